@@ -1,0 +1,247 @@
+//! Records: one line of JSON each, in the one form that RFC 8785 gives it. Pure.
+//!
+//! Keys and values are ASCII, numbers are integers, and a line has at most 4 KiB: where lists make it longer, their
+//! ends are left out and counted (`cut`). A line is read only if it is exactly what this module would write.
+
+mod kinds;
+mod names;
+mod shorten;
+
+use serde::{Deserialize, Serialize};
+
+pub use kinds::{
+    Abandoned, Answer, Approval, ApprovalEvent, Attempt, Call, Closed, Content, Ended, Erased, Gap,
+    Opened, Outcome, Part, Pruned, Refused, RefusedMore, Rejected, Started, Trust, TrustAction,
+};
+pub use names::{
+    Action, Code, Hash, Hex, Id, Invocation, Number, Person, Rule, Session, Tool, Version, Word,
+};
+
+/// The most bytes that a record has.
+pub const MAX_RECORD_BYTES: usize = 4096;
+/// The version of the records.
+const FORMAT: u8 = 1;
+
+/// Why something is no record, or may not stand in one. It says nothing of what was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// A name of another form.
+    #[error("not a name of the kind {0}")]
+    Name(&'static str),
+    /// More than [`MAX_RECORD_BYTES`].
+    #[error("longer than 4096 bytes")]
+    Long,
+    /// The line is not a record of any kind.
+    #[error("not a record")]
+    Kind,
+    /// The line is not what its kind has, or another form of it.
+    #[error("not a record of the kind `{kind}` (column {column})")]
+    Grammar {
+        /// The kind that it names.
+        kind: &'static str,
+        /// Where it differs, from 1; 0 where it is only another form.
+        column: usize,
+    },
+}
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When, in microseconds since 1970, by the clock of the process that says so.
+    pub at: Number,
+    /// The session that says so.
+    pub session: Session,
+    /// What happened.
+    pub event: Event,
+}
+
+/// A line, in the order of its keys.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Line<'a, B> {
+    at: Number,
+    body: B,
+    kind: &'a str,
+    session: Session,
+    v: u8,
+}
+
+/// What says of which kind a line is.
+#[derive(Deserialize)]
+struct Head<'a> {
+    kind: &'a str,
+    v: u8,
+}
+
+macro_rules! events {
+    ($($(#[$outer:meta])* $name:ident($body:ty) = $kind:literal;)+) => {
+        /// What happened.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub enum Event { $($(#[$outer])* $name($body),)+ }
+
+        impl Event {
+            /// All kinds of records.
+            pub const KINDS: &'static [&'static str] = &[$($kind),+];
+
+            /// The kind of the record.
+            #[must_use]
+            pub fn kind(&self) -> &'static str {
+                match self { $(Self::$name(_) => $kind,)+ }
+            }
+        }
+
+        impl Record {
+            fn line(&self) -> Vec<u8> {
+                let (at, session, kind) = (self.at, self.session, self.event.kind());
+                match &self.event { $(
+                    Event::$name(body) => line(&Line { at, body, kind, session, v: FORMAT }),
+                )+ }
+            }
+
+            fn read(bytes: &[u8], kind: &str) -> Result<Self, RecordError> {
+                match kind {
+                    $($kind => {
+                        let line: Line<'_, $body> = serde_json::from_slice(bytes)
+                            .map_err(|error| RecordError::Grammar { kind: $kind, column: error.column() })?;
+                        Ok(Self { at: line.at, session: line.session, event: Event::$name(line.body) })
+                    })+
+                    _ => Err(RecordError::Kind),
+                }
+            }
+        }
+    };
+}
+
+events! {
+    /// `opened`
+    Opened(Opened) = "opened";
+    /// `started`
+    Started(Box<Started>) = "started";
+    /// `ended`
+    Ended(Box<Ended>) = "ended";
+    /// `refused`
+    Refused(Box<Refused>) = "refused";
+    /// `refused-more`
+    RefusedMore(RefusedMore) = "refused-more";
+    /// `trust`
+    Trust(Trust) = "trust";
+    /// `approval`
+    Approval(Approval) = "approval";
+    /// `abandoned`
+    Abandoned(Abandoned) = "abandoned";
+    /// `gap`
+    Gap(Gap) = "gap";
+    /// `erased`
+    Erased(Erased) = "erased";
+    /// `pruned`
+    Pruned(Pruned) = "pruned";
+    /// `closed`
+    Closed(Closed) = "closed";
+}
+
+/// Serialising fails for maps with other keys than text alone, and there are none.
+fn line<B: Serialize>(line: &Line<'_, B>) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(1024);
+    if serde_json::to_writer(&mut bytes, line).is_err() {
+        bytes.clear();
+    }
+    bytes
+}
+
+impl Record {
+    /// The line, without a line feed. What makes it longer than [`MAX_RECORD_BYTES`] are lists: their ends are left
+    /// out then, and counted.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = self.line();
+        if bytes.len() > MAX_RECORD_BYTES {
+            let mut short = self.clone();
+            while bytes.len() > MAX_RECORD_BYTES && short.event.shorten() {
+                bytes = short.line();
+            }
+        }
+        bytes
+    }
+
+    /// Reads a line that [`Record::encode`] wrote; anything else is refused, another spelling of the same values
+    /// included.
+    ///
+    /// # Errors
+    /// Why it is no record.
+    pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
+        let record = Self::of_row(bytes)?;
+        if record.line() != bytes {
+            let kind = record.event.kind();
+            return Err(RecordError::Grammar { kind, column: 0 });
+        }
+        Ok(record)
+    }
+
+    /// Reads a line in any spelling: one of a row, whose bytes its leaf stands for.
+    pub(crate) fn of_row(bytes: &[u8]) -> Result<Self, RecordError> {
+        if bytes.len() > MAX_RECORD_BYTES {
+            return Err(RecordError::Long);
+        }
+        let head: Head<'_> = serde_json::from_slice(bytes).map_err(|_| RecordError::Kind)?;
+        match head.v {
+            FORMAT => Self::read(bytes, head.kind),
+            _ => Err(RecordError::Kind),
+        }
+    }
+
+    /// The call that the record is about, if it is about one.
+    #[must_use]
+    pub fn invocation(&self) -> Option<Invocation> {
+        match &self.event {
+            Event::Started(body) => Some(body.invocation),
+            Event::Ended(body) => Some(body.invocation),
+            Event::Refused(body) => Some(body.invocation),
+            Event::Abandoned(body) => Some(body.invocation),
+            Event::Approval(body) => body.invocation,
+            Event::Erased(body) => body.invocation,
+            _ => None,
+        }
+    }
+}
+
+impl Event {
+    /// What the record says of the call, if it says it.
+    #[must_use]
+    pub fn call(&self) -> Option<&Call> {
+        match self {
+            Self::Started(body) => Some(&body.call),
+            Self::Ended(body) => body.call.as_ref(),
+            Self::Refused(body) => Some(&body.call),
+            _ => None,
+        }
+    }
+
+    /// How the call ended, if it did.
+    #[must_use]
+    pub fn outcome(&self) -> Option<&Outcome> {
+        match self {
+            Self::Ended(body) => Some(&body.outcome),
+            Self::Refused(body) => Some(&body.outcome),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn call_mut(&mut self) -> Option<&mut Call> {
+        match self {
+            Self::Started(body) => Some(&mut body.call),
+            Self::Ended(body) => body.call.as_mut(),
+            Self::Refused(body) => Some(&mut body.call),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn outcome_mut(&mut self) -> Option<&mut Outcome> {
+        match self {
+            Self::Ended(body) => Some(&mut body.outcome),
+            Self::Refused(body) => Some(&mut body.outcome),
+            _ => None,
+        }
+    }
+}
