@@ -4,3 +4,4 @@
 //! what that proves against whom.
 
 pub mod record;
+pub mod tree;
