@@ -3,5 +3,6 @@
 //! callers and tools wrote lies in a second file, from which it can be erased. The book's page about the format says
 //! what that proves against whom.
 
+pub mod checkpoint;
 pub mod record;
 pub mod tree;

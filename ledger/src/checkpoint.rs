@@ -1,0 +1,162 @@
+//! Checkpoints: size and root of the tree, signed. The forms are those of C2SP: signed-note and tlog-checkpoint,
+//! so that other people's programs and witnesses read them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
+use toolward_signing::key::{PublicKey, SigningKey};
+
+use crate::record::{Hash, Hex};
+
+/// What an origin begins with; behind it stand 32 digits of the key's id.
+const ORIGIN: &str = "toolward.ledger/";
+/// Ed25519, in signatures and verifier keys of signed-note.
+const ED25519: u8 = 1;
+/// What a line with a signature begins with.
+const SIGNATURE: &str = "\u{2014} ";
+/// The most bytes of a note that is read: a witness adds a line of some hundred bytes.
+pub const MAX_NOTE_BYTES: usize = 16 * 1024;
+
+/// Size and root of a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// How many rows.
+    pub size: u64,
+    /// The root of the tree over them.
+    pub root: Hash,
+}
+
+/// Why a text is no checkpoint of a ledger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum NoteError {
+    /// It has not the form of a checkpoint.
+    #[error("not a checkpoint")]
+    Form,
+    /// It names another ledger.
+    #[error("a checkpoint of another ledger")]
+    Origin,
+    /// The ledger's key has not signed it.
+    #[error("not signed by the ledger's key")]
+    Signature,
+}
+
+/// Whose checkpoints are taken: a public key, and the origin that follows from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verifier {
+    origin: String,
+    key: PublicKey,
+}
+
+impl Verifier {
+    /// The ledger of this key.
+    #[must_use]
+    pub fn new(key: PublicKey) -> Self {
+        let id: String = key.key_id().to_string().chars().take(32).collect();
+        let origin = format!("{ORIGIN}{id}");
+        Self { origin, key }
+    }
+
+    /// Reads a verifier key of signed-note (`vkey`): origin, key hash and key.
+    #[must_use]
+    pub fn from_vkey(text: &str) -> Option<Self> {
+        // The base64 behind the second plus may have some itself.
+        let mut parts = text.splitn(3, '+');
+        let (_, _, key) = (parts.next()?, parts.next()?, parts.next()?);
+        let key = STANDARD.decode(key).ok()?;
+        let (algorithm, key) = key.split_first()?;
+        let key = PublicKey::from_bytes(key.try_into().ok()?).ok()?;
+        let found = Self::new(key);
+        (*algorithm == ED25519 && found.to_vkey() == text).then_some(found)
+    }
+
+    /// The verifier key as signed-note writes it.
+    #[must_use]
+    pub fn to_vkey(&self) -> String {
+        let hash = Hex(self.key_hash());
+        let key = STANDARD.encode([&[ED25519], self.key.as_bytes().as_slice()].concat());
+        format!("{}+{hash}+{key}", self.origin)
+    }
+
+    /// The name of the ledger and its key: `toolward.ledger/…`.
+    #[must_use]
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The key.
+    #[must_use]
+    pub fn key(&self) -> &PublicKey {
+        &self.key
+    }
+
+    fn key_hash(&self) -> [u8; 4] {
+        let mut hasher = Sha256::new();
+        hasher.update(&self.origin);
+        hasher.update([b'\n', ED25519]);
+        hasher.update(self.key.as_bytes());
+        let [a, b, c, d, ..]: [u8; 32] = hasher.finalize().into();
+        [a, b, c, d]
+    }
+
+    /// Reads a checkpoint of this ledger. Signatures of other keys are passed over.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn open(&self, note: &str) -> Result<Checkpoint, NoteError> {
+        if note.len() > MAX_NOTE_BYTES {
+            return Err(NoteError::Form);
+        }
+        let (body, signatures) = note.split_once("\n\n").ok_or(NoteError::Form)?;
+        let body = format!("{body}\n");
+        let checkpoint = self.read(&body)?;
+        let signatures = signatures.strip_suffix('\n').ok_or(NoteError::Form)?;
+        let mut signed = false;
+        for line in signatures.split('\n') {
+            let line = line.strip_prefix(SIGNATURE).ok_or(NoteError::Form)?;
+            let (name, bytes) = line.split_once(' ').ok_or(NoteError::Form)?;
+            let bytes = STANDARD.decode(bytes).map_err(|_| NoteError::Form)?;
+            let (hash, signature) = bytes.split_first_chunk().ok_or(NoteError::Form)?;
+            if name == self.origin && *hash == self.key_hash() {
+                let verified = self.key.verify(body.as_bytes(), signature);
+                verified.map_err(|_| NoteError::Signature)?;
+                signed = true;
+            }
+        }
+        signed.then_some(checkpoint).ok_or(NoteError::Signature)
+    }
+
+    fn read(&self, body: &str) -> Result<Checkpoint, NoteError> {
+        let mut lines = body.split('\n');
+        let mut next = || lines.next().ok_or(NoteError::Form);
+        let (origin, size, root, end) = (next()?, next()?, next()?, next()?);
+        if origin != self.origin {
+            return Err(NoteError::Origin);
+        }
+        let root = STANDARD.decode(root).map_err(|_| NoteError::Form)?;
+        let checkpoint = Checkpoint {
+            size: size.parse().map_err(|_| NoteError::Form)?,
+            root: Hex::from_slice(&root).ok_or(NoteError::Form)?,
+        };
+        // One spelling: no sign or zero before the size, nothing behind the root.
+        match end.is_empty() && self.body(&checkpoint) == body {
+            true => Ok(checkpoint),
+            false => Err(NoteError::Form),
+        }
+    }
+
+    fn body(&self, checkpoint: &Checkpoint) -> String {
+        let root = STANDARD.encode(checkpoint.root.0);
+        format!("{}\n{}\n{root}\n", self.origin, checkpoint.size)
+    }
+}
+
+/// Signs a checkpoint: the note, which ends in a line feed.
+#[must_use]
+pub fn sign(key: &SigningKey, checkpoint: &Checkpoint) -> String {
+    let verifier = Verifier::new(key.public());
+    let body = verifier.body(checkpoint);
+    let signature = key.sign(body.as_bytes());
+    let line = STANDARD.encode([&verifier.key_hash(), signature.as_slice()].concat());
+    format!("{body}\n{SIGNATURE}{} {line}\n", verifier.origin)
+}
