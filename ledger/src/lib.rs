@@ -3,6 +3,20 @@
 //! callers and tools wrote lies in a second file, from which it can be erased. The book's page about the format says
 //! what that proves against whom.
 
+mod append;
 pub mod checkpoint;
+mod entry;
+mod error;
+mod given;
+mod opening;
+pub mod payload;
+mod place;
 pub mod record;
+mod schema;
+mod sessions;
 pub mod tree;
+mod writer;
+
+pub use entry::{Entry, Given, Repeated};
+pub use error::Error;
+pub use writer::{Durability, Options, Pending, Recorder, Writer};

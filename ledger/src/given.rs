@@ -1,0 +1,96 @@
+//! Ids that callers gave their calls: each runs once for a principal and a tool. An id is a row only where one was
+//! given, written in the transaction of the call's `started`.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, OptionalExtension as _};
+use sha2::{Digest as _, Sha256};
+use toolward_signing::key::SigningKey;
+
+use crate::append::integer;
+use crate::entry::{Given, Repeated, now};
+use crate::error::Error;
+
+/// How long an id is known. A host takes ids that are at most a day old and at most 5 minutes ahead, so that one
+/// is refused for its age before it is forgotten.
+const KNOWN: Duration = Duration::from_hours(25);
+/// What the key's signature of makes the secret below. It is no note: those begin with an origin.
+const DERIVATION: &[u8] = b"toolward ledger v1: the secret of given ids";
+
+/// Hashes principals and inputs, so that the file says nothing of them without the ledger's key.
+pub(crate) struct Secret([u8; 32]);
+
+impl Secret {
+    pub(crate) fn of(key: &SigningKey) -> Self {
+        // Ed25519 signatures are deterministic, and nobody else can make this one.
+        Self(Sha256::digest(key.sign(DERIVATION)).into())
+    }
+
+    fn hash(&self, kind: u8, bytes: &[u8]) -> [u8; 32] {
+        // The inner hash has a fixed length, so that the outer one can't be extended.
+        let inner: [u8; 32] = Sha256::digest(bytes).into();
+        let mut hasher = Sha256::new();
+        hasher.update(self.0);
+        hasher.update([kind]);
+        hasher.update(inner);
+        hasher.finalize().into()
+    }
+
+    fn principal(&self, given: &Given) -> [u8; 32] {
+        self.hash(1, given.principal.as_bytes())
+    }
+
+    fn input(&self, given: &Given) -> [u8; 32] {
+        self.hash(2, &given.input.0)
+    }
+}
+
+/// Whether the id was given before.
+pub(crate) fn look_up(
+    sql: &Connection,
+    secret: &Secret,
+    given: &Given,
+) -> Result<Option<Repeated>, Error> {
+    let input: Option<[u8; 32]> = sql
+        .prepare_cached("SELECT input FROM given WHERE principal = ?1 AND tool = ?2 AND id = ?3")?
+        .query_row(
+            (
+                secret.principal(given),
+                given.tool.as_str(),
+                given.id.0.as_bytes(),
+            ),
+            |row| row.get(0),
+        )
+        .optional()?;
+    Ok(input.map(|input| Repeated {
+        same_input: input == secret.input(given),
+    }))
+}
+
+/// Remembers the id for the row `seq`. It must not have been given before.
+pub(crate) fn insert(
+    sql: &Connection,
+    secret: &Secret,
+    given: &Given,
+    seq: u64,
+) -> Result<(), Error> {
+    sql.prepare_cached("INSERT INTO given VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+        .execute((
+            secret.principal(given),
+            given.tool.as_str(),
+            given.id.0.as_bytes(),
+            secret.input(given),
+            integer(seq),
+            integer(now().get()),
+        ))?;
+    Ok(())
+}
+
+/// Forgets what is old.
+pub(crate) fn sweep(sql: &Connection) -> Result<(), Error> {
+    let age = u64::try_from(KNOWN.as_micros()).unwrap_or(u64::MAX);
+    let before = now().get().saturating_sub(age);
+    sql.prepare_cached("DELETE FROM given WHERE at < ?1")?
+        .execute([integer(before)])?;
+    Ok(())
+}

@@ -1,0 +1,333 @@
+//! The file of payloads and names.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
+
+use crate::append::{integer, unsigned};
+use crate::entry::{Entry, content_mut, now};
+use crate::error::Error;
+use crate::payload::{Keep, PayloadLimits, commitment};
+use crate::record::{Event, Hex, Invocation, Number, Person};
+use crate::schema::{self, BUSY_TIMEOUT, PAYLOADS};
+
+/// The names that a batch is about, each with its id.
+type Persons = HashMap<Arc<str>, Person>;
+
+/// What is erased.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Erase {
+    /// What belongs to a principal, and the name.
+    Principal(String),
+    /// What belongs to a call.
+    Invocation(Invocation),
+    /// What was kept before this moment, in microseconds since 1970.
+    Before(Number),
+}
+
+/// The file of payloads and names.
+pub(crate) struct Payloads {
+    sql: Connection,
+    keep: Keep,
+    limits: PayloadLimits,
+}
+
+impl Payloads {
+    pub(crate) fn open(path: &Path, keep: Keep, limits: PayloadLimits) -> Result<Self, Error> {
+        let sql = schema::open(path, &PAYLOADS)?;
+        // It may be lost: the records are what waits for the disk.
+        toolward_sqlite::wait_for_disk(&sql, false)?;
+        Ok(Self { sql, keep, limits })
+    }
+
+    /// Others are waited for at most this long.
+    pub(crate) fn busy_timeout(&self, timeout: Duration) -> Result<(), Error> {
+        Ok(self.sql.busy_timeout(timeout)?)
+    }
+
+    /// Gives each entry its person and its commitments, and keeps what is to be kept.
+    pub(crate) fn prepare(&mut self, entries: &mut [&mut Entry]) -> Result<(), Error> {
+        let new = || entries.iter().filter(|entry| !entry.prepared);
+        let writes = new().any(|entry| self.kept(entry).next().is_some());
+        let persons = match writes {
+            true => None,
+            // Most batches are about people who are known, and keep nothing.
+            false => look_up(
+                &self.sql,
+                new().filter_map(|entry| entry.principal.as_ref()),
+            )?,
+        };
+        match persons {
+            Some(persons) => entries.iter_mut().for_each(|entry| name(entry, &persons)),
+            None => self.store(entries)?,
+        }
+        for entry in entries {
+            entry.prepared = true;
+            entry.payloads = Vec::new();
+        }
+        Ok(())
+    }
+
+    fn kept<'e>(&self, entry: &'e Entry) -> impl Iterator<Item = (usize, &'e [u8])> {
+        let (keep, each, matters) = (self.keep, self.limits.each, entry.matters);
+        let payloads = entry.payloads.iter().enumerate();
+        payloads
+            .filter(move |(_, (kind, bytes))| keep.keeps(*kind, matters) && bytes.len() <= each)
+            .map(|(index, (_, bytes))| (index, bytes.as_slice()))
+    }
+
+    fn store(&mut self, entries: &mut [&mut Entry]) -> Result<(), Error> {
+        let (keep, limits) = (self.keep, self.limits);
+        let tx = self
+            .sql
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut persons = Persons::new();
+        let at = now();
+        let until = at.get().saturating_add(micros(limits.age));
+        let mut added = 0;
+        for entry in entries.iter_mut().filter(|entry| !entry.prepared) {
+            if let Some(principal) = &entry.principal
+                && !persons.contains_key(principal)
+            {
+                persons.insert(principal.clone(), person(&tx, principal)?);
+            }
+            name(entry, &persons);
+            let person = entry.principal.as_ref().and_then(|name| persons.get(name));
+            let Entry {
+                event,
+                payloads,
+                matters,
+                ..
+            } = &mut **entry;
+            let invocation = invocation(event);
+            for (kind, bytes) in payloads.iter() {
+                if !keep.keeps(*kind, *matters) || bytes.len() > limits.each {
+                    continue;
+                }
+                let salt: [u8; 32] = random()?;
+                let hash = commitment(&salt, kind.as_str(), bytes);
+                tx.prepare_cached("INSERT INTO payload VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?
+                    .execute((
+                        hash.0,
+                        salt,
+                        kind.as_str(),
+                        person.map(|person| person.0),
+                        invocation.map(|id| *id.0.as_bytes()),
+                        integer(at.get()),
+                        integer(until),
+                        bytes,
+                    ))?;
+                added += bytes.len() as u64;
+                if let Some(Some(content)) = content_mut(event, *kind) {
+                    content.commitment = Some(hash);
+                }
+            }
+        }
+        if added > 0 {
+            let total = add(&tx, integer(added))?;
+            shrink(&tx, total, limits.total, at)?;
+        }
+        Ok(tx.commit()?)
+    }
+
+    /// Deletes what is older than it may get.
+    pub(crate) fn sweep(&mut self) -> Result<(), Error> {
+        let tx = self
+            .sql
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let total = add(&tx, 0)?;
+        shrink(&tx, total, self.limits.total, now())?;
+        Ok(tx.commit()?)
+    }
+
+    /// Deletes payloads by their commitments.
+    pub(crate) fn delete(&mut self, commitments: &[crate::record::Hash]) -> Result<(), Error> {
+        let tx = self
+            .sql
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for commitment in commitments {
+            delete(&tx, "commitment = ?1", &commitment.0)?;
+        }
+        Ok(tx.commit()?)
+    }
+
+    /// Deletes what is asked for; returns how many payloads that were, and whose name is gone. Nothing of it is in
+    /// the file or its log afterwards.
+    pub(crate) fn erase(&mut self, what: &Erase) -> Result<(u64, Option<Person>), Error> {
+        let tx = self
+            .sql
+            .transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let (deleted, person) = match what {
+            Erase::Principal(name) => match find(&tx, name)? {
+                Some(person) => {
+                    tx.execute("DELETE FROM person WHERE id = ?1", [person.0])?;
+                    (delete(&tx, "person = ?1", &person.0)?, Some(person))
+                }
+                None => (0, None),
+            },
+            Erase::Invocation(id) => (delete(&tx, "invocation = ?1", id.0.as_bytes())?, None),
+            Erase::Before(at) => (delete(&tx, "at < ?1", &integer(at.get()))?, None),
+        };
+        tx.commit()?;
+        self.truncate_log()?;
+        Ok((deleted, person))
+    }
+
+    /// Pages as they were before lie in the log until it is emptied, which readers delay.
+    fn truncate_log(&self) -> Result<(), Error> {
+        let deadline = Instant::now() + BUSY_TIMEOUT;
+        loop {
+            let busy: i64 = self
+                .sql
+                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+            if busy == 0 {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(Error::Busy);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn invocation(event: &Event) -> Option<Invocation> {
+    match event {
+        Event::Started(body) => Some(body.invocation),
+        Event::Ended(body) => Some(body.invocation),
+        Event::Refused(body) => Some(body.invocation),
+        _ => None,
+    }
+}
+
+/// Whatever the event says of the person and of commitments is replaced.
+fn name(entry: &mut Entry, persons: &Persons) {
+    let found = entry
+        .principal
+        .as_ref()
+        .and_then(|name| persons.get(name))
+        .copied();
+    match &mut entry.event {
+        Event::RefusedMore(body) => body.person = found,
+        Event::Approval(body) => body.person = found,
+        event => {
+            if let Some(call) = event.call_mut() {
+                call.person = found;
+                for content in [&mut call.input, &mut call.context].into_iter().flatten() {
+                    content.commitment = None;
+                }
+            }
+            if let Some(outcome) = event.outcome_mut() {
+                for content in [&mut outcome.output, &mut outcome.detail]
+                    .into_iter()
+                    .flatten()
+                {
+                    content.commitment = None;
+                }
+            }
+        }
+    }
+}
+
+/// The ids of all these names; `None` if one has none yet.
+fn look_up<'n>(
+    sql: &Connection,
+    names: impl Iterator<Item = &'n Arc<str>>,
+) -> Result<Option<Persons>, Error> {
+    let mut persons = Persons::new();
+    for name in names {
+        if !persons.contains_key(name) {
+            match find(sql, name)? {
+                Some(person) => persons.insert(name.clone(), person),
+                None => return Ok(None),
+            };
+        }
+    }
+    Ok(Some(persons))
+}
+
+fn find(sql: &Connection, name: &str) -> Result<Option<Person>, Error> {
+    let id = sql
+        .prepare_cached("SELECT id FROM person WHERE name = ?1")?
+        .query_row([name], |row| row.get(0))
+        .optional()?;
+    Ok(id.map(Hex))
+}
+
+fn person(tx: &Transaction<'_>, name: &str) -> Result<Person, Error> {
+    if let Some(person) = find(tx, name)? {
+        return Ok(person);
+    }
+    let id: [u8; 16] = random()?;
+    tx.prepare_cached("INSERT INTO person VALUES (?1, ?2)")?
+        .execute((id, name))?;
+    Ok(Hex(id))
+}
+
+/// Adds to the count of stored bytes, and returns it.
+fn add(tx: &Transaction<'_>, bytes: i64) -> Result<u64, Error> {
+    let total = tx
+        .prepare_cached("UPDATE stored SET bytes = max(0, bytes + ?1) RETURNING bytes")?
+        .query_row([bytes], |row| row.get(0))?;
+    unsigned(total)
+}
+
+/// Deletes what has had its time, then the oldest until no more than `limit` bytes are left.
+fn shrink(tx: &Transaction<'_>, total: u64, limit: u64, now: Number) -> Result<(), Error> {
+    let mut gone = Vec::new();
+    let mut bytes = 0;
+    {
+        let mut oldest = tx.prepare_cached(
+            "SELECT rowid, until, length(bytes) FROM payload ORDER BY until LIMIT 10000",
+        )?;
+        let mut rows = oldest.query([])?;
+        while let Some(row) = rows.next()? {
+            let (id, until, length): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            if until > integer(now.get()) && total.saturating_sub(bytes) <= limit {
+                break;
+            }
+            gone.push(id);
+            bytes += unsigned(length)?;
+        }
+    }
+    for id in gone {
+        tx.prepare_cached("DELETE FROM payload WHERE rowid = ?1")?
+            .execute([id])?;
+    }
+    add(tx, -integer(bytes))?;
+    Ok(())
+}
+
+/// Deletes all payloads of which `condition` holds.
+fn delete(
+    tx: &Transaction<'_>,
+    condition: &'static str,
+    value: &dyn rusqlite::ToSql,
+) -> Result<u64, Error> {
+    let of = format!("FROM payload WHERE {condition}");
+    let (count, bytes): (i64, i64) = tx
+        .prepare_cached(&format!(
+            "SELECT count(*), coalesce(sum(length(bytes)), 0) {of}"
+        ))?
+        .query_row([value], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    tx.prepare_cached(&format!("DELETE {of}"))?
+        .execute([value])?;
+    add(tx, -bytes)?;
+    unsigned(count)
+}
+
+fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX)
+}
+
+/// Bytes from the system's random numbers.
+pub(crate) fn random<const N: usize>() -> Result<[u8; N], Error> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes)
+        .map_err(|error| Error::io("random numbers", std::io::Error::other(error)))?;
+    Ok(bytes)
+}

@@ -1,0 +1,160 @@
+//! Sessions: each writer holds a lock on a file of its own as long as it lives. The system gives back the lock of a
+//! process that died; whoever finds such a file ends what the session left.
+
+use std::fs::{File, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::fs::OFlags;
+use toolward_files::{Folder, Lock, Protection};
+
+use crate::append::Appending;
+use crate::entry::now;
+use crate::error::Error;
+use crate::payload::random;
+use crate::record::{Abandoned, Event, Hex, Invocation, Record, Session};
+
+/// A session of this process: its id, and the locked file.
+pub(crate) struct Own {
+    pub(crate) id: Session,
+    path: PathBuf,
+    _lock: File,
+}
+
+/// The session of a process that is gone. It is ours to end while the lock is held.
+pub(crate) struct Dead {
+    id: Session,
+    path: PathBuf,
+    _lock: Option<File>,
+}
+
+impl Own {
+    pub(crate) fn begin(folder: &Path) -> Result<Self, Error> {
+        Folder::make(folder, Protection::Private)?;
+        loop {
+            let id: Session = Hex(random()?);
+            let path = folder.join(id.to_string());
+            let file = OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .mode(0o600)
+                .open(&path)
+                .map_err(fail)?;
+            toolward_files::lock(&file, Lock::Exclusive, Duration::from_secs(5)).map_err(fail)?;
+            // Somebody may have found it before it was locked, and ended it.
+            if file.metadata().map_err(fail)?.nlink() > 0 {
+                return Ok(Self {
+                    id,
+                    path,
+                    _lock: file,
+                });
+            }
+        }
+    }
+
+    /// Ends it in good order. What is open in the file by then is nobody's.
+    pub(crate) fn end(self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// The sessions of processes that are gone. `known` are those that the file has unfinished calls of.
+pub(crate) fn dead(folder: &Path, own: &Own, known: Vec<Session>) -> Result<Vec<Dead>, Error> {
+    let mut found = known;
+    for entry in std::fs::read_dir(folder).map_err(fail)? {
+        let name = entry.map_err(fail)?.file_name();
+        found.extend(name.to_str().and_then(Session::parse));
+    }
+    found.sort_unstable();
+    found.dedup();
+    let others = found.into_iter().filter(|id| *id != own.id);
+    others
+        .filter_map(|id| lock(folder, id).transpose())
+        .collect()
+}
+
+/// `None` if the session lives.
+fn lock(folder: &Path, id: Session) -> Result<Option<Dead>, Error> {
+    let path = folder.join(id.to_string());
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let opened = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(&path);
+    let lock = match opened {
+        Ok(file) => match toolward_files::lock(&file, Lock::Exclusive, Duration::ZERO) {
+            Ok(()) => Some(file),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
+            Err(error) => return Err(fail(error)),
+        },
+        // A living session has its file.
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(fail(error)),
+    };
+    Ok(Some(Dead {
+        id,
+        path,
+        _lock: lock,
+    }))
+}
+
+impl Dead {
+    /// Ends its unfinished calls. Two processes that do so at once find them once: the second sees what the first
+    /// has written.
+    pub(crate) fn abandon(&self, own: Session, rows: &mut Appending<'_>) -> Result<(), Error> {
+        let unfinished: Vec<[u8; 16]> = {
+            let mut found = rows
+                .tx
+                .prepare_cached("SELECT invocation FROM unfinished WHERE session = ?1")?;
+            let found = found.query_map([self.id.0], |row| row.get(0))?;
+            found.collect::<Result<_, _>>()?
+        };
+        for id in unfinished {
+            let invocation = Invocation::from_bytes(id);
+            rows.push(&Record {
+                at: now(),
+                session: own,
+                event: Event::Abandoned(Abandoned {
+                    invocation,
+                    of: self.id,
+                }),
+            })?;
+            finished(rows, invocation)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets it, once what it left is on the disk.
+    pub(crate) fn forget(self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// A call was started.
+pub(crate) fn started(rows: &Appending<'_>, own: Session, id: Invocation) -> Result<(), Error> {
+    rows.tx
+        .prepare_cached("INSERT OR REPLACE INTO unfinished VALUES (?1, ?2)")?
+        .execute((id.0.as_bytes(), own.0))?;
+    Ok(())
+}
+
+/// It has ended.
+pub(crate) fn finished(rows: &Appending<'_>, id: Invocation) -> Result<(), Error> {
+    rows.tx
+        .prepare_cached("DELETE FROM unfinished WHERE invocation = ?1")?
+        .execute([id.0.as_bytes()])?;
+    Ok(())
+}
+
+/// The sessions that have unfinished calls.
+pub(crate) fn unfinished(sql: &rusqlite::Connection) -> Result<Vec<Session>, Error> {
+    let mut found = sql.prepare_cached("SELECT DISTINCT session FROM unfinished")?;
+    let found = found.query_map([], |row| row.get(0).map(Hex))?;
+    Ok(found.collect::<Result<_, _>>()?)
+}
+
+fn fail(error: std::io::Error) -> Error {
+    Error::io("the ledger's sessions", error)
+}

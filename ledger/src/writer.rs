@@ -1,0 +1,182 @@
+//! The writer: a thread that has the ledger's files and key, and a queue in front of it.
+
+mod core;
+mod late;
+mod pending;
+mod queue;
+mod refusals;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+pub(crate) use core::publish;
+pub use pending::Pending;
+
+use crate::checkpoint::Verifier;
+use crate::entry::{Entry, Given, Repeated};
+use crate::error::Error;
+use crate::payload::{Keep, PayloadLimits};
+use crate::record::Opened;
+use crate::writer::core::Core;
+use crate::writer::queue::Queue;
+
+/// Bytes that wait to be written: beyond it, callers wait.
+const QUEUE_BYTES: usize = 8 * 1024 * 1024;
+
+/// When an append is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Durability {
+    /// Once the row is on the disk.
+    Disk,
+    /// Once it is in the queue. It is written within 20 ms.
+    Queued,
+}
+
+/// What records calls.
+pub trait Recorder: Send + Sync {
+    /// Records an entry. It is in the queue when this returns, unless the queue is full: then it gets there once
+    /// the answer is awaited.
+    fn append(&self, entry: Entry, durability: Durability) -> Pending<()>;
+
+    /// Waits until all that was appended before is on the disk.
+    fn flush(&self) -> Pending<()>;
+
+    /// Whether an id was given before, by this principal for this tool.
+    fn given(&self, given: Given) -> Pending<Option<Repeated>>;
+}
+
+/// Where a ledger is, and what it keeps.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Options {
+    /// Its directory, which is made where it is missing.
+    pub directory: PathBuf,
+    /// Which payloads are kept.
+    pub keep: Keep,
+    /// How long, and how much.
+    pub payloads: PayloadLimits,
+    /// A file that each checkpoint is appended to.
+    pub checkpoints: Option<PathBuf>,
+    /// The most bytes of the file of records. From 90 % on, rows that nobody waits for are counted instead; from
+    /// 95 % on, only the rows of ended calls are written.
+    pub max_bytes: u64,
+    /// Rows after which a checkpoint is made.
+    pub checkpoint_rows: u64,
+    /// Time after which one is made, if there are new rows.
+    pub checkpoint_interval: Duration,
+}
+
+impl Options {
+    /// The defaults: 10 GiB, a checkpoint each 4,096 rows and 10 minutes, payloads as [`Keep`] and
+    /// [`PayloadLimits`] have them by default.
+    #[must_use]
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        Self {
+            directory: directory.into(),
+            keep: Keep::default(),
+            payloads: PayloadLimits::default(),
+            checkpoints: None,
+            max_bytes: 10 * 1024 * 1024 * 1024,
+            checkpoint_rows: 4096,
+            checkpoint_interval: Duration::from_mins(10),
+        }
+    }
+}
+
+/// A session of a ledger: a [`Recorder`] that writes the files itself, on a thread of its own.
+///
+/// Any number of processes may have one for the same directory.
+pub struct Writer {
+    queue: Arc<Queue>,
+    thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
+    verifier: Verifier,
+}
+
+impl Writer {
+    /// Opens or makes a ledger, ends what dead sessions left, and records that this one begins.
+    ///
+    /// # Errors
+    /// [`Error::Shorter`] and [`Error::Differs`] for a ledger that does not hold against its newest checkpoint;
+    /// those of files, disks and keys.
+    pub fn open(options: Options, opened: Opened) -> Result<Self, Error> {
+        let core = Core::open(options, opened)?;
+        let verifier = core.verifier();
+        let queue = Queue::new(QUEUE_BYTES);
+        let own = queue.clone();
+        let thread = std::thread::Builder::new()
+            .name("ledger".to_owned())
+            .spawn(move || {
+                // Whatever ends the thread: nobody waits for it any more.
+                let closing = CloseOnDrop(own);
+                core.run(&closing.0)
+            })
+            .map_err(|error| Error::io("the ledger's thread", error))?;
+        Ok(Self {
+            queue,
+            thread: Mutex::new(Some(thread)),
+            verifier,
+        })
+    }
+
+    /// Whose checkpoints the ledger has.
+    #[must_use]
+    pub fn verifier(&self) -> &Verifier {
+        &self.verifier
+    }
+
+    /// Writes what was appended, records that the session ends, and makes a checkpoint. Dropping the writer does
+    /// the same.
+    ///
+    /// # Errors
+    /// Why not all of it could be written.
+    pub fn close(&self) -> Result<(), Error> {
+        self.queue.close();
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        match thread {
+            Some(thread) => thread.join().unwrap_or(Err(Error::Closed)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Writer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Writer({})", self.verifier.origin())
+    }
+}
+
+impl Recorder for Writer {
+    fn append(&self, entry: Entry, durability: Durability) -> Pending<()> {
+        self.queue.append(entry, durability)
+    }
+
+    fn flush(&self) -> Pending<()> {
+        self.queue.flush()
+    }
+
+    fn given(&self, given: Given) -> Pending<Option<Repeated>> {
+        self.queue.given(given)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}
+
+struct CloseOnDrop(Arc<Queue>);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+        // Drops what nobody will write, which answers those who wait for it.
+        drop(self.0.take(std::time::Instant::now()));
+    }
+}

@@ -1,0 +1,370 @@
+//! The thread that writes: payloads first, then the rows of a batch in one transaction.
+
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use toolward_signing::key::SigningKey;
+
+use crate::append::Appending;
+use crate::checkpoint::Verifier;
+use crate::entry::{Entry, now};
+use crate::error::Error;
+use crate::given::{self, Secret};
+use crate::opening;
+use crate::payload::Payloads;
+use crate::place::Place;
+use crate::record::{Closed, Event, Opened, Record, Session};
+use crate::schema::{self, BUSY_TIMEOUT, RECORDS};
+use crate::sessions::{self, Own};
+use crate::writer::Options;
+use crate::writer::late::Late;
+use crate::writer::queue::{Batch, Queue, Row};
+
+/// Between two attempts to write what could not be written.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
+/// Between two rows that say how many are missing, while rows are missing on purpose.
+const GAP_INTERVAL: Duration = Duration::from_secs(10);
+/// How long others are waited for while nobody waits for a row: meanwhile nobody else's is written.
+const NOBODY_WAITS: Duration = Duration::from_secs(2);
+/// The least that others are waited for.
+const LEAST_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// How much of the room for records is taken.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Room {
+    Ample,
+    /// Rows that nobody waits for are counted.
+    Short,
+    /// Only the rows of ended calls are written.
+    Ended,
+    None,
+}
+
+/// The writer's half of a session.
+pub(super) struct Core {
+    options: Options,
+    records: Connection,
+    payloads: Payloads,
+    key: SigningKey,
+    secret: Secret,
+    session: Own,
+    late: Late,
+    /// Rows whose answer waits for another attempt.
+    retried: Vec<Row>,
+    /// Whether commits wait for the disk now.
+    durable: Option<bool>,
+    checkpointed: Instant,
+    gap: Option<Instant>,
+}
+
+impl Core {
+    pub(super) fn open(options: Options, opened: Opened) -> Result<Self, Error> {
+        let place = Place::make(&options.directory)?;
+        let mut records = schema::open(&place.records(), &RECORDS)?;
+        let is_new = crate::append::head(&records)?.size() == 0;
+        let key = place.signing_key(is_new)?;
+        let verifier = Verifier::new(key.public());
+        let outside = match &options.checkpoints {
+            Some(path) => opening::newest_outside(path, &verifier)?,
+            None => None,
+        };
+        opening::check(&mut records, &verifier, outside)?;
+        let mut payloads = Payloads::open(&place.payloads(), options.keep, options.payloads)?;
+        payloads.sweep()?;
+        let session = Own::begin(&place.sessions())?;
+        let known = sessions::unfinished(&records)?;
+        let dead = sessions::dead(&place.sessions(), &session, known)?;
+        toolward_sqlite::wait_for_disk(&records, true)?;
+        let mut rows = Appending::begin(&mut records)?;
+        for dead in &dead {
+            dead.abandon(session.id, &mut rows)?;
+        }
+        rows.push(&record(session.id, Event::Opened(opened)))?;
+        given::sweep(&rows.tx)?;
+        rows.commit()?;
+        dead.into_iter().for_each(sessions::Dead::forget);
+        Ok(Self {
+            secret: Secret::of(&key),
+            options,
+            records,
+            payloads,
+            key,
+            session,
+            late: Late::default(),
+            retried: Vec::new(),
+            durable: Some(true),
+            checkpointed: Instant::now(),
+            gap: None,
+        })
+    }
+
+    pub(super) fn verifier(&self) -> Verifier {
+        Verifier::new(self.key.public())
+    }
+
+    pub(super) fn run(mut self, queue: &Queue) -> Result<(), Error> {
+        loop {
+            let mut next = self.checkpointed + self.options.checkpoint_interval;
+            if !self.retried.is_empty() || !self.late.is_empty() {
+                next = next.min(Instant::now() + RETRY_INTERVAL);
+            }
+            let batch = queue.take(next);
+            let closing = batch.closing;
+            self.write(batch);
+            if closing {
+                return self.end();
+            }
+        }
+    }
+
+    fn write(&mut self, batch: Batch) {
+        let mut rows = std::mem::take(&mut self.retried);
+        rows.extend(batch.rows);
+        if batch.given_up > 0 {
+            self.late.count_all(batch.given_up, now(), &Error::Full);
+        }
+        let flush = !batch.flushes.is_empty();
+        let written = match rows.is_empty() && self.late.is_empty() && !flush {
+            true => Ok(Vec::new()),
+            false => self.commit(&mut rows, flush),
+        };
+        let flushed = match written {
+            Ok(answers) => {
+                for (row, answer) in rows.into_iter().zip(answers) {
+                    match (row.reply, answer) {
+                        (Some(reply), answer) => reply.send(answer),
+                        (None, Ok(())) => {}
+                        (None, Err(error)) => self.late.count(&row.entry, &error),
+                    }
+                }
+                Ok(())
+            }
+            Err(error) => {
+                tracing::warn!(code = error.code(), %error, "the ledger could not be written");
+                self.failed(rows, &error);
+                Err(error)
+            }
+        };
+        for reply in batch.flushes {
+            reply.send(flushed.clone());
+        }
+        for (given, reply) in batch.questions {
+            reply.send(given::look_up(&self.records, &self.secret, &given));
+        }
+        if flushed.is_ok() && self.checkpointed.elapsed() >= self.options.checkpoint_interval {
+            self.checkpointed = Instant::now();
+            let made = self.checkpoint().and_then(|()| self.payloads.sweep());
+            if let Err(error) = made {
+                tracing::warn!(code = error.code(), %error, "no checkpoint could be made");
+            }
+        }
+    }
+
+    /// Each row was refused by the disk or by others who hold it.
+    fn failed(&mut self, rows: Vec<Row>, error: &Error) {
+        let now = Instant::now();
+        for mut row in rows {
+            let again = row.is_ended() || matches!(error, Error::Busy);
+            match row.reply.take() {
+                Some(reply) if again && now < row.deadline => {
+                    row.reply = Some(reply);
+                    self.retried.push(row);
+                }
+                Some(reply) if row.is_ended() => {
+                    self.late.hold(row.entry, error);
+                    reply.send(Err(Error::Late));
+                }
+                Some(reply) => reply.send(Err(error.clone())),
+                None => self.late.count(&row.entry, error),
+            }
+        }
+    }
+
+    /// Writes rows in one transaction; an answer for each.
+    fn commit(&mut self, rows: &mut [Row], flush: bool) -> Result<Vec<Result<(), Error>>, Error> {
+        let timeout = self.timeout(rows);
+        self.records.busy_timeout(timeout)?;
+        self.payloads.busy_timeout(timeout)?;
+        let late = self.late.rows().iter_mut();
+        let mut entries: Vec<&mut Entry> = rows.iter_mut().map(|row| &mut row.entry).collect();
+        entries.extend(late);
+        self.payloads.prepare(&mut entries)?;
+
+        let durable = flush || !self.late.is_empty() || rows.iter().any(|row| row.reply.is_some());
+        self.wait_for_disk(durable)?;
+        let room = self.room()?;
+        let session = self.session.id;
+        let mut appending = Appending::begin(&mut self.records)?;
+        for entry in self.late.rows().iter() {
+            append(&mut appending, entry, session)?;
+        }
+        let gap_is_due = self.gap.is_none_or(|last| last.elapsed() >= GAP_INTERVAL);
+        let gap = self
+            .late
+            .missing()
+            .filter(|_| gap_is_due && room < Room::None);
+        let gap = gap.and_then(crate::entry::Missing::gap);
+        let counts = gap.is_some();
+        if let Some(gap) = gap {
+            appending.push(&record(session, Event::Gap(gap)))?;
+        }
+        let mut answers = Vec::with_capacity(rows.len());
+        for row in rows.iter() {
+            answers.push(match fits(row, room) {
+                true => one(&mut appending, &row.entry, session, &self.secret)?,
+                false => Err(Error::Full),
+            });
+        }
+        let new = appending.size().saturating_sub(appending.checkpointed()?);
+        let due = new >= self.options.checkpoint_rows;
+        let note = match due && durable {
+            true => Some(appending.checkpoint(&self.key)?),
+            false => None,
+        };
+        appending.commit()?;
+        self.late.written();
+        if counts {
+            self.late.counted();
+            self.gap = Some(Instant::now());
+        }
+        match note {
+            Some(note) => self.publish(&note),
+            None if due => self.checkpoint()?,
+            None => {}
+        }
+        Ok(answers)
+    }
+
+    /// As long as somebody's row may still be tried.
+    fn timeout(&self, rows: &[Row]) -> Duration {
+        let waited_for = rows.iter().filter(|row| row.reply.is_some());
+        match waited_for.map(|row| row.deadline).min() {
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                left.clamp(LEAST_TIMEOUT, BUSY_TIMEOUT)
+            }
+            None => NOBODY_WAITS,
+        }
+    }
+
+    fn wait_for_disk(&mut self, wait: bool) -> Result<(), Error> {
+        if self.durable != Some(wait) {
+            self.durable = None;
+            toolward_sqlite::wait_for_disk(&self.records, wait)?;
+            self.durable = Some(wait);
+        }
+        Ok(())
+    }
+
+    fn room(&self) -> Result<Room, Error> {
+        let number = |statement| -> Result<u64, Error> {
+            let mut statement = self.records.prepare_cached(statement)?;
+            crate::append::unsigned(statement.query_row([], |row| row.get(0))?)
+        };
+        let bytes = number("PRAGMA page_count")?.saturating_mul(number("PRAGMA page_size")?);
+        let percent = bytes.saturating_mul(100) / self.options.max_bytes.max(1);
+        Ok(match percent {
+            ..90 => Room::Ample,
+            90..95 => Room::Short,
+            95..100 => Room::Ended,
+            _ => Room::None,
+        })
+    }
+
+    /// Signs the tree, and waits until it is on the disk with all rows before it.
+    fn checkpoint(&mut self) -> Result<(), Error> {
+        self.wait_for_disk(true)?;
+        let mut rows = Appending::begin(&mut self.records)?;
+        if rows.size() <= rows.checkpointed()? {
+            return Ok(());
+        }
+        let note = rows.checkpoint(&self.key)?;
+        given::sweep(&rows.tx)?;
+        rows.commit()?;
+        self.publish(&note);
+        Ok(())
+    }
+
+    /// Shows a checkpoint to those who may keep it elsewhere.
+    fn publish(&mut self, note: &str) {
+        self.checkpointed = Instant::now();
+        publish(self.options.checkpoints.as_deref(), note);
+    }
+
+    /// Ends the session in good order.
+    fn end(mut self) -> Result<(), Error> {
+        // What waits for another attempt gets its last one.
+        self.gap = None;
+        self.write(Batch::default());
+        let Self { retried, .. } = &mut self;
+        let left = !std::mem::take(retried).is_empty() || !self.late.is_empty();
+        self.wait_for_disk(true)?;
+        let mut rows = Appending::begin(&mut self.records)?;
+        rows.push(&record(
+            self.session.id,
+            Event::Closed(Closed { why: None }),
+        ))?;
+        rows.commit()?;
+        self.checkpoint()?;
+        if left {
+            return Err(Error::Late);
+        }
+        // Calls that have not ended are abandoned by the next session, which finds no file of this one.
+        self.session.end();
+        Ok(())
+    }
+}
+
+/// Appends a row, unless its caller's id was given before.
+fn one(
+    rows: &mut Appending<'_>,
+    entry: &Entry,
+    session: Session,
+    secret: &Secret,
+) -> Result<Result<(), Error>, Error> {
+    if let Some(given) = &entry.given {
+        if let Some(repeated) = given::look_up(&rows.tx, secret, given)? {
+            let same_input = repeated.same_input;
+            return Ok(Err(Error::Given { same_input }));
+        }
+        given::insert(&rows.tx, secret, given, rows.size())?;
+    }
+    append(rows, entry, session)?;
+    Ok(Ok(()))
+}
+
+fn append(rows: &mut Appending<'_>, entry: &Entry, session: Session) -> Result<(), Error> {
+    rows.push(&entry.record(session))?;
+    match &entry.event {
+        Event::Started(body) => sessions::started(rows, session, body.invocation),
+        // One with its call was never started.
+        Event::Ended(body) if body.call.is_none() => sessions::finished(rows, body.invocation),
+        _ => Ok(()),
+    }
+}
+
+fn fits(row: &Row, room: Room) -> bool {
+    match (room, row.reply.is_some()) {
+        (Room::Ample, _) | (Room::Short, true) => true,
+        (Room::Ended, true) => row.is_ended(),
+        (Room::Short | Room::Ended, false) | (Room::None, _) => false,
+    }
+}
+
+fn record(session: Session, event: Event) -> Record {
+    Record {
+        at: now(),
+        session,
+        event,
+    }
+}
+
+/// Logs a checkpoint, and appends it to the operator's file.
+pub(crate) fn publish(checkpoints: Option<&std::path::Path>, note: &str) {
+    tracing::info!(checkpoint = note, "a checkpoint of the ledger");
+    if let Some(path) = checkpoints
+        && let Err(error) = opening::append_outside(path, note)
+    {
+        tracing::error!(%error, "a checkpoint could not be appended to the operator's file");
+    }
+}

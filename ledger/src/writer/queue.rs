@@ -1,0 +1,272 @@
+//! The queue between those who record and the thread that writes: bounded in bytes. Where it is full, callers wait;
+//! nothing is dropped.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+use std::time::{Duration, Instant};
+
+use crate::entry::{Entry, Given, Repeated};
+use crate::error::Error;
+use crate::record::Event;
+use crate::writer::Durability;
+use crate::writer::pending::{Pending, Reply, channel};
+use crate::writer::refusals::Refusals;
+
+/// How long rows that nobody waits for are gathered.
+const GATHER: Duration = Duration::from_millis(10);
+/// How long the row of an ended call is tried.
+const ENDED: Duration = Duration::from_secs(2);
+/// How long other rows that somebody waits for are tried.
+const OTHERS: Duration = Duration::from_secs(5);
+
+/// A row to be written.
+pub(super) struct Row {
+    pub(super) entry: Entry,
+    /// Who waits for it to be on the disk.
+    pub(super) reply: Option<Reply<()>>,
+    /// Until when it is tried.
+    pub(super) deadline: Instant,
+}
+
+impl Row {
+    pub(super) fn is_ended(&self) -> bool {
+        matches!(self.entry.event, Event::Ended(_))
+    }
+
+    /// A row that nobody waits for.
+    pub(super) fn queued(entry: Entry) -> Self {
+        Self {
+            entry,
+            reply: None,
+            deadline: Instant::now(),
+        }
+    }
+}
+
+/// What the thread takes at once.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) rows: Vec<Row>,
+    pub(super) flushes: Vec<Reply<()>>,
+    pub(super) questions: Vec<(Given, Reply<Option<Repeated>>)>,
+    /// How many rows were given up while the queue was full.
+    pub(super) given_up: u64,
+    pub(super) closing: bool,
+}
+
+#[derive(Default)]
+struct State {
+    rows: VecDeque<Row>,
+    bytes: usize,
+    flushes: Vec<Reply<()>>,
+    questions: Vec<(Given, Reply<Option<Repeated>>)>,
+    refusals: Refusals,
+    /// When the oldest row that nobody waits for came.
+    oldest: Option<Instant>,
+    urgent: bool,
+    waiting: Vec<Waker>,
+    given_up: u64,
+    closing: bool,
+}
+
+/// The queue.
+pub(super) struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+    limit: usize,
+}
+
+impl Queue {
+    pub(super) fn new(limit: usize) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::default(),
+            changed: Condvar::new(),
+            limit,
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn append(self: &Arc<Self>, entry: Entry, durability: Durability) -> Pending<()> {
+        let now = Instant::now();
+        let ended = matches!(entry.event, Event::Ended(_));
+        let deadline = now + if ended { ENDED } else { OTHERS };
+        let (reply, answer) = match durability {
+            Durability::Disk => {
+                let (reply, answer) = channel();
+                (Some(reply), Some(answer))
+            }
+            Durability::Queued => (None, None),
+        };
+        let mut row = Some(Row {
+            entry,
+            reply,
+            deadline,
+        });
+        let pushed = self.push(&mut row, None);
+        match (pushed, answer) {
+            (Poll::Ready(Err(error)), _) => Pending::ready(Err(error)),
+            (Poll::Ready(Ok(())), None) => Pending::ready(Ok(())),
+            (Poll::Ready(Ok(())), Some(answer)) => Pending::later(answer),
+            (Poll::Pending, answer) => {
+                let mut unsent = Unsent {
+                    queue: self.clone(),
+                    row,
+                };
+                Pending::later(async move {
+                    poll_fn(|context| unsent.push(context.waker())).await?;
+                    match answer {
+                        Some(answer) => answer.await,
+                        None => Ok(()),
+                    }
+                })
+            }
+        }
+    }
+
+    /// Takes the row if there is room; else `waker` is told when there may be.
+    fn push(&self, row: &mut Option<Row>, waker: Option<&Waker>) -> Poll<Result<(), Error>> {
+        let mut state = self.state();
+        if state.closing {
+            return Poll::Ready(Err(Error::Closed));
+        }
+        let Some(taken) = row.take() else {
+            return Poll::Ready(Ok(()));
+        };
+        let weight = taken.entry.weight();
+        // Alone in the queue, even what is larger than the queue gets through.
+        if state.bytes.saturating_add(weight) > self.limit && state.bytes > 0 {
+            *row = Some(taken);
+            state.waiting.extend(waker.cloned());
+            return Poll::Pending;
+        }
+        let now = Instant::now();
+        let Row {
+            entry,
+            reply,
+            deadline,
+        } = taken;
+        let urgent = reply.is_some();
+        let kept = match urgent {
+            true => Some(entry),
+            false => state.refusals.take(entry, now),
+        };
+        // A refusal that is counted wakes the thread as well: its window has to end.
+        let was_idle = state.oldest.is_none() && !state.urgent;
+        if let Some(entry) = kept {
+            state.rows.push_back(Row {
+                entry,
+                reply,
+                deadline,
+            });
+            state.bytes = state.bytes.saturating_add(weight);
+        }
+        state.oldest.get_or_insert(now);
+        state.urgent |= urgent || state.bytes > self.limit / 2;
+        let notify = was_idle || state.urgent;
+        drop(state);
+        if notify {
+            self.changed.notify_one();
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    pub(super) fn flush(&self) -> Pending<()> {
+        let (reply, answer) = channel();
+        self.ask(|state| state.flushes.push(reply));
+        Pending::later(answer)
+    }
+
+    pub(super) fn given(&self, given: Given) -> Pending<Option<Repeated>> {
+        let (reply, answer) = channel();
+        self.ask(|state| state.questions.push((given, reply)));
+        Pending::later(answer)
+    }
+
+    fn ask(&self, put: impl FnOnce(&mut State)) {
+        let mut state = self.state();
+        // What is not put answers that the ledger is closed.
+        if !state.closing {
+            put(&mut state);
+            state.urgent = true;
+        }
+        drop(state);
+        self.changed.notify_one();
+    }
+
+    /// Nothing is taken any more; what was taken is written.
+    pub(super) fn close(&self) {
+        let mut state = self.state();
+        state.closing = true;
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        self.changed.notify_one();
+        waiting.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits for something to do, at most until `until`.
+    pub(super) fn take(&self, until: Instant) -> Batch {
+        let mut state = self.state();
+        loop {
+            let now = Instant::now();
+            let due = state.oldest.map(|oldest| oldest + GATHER);
+            if state.urgent || state.closing || due.is_some_and(|due| due <= now) || until <= now {
+                break;
+            }
+            let next = [due, state.refusals.next(), Some(until)]
+                .into_iter()
+                .flatten()
+                .min();
+            let wait = next.unwrap_or(until).saturating_duration_since(now);
+            if wait.is_zero() {
+                break;
+            }
+            let waited = self.changed.wait_timeout(state, wait);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        let closing = state.closing;
+        let mut rows: Vec<Row> = std::mem::take(&mut state.rows).into();
+        let counted = state.refusals.ended(Instant::now(), closing);
+        rows.extend(counted.into_iter().map(Row::queued));
+        state.bytes = 0;
+        state.oldest = None;
+        state.urgent = false;
+        let batch = Batch {
+            rows,
+            flushes: std::mem::take(&mut state.flushes),
+            questions: std::mem::take(&mut state.questions),
+            given_up: std::mem::take(&mut state.given_up),
+            closing,
+        };
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        waiting.into_iter().for_each(Waker::wake);
+        batch
+    }
+}
+
+/// A row that waits for room. One whose caller waits no more is counted.
+struct Unsent {
+    queue: Arc<Queue>,
+    row: Option<Row>,
+}
+
+impl Unsent {
+    fn push(&mut self, waker: &Waker) -> Poll<Result<(), Error>> {
+        self.queue.push(&mut self.row, Some(waker))
+    }
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        if self.row.is_some() {
+            let mut state = self.queue.state();
+            state.given_up = state.given_up.saturating_add(1);
+            state.oldest.get_or_insert_with(Instant::now);
+        }
+    }
+}
