@@ -8,6 +8,7 @@ pub mod checkpoint;
 mod entry;
 mod error;
 mod given;
+mod maintenance;
 mod opening;
 pub mod payload;
 mod place;
@@ -19,4 +20,5 @@ mod writer;
 
 pub use entry::{Entry, Given, Repeated};
 pub use error::Error;
+pub use maintenance::Maintenance;
 pub use writer::{Durability, Options, Pending, Recorder, Writer};
