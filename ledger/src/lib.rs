@@ -2,6 +2,54 @@
 //! checkpoints), so that whoever has a signed checkpoint sees whether a row was changed, deleted or moved. What
 //! callers and tools wrote lies in a second file, from which it can be erased. The book's page about the format says
 //! what that proves against whom.
+//!
+//! A host records through [`Recorder`]; [`Writer`] is the one that writes the files, from a thread of its own.
+//! [`Reader`] lists, verifies, proves and exports, [`Maintenance`] signs, prunes and erases.
+//!
+//! ```
+//! use toolward_ledger::record::{Closed, Event, Number, Opened, Version, Word};
+//! use toolward_ledger::{Durability, Entry, Options, Reader, Recorder, Writer};
+//!
+//! # fn main() -> Result<(), toolward_ledger::Error> {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let directory = folder.path().join("ledger");
+//! let opened = Opened {
+//!     build: Version::parse("0.1.0")?,
+//!     bundles: Vec::new(),
+//!     bundles_set: None,
+//!     confinement: Word::parse("none")?,
+//!     cut: Number::default(),
+//!     policy: None,
+//! };
+//! let writer = Writer::open(Options::new(&directory), opened)?;
+//! let entry = Entry::new(Event::Closed(Closed { why: None }));
+//! // On the disk once this returns.
+//! writer.append(entry, Durability::Disk).wait()?;
+//! writer.close()?;
+//!
+//! let verified = Reader::open(&directory, None)?.verify(&[])?;
+//! assert!(verified.holds());
+//! assert_eq!((verified.rows, verified.signed), (3, 3));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it costs
+//!
+//! Measured by `cargo bench -p toolward-ledger` on two cores that other builds kept busy (load average 12), so that
+//! times are upper bounds. F is one `fdatasync` of 600 bytes, the median of the same run.
+//!
+//! | what | result |
+//! |---|---|
+//! | a mutating call alone: two durable rows | 3.7 F (F = 4.2 ms) |
+//! | the same with 64 callers | 0.03 F a call (F = 8.2 ms) |
+//! | a queued row, on the caller's thread | 0.48 µs |
+//! | a queued row, processor time of caller and writer | 6.6 µs |
+//! | a read-only call's row on disk | 821 bytes |
+//! | a mutating call's two rows on disk | 1,027 bytes |
+//! | verifying 1,000,000 rows | 332,000 rows/s |
+//! | opening and closing a ledger of 1,000,000 rows | 59 ms |
+//! | a list, once the index is there | 1.4 ms |
 
 mod append;
 pub mod checkpoint;
@@ -12,6 +60,7 @@ mod maintenance;
 mod opening;
 pub mod payload;
 mod place;
+mod reader;
 pub mod record;
 mod schema;
 mod sessions;
@@ -21,4 +70,5 @@ mod writer;
 pub use entry::{Entry, Given, Repeated};
 pub use error::Error;
 pub use maintenance::Maintenance;
+pub use reader::{Filter, Finding, Listed, Payload, Reader, Row, Verified};
 pub use writer::{Durability, Options, Pending, Recorder, Writer};

@@ -1,0 +1,208 @@
+//! Reading a ledger: its rows, whether they hold, proofs, and copies for others. Nothing here needs the signing key.
+
+mod index;
+mod proof;
+mod tiles;
+mod verify;
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OptionalExtension as _};
+
+pub use index::{Filter, Listed};
+pub use verify::{Finding, Verified};
+
+use crate::append::{head, integer, unsigned};
+use crate::checkpoint::Verifier;
+use crate::error::Error;
+use crate::place::Place;
+use crate::record::{Hash, Hex, Record};
+use crate::schema::{self, PAYLOADS, RECORDS};
+
+/// A row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Its number, from 0.
+    pub seq: u64,
+    /// Its leaf in the tree.
+    pub leaf: Hash,
+    /// Its record, as it was written; none where it was pruned.
+    pub record: Option<Vec<u8>>,
+}
+
+impl Row {
+    /// The record, read.
+    ///
+    /// # Errors
+    /// [`Error::Record`] for something else, [`Error::NoRow`] where it was pruned.
+    pub fn read(&self) -> Result<Record, Error> {
+        match &self.record {
+            Some(record) => Ok(Record::parse(record)?),
+            None => Err(Error::NoRow("its record was pruned".into())),
+        }
+    }
+}
+
+/// A payload that was kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Payload {
+    /// `input`, `context`, `output` or `detail`.
+    pub kind: String,
+    /// Its bytes, for which the commitment holds.
+    pub bytes: Vec<u8>,
+}
+
+/// A ledger, for reading. A writer may append meanwhile.
+#[derive(Debug)]
+pub struct Reader {
+    records: Connection,
+    payloads: Option<Connection>,
+    verifier: Verifier,
+    index: PathBuf,
+    log_unread: bool,
+}
+
+impl Reader {
+    /// Opens a ledger that is there. `verifier` says whose checkpoints count: without one, the key that lies in
+    /// the directory, which proves nothing against those who may write there.
+    ///
+    /// # Errors
+    /// Those of files and disks; [`Error::Key`].
+    pub fn open(directory: &Path, verifier: Option<Verifier>) -> Result<Self, Error> {
+        let place = Place::open(directory)?;
+        let verifier = verifier.map_or_else(|| place.verifier(), Ok)?;
+        let (records, log_unread) = schema::open_to_read(&place.records(), &RECORDS)?;
+        let payloads = match place.payloads().exists() {
+            true => Some(schema::open_to_read(&place.payloads(), &PAYLOADS)?.0),
+            false => None,
+        };
+        Ok(Self {
+            records,
+            payloads,
+            verifier,
+            index: place.index(),
+            log_unread,
+        })
+    }
+
+    /// Whose checkpoints count.
+    #[must_use]
+    pub fn verifier(&self) -> &Verifier {
+        &self.verifier
+    }
+
+    /// Whether the newest rows could not be read: on a disk that takes nothing.
+    #[must_use]
+    pub fn log_unread(&self) -> bool {
+        self.log_unread
+    }
+
+    /// How many rows there are.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn size(&self) -> Result<u64, Error> {
+        Ok(head(&self.records)?.size())
+    }
+
+    /// A row.
+    ///
+    /// # Errors
+    /// [`Error::NoRow`].
+    pub fn row(&self, seq: u64) -> Result<Row, Error> {
+        let found = self
+            .records
+            .prepare_cached("SELECT leaf, record FROM entry WHERE seq = ?1")?
+            .query_row([integer(seq)], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        match found {
+            Some((leaf, record)) => Ok(Row {
+                seq,
+                leaf: Hex(leaf),
+                record,
+            }),
+            None => Err(Error::NoRow(seq.to_string().into())),
+        }
+    }
+
+    /// The newest checkpoint, as it was signed.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn newest_checkpoint(&self) -> Result<Option<String>, Error> {
+        Ok(crate::append::newest(&self.records)?.map(|(_, note, _)| note))
+    }
+
+    /// A payload by its commitment; `None` where it is not kept, or was erased.
+    ///
+    /// # Errors
+    /// [`Error::Differs`] if the commitment does not hold for it.
+    pub fn payload(&self, commitment: &Hash) -> Result<Option<Payload>, Error> {
+        let Some(payloads) = &self.payloads else {
+            return Ok(None);
+        };
+        let found = payloads
+            .prepare_cached("SELECT salt, kind, bytes FROM payload WHERE commitment = ?1")?
+            .query_row([commitment.0], |row| {
+                Ok((
+                    row.get(0)?,
+                    row.get::<_, String>(1)?,
+                    row.get::<_, Vec<u8>>(2)?,
+                ))
+            })
+            .optional()?;
+        match found {
+            None => Ok(None),
+            Some((salt, kind, bytes)) => {
+                match crate::payload::commitment(&salt, &kind, &bytes) == *commitment {
+                    true => Ok(Some(Payload { kind, bytes })),
+                    false => Err(Error::Differs("a payload is not the one that was recorded")),
+                }
+            }
+        }
+    }
+
+    /// The name behind a person's id; `None` where it was erased.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn name(&self, person: &crate::record::Person) -> Result<Option<String>, Error> {
+        let Some(payloads) = &self.payloads else {
+            return Ok(None);
+        };
+        let name = payloads
+            .prepare_cached("SELECT name FROM person WHERE id = ?1")?
+            .query_row([person.0], |row| row.get(0));
+        Ok(name.optional()?)
+    }
+
+    /// Calls `each` with the leaves from `from` on, up to `to`, in order. They have to be all there.
+    fn leaves(&self, from: u64, to: u64, mut each: impl FnMut(Hash)) -> Result<(), Error> {
+        let mut rows = self
+            .records
+            .prepare_cached("SELECT leaf FROM entry WHERE seq >= ?1 AND seq < ?2 ORDER BY seq")?;
+        let mut rows = rows.query([integer(from), integer(to)])?;
+        let mut count = 0;
+        while let Some(row) = rows.next()? {
+            each(Hex(row.get(0)?));
+            count += 1;
+        }
+        match count == to.saturating_sub(from) {
+            true => Ok(()),
+            false => Err(Error::Differs("rows are missing")),
+        }
+    }
+
+    /// The checkpoints, oldest first: size, note, edge.
+    fn checkpoints(&self) -> Result<Vec<(u64, String, Vec<u8>)>, Error> {
+        let mut found = self
+            .records
+            .prepare_cached("SELECT size, note, edge FROM checkpoint ORDER BY size")?;
+        let mut rows = found.query([])?;
+        let mut checkpoints = Vec::new();
+        while let Some(row) = rows.next()? {
+            checkpoints.push((unsigned(row.get(0)?)?, row.get(1)?, row.get(2)?));
+        }
+        Ok(checkpoints)
+    }
+}

@@ -1,0 +1,292 @@
+//! Lists of rows by what they are about, from an index that is derived: it is made of the rows when a list is asked
+//! for, brought up to date then, and made anew if it is another ledger's, or damaged.
+
+use std::path::Path;
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, OptionalExtension as _};
+use toolward_sqlite::Schema;
+
+use crate::append::{head, integer, unsigned};
+use crate::error::Error;
+use crate::reader::{Reader, Row};
+use crate::record::{Code, Event, Hash, Hex, Invocation, Number, Person, Record, Tool};
+use crate::schema;
+
+/// The most rows of one list.
+const MAX_ROWS: u32 = 10_000;
+
+const INDEX: Schema = Schema {
+    // `TLLI`.
+    application_id: 0x544c_4c49,
+    version: 1,
+    tables: "
+CREATE TABLE row (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, invocation BLOB, person BLOB,
+                  tool TEXT, code TEXT, mutating INTEGER NOT NULL) STRICT;
+CREATE INDEX row_invocation ON row (invocation) WHERE invocation IS NOT NULL;
+-- Of which ledger, how many rows, and the leaf of the last of them.
+CREATE TABLE made (one INTEGER PRIMARY KEY CHECK (one = 1), origin TEXT NOT NULL, size INTEGER NOT NULL, leaf BLOB)
+    STRICT;
+",
+    owner: "a ledger's index",
+};
+
+/// Made once the rows are there that the first list finds: that takes a fraction of the time.
+const INDEXES: &str = "
+CREATE INDEX row_person ON row (person, seq) WHERE person IS NOT NULL;
+CREATE INDEX row_tool ON row (tool, seq) WHERE tool IS NOT NULL;
+CREATE INDEX row_code ON row (code, seq) WHERE code IS NOT NULL;
+CREATE INDEX row_mutating ON row (seq) WHERE mutating = 1;
+CREATE INDEX row_at ON row (at);
+";
+
+/// Which rows are listed. Nothing set means all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    /// About this principal, by name.
+    pub principal: Option<String>,
+    /// About this principal, by the id in records.
+    pub person: Option<Person>,
+    /// About this tool: a version, `id@version`, or all of an id.
+    pub tool: Option<String>,
+    /// Ended with this code.
+    pub code: Option<Code>,
+    /// About this call.
+    pub invocation: Option<Invocation>,
+    /// Starts of calls that may change something.
+    pub mutating: bool,
+    /// Not before this moment, in microseconds since 1970.
+    pub since: Option<Number>,
+    /// Only rows before this one: for the next page.
+    pub before: Option<u64>,
+    /// The most rows, at most 10,000; 0 means 100.
+    pub limit: u32,
+}
+
+/// A row of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The row.
+    pub row: Row,
+    /// Its record; none where it was pruned, or is no record.
+    pub record: Option<Record>,
+}
+
+impl Reader {
+    /// The newest rows that fit the filter, newest first. The first list after many rows takes some microseconds
+    /// for each of them.
+    ///
+    /// # Errors
+    /// Those of the files; [`Error::Full`] and [`Error::ReadOnly`] if no index can be made.
+    pub fn list(&self, filter: &Filter) -> Result<Vec<Listed>, Error> {
+        let index = self.bring_up_to_date()?;
+        let mut person = filter.person;
+        if let Some(name) = &filter.principal {
+            match self.person_of(name)? {
+                Some(found) => person = Some(found),
+                None => return Ok(Vec::new()),
+            }
+        }
+        let mut conditions = Vec::new();
+        let mut values: Vec<Value> = Vec::new();
+        let mut add = |condition: &'static str, value: Option<Value>| {
+            if let Some(value) = value {
+                conditions.push(condition);
+                values.push(value);
+            }
+        };
+        let blob = |bytes: &[u8]| Value::Blob(bytes.to_vec());
+        add("person = ?", person.map(|person| blob(&person.0)));
+        let tool = filter.tool.as_deref();
+        let is_version = |tool: &&str| tool.contains('@');
+        add(
+            "tool = ?",
+            tool.filter(is_version)
+                .map(|tool| Value::Text(tool.to_owned())),
+        );
+        if let Some(id) = tool.filter(|tool| !is_version(tool)) {
+            // All that begins with the id and `@`, in the index's order.
+            add("tool >= ?", Some(Value::Text(format!("{id}@"))));
+            add("tool < ?", Some(Value::Text(format!("{id}A"))));
+        }
+        add(
+            "code = ?",
+            filter
+                .code
+                .as_ref()
+                .map(|code| Value::Text(code.as_str().to_owned())),
+        );
+        add(
+            "invocation = ?",
+            filter.invocation.map(|id| blob(id.0.as_bytes())),
+        );
+        add("mutating = ?", filter.mutating.then_some(Value::Integer(1)));
+        add(
+            "at >= ?",
+            filter.since.map(|at| Value::Integer(integer(at.get()))),
+        );
+        add(
+            "seq < ?",
+            filter.before.map(|seq| Value::Integer(integer(seq))),
+        );
+        let mut statement = "SELECT seq FROM row".to_owned();
+        for (number, condition) in conditions.iter().enumerate() {
+            statement.push_str(if number == 0 { " WHERE " } else { " AND " });
+            statement.push_str(condition);
+        }
+        let limit = if filter.limit == 0 {
+            100
+        } else {
+            filter.limit.min(MAX_ROWS)
+        };
+        statement.push_str(&format!(" ORDER BY seq DESC LIMIT {limit}"));
+        let mut statement = index.prepare(&statement)?;
+        let found = statement.query_map(rusqlite::params_from_iter(values), |row| row.get(0))?;
+        let mut listed = Vec::new();
+        for seq in found {
+            let row = self.row(unsigned(seq?)?)?;
+            let record = row
+                .record
+                .as_deref()
+                .and_then(|record| Record::of_row(record).ok());
+            listed.push(Listed { row, record });
+        }
+        Ok(listed)
+    }
+
+    fn person_of(&self, name: &str) -> Result<Option<Person>, Error> {
+        let Some(payloads) = &self.payloads else {
+            return Ok(None);
+        };
+        let id = payloads
+            .prepare_cached("SELECT id FROM person WHERE name = ?1")?
+            .query_row([name], |row| row.get(0))
+            .optional()?;
+        Ok(id.map(Hex))
+    }
+
+    fn bring_up_to_date(&self) -> Result<Connection, Error> {
+        match self.fill() {
+            // It is derived: whatever it is, it is made anew.
+            Err(Error::Corrupt(_) | Error::Version { .. }) => {
+                remove(&self.index)?;
+                self.fill()
+            }
+            filled => filled,
+        }
+    }
+
+    fn fill(&self) -> Result<Connection, Error> {
+        let mut index = schema::open(&self.index, &INDEX)?;
+        toolward_sqlite::wait_for_disk(&index, false)?;
+        let size = head(&self.records)?.size();
+        let tx = index.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let made: Option<(String, i64, Option<[u8; 32]>)> = tx
+            .query_row("SELECT origin, size, leaf FROM made", [], |row| {
+                Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            })
+            .optional()?;
+        let mut from = 0;
+        let is_new = made.is_none();
+        if let Some((origin, made, leaf)) = made {
+            from = unsigned(made)?;
+            let last = from.checked_sub(1).filter(|last| *last < size);
+            let leaf_now: Option<Hash> = last
+                .map(|last| self.row(last))
+                .transpose()?
+                .map(|row| row.leaf);
+            let same = from == 0 || (leaf_now.is_some() && leaf_now == leaf.map(Hex));
+            if origin != self.verifier.origin() || from > size || !same {
+                return Err(Error::corrupt("an index of another ledger"));
+            }
+        }
+        if from < size {
+            let leaf = self.fill_rows(&tx, from, size)?;
+            if is_new {
+                tx.execute_batch(INDEXES)?;
+            }
+            tx.execute(
+                "INSERT OR REPLACE INTO made VALUES (1, ?1, ?2, ?3)",
+                (
+                    self.verifier.origin(),
+                    integer(size),
+                    leaf.map(|leaf| leaf.0),
+                ),
+            )?;
+        }
+        tx.commit()?;
+        Ok(index)
+    }
+
+    fn fill_rows(&self, index: &Connection, from: u64, to: u64) -> Result<Option<Hash>, Error> {
+        let mut rows = self.records.prepare(
+            "SELECT seq, leaf, record FROM entry WHERE seq >= ?1 AND seq < ?2 ORDER BY seq",
+        )?;
+        let mut rows = rows.query([integer(from), integer(to)])?;
+        let mut insert =
+            index.prepare("INSERT INTO row VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?;
+        let mut started = index
+            .prepare("SELECT person, tool FROM row WHERE invocation = ?1 AND kind = 'started'")?;
+        let mut leaf = None;
+        while let Some(row) = rows.next()? {
+            leaf = Some(Hex(row.get(1)?));
+            let bytes = row.get_ref(2)?.as_blob_or_null().unwrap_or_default();
+            // Pruned, or no record: `verify` says which.
+            let Some(Ok(record)) = bytes.map(Record::of_row) else {
+                continue;
+            };
+            let call = record.event.call();
+            let code = match &record.event {
+                Event::Gap(body) => Some(&body.why),
+                event => event.outcome().and_then(|outcome| outcome.code.as_ref()),
+            };
+            let person = match &record.event {
+                Event::RefusedMore(body) => body.person,
+                Event::Approval(body) => body.person,
+                Event::Erased(body) => body.person,
+                _ => call.and_then(|call| call.person),
+            };
+            let tool = call
+                .and_then(|call| call.tool.as_ref())
+                .map(|tool| &tool.id);
+            let invocation = record.invocation().map(|id| *id.0.as_bytes());
+            let (person, tool) = (person.map(|person| person.0), tool.map(Tool::as_str));
+            // What ended says nothing of the call that its start said.
+            let is_end = matches!(record.event, Event::Ended(_) | Event::Abandoned(_));
+            let start = match invocation.filter(|_| is_end && call.is_none()) {
+                Some(invocation) => started
+                    .query_row([invocation], |row| Ok((row.get(0)?, row.get(1)?)))
+                    .optional()?,
+                None => None,
+            };
+            let (person, tool): (Option<[u8; 16]>, Option<String>) =
+                start.unwrap_or_else(|| (person, tool.map(str::to_owned)));
+            insert.execute((
+                row.get::<_, i64>(0)?,
+                integer(record.at.get()),
+                record.event.kind(),
+                invocation,
+                person,
+                tool,
+                code.map(Code::as_str),
+                matches!(record.event, Event::Started(_)),
+            ))?;
+        }
+        Ok(leaf)
+    }
+}
+
+/// Removes an index. It is only for those who list.
+fn remove(path: &Path) -> Result<(), Error> {
+    for end in ["", "-wal", "-shm"] {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        match std::fs::remove_file(&name) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("the index", error));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}

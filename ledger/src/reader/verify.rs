@@ -1,0 +1,279 @@
+//! Whether a ledger holds: each row against its leaf, the tree of the rows against each checkpoint and the head,
+//! each payload against its commitment.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::ops::Range;
+
+use rusqlite::Connection;
+
+use crate::append::{head, unsigned};
+use crate::checkpoint::Checkpoint;
+use crate::error::Error;
+use crate::maintenance::GROUP;
+use crate::payload::commitment;
+use crate::reader::Reader;
+use crate::record::{Event, Hash, Hex, Record};
+use crate::tree::{Edge, leaf_hash};
+
+/// The most findings that are returned.
+const MAX_FINDINGS: usize = 100;
+
+/// Something that does not hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finding {
+    /// The row's record is not the one of its leaf.
+    Row {
+        /// The row.
+        seq: u64,
+    },
+    /// The row's record is missing, and was not pruned.
+    Emptied {
+        /// The row.
+        seq: u64,
+    },
+    /// Rows are missing.
+    Missing {
+        /// The first of them.
+        from: u64,
+        /// The first that is there again.
+        to: u64,
+    },
+    /// Rows were changed, moved, inserted or deleted: the tree up to `to` is not the one that was signed.
+    Between {
+        /// The first row that may be concerned.
+        from: u64,
+        /// The first that is not.
+        to: u64,
+    },
+    /// The ledger is shorter than a checkpoint.
+    Shorter {
+        /// The rows that are there.
+        found: u64,
+        /// Those that were signed.
+        expected: u64,
+    },
+    /// The checkpoint is not one of this ledger and its key, or not of this size.
+    Checkpoint {
+        /// Its size.
+        size: u64,
+    },
+    /// The head is not the tree of the rows: rows behind the newest checkpoint were changed, or the head was.
+    Head {
+        /// The first row that may be concerned.
+        from: u64,
+    },
+    /// The payload is not the one that was recorded.
+    Payload {
+        /// The commitment.
+        commitment: Hash,
+    },
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Row { seq } => write!(f, "row {seq}"),
+            Self::Emptied { seq } => write!(f, "row {seq} is empty"),
+            Self::Missing { from, to } => write!(f, "rows {from} to {to} are missing"),
+            Self::Between { from, to } => write!(f, "rows {from} to {to}"),
+            Self::Shorter { found, expected } => write!(f, "{found} rows of {expected}"),
+            Self::Checkpoint { size } => write!(f, "checkpoint {size}"),
+            Self::Head { from } => write!(f, "head, rows from {from}"),
+            Self::Payload { commitment } => write!(f, "payload {commitment}"),
+        }
+    }
+}
+
+/// What verifying found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Verified {
+    /// How many rows there are.
+    pub rows: u64,
+    /// Rows below this one are signed.
+    pub signed: u64,
+    /// How many records were pruned.
+    pub pruned: u64,
+    /// How many payloads were held against their commitments.
+    pub payloads: u64,
+    /// What does not hold: the first 100.
+    pub findings: Vec<Finding>,
+}
+
+impl Verified {
+    /// Whether all of it holds.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    fn add(&mut self, finding: Finding) {
+        if self.findings.len() < MAX_FINDINGS {
+            self.findings.push(finding);
+        }
+    }
+}
+
+/// What a checkpoint of some size says.
+struct Signed {
+    root: Hash,
+    /// The edge that the file has for it, if it is that of the root.
+    edge: Option<Edge>,
+}
+
+impl Reader {
+    /// Verifies the whole ledger, also against checkpoints that were kept elsewhere.
+    ///
+    /// # Errors
+    /// Those of the file; what does not hold is in the answer.
+    pub fn verify(&mut self, elsewhere: &[Checkpoint]) -> Result<Verified, Error> {
+        let mut found = Verified::default();
+        // All of it from one state, while others append.
+        self.records.execute_batch("BEGIN")?;
+        let walked = self.walk(elsewhere, &mut found);
+        self.records.execute_batch("COMMIT")?;
+        walked?;
+        if let Some(payloads) = &self.payloads {
+            verify_payloads(payloads, &mut found)?;
+        }
+        Ok(found)
+    }
+
+    fn walk(&self, elsewhere: &[Checkpoint], found: &mut Verified) -> Result<(), Error> {
+        let head = head(&self.records)?;
+        let signed = self.signed(elsewhere, found)?;
+        let mut next = signed.iter().peekable();
+        // None behind a gap, until a checkpoint says what the tree is.
+        let mut edge = Some(Edge::new());
+        let (mut size, mut good, mut pruned) = (0_u64, 0, 0);
+        let mut emptied: Vec<Range<u64>> = Vec::new();
+        let mut statement = self
+            .records
+            .prepare("SELECT seq, leaf, record FROM entry ORDER BY seq")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let seq = unsigned(row.get(0)?)?;
+            if seq != size {
+                found.add(Finding::Missing {
+                    from: size,
+                    to: seq,
+                });
+                edge = None;
+                while let Some((known, signed)) = next.next_if(|(size, _)| **size <= seq) {
+                    good = *known;
+                    edge = signed.edge.clone().filter(|_| *known == seq);
+                }
+            }
+            size = seq.saturating_add(1);
+            let leaf: Hash = Hex(row.get(1)?);
+            match row.get_ref(2)?.as_blob_or_null() {
+                Ok(Some(record)) if leaf_hash(record) == leaf => {
+                    pruned = pruned.max(prunes(record))
+                }
+                Ok(None) => match emptied.last_mut() {
+                    Some(last) if last.end == seq => last.end = size,
+                    _ => emptied.push(seq..size),
+                },
+                _ => found.add(Finding::Row { seq }),
+            }
+            if let Some(edge) = &mut edge {
+                edge.push(leaf);
+            }
+            if let Some((_, signed)) = next.next_if(|(known, _)| **known == size) {
+                if edge.as_ref().is_some_and(|edge| edge.root() != signed.root) {
+                    found.add(Finding::Between {
+                        from: good,
+                        to: size,
+                    });
+                    edge = None;
+                }
+                edge = edge.or_else(|| signed.edge.clone());
+                good = size;
+                found.signed = good;
+            }
+        }
+        found.rows = size;
+        for (size, _) in next {
+            found.add(Finding::Shorter {
+                found: found.rows,
+                expected: *size,
+            });
+        }
+        // Pruned are whole groups, from the first row on, as far as a row says.
+        let pruned = pruned / GROUP * GROUP;
+        for range in &emptied {
+            found.pruned += range.end - range.start;
+            for seq in (range.start.max(pruned)..range.end).take(MAX_FINDINGS) {
+                found.add(Finding::Emptied { seq });
+            }
+        }
+        if edge != Some(head) {
+            found.add(Finding::Head { from: good });
+        }
+        Ok(())
+    }
+
+    /// The roots that were signed, by size.
+    fn signed(
+        &self,
+        elsewhere: &[Checkpoint],
+        found: &mut Verified,
+    ) -> Result<BTreeMap<u64, Signed>, Error> {
+        let mut all = BTreeMap::new();
+        for (size, note, edge) in self.checkpoints()? {
+            match self.verifier.open(&note) {
+                Ok(checkpoint) if checkpoint.size == size => {
+                    let root = checkpoint.root;
+                    let edge = Edge::from_bytes(size, &edge).filter(|edge| edge.root() == root);
+                    if edge.is_none() {
+                        found.add(Finding::Checkpoint { size });
+                    }
+                    all.insert(size, Signed { root, edge });
+                }
+                _ => found.add(Finding::Checkpoint { size }),
+            }
+        }
+        for Checkpoint { size, root } in elsewhere {
+            let known = all.entry(*size).or_insert(Signed {
+                root: *root,
+                edge: None,
+            });
+            if known.root != *root {
+                found.add(Finding::Checkpoint { size: *size });
+            }
+        }
+        // Of no rows nothing can be wrong.
+        all.remove(&0);
+        Ok(all)
+    }
+}
+
+/// Up to where a record says that rows were pruned.
+fn prunes(record: &[u8]) -> u64 {
+    // Nearly all are of another kind, which their text shows.
+    const KIND: &[u8] = br#""kind":"pruned""#;
+    if record.len() > 256 || !record.windows(KIND.len()).any(|part| part == KIND) {
+        return 0;
+    }
+    match Record::parse(record).map(|record| record.event) {
+        Ok(Event::Pruned(body)) => body.to.get(),
+        _ => 0,
+    }
+}
+
+fn verify_payloads(sql: &Connection, found: &mut Verified) -> Result<(), Error> {
+    let mut statement = sql.prepare("SELECT commitment, salt, kind, bytes FROM payload")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let hash: Hash = Hex(row.get(0)?);
+        let kind: String = row.get(2)?;
+        let bytes = row.get_ref(3)?.as_blob().unwrap_or_default();
+        if commitment(&row.get(1)?, &kind, bytes) != hash {
+            found.add(Finding::Payload { commitment: hash });
+        }
+        found.payloads += 1;
+    }
+    Ok(())
+}
