@@ -1,5 +1,21 @@
 //! Ledgers as hosts and operators use them, and as others tamper with them.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tests"
+)]
 
+mod crash;
+mod disks;
+mod given;
+mod payloads;
+mod queue;
+mod records;
+mod rows;
+mod support;
+mod tamper;
 mod trees;

@@ -1,0 +1,250 @@
+//! Processes that are killed while they record calls, alone and three at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use toolward_ledger::{Durability, Options, Recorder, Writer};
+
+use crate::support::{
+    Place, call, ended, invocation, long, opened, outcome, queued, read_only, started,
+};
+
+const TASK: &str = "LEDGER_TEST_TASK";
+const FOLDER: &str = "LEDGER_TEST_FOLDER";
+/// Rows of read-only calls that are younger than this may be missing: 20 ms, and what a busy machine adds.
+const YOUNG: Duration = Duration::from_millis(250);
+/// Tasks that make calls at once.
+const TASKS: u64 = 8;
+
+/// What the other process does. By itself, this tests nothing.
+#[test]
+#[ignore = "started by other tests"]
+fn child() {
+    let (Some(task), Some(folder)) = (std::env::var_os(TASK), std::env::var_os(FOLDER)) else {
+        return;
+    };
+    let (task, folder) = (task.into_string().unwrap(), PathBuf::from(folder));
+    match task.split_once(' ') {
+        Some(("calls", number)) => make_calls(&folder, number.parse().unwrap()),
+        Some(("full", _)) => crate::disks::on_a_full_disk(&folder),
+        _ => panic!("no such task: {task}"),
+    }
+}
+
+/// This binary again, for one task.
+pub(crate) fn start(task: &str, folder: &Path) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--ignored", "--exact", "--nocapture", "crash::child"]);
+    command.env(TASK, task).env(FOLDER, folder);
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    command
+}
+
+fn micros() -> u128 {
+    SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap()
+        .as_micros()
+}
+
+/// Makes calls until it is killed: read-only ones, some that change a file, some that a tool makes.
+fn make_calls(folder: &Path, process: u64) {
+    let writer = Writer::open(Options::new(folder.join("ledger")), opened()).unwrap();
+    let say = |what: &str, id: u64| {
+        // One write each: what is said is whole.
+        let line = format!("{what} {id} {}\n", micros());
+        std::io::stdout().write_all(line.as_bytes()).unwrap();
+    };
+    say("\nready", 0);
+    std::thread::scope(|scope| {
+        for task in 0..TASKS {
+            let (writer, say) = (&writer, &say);
+            scope.spawn(move || {
+                for number in 0.. {
+                    let id = (process * TASKS + task) << 32 | number;
+                    match number % 4 {
+                        0 => change(writer, folder, id, None, say),
+                        1 => {
+                            // A read-only call whose tool makes one that changes something.
+                            change(writer, folder, id | 1 << 24, Some(id), say);
+                            queued(writer, read_only(invocation(id)));
+                        }
+                        _ => {
+                            queued(writer, read_only(invocation(id)));
+                            say("queued", id);
+                        }
+                    }
+                    std::thread::sleep(Duration::from_micros(300));
+                }
+            });
+        }
+    });
+}
+
+fn change(writer: &Writer, folder: &Path, id: u64, parent: Option<u64>, say: &dyn Fn(&str, u64)) {
+    let mut start = started(invocation(id));
+    if let Some(parent) = parent {
+        let mut call = call(true);
+        call.parent = Some(invocation(parent));
+        let body = toolward_ledger::record::Started {
+            call,
+            invocation: invocation(id),
+        };
+        start =
+            toolward_ledger::Entry::new(toolward_ledger::record::Event::Started(Box::new(body)));
+    }
+    writer.append(start, Durability::Disk).wait().unwrap();
+    std::fs::write(folder.join("effects").join(id.to_string()), b"").unwrap();
+    assert!(outcome(None).code.is_none());
+    writer
+        .append(ended(invocation(id)), Durability::Disk)
+        .wait()
+        .unwrap();
+    say("returned", id);
+}
+
+/// What a process said: which calls did what, when, and when it was killed.
+type Said = (Vec<(String, u64, u128)>, u128);
+
+/// A process that makes calls, and what it said until it was killed.
+struct Process(Child);
+
+impl Process {
+    fn start(place: &Place, number: u64) -> Self {
+        let folder = place.directory.path();
+        Self(start(&format!("calls {number}"), folder).spawn().unwrap())
+    }
+
+    /// Kills it after a while; what it said, and when it was killed.
+    fn kill(mut self, after: Duration) -> Said {
+        let mut lines = BufReader::new(self.0.stdout.take().unwrap()).lines();
+        assert!(
+            lines
+                .by_ref()
+                .any(|line| line.unwrap().starts_with("ready"))
+        );
+        let reader = std::thread::spawn(move || {
+            let lines = lines.map_while(Result::ok);
+            lines
+                .filter_map(|line| {
+                    let mut words = line.split(' ');
+                    let mut next = || words.next().map(str::to_owned);
+                    Some((next()?, next()?.parse().ok()?, next()?.parse().ok()?))
+                })
+                .collect()
+        });
+        std::thread::sleep(after);
+        let killed = micros();
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+        (reader.join().unwrap(), killed)
+    }
+}
+
+/// How often each call has a row of each kind.
+fn rows(place: &Place) -> BTreeMap<u64, BTreeMap<String, u32>> {
+    let mut rows: BTreeMap<u64, BTreeMap<String, u32>> = BTreeMap::new();
+    for line in place.lines() {
+        let line: Value = serde_json::from_str(&line).unwrap();
+        if let Some(id) = line["body"]["invocation"].as_str() {
+            let digits = id.replace('-', "");
+            let id = u64::from_str_radix(digits.get(16..).unwrap(), 16).unwrap();
+            *rows
+                .entry(id)
+                .or_default()
+                .entry(line["kind"].as_str().unwrap().to_owned())
+                .or_default() += 1;
+        }
+    }
+    rows
+}
+
+fn check(place: &Place, said: &[Said]) {
+    // The next one that opens it ends what was left.
+    drop(place.open());
+    drop(place.open());
+    let verified = place.verify();
+    assert!(verified.holds(), "{verified:?}");
+    let rows = rows(place);
+    let has = |id: u64, kind: &str| rows.get(&id).is_some_and(|kinds| kinds.contains_key(kind));
+    for (id, kinds) in &rows {
+        assert!(kinds.values().all(|count| *count == 1), "{id:x}: {kinds:?}");
+        if kinds.contains_key("started") {
+            assert_ne!(
+                kinds.contains_key("ended"),
+                kinds.contains_key("abandoned"),
+                "{id:x}: {kinds:?}"
+            );
+        } else {
+            assert!(!kinds.contains_key("abandoned"), "{id:x}: {kinds:?}");
+        }
+    }
+    for effect in std::fs::read_dir(place.directory.path().join("effects")).unwrap() {
+        let id = effect
+            .unwrap()
+            .file_name()
+            .to_str()
+            .unwrap()
+            .parse()
+            .unwrap();
+        assert!(has(id, "started"), "{id:x}");
+    }
+    let mut seen = BTreeSet::new();
+    for (said, killed) in said {
+        for (what, id, at) in said {
+            assert!(seen.insert((what, id)));
+            match what.as_str() {
+                "returned" => assert!(has(*id, "started") && has(*id, "ended"), "{id:x}"),
+                _ if at + YOUNG.as_micros() < *killed => assert!(has(*id, "ended"), "{id:x}"),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// A time that differs from round to round.
+fn after(round: u64) -> Duration {
+    Duration::from_micros(20_000 + round * 7919 % 130_000)
+}
+
+#[test]
+fn a_process_that_is_killed_leaves_a_ledger_that_holds_with_all_that_was_promised() {
+    let rounds = if long() { 300 } else { 24 };
+    let (mut place, mut returned) = (Place::new(), 0);
+    for round in 0..rounds {
+        // Some rounds go on with what the last one left.
+        if round % 4 == 0 {
+            place = Place::new();
+            std::fs::create_dir(place.directory.path().join("effects")).unwrap();
+        }
+        let (said, killed) = Process::start(&place, round).kill(after(round));
+        returned += said.iter().filter(|(what, ..)| what == "returned").count();
+        check(&place, &[(said, killed)]);
+    }
+    assert!(returned > 0);
+}
+
+#[test]
+fn three_processes_that_are_killed_leave_one_ledger_without_a_fork() {
+    let rounds = if long() { 100 } else { 6 };
+    for round in 0..rounds {
+        let place = Place::new();
+        std::fs::create_dir(place.directory.path().join("effects")).unwrap();
+        let processes: Vec<_> = (0..3)
+            .map(|number| Process::start(&place, number))
+            .collect();
+        let killers = processes.into_iter().enumerate().map(|(number, process)| {
+            std::thread::spawn(move || process.kill(after(round * 3 + number as u64)))
+        });
+        let killers: Vec<_> = killers.collect();
+        let said: Vec<_> = killers
+            .into_iter()
+            .map(|killer| killer.join().unwrap())
+            .collect();
+        check(&place, &said);
+    }
+}

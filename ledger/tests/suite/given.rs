@@ -1,0 +1,114 @@
+//! Ids that callers gave their calls: each runs once.
+
+use std::sync::Arc;
+
+use toolward_ledger::record::{Hex, Tool};
+use toolward_ledger::{Durability, Error, Given, Recorder};
+
+use crate::support::{Place, durable, invocation, started};
+
+fn given(principal: &str, input: u8) -> Given {
+    Given {
+        principal: Arc::from(principal),
+        tool: Tool::parse("text.stats@1").unwrap(),
+        id: invocation(77),
+        input: Hex([input; 32]),
+    }
+}
+
+#[test]
+fn an_id_runs_once_for_its_principal_and_tool() {
+    let place = Place::new();
+    let writer = place.open();
+    let ask = |given: Given| {
+        writer
+            .given(given)
+            .wait()
+            .unwrap()
+            .map(|known| known.same_input)
+    };
+    assert_eq!(ask(given("alice", 1)), None);
+    durable(&writer, started(invocation(1)).given(given("alice", 1))).unwrap();
+    assert_eq!(ask(given("alice", 1)), Some(true));
+    assert_eq!(ask(given("alice", 2)), Some(false));
+    assert_eq!(ask(given("bob", 1)), None);
+    let other = Given {
+        tool: Tool::parse("text.stats@2").unwrap(),
+        ..given("alice", 1)
+    };
+    assert_eq!(ask(other), None);
+    let again = durable(&writer, started(invocation(2)).given(given("alice", 1)));
+    assert!(
+        matches!(again, Err(Error::Given { same_input: true })),
+        "{again:?}"
+    );
+    let again = durable(&writer, started(invocation(2)).given(given("alice", 9)));
+    assert!(
+        matches!(again, Err(Error::Given { same_input: false })),
+        "{again:?}"
+    );
+    assert_eq!(place.count("started"), 1);
+    writer.close().unwrap();
+    // Another process knows it, too, and the file has neither the name nor the digest.
+    let writer = place.open();
+    assert_eq!(
+        writer
+            .given(given("alice", 1))
+            .wait()
+            .unwrap()
+            .map(|known| known.same_input),
+        Some(true)
+    );
+    let (principal, input): (Vec<u8>, Vec<u8>) = place
+        .records()
+        .query_row("SELECT principal, input FROM given", [], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .unwrap();
+    assert_ne!(input, [1; 32]);
+    assert!(!String::from_utf8_lossy(&principal).contains("alice"));
+}
+
+#[test]
+fn of_two_sessions_that_race_for_an_id_one_runs() {
+    let place = Place::new();
+    let (one, two) = (place.open(), place.open());
+    let rounds = if crate::support::long() { 1000 } else { 50 };
+    for round in 0..rounds {
+        let named = |call: u64| {
+            let given = Given {
+                id: invocation(10_000 + round),
+                ..given("alice", 1)
+            };
+            started(invocation(call)).given(given)
+        };
+        let first = one.append(named(2 * round), Durability::Disk);
+        let second = two.append(named(2 * round + 1), Durability::Disk);
+        let answers = [first.wait(), second.wait()];
+        assert_eq!(
+            answers.iter().filter(|answer| answer.is_ok()).count(),
+            1,
+            "{answers:?}"
+        );
+    }
+}
+
+#[test]
+fn an_id_is_forgotten_when_a_host_takes_it_no_more() {
+    let place = Place::new();
+    let writer = place.open();
+    durable(&writer, started(invocation(1)).given(given("alice", 1))).unwrap();
+    writer.close().unwrap();
+    let hour: i64 = 3_600_000_000;
+    for (hours, known) in [(24, true), (26, false)] {
+        let moved = place
+            .records()
+            .execute("UPDATE given SET at = at - ?1", [hours * hour]);
+        moved.unwrap();
+        let writer = place.open();
+        assert_eq!(
+            writer.given(given("alice", 1)).wait().unwrap().is_some(),
+            known
+        );
+    }
+}
