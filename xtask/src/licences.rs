@@ -39,10 +39,11 @@ const EXCEPTIONS: [(&str, &str); 1] = [
 ];
 
 /// Every lock file of the repository.
-const WORKSPACES: [&str; 6] = [
+const WORKSPACES: [&str; 7] = [
     ".",
     "embedding",
     "examples",
+    "ledger/readers",
     "tests/guests",
     "xtask/bindings",
     "xtask/book",

@@ -36,6 +36,15 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
             .arg(repository::target()?.join("examples")),
     )?;
 
+    println!("other people's readers of our ledgers:");
+    process::run(
+        Command::new(repository::cargo())
+            .args(["test", "--quiet", "--locked", "--manifest-path"])
+            .arg(root.join("ledger/readers/Cargo.toml"))
+            .arg("--target-dir")
+            .arg(repository::target()?),
+    )?;
+
     // The end-to-end tests run the command itself, which `cargo test` does not
     // build for other packages.
     program::build("toolward")?;
