@@ -161,6 +161,8 @@ codes! {
     DRIVER_FIELD_WITHOUT_EFFECT = "driver-field-without-effect" Warning, "a driver has only fields that have an effect",
         "The field is AIP-30's, and is kept for clients to read. This host chooses no driver by it: what a call needs goes \
          into `requires` and into the operator's policy.";
+    COST_UNCOUNTED = "cost-uncounted" Warning, "a cost class is one that this host acts on",
+        "`metered` is shown to clients and operators. No host counts calls against a quota yet.";
     DRIVER_AUTH_UNSUPPORTED = "driver-auth-unsupported" Warning, "a driver leaves logging in to its secrets",
         "The names in `auth.state.env` are secrets that the driver needs, as in `requires.secrets`; the operator's `[[secret]]` \
          says where each comes from and where it goes out. This host runs no login and no refresh, watches for no expiry and \
@@ -180,8 +182,9 @@ codes! {
         "Examples: `^1.2.0`, `>=1.2.0 <2.0.0`, `1.x || 2.x`. A bare `1.2.3` is that version only.";
     MAPPING_INVALID = "mapping-invalid", "`mapping` gives each driver field an input name, or `{from, transform}`",
         "A driver field must not take the name of another input that still passes under its own name. The key is what the driver receives, the value is what the contract calls it.";
-    TRANSFORM_UNKNOWN = "transform-unknown", "transforms come from the closed set",
-        "The message lists them. Anything else is the driver's own work.";
+    TRANSFORM_UNKNOWN = "transform-unknown" Warning, "transforms come from the closed set",
+        "The message lists them. AIP-30 has others in the driver's entry file, which no host runs: a call that gives the \
+         input goes to another driver. `toolward why` names the transform.";
     COMPONENT_CALL_INVALID = "component-call-invalid", "`metadata.component` says how a component is called",
         "Only with `kind: component`. `world` is toolward, wit or amplifier-tool. For wit, `export` names a function, `arguments` is named or \
          whole, `result` unwrap or keep, `bytes` base64, utf8 or array. The other worlds have no more fields.";

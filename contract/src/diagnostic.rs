@@ -164,6 +164,12 @@ impl<'f> Report<'f> {
             .push(Diagnostic::new(code, self.file, at, message).with_hint(hint));
     }
 
+    /// Drops the warnings with other codes than this one.
+    pub(crate) fn warn_only_of(&mut self, code: &Code) {
+        let kept = |found: &Diagnostic| found.is_error() || found.code == code.code;
+        self.diagnostics.retain(kept);
+    }
+
     pub(crate) fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(Diagnostic::is_error)
     }

@@ -51,6 +51,15 @@ pub enum DriverKind {
 }
 
 impl DriverKind {
+    /// Whether this host runs drivers of it.
+    #[must_use]
+    pub fn is_run(&self) -> bool {
+        !matches!(self, DriverKind::Other(_))
+    }
+
+    /// The kinds that AIP-30 has and this host does not run.
+    pub(crate) const OTHER: &[&str] = &["cli", "mcp", "sdk", "builtin"];
+
     /// The word in DRIVER.md.
     #[must_use]
     pub fn as_str(&self) -> &str {
@@ -112,6 +121,8 @@ pub struct Driver {
     pub auth: Option<Map<String, Value>>,
     /// `health_check`, as written.
     pub health_check: Option<Map<String, Value>>,
+    /// The fields that only drivers of its kind have, as written, where no host runs the kind.
+    pub kind_fields: Map<String, Value>,
     /// Everything below `metadata`, as written.
     pub metadata: Map<String, Value>,
     /// The Markdown below the front matter. Informational.
@@ -177,6 +188,8 @@ pub struct Implements {
     pub http: Option<HttpCall>,
     /// The world that its component is called in.
     pub world: World,
+    /// The fields that only drivers of its kind have, as written, where no host runs the kind.
+    pub kind_fields: Map<String, Value>,
     /// Everything below the entry's `metadata`, as written.
     pub metadata: Map<String, Value>,
     /// Where the entry stands in DRIVER.md.

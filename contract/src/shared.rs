@@ -188,7 +188,15 @@ pub(crate) fn risk_level(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Op
 pub(crate) fn cost_class(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<CostClass> {
     let field = fields.take("cost_class")?;
     let code = &codes::WRONG_VALUE;
-    word(&field, CostClass::NAMES, CostClass::parse, code, report)
+    let class = word(&field, CostClass::NAMES, CostClass::parse, code, report);
+    if class == Some(CostClass::Metered) {
+        let message = format!(
+            "expected `{}` to be trivial or expensive, found metered: not yet counted",
+            field.name
+        );
+        report.add(&codes::COST_UNCOUNTED, field.at, message);
+    }
+    class
 }
 
 /// A whole number of milliseconds, from 1 to a day.

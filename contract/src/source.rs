@@ -5,7 +5,7 @@ mod json_nodes;
 mod reading;
 mod yaml;
 
-pub(crate) use front_matter::{split, split_with};
+pub(crate) use front_matter::{FrontMatter, split, split_with};
 pub(crate) use json_nodes::located;
 pub(crate) use toolward_fields::{Spelling, nearest};
 pub(crate) use yaml::Keys;

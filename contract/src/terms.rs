@@ -76,6 +76,16 @@ pub enum CostClass {
     Expensive,
 }
 
+impl std::fmt::Display for CostClass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            CostClass::Trivial => "trivial",
+            CostClass::Metered => "metered",
+            CostClass::Expensive => "expensive",
+        })
+    }
+}
+
 impl CostClass {
     pub(crate) const NAMES: &[&str] = &["trivial", "metered", "expensive"];
 

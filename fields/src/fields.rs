@@ -221,6 +221,11 @@ impl<'n, P: Clone> Fields<'n, P> {
         })
     }
 
+    /// The fields that were not taken.
+    pub fn rest(self) -> impl Iterator<Item = &'n Entry<P>> {
+        self.entries.into_iter().flatten()
+    }
+
     /// A problem for each field that was not taken.
     pub fn unknown(self) -> impl Iterator<Item = Problem<'n, P>> {
         let known: Vec<String> = self.asked.iter().map(|key| self.spelling.of(key)).collect();

@@ -46,8 +46,7 @@ impl fmt::Display for Cost {
         }
         match self.class {
             CostClass::Trivial => Ok(()),
-            CostClass::Metered => f.write_str(", metered"),
-            CostClass::Expensive => f.write_str(", expensive"),
+            class => write!(f, ", {class}"),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The entries of `implements`: which contract, which versions, with what narrowed. Not checked against the contract here.
 
+use serde_json::{Map, Value};
+
 use super::http::HttpDefaults;
 use super::mapping::Mapping;
 use super::{DriverKind, HttpCall, Implements, World, cost};
@@ -110,7 +112,13 @@ fn entry(
         _ => None,
     };
     let world = World::read(kind, component.as_ref(), report);
-    report.unknown(fields);
+    let kind_fields = match kind {
+        Some(kind) if !kind.is_run() => rest(fields),
+        _ => {
+            report.unknown(fields);
+            Map::new()
+        }
+    };
     let ((tool, tool_id), (version, version_text)) = (tool?, version?);
     Some(Implements {
         tool,
@@ -125,9 +133,17 @@ fn entry(
         retry,
         http,
         world: world?,
+        kind_fields,
         metadata,
         at: item.at,
     })
+}
+
+/// The fields that were not taken, as written.
+pub(super) fn rest(fields: Fields<'_>) -> Map<String, Value> {
+    let rest = fields.rest();
+    rest.map(|entry| (entry.key.clone(), entry.value.to_value()))
+        .collect()
 }
 
 /// Whether a contract is named by the path of its TOOL.md.

@@ -4,8 +4,7 @@ use serde_json::{Map, Number, Value};
 
 use crate::codes;
 use crate::diagnostic::Report;
-use crate::shared::word;
-use crate::source::{Content, Field, Fields};
+use crate::source::{Content, Field, Fields, nearest};
 
 /// What a driver receives under another name than the contract's. Inputs not mentioned pass as they
 /// are; an input that is mentioned passes only under its new names.
@@ -21,6 +20,9 @@ pub struct Source {
     pub from: String,
     /// What is done to it on the way.
     pub transform: Option<Transform>,
+    /// The transform that is named and that no host knows: one of the driver's entry file. Calls
+    /// that give the input are not for this driver.
+    pub unknown_transform: Option<String>,
 }
 
 /// The named transforms. Each fails on a value that it has no meaning for.
@@ -141,6 +143,16 @@ impl Mapping {
             .map(|(name, source)| (name.as_str(), source))
     }
 
+    /// The first input of a call whose transform no host knows, and that transform.
+    #[must_use]
+    pub fn lacks_transform(&self, input: &Value) -> Option<(&str, &str)> {
+        self.entries.iter().find_map(|(_, source)| {
+            let transform = source.unknown_transform.as_deref()?;
+            input.get(&source.from)?;
+            Some((source.from.as_str(), transform))
+        })
+    }
+
     /// The input as the driver receives it. Fields whose source is absent are absent.
     ///
     /// # Errors
@@ -204,17 +216,24 @@ fn source(field: &Field<'_>, report: &mut Report<'_>) -> Option<Source> {
         Content::Text(from) if !from.is_empty() => Some(Source {
             from: from.clone(),
             transform: None,
+            unknown_transform: None,
         }),
         Content::Mapping(_) => {
             let mut fields = report.read(Fields::of(field))?;
             let from = fields.required("from").and_then(|field| field.text());
             let from = report.read(from);
             let named = fields.take("transform");
-            let transform = named.and_then(|field| transform(&field, report));
+            let named = named.and_then(|field| transform(&field, report));
             report.unknown(fields);
+            let (transform, unknown_transform) = match named {
+                Some(Ok(known)) => (Some(known), None),
+                Some(Err(unknown)) => (None, Some(unknown)),
+                None => (None, None),
+            };
             Some(Source {
                 from: from?.to_owned(),
                 transform,
+                unknown_transform,
             })
         }
         _ => {
@@ -229,8 +248,20 @@ fn source(field: &Field<'_>, report: &mut Report<'_>) -> Option<Source> {
     }
 }
 
-fn transform(field: &Field<'_>, report: &mut Report<'_>) -> Option<Transform> {
-    let known: Vec<&str> = Transform::ALL.iter().map(|(name, ..)| *name).collect();
-    let code = &codes::TRANSFORM_UNKNOWN;
-    word(field, &known, Transform::parse, code, report)
+/// A transform, or the name of one that stands in the driver's entry file, which nobody runs.
+fn transform(field: &Field<'_>, report: &mut Report<'_>) -> Option<Result<Transform, String>> {
+    let found = report.read(field.text())?;
+    if let Some(known) = Transform::parse(found) {
+        return Some(Ok(known));
+    }
+    let known = || Transform::ALL.iter().map(|(name, ..)| *name);
+    let all: Vec<&str> = known().collect();
+    let message = format!(
+        "expected `{}` to be one of {}, found {found:?}: calls that give this input are not for this driver",
+        field.name,
+        all.join(", ")
+    );
+    let hint = nearest(found, known()).map(|near| format!("did you mean {near}?"));
+    report.add_hinted(&codes::TRANSFORM_UNKNOWN, field.at, message, hint);
+    Some(Err(found.to_owned()))
 }

@@ -1,20 +1,38 @@
 //! DRIVER.md field by field. Entries of `implements` are read elsewhere.
 
+use serde_json::Map;
+
 use super::http::HttpDefaults;
 use super::{Driver, DriverKind, DriverLimits, Platform, auth, cost, implements, without_effect};
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Parsed, Report};
 use crate::shared::{self, requires_parts, scopes};
-use crate::source::{Field, Fields, split};
+use crate::source::{Field, Fields, FrontMatter, Keys, Content, split, split_with};
 use crate::tool::Requires;
 use crate::wording;
 
 pub(super) fn document(file: &str, source: &str) -> Parsed<Driver> {
     let mut report = Report::new(file);
-    let driver =
-        split(source, &mut report).and_then(|parts| driver(&parts.root(), parts.body, &mut report));
+    let parts = never_run(source).or_else(|| split(source, &mut report));
+    let driver = parts.and_then(|parts| driver(&parts.root(), parts.body, &mut report));
+    if driver.as_ref().is_some_and(|driver| !driver.kind.is_run()) {
+        report.warn_only_of(&codes::KIND_UNSUPPORTED);
+    }
     report.finish(driver)
+}
+
+/// The parts of a driver of a kind that no host runs. Its keys may be integers, such as the exit codes of a command.
+fn never_run(source: &str) -> Option<FrontMatter<'_>> {
+    let parts = split_with(source, Keys::Integers, &mut Report::new(""))?;
+    is_other(&parts.root()).then_some(parts)
+}
+
+fn is_other(root: &Field<'_>) -> bool {
+    match root.get("kind").map(|kind| &kind.content) {
+        Some(Content::Text(kind)) => DriverKind::OTHER.contains(&kind.as_str()),
+        _ => false,
+    }
 }
 
 fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Driver> {
@@ -27,10 +45,13 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
         return None;
     }
     let mut fields = report.read(Fields::of(root))?;
-    for key in without_effect::unread() {
-        fields.take(key);
+    let never_run = is_other(root);
+    if !never_run {
+        for key in without_effect::unread() {
+            fields.take(key);
+        }
+        without_effect::warn(root, report);
     }
-    without_effect::warn(root, report);
     let id = shared::id(&mut fields, report);
     let name = wording::name(&mut fields, report);
     let description = wording::description(&mut fields, report);
@@ -67,7 +88,13 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
     let health_check = fields.take("health_check");
     let health_check = health_check.map(|field| report.mapping(Some(&field)));
     let metadata = report.mapping(fields.take("metadata").as_ref());
-    report.unknown(fields);
+    let kind_fields = match never_run {
+        true => implements::rest(fields),
+        false => {
+            report.unknown(fields);
+            Map::new()
+        }
+    };
     Some(Driver {
         id: id?,
         name: name?,
@@ -88,6 +115,7 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
         request_defaults,
         auth,
         health_check,
+        kind_fields,
         metadata,
         body: body.to_owned(),
     })
@@ -98,7 +126,7 @@ fn kind(field: &Field<'_>, report: &mut Report<'_>) -> Option<DriverKind> {
         "component" => Some(DriverKind::Component),
         "http" => Some(DriverKind::Http),
         "form" => Some(DriverKind::Form),
-        other @ ("cli" | "mcp" | "sdk" | "builtin") => {
+        other if DriverKind::OTHER.contains(&other) => {
             let message = format!(
                 "expected `kind` to be component, http or form, found {other}: this host does not run the driver"
             );

@@ -252,6 +252,7 @@ fn assemble(
         retry: None,
         http: Some(call),
         world: World::default(),
+        kind_fields: Map::new(),
         metadata: Map::new(),
         at: entry.at,
     };
@@ -275,6 +276,7 @@ fn assemble(
         request_defaults: written,
         auth: None,
         health_check: None,
+        kind_fields: Map::new(),
         metadata: Map::new(),
         body: String::new(),
     })
