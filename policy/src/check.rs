@@ -303,6 +303,15 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
         )
         .hinted("a driver is named whole: `*` stands for nothing here"));
     }
+    for (key, said) in [("prefer", rule.prefer), ("fallback", rule.fallback)] {
+        if said && !rule.binds() {
+            return Err(PolicyError::new(
+                &error::WRONG_VALUE,
+                format!("expected `{key}` beside another publisher's driver, found it without"),
+            )
+            .hinted("name the driver by `driver` and `driver_publisher`"));
+        }
+    }
     for name in &rule.names {
         crate::document::check_name(name)?;
     }

@@ -59,7 +59,9 @@ pub(crate) fn of(
             placeholders: placeholders.map(|known| known.directory.clone()).collect(),
         });
     }
-    let own = Effects::of(view.contract.tool, view.implementation.driver);
+    let contract = view.contract;
+    let approval = view.policy.approval_of(contract.tool, contract.publisher);
+    let own = Effects::of(contract.tool, view.implementation.driver).asking(approval);
     let defaults = view.policy.defaults();
     let raised = view.grants.iter().map(|placed| placed.rule.approval);
     let approval = raised
@@ -118,7 +120,15 @@ fn reasons(view: &View<'_>, own: Effects, reachable: Effects) -> Vec<AskReason> 
         }
     };
     let always = ApprovalClass::Always;
-    add(own.approval == always, AskReason::Contract);
+    let (tool, publisher) = (view.contract.tool, view.contract.publisher);
+    let reference = view.policy.approval_reference(tool, publisher);
+    match &reference {
+        None => add(own.approval == always, AskReason::Contract),
+        Some(reference) => {
+            let asks = own.approval == always;
+            add(asks, AskReason::Policy(reference.clone()));
+        }
+    }
     add(own.writes, AskReason::Mutates);
     add(own.risk >= ASK_FROM_RISK, AskReason::Risk(own.risk));
     add(reachable.writes, AskReason::ReachesMutation);
@@ -130,6 +140,10 @@ fn reasons(view: &View<'_>, own: Effects, reachable: Effects) -> Vec<AskReason> 
     for placed in &view.grants {
         let raises = placed.rule.approval == always;
         add(raises, AskReason::Rule(placed.id.clone()));
+    }
+    // What is asked for other reasons is asked in its name, too.
+    if let Some(reference) = reference.filter(|_| own.approval != always && !reasons.is_empty()) {
+        reasons.push(AskReason::Policy(reference));
     }
     reasons
 }

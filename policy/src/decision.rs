@@ -6,6 +6,7 @@ use serde::Serialize;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 
+use crate::approval_policy::PolicyReference;
 use crate::denial::Denial;
 use crate::effects::Effects;
 use crate::grant::Grant;
@@ -130,9 +131,11 @@ pub struct Allowed {
 #[serde(rename_all = "kebab-case", tag = "reason", content = "by")]
 #[non_exhaustive]
 pub enum AskReason {
-    /// The contract's `approval` is `always`, or refers to a policy that is not
-    /// resolved.
+    /// The contract's `approval` is `always`.
     Contract,
+    /// The contract's `approval` refers to a policy: the reason itself where that asks
+    /// always, and beside other reasons else.
+    Policy(PolicyReference),
     /// It changes something.
     Mutates,
     /// Its risk level is 2, effects outside, or 3, effects that can't be undone
@@ -158,6 +161,7 @@ impl AskReason {
         match self {
             Self::Mutates | Self::ReachesMutation => true,
             Self::Risk(level) | Self::ReachesRisk(level) => *level < IRREVERSIBLE_RISK,
+            Self::Policy(reference) => reference.approval != ApprovalClass::Always,
             Self::Contract | Self::ReachesApproval | Self::Default | Self::Rule(_) => false,
         }
     }
@@ -172,6 +176,7 @@ impl fmt::Display for AskReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Contract => f.write_str("its contract always asks for approval"),
+            Self::Policy(reference) => write!(f, "its contract refers to {reference}"),
             Self::Mutates => f.write_str("it changes something"),
             Self::Risk(level) => write!(f, "its contract declares risk level {level}"),
             Self::ReachesMutation => f.write_str("a tool that it can call changes something"),

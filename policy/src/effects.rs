@@ -23,7 +23,7 @@ pub struct Effects {
     pub secrets: bool,
     /// The risk level, 0 to 3.
     pub risk: u8,
-    /// The approval class that the contract asks for.
+    /// The approval class that the contract asks for; `always` where it refers to a policy that is not resolved.
     pub approval: ApprovalClass,
 }
 
@@ -53,6 +53,12 @@ impl Effects {
             }
         }
         effects
+    }
+
+    /// The same, with the approval class that an operator makes of the contract's.
+    #[must_use]
+    pub fn asking(self, approval: ApprovalClass) -> Self {
+        Self { approval, ..self }
     }
 
     /// Those of two tools together.

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::Serialize;
 use toolward_contract::capability::{Capability, Class};
 
+use crate::approval_policy::PolicyReference;
 use crate::context::{ContextLack, Contexts};
 use crate::decide;
 use crate::decision::{AskReason, Contract, Decision, DecisionContext, Implementation};
@@ -55,6 +56,9 @@ pub struct Explanation {
     pub ask: Vec<AskReason>,
     /// The rules that stand for the person.
     pub preapproved: Vec<RuleId>,
+    /// The approval policy that the contract refers to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval_policy: Option<PolicyReference>,
     /// What a call can bring about, the tools that it reaches included.
     pub effects: Effects,
     /// What happens at the first attempt to go beyond the grant.
@@ -100,7 +104,8 @@ pub fn explain(
     let view = View::new(*contract, *implementation, policy, request.machine);
     let evaluated = view.evaluate();
     let decision = decide::of(&view, &evaluated, request);
-    let own = Effects::of(contract.tool, implementation.driver);
+    let approval = policy.approval_of(contract.tool, contract.publisher);
+    let own = Effects::of(contract.tool, implementation.driver).asking(approval);
     let mut explanation = Explanation {
         tool: contract.tool.major_id(),
         publisher: contract.publisher.to_owned(),
@@ -111,6 +116,7 @@ pub fn explain(
         capabilities: Vec::new(),
         ask: Vec::new(),
         preapproved: Vec::new(),
+        approval_policy: policy.approval_reference(contract.tool, contract.publisher),
         effects: own.join(request.reachable),
         on_violation: view.on_violation(),
         context: Contexts::of(contract, implementation, policy)
@@ -316,6 +322,12 @@ impl fmt::Display for Explanation {
         }
         for capability in &self.capabilities {
             write!(f, "{capability}")?;
+        }
+        let refers = |reason: &AskReason| matches!(reason, AskReason::Policy(_));
+        if let Some(reference) = &self.approval_policy
+            && !self.ask.iter().any(refers)
+        {
+            writeln!(f, "  refers to {reference}")?;
         }
         for reason in &self.ask {
             writeln!(f, "  asks because {reason}")?;

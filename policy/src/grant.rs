@@ -57,6 +57,13 @@ impl Grant {
         self.user
     }
 
+    /// The secrets without whose values a driver can't work: those that it sends or reads, and does not store
+    /// itself.
+    pub fn needed_secrets(&self) -> impl Iterator<Item = &SecretGrant> {
+        let secrets = self.secrets.iter();
+        secrets.filter(|one| (one.binding.is_some() || one.reveal) && !one.store)
+    }
+
     /// What happens at the first attempt to go beyond this grant.
     #[must_use]
     pub fn on_violation(&self) -> OnViolation {

@@ -2,6 +2,7 @@
 //! without I/O.
 
 mod action;
+mod approval_policy;
 mod binding;
 mod check;
 mod context;
@@ -33,6 +34,7 @@ mod suggest;
 mod toml_text;
 
 pub use action::RuleAction;
+pub use approval_policy::{ApprovalPolicy, PolicyReference};
 pub use context::{
     ContextLack, ContextRule, ContextSource, ContextText, ContextValue, ContextWhy, Contexts,
     GivenContext,

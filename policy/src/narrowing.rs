@@ -27,7 +27,7 @@ impl Policy {
     ///   gives a part of what that one gives;
     /// * each earlier grant that asks more often, or ends a call at a violation, is still
     ///   there, and so is each deny;
-    /// * workspaces, secrets and documents are earlier ones, and contexts, services and shares
+    /// * workspaces, secrets, documents and approvals are earlier ones, and contexts, services and shares
     ///   are the earlier ones: without one of these a tool may get another in its place;
     /// * every driver that its `[resolve]` wants is one that the earlier one wants;
     /// * no number of `[limits]` is higher or left to the host, no default is weaker, and no
@@ -46,6 +46,7 @@ impl Policy {
             services: _,
             shares: _,
             documents: _,
+            approvals: _,
             resolve: _,
             ca_file: _,
             limits: _,
@@ -132,6 +133,14 @@ impl Policy {
                 document.publisher
             ));
         }
+        // One that is gone asks always.
+        let approvals = self.approvals().iter();
+        if let Some(one) = approvals
+            .clone()
+            .find(|one| !earlier.approvals().contains(one))
+        {
+            return wider(format_args!("[approval.{}] is another", one.name));
+        }
         if !same(self.contexts(), earlier.contexts()) {
             return wider("the [[context]] tables are others");
         }
@@ -174,6 +183,8 @@ fn part_of(rule: &Rule, of: &Rule) -> bool {
         && rule.confirms.and(of.confirms) == rule.confirms
         && rule.approval >= of.approval
         && rule.on_violation >= of.on_violation
+        && (!rule.prefer || of.prefer)
+        && (!rule.fallback || of.fallback)
 }
 
 /// Whether each capability is one of others, or a part of one. A host with a port is no

@@ -3,12 +3,15 @@
 
 pub(crate) mod builder;
 
+use toolward_contract::tool::Tool;
+
+use crate::approval_policy::{ApprovalPolicy, PolicyReference};
 use crate::context::rule::ContextRule;
 use crate::context::value::ContextSource;
 use crate::document::DocumentRule;
 use crate::limits::LimitSettings;
 use crate::resolve::Resolve;
-use crate::rule::{Defaults, DenyRule, Rule, Secret, Service, Share, Workspace};
+use crate::rule::{ApprovalClass, Defaults, DenyRule, Rule, Secret, Service, Share, Workspace};
 use crate::rule_id::{Placed, RuleId};
 
 /// What an operator grants, denies and limits: read from a file
@@ -43,6 +46,7 @@ pub struct Policy {
     pub(crate) services: Vec<Service>,
     pub(crate) shares: Vec<Share>,
     pub(crate) documents: Vec<DocumentRule>,
+    pub(crate) approvals: Vec<ApprovalPolicy>,
     pub(crate) resolve: Resolve,
     pub(crate) ca_file: Option<String>,
     pub(crate) limits: LimitSettings,
@@ -124,6 +128,26 @@ impl Policy {
     #[must_use]
     pub fn shares(&self) -> &[Share] {
         &self.shares
+    }
+
+    /// `[approval.NAME]`: what contracts' `approval: policy:NAME` stands for.
+    #[must_use]
+    pub fn approvals(&self) -> &[ApprovalPolicy] {
+        &self.approvals
+    }
+
+    /// When a person is asked about a tool of a publisher, by the tool's own `approval` and
+    /// what it refers to.
+    #[must_use]
+    pub fn approval_of(&self, tool: &Tool, publisher: &str) -> ApprovalClass {
+        let reference = self.approval_reference(tool, publisher);
+        reference.map_or_else(|| (&tool.approval).into(), |found| found.approval)
+    }
+
+    /// The approval policy that a tool of a publisher refers to.
+    #[must_use]
+    pub fn approval_reference(&self, tool: &Tool, publisher: &str) -> Option<PolicyReference> {
+        PolicyReference::of(&self.approvals, tool, publisher)
     }
 
     /// `[resolve]`: which drivers are wanted at all.

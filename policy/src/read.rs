@@ -22,7 +22,7 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 
 impl Policy {
     /// Reads the policy part of `toolward.toml`: `[defaults]`, `[limits]`,
-    /// `[network]`, `[resolve]`, `[[workspace]]`, `[[secret]]`, `[[service]]`, `[[share]]`,
+    /// `[network]`, `[resolve]`, `[approval.NAME]`, `[[workspace]]`, `[[secret]]`, `[[service]]`, `[[share]]`,
     /// `[[grant]]` and `[[deny]]`. `[[publisher]]` is the trust store's and is
     /// skipped. An unknown key is an error: a slip in it would otherwise deny
     /// nothing, in silence.
@@ -121,6 +121,14 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
     }
     if let Some(field) = fields.take("resolve") {
         builder = builder.resolve(tables::resolve(fields::table(field, "[resolve]")?)?);
+    }
+    if let Some(field) = fields.take("approval") {
+        for (name, table) in field.named("[approval]").members()? {
+            let table = fields::table(table, "[approval.NAME]")?;
+            let at = table.at.clone();
+            let approval = tables::approval_policy(name, table);
+            builder = builder.approval(approval.map_err(|error| error.at(at))?);
+        }
     }
     let mut spans: BTreeMap<Place, Span> = BTreeMap::new();
     macro_rules! each {

@@ -30,6 +30,8 @@ pub struct Resolve {
     pub denied_tags: Vec<String>,
     /// Whose drivers' claims of region and allowed tags are believed. `None`: nobody's.
     pub publishers: Option<Vec<Publisher>>,
+    /// Whether the next driver serves a call whose driver failed. `None`: no.
+    pub fallback: Option<bool>,
 }
 
 impl Resolve {
@@ -49,6 +51,12 @@ impl Resolve {
     #[must_use]
     pub fn publishers(&self) -> &[Publisher] {
         self.publishers.as_deref().unwrap_or_default()
+    }
+
+    /// Whether the next driver serves a call whose driver failed.
+    #[must_use]
+    pub fn fallback(&self) -> bool {
+        self.fallback.unwrap_or_default()
     }
 
     /// Why a driver is not wanted; empty if it is.
@@ -108,6 +116,7 @@ impl Resolve {
             allowed_tags: later.allowed_tags.or(self.allowed_tags),
             denied_tags: self.denied_tags,
             publishers: later.publishers.or(self.publishers),
+            fallback: later.fallback.or(self.fallback),
         }
     }
 
@@ -123,6 +132,9 @@ impl Resolve {
         }
         if earlier.region().is_some() && self.region() != earlier.region() {
             return Err("region");
+        }
+        if self.fallback() && !earlier.fallback() {
+            return Err("fallback");
         }
         // Where nothing is asked for, nobody is believed.
         let asked = earlier.region().is_some() || !before.is_empty();

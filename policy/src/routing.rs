@@ -64,6 +64,10 @@ pub struct Route<'a> {
     pub reach: Reach,
     /// What the policy says of it.
     pub decision: Decision,
+    /// Whether calls fall to it once another driver of the contract failed.
+    pub takes_over: bool,
+    /// Routes of one number are one publisher's, and stand in their order for their ids alone.
+    pub tie: usize,
 }
 
 /// Two contracts of one `id@major`, or two drivers of one id. No host takes both.
@@ -108,7 +112,7 @@ pub fn routes<'a>(
             (major_id.clone(), candidates)
         })
         .collect();
-    let callable = Callable::new(&candidates);
+    let callable = Callable::new(&candidates, policy);
     let found = major_ids.iter().filter_map(|major_id| {
         let own = candidates.get(major_id)?;
         Some(ToolRoutes {
@@ -127,15 +131,18 @@ fn of_tool<'a>(
     machine: &Machine,
 ) -> Vec<Route<'a>> {
     let contract = own.contract;
-    let fit = own.fit.iter().map(|(implementation, implements)| {
+    let fit = own.fit.iter().map(|fit| {
+        let implementation = &fit.implementation;
         let reach = callable.reach(contract.tool, implementation.driver);
         let request = DecisionContext::reaching(reach.effects).on(machine);
         Route {
             decision: crate::decide(&contract, implementation, policy, &request),
             contract,
             implementation: *implementation,
-            implements,
+            implements: fit.entry,
             reach,
+            takes_over: fit.takes_over,
+            tie: fit.tie,
         }
     });
     fit.collect()

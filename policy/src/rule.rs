@@ -104,6 +104,12 @@ pub struct Rule {
     pub confirms: Confirmed,
     /// What happens at the first attempt to go beyond the grant.
     pub on_violation: OnViolation,
+    /// Whether the driver of another publisher that the rule binds stands before those of the
+    /// contract's own.
+    pub prefer: bool,
+    /// Whether calls fall to that driver once another one has failed, where `[resolve]` says that
+    /// they fall at all.
+    pub fallback: bool,
 }
 
 impl Rule {
@@ -128,7 +134,14 @@ impl Rule {
             preapproved: false,
             confirms: Confirmed::default(),
             on_violation: OnViolation::Record,
+            prefer: false,
+            fallback: false,
         }
+    }
+
+    /// Whether it binds a driver of another publisher to contracts: it names both.
+    pub(crate) fn binds(&self) -> bool {
+        self.driver.is_some() && self.driver_publisher != self.publisher
     }
 }
 

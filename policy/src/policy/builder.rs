@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::Policy;
+use crate::approval_policy::{self, ApprovalPolicy};
 use crate::check::{self, Place, Table};
 use crate::context::rule::ContextRule;
 use crate::context::value::ContextValue;
@@ -38,6 +39,7 @@ impl Policy {
         self.services.extend(later.services);
         self.shares.extend(later.shares);
         self.documents.extend(later.documents);
+        self.approvals.extend(later.approvals);
         self.resolve = self.resolve.layer(later.resolve);
         self.ca_file = later.ca_file.or(self.ca_file);
         self.limits = self.limits.layer(&later.limits);
@@ -45,9 +47,7 @@ impl Policy {
             approval: later.defaults.approval.or(self.defaults.approval),
             on_violation: later.defaults.on_violation.or(self.defaults.on_violation),
         };
-        self.resolve
-            .check()
-            .map_err(|error| error.of("[resolve]"))?;
+        named(&self)?;
         match check::policy(&self) {
             Ok(()) => Ok(self),
             Err((place, error)) => Err(error.of(place)),
@@ -129,6 +129,12 @@ impl PolicyBuilder {
         self
     }
 
+    /// Adds an `[approval.NAME]`.
+    pub fn approval(mut self, approval: ApprovalPolicy) -> Self {
+        self.policy.approvals.push(approval);
+        self
+    }
+
     /// Sets `[resolve]`.
     pub fn resolve(mut self, resolve: Resolve) -> Self {
         self.policy.resolve = resolve;
@@ -194,13 +200,19 @@ impl PolicyBuilder {
         if let Some(name) = &policy.ca_file {
             file_name::check("ca_file", name)?;
         }
-        let checked = policy.resolve.check();
-        checked.map_err(|error| error.of("[resolve]"))?;
+        named(&policy)?;
         match check::policy(&policy) {
             Ok(()) => Ok(policy),
             Err((place, error)) => Err(placed(place, error)),
         }
     }
+}
+
+/// Checks the tables that have names instead of numbers.
+fn named(policy: &Policy) -> Result<(), PolicyError> {
+    let resolve = policy.resolve.check();
+    resolve.map_err(|error| error.of("[resolve]"))?;
+    approval_policy::check(&policy.approvals).map_err(|error| error.of("[approval]"))
 }
 
 /// Makes what is relative absolute.

@@ -9,6 +9,7 @@ use super::fields::{
     Field, Fields, did_you_mean, finish, flag, integer, number, table, text, texts,
 };
 use crate::action::RuleAction;
+use crate::approval_policy::{self, ApprovalPolicy};
 use crate::binding;
 use crate::document::{self, DocumentRule, FilePattern};
 use crate::error::{self, PolicyError, quoted};
@@ -78,14 +79,38 @@ pub(super) fn network(mut fields: Fields<'_>) -> Result<Option<String>, PolicyEr
 
 pub(super) fn resolve(mut fields: Fields<'_>) -> Result<Resolve, PolicyError> {
     let denied_tags = each(&mut fields, "denied_tags", resolve::label)?;
+    let fallback = fields.take("fallback");
     let resolve = Resolve {
         region: optional(&mut fields, "region", resolve::label)?,
         allowed_tags: each(&mut fields, "allowed_tags", resolve::label)?,
         denied_tags: denied_tags.unwrap_or_default(),
         publishers: each(&mut fields, "publishers", Publisher::parse)?,
+        fallback: fallback.map(|field| field.boolean()).transpose()?,
     };
     finish(fields)?;
     Ok(resolve)
+}
+
+pub(super) fn approval_policy(
+    name: &str,
+    mut fields: Fields<'_>,
+) -> Result<ApprovalPolicy, PolicyError> {
+    approval_policy::name(name)?;
+    let publishers = each(&mut fields, "publishers", Publisher::parse)?;
+    let tools = each(&mut fields, "tools", ToolPattern::parse)?;
+    let approval = approval(&mut fields)?;
+    let missing = |key: &str| {
+        let message = format!("expected `{key}` in [approval.NAME], found none");
+        PolicyError::new(&error::MISSING_KEY, message)
+    };
+    let approval = ApprovalPolicy {
+        name: name.to_owned(),
+        publishers: publishers.ok_or_else(|| missing("publishers"))?,
+        tools: tools.ok_or_else(|| missing("tools"))?,
+        approval: approval.ok_or_else(|| missing("approval"))?,
+    };
+    finish(fields)?;
+    Ok(approval)
 }
 
 pub(super) fn workspace(mut fields: Fields<'_>) -> Result<Workspace, PolicyError> {
@@ -243,6 +268,8 @@ pub(super) fn grant(mut fields: Fields<'_>) -> Result<Rule, PolicyError> {
         rule.confirms = rule.confirms.or(claim);
     }
     rule.on_violation = on_violation(&mut fields)?.unwrap_or_default();
+    rule.prefer = flag(&mut fields, "prefer")?;
+    rule.fallback = flag(&mut fields, "fallback")?;
     finish(fields)?;
     Ok(rule)
 }

@@ -2,17 +2,28 @@
 
 use toolward_contract::driver::{DriverKind, Implements, Platform};
 
-use super::rank::Rank;
+use super::rank::{Rank, Standing};
 use super::rejection::Rejection;
 use crate::decision::{Contract, Implementation};
 use crate::machine::Machine;
 use crate::policy::Policy;
+use crate::rule::Rule;
 
 /// A contract with the drivers that may serve it.
 pub(super) struct Candidates<'a> {
     pub(super) contract: Contract<'a>,
-    pub(super) fit: Vec<(Implementation<'a>, &'a Implements)>,
+    pub(super) fit: Vec<Fit<'a>>,
     pub(super) rejected: Vec<Rejected<'a>>,
+}
+
+/// A driver that may serve a contract.
+pub(super) struct Fit<'a> {
+    pub(super) implementation: Implementation<'a>,
+    pub(super) entry: &'a Implements,
+    /// Whether calls fall to it once another driver failed.
+    pub(super) takes_over: bool,
+    /// Drivers of one number differ in nothing that the order depends on but their ids.
+    pub(super) tie: usize,
 }
 
 /// A driver that says it implements a contract, and may not serve it.
@@ -39,6 +50,7 @@ impl<'a> Candidates<'a> {
             rejected: Vec::new(),
         };
         let tool = contract.tool;
+        let mut ranked: Vec<(Rank<'a>, Fit<'a>)> = Vec::new();
         for implementation in drivers {
             let driver = implementation.driver;
             let named = driver.implements.iter();
@@ -49,9 +61,8 @@ impl<'a> Candidates<'a> {
             }
             let implements = driver.implements_tool(tool.id.as_str(), &tool.version);
             let mut reasons = Vec::new();
-            if implementation.publisher != contract.publisher
-                && !is_bound(&contract, implementation, policy)
-            {
+            let binding = Binding::of(&contract, implementation, policy);
+            if binding.is_none() {
                 reasons.push(Rejection::NotBound);
             }
             if implements.is_none() {
@@ -70,9 +81,16 @@ impl<'a> Candidates<'a> {
             }
             reasons.extend(lacks(machine, &driver.platform));
             reasons.extend(policy.resolve().rejects(implementation));
-            match implements {
-                Some(implements) if reasons.is_empty() => {
-                    candidates.fit.push((*implementation, implements));
+            match (implements, binding) {
+                (Some(entry), Some(binding)) if reasons.is_empty() => {
+                    let rank = Rank::of(&contract, implementation, entry, binding.standing);
+                    let fit = Fit {
+                        implementation: *implementation,
+                        entry,
+                        takes_over: policy.resolve().fallback() && binding.fallback,
+                        tie: 0,
+                    };
+                    ranked.push((rank, fit));
                 }
                 _ => candidates.rejected.push(Rejected {
                     implementation: *implementation,
@@ -81,9 +99,18 @@ impl<'a> Candidates<'a> {
             }
         }
         let id = |one: &Implementation<'a>| one.driver.id.as_str();
-        candidates.fit.sort_by(|(a, of_a), (b, of_b)| {
-            Rank::of(&contract, a, of_a).compare(&Rank::of(&contract, b, of_b))
-        });
+        ranked.sort_by(|(a, _), (b, _)| a.compare(b));
+        let mut before: Option<(Rank<'a>, &'a str, usize)> = None;
+        for (rank, mut fit) in ranked {
+            let publisher = fit.implementation.publisher;
+            fit.tie = match &before {
+                None => 0,
+                Some((last, of, tie)) if last.ties(&rank) && *of == publisher => *tie,
+                Some((_, _, tie)) => tie.saturating_add(1),
+            };
+            before = Some((rank, publisher, fit.tie));
+            candidates.fit.push(fit);
+        }
         candidates
             .rejected
             .sort_by(|a, b| id(&a.implementation).cmp(id(&b.implementation)));
@@ -116,12 +143,43 @@ fn lacks(machine: &Machine, platform: &Platform) -> Vec<Rejection> {
     lacks
 }
 
-/// Whether the operator bound another publisher's driver to a contract: by a rule for the contract that names both the
-/// driver and its publisher.
-fn is_bound(contract: &Contract<'_>, implementation: &Implementation<'_>, policy: &Policy) -> bool {
-    policy.grants().any(|rule| {
-        rule.is_about(contract)
-            && rule.driver.as_deref() == Some(implementation.driver.id.as_str())
-            && rule.driver_publisher.as_str() == implementation.publisher
-    })
+/// On which terms a driver may serve a contract at all.
+struct Binding {
+    standing: Standing,
+    /// Whether calls may fall to it.
+    fallback: bool,
+}
+
+impl Binding {
+    /// The contract's own publisher needs none. Another publisher's driver needs a rule for the contract that names both
+    /// the driver and its publisher; `None` where there is none.
+    fn of(
+        contract: &Contract<'_>,
+        implementation: &Implementation<'_>,
+        policy: &Policy,
+    ) -> Option<Self> {
+        if implementation.publisher == contract.publisher {
+            return Some(Self {
+                standing: Standing::Own,
+                fallback: true,
+            });
+        }
+        let binds = |rule: &&Rule| {
+            rule.is_about(contract)
+                && rule.driver.as_deref() == Some(implementation.driver.id.as_str())
+                && rule.driver_publisher.as_str() == implementation.publisher
+        };
+        let mut found = None;
+        for rule in policy.grants().filter(binds) {
+            let binding = found.get_or_insert(Self {
+                standing: Standing::Bound,
+                fallback: false,
+            });
+            binding.fallback |= rule.fallback;
+            if rule.prefer {
+                binding.standing = Standing::Preferred;
+            }
+        }
+        found
+    }
 }

@@ -12,14 +12,24 @@ use crate::decision::{Contract, Implementation};
 pub(super) struct Rank<'a> {
     /// Whether it is not the contract's `default_implementation`.
     not_default: bool,
-    /// Whether it is another publisher's than the contract. A price is its publisher's claim, and must not draw calls
-    /// away from the contract's own publisher.
-    foreign: bool,
+    /// A price is its publisher's claim, and must not draw calls away from the contract's own publisher.
+    standing: Standing,
     /// What a call costs; infinite where nobody states it.
     cost: f64,
     /// How much it takes to reach drivers of its kind.
     dispatch: u8,
     id: &'a str,
+}
+
+/// Whose a driver is, and what the operator says of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Standing {
+    /// Another publisher's, and the rule that binds it says `prefer`.
+    Preferred,
+    /// The contract's own publisher's.
+    Own,
+    /// Another publisher's.
+    Bound,
 }
 
 impl<'a> Rank<'a> {
@@ -28,13 +38,14 @@ impl<'a> Rank<'a> {
         contract: &Contract<'_>,
         implementation: &Implementation<'a>,
         entry: &Implements,
+        standing: Standing,
     ) -> Self {
         let driver = implementation.driver;
         let id = driver.id.as_str();
         let cost = driver.cost(contract.tool, entry).units_per_call;
         Self {
             not_default: contract.tool.default_implementation.as_deref() != Some(id),
-            foreign: implementation.publisher != contract.publisher,
+            standing,
             // Minus zero is zero.
             cost: cost.map_or(f64::INFINITY, |units| units + 0.0),
             dispatch: dispatch(&driver.kind),
@@ -44,12 +55,20 @@ impl<'a> Rank<'a> {
 
     /// Which of two drivers is taken first.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
+        self.before_id(other).then(self.id.cmp(other.id))
+    }
+
+    /// Whether nothing but their ids puts one before the other.
+    pub(super) fn ties(&self, other: &Self) -> bool {
+        self.before_id(other) == Ordering::Equal
+    }
+
+    fn before_id(&self, other: &Self) -> Ordering {
         self.not_default
             .cmp(&other.not_default)
-            .then(self.foreign.cmp(&other.foreign))
+            .then(self.standing.cmp(&other.standing))
             .then(self.cost.total_cmp(&other.cost))
             .then(self.dispatch.cmp(&other.dispatch))
-            .then(self.id.cmp(other.id))
     }
 }
 
@@ -85,7 +104,7 @@ mod tests {
     const H: &str = "http";
 
     /// Which of two drivers goes first, and why. `default` is always the id of the contract's default.
-    const CASES: [(Row<'static>, Row<'static>); 32] = [
+    const CASES: [(Row<'static>, Row<'static>); 36] = [
         // The default goes first: before a lower id, a lower price, a nearer kind, and its own publisher's drivers.
         (("acme", "default", C, "", ""), ("acme", "aa", C, "", "")),
         (("acme", "default", C, "", ""), ("acme", "aa", C, "0", "")),
@@ -96,6 +115,11 @@ mod tests {
         ),
         (("labs", "default", C, "", ""), ("acme", "aa", C, "0", "")),
         (("acme", "default", C, "", ""), ("labs", "aa", C, "0", "")),
+        // Then what the operator prefers, whatever the others cost.
+        (("pref", "bb", C, "9", ""), ("acme", "aa", C, "0", "")),
+        (("pref", "bb", H, "", ""), ("labs", "aa", C, "0", "")),
+        (("pref", "bb", C, "1", ""), ("pref", "aa", C, "2", "")),
+        (("acme", "default", C, "9", ""), ("pref", "aa", C, "0", "")),
         // Then the contract's own publisher, whatever the others say of their prices.
         (("acme", "bb", C, "", ""), ("labs", "aa", C, "", "")),
         (("acme", "bb", C, "", ""), ("labs", "aa", C, "0", "")),
@@ -190,7 +214,12 @@ mod tests {
                 .zip(publishers)
                 .map(|(driver, publisher)| {
                     let implementation = Implementation { driver, publisher };
-                    Rank::of(&contract, &implementation, &driver.implements[0])
+                    let standing = match publisher {
+                        "acme" => Standing::Own,
+                        "pref" => Standing::Preferred,
+                        _ => Standing::Bound,
+                    };
+                    Rank::of(&contract, &implementation, &driver.implements[0], standing)
                 })
                 .collect();
             let case = format!("{first:?} before {second:?}");

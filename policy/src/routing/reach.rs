@@ -9,6 +9,7 @@ use toolward_contract::tool::Tool;
 
 use super::candidates::Candidates;
 use crate::effects::Effects;
+use crate::policy::Policy;
 
 /// The tools reachable from one, and what they may do.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,16 +24,21 @@ pub struct Reach {
 pub(super) struct Callable<'c, 'a> {
     by_major: &'c BTreeMap<String, Candidates<'a>>,
     by_id: BTreeMap<&'c str, Vec<&'c str>>,
+    policy: &'c Policy,
 }
 
 impl<'c, 'a> Callable<'c, 'a> {
-    pub(super) fn new(by_major: &'c BTreeMap<String, Candidates<'a>>) -> Self {
+    pub(super) fn new(by_major: &'c BTreeMap<String, Candidates<'a>>, policy: &'c Policy) -> Self {
         let mut by_id: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for (major_id, candidates) in by_major {
             let majors = by_id.entry(candidates.contract.tool.id.as_str());
             majors.or_default().push(major_id.as_str());
         }
-        Self { by_major, by_id }
+        Self {
+            by_major,
+            by_id,
+            policy,
+        }
     }
 
     /// What a call of `tool` through `driver` can reach.
@@ -46,8 +52,11 @@ impl<'c, 'a> Callable<'c, 'a> {
                     continue;
                 }
                 let tool = candidates.contract.tool;
-                for (implementation, _) in &candidates.fit {
-                    effects = effects.join(Effects::of(tool, implementation.driver));
+                for fit in &candidates.fit {
+                    let implementation = &fit.implementation;
+                    let own = Effects::of(tool, implementation.driver);
+                    let approval = self.policy.approval_of(tool, candidates.contract.publisher);
+                    effects = effects.join(own.asking(approval));
                     open.extend(called(tool, implementation.driver));
                 }
             }

@@ -6,6 +6,7 @@
 )]
 
 mod actions;
+mod approval_policies;
 mod approvals;
 mod contexts;
 mod drivers;

@@ -331,3 +331,122 @@ fn one_id_twice_is_an_error_with_both_places() {
     let twice = routes(&[contract], &drivers, &Policy::empty(), &machine()).unwrap_err();
     assert_eq!((twice.kind, twice.first, twice.second), ("driver", 0, 1));
 }
+
+/// The ids of the drivers, each with whether calls fall to it and its tie.
+fn terms(text: &str, drivers: &[(&Driver, &str)]) -> Vec<(String, bool, usize)> {
+    let tool = tool("");
+    let tools = [Contract {
+        tool: &tool,
+        publisher: "acme",
+    }];
+    let drivers: Vec<Implementation<'_>> = drivers
+        .iter()
+        .map(|(driver, publisher)| Implementation { driver, publisher })
+        .collect();
+    let policy = policy(text);
+    let found = routes(&tools, &drivers, &policy, &machine()).expect("different ids");
+    let routes = found[0].routes.iter();
+    let terms = routes.map(|one| {
+        (
+            one.implementation.driver.id.to_string(),
+            one.takes_over,
+            one.tie,
+        )
+    });
+    terms.collect()
+}
+
+fn binds(publisher: &str, driver: &str, more: &str) -> String {
+    format!(
+        "[[grant]]\npublisher = \"acme\"\ndriver_publisher = {publisher:?}\ndriver = {driver:?}\n{more}\n"
+    )
+}
+
+#[test]
+fn calls_fall_to_a_driver_where_resolve_says_so_and_the_rule_of_a_bound_one_too() {
+    let (own, bound) = (priced("d.own", None), priced("a.bound", None));
+    let both = [(&own, "acme"), (&bound, "labs")];
+    let falls = |text: &str| -> Vec<bool> { terms(text, &both).iter().map(|one| one.1).collect() };
+    let fallback = "[resolve]\nfallback = true\n";
+    let (plain, says) = (
+        binds("labs", "a.bound", ""),
+        binds("labs", "a.bound", "fallback = true"),
+    );
+    assert_eq!(falls(&plain), [false, false]);
+    assert_eq!(falls(&says), [false, false]);
+    assert_eq!(falls(&format!("{fallback}{plain}")), [true, false]);
+    assert_eq!(falls(&format!("{fallback}{says}")), [true, true]);
+    // One of the rules that bind it is enough.
+    assert_eq!(falls(&format!("{fallback}{plain}{says}")), [true, true]);
+    let other = binds("labs", "a.other", "fallback = true");
+    assert_eq!(falls(&format!("{fallback}{plain}{other}")), [true, false]);
+}
+
+#[test]
+fn a_preferred_driver_stands_before_the_contracts_own_and_after_its_choice() {
+    let (own, bound) = (priced("d.own", Some(0.0)), priced("z.bound", Some(9.0)));
+    let both = [(&own, "acme"), (&bound, "labs")];
+    let preferred = policy(&binds("labs", "z.bound", "prefer = true"));
+    assert_eq!(found(&preferred, &tool(""), &both).0, ["z.bound", "d.own"]);
+    let chosen = tool("default_implementation: d.own");
+    assert_eq!(found(&preferred, &chosen, &both).0, ["d.own", "z.bound"]);
+}
+
+#[test]
+fn drivers_tie_that_differ_in_their_ids_alone_and_are_one_publishers() {
+    let ids = ["a.one", "b.two", "c.three", "d.four"];
+    let drivers: Vec<Driver> = ids.iter().map(|id| priced(id, None)).collect();
+    let ties = |publishers: [&str; 4], first: Option<f64>| -> Vec<usize> {
+        let first = priced("a.one", first);
+        let all: Vec<(&Driver, &str)> = (drivers.iter().zip(publishers))
+            .map(|(driver, publisher)| match driver.id.as_str() {
+                "a.one" => (&first, publisher),
+                _ => (driver, publisher),
+            })
+            .collect();
+        let bound: String = ids
+            .iter()
+            .zip(publishers)
+            .filter(|(_, publisher)| *publisher != "acme")
+            .map(|(id, publisher)| binds(publisher, id, ""))
+            .collect();
+        terms(&bound, &all).iter().map(|one| one.2).collect()
+    };
+    assert_eq!(ties(["acme"; 4], None), [0, 0, 0, 0]);
+    assert_eq!(ties(["acme"; 4], Some(1.0)), [0, 1, 1, 1]);
+    assert_eq!(ties(["labs", "labs", "other", "other"], None), [0, 0, 1, 1]);
+    assert_eq!(ties(["labs", "other", "labs", "other"], None), [0, 1, 2, 3]);
+    assert_eq!(ties(["acme", "acme", "labs", "labs"], None), [0, 0, 1, 1]);
+}
+
+#[test]
+fn prefer_and_fallback_go_with_a_rule_that_binds_a_driver() {
+    for key in ["prefer", "fallback"] {
+        for lines in ["", "driver = \"a.b\"", "driver_publisher = \"labs\""] {
+            let text = format!("[[grant]]\npublisher = \"acme\"\n{lines}\n{key} = true\n");
+            let refused = Policy::from_toml(&text).unwrap_err();
+            assert_eq!(refused.code(), "policy-wrong-value", "{text}");
+            assert!(refused.message().contains(key), "{refused}");
+        }
+        assert!(Policy::from_toml(&binds("labs", "a.b", &format!("{key} = true"))).is_ok());
+    }
+}
+
+#[test]
+fn a_policy_that_lets_calls_fall_or_prefers_a_driver_is_no_narrower() {
+    let earlier = "[resolve]\ndenied_tags = [\"x\"]\n";
+    let later = format!("{earlier}fallback = true\n");
+    assert!(policy(&later).narrows(&policy(earlier)).is_err());
+    assert!(policy(earlier).narrows(&policy(&later)).is_ok());
+    let plain = binds("labs", "a.b", "");
+    for key in ["prefer", "fallback"] {
+        let says = binds("labs", "a.b", &format!("{key} = true"));
+        assert!(policy(&says).narrows(&policy(&plain)).is_err(), "{key}");
+        assert!(policy(&plain).narrows(&policy(&says)).is_ok(), "{key}");
+    }
+    let both =
+        policy("[resolve]\nfallback = true\n").layer(policy("[resolve]\nfallback = false\n"));
+    assert!(!both.expect("two layers").resolve().fallback());
+    let both = policy("[resolve]\nfallback = true\n").layer(Policy::empty());
+    assert!(both.expect("two layers").resolve().fallback());
+}

@@ -1,0 +1,139 @@
+//! `[approval.NAME]`: what the `approval: policy:NAME` of a contract stands for (AIP-14, `approval`). A reference that
+//! nothing here is meant for asks always.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::Serialize;
+use toolward_contract::tool::{Approval, Tool};
+
+use crate::error::{self, PolicyError, quoted};
+use crate::name::{Publisher, ToolPattern};
+use crate::rule::ApprovalClass;
+
+/// Longest name, in bytes.
+const MAX_NAME_BYTES: usize = 128;
+
+/// Tables of a policy, and entries of a list.
+const MAX_ENTRIES: usize = 1024;
+
+/// When a person is asked about the tools that refer to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalPolicy {
+    /// What contracts call it.
+    pub name: String,
+    /// Whose contracts may refer to it; at least one.
+    pub publishers: Vec<Publisher>,
+    /// Which of their tools may; at least one.
+    pub tools: Vec<ToolPattern>,
+    /// What it stands for. A tool that changes something is asked about all the same.
+    pub approval: ApprovalClass,
+}
+
+impl ApprovalPolicy {
+    /// Whether this tool of a publisher may refer to it.
+    fn is_for(&self, tool: &Tool, publisher: &str) -> bool {
+        let (id, major) = (tool.id.as_str(), tool.version.major);
+        self.publishers.iter().any(|own| own.as_str() == publisher)
+            && self.tools.iter().any(|own| own.matches(id, major))
+    }
+}
+
+/// The `policy:NAME` of a contract, and what it stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[non_exhaustive]
+pub struct PolicyReference {
+    /// The name. The publisher's text.
+    pub name: String,
+    /// When a person is asked: never less than `on-mutate` where the tool changes something.
+    pub approval: ApprovalClass,
+    /// Whether an `[approval.NAME]` is meant for the contract. Without one a person is always asked.
+    pub known: bool,
+}
+
+impl PolicyReference {
+    /// What the reference of a tool stands for; `None` for a tool that refers to nothing.
+    pub(crate) fn of(approvals: &[ApprovalPolicy], tool: &Tool, publisher: &str) -> Option<Self> {
+        let Approval::Policy(name) = &tool.approval else {
+            return None;
+        };
+        let found = approvals
+            .iter()
+            .find(|one| one.name == *name && one.is_for(tool, publisher));
+        let least = match tool.mutates.is_empty() {
+            true => ApprovalClass::Auto,
+            false => ApprovalClass::OnMutate,
+        };
+        Some(Self {
+            name: name.clone(),
+            approval: found.map_or(ApprovalClass::Always, |one| one.approval.max(least)),
+            known: found.is_some(),
+        })
+    }
+}
+
+impl fmt::Display for PolicyReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, approval, .. } = self;
+        match self.known {
+            true => write!(f, "the approval policy `{name}`, which is {approval}"),
+            false => write!(
+                f,
+                "the approval policy `{name}`, which [approval] does not have for it: it asks always"
+            ),
+        }
+    }
+}
+
+/// Checks all tables of a policy.
+pub(crate) fn check(approvals: &[ApprovalPolicy]) -> Result<(), PolicyError> {
+    let too_many = |what: &str, found: usize| {
+        let message = format!("expected at most {MAX_ENTRIES} {what}, found {found}");
+        PolicyError::new(&error::TOO_LARGE, message)
+    };
+    if approvals.len() > MAX_ENTRIES {
+        return Err(too_many("tables", approvals.len()));
+    }
+    let mut seen = BTreeSet::new();
+    for one in approvals {
+        name(&one.name)?;
+        if !seen.insert(&one.name) {
+            let message = format!("expected each once, found {} again", quoted(&one.name));
+            return Err(PolicyError::new(&error::DUPLICATE, message).hinted("remove one of them"));
+        }
+        for (key, found) in [
+            ("publishers", one.publishers.len()),
+            ("tools", one.tools.len()),
+        ] {
+            if found > MAX_ENTRIES {
+                return Err(too_many(&format!("entries in `{key}`"), found));
+            }
+            if found == 0 {
+                let message = format!("expected at least one entry in `{key}`, found none");
+                return Err(PolicyError::new(&error::WRONG_VALUE, message)
+                    .hinted("a table that nobody may refer to says nothing"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks a name, which is compared with what contracts write, letter by letter.
+pub(crate) fn name(text: &str) -> Result<(), PolicyError> {
+    let fits = (1..=MAX_NAME_BYTES).contains(&text.len());
+    if fits
+        && !text
+            .chars()
+            .any(|c| c.is_whitespace() || toolward_text::is_hidden(c))
+    {
+        return Ok(());
+    }
+    Err(PolicyError::new(
+        &error::WRONG_VALUE,
+        format!(
+            "expected a name of 1 to {MAX_NAME_BYTES} bytes without spaces, found {}",
+            quoted(text)
+        ),
+    )
+    .hinted("write what stands behind `policy:` in the contract"))
+}
