@@ -149,7 +149,8 @@ impl Catalogue {
                 let driver = by_id.get(route.implementation.driver.id.as_str())?;
                 let chain = || {
                     let reached = route.reach.tools.iter().filter_map(|id| found.get(id));
-                    routes::chain(reached.map(|(tool, drivers)| tool.reached(drivers)))
+                    let reached = reached.map(|(tool, drivers)| tool.reached(drivers));
+                    routes::chain(reached, &services.policy)
                 };
                 Some(Arc::new(routes::route(route, driver, &chain, services)))
             });

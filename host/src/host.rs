@@ -19,7 +19,7 @@ use crate::catalogue::ToolInfo;
 use crate::compile::CompileBackend;
 use crate::elicitation::{self, Asked, OpenForms};
 use crate::pipeline::call_record::CallRecord;
-use crate::pipeline::dispatch::{self, DispatchContext, Ended, Executor};
+use crate::pipeline::dispatch::{self, DispatchContext, Ended};
 use crate::pipeline::prepare::Preparer;
 use crate::pipeline::resolve::{self, Resolved};
 use crate::pipeline::validate::{self, RoutedCall, Validated};
@@ -202,21 +202,6 @@ impl Host {
         let approver = inner.services.approver.as_ref();
         let approved = approve::obtain(granted, approver, &record.metadata.invocation).await?;
 
-        record.enter(CallStage::Prepare);
-        let (driver, scope) = (
-            approved.call().route.driver.clone(),
-            approved.call().scope.clone(),
-        );
-        let executor = match driver.driver.kind {
-            DriverKind::Component => {
-                let (principal, observer) = (Some(&*scope.principal), scope.observer.as_deref());
-                let prepared = inner.preparer.prepared(&driver, principal, observer);
-                Executor::Component(prepared.await?)
-            }
-            DriverKind::Form => Executor::Form,
-            // No route has a driver of another kind.
-            DriverKind::Http | DriverKind::Other(_) => Executor::Http,
-        };
         let context = DispatchContext {
             host: self.inner.clone(),
             services: &inner.services,
@@ -224,7 +209,7 @@ impl Host {
             validation: &inner.validation,
             turns: &inner.turns,
             forms: &inner.forms,
-            executor,
+            preparer: &inner.preparer,
         };
         dispatch::dispatch(approved, context, record).await
     }
@@ -244,7 +229,7 @@ impl Host {
     ) -> Result<Validated<RoutedCall>, CallError> {
         let inner = &self.inner;
         if request.is_below(validation_pool::short_bytes(&resolved.tool.contract.inputs)) {
-            return validate::validate(resolved, request, &inner.services.limits);
+            return validate::validate(resolved, request, &inner.services);
         }
         let longest = inner.services.limits.timeout.maximum;
         let allowed = request.timeout.unwrap_or(longest).min(longest);
@@ -257,7 +242,7 @@ impl Host {
                 &scope.principal,
                 deadline,
                 || dispatch::timed_out(allowed, started.elapsed()),
-                move || validate::validate(resolved, request, &host.inner.services.limits),
+                move || validate::validate(resolved, request, &host.inner.services),
             )
             .await
     }

@@ -35,6 +35,7 @@ mod cores;
 pub mod digest;
 mod elicitation;
 mod exceeded;
+mod health;
 mod host;
 mod invocation;
 pub mod memory;
@@ -49,7 +50,9 @@ mod validation_pool;
 mod withdrawal;
 mod workspace;
 
-pub use api::approval::{ApprovalRequest, Approver, Chained, ShownRequest, Verdict};
+pub use api::approval::{
+    ApprovalRequest, Approver, Chained, NamedDriver, ShownRequest, Verdict,
+};
 pub use api::error::HostError;
 pub use api::listener::{CallListener, CallStage, FinishedCall};
 pub use api::observer::{Canceled, Compiling, Observer, Progress};
@@ -57,7 +60,7 @@ pub use api::principal::LOCAL;
 pub use api::request::Request;
 pub use api::result::{
     Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, LogLevel,
-    LogRecord, Metadata, Origin, Output, Reply, ResourceBody, Role,
+    LogRecord, Metadata, Origin, Output, Reply, ResourceBody, Role, Tried,
 };
 pub use api::violations::{Violation, ViolationKind};
 pub use builder::HostBuilder;

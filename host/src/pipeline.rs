@@ -5,6 +5,7 @@
 pub(crate) mod approve;
 pub(crate) mod authorise;
 pub(crate) mod call_record;
+pub(crate) mod candidates;
 pub(crate) mod dispatch;
 pub(crate) mod http_request;
 pub(crate) mod prepare;

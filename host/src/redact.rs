@@ -44,6 +44,12 @@ impl Redactor {
         Some(Self { hidden })
     }
 
+    /// The secrets with their values.
+    pub(crate) fn hidden(&self) -> impl Iterator<Item = (&str, &SecretValue)> {
+        let hidden = self.hidden.iter();
+        hidden.map(|hidden| (hidden.slug.as_str(), &hidden.value))
+    }
+
     /// The bytes without the values; `None` if they contain none. One pass per value
     /// over the original bytes, never over replacements, which may contain a value
     /// themselves.

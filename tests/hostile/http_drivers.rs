@@ -2,6 +2,7 @@
 //! answer does to it.
 
 mod asked;
+mod fallback;
 mod outcomes;
 mod requests;
 mod secrets;

@@ -31,6 +31,13 @@ pub struct ApprovalRequest {
     pub driver_publisher: String,
     /// BLAKE3 of the manifest of the driver's bundle, 64 hex digits.
     pub driver_bundle: String,
+    /// The hosts that the driver declares.
+    pub driver_hosts: Vec<String>,
+    /// The regions that the driver claims.
+    pub driver_regions: Vec<String>,
+    /// The drivers that take over, in this order, where the one above fails. An approval
+    /// covers them: show all of them, or don't accept one.
+    pub fallbacks: Vec<NamedDriver>,
     /// The input as it would be used, with `(hidden)` for each value that the contract marks `writeOnly` or
     /// `x-sensitive`.
     pub input: Value,
@@ -45,6 +52,8 @@ pub struct ApprovalRequest {
     pub risk: u8,
     /// Why a person is asked.
     pub reasons: Vec<String>,
+    /// What a call costs, where it is expensive.
+    pub cost: Option<String>,
     /// Whether a person has to be asked each time: the verdict must not be remembered.
     pub each_time: bool,
     /// Tools that it may call in turn and that an approval also covers, those that
@@ -72,6 +81,40 @@ pub struct ShownRequest {
     pub url: String,
     /// The JSON body; `None`: there is none. Values that are not shown are `(hidden)`.
     pub body: Option<Value>,
+}
+
+/// A driver that serves an approved call where the one before it fails.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NamedDriver {
+    /// Its id.
+    pub id: String,
+    /// Who published it.
+    pub publisher: String,
+    /// BLAKE3 of the manifest of its bundle, 64 hex digits.
+    pub bundle: String,
+    /// The hosts that it declares: at most 20.
+    pub hosts: Vec<String>,
+    /// The regions that it claims: at most 20.
+    pub regions: Vec<String>,
+}
+
+impl NamedDriver {
+    /// Whether a question has room for all of it.
+    pub(crate) fn is_shown_whole(&self) -> bool {
+        let Self {
+            id,
+            publisher,
+            bundle: _,
+            hosts,
+            regions,
+        } = self;
+        let mut words = hosts.iter().chain(regions).chain([id, publisher]);
+        let most = MAX_COVERED;
+        hosts.len() <= most
+            && regions.len() <= most
+            && words.all(|text| text.chars().nth(MAX_TEXT_CHARS).is_none())
+    }
 }
 
 /// A tool that is covered by the approval of a call of another tool.
@@ -115,7 +158,7 @@ impl Chained {
 
 /// The tools that a call may call in turn: those that its approval covers, and the
 /// rest.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Chain {
     pub(crate) covered: Vec<Chained>,
     pub(crate) apart: Vec<String>,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use crate::api::result::ErrorCode;
+use crate::api::result::{ErrorCode, Tried};
 
 /// The stages of a call, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -66,8 +66,10 @@ pub struct FinishedCall {
     pub error: Option<ErrorCode>,
     /// The stage in which it ended.
     pub stage: CallStage,
-    /// How often the driver was started.
+    /// How often drivers were started.
     pub attempts: u32,
+    /// The drivers that were tried, in order.
+    pub tried: Vec<Tried>,
     /// Units of fuel that all attempts consumed, without an attempt that was cancelled
     /// while it ran.
     pub fuel: u64,

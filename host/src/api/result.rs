@@ -84,8 +84,12 @@ pub struct Metadata {
     /// Who gave the output, where that was a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// How often the driver was started.
+    /// How often drivers were started.
     pub attempts: u32,
+    /// The drivers that were tried, in order; the last one is `driver`. Written where there
+    /// are several.
+    #[serde(skip_serializing_if = "is_single")]
+    pub tried: Vec<Tried>,
     /// Time from request to result in milliseconds, rounded to microseconds.
     pub milliseconds: f64,
     /// Fuel consumed by all attempts. Too low after a hardware trap.
@@ -99,6 +103,27 @@ pub struct Metadata {
     /// The number of all violations.
     #[serde(skip_serializing_if = "is_zero")]
     pub violations_total: u64,
+}
+
+/// A driver that was tried for a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Tried {
+    /// Its id.
+    pub driver: String,
+    /// Who published it.
+    pub driver_publisher: String,
+    /// BLAKE3 of the manifest of its bundle, 64 hex digits.
+    pub bundle: String,
+    /// How often it was started.
+    pub attempts: u32,
+    /// Why it did not serve the call; `None` where it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorCode>,
+}
+
+fn is_single(tried: &[Tried]) -> bool {
+    tried.len() < 2
 }
 
 #[expect(

@@ -11,6 +11,7 @@ use toolward_signing::Digest;
 
 use super::preparation::Preparation;
 use crate::api::violations::Reported;
+use crate::health::Health;
 use crate::withdrawal::Withdrawal;
 
 /// The driver of a bundle, prepared at its first call.
@@ -28,6 +29,7 @@ pub(crate) struct LoadedDriver {
     pub(crate) instance_bytes: u64,
     pub(crate) preparation: Preparation,
     pub(crate) reported: Reported,
+    pub(crate) health: Health,
 }
 
 impl LoadedDriver {
@@ -60,6 +62,7 @@ impl LoadedDriver {
             instance_bytes,
             preparation: Preparation::default(),
             reported: Reported::default(),
+            health: Health::default(),
         }
     }
 

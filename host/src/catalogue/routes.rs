@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use toolward_contract::driver::Implements;
-use toolward_contract::tool::{Approval, Retry, Tool};
-use toolward_policy::{AskReason, Contexts, Decision, Reach};
+use toolward_contract::driver::{Cost, Implements};
+use toolward_contract::tool::{Retry, Tool};
+use toolward_policy::{ApprovalClass, AskReason, Contexts, Contract, Decision, Policy};
 
 use super::driver::LoadedDriver;
 use crate::api::approval::{ApprovalQuestion, Chain, Chained};
@@ -27,6 +27,14 @@ pub(crate) struct Route {
     pub(crate) access: Option<Arc<Access>>,
     /// The approval that a call needs; `None` if it needs none.
     pub(crate) question: Option<Arc<ApprovalQuestion>>,
+    /// Whether calls fall to it once another driver failed.
+    pub(crate) takes_over: bool,
+    /// Routes of one number stand in their order for their ids alone.
+    pub(crate) tie: usize,
+    /// What a call costs, as its publishers say.
+    pub(crate) cost: Cost,
+    /// Whether a call may change something, itself or through the tools that it calls.
+    pub(crate) changes: bool,
 }
 
 /// Builds the route of a driver that may serve a contract from what policy and machine
@@ -49,7 +57,8 @@ pub(super) fn route(
         access: allowed
             .map(|allowed| Arc::new(Access::new(&allowed.grant, &driver.publisher, services))),
         question: reasons.map(|reasons| {
-            let question = question(contract, driver, &planned.reach, chain(), reasons);
+            let each_time = asks_each_time(&planned.contract, &services.policy);
+            let question = question(planned, driver, chain(), (reasons, each_time));
             Arc::new(question)
         }),
         retry: driver.driver.retry(contract, planned.implements),
@@ -58,6 +67,10 @@ pub(super) fn route(
         limits,
         contexts: Contexts::of(&planned.contract, &planned.implementation, &services.policy),
         decision: planned.decision.clone(),
+        takes_over: planned.takes_over,
+        cost: driver.driver.cost(contract, planned.implements),
+        tie: planned.tie,
+        changes: allowed.is_none_or(|allowed| allowed.effects.writes || allowed.effects.risk > 0),
     }
 }
 
@@ -65,12 +78,12 @@ pub(super) fn route(
 const IRREVERSIBLE: u8 = 3;
 
 fn question(
-    contract: &Tool,
+    planned: &toolward_policy::Route<'_>,
     driver: &LoadedDriver,
-    reach: &Reach,
     chain: Chain,
-    reasons: &[AskReason],
+    (reasons, each_time): (&[AskReason], bool),
 ) -> ApprovalQuestion {
+    let (contract, reach) = (planned.contract.tool, &planned.reach);
     let added = &driver.driver.requires.capabilities;
     let reads = contract.requires.capabilities.union(added);
     let effects = changes(contract)
@@ -82,7 +95,7 @@ fn question(
         risk,
         reasons: reasons.iter().map(ToString::to_string).collect(),
         chain,
-        each_time: asks_each_time(contract),
+        each_time,
     }
 }
 
@@ -91,17 +104,14 @@ fn changes(contract: &Tool) -> impl Iterator<Item = String> {
     changed.map(|capability| format!("changes {capability}"))
 }
 
-fn asks_each_time(contract: &Tool) -> bool {
-    contract.risk_level >= IRREVERSIBLE
-        || !matches!(
-            contract.approval.effective(),
-            Approval::Auto | Approval::OnMutate
-        )
+fn asks_each_time(contract: &Contract<'_>, policy: &Policy) -> bool {
+    let approval = policy.approval_of(contract.tool, contract.publisher);
+    contract.tool.risk_level >= IRREVERSIBLE || approval == ApprovalClass::Always
 }
 
 /// The tools that are reached, as an approval request shows them: each with the
 /// manifests of its own bundle and of its drivers'.
-pub(super) fn chain<'c>(reached: impl Iterator<Item = Reached<'c>>) -> Chain {
+pub(super) fn chain<'c>(reached: impl Iterator<Item = Reached<'c>>, policy: &Policy) -> Chain {
     Chain::of(reached.map(|reached| {
         let contract = reached.contract;
         let drivers = reached.drivers.iter();
@@ -116,7 +126,11 @@ pub(super) fn chain<'c>(reached: impl Iterator<Item = Reached<'c>>) -> Chain {
             effects: changes(contract).collect(),
             risk: contract.risk_level,
         };
-        (tool, asks_each_time(contract))
+        let contract = Contract {
+            tool: contract,
+            publisher: reached.publisher,
+        };
+        (tool, asks_each_time(&contract, policy))
     }))
 }
 

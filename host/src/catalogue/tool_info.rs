@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use toolward_contract::driver::Cost;
 use toolward_policy::{Confirmed, ContextLack, Decision, Effects};
 
 use crate::api::result::Reply;
@@ -63,6 +64,8 @@ pub struct DriverInfo {
     pub declaration: Arc<toolward_contract::driver::Driver>,
     /// The policy's decision.
     pub decision: Decision,
+    /// What a call through it costs, as its publishers say.
+    pub cost: Cost,
 }
 
 impl DriverInfo {
@@ -106,6 +109,7 @@ impl ToolInfo {
                     publisher: route.driver.publisher.clone(),
                     declaration: route.driver.driver.clone(),
                     decision: route.decision.clone(),
+                    cost: route.cost.clone(),
                 })
                 .collect(),
             unserved: entry.unserved.clone(),

@@ -4,11 +4,14 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use toolward_contract::tool::CostClass;
 
 use crate::api::approval::{ApprovalQuestion, ApprovalRequest, Approver, ShownRequest, Verdict};
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::catalogue::Route;
 use crate::digest;
 use crate::pipeline::authorise::Granted;
+use crate::pipeline::candidates;
 use crate::pipeline::http_request;
 use crate::pipeline::validate::RoutedCall;
 
@@ -23,10 +26,6 @@ pub(crate) struct Approved<T> {
 }
 
 impl<T> Approved<T> {
-    pub(crate) fn call(&self) -> &T {
-        &self.call
-    }
-
     pub(crate) fn into_parts(self) -> (T, Vec<String>) {
         (self.call, self.covered)
     }
@@ -41,6 +40,10 @@ pub(crate) async fn obtain(
 ) -> Result<Approved<RoutedCall>, CallError> {
     let (mut call, question) = granted.into_parts();
     let Some(question) = question else {
+        if let Some(cost) = expensive(std::iter::once(&call.route)) {
+            let (tool, driver) = (&call.tool.major_id, &call.route.driver.driver.id);
+            tracing::warn!(tool, %driver, "{cost}");
+        }
         return Ok(Approved {
             covered: call.scope.chain.covered().to_vec(),
             call,
@@ -90,6 +93,12 @@ fn request(
     invocation: &str,
 ) -> ApprovalRequest {
     let contract = &call.tool.contract;
+    let driver = candidates::named(&call.route);
+    let fallbacks = call.fallbacks.iter();
+    let questions = fallbacks
+        .clone()
+        .filter_map(|route| route.question.as_deref());
+    let all = || std::iter::once(question).chain(questions.clone());
     ApprovalRequest {
         invocation: invocation.to_owned(),
         principal: call.scope.principal.clone(),
@@ -98,24 +107,51 @@ fn request(
         name: contract.name.clone(),
         publisher: call.tool.publisher.clone(),
         bundle: call.tool.bundle.clone(),
-        driver: call.route.driver.driver.id.to_string(),
-        driver_publisher: call.route.driver.publisher.clone(),
-        driver_bundle: call.route.driver.bundle.clone(),
-        input: contract.inputs.hiding(&call.approval_input, HIDDEN),
+        driver: driver.id,
+        driver_publisher: driver.publisher,
+        driver_bundle: driver.bundle,
+        driver_hosts: driver.hosts,
+        driver_regions: driver.regions,
+        fallbacks: fallbacks.map(|route| candidates::named(route)).collect(),
+        input: contract.inputs.hiding(&call.contract_input, HIDDEN),
         request: http,
         input_digest: digest::secret(&Value::Array(vec![
-            call.approval_input.clone(),
+            call.contract_input.clone(),
             Value::String(call.context.clone()),
         ])),
-        effects: question.effects.clone(),
-        risk: question.risk,
-        reasons: question.reasons.clone(),
-        each_time: question.each_time,
+        effects: each_once(all().flat_map(|one| &one.effects)),
+        risk: all().map(|one| one.risk).max().unwrap_or_default(),
+        reasons: each_once(all().flat_map(|one| &one.reasons)),
+        cost: expensive(std::iter::once(&call.route).chain(&call.fallbacks)),
+        each_time: all().any(|one| one.each_time),
         chain: question.chain.covered.clone(),
         apart: question.chain.apart.clone(),
         called_by: call.scope.chain.names(),
         called_by_bundles: call.scope.chain.bundles(),
     }
+}
+
+/// A sentence about what a call costs, where one of its drivers is expensive.
+fn expensive<'r>(routes: impl Iterator<Item = &'r Arc<Route>>) -> Option<String> {
+    let mut expensive = routes.filter(|route| route.cost.class == CostClass::Expensive);
+    let route = expensive.next()?;
+    let units = route.cost.units_per_call.map(|units| {
+        let currency = route.cost.currency.as_deref().unwrap_or("units");
+        format!(" ({units} {currency} a call)")
+    });
+    let units = units.unwrap_or_default();
+    Some(format!("a call is expensive, as its publisher says{units}"))
+}
+
+/// Texts without repetition, in their order.
+fn each_once<'t>(texts: impl Iterator<Item = &'t String>) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for text in texts {
+        if !all.contains(text) {
+            all.push(text.clone());
+        }
+    }
+    all
 }
 
 fn denied(message: String, hint: &str) -> CallError {

@@ -12,6 +12,7 @@ use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::catalogue::Route;
 use crate::catalogue::ToolInfo;
 use crate::pipeline::validate::{self, RoutedCall, Validated};
+use crate::sandbox::call_scope::CallScope;
 
 /// A call with its grant; the next stage takes nothing else.
 pub(crate) struct Granted<T> {
@@ -37,13 +38,16 @@ pub(crate) fn apply(call: Validated<RoutedCall>) -> Result<Granted<RoutedCall>, 
     {
         return Err(error.clone());
     }
-    let question = call
-        .route
-        .question
-        .clone()
-        // The approval of a calling tool named this tool, too.
-        .filter(|question| question.each_time || !call.scope.chain.covers(&call.tool.major_id));
+    let asked = asks(&call.route, &call.scope, &call.tool.major_id);
+    let question = call.route.question.clone().filter(|_| asked);
     Ok(Granted { call, question })
+}
+
+/// Whether a call of a tool by this route needs an approval of its own.
+pub(crate) fn asks(route: &Route, scope: &CallScope, tool: &str) -> bool {
+    let question = route.question.as_ref();
+    // The approval of a calling tool named this tool, too.
+    question.is_some_and(|question| question.each_time || !scope.chain.covers(tool))
 }
 
 impl ToolInfo {

@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime};
 use crate::api::listener::{CallListener, CallStage, FinishedCall};
 use crate::api::observer::Canceled;
 use crate::api::request::Request;
-use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Output};
+use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Output, Tried};
 use crate::catalogue::{LoadedDriver, ToolEntry};
 use crate::sandbox::call_scope::CallScope;
 
@@ -64,12 +64,50 @@ impl<'a> CallRecord<'a> {
         self.tool = Some(tool.clone());
     }
 
-    /// The driver was picked.
+    /// The driver was picked, first or after another one.
     pub(crate) fn picked(&mut self, driver: &Arc<LoadedDriver>) {
+        self.metadata.tried.push(Tried {
+            driver: driver.driver.id.to_string(),
+            driver_publisher: driver.publisher.clone(),
+            bundle: driver.bundle.clone(),
+            attempts: 0,
+            error: None,
+        });
         self.metadata.driver = Some(driver.driver.id.as_str().to_owned());
         self.metadata.driver_publisher = Some(driver.publisher.clone());
         self.metadata.bundle = Some(driver.bundle.clone());
         self.driver = Some(driver.clone());
+    }
+
+    /// The driver that was picked last is started once more.
+    pub(crate) fn starts(&mut self) {
+        let attempts = &mut self.metadata.attempts;
+        *attempts = attempts.saturating_add(1);
+        if let Some(last) = self.metadata.tried.last_mut() {
+            last.attempts = last.attempts.saturating_add(1);
+        }
+    }
+
+    /// A call that resumes has started its driver so often before.
+    pub(crate) fn resumes(&mut self, attempts: u32) {
+        self.metadata.attempts = attempts;
+        if let Some(last) = self.metadata.tried.last_mut() {
+            last.attempts = attempts;
+        }
+    }
+
+    /// How often drivers were started before the one that was picked last.
+    pub(crate) fn earlier_attempts(&self) -> u32 {
+        let last = self.metadata.tried.last();
+        let own = last.map_or(0, |last| last.attempts);
+        self.metadata.attempts.saturating_sub(own)
+    }
+
+    /// The driver that was picked last did not serve the call.
+    pub(crate) fn failed(&mut self, error: &ErrorCode) {
+        if let Some(last) = self.metadata.tried.last_mut() {
+            last.error = Some(error.clone());
+        }
     }
 
     /// Ends the call with its result; returns the metadata and what the driver logged
@@ -77,6 +115,9 @@ impl<'a> CallRecord<'a> {
     pub(crate) fn end(mut self, result: &Result<Output, CallError>) -> (Metadata, Captured) {
         self.ended = true;
         self.measure();
+        if let Err(error) = result {
+            self.failed(&error.code);
+        }
         self.tell(result.as_ref().err().map(|error| &error.code));
         let metadata = std::mem::take(&mut self.metadata);
         (metadata, std::mem::take(&mut self.captured))
@@ -118,6 +159,7 @@ impl<'a> CallRecord<'a> {
             error,
             stage: self.stage,
             attempts: self.metadata.attempts,
+            tried: self.metadata.tried.clone(),
             fuel: self.metadata.fuel,
             peak_memory: self.metadata.peak_memory,
             violations: self.metadata.violations_total,
@@ -129,6 +171,7 @@ impl<'a> CallRecord<'a> {
     /// The future was dropped, and with it the guest. Tells listeners, log and observer.
     fn cancel(&mut self) {
         self.measure();
+        self.failed(&ErrorCode::CANCELED);
         let error = CallError::new(
             ErrorCode::CANCELED,
             ErrorClass::Canceled,

@@ -1,10 +1,11 @@
-//! Dispatch: runs an approved call on its driver under one deadline, and
-//! retries where contract and error allow it.
+//! Dispatch: runs an approved call on its driver under one deadline, retries where
+//! contract and error allow it, and goes on with the next driver where policy lets it.
 
 mod attempts;
 mod clock;
 mod component;
 mod context;
+mod failure;
 mod finish;
 mod form;
 mod http;
@@ -13,15 +14,22 @@ mod output;
 mod prepare;
 
 pub(crate) use clock::timed_out;
-pub(crate) use context::{DispatchContext, Executor};
+pub(crate) use context::DispatchContext;
 pub(crate) use finish::Ended;
 pub(crate) use prepare::within;
 
+use std::time::Instant;
+
+use toolward_contract::driver::DriverKind;
+
 use self::attempts::{Finished, Plan};
+use self::clock::Clock;
 use self::component::Component;
+use self::context::Executor;
+use self::failure::Failure;
 use self::form::Form;
 use self::http::Requests;
-use self::prepare::Run;
+use self::prepare::Admitted;
 use crate::api::listener::CallStage;
 use crate::api::result::{CallError, Origin};
 use crate::elicitation::Asker;
@@ -30,43 +38,127 @@ use crate::pipeline::approve::Approved;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::http_request;
 use crate::pipeline::validate::RoutedCall;
+use crate::sandbox::context::Context;
 use crate::sandbox::turns::Spender;
 
-/// Runs an approved call. Its deadline starts here, once it has a slot.
+/// Runs an approved call. Its deadline starts once it has a slot.
 pub(crate) async fn dispatch(
     approved: Approved<RoutedCall>,
     host: DispatchContext<'_>,
     record: &mut CallRecord<'_>,
 ) -> Result<Ended, CallError> {
     let (mut call, covered) = approved.into_parts();
-    let mut prepared = prepare::prepare(&mut call, covered, &host, record).await?;
+    let mut admitted = None;
+    let mut before: Option<Context> = None;
+    loop {
+        let served = serve(
+            &mut call,
+            &covered,
+            &host,
+            (&mut admitted, before.as_ref()),
+            record,
+        );
+        let (context, result) = match served.await {
+            Ok((context, result)) => (Some(context), result),
+            Err(failure) => (None, Err(failure)),
+        };
+        if let Err(failure) = &result
+            && falls(&mut call, failure, admitted.as_ref(), record)
+        {
+            record.failed(&failure.error.code);
+            record.picked(&call.route.driver);
+            before = context.or(before);
+            continue;
+        }
+        let result = result.map_err(|failure| failure.error);
+        return match (context.or(before), &admitted) {
+            (Some(context), Some(admitted)) => {
+                finish::finish(&call, &context, admitted, result, record).await
+            }
+            _ => match result {
+                Err(error) => Err(error),
+                Ok(_) => Err(CallError::internal("a call ran that was not admitted")),
+            },
+        };
+    }
+}
+
+/// Turns to the next driver, if one may serve the call after this failure.
+fn falls(
+    call: &mut RoutedCall,
+    failure: &Failure,
+    admitted: Option<&Admitted>,
+    record: &CallRecord<'_>,
+) -> bool {
+    if !failure.is_drivers {
+        return false;
+    }
+    if let Some(admitted) = admitted
+        && admitted.clock.deadline <= Instant::now()
+    {
+        return false;
+    }
+    let spent = admitted.is_some_and(|admitted| record.metadata.fuel >= admitted.fuel);
+    let changes = call.route.changes;
+    let next = call.fall(|next| {
+        // What changes something is not done twice, whatever the contract says of repetition:
+        // two services know nothing of each other.
+        let again = failure.dispatched && (changes || next.changes);
+        let computes = next.driver.driver.kind == DriverKind::Component;
+        !again && !(spent && computes) && next.driver.withdrawal.withdrawn().is_none()
+    });
+    next.is_some()
+}
+
+/// Has the call's driver serve it. The context is given where one was made: what was used
+/// in it has to be kept out of the result.
+async fn serve(
+    call: &mut RoutedCall,
+    covered: &[String],
+    host: &DispatchContext<'_>,
+    (admitted, before): (&mut Option<Admitted>, Option<&Context>),
+    record: &mut CallRecord<'_>,
+) -> Result<(Context, Result<Finished, Failure>), Failure> {
+    record.enter(CallStage::Prepare);
+    let driver = call.route.driver.clone();
+    let access = prepare::access(call)?;
+    let executor = prepare::executor(host, &driver, &call.scope, admitted.as_ref()).await?;
+    record.enter(CallStage::Admit);
+    let admitted = prepare::admit(call, host, admitted, record).await?;
+    let clock = admitted.clock.within(call.route.limits.timeout);
+    let with = (access, executor);
+    let context = prepare::context(call, covered, host, (&*admitted, &clock), with, record);
+    if let Some(before) = before {
+        context.follow(before);
+    }
     record.enter(CallStage::Run);
-    let result = run(&mut call, &mut prepared, &host, record).await;
-    finish::finish(&call, &prepared, result, record).await
+    let result = run(call, &context, (admitted, clock), host, executor, record).await;
+    Ok((context, result))
 }
 
 async fn run(
     call: &mut RoutedCall,
-    prepared: &mut Run,
+    context: &Context,
+    (admitted, clock): (&mut Admitted, Clock),
     host: &DispatchContext<'_>,
+    executor: Executor<'_>,
     record: &mut CallRecord<'_>,
-) -> Result<Finished, CallError> {
+) -> Result<Finished, Failure> {
     let (tool, route) = (call.tool.clone(), call.route.clone());
-    let resumption = prepared.resumption.take();
-    let context = &prepared.context;
+    let resumption = admitted.resumption.take();
     let grant = &context.access.grant;
     let scope = call.scope.clone();
     let plan = Plan {
         tool: &tool,
         route: &route,
         limits: &context.limits,
-        clock: prepared.clock,
-        gates: &prepared.gates,
-        slot: &prepared.slot,
+        clock,
+        gates: &admitted.gates,
+        slot: &admitted.slot,
         validation: host.validation,
         principal: &scope.principal,
     };
-    match host.executor {
+    match executor {
         Executor::Component(component) => {
             let nested = scope.chain.caller().is_some();
             let invocation = Invocation {
@@ -78,7 +170,7 @@ async fn run(
                 resume: resumption,
             };
             let Some(bound) = component.call(&route.implements.world, invocation) else {
-                return Err(CallError::internal("the driver is bound to no such world"));
+                return Err(CallError::internal("the driver is bound to no such world").into());
             };
             let mut attempts = Component {
                 call: bound,
@@ -87,7 +179,7 @@ async fn run(
                     granted: grant.user(),
                     answerable: scope.answerable,
                     nested,
-                    rounds: prepared.rounds,
+                    rounds: admitted.rounds,
                 },
                 // A called tool runs in its caller's turns.
                 spender: (!nested).then_some(Spender {
@@ -95,7 +187,7 @@ async fn run(
                     principal: &scope.principal,
                     publisher: &route.driver.publisher,
                 }),
-                fuel: prepared.fuel,
+                fuel: admitted.fuel.min(route.limits.fuel),
             };
             let result = attempts::run(&plan, &mut attempts, record).await;
             (call.input, call.context) = attempts.call.into_input();
@@ -110,11 +202,11 @@ async fn run(
                     granted: grant.user(),
                     answerable: scope.answerable,
                     nested: scope.chain.caller().is_some(),
-                    rounds: prepared.rounds,
+                    rounds: admitted.rounds,
                 },
                 open: host.forms,
                 resumption,
-                rejected: prepared.rejected.take(),
+                rejected: admitted.rejected.take(),
             };
             let result = attempts::run(&plan, &mut attempts, record).await;
             if matches!(result, Ok(Finished::Done(_))) {
@@ -127,9 +219,9 @@ async fn run(
             let (Some(http), Some(origin), Some(network)) =
                 (&route.implements.http, driver.origin(), &context.network)
             else {
-                return Err(CallError::internal(
-                    "this driver has neither component nor request",
-                ));
+                return Err(
+                    CallError::internal("this driver has neither component nor request").into(),
+                );
             };
             let rendered = match call.rendered.take() {
                 Some(rendered) => rendered,

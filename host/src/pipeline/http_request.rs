@@ -81,11 +81,11 @@ fn shown(
             *value = HIDDEN.into();
         }
     }
-    let input = contract.inputs.hiding(&call.approval_input, HIDDEN);
-    if context == given && input == call.approval_input {
+    let input = contract.inputs.hiding(&call.contract_input, HIDDEN);
+    if context == given && input == call.contract_input {
         return Some(rendered.clone());
     }
-    if hides_members(&given, &context) || hides_members(&call.approval_input, &input) {
+    if hides_members(&given, &context) || hides_members(&call.contract_input, &input) {
         return None;
     }
     let input = call.route.implements.mapping.apply(input).ok()?;

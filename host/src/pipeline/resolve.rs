@@ -17,6 +17,11 @@ pub(crate) struct Resolved {
 }
 
 impl Resolved {
+    /// Whether the call insists on a driver.
+    pub(crate) fn is_pinned(&self) -> bool {
+        !self.pins.is_empty()
+    }
+
     /// The drivers that may serve this call, best first.
     pub(crate) fn routes(&self) -> impl Iterator<Item = &Arc<Route>> {
         let served = |route: &&Arc<Route>| route.driver.withdrawal.withdrawn().is_none();

@@ -2,6 +2,7 @@
 //! Guest and approval see a re-serialisation of the validated value, not the caller's
 //! text.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,9 +17,10 @@ use crate::api::result::shortened;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::catalogue::{LoadedDriver, Route, ToolEntry};
 use crate::elicitation::{self, Facts, Resumed};
+use crate::pipeline::candidates::{self, Considered, Picked};
 use crate::pipeline::resolve::Resolved;
 use crate::sandbox::call_scope::CallScope;
-use toolward_policy::Limits;
+use crate::services::Services;
 
 /// A value that has passed validation. Made by [`validate`] only.
 pub(crate) struct Validated<T>(T);
@@ -40,12 +42,16 @@ impl Validated<RoutedCall> {
 pub(crate) struct RoutedCall {
     pub(crate) tool: Arc<ToolEntry>,
     pub(crate) route: Arc<Route>,
+    /// The routes that take over, in this order, where this one fails.
+    pub(crate) fallbacks: VecDeque<Arc<Route>>,
     /// The validated input for the guest, with fields renamed by the driver's
     /// `mapping`.
     pub(crate) input: String,
-    /// The validated input without the `mapping`, for a person; `null` if none is
-    /// asked.
-    pub(crate) approval_input: Value,
+    /// The validated input without the `mapping`, for approval and for other drivers;
+    /// `null` if there is neither.
+    pub(crate) contract_input: Value,
+    /// Whether the caller brought the context.
+    pub(crate) brought: bool,
     /// The validated context; `{}` where the contract has no schema for one.
     pub(crate) context: String,
     /// Its confidential texts, by the names of their values.
@@ -66,8 +72,9 @@ const MAX_VIOLATIONS: usize = 8;
 pub(crate) fn validate(
     resolved: Resolved,
     request: Request,
-    limits: &Limits,
+    services: &Services,
 ) -> Result<Validated<RoutedCall>, CallError> {
+    let limits = &services.limits;
     let json_limits = json::Limits {
         bytes: limits.input_bytes,
         depth: limits.json_depth,
@@ -96,10 +103,14 @@ pub(crate) fn validate(
         (Some(_), None) => None,
     };
 
-    let principal = brought
-        .is_none()
-        .then_some(request.scope.principal.as_str());
-    let route = pick(&resolved, &input, principal)?;
+    let considered = Considered {
+        input: &input,
+        scope: &request.scope,
+        brought: brought.is_some(),
+        secrets: services.secrets.as_deref(),
+    };
+    let is_brought = considered.brought;
+    let Picked { route, fallbacks } = candidates::pick(&resolved, considered)?;
     let (context, context_secrets) = match brought {
         Some(context) => (context, Vec::new()),
         None => {
@@ -109,17 +120,11 @@ pub(crate) fn validate(
         }
     };
     let asks = route.driver.driver.kind == DriverKind::Form;
-    let approval_input = match route.question {
-        None if !asks => Value::Null,
-        _ => input.clone(),
+    let contract_input = match asks || route.question.is_some() || !fallbacks.is_empty() {
+        true => input.clone(),
+        false => Value::Null,
     };
-    let call_input = route.implements.mapping.apply(input).map_err(|error| {
-        CallError::new(
-            ErrorCode::INPUT_UNSUPPORTED,
-            ErrorClass::InvalidArguments,
-            format!("the driver's mapping does not take this input: {error}"),
-        )
-    })?;
+    let call_input = mapped(&route, input)?;
     let (call_input, context) = (text(&call_input)?, text(&context)?);
     let facts = Facts {
         principal: &request.scope.principal,
@@ -144,7 +149,9 @@ pub(crate) fn validate(
         .map_or(route.limits.timeout, |own| own.min(route.limits.timeout));
     Ok(Validated(RoutedCall {
         input: call_input,
-        approval_input,
+        contract_input,
+        brought: is_brought,
+        fallbacks,
         context,
         context_secrets,
         timeout,
@@ -156,48 +163,49 @@ pub(crate) fn validate(
     }))
 }
 
+impl RoutedCall {
+    /// The same call by the next of its fallbacks that takes its input. `None` if there
+    /// is none.
+    pub(crate) fn fall(&mut self, may: impl Fn(&Route) -> bool) -> Option<()> {
+        while let Some(route) = self.fallbacks.pop_front() {
+            if may(&route) && self.is_taken_by(&route).is_ok() {
+                self.route = route;
+                return Some(());
+            }
+        }
+        None
+    }
+
+    fn is_taken_by(&mut self, route: &Route) -> Result<(), CallError> {
+        let input = text(&mapped(route, self.contract_input.clone())?)?;
+        if !self.brought {
+            let given = route.contexts.get(&self.scope.principal);
+            let given = given.map_err(context_missing)?;
+            self.context = text(&given.value)?;
+            self.context_secrets.clone_from(&given.secrets);
+        }
+        self.input = input;
+        // Made for the driver before.
+        self.rendered = None;
+        Ok(())
+    }
+}
+
+/// The input as a route's driver takes it.
+fn mapped(route: &Route, input: Value) -> Result<Value, CallError> {
+    route.implements.mapping.apply(input).map_err(|error| {
+        CallError::new(
+            ErrorCode::INPUT_UNSUPPORTED,
+            ErrorClass::InvalidArguments,
+            format!("the driver's mapping does not take this input: {error}"),
+        )
+    })
+}
+
 /// A value as JSON text.
 fn text(value: &Value) -> Result<String, CallError> {
     serde_json::to_string(value)
         .map_err(|error| CallError::internal(format!("a value can't be written as JSON: {error}")))
-}
-
-/// The first driver that supports all inputs that are used and is not denied; if all
-/// are denied, the first of them, for its denial. If the call brings no context, the
-/// operator has to give one to `principal`.
-fn pick(
-    resolved: &Resolved,
-    input: &Value,
-    principal: Option<&str>,
-) -> Result<Arc<Route>, CallError> {
-    let used = |name: &String| input.get(name).is_some();
-    let mut dropped = None;
-    let mut denied = None;
-    let mut lacking = None;
-    for route in resolved.routes() {
-        if let Some(name) = route.implements.drop_inputs.iter().find(|name| used(name)) {
-            dropped = Some((name.clone(), route.driver.driver.id.to_string()));
-        } else if !route.is_open() {
-            denied.get_or_insert(route);
-        } else if let Some(Err(lack)) = principal.map(|name| route.contexts.get(name)) {
-            lacking.get_or_insert(lack);
-        } else {
-            return Ok(route.clone());
-        }
-    }
-    if let Some(lack) = lacking {
-        return Err(context_missing(lack));
-    }
-    if let Some(route) = denied {
-        return Ok(route.clone());
-    }
-    let (input, driver) = dropped.unwrap_or_default();
-    Err(CallError::new(
-        ErrorCode::INPUT_UNSUPPORTED,
-        ErrorClass::InvalidArguments,
-        format!("the driver `{driver}` does not support the input `{input}`"),
-    )
-    .with_hint(format!("leave out `{input}`")))
 }
 
 /// The error of a call whose context the operator has not given. The caller may be an

@@ -28,6 +28,15 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// Takes on what the driver that was tried before used and tried.
+    pub(crate) fn follow(&self, before: &Self) {
+        if let Some(redactor) = before.secrets.redactor() {
+            self.secrets.keep_out_earlier(&redactor);
+        }
+        let found = before.violations.found();
+        self.violations.absorb(&found.first, found.total);
+    }
+
     /// The buckets of one attempt.
     pub(crate) fn buckets(&self, deadline: Instant) -> keyvalue::Ctx {
         let limits = keyvalue::Limits {

@@ -80,6 +80,13 @@ impl CallSecrets {
         })
     }
 
+    /// Also redacts what drivers used that were tried before.
+    pub(crate) fn keep_out_earlier(&self, earlier: &Redactor) {
+        for (slug, value) in earlier.hidden() {
+            self.remember(slug, value);
+        }
+    }
+
     /// Also redacts these texts of the call's context.
     pub(crate) fn keep_out(&self, texts: &[(String, ContextText)]) {
         for (name, text) in texts {

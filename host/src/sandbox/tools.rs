@@ -43,6 +43,13 @@ impl SlotCell {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_none()
+    }
+
     pub(crate) fn put(&self, slot: Slot) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(slot);
     }

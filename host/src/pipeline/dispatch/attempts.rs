@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use toolward_contract::tool::Retry;
 
 use super::clock::Clock;
+use super::failure::Failure;
 use super::output::{self, Mapped};
 use crate::admission::Path;
 use crate::api::limits::CallLimits;
@@ -42,6 +43,11 @@ pub(crate) struct Attempt {
     /// Whether nothing but a table in DRIVER.md says that the error is retryable. That makes the
     /// host repeat nothing that changes something.
     pub(crate) claimed: bool,
+    /// Whether anything of it may have left the host, or the driver's code ran.
+    pub(crate) dispatched: bool,
+    /// Whether the host itself saw the driver fail: connection, TLS, a status from 500 on, a
+    /// trap.
+    pub(crate) failing: bool,
     /// Units of fuel that it consumed.
     pub(crate) fuel: u64,
     pub(crate) peak_memory: u64,
@@ -69,30 +75,37 @@ pub(crate) struct Plan<'a> {
     pub(crate) principal: &'a str,
 }
 
-/// Makes attempts until one ends the call; they count on from those in `record`. The
+/// Makes attempts until one ends the call or the driver's part in it; they count on from those in `record`. The
 /// deadline covers everything, retries and pauses included; waiting for the first slot
 /// lies before it.
 pub(crate) async fn run(
     plan: &Plan<'_>,
     attempts: &mut impl Attempts,
     record: &mut CallRecord<'_>,
-) -> Result<Finished, CallError> {
+) -> Result<Finished, Failure> {
     let clock = &plan.clock;
     let contract = &plan.tool.contract;
-    let mut number: u32 = record.metadata.attempts;
+    let health = &plan.route.driver.health;
+    let earlier = record.earlier_attempts();
+    let mut dispatched = false;
     loop {
-        number = number.saturating_add(1);
-        record.metadata.attempts = number;
+        record.starts();
+        let number = record.metadata.attempts.saturating_sub(earlier);
         let spent = record.metadata.fuel;
         let attempt = attempts.attempt(number, clock, spent).await;
         let metadata = &mut record.metadata;
         metadata.fuel = spent.saturating_add(attempt.fuel);
         metadata.peak_memory = metadata.peak_memory.max(attempt.peak_memory);
         record.captured = attempt.captured;
+        dispatched |= attempt.dispatched;
+        if attempt.failing {
+            health.failed(plan.principal);
+        }
         let repeats = contract.idempotent && (contract.mutates.is_empty() || !attempt.claimed);
         let error = match attempt.result {
             Ok(Attempted::Asks(questions)) => return Ok(Finished::Asks(questions)),
             Ok(Attempted::Done(output)) => {
+                health.worked(plan.principal);
                 let Mapped(output, memory) = output::accept(
                     output,
                     plan.limits,
@@ -102,7 +115,8 @@ pub(crate) async fn run(
                     clock.deadline,
                     || clock.late(),
                 )
-                .await?;
+                .await
+                .map_err(|error| Failure::of_driver(error, dispatched))?;
                 let peak = &mut record.metadata.peak_memory;
                 *peak = (*peak).max(memory);
                 return Ok(Finished::Done(output));
@@ -112,13 +126,13 @@ pub(crate) async fn run(
 
         let retry = plan.route.retry.as_ref().filter(|_| repeats);
         let Some(pause) = retry.and_then(|retry| pause(retry, number, &error)) else {
-            return Err(error);
+            return Err(Failure::of_driver(error, dispatched));
         };
         if Instant::now()
             .checked_add(pause)
             .is_none_or(|then| then >= clock.deadline)
         {
-            return Err(error);
+            return Err(Failure::of_driver(error, dispatched));
         }
         // Releases the slot while this call waits.
         drop(plan.slot.take());
@@ -128,7 +142,7 @@ pub(crate) async fn run(
         });
         match deadline::before(clock.deadline, next).await {
             Ok(slot) => plan.slot.put(slot?),
-            Err(deadline::Elapsed) => return Err(clock.late()),
+            Err(deadline::Elapsed) => return Err(clock.late().into()),
         }
         resolve::still_served(plan.tool, plan.route)?;
     }

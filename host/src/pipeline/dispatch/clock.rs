@@ -40,6 +40,15 @@ impl Clock {
         }
     }
 
+    /// The same clock, which also ends once a driver had the time that it may have.
+    pub(crate) fn within(self, own: Duration) -> Self {
+        let end = Instant::now().checked_add(own);
+        Self {
+            deadline: end.map_or(self.deadline, |end| end.min(self.deadline)),
+            ..self
+        }
+    }
+
     /// The time that is spent.
     pub(crate) fn spent(&self) -> Duration {
         self.spent.saturating_add(self.started.elapsed())

@@ -7,7 +7,7 @@ use crate::api::result::Captured;
 use crate::elicitation::Asker;
 use crate::sandbox::AttemptLimits;
 use crate::sandbox::context::Context;
-use crate::sandbox::run::{self, PreparedCall};
+use crate::sandbox::run::{self, AttemptOutcome, PreparedCall};
 use crate::sandbox::turns::Spender;
 
 /// A call of a component and what its attempts share.
@@ -39,6 +39,7 @@ impl Attempts for Component<'_> {
             clock.deadline,
         )
         .await;
+        let failing = matches!(ended, AttemptOutcome::Trapped(_));
         let result = outcome::output_of(
             ended,
             &usage,
@@ -50,6 +51,8 @@ impl Attempts for Component<'_> {
         Attempt {
             result,
             claimed: false,
+            dispatched: true,
+            failing,
             fuel: usage.fuel,
             peak_memory: usage.peak_memory,
             captured: Captured {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::admission::Admission;
 use crate::elicitation::OpenForms;
+use crate::pipeline::prepare::Preparer;
 use crate::sandbox::run::Prepared;
 use crate::sandbox::tools::CallTools;
 use crate::sandbox::turns::Turns;
@@ -18,12 +19,12 @@ pub(crate) struct DispatchContext<'a> {
     pub(crate) validation: &'a ValidationPool,
     pub(crate) turns: &'a Turns,
     pub(crate) forms: &'a OpenForms,
-    pub(crate) executor: Executor<'a>,
+    pub(crate) preparer: &'a Arc<Preparer>,
 }
 
 /// What carries out the call of a driver.
 #[derive(Clone, Copy)]
-pub(crate) enum Executor<'a> {
+pub(super) enum Executor<'a> {
     /// The driver's component, in a sandbox.
     Component(&'a Prepared),
     /// The host itself, which makes the request that the driver describes.

@@ -4,12 +4,13 @@
 use std::sync::Arc;
 
 use super::attempts::Finished;
-use super::prepare::Run;
+use super::prepare::Admitted;
 use crate::api::result::{CallError, Output};
 use crate::elicitation::{Asked, Facts, Questions, Spent};
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::validate::RoutedCall;
 use crate::redact::Redactor;
+use crate::sandbox::context::Context;
 
 /// How a call ended that did not fail.
 pub(crate) enum Ended {
@@ -22,14 +23,15 @@ pub(crate) enum Ended {
 /// Ends a call that ran.
 pub(super) async fn finish(
     call: &RoutedCall,
-    run: &Run,
+    context: &Context,
+    admitted: &Admitted,
     result: Result<Finished, CallError>,
     record: &mut CallRecord<'_>,
 ) -> Result<Ended, CallError> {
-    let found = run.context.violations.found();
+    let found = context.violations.found();
     record.metadata.violations = found.first;
     record.metadata.violations_total = found.total;
-    let redactor = run.context.secrets.redactor();
+    let redactor = context.secrets.redactor();
     let result = match result {
         Ok(Finished::Done(output)) => Ok(output),
         Err(error) => Err(error),
@@ -38,14 +40,14 @@ pub(super) async fn finish(
                 if let Some(redactor) = redactor {
                     redactor.captured(&mut record.captured);
                 }
-                let milliseconds = run.clock.spent().as_millis();
+                let milliseconds = admitted.clock.spent().as_millis();
                 let spent = Spent {
                     fuel: record.metadata.fuel,
                     milliseconds: u64::try_from(milliseconds).unwrap_or(u64::MAX),
                     attempts: record.metadata.attempts,
                 };
                 let invocation = &record.metadata.invocation;
-                let asked = asked(call, questions, run.rounds, spent, invocation);
+                let asked = asked(call, questions, admitted.rounds, spent, invocation);
                 return Ok(Ended::Asked(Box::new(asked)));
             }
             Err(error) => Err(error),

@@ -40,6 +40,8 @@ impl Attempts for Form<'_> {
         Attempt {
             result: self.result(),
             claimed: false,
+            dispatched: false,
+            failing: false,
             fuel: 0,
             peak_memory: 0,
             captured: Captured::default(),
@@ -128,7 +130,7 @@ impl Form<'_> {
             message.push_str(&format!("Your last answer was not taken: {problem}\n\n"));
         }
         message.push_str(description.get(..end).unwrap_or_default());
-        let input = contract.inputs.hiding(&self.call.approval_input, HIDDEN);
+        let input = contract.inputs.hiding(&self.call.contract_input, HIDDEN);
         if input.as_object().is_some_and(|members| members.is_empty()) {
             return Ok(message);
         }

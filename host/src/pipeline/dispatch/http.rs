@@ -11,7 +11,9 @@ use http_body_util::{BodyExt as _, Full};
 use serde_json::Value;
 use toolward_contract::driver::{HeaderPiece, HttpCall, Rendered};
 use toolward_contract::json::{self as strict, JsonErrorKind};
-use toolward_egress::{Call, Error as EgressError, SecretProblem, Timeouts, target};
+use toolward_egress::{
+    Call, Error as EgressError, NetworkKind, SecretProblem, Stage, Timeouts, target,
+};
 use toolward_policy::{Grant, LimitName, SecretPosition};
 
 use self::status::Failed;
@@ -22,6 +24,7 @@ use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Hit, too_much_memory};
 use crate::api::violations::Violations;
 use crate::invocation::DriverOutput;
+use crate::pipeline::candidates::no_credential;
 use crate::pipeline::http_request;
 use crate::sandbox::deadline;
 use crate::sandbox::secrets::{CallSecrets, Refused};
@@ -47,10 +50,15 @@ impl Attempts for Requests<'_> {
             Ok(result) => result.map(Attempted::Done),
             Err(deadline::Elapsed) => Err(clock.late().into()),
         };
-        let claimed = result.as_ref().is_err_and(|failed| failed.claimed);
+        let (claimed, dispatched, failing) = match &result {
+            Ok(_) => (false, true, false),
+            Err(failed) => (failed.claimed, failed.dispatched, failed.failing),
+        };
         Attempt {
             result: result.map_err(|failed| failed.error),
             claimed,
+            dispatched,
+            failing,
             fuel: 0,
             peak_memory: 0,
             captured: Captured::default(),
@@ -60,9 +68,14 @@ impl Attempts for Requests<'_> {
 
 impl Requests<'_> {
     async fn exchange(&self, clock: &Clock) -> Result<DriverOutput, Failed> {
-        let request = self.request()?;
+        let request = self.request().map_err(Failed::unsent)?;
+        let is_safe = request.method().is_safe();
         let sent = self.network.send(request, Timeouts::default()).await;
-        let response = sent.map_err(|error| self.failed(&error, clock))?;
+        let response = sent.map_err(|error| Failed {
+            dispatched: !is_unsent(&error, is_safe),
+            failing: is_failing(&error),
+            ..Failed::from(self.failed(&error, clock))
+        })?;
         let (head, body) = response.into_parts();
         let bytes = body
             .collect()
@@ -225,21 +238,52 @@ impl Requests<'_> {
     }
 }
 
+/// Whether nothing of the request was sent. A request by a safe method may have gone out over an
+/// idle connection before a new one failed.
+fn is_unsent(error: &EgressError, is_safe: bool) -> bool {
+    match error {
+        EgressError::Secret(_) => true,
+        EgressError::Network(error) => {
+            let connects = is_connecting(error.kind) || error.kind == NetworkKind::TlsRoots;
+            connects && !is_safe
+        }
+        EgressError::Timeout(timeout) => {
+            let waits = timeout.stage == Stage::Queue || is_connecting_stage(timeout.stage);
+            waits && !is_safe
+        }
+        _ => false,
+    }
+}
+
+/// Whether the service could not be reached. What this call's deadline ends says nothing of it.
+fn is_failing(error: &EgressError) -> bool {
+    match error {
+        EgressError::Network(error) => is_connecting(error.kind),
+        EgressError::Timeout(timeout) => !timeout.deadline && is_connecting_stage(timeout.stage),
+        _ => false,
+    }
+}
+
+fn is_connecting(kind: NetworkKind) -> bool {
+    matches!(
+        kind,
+        NetworkKind::Dns
+            | NetworkKind::Connect
+            | NetworkKind::TlsCertificate
+            | NetworkKind::TlsProtocol
+    )
+}
+
+fn is_connecting_stage(stage: Stage) -> bool {
+    matches!(stage, Stage::Resolve | Stage::Connect | Stage::Tls)
+}
+
 fn upstream(message: String) -> CallError {
     CallError::new(
         ErrorCode::UPSTREAM_ERROR,
         ErrorClass::ExecutionFailed,
         message,
     )
-}
-
-fn no_credential(slug: &str) -> CallError {
-    CallError::new(
-        ErrorCode::AUTH_REQUIRED,
-        ErrorClass::CredentialMissing,
-        format!("the secret `{slug}` is granted and has no value"),
-    )
-    .with_hint("the operator gives it one where the policy's `[[secret]]` says")
 }
 
 /// The secret has a value that can't be sent.

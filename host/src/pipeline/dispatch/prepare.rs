@@ -4,13 +4,16 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use toolward_contract::driver::DriverKind;
+
 use super::clock::Clock;
 use super::context::{DispatchContext, Executor};
-use crate::admission::Path;
+use super::failure::Failure;
+use crate::admission::{Path, Slot};
 use crate::api::limits::CallLimits;
-use crate::api::listener::CallStage;
 use crate::api::result::CallError;
 use crate::api::violations::Violations;
+use crate::catalogue::LoadedDriver;
 use crate::elicitation::Spent;
 use crate::invocation::Resumption;
 use crate::pipeline::call_record::CallRecord;
@@ -19,20 +22,21 @@ use crate::pipeline::validate::RoutedCall;
 use crate::sandbox::access::Access;
 use crate::sandbox::call_budget::CallBudget;
 use crate::sandbox::call_chain::Caller;
+use crate::sandbox::call_scope::CallScope;
 use crate::sandbox::context::Context;
 use crate::sandbox::deadline;
 use crate::sandbox::guest_reports::ReportCounts;
 use crate::sandbox::secrets::CallSecrets;
 use crate::sandbox::tools::{self, SlotCell};
 
-/// A call that has a slot, with all that its attempts share.
-pub(super) struct Run {
-    pub(super) context: Context,
+/// What a call has from its first slot on, whichever driver serves it.
+pub(super) struct Admitted {
     pub(super) clock: Clock,
     pub(super) gates: Path,
     pub(super) slot: SlotCell,
     /// Fuel for all attempts together.
     pub(super) fuel: u64,
+    budget: Arc<CallBudget>,
     /// How often the call has asked.
     pub(super) rounds: u32,
     /// Set where it resumes after questions.
@@ -41,13 +45,81 @@ pub(super) struct Run {
     pub(super) rejected: Option<String>,
 }
 
-/// Makes a call ready to run. Its clock starts once it has a slot.
-pub(super) async fn prepare(
+/// What the call's driver may use.
+pub(super) fn access(call: &RoutedCall) -> Result<Arc<Access>, Failure> {
+    let Some(access) = call.route.access.clone() else {
+        return Err(CallError::internal("a denied call got past the policy").into());
+    };
+    let (files, egress) = (&access.files, &access.egress);
+    match files.as_ref().err().or(egress.as_ref().err()) {
+        Some(error) => Err(Failure::before_attempts(error.clone())),
+        None => Ok(access),
+    }
+}
+
+/// Makes a driver ready. Its first call compiles it; while that is waited for, the call
+/// holds no slot.
+pub(super) async fn executor<'d>(
+    host: &DispatchContext<'_>,
+    driver: &'d Arc<LoadedDriver>,
+    scope: &CallScope,
+    admitted: Option<&Admitted>,
+) -> Result<Executor<'d>, Failure> {
+    match driver.driver.kind {
+        DriverKind::Component => {}
+        DriverKind::Form => return Ok(Executor::Form),
+        // No route has a driver of another kind.
+        DriverKind::Http | DriverKind::Other(_) => return Ok(Executor::Http),
+    }
+    let (principal, observer) = (Some(&*scope.principal), scope.observer.as_deref());
+    let prepared = host.preparer.prepared(driver, principal, observer);
+    let prepared = match admitted {
+        None => prepared.await,
+        Some(admitted) => {
+            if !driver.is_ready() {
+                drop(admitted.slot.take());
+            }
+            match deadline::before(admitted.clock.deadline, pin!(prepared)).await {
+                Ok(prepared) => prepared,
+                Err(deadline::Elapsed) => return Err(admitted.clock.late().into()),
+            }
+        }
+    };
+    prepared
+        .map(Executor::Component)
+        .map_err(Failure::before_attempts)
+}
+
+/// Gives the call a slot. Its clock starts with the first one.
+pub(super) async fn admit<'a>(
     call: &mut RoutedCall,
-    covered: Vec<String>,
+    host: &DispatchContext<'_>,
+    admitted: &'a mut Option<Admitted>,
+    record: &mut CallRecord<'_>,
+) -> Result<&'a mut Admitted, Failure> {
+    let known = match admitted {
+        None => admitted.insert(first(call, host, record).await?),
+        Some(known) => {
+            if known.slot.is_empty() {
+                let entering = pin!(known.gates.enter());
+                match deadline::before(known.clock.deadline, entering).await {
+                    Ok(slot) => known.slot.put(slot?),
+                    Err(deadline::Elapsed) => return Err(known.clock.late().into()),
+                }
+            }
+            known
+        }
+    };
+    // The bundle may have been withdrawn while the call waited for a person or a slot.
+    resolve::still_served(&call.tool, &call.route)?;
+    Ok(known)
+}
+
+async fn first(
+    call: &mut RoutedCall,
     host: &DispatchContext<'_>,
     record: &mut CallRecord<'_>,
-) -> Result<Run, CallError> {
+) -> Result<Admitted, CallError> {
     let (rounds, spent, resumption, rejected) = match call.resume.take().map(|resumed| *resumed) {
         None => (0, Spent::default(), None, None),
         Some(resumed) => (
@@ -58,41 +130,30 @@ pub(super) async fn prepare(
         ),
     };
     let call = &*call;
-    let Some(access) = call.route.access.clone() else {
-        return Err(CallError::internal("a denied call got past the policy"));
-    };
-    let (files, egress) = (&access.files, &access.egress);
-    if let Some(error) = files.as_ref().err().or(egress.as_ref().err()) {
-        return Err(error.clone());
-    }
-    record.enter(CallStage::Admit);
     let [tool, publisher] = &call.tool.gates;
     let gates = (host.admission).path(tool, publisher, &call.scope.principal);
-    let slot = SlotCell::new(admit(call, &gates).await?);
-    // The bundle may have been withdrawn while the call waited for a person or a slot.
-    resolve::still_served(&call.tool, &call.route)?;
-
+    let slot = SlotCell::new(enter(call, &gates).await?);
     let caller = call.scope.chain.caller();
     let clock = Clock::start(call.timeout, caller.map(|caller| caller.deadline))
         .after(Duration::from_millis(spent.milliseconds));
     record.metadata.fuel = spent.fuel;
     // The attempt that asked continues, and is not counted again.
-    record.metadata.attempts = spent.attempts.saturating_sub(1);
-    let invocation = &record.metadata.invocation;
-    let context = context(
-        call,
-        covered,
-        host,
-        (&clock, &gates, &slot),
-        access,
-        invocation,
-    );
-    Ok(Run {
-        context,
+    record.resumes(spent.attempts.saturating_sub(1));
+    let limits = &call.route.limits;
+    let budget = match caller {
+        Some(caller) => caller.budget.clone(),
+        None => CallBudget::new(
+            limits,
+            host.services.limits.nested_depth,
+            call.scope.observer.clone(),
+        ),
+    };
+    Ok(Admitted {
         clock,
         gates,
         slot,
-        fuel: least(call.route.limits.fuel, caller.map(|caller| caller.fuel)),
+        fuel: least(limits.fuel, caller.map(|caller| caller.fuel)),
+        budget,
         rounds,
         resumption,
         rejected,
@@ -100,7 +161,7 @@ pub(super) async fn prepare(
 }
 
 /// Waits for a slot. The wait of a called tool is its caller's time.
-async fn admit(call: &RoutedCall, gates: &Path) -> Result<crate::admission::Slot, CallError> {
+async fn enter(call: &RoutedCall, gates: &Path) -> Result<Slot, CallError> {
     let Some(caller) = call.scope.chain.caller() else {
         return gates.enter().await;
     };
@@ -111,25 +172,18 @@ async fn admit(call: &RoutedCall, gates: &Path) -> Result<crate::admission::Slot
     }
 }
 
-/// What the call brings to each of its attempts.
-fn context(
+/// What the call brings to each attempt of its driver.
+pub(super) fn context(
     call: &RoutedCall,
-    covered: Vec<String>,
+    covered: &[String],
     host: &DispatchContext<'_>,
-    (clock, gates, slot): (&Clock, &Path, &SlotCell),
-    access: Arc<Access>,
-    invocation: &str,
+    (admitted, clock): (&Admitted, &Clock),
+    (access, executor): (Arc<Access>, Executor<'_>),
+    record: &CallRecord<'_>,
 ) -> Context {
     let (route, scope) = (&call.route, &call.scope);
     let caller = scope.chain.caller();
-    let budget = match caller {
-        Some(caller) => caller.budget.clone(),
-        None => CallBudget::new(
-            &route.limits,
-            host.services.limits.nested_depth,
-            scope.observer.clone(),
-        ),
-    };
+    let budget = admitted.budget.clone();
     let secrets = CallSecrets::new(
         &access.grant,
         host.services.secrets.clone(),
@@ -142,7 +196,7 @@ fn context(
         &route.driver.reported,
         Some(secrets.clone()),
     );
-    let whole_bodies = matches!(host.executor, Executor::Http);
+    let whole_bodies = matches!(executor, Executor::Http);
     let limits = within(&route.limits, caller, whole_bodies);
     let network = access.call(&scope.principal, &limits, clock.deadline, &budget, &secrets);
     let tools = (!access.grant.tools().is_empty()).then(|| {
@@ -154,15 +208,15 @@ fn context(
             host: host.host.clone(),
             budget: budget.clone(),
             access: access.clone(),
-            invocation: invocation.to_owned(),
+            invocation: record.metadata.invocation.clone(),
             names,
             bundles,
-            covered,
+            covered: covered.to_vec(),
             scope: scope.clone(),
             dev: call.tool.dev,
             deadline: clock.deadline,
-            gates: gates.clone(),
-            slot: slot.clone(),
+            gates: admitted.gates.clone(),
+            slot: admitted.slot.clone(),
         })
     });
     Context {

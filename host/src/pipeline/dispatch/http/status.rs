@@ -14,6 +14,20 @@ pub(super) struct Failed {
     pub(super) error: CallError,
     /// Whether only the driver says that the call may be repeated.
     pub(super) claimed: bool,
+    /// Whether the request may have left the host.
+    pub(super) dispatched: bool,
+    /// Whether the host itself saw the service fail.
+    pub(super) failing: bool,
+}
+
+impl Failed {
+    /// The request was not sent.
+    pub(super) fn unsent(error: CallError) -> Self {
+        Self {
+            dispatched: false,
+            ..Self::from(error)
+        }
+    }
 }
 
 impl From<CallError> for Failed {
@@ -21,6 +35,8 @@ impl From<CallError> for Failed {
         Failed {
             error,
             claimed: false,
+            dispatched: true,
+            failing: false,
         }
     }
 }
@@ -68,6 +84,8 @@ pub(super) fn refused(meanings: &[StatusError], status: StatusCode, headers: &He
             ..error
         },
         claimed: retryable && !passing,
+        dispatched: true,
+        failing: status.is_server_error(),
     }
 }
 

@@ -1,0 +1,142 @@
+//! What the host itself saw of a driver lately. It changes the order among drivers that stand equal, and nothing else:
+//! no driver is left out for it, and no call goes to another publisher.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long a failure counts.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// From so many principals on, whose calls failed, it counts for everybody. One alone may have brought the failure about
+/// by its input, and would otherwise move the calls of others.
+const MIN_PRINCIPALS: usize = 3;
+
+/// Principals that are remembered, so that many of them take no more memory. The latest stay.
+const MAX_PRINCIPALS: usize = 64;
+
+/// The failures of one driver: connections, TLS, statuses from 500 on, traps.
+#[derive(Debug, Default)]
+pub(crate) struct Health {
+    failed: Mutex<Vec<Failed>>,
+    /// How many are remembered, to be read without the lock.
+    count: AtomicUsize,
+    hasher: RandomState,
+}
+
+/// The last failure of a principal's calls.
+#[derive(Debug, Clone, Copy)]
+struct Failed {
+    /// Not the name, which may be long.
+    principal: u64,
+    at: Instant,
+}
+
+impl Health {
+    /// A call of this principal saw the driver fail.
+    pub(crate) fn failed(&self, principal: &str) {
+        self.failed_at(principal, Instant::now());
+    }
+
+    /// A call of this principal saw the driver work.
+    pub(crate) fn worked(&self, principal: &str) {
+        if self.is_marked() {
+            let principal = self.hash(principal);
+            let mut failed = self.lock();
+            failed.retain(|one| one.principal != principal);
+            self.count.store(failed.len(), Ordering::Release);
+        }
+    }
+
+    /// Whether it may stand after others for anybody.
+    pub(crate) fn is_marked(&self) -> bool {
+        self.count.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether it stands after others that are its equals, for this principal.
+    pub(crate) fn is_failing(&self, principal: &str) -> bool {
+        self.is_marked() && self.is_failing_at(principal, Instant::now())
+    }
+
+    fn failed_at(&self, principal: &str, now: Instant) {
+        let principal = self.hash(principal);
+        let mut failed = self.lock();
+        failed.retain(|one| one.principal != principal && is_fresh(one, now));
+        if failed.len() >= MAX_PRINCIPALS {
+            failed.remove(0);
+        }
+        failed.push(Failed { principal, at: now });
+        self.count.store(failed.len(), Ordering::Release);
+    }
+
+    fn is_failing_at(&self, principal: &str, now: Instant) -> bool {
+        let principal = self.hash(principal);
+        let mut failed = self.lock();
+        failed.retain(|one| is_fresh(one, now));
+        self.count.store(failed.len(), Ordering::Release);
+        failed.len() >= MIN_PRINCIPALS || failed.iter().any(|one| one.principal == principal)
+    }
+
+    fn hash(&self, principal: &str) -> u64 {
+        self.hasher.hash_one(principal)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Failed>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn is_fresh(failed: &Failed, now: Instant) -> bool {
+    now.saturating_duration_since(failed.at) < WINDOW
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_failure_counts_for_the_one_whose_call_it_was_until_it_is_old() {
+        let health = Health::default();
+        let now = Instant::now();
+        assert!(!health.is_marked());
+        health.failed_at("ada", now);
+        assert!(health.is_failing_at("ada", now));
+        assert!(!health.is_failing_at("bob", now));
+        let old = now + WINDOW;
+        assert!(health.is_failing_at("ada", old - Duration::from_millis(1)));
+        assert!(!health.is_failing_at("ada", old));
+        assert!(!health.is_marked());
+    }
+
+    #[test]
+    fn failures_of_three_principals_count_for_everybody() {
+        let health = Health::default();
+        let now = Instant::now();
+        for _ in 0..10 {
+            health.failed_at("ada", now);
+            health.failed_at("bob", now);
+        }
+        assert!(!health.is_failing_at("eve", now));
+        health.failed_at("cyd", now);
+        assert!(health.is_failing_at("eve", now));
+        // A call that worked takes back what its principal said.
+        health.worked("bob");
+        assert!(!health.is_failing_at("eve", now));
+        assert!(health.is_failing_at("ada", now) && !health.is_failing_at("bob", now));
+    }
+
+    #[test]
+    fn many_principals_take_no_more_memory_and_the_latest_are_known() {
+        let health = Health::default();
+        let now = Instant::now();
+        for number in 0..10_000 {
+            health.failed_at(&format!("p{number}"), now);
+        }
+        assert_eq!(health.lock().len(), MAX_PRINCIPALS);
+        for name in ["p9999", "p9998", "p9997"] {
+            health.worked(name);
+        }
+        assert_eq!(health.lock().len(), MAX_PRINCIPALS - 3);
+    }
+}

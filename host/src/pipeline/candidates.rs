@@ -1,0 +1,204 @@
+//! Which of a tool's drivers serves a call, and which take over where it fails.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolward_contract::driver::DriverKind;
+use toolward_policy::SecretGrant;
+
+use crate::api::approval::NamedDriver;
+use crate::api::result::{CallError, ErrorClass, ErrorCode, shortened};
+use crate::catalogue::Route;
+use crate::pipeline::authorise;
+use crate::pipeline::resolve::Resolved;
+use crate::pipeline::validate::context_missing;
+use crate::sandbox::call_scope::CallScope;
+use crate::secrets::SecretStore;
+
+/// Most drivers that take over one after the other: as many as a person reads.
+const MAX_FALLBACKS: usize = 4;
+
+/// The driver of a call.
+pub(crate) struct Picked {
+    pub(crate) route: Arc<Route>,
+    /// Those that take over, in this order.
+    pub(crate) fallbacks: VecDeque<Arc<Route>>,
+}
+
+/// What of a call decides which drivers it may have.
+#[derive(Clone, Copy)]
+pub(crate) struct Considered<'a> {
+    pub(crate) input: &'a Value,
+    pub(crate) scope: &'a CallScope,
+    /// Whether the caller brings the context; else the operator has to give one.
+    pub(crate) brought: bool,
+    /// Where secrets come from.
+    pub(crate) secrets: Option<&'a dyn SecretStore>,
+}
+
+/// Why drivers before the one that is picked do not take a call.
+#[derive(Default)]
+struct Skipped<'a> {
+    unsupported: Option<CallError>,
+    denied: Option<&'a Arc<Route>>,
+    without_secret: Option<CallError>,
+    lacking: Option<CallError>,
+}
+
+/// The first driver that supports all inputs that are used, is not denied, and has the
+/// secrets and the context that it needs; if all are denied, the first of them, for its
+/// denial.
+pub(crate) fn pick(resolved: &Resolved, call: Considered<'_>) -> Result<Picked, CallError> {
+    let mut routes = by_health(resolved, &call.scope.principal).into_iter();
+    let mut skipped = Skipped::default();
+    while let Some(route) = routes.next() {
+        if !takes(route, call, &mut skipped) {
+            continue;
+        }
+        let fallbacks = match resolved.is_pinned() {
+            true => VecDeque::new(),
+            false => {
+                let tool = &resolved.tool.major_id;
+                let next =
+                    routes.filter(|next| next.takes_over && falls(route, next, call.scope, tool));
+                let next = next.filter(|next| takes(next, call, &mut skipped));
+                next.take(MAX_FALLBACKS).cloned().collect()
+            }
+        };
+        return Ok(Picked {
+            route: route.clone(),
+            fallbacks,
+        });
+    }
+    if let Some(error) = skipped.lacking.or(skipped.without_secret) {
+        return Err(error);
+    }
+    if let Some(route) = skipped.denied {
+        return Ok(Picked {
+            route: route.clone(),
+            fallbacks: VecDeque::new(),
+        });
+    }
+    let none = || CallError::internal("a tool without a driver was resolved");
+    Err(skipped.unsupported.unwrap_or_else(none))
+}
+
+/// The routes of a call, best first. Of drivers that stand equal those come last that
+/// the host saw fail.
+fn by_health<'r>(resolved: &'r Resolved, principal: &str) -> Vec<&'r Arc<Route>> {
+    let mut routes: Vec<&Arc<Route>> = resolved.routes().collect();
+    if routes.iter().any(|route| route.driver.health.is_marked()) {
+        routes.sort_by_key(|route| (route.tie, route.driver.health.is_failing(principal)));
+    }
+    routes
+}
+
+/// Whether a driver serves a call; else adds why it does not.
+fn takes<'a>(route: &'a Arc<Route>, call: Considered<'_>, skipped: &mut Skipped<'a>) -> bool {
+    let (entry, driver) = (&route.implements, route.driver.driver.id.as_str());
+    let used = |name: &&String| call.input.get(name.as_str()).is_some();
+    if let Some(name) = entry.drop_inputs.iter().find(used) {
+        skipped.unsupported = Some(unsupported(driver, name));
+        return false;
+    }
+    if let Some((name, transform)) = entry.mapping.lacks_transform(call.input) {
+        skipped.unsupported = Some(untransformed(driver, name, transform));
+        return false;
+    }
+    let principal = &call.scope.principal;
+    let Some(access) = &route.access else {
+        skipped.denied.get_or_insert(route);
+        return false;
+    };
+    if !call.brought
+        && let Err(lack) = route.contexts.get(principal)
+    {
+        skipped.lacking.get_or_insert_with(|| context_missing(lack));
+        return false;
+    }
+    let value = |secret: &SecretGrant| {
+        let found = call
+            .secrets?
+            .get(&secret.publisher, principal, &secret.slug);
+        found.ok().flatten()
+    };
+    if let Some(secret) = access
+        .grant
+        .needed_secrets()
+        .find(|one| value(one).is_none())
+    {
+        let error = || no_credential(&secret.slug);
+        skipped.without_secret.get_or_insert_with(error);
+        return false;
+    }
+    true
+}
+
+/// Whether a call by one route may fall to another: without a question, or within the
+/// question about the one.
+fn falls(route: &Route, next: &Route, scope: &CallScope, tool: &str) -> bool {
+    match (&route.question, &next.question) {
+        (None, None) => true,
+        // The same calls of other tools are covered, and the person sees who takes over. A request
+        // that they would not see is not made: only that of the first driver is shown.
+        // What a caller's approval covers names no driver's hosts and regions.
+        (Some(asked), Some(also)) => {
+            authorise::asks(route, scope, tool)
+                && next.driver.driver.kind != DriverKind::Http
+                && asked.chain == also.chain
+                && [route, next].iter().all(|one| named(one).is_shown_whole())
+        }
+        (None, Some(_)) | (Some(_), None) => false,
+    }
+}
+
+/// The driver of a route, as a question names it.
+pub(crate) fn named(route: &Route) -> NamedDriver {
+    let driver = &route.driver.driver;
+    let regions = match driver.region.as_slice() {
+        [] => vec!["global".to_owned()],
+        regions => regions.to_vec(),
+    };
+    let hosts = driver.egress.iter();
+    NamedDriver {
+        id: driver.id.to_string(),
+        publisher: route.driver.publisher.clone(),
+        bundle: route.driver.bundle.clone(),
+        hosts: hosts
+            .map(toolward_contract::capability::Capability::scope)
+            .collect(),
+        regions,
+    }
+}
+
+fn unsupported(driver: &str, input: &str) -> CallError {
+    CallError::new(
+        ErrorCode::INPUT_UNSUPPORTED,
+        ErrorClass::InvalidArguments,
+        format!("the driver `{driver}` does not support the input `{input}`"),
+    )
+    .with_hint(format!("leave out `{input}`"))
+}
+
+/// The transform is one of the driver's entry file, which nobody runs.
+fn untransformed(driver: &str, input: &str, transform: &str) -> CallError {
+    CallError::new(
+        ErrorCode::INPUT_UNSUPPORTED,
+        ErrorClass::InvalidArguments,
+        format!(
+            "the driver `{driver}` takes the input `{input}` through the transform `{}`, which this host lacks",
+            shortened(transform.to_owned())
+        ),
+    )
+    .with_hint(format!("leave out `{input}`"))
+}
+
+pub(crate) fn no_credential(slug: &str) -> CallError {
+    CallError::new(
+        ErrorCode::AUTH_REQUIRED,
+        ErrorClass::CredentialMissing,
+        format!("the secret `{slug}` is granted and has no value"),
+    )
+    .with_hint("the operator gives it one where the policy's `[[secret]]` says")
+}

@@ -1,0 +1,60 @@
+//! Why a driver did not serve a call, and whether another one may.
+
+use crate::api::result::{CallError, ErrorCode};
+
+/// The error of a driver's last attempt, or of what keeps it from one.
+pub(crate) struct Failure {
+    pub(crate) error: CallError,
+    /// Whether anything of the call may have left the host, or the driver's code ran.
+    pub(crate) dispatched: bool,
+    /// Whether another driver may do better. Else the call itself is at fault, its limits
+    /// are reached, or policy ended it.
+    pub(crate) is_drivers: bool,
+}
+
+/// Codes, without what stands behind the colon, that say of the driver or of the service
+/// behind it that it failed. What else a driver answers, `not_found` for example, is its
+/// answer.
+const OF_DRIVERS: &[&str] = &[
+    "upstream_error",
+    "rate_limited",
+    "auth_required",
+    "dependency_unavailable",
+];
+
+impl Failure {
+    /// The end of an attempt.
+    pub(crate) fn of_driver(error: CallError, dispatched: bool) -> Self {
+        let code = error.code.as_str();
+        let kind = code.split_once(':').map_or(code, |(kind, _)| kind);
+        let is_drivers = error.retryable
+            || OF_DRIVERS.contains(&kind)
+            // Limits of one attempt, not of the whole call.
+            || [ErrorCode::MEMORY_EXCEEDED, ErrorCode::RESULT_TOO_LARGE].contains(&error.code);
+        Self {
+            error,
+            dispatched,
+            is_drivers,
+        }
+    }
+
+    /// The driver can't be used at all.
+    pub(crate) fn before_attempts(error: CallError) -> Self {
+        Self {
+            error,
+            dispatched: false,
+            is_drivers: true,
+        }
+    }
+}
+
+/// What ends the call, whichever driver serves it.
+impl From<CallError> for Failure {
+    fn from(error: CallError) -> Self {
+        Self {
+            error,
+            dispatched: true,
+            is_drivers: false,
+        }
+    }
+}
