@@ -2,15 +2,16 @@
 //! and runs nothing; the unverified kind exists so that people can look at a
 //! bundle before they decide whom to trust.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use toolward_contract::capability::CapabilitySet;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::{Driver, Implements};
-use toolward_contract::tool::Tool;
+use toolward_contract::tool::{CostClass, Tool};
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
 use toolward_signing::verify::{self, Unsigned};
@@ -98,6 +99,8 @@ pub struct ToolView {
     /// The events that it says it fires.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fires_events: Vec<String>,
+    /// Its cost class: `trivial`, `metered` or `expensive`.
+    pub cost_class: CostClass,
 }
 
 /// An input of a contract in short: what the schema says at first sight.
@@ -136,10 +139,51 @@ pub struct DriverView {
     /// placeholders.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<String>,
+    /// What calls cost through it, where it says so: the contract's id and the cost, which has no class where the
+    /// contract's holds.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub costs: Vec<CostView>,
+    /// The fields that only drivers of its kind have, where no host runs the kind; those of its entries by the
+    /// contract.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub fields: Map<String, Value>,
     /// Its component, where it has one to look at; whether a host takes it is
     /// among the problems.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub component: Option<ComponentView>,
+}
+
+/// What a driver says of the cost of a contract's calls.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct CostView {
+    /// The contract, as the driver names it.
+    pub tool: String,
+    /// Cost of a call, where the driver states one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub units_per_call: Option<f64>,
+    /// The currency, where the driver states one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub currency: Option<String>,
+    /// The cost class, where the driver replaces the contract's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<CostClass>,
+}
+
+impl fmt::Display for CostView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.tool)?;
+        if let Some(units) = self.units_per_call {
+            write!(f, " {units}")?;
+        }
+        if let Some(currency) = &self.currency {
+            write!(f, " {currency}")?;
+        }
+        match self.class {
+            Some(class) => write!(f, ", {class}"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// A component in short.
@@ -353,6 +397,7 @@ fn tool_view(tool: &Arc<Tool>) -> ToolView {
         risk_level: tool.risk_level,
         timeout_ms: u64::try_from(tool.timeout.as_millis()).unwrap_or(u64::MAX),
         fires_events: tool.fires_events.clone(),
+        cost_class: tool.cost_class,
     }
 }
 
@@ -397,6 +442,8 @@ fn driver_view<'t>(
         requires: names(&driver.requires.capabilities),
         auth_ref: auth_ref.and_then(Value::as_str).map(str::to_owned),
         requests: requests.collect(),
+        costs: costs(driver),
+        fields: kind_fields(driver),
         component: component.map(|component| {
             let difference = Difference::of(&component.surface, driver, tools);
             component_view(component, &component.surface, difference)
@@ -420,6 +467,34 @@ fn request(driver: &Driver, entry: &Implements) -> Option<String> {
         url.extend([name, "=", value.as_str().unwrap_or_default()]);
     }
     Some(format!("{method} {url}"))
+}
+
+fn kind_fields(driver: &Driver) -> Map<String, Value> {
+    let own = driver.kind_fields.clone();
+    let entries = driver.implements.iter();
+    let entries = entries.filter(|entry| !entry.kind_fields.is_empty());
+    let entries = entries.map(|entry| {
+        let key = format!("implements {}", entry.tool);
+        (key, Value::Object(entry.kind_fields.clone()))
+    });
+    own.into_iter().chain(entries).collect()
+}
+
+fn costs(driver: &Driver) -> Vec<CostView> {
+    let own = &driver.cost_override;
+    let view = |entry: &Implements| {
+        let cost = &entry.cost_override;
+        let currency = cost.currency.as_ref().or(own.currency.as_ref());
+        let view = CostView {
+            tool: entry.tool.clone(),
+            units_per_call: cost.cost_units_per_call.or(own.cost_units_per_call),
+            currency: currency.cloned(),
+            class: cost.cost_class.or(own.cost_class),
+        };
+        let says = view.units_per_call.is_some() || view.class.is_some();
+        says.then_some(view)
+    };
+    driver.implements.iter().filter_map(view).collect()
 }
 
 fn names(capabilities: &CapabilitySet) -> Vec<String> {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 use toolward_contract::action::{Action, Form, Implementation};
 use toolward_contract::capability::CapabilitySet;
-use toolward_contract::driver::{Driver, DriverKind};
+use toolward_contract::driver::{CostOverride, Driver, DriverKind};
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
 use toolward_signing::Digest;
@@ -101,7 +101,37 @@ fn driver(driver: &Driver) -> Value {
         Value::Object(fields) => fields,
         _ => Map::new(),
     };
-    Value::Object(fields.into_iter().chain(requests).collect())
+    let cost = costs(driver).map(|cost| ("cost".to_owned(), cost));
+    let own = !driver.kind_fields.is_empty();
+    let own = own.then(|| {
+        (
+            "fields".to_owned(),
+            Value::Object(driver.kind_fields.clone()),
+        )
+    });
+    let more = requests.into_iter().chain(cost).chain(own);
+    Value::Object(fields.into_iter().chain(more).collect())
+}
+
+/// What calls cost, where the driver says so.
+fn costs(driver: &Driver) -> Option<Value> {
+    let value = |cost: &CostOverride| {
+        (*cost != CostOverride::default()).then(|| {
+            json!({
+                "units_per_call": cost.cost_units_per_call,
+                "currency": cost.currency,
+                "class": cost.cost_class,
+            })
+        })
+    };
+    let entries = driver.implements.iter().filter_map(|entry| {
+        let cost = value(&entry.cost_override)?;
+        Some(json!({ "tool": entry.tool_id, "version": entry.version_text, "cost": cost }))
+    });
+    let entries: Vec<Value> = entries.collect();
+    let own = value(&driver.cost_override);
+    let says = own.is_some() || !entries.is_empty();
+    says.then(|| json!({ "driver": own, "entries": entries }))
 }
 
 /// What a declarative driver sends where, and what its errors say. Other drivers have code instead.
