@@ -184,6 +184,15 @@ fn folder_of_buckets(state: &Path) -> PathBuf {
     state.join("buckets")
 }
 
+/// Where the secrets of a policy come from, with the state directory of the environment.
+pub fn sources(policy: &Policy, environment: &Environment) -> Sources {
+    let sources = Sources::new(policy, "/".as_ref(), environment.variable);
+    match &environment.state_directory {
+        Some(state) => sources.stored_in(secrets(state)),
+        None => sources,
+    }
+}
+
 /// The directory of the tools' own secrets.
 pub fn secrets(state: &Path) -> PathBuf {
     state.join("secrets")

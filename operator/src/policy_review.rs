@@ -6,9 +6,12 @@ mod candidates;
 mod row;
 mod suggest;
 
+use std::collections::BTreeSet;
+
 use toolward_bundle::content::Content;
 use toolward_contract::tool::Tool;
-use toolward_host::Host;
+use toolward_host::secrets::SecretStore as _;
+use toolward_host::{Host, LOCAL};
 use toolward_policy::{Contract, DuplicateId, Implementation, Machine, Policy, ToolRoutes};
 
 use crate::bundles::BundleSource;
@@ -53,6 +56,8 @@ pub struct PolicyReview {
     /// What the host provides to drivers, including whether their directories are
     /// usable.
     pub machine: Machine,
+    /// The secrets of the policy that have a value for local calls, by publisher and name.
+    secrets_with_values: BTreeSet<(String, String)>,
 }
 
 impl PolicyReview {
@@ -77,6 +82,7 @@ impl PolicyReview {
         Ok(Self {
             bundles: named.collect(),
             machine: builder.machine()?,
+            secrets_with_values: with_values(&granted.policy, environment),
             granted,
         })
     }
@@ -127,6 +133,17 @@ impl PolicyReview {
             ids => format!("the tools are: {}", ids.join(", ")),
         })
     }
+}
+
+fn with_values(policy: &Policy, environment: &Environment) -> BTreeSet<(String, String)> {
+    let sources = host_setup::sources(policy, environment);
+    let all = policy.secrets().iter();
+    let keys = all.map(|one| (one.publisher.to_string(), one.slug.clone()));
+    let has = |(publisher, slug): &(String, String)| {
+        let value = sources.get(publisher, LOCAL, slug);
+        value.is_ok_and(|value| value.is_some())
+    };
+    keys.filter(has).collect()
 }
 
 fn twice(

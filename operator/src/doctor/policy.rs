@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use toolward_host::secrets::{SecretStore as _, Sources};
+use toolward_host::secrets::SecretStore as _;
 use toolward_host::{Host, LOCAL};
 use toolward_keyvalue::Store;
 use toolward_policy::{ContextRule, LimitSetting, Policy, SecretSource, Service, Workspace};
@@ -135,10 +135,7 @@ fn context(rule: &ContextRule) -> Check {
 
 fn secrets(policy: &Policy, environment: &Environment) -> Vec<Check> {
     const NAME: &str = "secret";
-    let mut sources = Sources::new(policy, "/".as_ref(), environment.variable);
-    if let Some(state) = &environment.state_directory {
-        sources = sources.stored_in(host_setup::secrets(state));
-    }
+    let sources = host_setup::sources(policy, environment);
     let check = |secret: &toolward_policy::Secret| {
         let name = format!("{} of {}", secret.slug, secret.publisher);
         if secret.is_placeholder() {

@@ -2,8 +2,8 @@
 //! called.
 
 use serde::Serialize;
-use toolward_contract::driver::Cost;
-use toolward_policy::{Rejected, Rejection, Route, ToolRoutes};
+use toolward_contract::driver::{Cost, Implements};
+use toolward_policy::{Grant, Rejected, Rejection, Route, ToolRoutes};
 
 use super::PolicyReview;
 use super::row::Row;
@@ -43,6 +43,11 @@ pub struct Candidate {
     pub decision: &'static str,
     /// Why a person is asked, or why the driver is blocked.
     pub reasons: Vec<String>,
+    /// Whether calls fall to it once the driver before it failed.
+    pub takes_over: bool,
+    /// Calls that it does not serve, in words: those that give an input whose transform no
+    /// host knows.
+    pub except: Vec<String>,
 }
 
 /// A driver that names a tool and may not serve it.
@@ -80,8 +85,15 @@ impl PolicyReview {
     }
 
     fn of_tool(&self, tool: &ToolRoutes<'_>) -> ToolCandidates {
-        let candidates = tool.routes.iter().map(|route| self.candidate(route));
-        let candidates: Vec<Candidate> = candidates.collect();
+        let mut candidates = Vec::new();
+        let mut rejected: Vec<RejectedDriver> = Vec::new();
+        for route in &tool.routes {
+            match self.secrets_missing(route).as_slice() {
+                [] => candidates.push(self.candidate(route)),
+                slugs => rejected.push(RejectedDriver::without(slugs, route)),
+            }
+        }
+        rejected.extend(tool.rejected.iter().map(RejectedDriver::of));
         let serves = candidates.iter().find(|one| one.decision != "blocked");
         ToolCandidates {
             tool: tool.contract.tool.major_id(),
@@ -89,7 +101,7 @@ impl PolicyReview {
             serves: serves.map(|one| one.driver.clone()),
             only_region: tool.lacks_only_region(),
             candidates,
-            rejected: tool.rejected.iter().map(RejectedDriver::of).collect(),
+            rejected,
         }
     }
 
@@ -103,11 +115,49 @@ impl PolicyReview {
             cost: driver.cost(route.contract.tool, route.implements),
             decision: row.state,
             reasons: row.reasons,
+            takes_over: route.takes_over,
+            except: except(route.implements),
         }
+    }
+
+    /// The secrets that a route is granted and that have no value for a local call.
+    fn secrets_missing(&self, route: &Route<'_>) -> Vec<String> {
+        let needed = route.decision.grant().into_iter();
+        let needed = needed.flat_map(Grant::needed_secrets);
+        let missing = needed.filter(|one| {
+            let key = (one.publisher.clone(), one.slug.clone());
+            !self.secrets_with_values.contains(&key)
+        });
+        missing.map(|one| one.slug.clone()).collect()
     }
 }
 
+fn except(entry: &Implements) -> Vec<String> {
+    let missing = entry.mapping.iter().filter_map(|(_, source)| {
+        let transform = source.unknown_transform.as_ref()?;
+        let from = &source.from;
+        Some(format!(
+            "calls that give `{from}`: this host lacks the transform `{transform}`"
+        ))
+    });
+    missing.collect()
+}
+
 impl RejectedDriver {
+    fn without(slugs: &[String], route: &Route<'_>) -> Self {
+        let driver = route.implementation.driver;
+        let reason = |slug: &String| Reason {
+            code: "secret-missing",
+            text: format!("the secret `{slug}` is granted and has no value"),
+        };
+        Self {
+            driver: driver.id.to_string(),
+            publisher: route.implementation.publisher.to_owned(),
+            kind: driver.kind.to_string(),
+            reasons: slugs.iter().map(reason).collect(),
+        }
+    }
+
     fn of(one: &Rejected<'_>) -> Self {
         let driver = one.implementation.driver;
         let reason = |reason: &Rejection| Reason {
