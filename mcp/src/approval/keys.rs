@@ -35,6 +35,14 @@ pub(crate) fn keys(request: &ApprovalRequest) -> ApprovalKeys {
             (&chained.tool, from, &chained.effects, chained.risk)
         })
         .collect();
+    let fallbacks: Vec<_> = request
+        .fallbacks
+        .iter()
+        .map(|next| {
+            let reach = (&next.hosts, &next.regions);
+            (&next.id, &next.publisher, &next.bundle, reach)
+        })
+        .collect();
     let tool = (
         (&request.principal, &request.tool_id, &request.name),
         (&request.publisher, &request.bundle),
@@ -42,8 +50,15 @@ pub(crate) fn keys(request: &ApprovalRequest) -> ApprovalKeys {
             &request.driver,
             &request.driver_publisher,
             &request.driver_bundle,
+            (&request.driver_hosts, &request.driver_regions),
+            fallbacks,
         ),
-        (&request.effects, request.risk, &request.reasons),
+        (
+            &request.effects,
+            request.risk,
+            &request.reasons,
+            &request.cost,
+        ),
         (chain, &request.apart),
         (&request.called_by, &request.called_by_bundles),
     );

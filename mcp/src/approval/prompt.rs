@@ -38,6 +38,24 @@ pub(crate) fn message(request: &ApprovalRequest) -> Option<String> {
         false => "by ANOTHER publisher,",
     };
     fact("driver", &format!("{driver} {by} {publisher}"));
+    if !request.fallbacks.is_empty() {
+        fact(
+            "  it reaches",
+            &reach(&request.driver_hosts, &request.driver_regions),
+        );
+    }
+    for next in &request.fallbacks {
+        let by = match next.publisher == request.publisher {
+            true => "by",
+            false => "by ANOTHER publisher,",
+        };
+        let (id, publisher) = (whole(&next.id)?, whole(&next.publisher)?);
+        fact(
+            "or, if that fails, the driver",
+            &format!("{id} {by} {publisher}"),
+        );
+        fact("  it reaches", &reach(&next.hosts, &next.regions));
+    }
     for tool in &request.called_by {
         fact("called by the tool", &name(tool));
     }
@@ -49,6 +67,9 @@ pub(crate) fn message(request: &ApprovalRequest) -> Option<String> {
     }
     for reason in &request.reasons {
         fact("because", &name(reason));
+    }
+    if let Some(cost) = &request.cost {
+        fact("cost", &name(cost));
     }
     for chained in &request.chain {
         let tool = whole(&chained.tool)?;
@@ -103,6 +124,15 @@ fn barred(value: &Value, out: &mut String) -> Option<()> {
         let _ = writeln!(out, "| {line}");
     }
     Some(())
+}
+
+/// Where a driver sends requests, as it says itself. The host keeps it short.
+fn reach(hosts: &[String], regions: &[String]) -> String {
+    let line = match hosts {
+        [] => "no host".to_owned(),
+        hosts => format!("{} in the region {}", hosts.join(", "), regions.join(", ")),
+    };
+    visible_line(&line, usize::MAX)
 }
 
 fn whole(text: &str) -> Option<String> {

@@ -50,9 +50,11 @@ pub(super) fn listed(
             "id": contract.id.as_str(),
             "version": contract.version.to_string(),
             "publisher": publisher,
+            "cost_class": contract.cost_class,
             "drivers": open(&info.drivers).map(|driver| json!({
                 "id": driver.id,
                 "publisher": visible_line(&driver.publisher, MAX_PUBLISHER_CHARS),
+                "cost": driver.cost,
             })).collect::<Vec<_>>(),
         }),
     );
