@@ -46,6 +46,23 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
         false => ", ANOTHER publisher",
     };
     fact("driver", &format!("{driver} by {publisher}{another}"));
+    // Nothing that a yes covers is left out: the host keeps it short.
+    if !request.fallbacks.is_empty() {
+        fact("", &reach(&request.driver_hosts, &request.driver_regions));
+    }
+    for next in &request.fallbacks {
+        let id = visible_line(&next.id, usize::MAX);
+        let publisher = visible_line(&next.publisher, usize::MAX);
+        let another = match next.publisher == request.publisher {
+            true => "",
+            false => ", ANOTHER publisher",
+        };
+        fact(
+            "or driver",
+            &format!("{id} by {publisher}{another}, if that fails"),
+        );
+        fact("", &reach(&next.hosts, &next.regions));
+    }
     for tool in limited(&request.called_by) {
         fact("called by", &tool);
     }
@@ -55,6 +72,9 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
     fact("risk", risk(request.risk));
     for reason in limited(&request.reasons) {
         fact("because", &reason);
+    }
+    if let Some(cost) = &request.cost {
+        fact("cost", &name(cost));
     }
     // Nothing that a yes covers is left out: the host keeps it short.
     for chained in &request.chain {
@@ -112,6 +132,19 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
         name(&request.publisher)
     );
     out
+}
+
+/// Where a driver sends requests, as it says itself.
+fn reach(hosts: &[String], regions: &[String]) -> String {
+    let line = match hosts {
+        [] => "  reaches no host".to_owned(),
+        hosts => format!(
+            "  reaches {} in the region {}",
+            hosts.join(", "),
+            regions.join(", ")
+        ),
+    };
+    visible_line(&line, usize::MAX)
 }
 
 /// AIP-14, `risk_level`.

@@ -10,12 +10,14 @@ use toolward_bundle::arguments;
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
 use toolward_contract::json::{self, Limits};
+use toolward_contract::tool::CostClass;
 use toolward_host::{Compiling, Host, Observer, Progress, Reply, Request, Resume};
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::config::Granted;
 use toolward_operator::host_setup::{HostSetup, opens_buckets};
 use toolward_operator::runtime;
+use toolward_policy::Decision;
 use toolward_records::{AmplifierResult, CallRecords, EndedCall, Recorder};
 
 use super::{compile_broker, reply};
@@ -117,6 +119,7 @@ pub(crate) fn run(
         environment,
         output,
     )?;
+    warn_of_cost(&host, arguments, output);
     let request = request.answerable(Terminal::answerable());
     let request = request.observer(Arc::new(Watch {
         bar: Arc::clone(&bar),
@@ -183,6 +186,27 @@ async fn answered(host: &Host, request: Request, bar: &Arc<Bar>) -> Reply {
         reply = host.call(request.clone().resume(resume)).await;
     }
     reply
+}
+
+/// Says that a call is expensive, where nobody is asked about it.
+fn warn_of_cost(host: &Host, arguments: &Arguments, output: &Output) {
+    let Some(tool) = host.tool(&arguments.tool) else {
+        return;
+    };
+    let pinned = arguments.driver.as_deref();
+    let mut drivers = tool.drivers.iter();
+    let first = drivers.find(|one| one.is_open() && pinned.is_none_or(|pin| pin == one.id));
+    if let Some(first) = first
+        && first.cost.class == CostClass::Expensive
+        && matches!(first.decision, Decision::Allow(_))
+    {
+        output.warning(format!(
+            "a call of {} by {} is expensive, as its publisher says ({})",
+            visible_line(&arguments.tool, 200),
+            visible_line(&first.id, 200),
+            first.cost
+        ));
+    }
 }
 
 /// Shows what the driver reports on the bar, and records it.

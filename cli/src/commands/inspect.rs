@@ -97,10 +97,11 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
         output.line(format!("  inputs     {}", list(&inputs)))?;
         output.line(format!("  declares   {}", list(&tool.declares)))?;
         output.line(format!(
-            "  approval   {}, risk {}, timeout {} ms",
+            "  approval   {}, risk {}, timeout {} ms, cost {}",
             line(&tool.approval),
             tool.risk_level,
-            tool.timeout_ms
+            tool.timeout_ms,
+            tool.cost_class
         ))?;
         if !tool.fires_events.is_empty() {
             output.line(format!("  fires      {}", list(&tool.fires_events)))?;
@@ -123,6 +124,15 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
         }
         for request in &driver.requests {
             output.line(format!("  requests   {}", line(request)))?;
+        }
+        for (name, value) in &driver.fields {
+            output.line(format!(
+                "  not run    {}",
+                line(&format!("{name}: {value}"))
+            ))?;
+        }
+        for cost in &driver.costs {
+            output.line(format!("  costs      {}", line(&cost.to_string())))?;
         }
         if let Some(component) = &driver.component {
             output.line(format!(

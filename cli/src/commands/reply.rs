@@ -50,6 +50,7 @@ pub(super) fn formatted(
 /// What people are told beside the result.
 fn aside(reply: &Reply, verbose: bool, output: &Output) {
     violations(reply, output);
+    tried(reply, output);
     foreign(reply, output);
     if verbose || reply.result.is_err() {
         captured(reply, output);
@@ -81,6 +82,21 @@ fn kind_of(error: &CallError) -> Kind {
     match error.is_denial() {
         true => Kind::Denied,
         false => Kind::Failed,
+    }
+}
+
+/// Says which drivers failed before the one whose reply it is.
+fn tried(reply: &Reply, output: &Output) {
+    let meta = &reply.metadata;
+    let earlier = meta.tried.len().saturating_sub(1);
+    for one in meta.tried.iter().take(earlier) {
+        let code = one.error.as_ref().map_or("", |code| code.as_str());
+        output.note(format!(
+            "the driver {} by {} failed ({}), and the next one was tried",
+            visible_line(&one.driver, 100),
+            visible_line(&one.driver_publisher, 200),
+            visible_line(code, 100),
+        ));
     }
 }
 

@@ -79,13 +79,20 @@ fn shown(tool: &ToolCandidates) -> String {
 }
 
 fn row(one: &Candidate) -> [String; COLUMNS + 1] {
-    let decision = match one.reasons.first() {
+    let mut decision = match one.reasons.first() {
         None => one.decision.to_owned(),
         Some(first) => {
             let first = visible_line(first, MAX_REASONS_CHARS);
             format!("{}: {first}", one.decision)
         }
     };
+    if one.takes_over {
+        decision.push_str("; takes over where another fails");
+    }
+    if !one.except.is_empty() {
+        let except = visible_line(&one.except.join("; "), MAX_REASONS_CHARS);
+        decision.push_str(&format!("; not for {except}"));
+    }
     let cost = cell(&one.cost.to_string());
     let (driver, kind) = (cell(&one.driver), cell(&one.kind));
     [driver, cell(&one.publisher), kind, cost, decision]

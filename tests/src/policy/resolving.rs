@@ -128,3 +128,117 @@ fn why_shows_the_drivers_in_the_order_in_which_calls_take_them() {
         at(words);
     }
 }
+
+#[test]
+fn why_names_the_secret_without_a_value_and_the_transform_that_is_missing() {
+    let machine = abroad();
+    another(
+        &machine,
+        "a.keyed",
+        "requires: { secrets: [KEY] }\ncost_override: { cost_units_per_call: 0 }\n",
+    );
+    let text = machine.text("b/drivers/a.keyed/DRIVER.md");
+    let mapped = text.replacen(
+        "    version: ",
+        "    mapping: { size: { from: aspect, transform: aspect_to_size } }\n    version: ",
+        1,
+    );
+    machine.write("b/drivers/a.keyed/DRIVER.md", mapped);
+    let publisher = super::dev(&machine, "b");
+    machine.write("key", "0123456789abcdef");
+    let file = machine.path("key");
+    let grant = |file: &std::path::Path| {
+        format!(
+            "[resolve]\nfallback = true\n[[secret]]\nslug = \"KEY\"\npublisher = {publisher:?}\nfile = {file:?}\n\
+             origin = \"https://a.example\"\nheader = \"authorization\"\n\
+             [[grant]]\npublisher = {publisher:?}\ndriver = \"a.keyed\"\nrequires = [\"secret:KEY\"]\n"
+        )
+    };
+    machine.configure(&grant(&machine.path("no-key")));
+    let found = why(&machine);
+    assert_eq!(found["rejected"][0]["driver"], "a.keyed", "{found}");
+    let reason = &found["rejected"][0]["reasons"][0];
+    assert_eq!(reason["code"], "secret-missing", "{found}");
+    assert!(
+        reason["text"].as_str().unwrap().contains("`KEY`"),
+        "{found}"
+    );
+    assert_eq!(found["serves"], "hostile", "{found}");
+    assert_eq!(call(&machine, 0)["meta"]["driver"], "hostile");
+
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+    std::fs::set_permissions(&file, mode).unwrap();
+    machine.configure(&grant(&file));
+    let found = why(&machine);
+    assert_eq!(found["serves"], "a.keyed", "{found}");
+    let first = &found["candidates"][0];
+    assert_eq!(first["takes_over"], true, "{found}");
+    let except = first["except"][0].as_str().unwrap();
+    assert!(
+        except.contains("`aspect`") && except.contains("`aspect_to_size`"),
+        "{found}"
+    );
+    let shown = machine.toolward("why hostile.run --dev b").ends(0).stdout;
+    assert!(
+        shown.contains("not for calls that give `aspect`"),
+        "{shown}"
+    );
+    // What it says is what a call does.
+    assert_eq!(call(&machine, 0)["meta"]["driver"], "a.keyed");
+    let given = "call hostile.run --dev b --set do=echo --set aspect=wide --json";
+    let served = machine.toolward(given).ends(0).json();
+    assert_eq!(served["meta"]["driver"], "hostile", "{served}");
+}
+
+#[test]
+fn a_call_says_which_driver_failed_before_the_one_that_served_it() {
+    let machine = abroad();
+    another(&machine, "z.next", "");
+    let path = "b/drivers/z.next/DRIVER.md";
+    let text = machine.text(path);
+    let mapped = text.replacen(
+        "    version: ",
+        "    mapping: { do: then }\n    version: ",
+        1,
+    );
+    machine.write(path, mapped);
+    let words = "call hostile.run --dev b --set do=trap --set then=echo";
+    let refused = machine.toolward(&format!("{words} --json")).ends(1).json();
+    assert!(refused["meta"].get("tried").is_none(), "{refused}");
+    machine.configure("[resolve]\nfallback = true\n");
+    let served = machine.toolward(&format!("{words} --json")).ends(0).json();
+    let tried = &served["meta"]["tried"];
+    assert_eq!(tried[0]["driver"], "hostile", "{served}");
+    assert_eq!(tried[0]["error"], "upstream_error", "{served}");
+    assert_eq!(tried[1]["driver"], "z.next", "{served}");
+    let publisher = super::dev(&machine, "b");
+    assert_eq!(tried[1]["driver_publisher"], publisher.as_str(), "{served}");
+    let shown = machine.toolward(words).ends(0);
+    assert!(shown.stderr.contains("the driver hostile by "), "{shown}");
+    assert!(shown.stderr.contains("failed (upstream_error)"), "{shown}");
+}
+
+#[test]
+fn an_expensive_call_is_announced_where_nobody_is_asked() {
+    let machine = abroad();
+    let words = "call hostile.run --dev b --set do=echo";
+    let silent = machine.toolward(words).ends(0);
+    assert!(!silent.stderr.contains("expensive"), "{silent}");
+    let cost = "cost_override: { cost_class: expensive, cost_units_per_call: 4, currency: USD }\nimplements:\n";
+    change(&machine, DRIVER, "implements:\n", cost);
+    let said = machine.toolward(words).ends(0);
+    let line = "is expensive, as its publisher says (4 USD, expensive)";
+    assert!(said.stderr.contains(line), "{said}");
+    let shown = machine.toolward("inspect b").ends(0).stdout;
+    assert!(
+        shown.contains("costs      hostile.run 4 USD, expensive"),
+        "{shown}"
+    );
+    let listed = machine
+        .toolward("describe hostile.run --dev b --format mcp --json")
+        .ends(0)
+        .json();
+    let meta = &listed["_meta"]["toolward/tool"];
+    assert_eq!(meta["cost_class"], "trivial", "{listed}");
+    assert_eq!(meta["drivers"][0]["cost"]["class"], "expensive", "{listed}");
+}
