@@ -108,7 +108,8 @@ fn failing(what: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_tool_that_only_reads_the_next_driver_serves_what_the_first_one_failed() {
-    let fixture = fixture("");
+    // What the host saw fail would move the default nowhere.
+    let fixture = fixture("default_implementation: hostile\n");
     let host = under(&fixture, FALLBACK).limits(limits()).build().unwrap();
     for (what, code, falls) in FAILURES {
         // Each of another principal: what the host saw fail counts for it alone.
@@ -143,7 +144,9 @@ async fn what_changes_something_stays_with_the_driver_that_was_started() {
     let grant = "[[grant]]\npublisher = \"PUBLISHER\"\nmutates = [\"database:things\"]\npreapproved = true\n";
     // Idempotent or not: two services know nothing of each other.
     for more in ["", "idempotent: true\n"] {
-        let fixture = fixture(&format!("mutates: [\"database:things\"]\n{more}"));
+        let fixture = fixture(&format!(
+            "default_implementation: hostile\nmutates: [\"database:things\"]\n{more}"
+        ));
         let policy = format!("{FALLBACK}{grant}");
         let host = under(&fixture, &policy).limits(limits()).build().unwrap();
         for (what, code, _) in FAILURES {

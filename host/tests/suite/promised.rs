@@ -96,6 +96,7 @@ impl Bench {
         static CACHE: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
         let cache = Cache::open(CACHE.path().join("cache")).unwrap();
         let builder = Host::builder()
+            .secrets(Valued)
             .policy(policy.clone())
             .cache(cache)
             .shared_state(&self.shared_state)
@@ -485,4 +486,30 @@ fn suggested_lines_give_what_they_name_and_bind_no_driver_that_was_not_named() {
         assert!(!tables, "{again}\nafter {}", what());
     }
     seen.at_least(SETS / 100, &["bound", "opened", "nothing to say"]);
+}
+
+/// Gives every secret a value: a driver without one would be no candidate.
+struct Valued;
+
+impl toolward_host::secrets::SecretStore for Valued {
+    fn get(
+        &self,
+        _: &str,
+        _: &str,
+        _: &str,
+    ) -> Result<Option<toolward_host::secrets::SecretValue>, toolward_host::secrets::SecretError>
+    {
+        let value = b"0123456789abcdef".to_vec();
+        Ok(Some(toolward_host::secrets::SecretValue::new(value)))
+    }
+
+    fn put(
+        &self,
+        _: &str,
+        _: &str,
+        _: &str,
+        _: toolward_host::secrets::SecretValue,
+    ) -> Result<(), toolward_host::secrets::SecretError> {
+        Ok(())
+    }
 }
