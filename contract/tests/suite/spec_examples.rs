@@ -121,9 +121,10 @@ const INDEX: &str = r#"{
 fn the_tool_of_aip_14_parses_with_its_contradiction_read_strictly() {
     let parsed = Tool::parse("TOOL.md", TOOL, &NoScope);
     let tool = parsed.value.expect("the example is valid");
-    let [warning] = parsed.diagnostics.as_slice() else {
+    let [warning, cost] = parsed.diagnostics.as_slice() else {
         panic!("{:?}", parsed.diagnostics)
     };
+    assert_eq!(cost.code, "cost-uncounted");
     assert_eq!(
         (warning.code, warning.severity),
         ("approval-auto-mutates", Severity::Warning)
