@@ -74,6 +74,8 @@ pub(crate) fn check(rule: &Rule) -> Result<(), PolicyError> {
         ("names", !rule.names.is_empty()),
         ("preapproved", rule.preapproved),
         ("confirms", rule.confirms != Default::default()),
+        ("prefer", rule.prefer),
+        ("fallback", rule.fallback),
     ];
     match others.into_iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),

@@ -87,39 +87,46 @@ impl fmt::Display for PolicyReference {
 
 /// Checks all tables of a policy.
 pub(crate) fn check(approvals: &[ApprovalPolicy]) -> Result<(), PolicyError> {
-    let too_many = |what: &str, found: usize| {
-        let message = format!("expected at most {MAX_ENTRIES} {what}, found {found}");
-        PolicyError::new(&error::TOO_LARGE, message)
-    };
     if approvals.len() > MAX_ENTRIES {
         return Err(too_many("tables", approvals.len()));
     }
     let mut seen = BTreeSet::new();
     for one in approvals {
-        name(&one.name)?;
+        check_one(one)?;
         if !seen.insert(&one.name) {
             let message = format!("expected each once, found {} again", quoted(&one.name));
             return Err(PolicyError::new(&error::DUPLICATE, message).hinted("remove one of them"));
-        }
-        for (key, found) in [
-            ("publishers", one.publishers.len()),
-            ("tools", one.tools.len()),
-        ] {
-            if found > MAX_ENTRIES {
-                return Err(too_many(&format!("entries in `{key}`"), found));
-            }
-            if found == 0 {
-                let message = format!("expected at least one entry in `{key}`, found none");
-                return Err(PolicyError::new(&error::WRONG_VALUE, message)
-                    .hinted("a table that nobody may refer to says nothing"));
-            }
         }
     }
     Ok(())
 }
 
+/// Checks one table.
+pub(crate) fn check_one(one: &ApprovalPolicy) -> Result<(), PolicyError> {
+    name(&one.name)?;
+    for (key, found) in [
+        ("publishers", one.publishers.len()),
+        ("tools", one.tools.len()),
+    ] {
+        if found > MAX_ENTRIES {
+            return Err(too_many(&format!("entries in `{key}`"), found));
+        }
+        if found == 0 {
+            let message = format!("expected at least one entry in `{key}`, found none");
+            return Err(PolicyError::new(&error::WRONG_VALUE, message)
+                .hinted("a table that nobody may refer to says nothing"));
+        }
+    }
+    Ok(())
+}
+
+fn too_many(what: &str, found: usize) -> PolicyError {
+    let message = format!("expected at most {MAX_ENTRIES} {what}, found {found}");
+    PolicyError::new(&error::TOO_LARGE, message)
+}
+
 /// Checks a name, which is compared with what contracts write, letter by letter.
-pub(crate) fn name(text: &str) -> Result<(), PolicyError> {
+fn name(text: &str) -> Result<(), PolicyError> {
     let fits = (1..=MAX_NAME_BYTES).contains(&text.len());
     if fits
         && !text

@@ -95,7 +95,6 @@ pub(super) fn approval_policy(
     name: &str,
     mut fields: Fields<'_>,
 ) -> Result<ApprovalPolicy, PolicyError> {
-    approval_policy::name(name)?;
     let publishers = each(&mut fields, "publishers", Publisher::parse)?;
     let tools = each(&mut fields, "tools", ToolPattern::parse)?;
     let approval = approval(&mut fields)?;
@@ -110,6 +109,7 @@ pub(super) fn approval_policy(
         approval: approval.ok_or_else(|| missing("approval"))?,
     };
     finish(fields)?;
+    approval_policy::check_one(&approval)?;
     Ok(approval)
 }
 

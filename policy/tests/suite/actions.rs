@@ -134,6 +134,8 @@ fn what_a_rule_about_an_action_never_gives_is_refused() {
         "guest_headers = [\"cookie\"]",
         "names = [\"notes_append\"]",
         "confirms = [\"idempotent\"]",
+        "prefer = true",
+        "fallback = true",
     ] {
         let text = format!(
             "[[grant]]\npublisher = \"acme\"\naction = \"storage:commit\"\n{lines}\n\
