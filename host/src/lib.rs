@@ -50,9 +50,7 @@ mod validation_pool;
 mod withdrawal;
 mod workspace;
 
-pub use api::approval::{
-    ApprovalRequest, Approver, Chained, NamedDriver, ShownRequest, Verdict,
-};
+pub use api::approval::{ApprovalRequest, Approver, Chained, NamedDriver, ShownRequest, Verdict};
 pub use api::error::HostError;
 pub use api::listener::{CallListener, CallStage, FinishedCall};
 pub use api::observer::{Canceled, Compiling, Observer, Progress};

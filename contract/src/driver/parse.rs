@@ -8,7 +8,7 @@ use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Parsed, Report};
 use crate::shared::{self, requires_parts, scopes};
-use crate::source::{Field, Fields, FrontMatter, Keys, Content, split, split_with};
+use crate::source::{Content, Field, Fields, FrontMatter, Keys, split, split_with};
 use crate::tool::Requires;
 use crate::wording;
 

@@ -390,6 +390,30 @@ async fn a_question_names_each_driver_that_takes_over_with_publisher_hosts_and_r
 }
 
 #[tokio::test]
+async fn a_request_that_nobody_was_shown_takes_over_no_call_that_was_asked_about() {
+    const WEB: &str = "---\nname: Web\nid: web\ndescription: Asks a service.\nversion: 1.0.0\nkind: http\n\
+        base_url: https://b.example\nnetwork: { egress: [b.example] }\nimplements:\n  - tool: hostile.run\n\
+        \x20   version: 1.x\n    metadata: { http: { endpoint: /, method: GET } }\n---\n";
+    let named = async |approval: &str| {
+        let fixture = Fixture::new(Extra {
+            tool: &format!("approval: {approval}\nrequires: {{ network: [b.example] }}\n"),
+            ..Extra::default()
+        });
+        let directory = fixture.path().join("drivers/web");
+        std::fs::create_dir(&directory).unwrap();
+        std::fs::write(directory.join("DRIVER.md"), WEB).unwrap();
+        let grant = "[[grant]]\npublisher = \"PUBLISHER\"\nrequires = [\"network:b.example\"]\n";
+        let host = under(&fixture, &format!("{FALLBACK}{grant}"));
+        let host = host.build().unwrap();
+        let reply = host.call(request(first("trap")).approver(Arc::new(Yes::default())));
+        outcome(&reply.await).1
+    };
+    // It takes over where nobody is asked, and finds no such host.
+    assert_eq!(named("auto").await.len(), 2);
+    assert_eq!(named("always").await.len(), 1);
+}
+
+#[tokio::test]
 async fn a_call_falls_to_another_publishers_driver_only_where_its_rule_says_so() {
     let fixture = Fixture::new(Extra::default());
     let other = foreign();
