@@ -97,6 +97,8 @@ codes! {
     SCHEMA_INVALID = "schema-invalid", "schemas satisfy the JSON Schema 2020-12 meta-schema",
         "The message names the keyword. A frequent cause is an older draft: `exclusiveMinimum: true`, `items` \
          as a list, `required: true` on a property.";
+    SCHEMA_REFS_UNRESOLVED = "schema-refs-unresolved" Warning, "`schema_refs` of tools.json leads to schemas of the bundle",
+        "A name there may stand behind `$ref: \"schema:NAME\"` of the same entry. Its value is the id of `schemas/ID.json`, with or without `schema:`.";
     SCHEMA_REF = "schema-ref", "`$ref` points into the same document or to a schema of the bundle",
         "Use `#/$defs/name`, or `schema:NAME` for `schemas/NAME.json`. Nothing is ever fetched, and nested \
          `$id` is refused because it changes what `#` means.";

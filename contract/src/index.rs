@@ -6,6 +6,7 @@ mod contracts;
 mod family;
 mod generate;
 mod parse;
+mod refs;
 mod transport;
 
 use serde_json::{Map, Value};

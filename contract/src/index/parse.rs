@@ -4,7 +4,7 @@ use std::fmt::Display;
 
 use serde_json::{Map, Value};
 
-use super::{Index, IndexEntry, family::parse_family, transport};
+use super::{Index, IndexEntry, family::parse_family, refs, transport};
 use crate::Scope;
 use crate::capability::{Capability, CapabilitySet, Class};
 use crate::codes;
@@ -97,13 +97,17 @@ fn entry(
     let description = wording::description(&mut fields, report);
     let transport = report.read(fields.required("transport"));
     let transport = transport.and_then(|field| transport::read(&field, version, report));
+    let schema_refs = refs::read(&mut fields, version, scope, report);
+    let named = refs::Named {
+        scope,
+        refs: &schema_refs,
+    };
     let mut schema = |key| {
         let field = report.read(fields.required(key))?;
-        crate::tool::schema_of(&field, scope, report)
+        crate::tool::schema_of(&field, &named, report)
     };
     let input_schema = schema("input_schema");
     let result_schema = schema("result_schema");
-    let schema_refs = schema_refs(&mut fields, report);
     let mut capabilities = CapabilitySet::new();
     each(&mut fields, "capabilities", report, |found| {
         parse_family(found).map(|capability| capabilities.insert(capability))
@@ -149,17 +153,6 @@ fn each<E: Display>(
             report.add(&codes::CAPABILITY_INVALID, at, message);
         }
     }
-}
-
-fn schema_refs(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Map<String, Value> {
-    let field = fields.take("schema_refs");
-    let members = field.and_then(|field| report.read(field.members()));
-    let members = members.into_iter().flatten();
-    let read = members.filter_map(|(key, member)| {
-        let id = report.read(member.text())?;
-        Some((key.to_owned(), Value::from(id)))
-    });
-    read.collect()
 }
 
 fn budget(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Map<String, Value> {
