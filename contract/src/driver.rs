@@ -127,6 +127,8 @@ pub struct Driver {
     pub metadata: Map<String, Value>,
     /// The Markdown below the front matter. Informational.
     pub body: String,
+    /// Whether it stands for a transport of tools.json: it has no DRIVER.md then.
+    pub is_attachment: bool,
 }
 
 /// Limits that a driver asks for, each of a call and at least 1. `None`: the host's default.

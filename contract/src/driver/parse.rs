@@ -118,6 +118,7 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
         kind_fields,
         metadata,
         body: body.to_owned(),
+        is_attachment: false,
     })
 }
 

@@ -279,5 +279,6 @@ fn assemble(
         kind_fields: Map::new(),
         metadata: Map::new(),
         body: String::new(),
+        is_attachment: true,
     })
 }

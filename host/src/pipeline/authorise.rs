@@ -30,7 +30,8 @@ impl<T> Granted<T> {
 pub(crate) fn apply(call: Validated<RoutedCall>) -> Result<Granted<RoutedCall>, CallError> {
     let call = call.into_inner();
     if let Decision::Deny(denial) = &call.route.decision {
-        return Err(denied(&call.tool.major_id, denial));
+        let is_attachment = call.route.driver.driver.is_attachment;
+        return Err(denied(&call.tool.major_id, denial).of_attachment(is_attachment));
     }
     // Don't ask a person about a call that can't run.
     if let Some(access) = &call.route.access
@@ -59,13 +60,13 @@ impl ToolInfo {
     pub fn refusal(&self) -> Option<CallError> {
         let tool = self.contract.major_id();
         let mut denials = self.drivers.iter().map(|driver| match &driver.decision {
-            Decision::Deny(denial) => Some(denial),
+            Decision::Deny(denial) => Some((denial, driver.declaration.is_attachment)),
             _ => None,
         });
         match denials.next() {
             None => Some(crate::pipeline::resolve::no_route(&tool, &self.unserved)),
-            Some(Some(first)) if denials.all(|denial| denial.is_some()) => {
-                Some(denied(&tool, first))
+            Some(Some((first, is_attachment))) if denials.all(|denial| denial.is_some()) => {
+                Some(denied(&tool, first).of_attachment(is_attachment))
             }
             Some(_) => self.context.as_ref().map(validate::context_missing),
         }

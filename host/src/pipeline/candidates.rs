@@ -128,7 +128,7 @@ fn takes<'a>(route: &'a Arc<Route>, call: Considered<'_>, skipped: &mut Skipped<
         .needed_secrets()
         .find(|one| value(one).is_none())
     {
-        let error = || no_credential(&secret.slug);
+        let error = || no_credential(&secret.slug).of_attachment(route.driver.driver.is_attachment);
         skipped.without_secret.get_or_insert_with(error);
         return false;
     }

@@ -237,6 +237,7 @@ async fn run(
                 secrets: &context.secrets,
                 limits: &context.limits,
                 violations: &context.violations,
+                is_attachment: driver.is_attachment,
             };
             attempts::run(&plan, &mut attempts, record).await
         }

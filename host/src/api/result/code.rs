@@ -30,6 +30,8 @@ impl ErrorCode {
         SCHEMA_NOT_LOADED = "toolward:schema_not_loaded",
             "A deferred tool was called before its schema was loaded.";
         UNAUTHORISED = "unauthorised", "Policy denies, or a declared capability is not granted.";
+        CAP_DENIED = "cap_denied",
+            "An attachment of tools.json lacks a grant, or the value of a secret.";
         APPROVAL_DENIED = "toolward:approval_denied", "A person denied approval, or no one could be asked.";
         APPROVAL_PAUSED = "toolward:approval_paused",
             "A person denied this tool a moment ago, and is not asked again yet.";

@@ -152,6 +152,23 @@ impl CallError {
                 ))
     }
 
+    /// The same in the words of tools.json, where the call went through an attachment: what is not granted, or is a
+    /// secret without a value, has one code there.
+    pub(crate) fn of_attachment(self, is_attachment: bool) -> Self {
+        let is_gap = matches!(
+            self.class,
+            ErrorClass::CapabilityGap | ErrorClass::CredentialMissing
+        );
+        if !(is_attachment && is_gap && self.origin == Origin::Host) {
+            return self;
+        }
+        Self {
+            code: ErrorCode::CAP_DENIED,
+            class: ErrorClass::CapabilityGap,
+            ..self
+        }
+    }
+
     /// A fault of this host.
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         let class = ErrorClass::ExecutionFailed;

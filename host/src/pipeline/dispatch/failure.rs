@@ -19,6 +19,7 @@ const OF_DRIVERS: &[&str] = &[
     "upstream_error",
     "rate_limited",
     "auth_required",
+    "cap_denied",
     "dependency_unavailable",
 ];
 

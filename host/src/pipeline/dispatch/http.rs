@@ -42,6 +42,8 @@ pub(crate) struct Requests<'a> {
     pub(crate) secrets: &'a CallSecrets,
     pub(crate) limits: &'a CallLimits,
     pub(crate) violations: &'a Violations,
+    /// Whether the driver stands for a transport of tools.json.
+    pub(crate) is_attachment: bool,
 }
 
 impl Attempts for Requests<'_> {
@@ -140,7 +142,7 @@ impl Requests<'_> {
             let binding = secrets
                 .find(|grant| &grant.slug == slug)
                 .and_then(|grant| grant.binding.as_ref())
-                .ok_or_else(|| no_credential(slug))?;
+                .ok_or_else(|| self.no_credential(slug))?;
             if let SecretPosition::Header(name) = &binding.position {
                 placed.push((name, self.placeholder(slug)?));
             }
@@ -162,9 +164,15 @@ impl Requests<'_> {
             Ok(()) => self
                 .network
                 .placeholder(slug)
-                .ok_or_else(|| no_credential(slug)),
-            Err(Refused::Denied | Refused::Missing | Refused::Failed) => Err(no_credential(slug)),
+                .ok_or_else(|| self.no_credential(slug)),
+            Err(Refused::Denied | Refused::Missing | Refused::Failed) => {
+                Err(self.no_credential(slug))
+            }
         }
+    }
+
+    fn no_credential(&self, slug: &str) -> CallError {
+        no_credential(slug).of_attachment(self.is_attachment)
     }
 
     fn failed_to_build(&self, problem: &str) -> CallError {
@@ -199,8 +207,10 @@ impl Requests<'_> {
             EgressError::Secret(secret) => {
                 tracing::warn!(error = %secret, "a request was not sent, since its secret can't be put in");
                 match secret.problem {
-                    SecretProblem::Unavailable => no_credential(&secret.slug),
-                    problem => unfit_credential(&secret.slug, problem),
+                    SecretProblem::Unavailable => self.no_credential(&secret.slug),
+                    problem => {
+                        unfit_credential(&secret.slug, problem).of_attachment(self.is_attachment)
+                    }
                 }
             }
             _ => CallError {
