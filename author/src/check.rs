@@ -264,13 +264,21 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> Findings {
     found
         .diagnostics
         .extend(lints::components(&documents, &collected.files, &builds));
-    if root.join(TOOLS_JSON).exists() {
-        found.diagnostics.push(about_file(
+    match index::authored(root, &collected.files) {
+        Err(error) => found.diagnostics.push(unreadable_at(root, &error)),
+        Ok(Some(written)) => {
+            sources.insert(TOOLS_JSON.to_owned(), Arc::clone(&written));
+            let mut whole = collected.files.clone();
+            whole.insert(TOOLS_JSON.to_owned(), written);
+            check_index(&whole, &documents, &mut found);
+        }
+        Ok(None) if root.join(TOOLS_JSON).exists() => found.diagnostics.push(about_file(
             TOOLS_JSON,
             &codes::TOOLS_JSON_STALE,
             "`pack` makes tools.json; this one is not used",
             "remove it",
-        ));
+        )),
+        Ok(None) => {}
     }
     if found.documents == 0 {
         let empty = rules::not_empty(&documents, &collected.files);
@@ -377,7 +385,9 @@ fn examine_documents(
 fn check_index(files: &Files, documents: &Documents, found: &mut Findings) {
     if files.contains_key(TOOLS_JSON) {
         found.documents += 1;
-        index::check(files, documents, &mut found.diagnostics);
+        let index = index::check(files, documents, &mut found.diagnostics);
+        let budgets = index.iter().flat_map(lints::budgets);
+        found.diagnostics.extend(budgets);
     }
 }
 

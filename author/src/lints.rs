@@ -1,6 +1,7 @@
 //! What is allowed and yet probably not meant: for the author, never a reason
 //! for a host to refuse.
 
+mod budgets;
 mod credentials;
 mod egress;
 mod required;
@@ -19,6 +20,8 @@ use toolward_contract::tool::Tool;
 use toolward_fields::{NearNames, nearest};
 use toolward_signing::manifest::FileRole;
 use toolward_signing::path::{BundlePath, check_set};
+
+pub(crate) use budgets::budgets;
 
 /// Names that can't be in a bundle, and files that are left out.
 pub(crate) fn names(found: &Found) -> Vec<Diagnostic> {
@@ -216,6 +219,7 @@ pub(crate) fn contents(documents: &Documents, files: &Files) -> Vec<Diagnostic> 
     for tool in &documents.tools {
         required::check(tool, files, &mut diagnostics);
         credentials::check_tool(tool, files, &mut diagnostics);
+        budgets::check_tool(tool, &mut diagnostics);
     }
     for driver in &documents.drivers {
         egress::check(driver, documents, files, &mut diagnostics);

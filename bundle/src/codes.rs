@@ -34,6 +34,8 @@ codes! {
         "AIP-14 asks for the folder of a TOOL.md to be named as the contract's id. Readers find it faster so.";
     DESCRIPTION_TODO = "description-todo" Warning, "a tool has no description yet",
         "`toolward import` writes a description that begins with TODO where it finds none. Models choose tools by their descriptions, so `pack` refuses it: say what the tool does, and when to use it.";
+    BUDGET_NOT_COUNTED = "budget-not-counted" Warning, "a budget of tokens or money is shown, and nothing counts it yet",
+        "tools.json has `budget.tokens` and `budget.usd` as hints for the runtime. This host reads them and shows them to people; no call is refused for them. The limits of a policy hold.";
     CONTRACT_NARROWED = "contract-narrowed", "a contract allows less than an earlier release of the same major version",
         "`check --against` compares the schemas. An input that was accepted no longer is, which breaks callers, or a driver may no longer give what it gave, which breaks drivers of other bundles (AIP-14, \"Stable identity\"). Give the contract a new major version, or keep what it allowed. Before 1.0.0 a new minor version does.";
     CONTRACT_WIDENED = "contract-widened", "a contract's output may be what no earlier release of the same major version gave",
@@ -97,7 +99,7 @@ codes! {
     RESOURCE_TOO_LARGE = "resource-too-large" Warning, "a resource is too large to be served",
         "A client reads a resource as one message, of at most 8 MiB. The file is packed and signed, and not served.";
     TOOLS_JSON_STALE = "tools-json-stale" Warning, "a `tools.json` lies in the authoring directory",
-        "`pack` makes tools.json from the contracts and drivers; the one that lies there is not used.";
+        "`pack` makes tools.json from the contracts and drivers; the one that lies there is not used. One of version 1 is, since a person wrote it.";
     TOOLS_VERSION = "tools-version", "the manifest gives `tools.json` another version than it has",
         "`version` in `[artifacts.tools]` of manifest.toml is that of the document itself, so that a reader of the manifest alone knows what the host reads.";
     VERIFICATION = "verification" Warning, "verification let something pass that an operator should know",

@@ -2,20 +2,47 @@
 //! and its agreement with TOOL.md and DRIVER.md.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
+use serde_json::Value;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_contract::driver::Driver;
 use toolward_contract::index::Index;
+use toolward_contract::json;
 use toolward_contract::tool::Tool;
-use toolward_signing::manifest::Manifest;
+use toolward_signing::manifest::{FileRole, Manifest};
 
 use crate::codes;
-use crate::documents::{Documents, borrowed};
+use crate::documents::{Documents, borrowed, role_of};
+use crate::files::{self, Files, FilesError};
 use crate::locate::about_file;
 
 /// The name of the machine index in a bundle.
 pub const TOOLS_JSON: &str = toolward_signing::manifest::TOOLS_FILE;
+
+/// The largest `tools.json` that an author writes, in bytes.
+const MAX_AUTHORED: u64 = 4 * 1024 * 1024;
+
+/// The `tools.json` of an authoring directory, where its author wrote it: one of version 1, or, in a directory
+/// without contracts, one that does not say version 2. `pack` makes all others anew.
+///
+/// # Errors
+/// When it is there and can't be read.
+pub fn authored(directory: &Path, files: &Files) -> Result<Option<Arc<[u8]>>, FilesError> {
+    if directory.join(TOOLS_JSON).symlink_metadata().is_err() {
+        return Ok(None);
+    }
+    let bytes = files::read(directory, TOOLS_JSON, MAX_AUTHORED)?;
+    let document = json::parse(&bytes, &json::Limits::default()).unwrap_or_default();
+    let has_contracts = files.keys().any(|path| role_of(path) == FileRole::Contract);
+    let is_source = match document.get("version").and_then(Value::as_u64) {
+        Some(1) => true,
+        Some(2) => false,
+        _ => !has_contracts,
+    };
+    Ok(is_source.then_some(bytes))
+}
 
 /// What `tools.json` adds to the documents.
 #[derive(Default)]
@@ -29,13 +56,13 @@ pub(crate) struct Indexed {
 }
 
 /// What is wrong with `tools.json`, and where it disagrees with the documents; `found` is what is
-/// wrong with these already.
+/// wrong with these already. The index, where it can be read.
 pub fn check(
     files: &BTreeMap<String, Arc<[u8]>>,
     documents: &Documents,
     found: &mut Vec<Diagnostic>,
-) {
-    read(files, documents, found);
+) -> Option<Index> {
+    read(files, documents, found).index
 }
 
 /// Reads `tools.json` and compares it with the documents.

@@ -19,7 +19,7 @@ use crate::codes;
 use crate::documents::{borrowed, role_of};
 use crate::error::ReadError;
 use crate::files;
-use crate::index::TOOLS_JSON;
+use crate::index::{self, TOOLS_JSON};
 use crate::libraries::Surroundings;
 use crate::rules;
 
@@ -71,9 +71,15 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<Packed, ReadError
     let found = files::collect(directory)?;
     let mut bundle_files = found.files;
     let surroundings = Surroundings::of_author(&bundle.publisher, &bundle.id);
-    let (index, mut diagnostics) = examine(&bundle_files, surroundings);
+    let authored = index::authored(directory, &bundle_files)?;
+    let Examined {
+        index,
+        mut diagnostics,
+    } = examine(&bundle_files, authored.as_ref(), surroundings);
     diagnostic::attach(&mut diagnostics, |name| {
-        bundle_files.get(name).map(|bytes| bytes.as_ref())
+        let authored = authored.as_ref().filter(|_| name == TOOLS_JSON);
+        let found = authored.or_else(|| bundle_files.get(name));
+        found.map(|bytes| bytes.as_ref())
     });
     let (errors, mut warnings): (Vec<_>, Vec<_>) = diagnostics
         .into_iter()
@@ -90,7 +96,8 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<Packed, ReadError
         )
     }));
 
-    let tools_json: Arc<[u8]> = index.to_bytes().into();
+    // What its author wrote is packed as it is.
+    let tools_json = authored.unwrap_or_else(|| index.to_bytes().into());
     let tools = ToolsEntry {
         path: bundle_path(directory, TOOLS_JSON)?,
         blake3: Digest::of(&tools_json),
@@ -154,15 +161,33 @@ pub fn read_bundle_toml(directory: &Path) -> Result<BundleToml, ReadError> {
     }
 }
 
-/// Parses the documents, checks what they owe each other, and makes the index.
-fn examine(files: &files::Files, surroundings: Surroundings<'_>) -> (Index, Vec<Diagnostic>) {
+/// The index, and what is wrong with the documents.
+struct Examined {
+    index: Index,
+    diagnostics: Vec<Diagnostic>,
+}
+
+/// Parses the documents, checks what they owe each other, and makes the index, or reads the one that was written.
+fn examine(
+    files: &files::Files,
+    authored: Option<&Arc<[u8]>>,
+    surroundings: Surroundings<'_>,
+) -> Examined {
     let (documents, mut diagnostics) = rules::read_in(files, surroundings);
     diagnostics.extend(rules::components(&documents, files));
-    if diagnostics.is_empty() {
+    let mut whole = files::Files::new();
+    let read = authored.and_then(|bytes| {
+        whole.clone_from(files);
+        whole.insert(TOOLS_JSON.to_owned(), Arc::clone(bytes));
+        index::read(&whole, &documents, &mut diagnostics).index
+    });
+    let brings_tools = read.as_ref().is_some_and(|index| !index.tools.is_empty());
+    if diagnostics.is_empty() && !brings_tools {
         diagnostics.extend(rules::not_empty(&documents, files));
     }
     let implementing = documents.implementing();
-    (Index::generate(&borrowed(&implementing)), diagnostics)
+    let index = read.unwrap_or_else(|| Index::generate(&borrowed(&implementing)));
+    Examined { index, diagnostics }
 }
 
 fn bundle_path(directory: &Path, path: &str) -> Result<BundlePath, ReadError> {
