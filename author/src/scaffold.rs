@@ -4,6 +4,7 @@
 
 mod language;
 mod libraries;
+mod runloop;
 
 use std::path::{Path, PathBuf};
 
@@ -12,6 +13,7 @@ use toolward_signing::id::Id;
 use toolward_signing::timestamp::Timestamp;
 
 pub use self::language::Language;
+pub use self::runloop::{Attachment, RunloopOptions, create_runloop};
 use crate::error::AuthorError;
 use crate::output;
 
@@ -50,6 +52,14 @@ pub enum ScaffoldError {
         /// What it is.
         what: &'static str,
     },
+    /// An entry of tools.json that can't be.
+    #[error("the entry {id} is not valid: {reason}")]
+    Entry {
+        /// Its id, as it was given.
+        id: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The directory exists, or can't be written.
     #[error(transparent)]
     Write(#[from] AuthorError),
@@ -60,6 +70,7 @@ codes! {
         Self::Name { refusal, .. } = refusal,
             "use 2 to 80 lower-case ASCII letters, digits, dashes and dots, as in text.greet";
         Self::Unwritable { .. } = "unwritable-value";
+        Self::Entry { .. } = "scaffold-entry-invalid", "correct the flag, or the answer";
         Self::Write(error) = error;
     }
 }

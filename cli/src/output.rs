@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::io::{ErrorKind, Write as _};
+use std::path::Path;
 
 use serde::Serialize;
 use toolward_bundle::text;
@@ -227,5 +228,15 @@ pub(crate) fn counted(number: usize, noun: &str) -> String {
     match number {
         1 => format!("1 {noun}"),
         _ => format!("{number} {noun}s"),
+    }
+}
+
+/// A path as a shell reads it back.
+pub(crate) fn quoted(path: &Path) -> String {
+    let text = path.display().to_string();
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte);
+    match text.bytes().all(plain) && !text.starts_with('-') {
+        true => text,
+        false => format!("'{}'", text.replace('\'', r"'\''")),
     }
 }

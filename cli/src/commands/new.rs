@@ -1,5 +1,7 @@
 //! `new`: a bundle to start from.
 
+mod runloop;
+
 use std::path::PathBuf;
 
 use clap::Args;
@@ -26,6 +28,14 @@ pub(crate) struct Arguments {
     #[arg(long, default_value = "local")]
     publisher: String,
 
+    /// What the bundle is made of: contracts and drivers of its own, or a tools.json of version 1 as Runloop
+    /// writes it, whose tools are requests
+    #[arg(long, value_enum, default_value = "bundle")]
+    format: Format,
+
+    #[command(flatten)]
+    entry: runloop::Entry,
+
     /// The driver's language
     #[arg(long, value_name = "LANGUAGE", default_value = "rust", value_parser = language)]
     language: Language,
@@ -34,6 +44,12 @@ pub(crate) struct Arguments {
     /// the copy that is written beside a driver in Rust
     #[arg(long, value_name = "PATH")]
     sdk: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Bundle,
+    Runloop,
 }
 
 fn language(word: &str) -> std::result::Result<Language, String> {
@@ -49,6 +65,10 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let name = || directory.file_name().unwrap_or_default();
     let id = arguments.id.clone();
     let id = id.unwrap_or_else(|| name().to_string_lossy().to_ascii_lowercase());
+    match arguments.format {
+        Format::Runloop => return runloop::run(arguments, id, environment, output),
+        Format::Bundle => arguments.entry.unused()?,
+    }
     let sdk = match &arguments.sdk {
         None => None,
         Some(path) => {
