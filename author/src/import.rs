@@ -25,10 +25,12 @@ mod aml;
 mod amplifier;
 mod document;
 mod policy;
+mod runloop;
 mod write;
 
 pub use aml::{AmlFile, AmlOptions, aml};
 pub use amplifier::{spec_bundle, spec_policy};
+pub use runloop::{RunloopFiles, RunloopOptions, runloop};
 
 /// What is said about the tools of an imported component.
 #[derive(Debug, Clone, Default)]
@@ -134,6 +136,12 @@ pub enum ImportError {
     /// Definitions break rules of their own format.
     #[error("a definition is not valid: {}", first(.0))]
     Definition(Vec<Diagnostic>),
+    /// `policy.caps` says what it can't.
+    #[error("policy.caps {0}")]
+    Caps(String),
+    /// A document has characters that nobody sees where they can't be written otherwise.
+    #[error("{0} has characters that nobody sees, which no signed file may hold")]
+    Hidden(String),
     /// No tool can be made of any definition. The first one, with its reason.
     #[error("no tool can be made; {}: {}", .0.function, .0.reason)]
     NoTool(LeftOut),
@@ -174,6 +182,9 @@ codes! {
         Self::Component(error) = error;
         Self::NothingOffered { .. } = "import-nothing-offered", "`toolward inspect` lists what it exports";
         Self::Definition(_) = "import-definition-invalid", "`toolward check FILE` shows all that is wrong with it";
+        Self::Caps(_) = "runloop-caps-invalid",
+            "it is TOML with a table `capabilities` of lists and booleans";
+        Self::Hidden(_) = "runloop-text-hidden", "remove them";
         Self::NoTool(left) = (left.code);
         Self::Spec(_) = "import-spec-failed", "it should return JSON with name, description and parameters";
         Self::Declared(_) = "import-invalid", "correct the flag";

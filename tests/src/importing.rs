@@ -2,6 +2,7 @@
 
 mod aml;
 mod languages;
+mod runloop;
 mod service;
 
 use serde_json::{Value, json};

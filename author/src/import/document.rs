@@ -1,8 +1,8 @@
 //! What imported bundles are written with: front matter by a serialiser, and `bundle.toml`. Foreign text passes
 //! [`clean`] or [`line`] before it gets here.
 
-use serde_json::Value;
-use toolward_bundle::text::{visible, visible_line};
+use serde_json::{Map, Value};
+use toolward_bundle::text::{is_hidden, visible, visible_line};
 use toolward_signing::timestamp::Timestamp;
 
 use super::ImportError;
@@ -31,6 +31,31 @@ pub(super) fn clean(text: &str) -> String {
 /// Somebody else's text on one line, in which nothing is hidden.
 pub(super) fn line(text: &str) -> String {
     visible_line(text.trim(), usize::MAX)
+}
+
+/// A value in which nothing is hidden: prose, which stands below these keys, is cleaned. The rest can't be written
+/// otherwise without a change of its meaning, so `None` where something is hidden there.
+pub(super) fn unhidden(value: &Value, prose: &[&str]) -> Option<Value> {
+    let is_fine = |text: &str| !text.chars().any(is_hidden);
+    Some(match value {
+        Value::Object(members) => {
+            let mut cleaned = Map::new();
+            for (key, value) in members {
+                let value = match value {
+                    Value::String(text) if prose.contains(&key.as_str()) => clean(text).into(),
+                    value => unhidden(value, prose)?,
+                };
+                cleaned.insert(is_fine(key).then(|| key.clone())?, value);
+            }
+            Value::Object(cleaned)
+        }
+        Value::Array(items) => {
+            let items = items.iter().map(|item| unhidden(item, prose));
+            Value::Array(items.collect::<Option<_>>()?)
+        }
+        Value::String(text) => is_fine(text).then(|| Value::String(text.clone()))?,
+        other => other.clone(),
+    })
 }
 
 /// The first characters of a text; the last one says that it was longer.

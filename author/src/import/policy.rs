@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use toolward_bundle::text::visible_line;
-use toolward_policy::{PLACEHOLDER_HOST, PLACEHOLDER_VARIABLE};
+use toolward_policy::{PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST, PLACEHOLDER_VARIABLE};
 
 /// Characters of one comment.
 const MAX_COMMENT: usize = 300;
@@ -12,6 +12,8 @@ const MAX_COMMENT: usize = 300;
 /// The tables of a draft.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
+    remarks: Vec<String>,
+    workspaces: BTreeSet<String>,
     secrets: BTreeMap<String, Secret>,
     grants: Vec<Granted>,
 }
@@ -34,6 +36,19 @@ pub(super) struct Granted {
 }
 
 impl Draft {
+    /// A comment before all tables.
+    pub(super) fn remark(&mut self, text: &str) {
+        let remark = format!("# {}", visible_line(text, MAX_COMMENT));
+        if !self.remarks.contains(&remark) {
+            self.remarks.push(remark);
+        }
+    }
+
+    /// A path that tools know, whose directory a person chooses.
+    pub(super) fn workspace(&mut self, path: &str) {
+        self.workspaces.insert(path.to_owned());
+    }
+
     /// A secret that goes to a host with a method.
     pub(super) fn secret(
         &mut self,
@@ -59,6 +74,17 @@ impl Draft {
     /// The draft as TOML; empty where nothing is needed.
     pub(super) fn write(&self, publisher: &str) -> String {
         let mut blocks: Vec<Vec<String>> = Vec::new();
+        if !self.remarks.is_empty() {
+            blocks.push(self.remarks.clone());
+        }
+        for (number, path) in self.workspaces.iter().enumerate() {
+            let directory = text(&format!("{PLACEHOLDER_DIRECTORY}/{}", number + 1));
+            blocks.push(vec![
+                "[[workspace]]".to_owned(),
+                format!("path = {}", text(path)),
+                format!("directory = {directory} # choose"),
+            ]);
+        }
         for (slug, secret) in &self.secrets {
             let hosts: Vec<&str> = secret.hosts.iter().map(String::as_str).collect();
             let hosts = visible_line(&hosts.join(", "), MAX_COMMENT);

@@ -16,6 +16,7 @@ mod checking;
 #[path = "../../../bundle/tests/suite/demo.rs"]
 mod demo;
 mod importing;
+mod importing_runloop;
 mod lints;
 mod near_names;
 mod scaffolding;

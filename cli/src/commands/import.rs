@@ -1,6 +1,7 @@
 //! `import`: bundles of components and tool definitions that were made for other hosts.
 
 mod aml;
+mod runloop;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
@@ -15,7 +16,7 @@ use super::inspect::read_component;
 use crate::codes::Code;
 use crate::environment::Environment;
 use crate::failure::{Failure, Kind, Result, own_program};
-use crate::output::Output;
+use crate::output::{Output, quoted};
 
 /// How many functions of which no tool was made are named.
 const MAX_SHOWN: usize = 20;
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Amplifier(Amplifier),
     /// Tool definitions of AML, NAME.tool.md: each becomes a contract, and a driver if it is a REST API
     Aml(aml::Arguments),
+    /// A tools.json of version 1, as Runloop's agents have one beside their policy.caps
+    Runloop(runloop::Arguments),
 }
 
 #[derive(Debug, Args)]
@@ -105,6 +108,7 @@ impl Command {
                 amplifier.declared.write(file, imported, output)
             }
             Self::Aml(arguments) => aml::run(arguments, environment, output),
+            Self::Runloop(arguments) => runloop::run(arguments, environment, output),
         }
     }
 }
@@ -198,16 +202,6 @@ fn failed(error: ImportError, path: &Path) -> Failure {
     let found = error.diagnostics().to_vec();
     let failure = Failure::of(Kind::Failed, error).with_diagnostics(found);
     failure.in_file(path)
-}
-
-/// A path as a shell reads it back.
-fn quoted(path: &Path) -> String {
-    let text = path.display().to_string();
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte);
-    match text.bytes().all(plain) && !text.starts_with('-') {
-        true => text,
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
 }
 
 /// The file itself, or the only component in a directory.

@@ -1,12 +1,11 @@
 //! The contract of a definition.
 
 use serde_json::{Map, Value, json};
-use toolward_bundle::text::is_hidden;
 
 use super::codes::{Note, Refused};
 use super::request::Request;
 use crate::aml::{Behaviour, Definition, Status, Transport};
-use crate::import::document::{MAX_DESCRIPTION, clean, cut, line, with};
+use crate::import::document::{MAX_DESCRIPTION, clean, cut, line, unhidden, with};
 
 /// Longest name of a contract, in characters.
 const MAX_NAME: usize = 80;
@@ -180,35 +179,6 @@ fn metadata(definition: &Definition) -> Value {
     json!({ "toolward": { "aliases": [definition.tool_id] }, "aml": aml })
 }
 
-/// A schema whose prose hides nothing. What is not prose can't be written otherwise without a change of its meaning,
-/// so there nothing hidden is let through.
 fn schema(schema: &Value, field: &'static str) -> Result<Value, Refused> {
-    const PROSE: [&str; 3] = ["title", "description", "$comment"];
-    let fine = |text: &str| match text.chars().any(is_hidden) {
-        true => Err(Refused::Hidden(field)),
-        false => Ok(()),
-    };
-    Ok(match schema {
-        Value::Object(members) => {
-            let mut cleaned = Map::new();
-            for (key, value) in members {
-                fine(key)?;
-                let value = match value {
-                    Value::String(text) if PROSE.contains(&key.as_str()) => clean(text).into(),
-                    value => self::schema(value, field)?,
-                };
-                cleaned.insert(key.clone(), value);
-            }
-            Value::Object(cleaned)
-        }
-        Value::Array(items) => {
-            let items = items.iter().map(|item| self::schema(item, field));
-            Value::Array(items.collect::<Result<_, _>>()?)
-        }
-        Value::String(text) => {
-            fine(text)?;
-            Value::String(text.clone())
-        }
-        other => other.clone(),
-    })
+    unhidden(schema, &["title", "description", "$comment"]).ok_or(Refused::Hidden(field))
 }

@@ -327,7 +327,7 @@ fn rows() -> Vec<Row> {
         other(
             &["import-nothing-offered"],
             "1",
-            "a component to be imported has no function that can be called",
+            "what is to be imported has no function or entry that can be called",
         ),
         other(
             &["import-name-taken", "import-name-unusable"],
@@ -339,7 +339,18 @@ fn rows() -> Vec<Row> {
             "1",
             "what was made of a component or definition is not valid: a flag declares what can't be, or a schema is too costly",
         ),
+        own(Code::EntryMissing, "2"),
+        other(
+            &["scaffold-entry-invalid"],
+            "1",
+            "an entry of a new tools.json is not valid, or would be denied when the bundle is loaded",
+        ),
         own(Code::ImportTooMany, "2"),
+        other(
+            &["runloop-caps-invalid", "runloop-text-hidden"],
+            "1",
+            "a policy.caps that can't be read, or a tools.json or schema with characters that nobody sees",
+        ),
         other(
             &["import-definition-invalid"],
             "1",
