@@ -215,29 +215,47 @@ pub(crate) fn milliseconds(
 /// The pause before the first retry where none is written: a service that just failed gets a moment.
 const DEFAULT_INITIAL_MS: u64 = 100;
 
-/// `retry`, `retry_override`: all three parts are needed.
-pub(crate) fn retry(
-    fields: &mut Fields<'_>,
-    key: &'static str,
-    report: &mut Report<'_>,
-) -> Option<Retry> {
-    let field = fields.take(key)?;
+/// `retry` of a contract (AIP-14): `initial_ms` may be left out.
+pub(crate) fn retry(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Retry> {
+    let field = fields.take("retry")?;
     let mut inner = report.read(Fields::of(&field))?.spelled(fields.spelling());
-    let attempts = inner.required("max_attempts");
-    let attempts = report.read(attempts.and_then(|field| field.integer(1..=100)));
     let backoff = report.read(inner.required("backoff"));
+    let backoff = backoff.and_then(|field| self::backoff(&field, report));
+    attempts(inner, backoff, report)
+}
+
+/// `retry_override` of a driver or of an entry (AIP-30): `backoff` may be left out, too.
+pub(crate) fn retry_override(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Retry> {
+    let mut inner = report.fields(fields.take("retry_override"))?;
+    let backoff = match inner.take("backoff") {
+        Some(field) => self::backoff(&field, report),
+        None => Some(Backoff::Fixed),
+    };
+    attempts(inner, backoff, report)
+}
+
+fn backoff(field: &Field<'_>, report: &mut Report<'_>) -> Option<Backoff> {
     let read = |word: &str| match word {
         "fixed" => Some(Backoff::Fixed),
         "exponential" => Some(Backoff::Exponential),
         _ => None,
     };
     let known = ["fixed", "exponential"];
-    let backoff = backoff.and_then(|field| word(&field, &known, read, &codes::WRONG_VALUE, report));
-    let initial = match inner.take("initial_ms") {
+    word(field, &known, read, &codes::WRONG_VALUE, report)
+}
+
+fn attempts(
+    mut fields: Fields<'_>,
+    backoff: Option<Backoff>,
+    report: &mut Report<'_>,
+) -> Option<Retry> {
+    let attempts = fields.required("max_attempts");
+    let attempts = report.read(attempts.and_then(|field| field.integer(1..=100)));
+    let initial = match fields.take("initial_ms") {
         Some(field) => report.read(field.integer(0..=3_600_000)),
         None => Some(DEFAULT_INITIAL_MS),
     };
-    report.unknown(inner);
+    report.unknown(fields);
     Some(Retry {
         max_attempts: u32::try_from(attempts?).ok()?,
         backoff: backoff?,

@@ -86,6 +86,9 @@ impl World {
         let (Some(field), Some(kind)) = (field, kind) else {
             return Some(World::default());
         };
+        if let DriverKind::Other(_) = kind {
+            return Some(World::default());
+        }
         if *kind != DriverKind::Component {
             let message = format!(
                 "expected `{}` with `kind: component` only, found it with another kind",

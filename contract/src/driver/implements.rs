@@ -87,7 +87,7 @@ fn entry(
     let cost_override = cost::read(&mut fields, report);
     let timeout =
         shared::milliseconds(&mut fields, "timeout_override_ms", report).map(|given| given.value);
-    let retry = shared::retry(&mut fields, "retry_override", report);
+    let retry = shared::retry_override(&mut fields, report);
     let metadata = fields.take("metadata");
     let below = |name: &str| {
         let node = metadata.as_ref()?.get(name)?;

@@ -12,6 +12,9 @@ use crate::source::{Content, Field, Fields, FrontMatter, Keys, split, split_with
 use crate::tool::Requires;
 use crate::wording;
 
+/// What `spec` may say: the format of AIP-30.
+const SPEC: &[&str] = &["agentdriver/v1"];
+
 pub(super) fn document(file: &str, source: &str) -> Parsed<Driver> {
     let mut report = Report::new(file);
     let parts = never_run(source).or_else(|| split(source, &mut report));
@@ -52,6 +55,10 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
         }
         without_effect::warn(root, report);
     }
+    if let Some(spec) = fields.take("spec") {
+        let read = |found: &str| SPEC.contains(&found).then_some(());
+        shared::word(&spec, SPEC, read, &codes::WRONG_VALUE, report);
+    }
     let id = shared::id(&mut fields, report);
     let name = wording::name(&mut fields, report);
     let description = wording::description(&mut fields, report);
@@ -76,7 +83,7 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
     let cost_override = cost::read(&mut fields, report);
     let timeout_override =
         shared::milliseconds(&mut fields, "timeout_override_ms", report).map(|given| given.value);
-    let retry_override = shared::retry(&mut fields, "retry_override", report);
+    let retry_override = shared::retry_override(&mut fields, report);
     let limits = limits(&mut fields, report);
     let region = region(&mut fields, report);
     let policy_tags = wording::labels(&mut fields, "policy_tags", report);

@@ -81,7 +81,7 @@ pub(super) fn contract(
 
     let cost_class = shared::cost_class(&mut fields, report).unwrap_or_default();
     let timeout = shared::milliseconds(&mut fields, "timeout_ms", report);
-    let retry = shared::retry(&mut fields, "retry", report);
+    let retry = shared::retry(&mut fields, report);
     let default_implementation = fields.take("default_implementation");
     let default_implementation = default_implementation.filter(|field| !field.is_null());
     let default_implementation =
