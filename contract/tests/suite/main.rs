@@ -19,6 +19,7 @@ mod http_requests;
 mod http_templates;
 mod indexes;
 mod prompts;
+mod published;
 mod runloop_documents;
 mod schemas;
 mod spec_examples;

@@ -1,0 +1,116 @@
+//! Where this host and the JSON Schemas that the specifications publish say different things of a document, and why.
+//! The tests beside this file hold every row to both sides, and the book's page is generated from it
+//! (`xtask/generate`, which takes this file as it is).
+
+// Paths, since `xtask/generate` includes this file from another folder.
+#[path = "differences/action.rs"]
+mod action;
+#[path = "differences/contract.rs"]
+mod contract;
+#[path = "differences/driver.rs"]
+mod driver;
+#[path = "differences/http.rs"]
+mod http;
+
+/// A specification with a published schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Specification {
+    /// TOOL.md.
+    Contract,
+    /// DRIVER.md.
+    Driver,
+    /// DRIVER.md of `kind: http`; what stands in the rows of [`Specification::Driver`] holds for it too.
+    Http,
+    /// ACTION.md.
+    Action,
+}
+
+/// Who refuses what the other takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    /// This host refuses it.
+    Stricter,
+    /// The published schema refuses it.
+    Wider,
+}
+
+/// One difference.
+pub(crate) struct Difference {
+    pub(crate) specification: Specification,
+    pub(crate) direction: Direction,
+    /// The fields that it is about: `[]` is an item of a list, `*` any name, `**` everything below. Empty: the document.
+    pub(crate) fields: &'static [&'static str],
+    /// Stricter: codes of this host's errors. Wider: the code of its warning, where there is one.
+    pub(crate) codes: &'static [&'static str],
+    /// Wider: the keywords of the published schema that refuse it.
+    pub(crate) keywords: &'static [&'static str],
+    /// What this host says.
+    pub(crate) rule: &'static str,
+    /// Why.
+    pub(crate) reason: &'static str,
+    /// What makes the smallest valid document one that differs: JSON pointers with JSON, or `@text N`, `@list N` and
+    /// `@deep N` for a text, list or nesting of that size.
+    pub(crate) case: &'static [(&'static str, &'static str)],
+}
+
+const fn stricter(
+    specification: Specification,
+    fields: &'static [&'static str],
+    codes: &'static [&'static str],
+    rule: &'static str,
+    reason: &'static str,
+    case: &'static [(&'static str, &'static str)],
+) -> Difference {
+    Difference {
+        specification,
+        direction: Direction::Stricter,
+        fields,
+        codes,
+        keywords: &[],
+        rule,
+        reason,
+        case,
+    }
+}
+
+const fn wider(
+    specification: Specification,
+    fields: &'static [&'static str],
+    (keywords, codes): (&'static [&'static str], &'static [&'static str]),
+    rule: &'static str,
+    reason: &'static str,
+    case: &'static [(&'static str, &'static str)],
+) -> Difference {
+    Difference {
+        specification,
+        direction: Direction::Wider,
+        fields,
+        codes,
+        keywords,
+        rule,
+        reason,
+        case,
+    }
+}
+
+const SHOWN: &str = "They are shown to whoever consents, and must not look like something else.";
+const GRANTED: &str = "Grants are decided by them.";
+const BOUNDED: &str = "What a document costs to read is bounded before it is trusted.";
+const EXACT: &str = "Other readers would round it.";
+const SEMVER: &str =
+    "Ranges and rollback protection compare versions, so that two readers must order them alike.";
+const ONE_SPELLING: &str =
+    "Two spellings of one value differ where documents are compared as text.";
+const TRIMMED: &str = "It says nothing to whoever reads it.";
+const AS_TEXT: &str = "They are for readers, and decide nothing.";
+const OWN_CLASSES: &str = "Our own classes of capabilities.";
+const UNKNOWN_CLASS: &str = "It grants nothing, and counts as a mutation.";
+const POLICY_NAME: &str = "Operators name their policies; `check` does not know the names.";
+const BUILD: &str = "Semantic versions have both.";
+
+/// Every difference.
+pub(crate) fn all() -> impl Iterator<Item = &'static Difference> {
+    [contract::ROWS, driver::ROWS, http::ROWS, action::ROWS]
+        .into_iter()
+        .flatten()
+}

@@ -1,0 +1,175 @@
+//! The differences of DRIVER.md of `kind: http` (AIP-31), beside those of every driver.
+
+use super::Specification::Http;
+use super::{Difference, ONE_SPELLING, stricter, wider};
+
+pub(super) const ROWS: &[Difference] = &[
+    stricter(
+        Http,
+        &["*"],
+        &["unknown-field"],
+        "Fields of a driver that runs here are known ones.",
+        "A misspelt field would silently do nothing. What another host needs stands below `metadata`.",
+        &[("/base_uri", r#""https://api.example""#)],
+    ),
+    stricter(
+        Http,
+        &["base_url"],
+        &["http-base-url-invalid"],
+        "A literal https URL of one host, without user, query, fragment and `..`; at most 1024 bytes.",
+        "Where requests go never depends on a call.",
+        &[("/base_url", r#""http://api.example""#)],
+    ),
+    stricter(
+        Http,
+        &["", "network", "network.egress"],
+        &["http-egress"],
+        "`network.egress` holds the host of `base_url`.",
+        "The hosts that a driver reaches are declared where operators look.",
+        &[("/network", r#"{"egress":["other.example"]}"#)],
+    ),
+    stricter(
+        Http,
+        &["implements[]"],
+        &["missing-field"],
+        "Every entry has `metadata.http`.",
+        "There would be no request to send.",
+        &[("/implements/0/metadata", "{}")],
+    ),
+    stricter(
+        Http,
+        &["implements[].metadata.http.endpoint"],
+        &["http-endpoint-invalid"],
+        "A path with one `/` first, without scheme, host, fragment and `..`.",
+        "It stays below `base_url` whatever is filled in.",
+        &[("/implements/0/metadata/http/endpoint", r#""prices""#)],
+    ),
+    stricter(
+        Http,
+        &["default_headers.*", "implements[].metadata.http.**"],
+        &["http-template-invalid"],
+        "Placeholders are `input`, `context` and `secrets`, with `default` and `json`; nothing else is evaluated.",
+        "What fills a placeholder can't change the request.",
+        &[("/default_headers", r#"{"x-a":"${env.HOME}"}"#)],
+    ),
+    stricter(
+        Http,
+        &[
+            "default_headers.*",
+            "implements[].metadata.http",
+            "implements[].metadata.http.**",
+        ],
+        &["http-secret-position"],
+        "A secret is the last part of one header, or the whole value of one parameter.",
+        "Paths and bodies end up in logs, and a secret in two places is hard to withdraw from one.",
+        &[(
+            "/implements/0/metadata/http",
+            r#"{"endpoint":"/prices","body_template":{"key":"${secrets.API_KEY}"}}"#,
+        )],
+    ),
+    stricter(
+        Http,
+        &[
+            "default_headers.*",
+            "implements[].metadata.http.headers.*",
+            "implements[].metadata.http.idempotency_key_header",
+        ],
+        &["http-header-invalid"],
+        "Header names that a driver may set, once each, with printable ASCII as value; at most 32.",
+        "`Host`, lengths and hop-by-hop headers decide how a request is read.",
+        &[("/default_headers", r#"{"Host":"other.example"}"#)],
+    ),
+    stricter(
+        Http,
+        &["implements[].metadata.http.query_template.*"],
+        &["http-query-invalid"],
+        "Names of parameters are literal, not empty, and stand once.",
+        "Servers disagree about which of two values holds.",
+        &[(
+            "/implements/0/metadata/http",
+            r#"{"endpoint":"/prices","method":"GET","query_template":{"":"x"}}"#,
+        )],
+    ),
+    stricter(
+        Http,
+        &["implements[].metadata.http.body_template"],
+        &["http-body-unexpected"],
+        "No body with GET.",
+        "It has no meaning that servers agree about (RFC 9110, section 9.3.1).",
+        &[(
+            "/implements/0/metadata/http",
+            r#"{"endpoint":"/prices","method":"GET","body_template":{}}"#,
+        )],
+    ),
+    stricter(
+        Http,
+        &["implements[].metadata.http.response_extract"],
+        &["http-extract-invalid"],
+        "At most 16 steps, one `[*]` and one filter; no `..`, slices and regular expressions.",
+        "A response can't make the evaluation expensive.",
+        &[(
+            "/implements/0/metadata/http/response_extract",
+            r#""$..price""#,
+        )],
+    ),
+    stricter(
+        Http,
+        &["rate_limit.**"],
+        &["wrong-value"],
+        "Integers are written without a point.",
+        ONE_SPELLING,
+        &[("/rate_limit", r#"{"burst":1.0}"#)],
+    ),
+    stricter(
+        Http,
+        &[
+            "implements[].metadata.component",
+            "implements[].metadata.component.**",
+        ],
+        &["component-call-invalid"],
+        "`metadata.component` goes with `kind: component`.",
+        "Nobody would call what it names.",
+        &[("/implements/0/metadata/component", r#"{"world":"wit"}"#)],
+    ),
+    wider(
+        Http,
+        &["base_url"],
+        (&["required"], &["http-format-old"]),
+        "A driver without it goes to the one host of `network.egress`.",
+        "The form of version 0.1, read for one more version.",
+        &[("/base_url", "@removed")],
+    ),
+    wider(
+        Http,
+        &["default_method", "implements[].metadata.http.method"],
+        (&["enum"], &[]),
+        "HEAD and OPTIONS.",
+        "They only read.",
+        &[("/implements/0/metadata/http/method", r#""HEAD""#)],
+    ),
+    wider(
+        Http,
+        &[
+            "implements[].metadata.http.errors",
+            "implements[].metadata.http.response",
+        ],
+        (&["additionalProperties"], &[]),
+        "These fields are read.",
+        "`errors` says what statuses mean for the tool; `response` is of version 0.1.",
+        &[(
+            "/implements/0/metadata/http/errors",
+            r#"{"404":{"code":"not_found"}}"#,
+        )],
+    ),
+    wider(
+        Http,
+        &["implements[].metadata.http.body_template"],
+        (&["type"], &[]),
+        "Any JSON value.",
+        "Some services take a list.",
+        &[(
+            "/implements/0/metadata/http/body_template",
+            r#"["${input.id}"]"#,
+        )],
+    ),
+];
