@@ -3,6 +3,7 @@
 mod codes;
 mod command_errors;
 mod commands;
+mod differences;
 mod limits;
 
 use std::path::Path;
@@ -26,6 +27,7 @@ fn tables() -> Vec<Page> {
         ),
         ("docs/src/command-errors.md", command_errors::page()),
         ("docs/src/reference/limits.md", limits::page()),
+        ("docs/src/reference/differences.md", differences::page()),
     ]
 }
 

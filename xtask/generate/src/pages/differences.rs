@@ -1,0 +1,90 @@
+//! The page of what is stricter and wider here than the JSON Schemas of the specifications, from the table that the
+//! contract crate's tests hold to both.
+
+use std::fmt::Write as _;
+
+use self::table::{Difference, Direction, Specification};
+use super::GENERATED;
+
+/// The table stands beside its tests.
+#[expect(dead_code, reason = "the tests use the rest of it")]
+#[path = "../../../../contract/tests/suite/published/differences.rs"]
+mod table;
+
+const INTRODUCTION: &str = "\
+# Differences from the specifications
+
+AIP-14, AIP-30, AIP-31 and AIP-39 publish a JSON Schema of their documents. A document that its schema takes loads here, and one that
+it refuses is refused, but for what follows. The tests make documents from the schemas (of agentproto/agentproto at commit `dddee02`,
+9 August 2026) and fail on any other difference, and on a row that is not one.
+
+What no JSON Schema speaks of is stricter everywhere: the front matter is YAML without anchors, tags, merge keys, duplicate keys and
+second documents, and a whole file has at most 1 MiB.
+";
+
+const SECTIONS: [(Specification, &str, &str); 4] = [
+    (Specification::Contract, "AIP-14: TOOL.md", ""),
+    (
+        Specification::Driver,
+        "AIP-30: DRIVER.md",
+        "Drivers of kind `cli`, `mcp`, `sdk` and `builtin` may have any fields of their own besides.\n\n",
+    ),
+    (
+        Specification::Http,
+        "AIP-31: kind http",
+        "What stands under AIP-30 holds too.\n\n",
+    ),
+    (Specification::Action, "AIP-39: ACTION.md", ""),
+];
+
+pub(super) fn page() -> String {
+    let mut page = format!("{GENERATED}{INTRODUCTION}");
+    for (specification, title, note) in SECTIONS {
+        let _ = write!(page, "\n## {title}\n\n{note}");
+        for (direction, heading) in [
+            (Direction::Stricter, "Refused here"),
+            (Direction::Wider, "Taken here, and refused by the schema"),
+        ] {
+            let _ = writeln!(
+                page,
+                "{heading}:\n\n| field | rule | why | code |\n|---|---|---|---|"
+            );
+            let rows = table::all().filter(|row| row.specification == specification);
+            for row in rows.filter(|row| row.direction == direction) {
+                write_row(&mut page, row);
+            }
+            page.push('\n');
+        }
+        page.truncate(page.trim_end().len());
+        page.push('\n');
+    }
+    page
+}
+
+fn write_row(page: &mut String, row: &Difference) {
+    let fields = match row.fields {
+        [""] | ["**"] => "the document".to_owned(),
+        fields => {
+            let shown = fields
+                .iter()
+                .filter(|field| !field.is_empty() && !repeats(field, fields));
+            let shown: Vec<String> = shown.map(|field| format!("`{field}`")).collect();
+            shown.join(", ")
+        }
+    };
+    let codes: Vec<String> = row.codes.iter().map(|code| format!("`{code}`")).collect();
+    let _ = writeln!(
+        page,
+        "| {fields} | {} | {} | {} |",
+        row.rule,
+        row.reason,
+        codes.join(", ")
+    );
+}
+
+/// `a.**` beside `a`.
+fn repeats(field: &str, fields: &[&str]) -> bool {
+    field
+        .strip_suffix(".**")
+        .is_some_and(|parent| fields.contains(&parent))
+}
