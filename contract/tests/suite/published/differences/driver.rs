@@ -159,6 +159,14 @@ pub(super) const ROWS: &[Difference] = &[
     ),
     wider(
         Driver,
+        &["implements[].**"],
+        (&["additionalProperties"], &[]),
+        "Entries of a kind that never runs here, with fields of their own.",
+        "Such a driver is read whole and shown.",
+        &[("/kind", r#""cli""#), ("/implements/0/surplus", "1")],
+    ),
+    wider(
+        Driver,
         &["name", "description"],
         (&["maxLength"], &[]),
         "White space at the ends does not count.",
