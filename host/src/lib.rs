@@ -36,6 +36,7 @@ pub mod digest;
 mod elicitation;
 mod exceeded;
 mod health;
+mod helper;
 mod host;
 mod invocation;
 pub mod memory;

@@ -16,11 +16,7 @@ mod serve;
 
 use std::ffi::OsString;
 use std::ops::ControlFlow;
-use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use toolward_signing::Digest;
@@ -38,6 +34,7 @@ use super::limits::CompileLimits;
 use super::{Callers, Watch};
 use crate::api::error::HostError;
 use crate::cores::cores;
+use crate::helper;
 use crate::sandbox::engine::compiling_engine;
 
 pub use super::worker::run_worker;
@@ -346,19 +343,8 @@ impl Broker {
 impl Inner {
     fn start(&self) -> Result<Link, HostError> {
         let fail = |error: std::io::Error| cannot_start(&self.command, error);
-        let (mut socket, theirs) = UnixStream::pair().map_err(fail)?;
-        let child = Command::new(&self.command.program)
-            .args(&self.command.broker)
-            .env_clear()
-            .current_dir("/")
-            .stdin(Stdio::from(OwnedFd::from(theirs)))
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            // In a process group of its own: Ctrl-C must not end the broker before this
-            // process, after which it cleans up.
-            .process_group(0)
-            .spawn()
-            .map_err(fail)?;
+        let started = helper::start(&self.command.program, &self.command.broker);
+        let (child, mut socket) = started.map_err(fail)?;
         let shelf = self.shelf.as_ref();
         let start = Start {
             protocol: PROTOCOL,

@@ -2,10 +2,7 @@
 //! without files, network or other programs. It reads its limits and then the
 //! component from standard input, which is a socket, and answers there.
 
-use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::AsFd;
-use std::os::unix::fs::FileTypeExt;
 use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, Signal};
@@ -13,6 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::cost::microseconds;
 use crate::confine::worker_profile;
+use crate::helper::connection;
 use crate::sandbox::engine::compiling_engine;
 
 /// What the answer begins with.
@@ -114,17 +112,6 @@ pub fn run_worker() -> io::Result<()> {
 fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::try_from(time).unwrap_or(Duration::MAX)
-}
-
-/// The socket that this process was started with as standard input.
-pub(super) fn connection() -> io::Result<File> {
-    let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-    match file.metadata()?.file_type().is_socket() {
-        true => Ok(file),
-        false => Err(io::Error::other(
-            "standard input is not a socket: this is started by a host, never by hand",
-        )),
-    }
 }
 
 fn is_out_of_memory(error: &wasmtime::Error) -> bool {

@@ -11,6 +11,7 @@ use super::super::artifact_signature::{EngineHash, SIGNATURE};
 use super::super::cost::{COST_BYTES, CompileCost};
 use super::super::error::{CompileError, CompileReason, MAX_MESSAGE_BYTES};
 use super::super::limits::CompileLimits;
+use crate::helper::frames::{Body, frame, head};
 
 /// The version of the protocol; both sides are usually of one build.
 pub(super) const PROTOCOL: u32 = 2;
@@ -167,19 +168,19 @@ impl Answer {
                 engine: EngineHash::from_bytes(body.take()?),
             },
             UNUSABLE => Self::Unusable(body.text()?),
-            BEGUN => Self::Begun { id: body.id()? },
+            BEGUN => Self::Begun { id: body.number()? },
             CACHED => Self::Cached {
-                id: body.id()?,
-                spent: body.cost()?,
+                id: body.number()?,
+                spent: cost(&mut body)?,
             },
             ARTIFACT => Self::Artifact {
-                id: body.id()?,
-                spent: body.cost()?,
+                id: body.number()?,
+                spent: cost(&mut body)?,
                 signature: body.take()?,
                 bytes: body.rest()?,
             },
             REFUSED => {
-                let (id, spent) = (body.id()?, body.cost()?);
+                let (id, spent) = (body.number()?, cost(&mut body)?);
                 let text = body.text()?;
                 let (code, message) = text.split_once('\n').unwrap_or((&text, ""));
                 let reason = CompileReason::from_code(code)
@@ -211,84 +212,19 @@ impl Request {
         let request = match kind {
             START => Self::Start(serde_json::from_slice(&body.rest()?)?),
             COMPILE => Self::Compile {
-                id: body.id()?,
+                id: body.number()?,
                 engine: EngineHash::from_bytes(body.take()?),
                 component: Digest::from_bytes(body.take()?),
-                budget: body.cost()?,
+                budget: cost(&mut body)?,
                 wasm: body.rest()?,
             },
-            CANCEL => Self::Cancel { id: body.id()? },
+            CANCEL => Self::Cancel { id: body.number()? },
             _ => return Err(io::Error::other("an unknown request")),
         };
         Ok(Some(request))
     }
 }
 
-fn frame(to: &mut impl Write, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
-    let length: usize = parts.iter().map(|part| part.len()).sum();
-    let length = u32::try_from(length).map_err(io::Error::other)?;
-    let [a, b, c, d] = length.to_le_bytes();
-    to.write_all(&[kind, a, b, c, d])?;
-    for part in parts {
-        to.write_all(part)?;
-    }
-    to.flush()
-}
-
-/// Kind and length of what follows; `None` at the end.
-fn head(from: &mut impl Read) -> io::Result<Option<(u8, usize)>> {
-    let mut kind = [0];
-    loop {
-        match from.read(&mut kind) {
-            Ok(0) => return Ok(None),
-            Ok(_) => break,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    let mut length = [0; 4];
-    from.read_exact(&mut length)?;
-    let length = usize::try_from(u32::from_le_bytes(length)).map_err(io::Error::other)?;
-    let [kind] = kind;
-    Ok(Some((kind, length)))
-}
-
-/// What is left of one body.
-struct Body<'a, R>(io::Take<&'a mut R>);
-
-impl<'a, R: Read> Body<'a, R> {
-    fn of(from: &'a mut R, length: usize, most: usize) -> io::Result<Self> {
-        if length > most {
-            return Err(io::Error::other("a body that is too long"));
-        }
-        Ok(Self(from.take(length as u64)))
-    }
-
-    fn take<const N: usize>(&mut self) -> io::Result<[u8; N]> {
-        let mut bytes = [0; N];
-        self.0.read_exact(&mut bytes)?;
-        Ok(bytes)
-    }
-
-    fn id(&mut self) -> io::Result<u64> {
-        Ok(u64::from_le_bytes(self.take()?))
-    }
-
-    fn cost(&mut self) -> io::Result<CompileCost> {
-        Ok(CompileCost::from_bytes(self.take()?))
-    }
-
-    fn rest(&mut self) -> io::Result<Vec<u8>> {
-        let length = self.0.limit();
-        let mut bytes = Vec::with_capacity(usize::try_from(length).map_err(io::Error::other)?);
-        self.0.read_to_end(&mut bytes)?;
-        if bytes.len() as u64 != length {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        Ok(bytes)
-    }
-
-    fn text(&mut self) -> io::Result<String> {
-        Ok(String::from_utf8_lossy(&self.rest()?).into_owned())
-    }
+fn cost(body: &mut Body<'_, impl Read>) -> io::Result<CompileCost> {
+    Ok(CompileCost::from_bytes(body.take()?))
 }

@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::net::Shutdown;
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use toolward_signing::key::PublicKey;
 
@@ -18,9 +17,7 @@ use super::super::error::CompileError;
 use super::super::{Stage, Watch};
 use super::frame::{self, Answer};
 use super::permits::POLL_INTERVAL;
-
-/// Time that a broker gets to end once its host is done with it.
-const ENDING: Duration = Duration::from_secs(5);
+use crate::helper::{self, ENDING};
 
 /// What a broker returned for a component.
 #[derive(Debug)]
@@ -177,18 +174,8 @@ impl Link {
 
 impl Drop for Link {
     fn drop(&mut self) {
-        let _ = lock(&self.writer).shutdown(Shutdown::Both);
         let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
-        // It ends by itself now. A confined process has no right to kill it.
-        let until = Instant::now().checked_add(ENDING);
-        while until.is_some_and(|until| Instant::now() < until) {
-            if !matches!(child.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(1));
-        }
-        let _ = child.kill();
-        let _ = child.try_wait();
+        helper::end(child, &lock(&self.writer));
     }
 }
 

@@ -17,10 +17,10 @@ use toolward_signing::key::SigningKey;
 use super::super::artifact_signature::{Claim, EngineHash};
 use super::super::cache::Cache;
 use super::super::cost::CompileCost;
-use super::super::worker::connection;
 use super::frame::{Answer, PROTOCOL, Request, Start};
 use super::job::Worker;
 use crate::confine::broker_profile;
+use crate::helper::connection;
 use crate::sandbox::engine::compiling_engine;
 
 /// Requests that may be queued. A host sends no more than there are workers; more mean

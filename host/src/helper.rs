@@ -1,0 +1,62 @@
+//! A process that this one starts, and that serves it over a socket: its standard input. What they
+//! say to each other is the business of those who start it.
+
+pub(crate) mod frames;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Time that a helper gets to end once its host is done with it.
+pub(crate) const ENDING: Duration = Duration::from_secs(5);
+
+/// Starts a helper, without environment and standard streams.
+pub(crate) fn start(program: &Path, arguments: &[OsString]) -> io::Result<(Child, UnixStream)> {
+    let (socket, theirs) = UnixStream::pair()?;
+    let child = Command::new(program)
+        .args(arguments)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::from(OwnedFd::from(theirs)))
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // In a process group of its own: Ctrl-C must not end it before this process, after
+        // which it cleans up.
+        .process_group(0)
+        .spawn()?;
+    Ok((child, socket))
+}
+
+/// Ends a helper, which is told so by the end of its socket.
+pub(crate) fn end(child: &mut Child, socket: &UnixStream) {
+    let _ = socket.shutdown(Shutdown::Both);
+    // A confined process has no right to kill it.
+    let until = Instant::now().checked_add(ENDING);
+    while until.is_some_and(|until| Instant::now() < until) {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let _ = child.kill();
+    let _ = child.try_wait();
+}
+
+/// The socket that this process was started with as standard input.
+pub(crate) fn connection() -> io::Result<File> {
+    let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
+    match file.metadata()?.file_type().is_socket() {
+        true => Ok(file),
+        false => Err(io::Error::other(
+            "standard input is not a socket: this is started by a host, never by hand",
+        )),
+    }
+}

@@ -1,0 +1,71 @@
+//! Frames between this process and one that it started: kind, length and body. A length
+//! is checked before anything of that size is made.
+
+use std::io::{self, Read, Write};
+
+/// Writes one frame.
+pub(crate) fn frame(to: &mut impl Write, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    let length = u32::try_from(length).map_err(io::Error::other)?;
+    let [a, b, c, d] = length.to_le_bytes();
+    to.write_all(&[kind, a, b, c, d])?;
+    for part in parts {
+        to.write_all(part)?;
+    }
+    to.flush()
+}
+
+/// Kind and length of what follows; `None` at the end.
+pub(crate) fn head(from: &mut impl Read) -> io::Result<Option<(u8, usize)>> {
+    let mut kind = [0];
+    loop {
+        match from.read(&mut kind) {
+            Ok(0) => return Ok(None),
+            Ok(_) => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let mut length = [0; 4];
+    from.read_exact(&mut length)?;
+    let length = usize::try_from(u32::from_le_bytes(length)).map_err(io::Error::other)?;
+    let [kind] = kind;
+    Ok(Some((kind, length)))
+}
+
+/// What is left of one body.
+pub(crate) struct Body<'a, R>(io::Take<&'a mut R>);
+
+impl<'a, R: Read> Body<'a, R> {
+    /// A body of this length, which is at most `most`.
+    pub(crate) fn of(from: &'a mut R, length: usize, most: usize) -> io::Result<Self> {
+        if length > most {
+            return Err(io::Error::other("a body that is too long"));
+        }
+        Ok(Self(from.take(length as u64)))
+    }
+
+    pub(crate) fn take<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+        let mut bytes = [0; N];
+        self.0.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    pub(crate) fn number(&mut self) -> io::Result<u64> {
+        Ok(u64::from_le_bytes(self.take()?))
+    }
+
+    pub(crate) fn rest(&mut self) -> io::Result<Vec<u8>> {
+        let length = self.0.limit();
+        let mut bytes = Vec::with_capacity(usize::try_from(length).map_err(io::Error::other)?);
+        self.0.read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != length {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        Ok(bytes)
+    }
+
+    pub(crate) fn text(&mut self) -> io::Result<String> {
+        Ok(String::from_utf8_lossy(&self.rest()?).into_owned())
+    }
+}
