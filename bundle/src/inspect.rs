@@ -135,8 +135,8 @@ pub struct DriverView {
     /// Where its publisher describes its secrets (`auth.ref`), for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth_ref: Option<String>,
-    /// For a declarative driver, the requests that the host makes for it: method and URL, with
-    /// placeholders.
+    /// For a declarative driver, what the host does for it: the method and URL of a request, with
+    /// placeholders, or the program that it has run outside the sandbox.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub requests: Vec<String>,
     /// What calls cost through it, where it says so: the contract's id and the cost, which has no class where the
@@ -453,6 +453,11 @@ fn driver_view<'t>(
 
 /// The request of an entry as it is written: nothing is encoded.
 fn request(driver: &Driver, entry: &Implements) -> Option<String> {
+    if let Some(program) = &entry.program {
+        let words = std::iter::once(&program.command).chain(&program.args);
+        let words: Vec<&str> = words.map(String::as_str).collect();
+        return Some(format!("RUN {}", words.join(" ")));
+    }
     let method = entry.http.as_ref()?.method.as_str();
     let origin = driver.origin()?;
     let written = entry.metadata.get("http");

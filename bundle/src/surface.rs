@@ -3,7 +3,7 @@
 //!
 //! In: the publisher; of tools ids with their major version, names, descriptions, schemas, declarations,
 //! approval, risk, tags, names for MCP and everything below `metadata`; of drivers what they are, implement,
-//! reach, need and cost, and the requests of those without code; actions; the bytes of prompts and resources. What a
+//! reach, need and cost, and the requests or programs of those without code; actions; the bytes of prompts and resources. What a
 //! contract takes from an action of another bundle counts as its own. Out: code, icons, examples, prose below a
 //! document's head, minor versions.
 

@@ -280,9 +280,10 @@ codes! {
         "A relative command would depend on where the host was started.";
     TRANSPORT_URL_INVALID = "transport-url-invalid", "`transport.url` is an absolute http or https URL",
         "Scheme and host are literal; placeholders may follow them.";
-    TRANSPORT_UNSUPPORTED = "transport-unsupported" Warning, "this host runs components and HTTP requests",
-        "An `exec` transport would run a program of the host's machine outside every sandbox. The tool is listed and \
-         can't be called. Write a driver for it.";
+    TRANSPORT_COMMAND_REFUSED = "transport-command-refused" Warning, "`transport.command` of exec is a program of its own",
+        "Shells, interpreters, and programs that start others (`env`, `sudo`, `ssh`, `docker`, `git`) run whatever they are \
+         told to, and no operator can name them. There are at most 64 arguments, of 4096 bytes each, without control \
+         characters. The tool is listed and can't be called.";
     TRANSPORT_URL_REFUSED = "transport-url-refused" Warning, "`transport.url` is https, with placeholders in path segments and query values only",
         "A placeholder is `${NAME}` or `${input.NAME}`; secrets go into headers. Plain http, a fragment and \
          characters that belong percent-encoded are refused. The tool is listed and can't be called.";

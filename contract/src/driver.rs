@@ -4,6 +4,7 @@ mod auth;
 mod check;
 mod component;
 mod cost;
+mod exec;
 mod form;
 mod http;
 mod implements;
@@ -26,6 +27,8 @@ use crate::tool::{Requires, Retry, Tool, ToolId};
 
 pub use component::{Arguments, BytesForm, ResultForm, WitCall, World};
 pub use cost::{Cost, CostOverride};
+pub use exec::Program;
+pub(crate) use exec::is_absolute;
 pub(crate) use http::header_refusal;
 pub use http::{Endpoint, HttpCall, Method, StatusError};
 pub use mapping::{Mapping, MappingError, Source, Transform};
@@ -46,6 +49,8 @@ pub enum DriverKind {
     Http,
     /// A form that a person fills in: the contract's `outputs`.
     Form,
+    /// A program of the host's machine, named by a version 1 `tools.json`; no DRIVER.md has this kind.
+    Exec,
     /// Known to AIP-30, not run by this host: `cli`, `mcp`, `sdk`, `builtin`.
     Other(String),
 }
@@ -60,13 +65,14 @@ impl DriverKind {
     /// The kinds that AIP-30 has and this host does not run.
     pub(crate) const OTHER: &[&str] = &["cli", "mcp", "sdk", "builtin"];
 
-    /// The word in DRIVER.md.
+    /// The word in DRIVER.md or `tools.json`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
             DriverKind::Component => "component",
             DriverKind::Http => "http",
             DriverKind::Form => "form",
+            DriverKind::Exec => "exec",
             DriverKind::Other(name) => name,
         }
     }
@@ -188,6 +194,8 @@ pub struct Implements {
     pub retry: Option<Retry>,
     /// The request to make; present exactly for [`DriverKind::Http`].
     pub http: Option<HttpCall>,
+    /// The program to run; present exactly for [`DriverKind::Exec`].
+    pub program: Option<Program>,
     /// The world that its component is called in.
     pub world: World,
     /// The fields that only drivers of its kind have, as written, where no host runs the kind.

@@ -106,7 +106,7 @@ impl Index {
 }
 
 impl IndexEntry {
-    /// The driver that an `http` transport stands for, of kind `http` and with the tool's id, for
+    /// The driver that an `http` or `exec` transport stands for, of that kind and with the tool's id, for
     /// `contract`: that of [`Index::contracts`], or the TOOL.md with the entry's id. `None` for a
     /// component, which has a DRIVER.md. `file` names the document in diagnostics.
     ///

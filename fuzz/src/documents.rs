@@ -127,6 +127,10 @@ pub fn tools_json(data: &[u8]) -> bool {
         let Some(Ok(driver)) = entry.driver(&contract, "tools.json") else {
             continue;
         };
+        if driver.implements.iter().any(|one| one.program.is_some()) {
+            assert!(driver.origin().is_none());
+            continue;
+        }
         let origin = driver.origin().expect("a declarative driver has an origin");
         let declared = contract.declaration().iter().any(|capability| {
             *capability.class() == Class::External

@@ -12,6 +12,7 @@ use toolward_report::Code;
 use crate::context::rule::ContextRule;
 use crate::document;
 use crate::error::{self, PolicyError, quoted};
+use crate::exec::ExecRule;
 use crate::file_name;
 use crate::policy::Policy;
 use crate::rule::{DenyRule, Rule, Secret, SecretSource, Service, Share, Workspace};
@@ -28,6 +29,7 @@ pub(crate) enum Table {
     Workspace,
     Secret,
     Context,
+    Exec,
     Service,
     Share,
     Document,
@@ -54,6 +56,7 @@ impl fmt::Display for Place {
             Table::Workspace => "workspace",
             Table::Secret => "secret",
             Table::Context => "context",
+            Table::Exec => "exec",
             Table::Service => "service",
             Table::Share => "share",
             Table::Document => "document",
@@ -73,6 +76,7 @@ pub(crate) fn policy(policy: &Policy) -> Found {
         (Table::Workspace, policy.workspaces.len(), MAX_TABLES),
         (Table::Secret, policy.secrets.len(), MAX_TABLES),
         (Table::Context, policy.contexts.len(), MAX_TABLES),
+        (Table::Exec, policy.execs.len(), MAX_TABLES),
         (Table::Service, policy.services.len(), MAX_TABLES),
         (Table::Share, policy.shares.len(), MAX_TABLES),
         (Table::Document, policy.documents.len(), MAX_TABLES),
@@ -94,6 +98,7 @@ pub(crate) fn policy(policy: &Policy) -> Found {
     each(Table::Workspace, &policy.workspaces, workspace)?;
     each(Table::Secret, &policy.secrets, secret)?;
     each(Table::Context, &policy.contexts, ContextRule::check)?;
+    each(Table::Exec, &policy.execs, ExecRule::check)?;
     each(Table::Service, &policy.services, service)?;
     each(Table::Share, &policy.shares, share)?;
     each(Table::Document, &policy.documents, document::check)?;
@@ -106,6 +111,7 @@ pub(crate) fn policy(policy: &Policy) -> Found {
         format!("{} of {}", table.slug, table.publisher)
     })?;
     unique(Table::Context, &policy.contexts, ContextRule::name)?;
+    unique(Table::Exec, &policy.execs, ExecRule::name)?;
     unique(Table::Service, &policy.services, |table| table.name.clone())?;
     unique(Table::Share, &policy.shares, |table| {
         format!("{} for {}", table.database, table.to)

@@ -4,6 +4,7 @@
 mod lacking;
 
 use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 
 use toolward_contract::capability::{Capability, Class, HostPattern};
 
@@ -14,6 +15,7 @@ use crate::declared::DeclaredBy;
 use crate::denial::{Denial, Missing};
 use crate::effects::Effects;
 use crate::evaluate::{Evaluated, View, gives, reveals};
+use crate::exec::{self, ExecRule};
 use crate::grant::{BucketGrant, Grant, HostGrant, SecretGrant, WorkspaceGrant};
 use crate::policy::Policy;
 use crate::rule::{ApprovalClass, Rule};
@@ -45,7 +47,8 @@ pub(crate) fn of(
     let mut seen = HashSet::new();
     let missing = evaluated.iter().flat_map(missing);
     let missing: Vec<Missing> = missing.filter(|one| seen.insert(one.clone())).collect();
-    if !denied_by.is_empty() || !missing.is_empty() {
+    let program = exec::find(view, evaluated);
+    if !denied_by.is_empty() || !missing.is_empty() || program.is_err() {
         let workspaces = view.policy.workspaces().iter();
         let placeholders = workspaces.filter(|workspace| workspace.is_placeholder());
         return Decision::Deny(Denial {
@@ -56,6 +59,7 @@ pub(crate) fn of(
             denied_by,
             lacks: lacking::lacks(view, &missing),
             missing,
+            program: program.err(),
             placeholders: placeholders.map(|known| known.directory.clone()).collect(),
         });
     }
@@ -70,7 +74,10 @@ pub(crate) fn of(
         .max()
         .unwrap_or_default();
     let mut allowed = Allowed {
-        grant: grant(view, evaluated),
+        grant: match program {
+            Ok(Some(rule)) => of_program(grant(view, evaluated), rule),
+            _ => grant(view, evaluated),
+        },
         rules: rules(view, evaluated),
         preapproved: Vec::new(),
         confirmed: view.confirmed(),
@@ -206,6 +213,19 @@ fn grant(view: &View<'_>, evaluated: &[Evaluated<'_>]) -> Grant {
         }
     }
     tidy(grant)
+}
+
+/// The grant of a program: what it reaches, it reaches by its line, in the process that is
+/// made for it. This process reaches nothing of that.
+fn of_program(grant: Grant, rule: &ExecRule) -> Grant {
+    Grant {
+        network: Vec::new(),
+        workspaces: Vec::new(),
+        buckets: Vec::new(),
+        tools: Vec::new(),
+        program: Some(Arc::new(rule.clone())),
+        ..grant
+    }
 }
 
 /// What one part of a declaration adds to the grant.

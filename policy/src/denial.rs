@@ -7,6 +7,7 @@ use serde::Serialize;
 use toolward_contract::capability::Capability;
 
 use crate::declared::DeclaredBy;
+use crate::exec::ExecLack;
 use crate::grant::SecretPosition;
 use crate::machine::UnusableDirectory;
 use crate::rule_id::RuleId;
@@ -28,6 +29,9 @@ pub struct Denial {
     pub denied_by: Vec<RuleId>,
     /// What is declared and not granted.
     pub missing: Vec<Missing>,
+    /// Why its program may not run, for a tool that is carried out by one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<Box<ExecLack>>,
     /// Missing tables other than rules.
     #[serde(skip)]
     pub(crate) lacks: Vec<Lack>,
@@ -44,7 +48,8 @@ impl fmt::Display for Denial {
             .iter()
             .map(|rule| format!("denied by {rule}"));
         let missing = self.missing.iter().map(ToString::to_string);
-        let all: Vec<String> = rules.chain(missing).collect();
+        let program = self.program.iter().map(ToString::to_string);
+        let all: Vec<String> = rules.chain(missing).chain(program).collect();
         f.write_str(&all.join("; "))
     }
 }

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 use toolward_contract::capability::Class;
-use toolward_contract::driver::Driver;
+use toolward_contract::driver::{Driver, DriverKind};
 use toolward_contract::tool::Tool;
 
+use crate::decision::ASK_FROM_RISK;
 use crate::declared;
 use crate::rule::ApprovalClass;
 
@@ -40,6 +41,13 @@ impl Effects {
             risk: tool.risk_level,
             approval: (&tool.approval).into(),
         };
+        // What a program does is in no declaration: it counts as a change, with effects
+        // outside.
+        if driver.kind == DriverKind::Exec {
+            effects.writes = true;
+            effects.risk = effects.risk.max(ASK_FROM_RISK);
+            effects.approval = effects.approval.max(ApprovalClass::OnMutate);
+        }
         for capability in &all {
             match capability.class() {
                 Class::Network => {

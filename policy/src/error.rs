@@ -134,6 +134,7 @@ codes! {
     WORKSPACE_OVERLAP = "policy-workspace-overlap", "Two workspaces in one directory, or one inside the other, and not both `shared`.";
     SECRET = "policy-secret", "A secret's source or use is incomplete or contradicts itself.";
     CONTEXT = "policy-context", "A `[[context]]` without one tool, principal or driver, or with invalid values.";
+    EXEC = "policy-exec", "An `[[exec]]` without one tool and one program of its own, or with invalid values.";
     ORIGIN = "policy-origin", "Not of the form `https://host[:port]`.";
     HEADER = "policy-header", "Not a header that a secret may be sent in, or that a guest may set.";
     PARAMETER = "policy-parameter", "Not the name of a query parameter that a secret may be sent in.";

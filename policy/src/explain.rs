@@ -6,6 +6,7 @@ use std::fmt;
 
 use serde::Serialize;
 use toolward_contract::capability::{Capability, Class};
+use toolward_contract::driver::DriverKind;
 
 use crate::approval_policy::PolicyReference;
 use crate::context::{ContextLack, Contexts};
@@ -15,6 +16,7 @@ use crate::declared::DeclaredBy;
 use crate::denial::Why;
 use crate::effects::Effects;
 use crate::evaluate::{Evaluated, View};
+use crate::exec::{ExecRule, ExecWhy};
 use crate::grant::{
     BucketGrant, Grant, HostGrant, OnViolation, SecretGrant, SecretPosition, WorkspaceGrant,
 };
@@ -67,6 +69,9 @@ pub struct Explanation {
     /// then, but for callers that give one themselves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextLack>,
+    /// The program that carries the tool out, outside the sandbox, and what it gets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<ExplainedProgram>,
     /// The lines to add to the policy, where the tool is blocked.
     pub lines_to_add: String,
 }
@@ -91,6 +96,54 @@ pub struct Explained {
     pub granted: Vec<String>,
     /// Why it is not given.
     pub missing: Option<Why>,
+}
+
+/// A program that runs outside the sandbox, or may not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ExplainedProgram {
+    /// Its path and arguments.
+    pub command: Vec<String>,
+    /// What its `[[exec]]` gives it, for people. Empty where the tool is blocked.
+    pub granted: Vec<String>,
+    /// Why it may not run.
+    pub missing: Option<ExecWhy>,
+}
+
+impl ExplainedProgram {
+    fn of(decision: &Decision) -> Option<Self> {
+        let command = |command: &String, args: &[String]| {
+            std::iter::once(command).chain(args).cloned().collect()
+        };
+        match decision {
+            Decision::Deny(denial) => denial.program.as_ref().map(|lack| Self {
+                command: command(&lack.command, &lack.args),
+                granted: Vec::new(),
+                missing: Some(lack.why.clone()),
+            }),
+            Decision::Allow(allowed) | Decision::Ask(allowed, _) => {
+                allowed.grant.program().map(|rule| Self {
+                    command: command(&rule.command, &rule.args),
+                    granted: given(rule),
+                    missing: None,
+                })
+            }
+        }
+    }
+}
+
+/// What a line gives a program.
+fn given(rule: &ExecRule) -> Vec<String> {
+    let network = rule
+        .network
+        .then(|| "the whole network, unfiltered".to_owned());
+    let processes = rule.processes.then(|| "processes of its own".to_owned());
+    let workspaces = rule.workspaces.iter();
+    let workspaces = workspaces.map(|(path, access)| format!("{path} {}", access.as_str()));
+    let env = rule.env.iter();
+    let env = env.map(|(slug, name)| format!("the secret {slug} in ${name}"));
+    let all = workspaces.chain(env);
+    network.into_iter().chain(processes).chain(all).collect()
 }
 
 /// [`decide`](crate::decide()), with the reasons.
@@ -122,6 +175,7 @@ pub fn explain(
         context: Contexts::of(contract, implementation, policy)
             .lack()
             .cloned(),
+        program: ExplainedProgram::of(&decision),
         lines_to_add: String::new(),
     };
     match decision {
@@ -174,7 +228,9 @@ fn rows(view: &View<'_>, one: &Evaluated<'_>, blocked: bool) -> Vec<Explained> {
         match found {
             Ok(rules) => {
                 row.rules = rules.iter().map(|placed| placed.id.clone()).collect();
-                if !blocked {
+                // What a program gets stands beside the program.
+                let program = view.implementation.driver.kind == DriverKind::Exec;
+                if !blocked && !program {
                     row.granted = words(&decide::part(view, one, asked, rules));
                 }
                 if let Class::Other(_) = asked.class() {
@@ -317,7 +373,9 @@ impl fmt::Display for Explanation {
                 lack.why
             )?;
         }
-        if self.capabilities.is_empty() {
+        if let Some(program) = &self.program {
+            write!(f, "{program}")?;
+        } else if self.capabilities.is_empty() {
             writeln!(f, "  declares nothing, and gets nothing")?;
         }
         for capability in &self.capabilities {
@@ -346,6 +404,20 @@ impl fmt::Display for Explanation {
             )?;
         }
         Ok(())
+    }
+}
+
+impl fmt::Display for ExplainedProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let command = toolward_text::quoted(&self.command.join(" "), 200);
+        writeln!(f, "  runs {command} OUTSIDE THE SANDBOX")?;
+        for granted in &self.granted {
+            writeln!(f, "    exec    {granted}")?;
+        }
+        match &self.missing {
+            Some(why) => writeln!(f, "    missing {why}"),
+            None => Ok(()),
+        }
     }
 }
 

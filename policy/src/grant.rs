@@ -8,6 +8,8 @@ use ipnet::IpNet;
 use serde::Serialize;
 use toolward_contract::capability::{HostPattern, PathPattern};
 
+use crate::exec::ExecRule;
+
 /// All that a sandbox gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Grant {
@@ -18,6 +20,7 @@ pub struct Grant {
     pub(crate) tools: Vec<String>,
     pub(crate) user: UserGrant,
     pub(crate) on_violation: OnViolation,
+    pub(crate) program: Option<Arc<ExecRule>>,
 }
 
 impl Grant {
@@ -62,6 +65,13 @@ impl Grant {
     pub fn needed_secrets(&self) -> impl Iterator<Item = &SecretGrant> {
         let secrets = self.secrets.iter();
         secrets.filter(|one| (one.binding.is_some() || one.reveal) && !one.store)
+    }
+
+    /// The program that runs outside the sandbox, with all that it gets. A grant with one gives
+    /// the host itself neither hosts nor directories.
+    #[must_use]
+    pub fn program(&self) -> Option<&Arc<ExecRule>> {
+        self.program.as_ref()
     }
 
     /// What happens at the first attempt to go beyond this grant.

@@ -15,6 +15,7 @@ mod document_access;
 mod effects;
 mod error;
 mod evaluate;
+mod exec;
 mod explain;
 mod file_name;
 mod grant;
@@ -47,7 +48,8 @@ pub use document::{DocumentRule, FilePattern};
 pub use document_access::DocumentAccess;
 pub use effects::Effects;
 pub use error::{CODES, PolicyError};
-pub use explain::{Explained, Explanation, Outcome, explain};
+pub use exec::{ExecDigest, ExecLack, ExecLimits, ExecRule, ExecWhy, Interpreter, WorkspaceAccess};
+pub use explain::{Explained, ExplainedProgram, Explanation, Outcome, explain};
 pub use grant::{
     BucketGrant, Grant, HostGrant, OnViolation, SecretBinding, SecretGrant, SecretPosition,
     UserGrant, WorkspaceGrant,

@@ -27,7 +27,7 @@ impl Policy {
     ///   gives a part of what that one gives;
     /// * each earlier grant that asks more often, or ends a call at a violation, is still
     ///   there, and so is each deny;
-    /// * workspaces, secrets, documents and approvals are earlier ones, and contexts, services and shares
+    /// * workspaces, secrets, programs, documents and approvals are earlier ones, and contexts, services and shares
     ///   are the earlier ones: without one of these a tool may get another in its place;
     /// * every driver that its `[resolve]` wants is one that the earlier one wants;
     /// * no number of `[limits]` is higher or left to the host, no default is weaker, and no
@@ -43,6 +43,7 @@ impl Policy {
             workspaces: _,
             secrets: _,
             contexts: _,
+            execs: _,
             services: _,
             shares: _,
             documents: _,
@@ -140,6 +141,13 @@ impl Policy {
             .find(|one| !earlier.approvals().contains(one))
         {
             return wider(format_args!("[approval.{}] is another", one.name));
+        }
+        if let Some(exec) = self
+            .execs()
+            .iter()
+            .find(|one| !earlier.execs().contains(one))
+        {
+            return wider(format_args!("[[exec]] of {} is another", exec.tool));
         }
         if !same(self.contexts(), earlier.contexts()) {
             return wider("the [[context]] tables are others");

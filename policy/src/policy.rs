@@ -9,6 +9,7 @@ use crate::approval_policy::{ApprovalPolicy, PolicyReference};
 use crate::context::rule::ContextRule;
 use crate::context::value::ContextSource;
 use crate::document::DocumentRule;
+use crate::exec::ExecRule;
 use crate::limits::LimitSettings;
 use crate::resolve::Resolve;
 use crate::rule::{ApprovalClass, Defaults, DenyRule, Rule, Secret, Service, Share, Workspace};
@@ -43,6 +44,7 @@ pub struct Policy {
     pub(crate) workspaces: Vec<Workspace>,
     pub(crate) secrets: Vec<Secret>,
     pub(crate) contexts: Vec<ContextRule>,
+    pub(crate) execs: Vec<ExecRule>,
     pub(crate) services: Vec<Service>,
     pub(crate) shares: Vec<Share>,
     pub(crate) documents: Vec<DocumentRule>,
@@ -116,6 +118,12 @@ impl Policy {
         let values = rules.flat_map(|rule| rule.values.values_mut());
         values.for_each(|value| value.look_up(look));
         self
+    }
+
+    /// `[[exec]]`: the programs that may run outside the sandbox.
+    #[must_use]
+    pub fn execs(&self) -> &[ExecRule] {
+        &self.execs
     }
 
     /// `[[service]]`: the hosts behind external services.

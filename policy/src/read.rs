@@ -2,6 +2,7 @@
 //! first error with its place out.
 
 mod context;
+mod exec;
 mod fields;
 mod tables;
 
@@ -22,7 +23,7 @@ const MAX_TEXT_BYTES: usize = 1 << 20;
 
 impl Policy {
     /// Reads the policy part of `toolward.toml`: `[defaults]`, `[limits]`,
-    /// `[network]`, `[resolve]`, `[approval.NAME]`, `[[workspace]]`, `[[secret]]`, `[[service]]`, `[[share]]`,
+    /// `[network]`, `[resolve]`, `[approval.NAME]`, `[[workspace]]`, `[[secret]]`, `[[exec]]`, `[[service]]`, `[[share]]`,
     /// `[[grant]]` and `[[deny]]`. `[[publisher]]` is the trust store's and is
     /// skipped. An unknown key is an error: a slip in it would otherwise deny
     /// nothing, in silence.
@@ -148,6 +149,7 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
     each!(workspace, Workspace, MAX_TABLES, tables::workspace);
     each!(secret, Secret, MAX_TABLES, tables::secret);
     each!(context, Context, MAX_TABLES, context::context);
+    each!(exec, Exec, MAX_TABLES, exec::exec);
     each!(service, Service, MAX_TABLES, tables::service);
     each!(share, Share, MAX_TABLES, tables::share);
     each!(document, Document, MAX_TABLES, tables::document);

@@ -90,7 +90,7 @@ pub struct Declaration {
     pub description: String,
     /// Its state on this host.
     pub lifecycle: Lifecycle,
-    /// `wasm_component`, `http_request`, or `unbound` without a driver.
+    /// `wasm_component`, `http_request`, `host_program`, or `unbound` without a driver.
     pub tool_kind: &'static str,
     /// What it declares to need and to change.
     pub capability_refs: Vec<String>,
@@ -169,6 +169,7 @@ pub(crate) fn kind(driver: &DriverInfo) -> &'static str {
         DriverKind::Component => "wasm_component",
         DriverKind::Http => "http_request",
         DriverKind::Form => "human_form",
+        DriverKind::Exec => "host_program",
         DriverKind::Other(_) => "unbound",
     }
 }

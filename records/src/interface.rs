@@ -151,7 +151,7 @@ pub struct ExecutionProfile {
     pub schema_version: SchemaVersion,
     /// Its reference.
     pub execution_profile_id: String,
-    /// `wasm_component` or `http_request`.
+    /// `wasm_component`, `http_request` or `host_program`.
     pub execution_kind: &'static str,
     /// The driver's id.
     pub driver: String,
@@ -224,6 +224,7 @@ impl ExecutionProfile {
 pub(crate) fn sandbox(driver: &DriverInfo) -> &'static str {
     match kind(driver) {
         "wasm_component" => "wasm-component",
+        "host_program" => "program-broker",
         _ => "host-request",
     }
 }

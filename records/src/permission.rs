@@ -101,7 +101,9 @@ impl PermissionProfile {
             }
             Decision::Deny(denial) => {
                 let missing = denial.missing.iter();
-                profile.missing = missing.map(|one| line(&one.to_string())).collect();
+                let missing = missing.map(|one| line(&one.to_string()));
+                let program = denial.program.iter().map(|lack| line(&lack.to_string()));
+                profile.missing = missing.chain(program).collect();
             }
         }
         if let Decision::Ask(_, reasons) = &driver.decision {

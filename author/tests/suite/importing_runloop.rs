@@ -144,7 +144,7 @@ fn an_attachment_that_is_denied_is_said() {
         ("id", json!("mail.local")),
         (
             "transport",
-            json!({ "kind": "exec", "command": "/usr/bin/mailer" }),
+            json!({ "kind": "exec", "command": "/usr/bin/env" }),
         ),
     ]);
     let imported = import(&files(&[entry(), program])).unwrap();
@@ -153,12 +153,12 @@ fn an_attachment_that_is_denied_is_said() {
     };
     assert_eq!(
         (remark.tool.as_str(), remark.code),
-        ("mail.local", "transport-unsupported")
+        ("mail.local", "transport-command-refused")
     );
     assert!(
         imported
             .policy
-            .contains("# mail.local runs the program /usr/bin/mailer")
+            .contains("# mail.local runs the program /usr/bin/env")
     );
 }
 

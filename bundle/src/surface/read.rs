@@ -85,7 +85,11 @@ fn implements(implementation: &Implementation) -> Value {
 fn driver(driver: &Driver) -> Value {
     let implements = driver.implements.iter();
     let implements = implements.map(|entry| entry.tool_id.to_string());
-    let requests = (driver.kind == DriverKind::Http).then(|| ("http".to_owned(), requests(driver)));
+    let means = match driver.kind {
+        DriverKind::Http => Some(("http".to_owned(), requests(driver))),
+        DriverKind::Exec => Some(("exec".to_owned(), programs(driver))),
+        DriverKind::Component | DriverKind::Form | DriverKind::Other(_) => None,
+    };
     let fields = json!({
         "name": driver.name,
         "description": driver.description,
@@ -109,7 +113,7 @@ fn driver(driver: &Driver) -> Value {
             Value::Object(driver.kind_fields.clone()),
         )
     });
-    let more = requests.into_iter().chain(cost).chain(own);
+    let more = means.into_iter().chain(cost).chain(own);
     Value::Object(fields.into_iter().chain(more).collect())
 }
 
@@ -147,6 +151,19 @@ fn requests(driver: &Driver) -> Value {
         })
     });
     json!({ "defaults": driver.request_defaults, "entries": entries.collect::<Vec<_>>() })
+}
+
+/// What a driver has run outside the sandbox.
+fn programs(driver: &Driver) -> Value {
+    let entries = driver.implements.iter().filter_map(|entry| {
+        let program = entry.program.as_ref()?;
+        Some(json!({
+            "tool": entry.tool_id,
+            "command": program.command,
+            "args": program.args,
+        }))
+    });
+    entries.collect()
 }
 
 /// A verified bundle's actions parse; one that doesn't counts by its bytes.

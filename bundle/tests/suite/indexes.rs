@@ -48,10 +48,7 @@ fn a_denied_transport_leaves_its_contract_without_a_driver_and_the_others_as_the
             "demo.elsewhere",
             get("https://evil.example.com/find?q=${q}"),
         ),
-        entry(
-            "demo.exec",
-            json!({ "kind": "exec", "command": "/bin/true" }),
-        ),
+        entry("demo.exec", json!({ "kind": "exec", "command": "/bin/sh" })),
     ]);
     let content = read_signed(&index_only(&text)).unwrap();
     assert_eq!(content.tools.len(), 3);
@@ -62,7 +59,7 @@ fn a_denied_transport_leaves_its_contract_without_a_driver_and_the_others_as_the
         .collect();
     assert_eq!(ids, ["demo.good"]);
     let codes: Vec<&str> = content.warnings.iter().map(|found| found.code).collect();
-    assert_eq!(codes, ["transport-undeclared", "transport-unsupported"]);
+    assert_eq!(codes, ["transport-undeclared", "transport-command-refused"]);
 }
 
 #[test]

@@ -132,6 +132,7 @@ fn entry(
         timeout,
         retry,
         http,
+        program: None,
         world: world?,
         kind_fields,
         metadata,

@@ -1,4 +1,4 @@
-//! The driver that a version 1 `http` transport stands for, under the rules of DRIVER.md. Runs nothing.
+//! The driver that a version 1 `http` or `exec` transport stands for. Runs nothing.
 //!
 //! Version 1 leaves open how placeholders are spelled, where inputs go and what is encoded. What
 //! has one careful reading is taken; everything else is refused, so that nothing is dropped
@@ -12,7 +12,7 @@ use crate::codes;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::driver::{
     Body, CostOverride, Driver, DriverKind, DriverLimits, Endpoint, HttpCall, Implements, Mapping,
-    Method, Part, Platform, Response, SlotSource, Template, World, header_refusal,
+    Method, Part, Platform, Program, Response, SlotSource, Template, World, header_refusal,
 };
 use crate::tool::{Requires, Tool};
 
@@ -26,13 +26,7 @@ pub(super) fn driver(
 ) -> Option<Result<Driver, Diagnostic>> {
     let made = match &entry.transport {
         Transport::Component { .. } => return None,
-        Transport::Exec { command, .. } => Err((
-            &codes::TRANSPORT_UNSUPPORTED,
-            format!(
-                "expected an http transport for {}, found the program {command}",
-                entry.id
-            ),
-        )),
+        Transport::Exec { command, args } => run(entry, contract, command, args),
         Transport::Http {
             method,
             url,
@@ -102,8 +96,14 @@ fn attach(
         }
     }
     let written = written(method_text, url, headers_text);
-    let driver = assemble(entry, contract, origin, call, written)
-        .ok_or_else(|| wrong("to belong to a contract whose version npm can read"))?;
+    let egress = CapabilitySet::from_iter([origin]);
+    let driver = assemble(
+        entry,
+        contract,
+        egress,
+        Means::Request(Box::new(call), written),
+    )
+    .ok_or_else(|| wrong("to belong to a contract whose version npm can read"))?;
     let objection = driver.check_against(contract, "");
     match objection.into_iter().find(Diagnostic::is_error) {
         None => Ok(driver),
@@ -112,6 +112,24 @@ fn attach(
         }
         Some(found) => Err((&codes::TRANSPORT_UNDECLARED, found.message)),
     }
+}
+
+/// The program of an `exec` transport. It uses all that its contract declares: nothing narrows it.
+fn run(
+    entry: &IndexEntry,
+    contract: &Tool,
+    command: &str,
+    args: &[String],
+) -> Result<Driver, Refusal> {
+    let refused = |message: String| {
+        let message = format!("{message}, in the transport of {}", entry.id);
+        (&codes::TRANSPORT_COMMAND_REFUSED, message)
+    };
+    let program = Program::new(command, args).map_err(refused)?;
+    let declared = contract.declaration();
+    let network = declared.of_class(&Class::Network).cloned().collect();
+    let made = assemble(entry, contract, network, Means::Program(program));
+    made.ok_or_else(|| refused("expected a contract whose version npm can read".to_owned()))
 }
 
 fn endpoint_parts(endpoint: &Endpoint) -> impl Iterator<Item = &Part> {
@@ -231,14 +249,24 @@ fn written(method: &str, url: &str, headers: &[(String, String)]) -> Map<String,
     written
 }
 
+/// What carries a tool out.
+enum Means {
+    /// A request, and as the document has it.
+    Request(Box<HttpCall>, Map<String, Value>),
+    Program(Program),
+}
+
 fn assemble(
     entry: &IndexEntry,
     contract: &Tool,
-    origin: Capability,
-    call: HttpCall,
-    written: Map<String, Value>,
+    egress: CapabilitySet,
+    means: Means,
 ) -> Option<Driver> {
     let version_text = contract.version.to_string();
+    let (kind, http, written, program) = match means {
+        Means::Request(call, written) => (DriverKind::Http, Some(*call), written, None),
+        Means::Program(program) => (DriverKind::Exec, None, Map::new(), Some(program)),
+    };
     let implements = Implements {
         tool: entry.id.to_string(),
         tool_id: entry.id.clone(),
@@ -250,7 +278,8 @@ fn assemble(
         cost_override: CostOverride::default(),
         timeout: None,
         retry: None,
-        http: Some(call),
+        http,
+        program,
         world: World::default(),
         kind_fields: Map::new(),
         metadata: Map::new(),
@@ -261,10 +290,10 @@ fn assemble(
         name: entry.id.to_string(),
         description: entry.description.clone(),
         version: semver::Version::new(1, 0, 0),
-        kind: DriverKind::Http,
+        kind,
         component: None,
         implements: vec![implements],
-        egress: CapabilitySet::from_iter([origin]),
+        egress,
         requires: Requires::default(),
         platform: Platform::default(),
         cost_override: CostOverride::default(),

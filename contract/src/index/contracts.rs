@@ -30,10 +30,12 @@ pub(super) fn contract(entry: &IndexEntry) -> Tool {
         .filter(|capability| !only_reads || !readable(capability.class()))
         .cloned()
         .collect();
-    let approval = match (entry.requires_confirmation, mutates.is_empty()) {
+    // What a program does is in no declaration.
+    let changes = !mutates.is_empty() || matches!(entry.transport, Transport::Exec { .. });
+    let approval = match (entry.requires_confirmation, changes) {
         (true, _) => Approval::Always,
-        (false, false) => Approval::OnMutate,
-        (false, true) => Approval::Auto,
+        (false, true) => Approval::OnMutate,
+        (false, false) => Approval::Auto,
     };
     let mut runloop = Map::new();
     for (key, members) in [
@@ -57,7 +59,7 @@ pub(super) fn contract(entry: &IndexEntry) -> Tool {
         outputs: entry.result_schema.clone(),
         context_schema: None,
         idempotent: false,
-        risk_level: if mutates.is_empty() { 0 } else { 2 },
+        risk_level: if changes { 2 } else { 0 },
         mutates,
         requires: Requires {
             capabilities: secrets.chain(read).collect(),

@@ -2,6 +2,7 @@
 
 use crate::codes;
 use crate::diagnostic::Report;
+use crate::driver::is_absolute as is_command;
 use crate::id::ToolId;
 use crate::shared;
 use crate::source::{Field, Fields};
@@ -64,10 +65,7 @@ pub(super) fn read(field: &Field<'_>, version: u32, report: &mut Report<'_>) -> 
 fn exec(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Transport> {
     let command = report.read(fields.required("command")).and_then(|field| {
         let found = report.read(field.text())?;
-        let parts = found
-            .strip_prefix('/')
-            .is_some_and(|rest| rest.split('/').all(|part| !matches!(part, "" | "." | "..")));
-        if !parts || found.chars().any(char::is_control) {
+        if !is_command(found) {
             let message = format!(
                 "expected `{}` to be an absolute path, found {found:?}",
                 field.name

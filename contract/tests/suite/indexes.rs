@@ -267,9 +267,45 @@ fn a_transport_that_goes_where_nothing_was_declared_is_denied_and_not_the_docume
         ("transport-undeclared", Severity::Warning, "tools.json")
     );
     assert!(refused.message.contains("b.example"), "{refused}");
-    let exec = json!({ "kind": "exec", "command": "/bin/true" });
-    let refused = attached(&exec, &json!({})).expect_err("no programs");
-    assert_eq!(refused.code, "transport-unsupported");
+}
+
+#[test]
+fn an_exec_transport_is_a_driver_with_a_program_of_its_own() {
+    let exec = json!({ "kind": "exec", "command": "/opt/item", "args": ["--json"] });
+    let (driver, contract) = attached(&exec, &json!({})).expect("it is one");
+    assert_eq!(driver.kind, DriverKind::Exec);
+    assert!(driver.origin().is_none());
+    assert_eq!(driver.egress.to_string(), "[network:a.example:8443]");
+    let entry = driver
+        .implements_tool("item.find", &contract.version)
+        .expect("it serves its contract");
+    let program = entry.program.as_ref().expect("a program");
+    assert_eq!(program.command, "/opt/item");
+    assert_eq!(program.args, ["--json"]);
+    assert!(entry.http.is_none());
+    for (command, args) in [
+        ("/bin/sh", json!([])),
+        ("/usr/bin/python3.12", json!([])),
+        ("/usr/bin/sudo", json!([])),
+        ("/opt/item", json!(["a\u{0}b"])),
+        ("/opt/item", json!(["x".repeat(5000)])),
+    ] {
+        let exec = json!({ "kind": "exec", "command": command, "args": args });
+        let refused = attached(&exec, &json!({})).expect_err("it runs anything");
+        assert_eq!(
+            (refused.code, refused.severity),
+            ("transport-command-refused", Severity::Warning)
+        );
+    }
+}
+
+#[test]
+fn a_tool_whose_program_declares_nothing_asks_all_the_same() {
+    let exec = json!({ "kind": "exec", "command": "/opt/item" });
+    let (_, contract) = attached(&exec, &json!({ "capabilities": [] })).expect("it is one");
+    assert!(contract.mutates.is_empty());
+    assert_eq!(contract.approval, Approval::OnMutate);
+    assert_eq!(contract.risk_level, 2);
 }
 
 #[test]

@@ -94,7 +94,17 @@ fn reasons(one: &Explanation) -> Vec<String> {
         let asked = capability.asked.as_ref().unwrap_or(&capability.declared);
         Some(format!("{asked}: {why}"))
     });
+    let program = one
+        .program
+        .as_ref()
+        .and_then(|program| program.missing.as_ref());
+    let program = program.map(|why| format!("program: {why}"));
     let context = one.context.iter();
     let context = context.map(|lack| format!("context: {}", lack.why));
-    asked.chain(denied).chain(missing).chain(context).collect()
+    asked
+        .chain(denied)
+        .chain(missing)
+        .chain(program)
+        .chain(context)
+        .collect()
 }

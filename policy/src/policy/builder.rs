@@ -10,6 +10,7 @@ use crate::context::rule::ContextRule;
 use crate::context::value::ContextValue;
 use crate::document::DocumentRule;
 use crate::error::{self, PolicyError};
+use crate::exec::ExecRule;
 use crate::file_name;
 use crate::limits::LimitSettings;
 use crate::resolve::Resolve;
@@ -36,6 +37,7 @@ impl Policy {
         self.workspaces.extend(later.workspaces);
         self.secrets.extend(later.secrets);
         self.contexts.extend(later.contexts);
+        self.execs.extend(later.execs);
         self.services.extend(later.services);
         self.shares.extend(later.shares);
         self.documents.extend(later.documents);
@@ -108,6 +110,12 @@ impl PolicyBuilder {
     /// Adds a `[[context]]`.
     pub fn context(mut self, rule: ContextRule) -> Self {
         self.policy.contexts.push(rule);
+        self
+    }
+
+    /// Adds an `[[exec]]`.
+    pub fn exec(mut self, rule: ExecRule) -> Self {
+        self.policy.execs.push(rule);
         self
     }
 

@@ -78,6 +78,7 @@ fn dispatch(kind: &DriverKind) -> u8 {
     match kind {
         DriverKind::Component => 1,
         DriverKind::Http => 2,
+        DriverKind::Exec => 4,
         DriverKind::Other(name) => match name.as_str() {
             "builtin" => 0,
             "sdk" => 1,

@@ -68,6 +68,7 @@ pub(super) struct Lines {
     secrets: BTreeMap<(String, String), (BTreeSet<String>, Option<SecretPosition>)>,
     services: BTreeMap<String, BTreeSet<String>>,
     grants: BTreeMap<Key, Given>,
+    programs: BTreeSet<String>,
     /// Whole blocks.
     pub(super) contexts: BTreeSet<String>,
     remarks: Vec<String>,
@@ -81,6 +82,7 @@ impl Lines {
             secrets: BTreeMap::new(),
             services: BTreeMap::new(),
             grants: BTreeMap::new(),
+            programs: BTreeSet::new(),
             contexts: BTreeSet::new(),
             remarks: Vec::new(),
         }
@@ -113,6 +115,10 @@ impl Lines {
                     self.services.entry(name).or_default().extend(egress);
                 }
             }
+        }
+        if let Some(program) = &denial.program {
+            let lines = program.lines_to_add(&denial.publisher, &denial.tool);
+            self.programs.insert(lines);
         }
         for missing in &denial.missing {
             if missing.why.rule_helps() {
@@ -230,7 +236,7 @@ impl Lines {
             blocks.push(block);
         }
         let blocks = blocks.into_iter().map(|block| block.join("\n") + "\n");
-        let blocks: Vec<String> = blocks.chain(self.contexts).collect();
+        let blocks: Vec<String> = blocks.chain(self.programs).chain(self.contexts).collect();
         blocks.join("\n")
     }
 }

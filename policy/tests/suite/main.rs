@@ -10,6 +10,7 @@ mod approval_policies;
 mod approvals;
 mod contexts;
 mod drivers;
+mod execs;
 mod explanations;
 mod files;
 mod grants;

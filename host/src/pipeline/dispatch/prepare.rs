@@ -69,7 +69,7 @@ pub(super) async fn executor<'d>(
         DriverKind::Component => {}
         DriverKind::Form => return Ok(Executor::Form),
         // No route has a driver of another kind.
-        DriverKind::Http | DriverKind::Other(_) => return Ok(Executor::Http),
+        DriverKind::Http | DriverKind::Exec | DriverKind::Other(_) => return Ok(Executor::Http),
     }
     let (principal, observer) = (Some(&*scope.principal), scope.observer.as_deref());
     let prepared = host.preparer.prepared(driver, principal, observer);

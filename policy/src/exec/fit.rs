@@ -1,0 +1,160 @@
+//! Whether an `[[exec]]` lets a tool's program run: it says the same as the document and gives what the
+//! contract declares, no more and no less. So what the broker does by the line alone is what was decided.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use toolward_contract::capability::Class;
+use toolward_contract::driver::{DriverKind, Program};
+
+use super::lack::{ExecLack, ExecWhy};
+use super::rule::{ExecRule, WorkspaceAccess};
+use crate::evaluate::{Evaluated, View, reveals};
+use crate::rule::SecretSource;
+
+/// What the contract declares, as far as it matters to a program.
+#[derive(Default)]
+struct Wanted {
+    network: bool,
+    secrets: BTreeSet<String>,
+    workspaces: BTreeMap<String, WorkspaceAccess>,
+}
+
+/// The line that lets the program of a driver run; `None` for drivers of other kinds.
+pub(crate) fn find<'a>(
+    view: &View<'a>,
+    evaluated: &[Evaluated<'_>],
+) -> Result<Option<&'a ExecRule>, Box<ExecLack>> {
+    let (contract, driver) = (view.contract.tool, view.implementation.driver);
+    if driver.kind != DriverKind::Exec {
+        return Ok(None);
+    }
+    let entry = driver.implements_tool(contract.id.as_str(), &contract.version);
+    let program = entry.and_then(|entry| entry.program.as_ref());
+    let wanted = Wanted::of(evaluated);
+    let fits = match program {
+        Some(program) => fitting(view, evaluated, program, &wanted),
+        None => Err(ExecWhy::Command),
+    };
+    fits.map(Some).map_err(|why| {
+        Box::new(ExecLack {
+            why,
+            command: program.map_or_else(String::new, |program| program.command.clone()),
+            args: program.map_or_else(Vec::new, |program| program.args.clone()),
+            secrets: wanted.secrets.into_iter().collect(),
+            workspaces: wanted.workspaces.into_iter().collect(),
+            network: wanted.network,
+        })
+    })
+}
+
+impl Wanted {
+    fn of(evaluated: &[Evaluated<'_>]) -> Self {
+        let mut wanted = Self::default();
+        for one in evaluated {
+            for (asked, _) in &one.found {
+                match asked.class() {
+                    Class::Network | Class::External => wanted.network = true,
+                    Class::Secret if !one.declared.mutates => {
+                        wanted.secrets.insert(asked.scope());
+                    }
+                    Class::Workspace => {
+                        let access = match one.declared.mutates {
+                            true => WorkspaceAccess::ReadWrite,
+                            false => WorkspaceAccess::ReadOnly,
+                        };
+                        wanted.workspaces.insert(asked.scope(), access);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        wanted
+    }
+}
+
+fn fitting<'a>(
+    view: &View<'a>,
+    evaluated: &[Evaluated<'_>],
+    program: &Program,
+    wanted: &Wanted,
+) -> Result<&'a ExecRule, ExecWhy> {
+    let (publisher, tool) = (view.contract.publisher, view.contract.tool);
+    if view.implementation.publisher != publisher {
+        return Err(ExecWhy::Foreign);
+    }
+    let rule = view.policy.execs().iter().find(|rule| {
+        rule.publisher.as_str() == publisher
+            && rule.tool.matches(tool.id.as_str(), tool.version.major)
+    });
+    let rule = rule.ok_or(ExecWhy::NoLine)?;
+    if rule.is_placeholder() {
+        return Err(ExecWhy::NotChosen);
+    }
+    if rule.command != program.command {
+        return Err(ExecWhy::Command);
+    }
+    if rule.args != program.args {
+        return Err(ExecWhy::Args);
+    }
+    match (rule.network, wanted.network) {
+        (false, true) => return Err(ExecWhy::NetworkNotGiven),
+        (true, false) => return Err(ExecWhy::NetworkNotDeclared),
+        _ => {}
+    }
+    if let Some(slug) = rule.env.keys().find(|slug| !wanted.secrets.contains(*slug)) {
+        return Err(ExecWhy::SecretNotDeclared(slug.clone()));
+    }
+    let given = |(path, access): &(&String, &WorkspaceAccess)| {
+        wanted.workspaces.get(*path) == Some(*access)
+    };
+    if let Some((path, _)) = rule.workspaces.iter().find(|one| !given(one)) {
+        return Err(ExecWhy::WorkspaceNotDeclared(path.clone()));
+    }
+    capabilities(view, evaluated, rule)?;
+    Ok(rule)
+}
+
+/// Whether the line gives each declared capability, which a rule has granted.
+fn capabilities(
+    view: &View<'_>,
+    evaluated: &[Evaluated<'_>],
+    rule: &ExecRule,
+) -> Result<(), ExecWhy> {
+    for one in evaluated {
+        for (asked, found) in &one.found {
+            match asked.class() {
+                Class::Network | Class::External => {}
+                // Accepted by name: it counts as a change, and gives nothing.
+                Class::Other(_) => {}
+                Class::Secret if !one.declared.mutates => {
+                    let slug = asked.scope();
+                    if !rule.env.contains_key(&slug) {
+                        return Err(ExecWhy::SecretWithoutVariable(slug));
+                    }
+                    let revealed = found.as_ref().is_ok_and(|rules| reveals(rules, asked));
+                    if !revealed {
+                        return Err(ExecWhy::SecretNotRevealed(slug));
+                    }
+                    let secret = view.secret(asked, one.declared.by);
+                    if secret.is_none_or(|secret| secret.source == SecretSource::Store) {
+                        return Err(ExecWhy::SecretStored(slug));
+                    }
+                }
+                Class::Workspace => {
+                    let path = asked.scope();
+                    if !rule.workspaces.contains_key(&path) {
+                        return Err(ExecWhy::WorkspaceNotGiven(asked.clone()));
+                    }
+                    let root = view.workspace(asked).map(|known| known.path.to_string());
+                    if root.is_none_or(|root| root != path) {
+                        return Err(ExecWhy::WorkspacePart(asked.clone()));
+                    }
+                }
+                Class::Secret | Class::Database | Class::Tool | Class::User => {
+                    return Err(ExecWhy::NotForPrograms(asked.clone()));
+                }
+            }
+        }
+    }
+    Ok(())
+}

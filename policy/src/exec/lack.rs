@@ -1,0 +1,169 @@
+//! Why a program may not run, and the lines that would let it.
+
+use std::fmt;
+
+use serde::Serialize;
+use toolward_contract::capability::Capability;
+
+use super::rule::WorkspaceAccess;
+use crate::rule::PLACEHOLDER_VARIABLE;
+use crate::toml_text::{comment, list, pair, text};
+
+/// Why no `[[exec]]` lets a tool's program run.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "code", content = "by")]
+#[non_exhaustive]
+pub enum ExecWhy {
+    /// No `[[exec]]` is for the tool.
+    NoLine,
+    /// It is named by another publisher than the tool's.
+    Foreign,
+    /// Its `[[exec]]` has values for the operator to replace.
+    NotChosen,
+    /// Its `[[exec]]` names another program.
+    Command,
+    /// Its `[[exec]]` has other arguments.
+    Args,
+    /// It declares the network, and its `[[exec]]` does not give it unfiltered.
+    NetworkNotGiven,
+    /// Its `[[exec]]` gives the network, which it does not declare.
+    NetworkNotDeclared,
+    /// It declares a secret that its `[[exec]]` puts into no variable.
+    SecretWithoutVariable(String),
+    /// Its `[[exec]]` has a variable for a secret that it does not declare.
+    SecretNotDeclared(String),
+    /// No rule reveals the secret.
+    SecretNotRevealed(String),
+    /// The secret's value comes from neither a variable nor a file of the operator.
+    SecretStored(String),
+    /// It declares a workspace that its `[[exec]]` does not name, or not with that access.
+    WorkspaceNotGiven(Capability),
+    /// Its `[[exec]]` names a workspace that it does not declare, or not with that access.
+    WorkspaceNotDeclared(String),
+    /// It declares a part of a workspace, and a program gets the whole directory or nothing.
+    WorkspacePart(Capability),
+    /// A program can't be given this.
+    NotForPrograms(Capability),
+}
+
+impl fmt::Display for ExecWhy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoLine => f.write_str("no [[exec]] is for it"),
+            Self::Foreign => f.write_str("another publisher than the tool's names it"),
+            Self::NotChosen => {
+                f.write_str("its [[exec]] still waits for the choice that `# choose` marks")
+            }
+            Self::Command => f.write_str("its [[exec]] names another command"),
+            Self::Args => f.write_str("its [[exec]] has other `args`"),
+            Self::NetworkNotGiven => f.write_str(
+                "it declares the network, and its [[exec]] does not say network = \"unfiltered\"",
+            ),
+            Self::NetworkNotDeclared => {
+                f.write_str("its [[exec]] gives the network, which it does not declare")
+            }
+            Self::SecretWithoutVariable(slug) => {
+                write!(
+                    f,
+                    "its [[exec]] has no variable in `env` for the secret {slug:?}"
+                )
+            }
+            Self::SecretNotDeclared(slug) => {
+                write!(
+                    f,
+                    "its [[exec]] has the secret {slug:?}, which it does not declare"
+                )
+            }
+            Self::SecretNotRevealed(slug) => {
+                write!(f, "no rule has the secret {slug:?} in `reveal`")
+            }
+            Self::SecretStored(slug) => write!(
+                f,
+                "the [[secret]] {slug:?} has neither `env` nor `file`, and a program gets no other"
+            ),
+            Self::WorkspaceNotGiven(path) => {
+                write!(f, "its [[exec]] does not give `{path}` as it is declared")
+            }
+            Self::WorkspaceNotDeclared(path) => write!(
+                f,
+                "its [[exec]] gives the workspace {path:?} otherwise than it declares it"
+            ),
+            Self::WorkspacePart(path) => write!(
+                f,
+                "`{path}` is a part of a workspace, and a program gets the directory of a [[workspace]] or nothing"
+            ),
+            Self::NotForPrograms(capability) => {
+                write!(f, "a program can't be given `{capability}`")
+            }
+        }
+    }
+}
+
+/// A program that may not run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ExecLack {
+    /// Why.
+    pub why: ExecWhy,
+    /// The program, as the document names it.
+    pub command: String,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// The secrets that it declares.
+    #[serde(skip)]
+    pub(super) secrets: Vec<String>,
+    /// The workspaces that it declares.
+    #[serde(skip)]
+    pub(super) workspaces: Vec<(String, WorkspaceAccess)>,
+    /// Whether it declares the network.
+    #[serde(skip)]
+    pub(super) network: bool,
+}
+
+impl fmt::Display for ExecLack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let command = toolward_text::quoted(&self.command, 200);
+        write!(f, "the program {command}: {}", self.why)
+    }
+}
+
+impl ExecLack {
+    /// The table to add to the policy's file, as TOML that can be appended. It lets nothing run until the
+    /// operator has replaced what is marked: the digest is never the bundle's to say.
+    pub(crate) fn lines_to_add(&self, publisher: &str, tool: &str) -> String {
+        if self.why != ExecWhy::NoLine {
+            return format!("{}\n", comment(&format!("{tool}: {self}")));
+        }
+        let mut lines = vec![
+            "# Runs outside the sandbox, each time as a process of yours: read what it does first."
+                .to_owned(),
+            "[[exec]]".to_owned(),
+            pair("publisher", publisher),
+            pair("tool", tool),
+            pair("command", &self.command),
+            format!(
+                "{} # choose: the BLAKE3 digest of that file (b3sum)",
+                pair("digest", PLACEHOLDER_VARIABLE)
+            ),
+            list("args", &self.args),
+        ];
+        if self.network {
+            lines.push("# network = \"unfiltered\" # choose: it declares the network, and would reach all of it".to_owned());
+        }
+        for slug in &self.secrets {
+            lines.push(format!(
+                "env.{} = {} # choose: the variable; a [[grant]] has to `reveal` the secret",
+                text(slug),
+                text(PLACEHOLDER_VARIABLE)
+            ));
+        }
+        for (path, access) in &self.workspaces {
+            lines.push(format!(
+                "workspaces.{} = {}",
+                text(path),
+                text(access.as_str())
+            ));
+        }
+        lines.join("\n") + "\n"
+    }
+}

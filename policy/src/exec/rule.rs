@@ -1,0 +1,298 @@
+//! `[[exec]]`: one table.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use toolward_contract::driver::Program;
+
+use crate::error::{self, PolicyError, quoted};
+use crate::name::{Publisher, ToolPattern};
+use crate::rule::PLACEHOLDER_VARIABLE;
+
+/// Secrets, and workspaces, of one table.
+const MAX_ENTRIES: usize = 32;
+/// Bytes of the name of a variable.
+const MAX_NAME_BYTES: usize = 64;
+
+/// Variables that decide which code a program loads, or what the C library does in it.
+const LOADING: [&str; 6] = ["LD_", "GLIBC_", "MALLOC_", "PYTHON", "PERL", "RUBY"];
+
+/// `[[exec]]`: a program that runs outside the sandbox, for the calls of one tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecRule {
+    /// The publisher of the tool and of the document that names the program.
+    pub publisher: Publisher,
+    /// The tool, without wildcards.
+    pub tool: ToolPattern,
+    /// The program, by its absolute path. Never an interpreter or a program that starts others.
+    pub command: String,
+    /// The digest of the file.
+    pub digest: ExecDigest,
+    /// Its arguments, after the path of the input: exactly those of the document.
+    pub args: Vec<String>,
+    /// What runs the file, if it begins with `#!`.
+    pub interpreter: Option<Interpreter>,
+    /// By the slugs of secrets, the variables that hold their values. Each has to be revealed.
+    pub env: BTreeMap<String, String>,
+    /// Whether it may make connections, to anywhere (`network = "unfiltered"`).
+    pub network: bool,
+    /// By their virtual paths, the workspaces that it reaches.
+    pub workspaces: BTreeMap<String, WorkspaceAccess>,
+    /// Whether it may start processes, where all of them end with it.
+    pub processes: bool,
+    /// What it may spend.
+    pub limits: ExecLimits,
+}
+
+impl ExecRule {
+    /// A rule about a program without arguments, that gets nothing.
+    #[must_use]
+    pub fn new(
+        publisher: Publisher,
+        tool: ToolPattern,
+        command: impl Into<String>,
+        digest: ExecDigest,
+    ) -> Self {
+        Self {
+            publisher,
+            tool,
+            command: command.into(),
+            digest,
+            args: Vec::new(),
+            interpreter: None,
+            env: BTreeMap::new(),
+            network: false,
+            workspaces: BTreeMap::new(),
+            processes: false,
+            limits: ExecLimits::default(),
+        }
+    }
+
+    /// Whether the operator still has to choose something. Until then nothing runs.
+    #[must_use]
+    pub fn is_placeholder(&self) -> bool {
+        let interpreter = self.interpreter.as_ref();
+        let digests = interpreter.map(|interpreter| &interpreter.digest);
+        digests
+            .into_iter()
+            .chain([&self.digest])
+            .any(|digest| *digest == ExecDigest::Placeholder)
+            || self.env.values().any(|name| name == PLACEHOLDER_VARIABLE)
+    }
+
+    /// What the values of one table have to be.
+    pub(crate) fn check(&self) -> Result<(), PolicyError> {
+        let wrong = |message: String| PolicyError::new(&error::EXEC, message);
+        if self.tool.has_wildcard() {
+            return Err(wrong(format!("expected one tool, found \"{}\"", self.tool))
+                .hinted("write one [[exec]] for each tool"));
+        }
+        Program::new(&self.command, &self.args).map_err(wrong)?;
+        if let Some(interpreter) = &self.interpreter {
+            Program::check_interpreter(&interpreter.path).map_err(wrong)?;
+        }
+        for (what, found) in [
+            ("env", self.env.len()),
+            ("workspaces", self.workspaces.len()),
+        ] {
+            if found > MAX_ENTRIES {
+                return Err(wrong(format!(
+                    "expected at most {MAX_ENTRIES} entries in `{what}`, found {found}"
+                )));
+            }
+        }
+        for name in self.env.values() {
+            variable(name)?;
+            if self.env.values().filter(|other| *other == name).count() > 1 {
+                return Err(wrong(format!(
+                    "expected each variable once, found {} again",
+                    quoted(name)
+                )));
+            }
+        }
+        self.limits.check()
+    }
+
+    /// What no other rule of a policy may have: a tool has one program, whatever its version, so that
+    /// none takes the place of a line that is removed.
+    pub(crate) fn name(&self) -> String {
+        let tool = self.tool.to_string();
+        let id = tool.split_once('@').map_or(tool.as_str(), |(id, _)| id);
+        format!("the program of {id} of {}", self.publisher)
+    }
+}
+
+/// The name of an environment variable that says nothing to the loader of programs.
+fn variable(name: &str) -> Result<(), PolicyError> {
+    let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    let good = (1..=MAX_NAME_BYTES).contains(&name.len())
+        && name.chars().all(plain)
+        && !name.starts_with(|c: char| c.is_ascii_digit());
+    if good && name != "PATH" && !LOADING.iter().any(|prefix| name.starts_with(prefix)) {
+        return Ok(());
+    }
+    Err(PolicyError::new(
+        &error::EXEC,
+        format!(
+            "expected `env` to give a variable for a secret, found {}",
+            quoted(name)
+        ),
+    )
+    .hinted("write capital letters, digits and `_`; not a variable by which code is loaded"))
+}
+
+/// BLAKE3 of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ExecDigest {
+    /// The digest.
+    Blake3([u8; 32]),
+    /// The operator still has to write it.
+    Placeholder,
+}
+
+impl ExecDigest {
+    /// The bytes, once they are chosen.
+    #[must_use]
+    pub fn bytes(&self) -> Option<[u8; 32]> {
+        match self {
+            Self::Blake3(bytes) => Some(*bytes),
+            Self::Placeholder => None,
+        }
+    }
+}
+
+impl FromStr for ExecDigest {
+    type Err = PolicyError;
+
+    fn from_str(text: &str) -> Result<Self, PolicyError> {
+        if text == PLACEHOLDER_VARIABLE {
+            return Ok(Self::Placeholder);
+        }
+        let digit = |byte: u8| match byte {
+            b'0'..=b'9' => Some(byte - b'0'),
+            b'a'..=b'f' => Some(byte - b'a' + 10),
+            _ => None,
+        };
+        let mut bytes = [0; 32];
+        let (pairs, rest) = text.as_bytes().as_chunks::<2>();
+        let fits = pairs.len() == bytes.len() && rest.is_empty();
+        let read = fits.then(|| {
+            for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
+                *byte = (digit(*high)? << 4) | digit(*low)?;
+            }
+            Some(())
+        });
+        read.flatten().map(|()| Self::Blake3(bytes)).ok_or_else(|| {
+            PolicyError::new(
+                &error::EXEC,
+                format!(
+                    "expected `digest` to be 64 hex digits, found {}",
+                    quoted(text)
+                ),
+            )
+            .hinted("write the BLAKE3 digest of the file in lower case, as `b3sum` prints it")
+        })
+    }
+}
+
+impl fmt::Display for ExecDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Blake3(bytes) => bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}")),
+            Self::Placeholder => f.write_str(PLACEHOLDER_VARIABLE),
+        }
+    }
+}
+
+/// What runs a file that begins with `#!`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interpreter {
+    /// Its absolute path, as the file names it.
+    pub path: String,
+    /// The digest of it.
+    pub digest: ExecDigest,
+}
+
+/// What a program may do in a workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WorkspaceAccess {
+    /// Read it.
+    ReadOnly,
+    /// Change it, too.
+    ReadWrite,
+}
+
+impl WorkspaceAccess {
+    /// The word in a policy.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadOnly => "read-only",
+            Self::ReadWrite => "read-write",
+        }
+    }
+}
+
+/// What one run of a program may spend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecLimits {
+    /// Wall clock. The call's own deadline holds, too.
+    pub timeout_ms: u64,
+    /// Address space of each of its processes, in MiB.
+    pub memory_mib: u64,
+    /// Processor time of each of its processes.
+    pub cpu_seconds: u64,
+    /// Bytes of its standard output.
+    pub output_bytes: u64,
+    /// The largest file that it may write, in bytes.
+    pub file_bytes: u64,
+}
+
+impl Default for ExecLimits {
+    fn default() -> Self {
+        Self {
+            timeout_ms: 30_000,
+            memory_mib: 256,
+            cpu_seconds: 30,
+            output_bytes: 1 << 20,
+            file_bytes: 16 << 20,
+        }
+    }
+}
+
+impl ExecLimits {
+    /// Each number with its name and the least and most that it may be. Output is held in memory, by
+    /// the broker and by the host.
+    pub(crate) fn rows(&mut self) -> [(&'static str, &mut u64, u64, u64); 5] {
+        [
+            ("timeout_ms", &mut self.timeout_ms, 1, 3_600_000),
+            ("memory_mib", &mut self.memory_mib, 16, 1 << 20),
+            ("cpu_seconds", &mut self.cpu_seconds, 1, 3600),
+            ("output_bytes", &mut self.output_bytes, 1, 16 << 20),
+            ("file_bytes", &mut self.file_bytes, 0, 1 << 40),
+        ]
+    }
+
+    /// The wall clock.
+    #[must_use]
+    pub fn timeout(&self) -> Duration {
+        Duration::from_millis(self.timeout_ms)
+    }
+
+    fn check(mut self) -> Result<(), PolicyError> {
+        for (name, value, least, most) in self.rows() {
+            if !(least..=most).contains(value) {
+                return Err(PolicyError::new(
+                    &error::EXEC,
+                    format!("expected `{name}` to be from {least} to {most}, found {value}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
