@@ -13,6 +13,7 @@ use crate::api::approval::Approver;
 use crate::api::error::HostError;
 use crate::api::listener::CallListener;
 use crate::compile::{Broker, Cache, CompileBackend, Compiler, InProcess};
+use crate::exec::ExecBroker;
 use crate::host::Host;
 use crate::secrets::SecretStore;
 use crate::services::Services;
@@ -62,6 +63,7 @@ pub struct HostBuilder {
     compiler: Option<Arc<dyn Compiler>>,
     cache: Option<Cache>,
     broker: Option<Broker>,
+    programs: Option<ExecBroker>,
     shared_state: SharedState,
     defer_engine: bool,
 }
@@ -143,6 +145,12 @@ impl HostBuilder {
         self
     }
 
+    /// Has the programs of `[[exec]]` run by this broker. Default: none; their tools can't be called.
+    pub fn programs(mut self, broker: ExecBroker) -> Self {
+        self.programs = Some(broker);
+        self
+    }
+
     /// Shares withdrawals, admission and engine with the hosts of the same
     /// `shared_state`, which this one replaces. Default: a state of its own.
     pub fn shared_state(mut self, shared_state: &SharedState) -> Self {
@@ -184,6 +192,7 @@ impl HostBuilder {
             listeners: self.listeners,
             secrets: self.secrets,
             buckets: self.buckets,
+            programs: self.programs,
             transport: self.transport.or_else(Transport::system),
         };
         let host = Host::build(self.contents, services, backend, self.shared_state)?;
@@ -227,11 +236,16 @@ impl HostBuilder {
                 shared: workspace.shared,
             })
             .collect();
-        let protected: Vec<(&str, &Path)> = self
-            .protected
-            .iter()
-            .map(|(what, path)| (what.as_str(), path.as_path()))
-            .collect();
+        let given = self.protected.iter();
+        let given = given.map(|(what, path)| (what.as_str(), path.as_path()));
+        // Who writes where a program lies decides what runs.
+        let programs = self.policy.execs().iter().flat_map(|rule| {
+            let interpreter = rule.interpreter.as_ref();
+            let interpreter = interpreter.map(|interpreter| interpreter.path.as_str());
+            let paths = interpreter.into_iter().chain([rule.command.as_str()]);
+            paths.map(|path| ("a program of an [[exec]]", Path::new(path)))
+        });
+        let protected: Vec<(&str, &Path)> = given.chain(programs).collect();
         workspace::check(&mappings, &protected)
     }
 }

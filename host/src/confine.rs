@@ -15,6 +15,7 @@ pub(crate) mod broker_profile;
 mod error;
 mod landlock_rules;
 mod network;
+pub(crate) mod program_profile;
 mod report;
 mod seccomp;
 mod system;

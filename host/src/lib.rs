@@ -35,6 +35,7 @@ mod cores;
 pub mod digest;
 mod elicitation;
 mod exceeded;
+pub mod exec;
 mod health;
 mod helper;
 mod host;

@@ -9,6 +9,7 @@ use toolward_policy::{Machine, Policy};
 
 use crate::api::approval::Approver;
 use crate::api::listener::CallListener;
+use crate::exec::ExecBroker;
 use crate::secrets::SecretStore;
 use crate::workspace::Workspaces;
 use toolward_policy::Limits;
@@ -22,6 +23,8 @@ pub(crate) struct Services {
     pub(crate) listeners: Vec<Arc<dyn CallListener>>,
     pub(crate) secrets: Option<Arc<dyn SecretStore>>,
     pub(crate) buckets: Option<Arc<Store>>,
+    /// Runs the programs that the policy names.
+    pub(crate) programs: Option<ExecBroker>,
     /// `None` in a build without the feature `http`.
     pub(crate) transport: Option<Transport>,
     /// The directories behind the policy's workspaces.

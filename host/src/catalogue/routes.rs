@@ -86,7 +86,17 @@ fn question(
     let (contract, reach) = (planned.contract.tool, &planned.reach);
     let added = &driver.driver.requires.capabilities;
     let reads = contract.requires.capabilities.union(added);
-    let effects = changes(contract)
+    let entry = driver
+        .driver
+        .implements_tool(contract.id.as_str(), &contract.version);
+    let program = entry.and_then(|entry| entry.program.as_ref());
+    let program = program.map(|program| {
+        let words = std::iter::once(&program.command).chain(&program.args);
+        let words: Vec<&str> = words.map(String::as_str).collect();
+        format!("runs {} outside the sandbox", words.join(" "))
+    });
+    let effects = (program.into_iter())
+        .chain(changes(contract))
         .chain(reads.iter().map(|capability| format!("uses {capability}")))
         .collect();
     let risk = contract.risk_level.max(reach.effects.risk);

@@ -1,11 +1,14 @@
 //! The Landlock half: which paths are kept, which ports.
 
+use std::os::fd::BorrowedFd;
 use std::path::Path;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, NetPort, PathBeneath, PathFd, Ruleset, RulesetAttr,
     RulesetCreated, RulesetCreatedAttr, RulesetError, Scope, make_bitflags,
 };
+
+use rustix::fs::FileType;
 
 use super::error::ConfineError;
 use super::network::Network;
@@ -89,6 +92,25 @@ impl Rules {
     /// Keeps a device file for reading and writing, if it exists.
     pub(super) fn keep_device(&mut self, path: &Path) {
         let _ = self.add(path, AccessFs::ReadFile | AccessFs::WriteFile);
+    }
+
+    /// Keeps an open file, or an open directory with all below.
+    pub(super) fn keep_open(
+        &mut self,
+        file: BorrowedFd<'_>,
+        access: BitFlags<AccessFs>,
+    ) -> Result<(), ConfineError> {
+        let kept = rustix::fs::fstat(file).map_err(|error| ConfineError::Refused(error.into()))?;
+        let access = match FileType::from_raw_mode(kept.st_mode) {
+            FileType::Directory => access,
+            _ => access & AccessFs::from_file(NEWEST),
+        };
+        let created = self.0.as_mut();
+        let created = created.ok_or_else(|| ConfineError::Refused("there are no rules".into()))?;
+        created
+            .add_rule(PathBeneath::new(file, access))
+            .map_err(refused)?;
+        Ok(())
     }
 
     fn add(

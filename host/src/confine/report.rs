@@ -123,6 +123,24 @@ pub(super) fn outlook_with(calls: SystemCalls) -> Confined {
     }
 }
 
+/// What this kernel lacks to confine a program. Without a namespace of processes Landlock has to keep it from
+/// signalling others.
+pub(super) fn missing_for_programs(isolated: bool) -> Vec<&'static str> {
+    let landlock = landlock();
+    let needed = match isolated {
+        true => (ABI::V3, "Landlock of Linux 6.2"),
+        false => (ABI::V6, "Landlock of Linux 6.12"),
+    };
+    let mut missing = Vec::new();
+    if landlock < needed.0 {
+        missing.push(needed.1);
+    }
+    if !seccomp::is_available() {
+        missing.push("seccomp");
+    }
+    missing
+}
+
 /// The rules that this kernel has.
 fn landlock() -> ABI {
     // Without a flag this only queries the ABI version.

@@ -40,6 +40,26 @@ pub(super) fn apply_to_broker() -> Result<(), ConfineError> {
     install_built(|machine| deny(denied::rules(&calls, true)?, machine))
 }
 
+/// The filter of a program that an operator lets run: the calls that are known to do harm, and
+/// sockets and processes unless they are allowed. `None` where this code has no filters for the
+/// machine.
+pub(super) fn for_program(
+    network: Network,
+    processes: bool,
+) -> Result<Option<BpfProgram>, ConfineError> {
+    let Some(machine) = machine() else {
+        return Ok(None);
+    };
+    let calls = Calls {
+        list: SystemCalls::DenyList,
+        network,
+        listener: None,
+    };
+    let built = denied::rules_of_program(&calls, processes).and_then(|rules| deny(rules, machine));
+    let built = built.map_err(|error| ConfineError::Refused(error.into()))?;
+    Ok(Some(built))
+}
+
 fn install_built(built: impl FnOnce(TargetArch) -> Built<BpfProgram>) -> Result<(), ConfineError> {
     let Some(machine) = machine() else {
         return Ok(());

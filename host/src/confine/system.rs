@@ -28,6 +28,29 @@ const CERTIFICATES: [&str; 7] = [
     "/usr/local/share/ca-certificates",
 ];
 
+/// What starts a program that is linked to libraries.
+pub(super) const LOADERS: [&str; 6] = [
+    "/lib64/ld-linux-x86-64.so.2",
+    "/lib/ld-linux-aarch64.so.1",
+    "/lib/ld-linux-riscv64-lp64d.so.1",
+    "/lib/ld-musl-x86_64.so.1",
+    "/lib/ld-musl-aarch64.so.1",
+    "/lib/ld-musl-riscv64.so.1",
+];
+
+/// Libraries, and what the C library reads of the system's.
+pub(super) const LIBRARIES: [&str; 9] = [
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/etc/ld.so.cache",
+    "/etc/localtime",
+    "/usr/share/zoneinfo",
+    "/usr/lib/locale",
+];
+
 /// All of them, and the directory of the C library's name service plug-ins.
 pub(super) fn files() -> Vec<PathBuf> {
     let named = CONFIGURATION.iter().chain(&CERTIFICATES);

@@ -35,7 +35,11 @@ pub(crate) fn apply(call: Validated<RoutedCall>) -> Result<Granted<RoutedCall>, 
     }
     // Don't ask a person about a call that can't run.
     if let Some(access) = &call.route.access
-        && let Err(error) = &access.files
+        && let Some(error) = access
+            .files
+            .as_ref()
+            .err()
+            .or(access.program.as_ref().err())
     {
         return Err(error.clone());
     }
@@ -109,7 +113,8 @@ fn denied(tool: &str, denial: &Denial) -> CallError {
 
 /// The capabilities whose directories can't be used, if nothing else is missing.
 fn unusable(denial: &Denial) -> Option<Vec<(&Capability, &UnusableDirectory)>> {
-    if !denial.denied_by.is_empty() || denial.missing.is_empty() {
+    let other = !denial.denied_by.is_empty() || denial.program.is_some();
+    if other || denial.missing.is_empty() {
         return None;
     }
     let problems = denial.missing.iter().map(|missing| match &missing.why {

@@ -5,6 +5,7 @@ mod attempts;
 mod clock;
 mod component;
 mod context;
+mod exec;
 mod failure;
 mod finish;
 mod form;
@@ -26,6 +27,7 @@ use self::attempts::{Finished, Plan};
 use self::clock::Clock;
 use self::component::Component;
 use self::context::Executor;
+use self::exec::Program;
 use self::failure::Failure;
 use self::form::Form;
 use self::http::Requests;
@@ -213,6 +215,18 @@ async fn run(
                 record.metadata.origin = Some(Origin::Person);
             }
             result
+        }
+        Executor::Program => {
+            let Ok(Some(bound)) = &context.access.program else {
+                return Err(CallError::internal("this driver has no program").into());
+            };
+            let mut attempts = Program {
+                bound,
+                input: &call.input,
+                secrets: &context.secrets,
+                limits: &context.limits,
+            };
+            attempts::run(&plan, &mut attempts, record).await
         }
         Executor::Http => {
             let driver = &route.driver.driver;

@@ -13,6 +13,7 @@ use super::files;
 use super::secrets::CallSecrets;
 use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::exec::Bound;
 use crate::services::Services;
 
 /// The prepared grant of one route.
@@ -20,6 +21,8 @@ pub(crate) struct Access {
     pub(crate) grant: Grant,
     /// The directories behind its workspaces, or why one can't be opened.
     pub(crate) files: Result<Option<Arc<files::Plan>>, CallError>,
+    /// The program that carries it out, if one does; or why the host can't run it.
+    pub(crate) program: Result<Option<Bound>, CallError>,
     /// Outgoing HTTP, `None` if no host is granted; or why the host has no network.
     pub(crate) egress: Result<Option<Egress>, CallError>,
 }
@@ -29,6 +32,7 @@ impl Access {
     pub(crate) fn new(grant: &Grant, driver_publisher: &str, services: &Services) -> Self {
         Self {
             files: plan(grant, services),
+            program: program(grant, services),
             egress: egress(grant, driver_publisher, services),
             grant: grant.clone(),
         }
@@ -57,6 +61,37 @@ impl Access {
         let egress = egress.on_behalf_of(principal);
         Some(egress.call_within(&budget.network, limits, secrets.clone()))
     }
+}
+
+fn program(grant: &Grant, services: &Services) -> Result<Option<Bound>, CallError> {
+    let Some(rule) = grant.program() else {
+        return Ok(None);
+    };
+    let refused = |message: &str, rule: &str, hint: &str| {
+        CallError::new(ErrorCode::UNAUTHORISED, ErrorClass::SetupRequired, message)
+            .with_cause(json!({ "rule": rule }))
+            .with_hint(hint.to_owned())
+    };
+    let Some(broker) = &services.programs else {
+        return Err(refused(
+            "the policy lets a program run, and this host has no broker that runs programs",
+            "exec-broker-missing",
+            "use a command that runs programs, or give the host an `ExecBroker`",
+        ));
+    };
+    // A broker takes up no lines after its start.
+    let line = broker.number(rule).ok_or_else(|| {
+        refused(
+            "the `[[exec]]` of this program came after the host was started",
+            "exec-line-new",
+            "start the host again",
+        )
+    })?;
+    Ok(Some(Bound {
+        broker: broker.clone(),
+        line,
+        rule: rule.clone(),
+    }))
 }
 
 /// The directories of a grant. A missing one becomes an error of the tool's calls,

@@ -233,6 +233,27 @@ pub(super) fn rules(calls: &Calls, programs: bool) -> Built<Rules> {
     Ok(rules)
 }
 
+/// What is refused to a program that an operator lets run.
+pub(super) fn rules_of_program(calls: &Calls, processes: bool) -> Built<Rules> {
+    let mut rules = rules(calls, true)?;
+    if calls.network == Network::None {
+        rules.insert(libc::SYS_socketpair, Vec::new());
+    }
+    // It would outlive the process that watches it.
+    let death_signal = number(libc::PR_SET_PDEATHSIG);
+    rules.insert(libc::SYS_prctl, one_of(0, &[death_signal])?);
+    if !processes {
+        let thread = number(libc::CLONE_THREAD);
+        let cloned = rules.entry(libc::SYS_clone).or_default();
+        cloned.push(masked(0, thread, 0)?);
+        #[cfg(target_arch = "x86_64")]
+        for call in [libc::SYS_fork, libc::SYS_vfork] {
+            rules.insert(call, Vec::new());
+        }
+    }
+    Ok(rules)
+}
+
 /// A file is made that runs with its owner's or group's rights.
 fn making_set_id(flags: u8) -> Built<Vec<SeccompRule>> {
     let temporary = number(libc::O_TMPFILE) & !number(libc::O_DIRECTORY);

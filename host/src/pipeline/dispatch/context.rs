@@ -31,4 +31,6 @@ pub(super) enum Executor<'a> {
     Http,
     /// A person, who fills in a form.
     Form,
+    /// The broker of programs, which runs the one that the operator's line names.
+    Program,
 }

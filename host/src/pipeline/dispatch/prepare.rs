@@ -51,7 +51,8 @@ pub(super) fn access(call: &RoutedCall) -> Result<Arc<Access>, Failure> {
         return Err(CallError::internal("a denied call got past the policy").into());
     };
     let (files, egress) = (&access.files, &access.egress);
-    match files.as_ref().err().or(egress.as_ref().err()) {
+    let reaches = files.as_ref().err().or(egress.as_ref().err());
+    match reaches.or(access.program.as_ref().err()) {
         Some(error) => Err(Failure::before_attempts(error.clone())),
         None => Ok(access),
     }
@@ -68,8 +69,9 @@ pub(super) async fn executor<'d>(
     match driver.driver.kind {
         DriverKind::Component => {}
         DriverKind::Form => return Ok(Executor::Form),
+        DriverKind::Exec => return Ok(Executor::Program),
         // No route has a driver of another kind.
-        DriverKind::Http | DriverKind::Exec | DriverKind::Other(_) => return Ok(Executor::Http),
+        DriverKind::Http | DriverKind::Other(_) => return Ok(Executor::Http),
     }
     let (principal, observer) = (Some(&*scope.principal), scope.observer.as_deref());
     let prepared = host.preparer.prepared(driver, principal, observer);

@@ -1,0 +1,153 @@
+//! Programs that run outside the sandbox, each because an operator's `[[exec]]` names it. A confined
+//! process can start none, so a *broker*, started before this process confines itself, holds the lines as
+//! they stood then: programs, directories, secrets' sources, limits. Over its socket it takes the number of a
+//! line and the input, and nothing else. For each run it starts a *runner*, which gives up its rights and
+//! becomes the program.
+//!
+//! Both are programs of the embedder's, usually the embedder's own with another argument: one calls
+//! [`run_broker`], the other [`run_runner`], first thing in `main`. A host without a broker runs no program.
+
+mod file;
+mod frame;
+mod job;
+mod kernel;
+mod line;
+mod link;
+mod plan;
+mod runner;
+mod serve;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toolward_policy::{ExecRule, Limits, Policy};
+
+pub use file::{ExecProblem, check};
+pub use runner::run_runner;
+pub use serve::run_broker;
+
+pub(crate) use frame::{Ending, Run};
+
+use self::frame::{PROTOCOL, Start};
+use self::line::Line;
+use self::link::Link;
+use crate::api::error::HostError;
+use crate::helper;
+
+/// A line of the policy, and the broker that runs its program.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    pub(crate) broker: ExecBroker,
+    pub(crate) line: u32,
+    pub(crate) rule: Arc<ExecRule>,
+}
+
+/// Where the programs are.
+#[derive(Debug, Clone)]
+pub struct ExecCommand {
+    /// The program, by its whole path.
+    pub program: PathBuf,
+    /// The arguments that make it call [`run_broker`].
+    pub broker: Vec<OsString>,
+    /// The arguments that make it call [`run_runner`].
+    pub runner: Vec<OsString>,
+}
+
+/// A connection to a broker that runs the programs of a policy. Cheap to clone; dropping the last clone ends
+/// the broker, and with it all programs.
+///
+/// ```no_run
+/// use toolward_host::exec::{ExecBroker, ExecCommand, run_broker, run_runner};
+/// use toolward_host::Host;
+/// use toolward_policy::Policy;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// match std::env::args().nth(1).as_deref() {
+///     Some("exec-broker") => return Ok(run_broker()?),
+///     Some("exec-runner") => return Ok(run_runner()?),
+///     _ => {}
+/// }
+/// let policy = Policy::empty();
+/// let command = ExecCommand {
+///     program: std::env::current_exe()?,
+///     broker: vec!["exec-broker".into()],
+///     runner: vec!["exec-runner".into()],
+/// };
+/// let variables = |name: &str| std::env::var(name).ok();
+/// // Before the process confines itself.
+/// let broker = ExecBroker::start(&command, &policy, "/etc/example".as_ref(), variables)?;
+/// let host = Host::builder().policy(policy).programs(broker).build()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct ExecBroker {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// The lines by their numbers, as they stood when it was started.
+    rules: Vec<ExecRule>,
+    link: Link,
+}
+
+impl ExecBroker {
+    /// Starts a broker with the `[[exec]]` lines of a policy. Files of secrets are relative to `base`; variables
+    /// are looked up now, through `environment`. Call it before any guest runs and before the process confines
+    /// itself.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError::ExecBroker`] when the program can't be started. A line whose program can't be used is
+    /// reported for the calls that need it.
+    pub fn start(
+        command: &ExecCommand,
+        policy: &Policy,
+        base: &Path,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, HostError> {
+        let fail = |source| HostError::ExecBroker {
+            program: command.program.clone(),
+            source,
+        };
+        let rules = policy.execs().to_vec();
+        let lines: Vec<Line> = rules
+            .iter()
+            .map(|rule| Line::of(rule, policy, base, &environment))
+            .collect();
+        let input_bytes = Limits::default().with(policy.limits()).input_bytes;
+        let output_bytes = lines.iter().map(|line| line.limits.output_bytes).max();
+        let (child, mut socket) = helper::start(&command.program, &command.broker).map_err(fail)?;
+        let start = Start {
+            protocol: PROTOCOL,
+            program: command.program.clone().into_os_string(),
+            arguments: command.runner.clone(),
+            input_bytes,
+            lines,
+        };
+        match frame::start(&mut socket, &start) {
+            // A broker that has already died is reported for the first call.
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(fail(error)),
+            _ => Ok(Self {
+                inner: Arc::new(Inner {
+                    rules,
+                    link: Link::new(child, socket, output_bytes.unwrap_or_default()),
+                }),
+            }),
+        }
+    }
+
+    /// The number of a line, if the broker was started with it.
+    pub(crate) fn number(&self, rule: &ExecRule) -> Option<u32> {
+        let place = self.inner.rules.iter().position(|known| known == rule)?;
+        u32::try_from(place).ok()
+    }
+
+    /// Runs the program of a line. Dropping the future ends it.
+    pub(crate) async fn run(&self, line: u32, input: String) -> Result<Run, String> {
+        let inner = self.inner.clone();
+        inner.link.run(line, input).await
+    }
+}

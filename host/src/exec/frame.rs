@@ -1,0 +1,224 @@
+//! The protocol of host and broker. Once it has started, the broker takes the number of a line and an input from
+//! the host, and no paths, arguments or variables.
+
+use std::ffi::OsString;
+use std::io::{self, Read, Write};
+
+use serde::{Deserialize, Serialize};
+
+use super::file::ExecProblem;
+use super::line::Line;
+use crate::helper::frames::{Body, frame, head};
+
+/// The version of the protocol; both sides are usually of one build.
+pub(super) const PROTOCOL: u32 = 1;
+
+/// The most bytes of a [`Start`], which has all lines of a policy.
+const START_BYTES: usize = 64 << 20;
+
+/// The most bytes of an [`Ending`].
+const ENDING_BYTES: usize = 64 << 10;
+
+/// Bytes that are kept of a program's standard error.
+pub(super) const STDERR_BYTES: usize = 64 << 10;
+
+/// The first frame of the host, sent before it handles anything hostile; the only one that names anything.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Start {
+    pub(super) protocol: u32,
+    /// The program that becomes the program of a line, and its arguments.
+    pub(super) program: OsString,
+    pub(super) arguments: Vec<OsString>,
+    /// The largest input, in bytes.
+    pub(super) input_bytes: usize,
+    pub(super) lines: Vec<Line>,
+}
+
+/// From the host to the broker.
+#[derive(Debug)]
+pub(super) enum Request {
+    Start(Box<Start>),
+    Run { id: u64, line: u32, input: Vec<u8> },
+    Cancel { id: u64 },
+}
+
+/// How a run ended, for the host.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Ending {
+    /// By itself, with this exit code.
+    Exited(i32),
+    /// By this signal.
+    Killed(i32),
+    /// It took longer than its line allows.
+    Late,
+    /// It wrote more than its line allows.
+    TooMuch,
+    Cancelled,
+    /// As many programs run as the broker runs at once.
+    Busy,
+    /// It was not started.
+    Refused(ExecProblem),
+}
+
+/// A run that ended, and what the program wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) ending: Ending,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+}
+
+impl From<Ending> for Run {
+    fn from(ending: Ending) -> Self {
+        Self {
+            ending,
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+        }
+    }
+}
+
+const START: u8 = 1;
+const RUN: u8 = 2;
+const CANCEL: u8 = 3;
+const ENDED: u8 = 11;
+
+pub(super) fn start(to: &mut impl Write, start: &Start) -> io::Result<()> {
+    frame(to, START, &[&serde_json::to_vec(start)?])
+}
+
+pub(super) fn run(to: &mut impl Write, id: u64, line: u32, input: &[u8]) -> io::Result<()> {
+    frame(to, RUN, &[&id.to_le_bytes(), &line.to_le_bytes(), input])
+}
+
+pub(super) fn cancel(to: &mut impl Write, id: u64) -> io::Result<()> {
+    frame(to, CANCEL, &[&id.to_le_bytes()])
+}
+
+impl Request {
+    /// The next request; `None` at the end. No input is larger than `input_bytes`.
+    pub(super) fn read(from: &mut impl Read, input_bytes: usize) -> io::Result<Option<Self>> {
+        let Some((kind, length)) = head(from)? else {
+            return Ok(None);
+        };
+        let most = match kind {
+            START => START_BYTES,
+            RUN => input_bytes.saturating_add(8 + 4),
+            _ => 8,
+        };
+        let mut body = Body::of(from, length, most)?;
+        Ok(Some(match kind {
+            START => Self::Start(serde_json::from_slice(&body.rest()?)?),
+            RUN => Self::Run {
+                id: body.number()?,
+                line: u32::from_le_bytes(body.take()?),
+                input: body.rest()?,
+            },
+            CANCEL => Self::Cancel { id: body.number()? },
+            _ => return Err(io::Error::other("an unknown request")),
+        }))
+    }
+}
+
+impl Run {
+    pub(super) fn write(&self, to: &mut impl Write, id: u64) -> io::Result<()> {
+        let ending = serde_json::to_vec(&self.ending)?;
+        let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(io::Error::other);
+        let parts: [&[u8]; 6] = [
+            &id.to_le_bytes(),
+            &length(&ending)?.to_le_bytes(),
+            &length(&self.stdout)?.to_le_bytes(),
+            &ending,
+            &self.stdout,
+            &self.stderr,
+        ];
+        frame(to, ENDED, &parts)
+    }
+
+    /// The next run that ended, by its id; `None` at the end. No output is larger than `output_bytes`.
+    pub(super) fn read(
+        from: &mut impl Read,
+        output_bytes: usize,
+    ) -> io::Result<Option<(u64, Self)>> {
+        let Some((kind, length)) = head(from)? else {
+            return Ok(None);
+        };
+        if kind != ENDED {
+            return Err(io::Error::other("an unknown answer"));
+        }
+        let most = output_bytes
+            .saturating_add(STDERR_BYTES)
+            .saturating_add(ENDING_BYTES);
+        let mut body = Body::of(from, length, most)?;
+        let id = body.number()?;
+        let of_ending = u32::from_le_bytes(body.take()?);
+        let of_stdout = u32::from_le_bytes(body.take()?);
+        let mut rest = body.rest()?;
+        let short = || io::Error::other("an answer that is too short");
+        let mut split = |length: u32| {
+            let length = usize::try_from(length).map_err(io::Error::other)?;
+            let after = (length <= rest.len()).then(|| rest.split_off(length));
+            Ok::<_, io::Error>(std::mem::replace(&mut rest, after.ok_or_else(short)?))
+        };
+        let ending = serde_json::from_slice(&split(of_ending)?)?;
+        let stdout = split(of_stdout)?;
+        Ok(Some((
+            id,
+            Self {
+                ending,
+                stdout,
+                stderr: rest,
+            },
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_or_cut_off_is_refused_before_it_is_held() {
+        let mut bytes = Vec::new();
+        run(&mut bytes, 7, 3, b"{}").unwrap();
+        let read = Request::read(&mut bytes.as_slice(), 2).unwrap();
+        assert!(matches!(read, Some(Request::Run { id: 7, line: 3, input }) if input == b"{}"));
+        assert!(Request::read(&mut bytes.as_slice(), 1).is_err());
+        for end in 1..bytes.len() {
+            let mut cut = bytes.get(..end).unwrap();
+            assert!(Request::read(&mut cut, 2).is_err(), "{end}");
+        }
+        let huge = [RUN, 0xff, 0xff, 0xff, 0xff];
+        assert!(Request::read(&mut huge.as_slice(), 1 << 20).is_err());
+        let unknown = [9, 0, 0, 0, 0];
+        assert!(Request::read(&mut unknown.as_slice(), 2).is_err());
+    }
+
+    #[test]
+    fn what_a_program_wrote_comes_back_whole_and_no_more_than_was_allowed() {
+        let run = Run {
+            ending: Ending::Exited(3),
+            stdout: b"out".to_vec(),
+            stderr: b"err".to_vec(),
+        };
+        let mut bytes = Vec::new();
+        run.write(&mut bytes, 9).unwrap();
+        let read = Run::read(&mut bytes.as_slice(), 3).unwrap();
+        assert_eq!(read, Some((9, run.clone())));
+        // A length that is not that of what follows.
+        let at = 5 + 8;
+        for place in [at, at + 4] {
+            let mut forged = bytes.clone();
+            forged[place + 3] = 0xff;
+            assert!(Run::read(&mut forged.as_slice(), 3).is_err());
+        }
+        let large = Run {
+            stdout: vec![0; ENDING_BYTES + STDERR_BYTES + 1],
+            ..run
+        };
+        let mut bytes = Vec::new();
+        large.write(&mut bytes, 9).unwrap();
+        assert!(Run::read(&mut bytes.as_slice(), 0).is_err());
+    }
+}

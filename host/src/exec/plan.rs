@@ -1,0 +1,126 @@
+//! What the broker tells a runner: first the open files, then what to make of them.
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::{Deserialize, Serialize};
+use toolward_policy::{ExecLimits, WorkspaceAccess};
+
+use crate::helper::frames::{Body, frame, head};
+
+/// Files that a runner is given at most: see [`Files`].
+const MAX_FILES: usize = 48;
+
+/// Bytes of a plan: the arguments of a line, and the values of its secrets.
+const PLAN_BYTES: usize = 8 << 20;
+
+const PLAN: u8 = 1;
+
+/// What a runner becomes.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Plan {
+    /// What the program sees as its own name.
+    pub(super) name: String,
+    /// The argument that a script's first line has, if it is one.
+    pub(super) script: Option<Option<String>>,
+    /// Its arguments after the path of the input.
+    pub(super) args: Vec<String>,
+    pub(super) env: Vec<(String, String)>,
+    pub(super) network: bool,
+    pub(super) processes: bool,
+    /// Whether tasks are counted for this broker alone.
+    pub(super) counted: bool,
+    pub(super) workspaces: Vec<WorkspaceAccess>,
+    pub(super) limits: ExecLimits,
+}
+
+/// The open files of a run.
+pub(super) struct Files<F> {
+    pub(super) stdout: F,
+    pub(super) stderr: F,
+    pub(super) input: F,
+    pub(super) command: F,
+    pub(super) interpreter: Option<F>,
+    /// As many as the plan has.
+    pub(super) workspaces: Vec<F>,
+}
+
+/// Sends both. The runner takes them while it has one thread.
+pub(super) fn send(
+    to: &mut UnixStream,
+    plan: &Plan,
+    files: &Files<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let fixed = [files.stdout, files.stderr, files.input, files.command];
+    let others = files.interpreter.iter().chain(&files.workspaces).copied();
+    let all: Vec<BorrowedFd<'_>> = fixed.into_iter().chain(others).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if all.len() > MAX_FILES || !ancillary.push(SendAncillaryMessage::ScmRights(&all)) {
+        return Err(io::Error::other("too many files"));
+    }
+    sendmsg(
+        &*to,
+        &[IoSlice::new(b"f")],
+        &mut ancillary,
+        SendFlags::NOSIGNAL,
+    )?;
+    frame(to, PLAN, &[&serde_json::to_vec(plan)?])
+}
+
+/// Takes both.
+pub(super) fn receive(from: &mut (impl Read + AsFd)) -> io::Result<(Plan, Files<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    recvmsg(
+        from.as_fd(),
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut ancillary,
+        flags,
+    )?;
+    let mut files = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            files.extend(rights);
+        }
+    }
+    let Some((PLAN, length)) = head(from)? else {
+        return Err(io::Error::other("no plan"));
+    };
+    let plan = Body::of(from, length, PLAN_BYTES)?.rest()?;
+    let plan: Plan = serde_json::from_slice(&plan)?;
+    let mut files = files.into_iter();
+    let mut next = || {
+        files
+            .next()
+            .ok_or_else(|| io::Error::other("a file is missing"))
+    };
+    let files = Files {
+        stdout: next()?,
+        stderr: next()?,
+        input: next()?,
+        command: next()?,
+        interpreter: plan.script.is_some().then(&mut next).transpose()?,
+        workspaces: (plan.workspaces.iter())
+            .map(|_| next())
+            .collect::<io::Result<_>>()?,
+    };
+    Ok((plan, files))
+}
+
+/// The byte by which a runner says that it will not outlive its broker.
+pub(super) const READY: u8 = b'r';
+
+/// Says so.
+pub(super) fn ready(to: &mut impl Write) -> io::Result<()> {
+    to.write_all(&[READY])
+}

@@ -1,0 +1,261 @@
+//! The broker's own process. The host may be taken over by a guest after the start, so nothing that it says then
+//! is trusted: a number of a line, and an input that is JSON and not too large.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Resource, Rlimit};
+use toolward_policy::{ExecLimits, WorkspaceAccess};
+
+use super::file::{ExecProblem, Program};
+use super::frame::{Ending, PROTOCOL, Request, Run, Start};
+use super::job;
+use super::kernel::{self, Namespace};
+use super::line::{Line, Source};
+use crate::helper::connection;
+use crate::secrets::read_file;
+
+/// Programs that run at once.
+const AT_ONCE: usize = 16;
+
+/// Serves one host as the broker of its programs, until that host goes. For the process that
+/// [`ExecBroker`](super::ExecBroker) starts: standard input is the connection.
+///
+/// # Errors
+///
+/// If standard input is not a connection to a host, or the host violates the protocol.
+pub fn run_broker() -> io::Result<()> {
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    rustix::process::setrlimit(Resource::Core, none)?;
+    let stream = UnixStream::from(OwnedFd::from(connection()?));
+    let mut reader = io::BufReader::new(stream.try_clone()?);
+    let start = match Request::read(&mut reader, 0)? {
+        Some(Request::Start(start)) if start.protocol == PROTOCOL => start,
+        Some(_) => return Err(io::Error::other("the host does not begin with a start")),
+        None => return Ok(()),
+    };
+    let input_bytes = start.input_bytes;
+    let serving = Serving {
+        broker: Broker::new(*start)?,
+        host: Mutex::new(stream),
+        running: Mutex::default(),
+    };
+    std::thread::scope(|scope| {
+        let ended = serving.listen(&mut reader, input_bytes, scope);
+        serving.cancel_all();
+        ended
+    })
+}
+
+/// What all runs share.
+pub(super) struct Broker {
+    pub(super) program: OsString,
+    pub(super) arguments: Vec<OsString>,
+    lines: Vec<OpenLine>,
+    /// Whether children of a thread can be given a namespace of processes.
+    pub(super) isolates: bool,
+    /// Whether the kernel counts tasks for this broker alone.
+    pub(super) counted: bool,
+}
+
+/// A line whose files are open.
+pub(super) struct OpenLine {
+    command: PathBuf,
+    /// The program, or why it can't be run.
+    pub(super) program: Result<Program, ExecProblem>,
+    pub(super) args: Vec<String>,
+    env: Vec<(String, Source)>,
+    pub(super) network: bool,
+    pub(super) processes: bool,
+    pub(super) workspaces: Vec<(File, WorkspaceAccess)>,
+    pub(super) limits: ExecLimits,
+}
+
+impl Broker {
+    fn new(start: Start) -> io::Result<Self> {
+        // Before the namespace: in it the files of others are nobody's.
+        let lines = start.lines.into_iter().map(OpenLine::open).collect();
+        let counted = own_users()?;
+        let isolates = std::thread::spawn(|| kernel::leave(Namespace::Processes).is_ok());
+        Ok(Self {
+            program: start.program,
+            arguments: start.arguments,
+            lines,
+            isolates: isolates.join().unwrap_or_default(),
+            counted,
+        })
+    }
+}
+
+/// Puts this process, while it has one thread, into a namespace of users in which it may make others, if it may.
+/// The user keeps its number; without a number it could not go on.
+fn own_users() -> io::Result<bool> {
+    let user = rustix::process::geteuid().as_raw();
+    let group = rustix::process::getegid().as_raw();
+    if kernel::leave(Namespace::User).is_err() {
+        return Ok(false);
+    }
+    std::fs::write("/proc/self/setgroups", "deny")?;
+    std::fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+    Ok(true)
+}
+
+impl OpenLine {
+    fn open(line: Line) -> Self {
+        let program = Program::open(&line.command, line.interpreter.as_ref());
+        let mut workspaces = Vec::new();
+        let mut problem = None;
+        for (path, access) in line.workspaces {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            match rustix::fs::open(&path, flags, Mode::empty()) {
+                Ok(open) => workspaces.push((File::from(open), access)),
+                Err(error) => {
+                    let problem_of = ExecProblem::Workspace {
+                        path,
+                        problem: error.to_string(),
+                    };
+                    problem = Some(problem_of);
+                }
+            }
+        }
+        Self {
+            command: line.command.path,
+            program: match problem {
+                Some(problem) => Err(problem),
+                None => program,
+            },
+            args: line.args,
+            env: line.env,
+            network: line.network,
+            processes: line.processes,
+            workspaces,
+            limits: line.limits,
+        }
+    }
+
+    /// The path of the program, which it gets as its own name.
+    pub(super) fn name(&self) -> String {
+        self.command.to_string_lossy().into_owned()
+    }
+
+    /// The variables, with their values as they are now.
+    pub(super) fn environment(&self) -> Result<Vec<(String, String)>, ExecProblem> {
+        let each = self.env.iter().map(|(name, source)| {
+            let missing = |problem: &str| ExecProblem::Secret {
+                name: name.clone(),
+                problem: problem.to_owned(),
+            };
+            let value = match source {
+                Source::Value(value) => value.clone(),
+                Source::File(path) => {
+                    let read = read_file(path).map_err(|error| missing(&error.to_string()))?;
+                    let value = read.ok_or_else(|| missing("there is no such file"))?;
+                    let text = String::from_utf8(value.bytes().to_vec());
+                    text.map_err(|_| missing("it is no text"))?
+                }
+                Source::Missing => return Err(missing("it is not set")),
+            };
+            match value.contains('\0') {
+                true => Err(missing("it holds a zero byte")),
+                false => Ok((name.clone(), value)),
+            }
+        });
+        each.collect()
+    }
+}
+
+struct Serving {
+    broker: Broker,
+    host: Mutex<UnixStream>,
+    /// The runs that have no answer yet.
+    running: Mutex<HashMap<u64, Arc<AtomicBool>>>,
+}
+
+impl Serving {
+    /// Takes requests until the host goes or breaks the protocol.
+    fn listen<'s>(
+        &'s self,
+        from: &mut impl io::Read,
+        input_bytes: usize,
+        scope: &'s std::thread::Scope<'s, '_>,
+    ) -> io::Result<()> {
+        while let Some(request) = Request::read(from, input_bytes)? {
+            match request {
+                Request::Start(_) => return Err(io::Error::other("a second start")),
+                Request::Cancel { id } => {
+                    // It may have been answered in the meantime.
+                    if let Some(cancelled) = self.running().get(&id) {
+                        cancelled.store(true, Ordering::Relaxed);
+                    }
+                }
+                Request::Run { id, line, input } => {
+                    let line = usize::try_from(line).map_err(io::Error::other)?;
+                    let line = self.broker.lines.get(line);
+                    let line = line.ok_or_else(|| io::Error::other("a line that is not there"))?;
+                    if serde_json::from_slice::<serde::de::IgnoredAny>(&input).is_err() {
+                        let problem = ExecProblem::Unstarted("the input is not JSON".to_owned());
+                        self.answer(id, &Ending::Refused(problem).into());
+                        continue;
+                    }
+                    let cancelled = Arc::<AtomicBool>::default();
+                    {
+                        let mut running = self.running();
+                        if running.contains_key(&id) {
+                            return Err(io::Error::other("a run that is there already"));
+                        }
+                        if running.len() < AT_ONCE {
+                            running.insert(id, cancelled.clone());
+                        } else {
+                            drop(running);
+                            self.answer(id, &Ending::Busy.into());
+                            continue;
+                        }
+                    }
+                    // A thread for each: what it starts gets a namespace of its own.
+                    let work = move || {
+                        let cancelled = || cancelled.load(Ordering::Relaxed);
+                        let ended = job::run(&self.broker, line, &input, cancelled);
+                        self.running().remove(&id);
+                        self.answer(id, &ended);
+                    };
+                    if std::thread::Builder::new()
+                        .spawn_scoped(scope, work)
+                        .is_err()
+                    {
+                        self.running().remove(&id);
+                        self.answer(id, &Ending::Busy.into());
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn cancel_all(&self) {
+        for cancelled in self.running().values() {
+            cancelled.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Ignores errors: if the host is gone, reading its requests fails, too.
+    fn answer(&self, id: u64, ended: &Run) {
+        let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = ended.write(&mut *host, id);
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<u64, Arc<AtomicBool>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,193 @@
+//! Attempts by a program outside the sandbox: the broker runs it, as the operator's line says. It is never tried
+//! again: what it does is in no declaration.
+
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::attempts::{Attempt, Attempted, Attempts};
+use super::clock::{Clock, timed_out};
+use crate::api::limits::CallLimits;
+use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, too_large};
+use crate::exec::{Bound, Ending, ExecProblem, Run};
+use crate::invocation::DriverOutput;
+use crate::sandbox::deadline;
+use crate::sandbox::secrets::CallSecrets;
+
+/// When to try again where the broker runs as many programs as it can.
+const BUSY_RETRY: Duration = Duration::from_secs(1);
+
+/// Bytes of a program's standard error that its error quotes.
+const QUOTED_STDERR_BYTES: usize = 2048;
+
+/// A program and its input.
+pub(crate) struct Program<'a> {
+    pub(crate) bound: &'a Bound,
+    pub(crate) input: &'a str,
+    pub(crate) secrets: &'a CallSecrets,
+    pub(crate) limits: &'a CallLimits,
+}
+
+impl Attempts for Program<'_> {
+    async fn attempt(&mut self, _number: u32, clock: &Clock, _spent: u64) -> Attempt {
+        let mut captured = Captured::default();
+        let result = {
+            let run = pin!(self.run(&mut captured));
+            match deadline::before(clock.deadline, run).await {
+                Ok(result) => result.map(Attempted::Done),
+                Err(deadline::Elapsed) => Err(clock.late()),
+            }
+        };
+        Attempt {
+            result,
+            claimed: false,
+            // What it does is in no declaration.
+            dispatched: true,
+            failing: false,
+            fuel: 0,
+            peak_memory: 0,
+            captured,
+        }
+    }
+}
+
+impl Program<'_> {
+    async fn run(&self, captured: &mut Captured) -> Result<DriverOutput, CallError> {
+        // The broker has the values from where the operator keeps them. They are read here for what
+        // may not show them.
+        for slug in self.bound.rule.env.keys() {
+            self.secrets
+                .reveal(slug)
+                .map_err(|_| no_credential(slug).of_attachment(true))?;
+        }
+        let started = Instant::now();
+        let (line, input) = (self.bound.line, self.input.to_owned());
+        let ran = self.bound.broker.run(line, input).await;
+        let Run {
+            ending,
+            stdout,
+            stderr,
+        } = ran.map_err(|problem| {
+            tracing::error!(%problem, "no program can be run");
+            not_run(
+                "the broker that runs programs has ended",
+                "exec-broker-unavailable",
+            )
+            .with_hint("start the host again")
+        })?;
+        captured.stderr = shown(&stderr, self.limits.stdio_bytes);
+        self.outcome(ending, stdout, &stderr, started.elapsed())
+    }
+
+    fn outcome(
+        &self,
+        ending: Ending,
+        stdout: Vec<u8>,
+        stderr: &[u8],
+        took: Duration,
+    ) -> Result<DriverOutput, CallError> {
+        let limits = &self.bound.rule.limits;
+        let failed = |message: String, mut cause: serde_json::Value| {
+            let quoted = tail(stderr);
+            if let (false, Some(fields)) = (quoted.is_empty(), cause.as_object_mut()) {
+                fields.insert("stderr".to_owned(), quoted.into());
+            }
+            upstream(message).with_cause(cause)
+        };
+        match ending {
+            Ending::Exited(0) => output(stdout),
+            Ending::Exited(code) => Err(failed(
+                format!("the program ended with exit code {code}"),
+                json!({ "exit": code }),
+            )),
+            Ending::Killed(signal) => Err(failed(
+                format!("the program was ended by signal {signal}"),
+                json!({ "signal": signal }),
+            )
+            .with_hint(
+                "signal 9 means that it used more than `cpu_seconds` of its `[[exec]]`, or that the machine is \
+                 short of memory",
+            )),
+            Ending::Late => Err(timed_out(limits.timeout(), took)
+                .with_hint("ask for less, or raise `timeout_ms` of its `[[exec]]`")),
+            Ending::TooMuch => Err(
+                too_large(limits.output_bytes.saturating_add(1), limits.output_bytes)
+                    .with_hint("ask for less, or raise `output_bytes` of its `[[exec]]`"),
+            ),
+            Ending::Busy => Err(CallError::new(
+                ErrorCode::RATE_LIMITED,
+                ErrorClass::RateLimited,
+                "as many programs run as this host runs at once",
+            )
+            .retry_after(BUSY_RETRY)),
+            Ending::Cancelled => Err(CallError::internal("a program was cancelled by nobody")),
+            Ending::Refused(problem) => Err(refused(&problem)),
+        }
+    }
+}
+
+/// The operator's own files and directories are not for callers to see.
+fn refused(problem: &ExecProblem) -> CallError {
+    let code = problem.code();
+    tracing::error!(%problem, code, "a program was not run");
+    let error = match problem {
+        ExecProblem::Secret { .. } => CallError::new(
+            ErrorCode::AUTH_REQUIRED,
+            ErrorClass::CredentialMissing,
+            "a secret of the program has no value",
+        )
+        .with_cause(json!({ "rule": code }))
+        .of_attachment(true),
+        _ => not_run("the program can't be run as its `[[exec]]` says", code),
+    };
+    error.with_hint("the operator finds out why: `toolward doctor`")
+}
+
+fn not_run(message: &str, rule: &str) -> CallError {
+    CallError::new(ErrorCode::UNAUTHORISED, ErrorClass::SetupRequired, message)
+        .with_cause(json!({ "rule": rule }))
+}
+
+fn output(stdout: Vec<u8>) -> Result<DriverOutput, CallError> {
+    let text = String::from_utf8(stdout)
+        .map_err(|_| upstream("the program's output is not text".to_owned()))?;
+    let structured = match text.trim_ascii().is_empty() {
+        true => "null".to_owned(),
+        false => text,
+    };
+    Ok(DriverOutput {
+        structured,
+        content: Vec::new(),
+        lifted_bytes: 0,
+    })
+}
+
+fn upstream(message: String) -> CallError {
+    CallError::new(
+        ErrorCode::UPSTREAM_ERROR,
+        ErrorClass::ExecutionFailed,
+        message,
+    )
+}
+
+fn no_credential(slug: &str) -> CallError {
+    CallError::new(
+        ErrorCode::AUTH_REQUIRED,
+        ErrorClass::CredentialMissing,
+        format!("the secret `{slug}` is granted and has no value"),
+    )
+    .with_hint("the operator gives it one where the policy's `[[secret]]` says")
+}
+
+/// The beginning of what a program wrote, as text.
+fn shown(bytes: &[u8], most: u64) -> String {
+    let most = usize::try_from(most).unwrap_or(usize::MAX).min(bytes.len());
+    String::from_utf8_lossy(bytes.get(..most).unwrap_or_default()).into_owned()
+}
+
+fn tail(stderr: &[u8]) -> String {
+    let from = stderr.len().saturating_sub(QUOTED_STDERR_BYTES);
+    let text = String::from_utf8_lossy(stderr.get(from..).unwrap_or_default());
+    text.trim().to_owned()
+}
