@@ -96,6 +96,12 @@ pub(crate) enum Command {
     /// The process that compiles one driver, started by the broker
     #[command(hide = true)]
     InternalCompileWorker,
+    /// The process that has programs run, started by the others
+    #[command(hide = true)]
+    InternalExecBroker,
+    /// The process that becomes a program, started by the broker
+    #[command(hide = true)]
+    InternalExecRunner,
 }
 
 /// The same command line with one subcommand only. Describing all of them takes a

@@ -31,6 +31,7 @@ codes! {
         EngineUnavailable = "engine-unavailable",
             "the WebAssembly engine can't be made, for instance for lack of address space";
         BrokerUnavailable = "broker-unavailable", "the compile broker can't be started";
+        ExecBrokerUnavailable = "exec-broker-unavailable", "the broker that runs programs can't be started";
         AddressUnusable = "address-unusable",
             "`serve --http` can't listen there: it is not an address of this machine, or its port is taken";
         ListenerUnusable = "listener-unusable",

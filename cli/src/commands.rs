@@ -7,6 +7,7 @@ pub(crate) mod compile_broker;
 pub(crate) mod completions;
 pub(crate) mod describe;
 pub(crate) mod doctor;
+pub(crate) mod exec_broker;
 pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod install;
@@ -68,6 +69,8 @@ pub(crate) fn run(
         Command::Completions(arguments) => completions::run(&arguments, Cli::command()),
         Command::InternalCompileBroker => compile_broker::broker(),
         Command::InternalCompileWorker => compile_broker::worker(),
+        Command::InternalExecBroker => exec_broker::broker(),
+        Command::InternalExecRunner => exec_broker::runner(),
     };
     done.map(|()| Exit::Fine)
 }

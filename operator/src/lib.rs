@@ -19,6 +19,7 @@ mod live_host;
 pub mod network;
 mod operator;
 pub mod policy_review;
+pub mod programs;
 pub mod releases;
 pub mod reload;
 mod report;

@@ -20,7 +20,7 @@ use toolward_operator::runtime;
 use toolward_policy::Decision;
 use toolward_records::{AmplifierResult, CallRecords, EndedCall, Recorder};
 
-use super::{compile_broker, reply};
+use super::{compile_broker, exec_broker, reply};
 use crate::approve::Terminal;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure, Kind, OperatorCode, Result};
@@ -103,6 +103,7 @@ pub(crate) fn run(
         .cache
         .broker(&compile_broker::command()?, environment, output)?;
     broker.start()?;
+    let programs = exec_broker::start(&granted, environment)?;
     let bar = Arc::new(Bar::new(format!("calling {}", arguments.tool), output));
     let means = &arguments.means;
     let buckets = opens_buckets(&contents, &granted.policy);
@@ -110,6 +111,7 @@ pub(crate) fn run(
     let recorder = Recorder::new();
     let builder = builder.approver(recorder.approver(Terminal::new(&bar)));
     let builder = source.store.protect(builder, environment);
+    let builder = exec_broker::given(builder, programs.as_ref());
     let host = arguments.cache.host(builder, &broker)?;
     let confinement = means.kept(&host, &granted, environment)?;
     arguments.confine.apply(

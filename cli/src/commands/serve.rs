@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::compile_broker;
+use super::{compile_broker, exec_broker};
 use clap::Args;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
@@ -107,6 +107,7 @@ pub(crate) fn run(
     let watch = Watch::load(Arc::clone(&operator), output)?;
     let builder = FeaturesBuilder {
         broker: operator.broker(&compile_broker::command()?, output)?,
+        programs: exec_broker::start(watch.granted(), environment)?,
         http: Arc::new(arguments.http_flags),
         shared_state: SharedState::new(),
         defer_above: arguments.defer_above,

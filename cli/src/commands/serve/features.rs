@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use toolward_bundle::content::Content;
+use toolward_host::exec::ExecBroker;
 use toolward_host::{Broker, Host, SharedState};
 use toolward_mcp::{ServerFeatures, Service};
 use toolward_operator::config::Granted;
@@ -12,6 +13,7 @@ use toolward_operator::{Operator, Report};
 use toolward_policy::Policy;
 
 use super::HttpFlags;
+use super::exec_broker;
 use crate::failure::{Failure, Kind, Result};
 
 /// Makes what clients see of bundles.
@@ -20,6 +22,8 @@ pub(super) struct FeaturesBuilder {
     pub(super) operator: Arc<Operator>,
     pub(super) http: Arc<HttpFlags>,
     pub(super) broker: Broker,
+    /// Runs the programs that the policy named when the server started.
+    pub(super) programs: Option<ExecBroker>,
     pub(super) shared_state: SharedState,
     /// With more tools than this, they are found rather than listed.
     pub(super) defer_above: usize,
@@ -38,6 +42,7 @@ impl FeaturesBuilder {
         let held = contents.to_vec();
         let builder = self.operator.host_builder(held, granted, buckets)?;
         // The handshake needs no engine.
+        let builder = exec_broker::given(builder, self.programs.as_ref());
         let builder = self.http.protect(builder).shared_state(&self.shared_state);
         let host = self.operator.build(builder.defer_engine(), &self.broker)?;
         let features = ServerFeatures::new(host, contents, &granted.policy, self.defer_above);

@@ -165,6 +165,28 @@ fn rows() -> Vec<Row> {
             "the keys of an installed bundle belong to another publisher now",
         ),
         own(Code::BrokerUnavailable, "1"),
+        own(Code::ExecBrokerUnavailable, "1"),
+        other(
+            &[
+                "exec-unopened",
+                "exec-unsafe",
+                "exec-digest",
+                "exec-interpreter",
+                "exec-workspace",
+                "exec-secret",
+                "exec-unconfined",
+                "exec-unstarted",
+            ],
+            "4",
+            "why the program of a tool was not run, as `rule` of the error: its file can't be opened without links, others may \
+             write to it, it has another digest, another interpreter, no directory, a secret has no value, this kernel can't \
+             confine it, or it could not be started; `doctor` says more",
+        ),
+        other(
+            &["exec-broker-missing", "exec-line-new"],
+            "4",
+            "the host has no broker that runs programs, or was started before the `[[exec]]` was written",
+        ),
         other(
             &["confine-threads", "confine-path", "confine-refused"],
             "1",

@@ -1,0 +1,39 @@
+//! The hidden commands that are the processes of programs.
+
+use toolward_host::HostBuilder;
+use toolward_host::exec::{ExecBroker, ExecCommand, run_broker, run_runner};
+use toolward_operator::config::Granted;
+use toolward_operator::programs;
+
+use crate::environment::Environment;
+use crate::failure::{Code, Failure, Kind, Result, own_program};
+
+/// Starts the broker of the policy's programs, if it names any.
+pub(crate) fn start(granted: &Granted, environment: &Environment) -> Result<Option<ExecBroker>> {
+    let command = ExecCommand {
+        program: own_program()?,
+        broker: vec!["internal-exec-broker".into()],
+        runner: vec!["internal-exec-runner".into()],
+    };
+    programs::start(&command, granted, &environment.operator)
+}
+
+/// Gives a host the broker, if there is one.
+pub(crate) fn given(builder: HostBuilder, programs: Option<&ExecBroker>) -> HostBuilder {
+    match programs {
+        Some(programs) => builder.programs(programs.clone()),
+        None => builder,
+    }
+}
+
+pub(super) fn broker() -> Result {
+    run_broker().map_err(ended)
+}
+
+pub(super) fn runner() -> Result {
+    run_runner().map_err(ended)
+}
+
+fn ended(error: std::io::Error) -> Failure {
+    Failure::new(Kind::Failed, Code::ExecBrokerUnavailable, error)
+}
