@@ -14,6 +14,8 @@ mod docs;
 #[cfg(test)]
 mod examples;
 #[cfg(test)]
+mod exec;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod importing;
