@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolward_contract::driver::{
     Driver, DriverLimits, Endpoint, Part, Response, Slot, SlotSource, Template,
 };
-use toolward_contract::tool::Tool;
+use toolward_contract::tool::{Backoff, Tool};
 use toolward_contract::{NoScope, Severity};
 
 fn driver(entry: &str, extra: &str) -> Driver {
@@ -260,6 +260,17 @@ fn mapped(mapping: &str, input: Value) -> Result<Value, String> {
         .mapping
         .apply(input)
         .map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_retry_of_a_driver_may_leave_out_all_but_its_attempts() {
+    let driver = driver(
+        "    version: 1.x\n",
+        "retry_override: { max_attempts: 3 }\n",
+    );
+    let retry = driver.retry_override.expect("a retry");
+    assert_eq!((retry.max_attempts, retry.backoff), (3, Backoff::Fixed));
+    assert_eq!(retry.initial, Duration::from_millis(100));
 }
 
 #[test]
