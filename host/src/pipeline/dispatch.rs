@@ -107,7 +107,8 @@ fn falls(
         // two services know nothing of each other.
         let again = failure.dispatched && (changes || next.changes);
         let computes = next.driver.driver.kind == DriverKind::Component;
-        !again && !(spent && computes) && next.driver.withdrawal.withdrawn().is_none()
+        let too_late = again || spent && computes;
+        !too_late && next.driver.withdrawal.withdrawn().is_none()
     });
     next.is_some()
 }
