@@ -2,8 +2,9 @@
 //! labelled with the publisher.
 
 use rmcp::model::MetaObject;
-use serde_json::json;
+use serde_json::{Value, json};
 use toolward_bundle::text::{visible, visible_line};
+use toolward_contract::tool::CostClass;
 use toolward_host::{DriverInfo, ToolInfo};
 use toolward_policy::Effects;
 
@@ -51,11 +52,7 @@ pub(super) fn listed(
             "version": contract.version.to_string(),
             "publisher": publisher,
             "cost_class": contract.cost_class,
-            "drivers": open(&info.drivers).map(|driver| json!({
-                "id": driver.id,
-                "publisher": visible_line(&driver.publisher, MAX_PUBLISHER_CHARS),
-                "cost": driver.cost,
-            })).collect::<Vec<_>>(),
+            "drivers": open(&info.drivers).map(driver).collect::<Vec<_>>(),
         }),
     );
     Listed {
@@ -68,6 +65,18 @@ pub(super) fn listed(
         wrapped: output.wrapped,
         contract,
     }
+}
+
+/// A driver, with its cost where it says one.
+fn driver(driver: &DriverInfo) -> Value {
+    let mut shown = json!({
+        "id": driver.id,
+        "publisher": visible_line(&driver.publisher, MAX_PUBLISHER_CHARS),
+    });
+    if driver.cost.class != CostClass::Trivial || driver.cost.units_per_call.is_some() {
+        shown["cost"] = json!(driver.cost);
+    }
+    shown
 }
 
 /// The drivers that may serve a call, in order of preference.

@@ -345,7 +345,7 @@ fn terms(text: &str, drivers: &[(&Driver, &str)]) -> Vec<(String, bool, usize)> 
         .collect();
     let policy = policy(text);
     let found = routes(&tools, &drivers, &policy, &machine()).expect("different ids");
-    let routes = found[0].routes.iter();
+    let routes = found.first().expect("one tool").routes.iter();
     let terms = routes.map(|one| {
         (
             one.implementation.driver.id.to_string(),
