@@ -69,14 +69,12 @@ pub(super) fn listed(
 
 /// A driver, with its cost where it says one.
 fn driver(driver: &DriverInfo) -> Value {
-    let mut shown = json!({
-        "id": driver.id,
-        "publisher": visible_line(&driver.publisher, MAX_PUBLISHER_CHARS),
-    });
-    if driver.cost.class != CostClass::Trivial || driver.cost.units_per_call.is_some() {
-        shown["cost"] = json!(driver.cost);
+    let says = driver.cost.class != CostClass::Trivial || driver.cost.units_per_call.is_some();
+    let publisher = visible_line(&driver.publisher, MAX_PUBLISHER_CHARS);
+    match says {
+        true => json!({ "id": driver.id, "publisher": publisher, "cost": driver.cost }),
+        false => json!({ "id": driver.id, "publisher": publisher }),
     }
-    shown
 }
 
 /// The drivers that may serve a call, in order of preference.

@@ -1,12 +1,13 @@
 //! What becomes of a call whose first service failed, in every way in which one can: whether a second one is sent anything.
 
+use std::io::Write as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolward_host::secrets::Sources;
 use toolward_host::{Host, Reply, Request};
 
-use crate::server::{Server, ok};
+use crate::server::ok;
 use crate::vault::Vault;
 use crate::world::{Bundle, policy_of};
 
@@ -30,7 +31,6 @@ struct Services {
     vault: Vault,
     /// Another one, whose authority nobody trusts.
     _forged: Vault,
-    _plain: Server,
     host: Host,
     _bundle: Bundle,
 }
@@ -55,12 +55,18 @@ impl Services {
         })
         .await;
         let forged = Vault::saying("{\"ok\": true}").await;
-        let plain = Server::saying("{\"ok\": true}");
+        let plain = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let no_tls = plain.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            for mut stream in plain.incoming().flatten() {
+                let _ = stream.write_all(b"no TLS is spoken here\r\n");
+            }
+        });
         let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let closed = closed.local_addr().unwrap().port();
         let port = match first {
             First::Refused => closed,
-            First::NoTls => plain.port(),
+            First::NoTls => no_tls,
             First::WrongCertificate => forged.port,
             _ => vault.port,
         };
@@ -134,7 +140,6 @@ impl Services {
             host: host.build().unwrap(),
             vault,
             _forged: forged,
-            _plain: plain,
             _bundle: bundle,
         }
     }

@@ -71,18 +71,17 @@ async fn a_stored_value_is_its_principals_own() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_value_is_stored_only_where_that_was_declared_and_granted() {
     let directory = tempfile::tempdir().unwrap();
-    let (_bundle, host) = storing(&directory, "[]", "[\"secret:own\"]");
     let store = json!({"do": "secrets", "op": "store", "slug": "own", "text": "mine-mine"});
-    let reply = call(&host, TOOL, store.clone()).await;
-    assert_eq!(reply.metadata.violations[0].kind, ViolationKind::Secret);
+    // A driver whose secret has no value is no candidate, unless it may store one.
+    let (_bundle, reads) = storing(&directory, "[]", "[\"secret:own\"]");
     assert_eq!(
-        reply.result.unwrap().structured["value"]["err"],
-        json!("denied")
+        error(&reads, TOOL, store.clone()).await.code.as_str(),
+        "auth_required"
     );
 
     let (_bundle, host) = storing(&directory, "[\"secret:own\"]", "[]");
     assert_eq!(
-        error(&host, TOOL, store).await.code.as_str(),
+        error(&host, TOOL, store.clone()).await.code.as_str(),
         "unauthorised"
     );
     assert!(!directory.path().join("secrets").exists());
@@ -91,6 +90,15 @@ async fn a_value_is_stored_only_where_that_was_declared_and_granted() {
     let huge = json!({"do": "secrets", "op": "store", "slug": "own", "text": "${fill:100000}"});
     let got = as_principal(&host, "ann", huge).await;
     assert_eq!(got["err"], json!("failed"), "{got}");
+
+    let reply = call(&host, TOOL, store.clone()).await;
+    assert!(reply.result.is_ok(), "{reply:?}");
+    let reply = call(&reads, TOOL, store).await;
+    assert_eq!(reply.metadata.violations[0].kind, ViolationKind::Secret);
+    assert_eq!(
+        reply.result.unwrap().structured["value"]["err"],
+        json!("denied")
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
