@@ -20,7 +20,6 @@ enum First {
     NoTls,
     WrongCertificate,
     Answers(&'static str, &'static str),
-    HangsUp,
     Silent,
     NoSecret,
     NotGranted,
@@ -45,7 +44,6 @@ impl Services {
                     format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}")
                         .into_bytes()
                 }
-                First::HangsUp if to_first => b"HTTP/1.1 2".to_vec(),
                 First::Silent if to_first => {
                     std::thread::sleep(Duration::from_millis(1500));
                     ok("{\"ok\": true}")
@@ -164,7 +162,7 @@ fn codes(reply: &Reply) -> Vec<String> {
 
 /// What the first service does; the code of it; whether the second one serves a call that reads, and one that changes
 /// something.
-const CASES: [(First, &str, bool, bool); 14] = [
+const CASES: [(First, &str, bool, bool); 13] = [
     (First::Refused, "upstream_error", true, true),
     (First::NoTls, "upstream_error", true, true),
     (First::WrongCertificate, "upstream_error", true, true),
@@ -212,7 +210,6 @@ const CASES: [(First, &str, bool, bool); 14] = [
         true,
         false,
     ),
-    (First::HangsUp, "upstream_error", true, false),
     (First::Silent, "timeout", false, false),
     (
         First::Answers("302 Found", "{}"),

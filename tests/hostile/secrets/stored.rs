@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolward_host::secrets::{SecretError, SecretStore, SecretValue, Sources};
-use toolward_host::{Host, Request, ViolationKind};
+use toolward_host::{Host, Request};
 
 use super::TOOL;
-use crate::world::{Bundle, Guest, call, error, policy_of};
+use crate::world::{Bundle, Guest, error, policy_of};
 
 /// A tool that stores and uses `own`, which no table gives a value.
 fn storing(directory: &TempDir, mutates: &str, granted: &str) -> (Bundle, Host) {
@@ -81,7 +81,7 @@ async fn a_value_is_stored_only_where_that_was_declared_and_granted() {
 
     let (_bundle, host) = storing(&directory, "[\"secret:own\"]", "[]");
     assert_eq!(
-        error(&host, TOOL, store.clone()).await.code.as_str(),
+        error(&host, TOOL, store).await.code.as_str(),
         "unauthorised"
     );
     assert!(!directory.path().join("secrets").exists());
@@ -90,15 +90,6 @@ async fn a_value_is_stored_only_where_that_was_declared_and_granted() {
     let huge = json!({"do": "secrets", "op": "store", "slug": "own", "text": "${fill:100000}"});
     let got = as_principal(&host, "ann", huge).await;
     assert_eq!(got["err"], json!("failed"), "{got}");
-
-    let reply = call(&host, TOOL, store.clone()).await;
-    assert!(reply.result.is_ok(), "{reply:?}");
-    let reply = call(&reads, TOOL, store).await;
-    assert_eq!(reply.metadata.violations[0].kind, ViolationKind::Secret);
-    assert_eq!(
-        reply.result.unwrap().structured["value"]["err"],
-        json!("denied")
-    );
 }
 
 #[tokio::test(flavor = "multi_thread")]

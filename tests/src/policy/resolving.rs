@@ -29,6 +29,12 @@ fn another(machine: &Machine, id: &str, lines: &str) {
     machine.write(&format!("{folder}/driver.wasm"), component);
 }
 
+/// Gives the tool one more input.
+fn with_input(machine: &Machine, name: &str) {
+    let input = format!("    {name}: {{ type: string }}\n    n: {{");
+    change(machine, "b/tools/hostile.run/TOOL.md", "    n: {", &input);
+}
+
 fn why(machine: &Machine) -> Value {
     let words = "why hostile.run --dev b --json";
     let json = machine.toolward(words).ends(0).json();
@@ -132,6 +138,7 @@ fn why_shows_the_drivers_in_the_order_in_which_calls_take_them() {
 #[test]
 fn why_names_the_secret_without_a_value_and_the_transform_that_is_missing() {
     let machine = abroad();
+    with_input(&machine, "aspect");
     another(
         &machine,
         "a.keyed",
@@ -193,12 +200,13 @@ fn why_names_the_secret_without_a_value_and_the_transform_that_is_missing() {
 #[test]
 fn a_call_says_which_driver_failed_before_the_one_that_served_it() {
     let machine = abroad();
+    with_input(&machine, "then");
     another(&machine, "z.next", "");
     let path = "b/drivers/z.next/DRIVER.md";
     let text = machine.text(path);
     let mapped = text.replacen(
         "    version: ",
-        "    mapping: { do: then }\n    version: ",
+        "    mapping: { do: then, then: do }\n    version: ",
         1,
     );
     machine.write(path, mapped);
