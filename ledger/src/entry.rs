@@ -70,6 +70,18 @@ impl Entry {
         self
     }
 
+    /// Says how large a payload is that is not given.
+    #[must_use]
+    pub fn size(mut self, kind: PayloadKind, bytes: u64) -> Self {
+        if let Some(content) = content_mut(&mut self.event, kind) {
+            *content = Some(Content {
+                commitment: None,
+                size: Number::from(bytes),
+            });
+        }
+        self
+    }
+
     /// The call changes something, or a person was asked about it.
     #[must_use]
     pub fn matters(mut self) -> Self {

@@ -107,6 +107,7 @@ codes! {
 
 impl Error {
     /// A failure of the operating system.
+    #[cfg(feature = "sqlite")]
     pub(crate) fn io(what: &str, error: impl Into<std::io::Error>) -> Self {
         toolward_sqlite::Error::io(what, error).into()
     }
@@ -139,6 +140,7 @@ impl From<toolward_files::Error> for Error {
     }
 }
 
+#[cfg(feature = "sqlite")]
 impl From<toolward_sqlite::Error> for Error {
     fn from(error: toolward_sqlite::Error) -> Self {
         use toolward_sqlite::Error as E;
@@ -155,6 +157,7 @@ impl From<toolward_sqlite::Error> for Error {
     }
 }
 
+#[cfg(feature = "sqlite")]
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         toolward_sqlite::Error::from(error).into()

@@ -51,24 +51,48 @@
 //! | opening and closing a ledger of 1,000,000 rows | 59 ms |
 //! | a list, once the index is there | 1.4 ms |
 
+#![cfg_attr(
+    not(feature = "sqlite"),
+    expect(
+        dead_code,
+        reason = "the files' side of entries, trees and checkpoints"
+    )
+)]
+
+#[cfg(feature = "sqlite")]
 mod append;
 pub mod checkpoint;
 mod entry;
 mod error;
+#[cfg(feature = "sqlite")]
 mod given;
+#[cfg(feature = "sqlite")]
 mod maintenance;
+#[cfg(feature = "sqlite")]
 mod opening;
 pub mod payload;
+mod pending;
+#[cfg(feature = "sqlite")]
 mod place;
+#[cfg(feature = "sqlite")]
 mod reader;
 pub mod record;
+mod recorder;
+#[cfg(feature = "sqlite")]
 mod schema;
+#[cfg(feature = "sqlite")]
 mod sessions;
 pub mod tree;
+#[cfg(feature = "sqlite")]
 mod writer;
 
 pub use entry::{Entry, Given, Repeated};
 pub use error::Error;
+#[cfg(feature = "sqlite")]
 pub use maintenance::Maintenance;
+pub use pending::Pending;
+#[cfg(feature = "sqlite")]
 pub use reader::{Filter, Finding, Listed, Payload, Reader, Row, Verified};
-pub use writer::{Durability, Options, Pending, Recorder, Writer};
+pub use recorder::{Durability, Recorder};
+#[cfg(feature = "sqlite")]
+pub use writer::{Options, Writer};

@@ -5,12 +5,15 @@
 //! guessed from it.
 
 mod keep;
+#[cfg(feature = "sqlite")]
 mod store;
 
 use sha2::{Digest as _, Sha256};
 
 pub use keep::{Keep, PayloadLimits};
+#[cfg(feature = "sqlite")]
 pub use store::Erase;
+#[cfg(feature = "sqlite")]
 pub(crate) use store::{Payloads, random};
 
 use crate::record::{Hash, Hex};

@@ -2,7 +2,6 @@
 
 mod core;
 mod late;
-mod pending;
 mod queue;
 mod refusals;
 
@@ -12,40 +11,19 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub(crate) use core::publish;
-pub use pending::Pending;
 
 use crate::checkpoint::Verifier;
 use crate::entry::{Entry, Given, Repeated};
 use crate::error::Error;
-use crate::payload::{Keep, PayloadLimits};
+use crate::payload::{Keep, PayloadKind, PayloadLimits};
+use crate::pending::Pending;
 use crate::record::Opened;
+use crate::recorder::{Durability, Recorder};
 use crate::writer::core::Core;
 use crate::writer::queue::Queue;
 
 /// Bytes that wait to be written: beyond it, callers wait.
 const QUEUE_BYTES: usize = 8 * 1024 * 1024;
-
-/// When an append is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Durability {
-    /// Once the row is on the disk.
-    Disk,
-    /// Once it is in the queue. It is written within 20 ms.
-    Queued,
-}
-
-/// What records calls.
-pub trait Recorder: Send + Sync {
-    /// Records an entry. It is in the queue when this returns, unless the queue is full: then it gets there once
-    /// the answer is awaited.
-    fn append(&self, entry: Entry, durability: Durability) -> Pending<()>;
-
-    /// Waits until all that was appended before is on the disk.
-    fn flush(&self) -> Pending<()>;
-
-    /// Whether an id was given before, by this principal for this tool.
-    fn given(&self, given: Given) -> Pending<Option<Repeated>>;
-}
 
 /// Where a ledger is, and what it keeps.
 #[derive(Clone, Debug)]
@@ -92,6 +70,8 @@ pub struct Writer {
     queue: Arc<Queue>,
     thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
     verifier: Verifier,
+    keep: Keep,
+    limits: PayloadLimits,
 }
 
 impl Writer {
@@ -101,6 +81,7 @@ impl Writer {
     /// [`Error::Shorter`] and [`Error::Differs`] for a ledger that does not hold against its newest checkpoint;
     /// those of files, disks and keys.
     pub fn open(options: Options, opened: Opened) -> Result<Self, Error> {
+        let (keep, limits) = (options.keep, options.payloads);
         let core = Core::open(options, opened)?;
         let verifier = core.verifier();
         let queue = Queue::new(QUEUE_BYTES);
@@ -117,6 +98,8 @@ impl Writer {
             queue,
             thread: Mutex::new(Some(thread)),
             verifier,
+            keep,
+            limits,
         })
     }
 
@@ -162,6 +145,13 @@ impl Recorder for Writer {
 
     fn given(&self, given: Given) -> Pending<Option<Repeated>> {
         self.queue.given(given)
+    }
+
+    fn keeps(&self, kind: PayloadKind, matters: bool) -> usize {
+        match self.keep.keeps(kind, matters) {
+            true => self.limits.each,
+            false => 0,
+        }
     }
 }
 

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use crate::entry::{Entry, Given, Repeated};
 use crate::error::Error;
+use crate::pending::{Pending, Reply, channel};
 use crate::record::Event;
-use crate::writer::Durability;
-use crate::writer::pending::{Pending, Reply, channel};
+use crate::recorder::Durability;
 use crate::writer::refusals::Refusals;
 
 /// How long rows that nobody waits for are gathered.

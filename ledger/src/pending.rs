@@ -76,20 +76,20 @@ impl Wake for Unpark {
 }
 
 /// Where an answer is put. Who drops it without an answer says that the ledger is closed.
-pub(super) struct Reply<T>(Arc<Slot<T>>);
+pub(crate) struct Reply<T>(Arc<Slot<T>>);
 
 /// Where it is taken from.
-pub(super) struct Answer<T>(Arc<Slot<T>>);
+pub(crate) struct Answer<T>(Arc<Slot<T>>);
 
 type Slot<T> = Mutex<(Option<Result<T, Error>>, Option<Waker>)>;
 
-pub(super) fn channel<T>() -> (Reply<T>, Answer<T>) {
+pub(crate) fn channel<T>() -> (Reply<T>, Answer<T>) {
     let slot = Arc::new(Mutex::new((None, None)));
     (Reply(slot.clone()), Answer(slot))
 }
 
 impl<T> Reply<T> {
-    pub(super) fn send(self, answer: Result<T, Error>) {
+    pub(crate) fn send(self, answer: Result<T, Error>) {
         self.put(answer);
     }
 
