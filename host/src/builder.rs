@@ -7,6 +7,8 @@ use std::sync::Arc;
 use toolward_bundle::content::Content;
 use toolward_egress::Transport;
 use toolward_keyvalue::Store;
+use toolward_ledger::Recorder;
+use toolward_ledger::record::{Hash, Hex};
 use toolward_policy::{Machine, Policy};
 
 use crate::api::approval::Approver;
@@ -15,6 +17,7 @@ use crate::api::listener::CallListener;
 use crate::compile::{Broker, Cache, CompileBackend, Compiler, InProcess};
 use crate::exec::ExecBroker;
 use crate::host::Host;
+use crate::recording::Recording;
 use crate::secrets::SecretStore;
 use crate::services::Services;
 use crate::shared_state::SharedState;
@@ -56,6 +59,9 @@ pub struct HostBuilder {
     policy: Policy,
     approver: Option<Arc<dyn Approver>>,
     listeners: Vec<Arc<dyn CallListener>>,
+    recorder: Option<Arc<dyn Recorder>>,
+    queues_ended: bool,
+    policy_digest: Option<Hash>,
     secrets: Option<Arc<dyn SecretStore>>,
     buckets: Option<Arc<Store>>,
     transport: Option<Transport>,
@@ -97,6 +103,26 @@ impl HostBuilder {
     /// Adds a listener for finished calls, nested ones included. Default: none.
     pub fn listener(mut self, listener: Arc<dyn CallListener>) -> Self {
         self.listeners.push(listener);
+        self
+    }
+
+    /// Records calls, nested ones included: a call that changes something is on the disk before its driver
+    /// starts, and its end before the reply; of all others the end is recorded soon after. Where the start can't be
+    /// recorded, the call ends with [`ErrorCode::UNRECORDED`](crate::ErrorCode::UNRECORDED). Default: none.
+    pub fn recorder(mut self, recorder: Arc<dyn Recorder>) -> Self {
+        self.recorder = Some(recorder);
+        self
+    }
+
+    /// Replies without waiting until the end of a call that changes something is on the disk.
+    pub fn queue_ended_rows(mut self) -> Self {
+        self.queues_ended = true;
+        self
+    }
+
+    /// Names the policy in what is recorded: a digest of its text.
+    pub fn policy_digest(mut self, digest: [u8; 32]) -> Self {
+        self.policy_digest = Some(Hex(digest));
         self
     }
 
@@ -190,6 +216,11 @@ impl HostBuilder {
             policy: self.policy,
             approver: self.approver,
             listeners: self.listeners,
+            recording: self.recorder.map(|recorder| Recording {
+                recorder,
+                waits_for_end: !self.queues_ended,
+                policy: self.policy_digest,
+            }),
             secrets: self.secrets,
             buckets: self.buckets,
             programs: self.programs,

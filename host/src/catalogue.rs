@@ -20,10 +20,12 @@ use toolward_policy::{
 
 use crate::admission::{Admission, Gate};
 use crate::api::error::HostError;
+use crate::recording::RecordedTool;
 use crate::services::Services;
 use crate::shared_state::SharedState;
 use crate::withdrawal::Withdrawal;
-use brought::{Brought, Found};
+use brought::Brought;
+pub(crate) use brought::Found;
 
 pub(crate) use driver::LoadedDriver;
 pub use icon::Icon;
@@ -49,6 +51,8 @@ pub(crate) struct ToolEntry {
     pub(crate) icon: Option<Icon>,
     /// The shares of this tool and of its publisher.
     pub(crate) gates: [Arc<Gate>; 2],
+    /// What records say of it, where calls are recorded.
+    pub(crate) recorded: Option<RecordedTool>,
 }
 
 impl ToolEntry {
@@ -114,7 +118,7 @@ impl Catalogue {
     ) -> Result<Self, HostError> {
         let mut brought = Brought::default();
         for content in contents {
-            brought.add(content, shared_state);
+            brought.add(content, shared_state, services.recording.is_some());
         }
         let tools: Vec<Contract<'_>> = brought.tools.iter().map(Found::contract).collect();
         let drivers = brought.drivers.iter().map(|driver| Implementation {
@@ -155,7 +159,9 @@ impl Catalogue {
                 Some(Arc::new(routes::route(route, driver, &chain, services)))
             });
             let major_id = tool.contract.major_id();
+            let recorded = services.recording.as_ref();
             let entry = Arc::new(ToolEntry {
+                recorded: recorded.map(|_| RecordedTool::of(tool, planned)),
                 version: tool.contract.version.to_string(),
                 full_id: format!("{}@{}", tool.contract.id, tool.contract.version),
                 gates: [

@@ -139,7 +139,7 @@ impl Host {
     ///
     /// Dropping the future cancels the call and ends the guest.
     pub async fn call(&self, request: Request) -> Reply {
-        let mut record = CallRecord::new(&request, &self.inner.services.listeners);
+        let mut record = CallRecord::new(&request, &self.inner.services);
         // Without a subscriber the span is disabled: nothing is formatted or allocated.
         let span = tracing::debug_span!(
             "call",
@@ -165,7 +165,7 @@ impl Host {
             Ok(Ended::Asked(asked)) => (Err(input_required(&asked.tool_id)), Some(asked)),
             Err(error) => (Err(error), None),
         };
-        let (metadata, captured) = record.end(&result);
+        let (metadata, captured) = record.end(&result).await;
         Reply {
             result,
             metadata,
@@ -192,14 +192,17 @@ impl Host {
         record.resolved(&resolved.tool);
 
         record.enter(CallStage::Validate);
-        let validated = self.validated(resolved, request).await?;
-        record.picked(validated.driver());
+        let mut validated = self.validated(resolved, request).await?;
+        record.validated(validated.call_mut());
 
         record.enter(CallStage::Authorise);
         let granted = authorise::apply(validated)?;
 
         record.enter(CallStage::Approve);
         let approver = inner.services.approver.as_ref();
+        if granted.is_asked() {
+            record.asks();
+        }
         let approved = approve::obtain(granted, approver, &record.metadata.invocation).await?;
 
         let context = DispatchContext {

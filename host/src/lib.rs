@@ -42,6 +42,7 @@ mod host;
 mod invocation;
 pub mod memory;
 mod pipeline;
+mod recording;
 mod redact;
 mod requirements;
 mod sandbox;

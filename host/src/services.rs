@@ -10,6 +10,7 @@ use toolward_policy::{Machine, Policy};
 use crate::api::approval::Approver;
 use crate::api::listener::CallListener;
 use crate::exec::ExecBroker;
+use crate::recording::Recording;
 use crate::secrets::SecretStore;
 use crate::workspace::Workspaces;
 use toolward_policy::Limits;
@@ -21,6 +22,8 @@ pub(crate) struct Services {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     /// Listeners for finished calls.
     pub(crate) listeners: Vec<Arc<dyn CallListener>>,
+    /// Where calls are recorded.
+    pub(crate) recording: Option<Recording>,
     pub(crate) secrets: Option<Arc<dyn SecretStore>>,
     pub(crate) buckets: Option<Arc<Store>>,
     /// Runs the programs that the policy names.

@@ -75,7 +75,8 @@
 //! |---|---|
 //! | ask a person before a call changes something | an [`Approver`] to the builder or the request |
 //! | follow progress and log records of a call | an [`Observer`] to the request |
-//! | record calls | a [`CallListener`] to the builder |
+//! | hear of each call that ended | a [`CallListener`] to the builder |
+//! | record calls in a ledger | a [`ledger::Recorder`] to the builder: `ledger::Writer`, with the feature `ledger` |
 //! | keep secrets in a store of your own | a [`secrets::SecretStore`] to the builder |
 //! | answer the questions of tools | [`Answerable`] to the request; see [`Asked`] |
 //! | compile in limited processes | a [`Broker`] to the builder |
@@ -89,6 +90,7 @@
 //! | `http` (default) | the module `egress`: requests of tools leave the host |
 //! | `installed` (default) | `LiveHost`, `Operator`, the module `operator`; it brings `http` and `keyvalue` |
 //! | `keyvalue` (default) | the module `keyvalue`: buckets of tools are kept, in SQLite |
+//! | `ledger` (default) | `ledger::Writer` and `ledger::Reader`: records of calls are written, in SQLite |
 //! | `mcp` | the module `mcp`: serves a host's tools to clients of the Model Context Protocol |
 //! | `records` | `Recorder`, `CallRecords`, `ToolDescription`, the module `records`: tools and calls as records of Agent Tool |
 //!
@@ -99,7 +101,7 @@
 //!
 //! This crate holds no logic but [`open`]. Each part is a crate of its own, and a module
 //! here: a type that a signature names and the root does not have is in [`bundle`],
-//! [`contract`], [`egress`], [`host`], [`keyvalue`], [`policy`] or [`signing`].
+//! [`contract`], [`egress`], [`host`], [`keyvalue`], [`ledger`], [`policy`] or [`signing`].
 
 mod open;
 
@@ -138,6 +140,7 @@ pub use toolward_egress as egress;
 pub use toolward_host as host;
 #[cfg(feature = "keyvalue")]
 pub use toolward_keyvalue as keyvalue;
+pub use toolward_ledger as ledger;
 pub use toolward_policy as policy;
 pub use toolward_signing as signing;
 

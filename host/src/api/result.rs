@@ -84,6 +84,10 @@ pub struct Metadata {
     /// Who gave the output, where that was a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
+    /// Whether the end of a call that changes something was recorded before the reply; `None` where that is not
+    /// waited for. Written where it failed: the row follows later.
+    #[serde(skip_serializing_if = "is_recorded")]
+    pub recorded: Option<bool>,
     /// How often drivers were started.
     pub attempts: u32,
     /// The drivers that were tried, in order; the last one is `driver`. Written where there
@@ -124,6 +128,15 @@ pub struct Tried {
 
 fn is_single(tried: &[Tried]) -> bool {
     tried.len() < 2
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    clippy::ref_option,
+    reason = "the signature that serde asks for"
+)]
+fn is_recorded(recorded: &Option<bool>) -> bool {
+    *recorded != Some(false)
 }
 
 #[expect(

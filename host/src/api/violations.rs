@@ -2,6 +2,7 @@
 //! says so. The attempt itself was refused before it is recorded here.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -50,18 +51,23 @@ pub struct Violation {
     pub subject: String,
 }
 
+impl ViolationKind {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::Socket => "socket",
+            Self::Path => "path",
+            Self::Secret => "secret",
+            Self::Tool => "tool",
+            Self::Database => "database",
+            Self::User => "user",
+        }
+    }
+}
+
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let kind = match self.kind {
-            ViolationKind::Network => "network",
-            ViolationKind::Socket => "socket",
-            ViolationKind::Path => "path",
-            ViolationKind::Secret => "secret",
-            ViolationKind::Tool => "tool",
-            ViolationKind::Database => "database",
-            ViolationKind::User => "user",
-        };
-        write!(f, "{kind} {:?}", self.subject)
+        write!(f, "{} {:?}", self.kind.as_str(), self.subject)
     }
 }
 
@@ -128,6 +134,8 @@ pub(crate) struct RecordedViolations {
     pub(crate) first: Vec<Violation>,
     /// The number of all violations.
     pub(crate) total: u64,
+    /// The number of each kind, without those of nested calls.
+    pub(crate) own: BTreeMap<ViolationKind, u64>,
 }
 
 impl Violations {
@@ -158,6 +166,8 @@ impl Violations {
         };
         let mut found = self.0.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.total = found.total.saturating_add(1);
+        let of_kind = found.own.entry(kind).or_default();
+        *of_kind = of_kind.saturating_add(1);
         if found.first.len() < MAX_KEPT && !found.first.contains(&violation) {
             self.0.reported.report(&violation);
             found.first.push(violation.clone());

@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use toolward_bundle::content::Content;
+use toolward_bundle::surface::BundleSurface;
 use toolward_contract::tool::Tool;
 use toolward_policy::{Contract, DuplicateId};
+use toolward_signing::Digest;
 
 use super::driver::LoadedDriver;
 use super::icon::{Icon, Icons};
@@ -26,10 +28,12 @@ pub(super) struct Brought {
 }
 
 /// A contract of a loaded bundle.
-pub(super) struct Found {
-    pub(super) contract: Arc<Tool>,
-    pub(super) publisher: String,
-    pub(super) bundle: String,
+pub(crate) struct Found {
+    pub(crate) contract: Arc<Tool>,
+    pub(crate) publisher: String,
+    pub(crate) bundle: String,
+    /// The digest of the bundle's surface, where calls are recorded.
+    pub(crate) surface: Option<Digest>,
     pub(super) withdrawal: Arc<Withdrawal>,
     pub(super) dev: bool,
     pub(super) icon: Option<Icon>,
@@ -56,7 +60,7 @@ impl Found {
 }
 
 impl Brought {
-    pub(super) fn add(&mut self, content: Content, shared_state: &SharedState) {
+    pub(super) fn add(&mut self, content: Content, shared_state: &SharedState, recorded: bool) {
         let publisher = content.origin.publisher();
         let dev = content.origin.is_dev();
         let bundle = content.manifest_digest.to_string();
@@ -70,6 +74,7 @@ impl Brought {
             content.manifest.id, content.manifest.version
         );
         let icons = Icons::of(&content);
+        let surface = recorded.then(|| BundleSurface::of(&content).digest());
         for entry in content.drivers {
             let loaded = LoadedDriver::new(entry, &bundle, &publisher, &withdrawal);
             self.drivers.push(Arc::new(loaded));
@@ -81,6 +86,7 @@ impl Brought {
                 contract: entry.tool,
                 publisher: publisher.clone(),
                 bundle: bundle.clone(),
+                surface,
                 withdrawal: withdrawal.clone(),
                 dev,
                 label: label.clone(),

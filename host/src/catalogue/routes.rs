@@ -11,6 +11,7 @@ use toolward_policy::{ApprovalClass, AskReason, Contexts, Contract, Decision, Po
 use super::driver::LoadedDriver;
 use crate::api::approval::{ApprovalQuestion, Chain, Chained};
 use crate::api::limits::CallLimits;
+use crate::recording::RecordedRoute;
 use crate::sandbox::access::Access;
 use crate::services::Services;
 
@@ -35,6 +36,8 @@ pub(crate) struct Route {
     pub(crate) cost: Cost,
     /// Whether a call may change something, itself or through the tools that it calls.
     pub(crate) changes: bool,
+    /// What records say of it, where calls are recorded.
+    pub(crate) recorded: Option<RecordedRoute>,
 }
 
 /// Builds the route of a driver that may serve a contract from what policy and machine
@@ -70,6 +73,10 @@ pub(super) fn route(
         takes_over: planned.takes_over,
         cost: driver.driver.cost(contract, planned.implements),
         tie: planned.tie,
+        recorded: services
+            .recording
+            .as_ref()
+            .map(|_| RecordedRoute::of(planned, driver)),
         changes: allowed.is_none_or(|allowed| allowed.effects.writes || allowed.effects.risk > 0),
     }
 }

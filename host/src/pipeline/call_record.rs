@@ -4,16 +4,23 @@
 //! The stages write into the record as they go, since a future that is dropped returns
 //! nothing.
 
+use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
+
+use toolward_ledger::Pending;
 
 use crate::api::listener::{CallListener, CallStage, FinishedCall};
 use crate::api::observer::Canceled;
 use crate::api::request::Request;
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Output, Tried};
-use crate::catalogue::{LoadedDriver, ToolEntry};
+use crate::api::violations::ViolationKind;
+use crate::catalogue::{LoadedDriver, Route, ToolEntry};
+use crate::pipeline::validate::RoutedCall;
+use crate::recording::{End, Rows};
 use crate::sandbox::call_scope::CallScope;
+use crate::services::Services;
 
 /// The record of a call that has not ended. If it is dropped before
 /// [`CallRecord::end`], the call was cancelled.
@@ -25,12 +32,14 @@ pub(crate) struct CallRecord<'a> {
     driver: Option<Arc<LoadedDriver>>,
     scope: Arc<CallScope>,
     listeners: &'a [Arc<dyn CallListener>],
+    /// Set where calls are recorded.
+    rows: Option<Box<Rows<'a>>>,
     started: Instant,
     ended: bool,
 }
 
 impl<'a> CallRecord<'a> {
-    pub(crate) fn new(request: &Request, listeners: &'a [Arc<dyn CallListener>]) -> Self {
+    pub(crate) fn new(request: &Request, services: &'a Services) -> Self {
         let invocation = match &request.resume {
             Some(resume) => resume.asked.invocation.clone(),
             None => new_id(),
@@ -46,7 +55,8 @@ impl<'a> CallRecord<'a> {
             tool: None,
             driver: None,
             scope: request.scope.clone(),
-            listeners,
+            listeners: &services.listeners,
+            rows: (services.recording.as_ref()).map(|recording| Box::new(Rows::new(recording))),
             started: Instant::now(),
             ended: false,
         }
@@ -62,10 +72,68 @@ impl<'a> CallRecord<'a> {
         self.metadata.tool.clone_from(&tool.full_id);
         self.metadata.publisher = Some(tool.publisher.clone());
         self.tool = Some(tool.clone());
+        if let Some(rows) = &mut self.rows {
+            rows.resolved(tool);
+        }
+    }
+
+    /// The call is valid, and has a driver.
+    pub(crate) fn validated(&mut self, call: &mut RoutedCall) {
+        if let Some(rows) = &mut self.rows {
+            rows.validated(call.kept.take());
+        }
+        self.picked(&call.route);
+    }
+
+    /// A person is asked about the call.
+    pub(crate) fn asks(&mut self) {
+        if let Some(rows) = &mut self.rows {
+            rows.asks();
+        }
+    }
+
+    /// The call is about to run: where it changes something, waits until that is recorded.
+    pub(crate) async fn start(&mut self) -> Result<(), CallError> {
+        match &mut self.rows {
+            None => Ok(()),
+            Some(rows) => rows.start(&self.scope, &self.metadata.invocation).await,
+        }
+    }
+
+    /// An attempt has ended.
+    pub(crate) fn attempted(&mut self, error: Option<&CallError>) {
+        if let Some(rows) = &mut self.rows {
+            rows.attempted(error.map(|error| &error.code));
+        }
+    }
+
+    /// What the last attempt returned was not accepted.
+    pub(crate) fn attempt_failed(&mut self, error: &CallError) {
+        if let Some(rows) = &mut self.rows {
+            rows.attempt_failed(&error.code);
+        }
+    }
+
+    /// The driver returned so many bytes.
+    pub(crate) fn returned(&mut self, bytes: usize) {
+        if let Some(rows) = &mut self.rows {
+            rows.returned(bytes);
+        }
+    }
+
+    /// How often the drivers tried something of each kind that they were not granted.
+    pub(crate) fn violated(&mut self, violations: BTreeMap<ViolationKind, u64>) {
+        if let Some(rows) = &mut self.rows {
+            rows.violated(violations);
+        }
     }
 
     /// The driver was picked, first or after another one.
-    pub(crate) fn picked(&mut self, driver: &Arc<LoadedDriver>) {
+    pub(crate) fn picked(&mut self, route: &Arc<Route>) {
+        if let Some(rows) = &mut self.rows {
+            rows.picked(route);
+        }
+        let driver = &route.driver;
         self.metadata.tried.push(Tried {
             driver: driver.driver.id.to_string(),
             driver_publisher: driver.publisher.clone(),
@@ -85,6 +153,9 @@ impl<'a> CallRecord<'a> {
         *attempts = attempts.saturating_add(1);
         if let Some(last) = self.metadata.tried.last_mut() {
             last.attempts = last.attempts.saturating_add(1);
+        }
+        if let Some(rows) = &mut self.rows {
+            rows.starts();
         }
     }
 
@@ -112,15 +183,31 @@ impl<'a> CallRecord<'a> {
 
     /// Ends the call with its result; returns the metadata and what the driver logged
     /// and printed.
-    pub(crate) fn end(mut self, result: &Result<Output, CallError>) -> (Metadata, Captured) {
+    pub(crate) async fn end(mut self, result: &Result<Output, CallError>) -> (Metadata, Captured) {
         self.ended = true;
         self.measure();
         if let Err(error) = result {
             self.failed(&error.code);
         }
         self.tell(result.as_ref().err().map(|error| &error.code));
+        if let Some((recorded, waits)) = self.record(result.as_ref()) {
+            let recorded = recorded.await;
+            self.metadata.recorded = waits.then_some(recorded.is_ok());
+        }
         let metadata = std::mem::take(&mut self.metadata);
         (metadata, std::mem::take(&mut self.captured))
+    }
+
+    /// Records the end of the call.
+    fn record(&mut self, result: Result<&Output, &CallError>) -> Option<(Pending<()>, bool)> {
+        let rows = self.rows.as_mut()?;
+        rows.end(&End {
+            scope: &self.scope,
+            metadata: &self.metadata,
+            stage: self.stage,
+            took: self.started.elapsed(),
+            result,
+        })
     }
 
     fn measure(&mut self) {
@@ -178,6 +265,15 @@ impl<'a> CallRecord<'a> {
             "the call was cancelled by its caller",
         );
         self.tell(Some(&error.code));
+        // Nobody waits here. Where the queue is full, the end of a call whose start is recorded goes on to wait: there
+        // are no more of them than started rows that got through the same queue.
+        let started = self.rows.as_ref().is_some_and(|rows| rows.is_started());
+        if let Some((recorded, _)) = self.record(Err(&error))
+            && started
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(recorded);
+        }
         let metadata = std::mem::take(&mut self.metadata);
         tracing::info!(
             invocation = metadata.invocation,

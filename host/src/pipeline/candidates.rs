@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolward_contract::driver::DriverKind;
+use toolward_ledger::record::Rejected;
 use toolward_policy::SecretGrant;
 
 use crate::api::approval::NamedDriver;
@@ -24,6 +25,8 @@ pub(crate) struct Picked {
     pub(crate) route: Arc<Route>,
     /// Those that take over, in this order.
     pub(crate) fallbacks: VecDeque<Arc<Route>>,
+    /// Why others do not take the call, where calls are recorded.
+    pub(crate) rejected: Vec<Rejected>,
 }
 
 /// What of a call decides which drivers it may have.
@@ -44,6 +47,15 @@ struct Skipped<'a> {
     denied: Option<&'a Arc<Route>>,
     without_secret: Option<CallError>,
     lacking: Option<CallError>,
+    rejected: Vec<Rejected>,
+}
+
+impl Skipped<'_> {
+    fn add(&mut self, route: &Route, why: &ErrorCode) {
+        let names = route.recorded.as_ref();
+        self.rejected
+            .extend(names.and_then(|names| names.rejected(why)));
+    }
 }
 
 /// The first driver that supports all inputs that are used, is not denied, and has the
@@ -69,6 +81,7 @@ pub(crate) fn pick(resolved: &Resolved, call: Considered<'_>) -> Result<Picked, 
         return Ok(Picked {
             route: route.clone(),
             fallbacks,
+            rejected: skipped.rejected,
         });
     }
     if let Some(error) = skipped.lacking.or(skipped.without_secret) {
@@ -78,6 +91,7 @@ pub(crate) fn pick(resolved: &Resolved, call: Considered<'_>) -> Result<Picked, 
         return Ok(Picked {
             route: route.clone(),
             fallbacks: VecDeque::new(),
+            rejected: skipped.rejected,
         });
     }
     let none = || CallError::internal("a tool without a driver was resolved");
@@ -99,21 +113,25 @@ fn takes<'a>(route: &'a Arc<Route>, call: Considered<'_>, skipped: &mut Skipped<
     let (entry, driver) = (&route.implements, route.driver.driver.id.as_str());
     let used = |name: &&String| call.input.get(name.as_str()).is_some();
     if let Some(name) = entry.drop_inputs.iter().find(used) {
+        skipped.add(route, &ErrorCode::INPUT_UNSUPPORTED);
         skipped.unsupported = Some(unsupported(driver, name));
         return false;
     }
     if let Some((name, transform)) = entry.mapping.lacks_transform(call.input) {
+        skipped.add(route, &ErrorCode::INPUT_UNSUPPORTED);
         skipped.unsupported = Some(untransformed(driver, name, transform));
         return false;
     }
     let principal = &call.scope.principal;
     let Some(access) = &route.access else {
+        skipped.add(route, &ErrorCode::UNAUTHORISED);
         skipped.denied.get_or_insert(route);
         return false;
     };
     if !call.brought
         && let Err(lack) = route.contexts.get(principal)
     {
+        skipped.add(route, &ErrorCode::UNAUTHORISED);
         skipped.lacking.get_or_insert_with(|| context_missing(lack));
         return false;
     }
@@ -129,6 +147,7 @@ fn takes<'a>(route: &'a Arc<Route>, call: Considered<'_>, skipped: &mut Skipped<
         .find(|one| value(one).is_none())
     {
         let error = || no_credential(&secret.slug).of_attachment(route.driver.driver.is_attachment);
+        skipped.add(route, &ErrorCode::AUTH_REQUIRED);
         skipped.without_secret.get_or_insert_with(error);
         return false;
     }

@@ -68,7 +68,7 @@ pub(crate) async fn dispatch(
             && falls(&mut call, failure, admitted.as_ref(), record)
         {
             record.failed(&failure.error.code);
-            record.picked(&call.route.driver);
+            record.picked(&call.route);
             before = context.or(before);
             continue;
         }

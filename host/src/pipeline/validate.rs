@@ -15,10 +15,11 @@ use toolward_policy::{ContextLack, ContextText};
 use crate::api::request::{Input, Request};
 use crate::api::result::shortened;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
-use crate::catalogue::{LoadedDriver, Route, ToolEntry};
+use crate::catalogue::{Route, ToolEntry};
 use crate::elicitation::{self, Facts, Resumed};
 use crate::pipeline::candidates::{self, Considered, Picked};
 use crate::pipeline::resolve::Resolved;
+use crate::recording::{Keeping, Kept};
 use crate::sandbox::call_scope::CallScope;
 use crate::services::Services;
 
@@ -32,9 +33,9 @@ impl<T> Validated<T> {
 }
 
 impl Validated<RoutedCall> {
-    /// The driver that was picked.
-    pub(crate) fn driver(&self) -> &Arc<LoadedDriver> {
-        &self.0.route.driver
+    /// The call.
+    pub(crate) fn call_mut(&mut self) -> &mut RoutedCall {
+        &mut self.0
     }
 }
 
@@ -62,6 +63,8 @@ pub(crate) struct RoutedCall {
     pub(crate) rendered: Option<Rendered>,
     /// Set if the call resumes after questions.
     pub(crate) resume: Option<Box<Resumed>>,
+    /// What is recorded of it; `None` where calls are not recorded.
+    pub(crate) kept: Option<Box<Kept>>,
 }
 
 /// Most violations that one error lists.
@@ -110,7 +113,11 @@ pub(crate) fn validate(
         secrets: services.secrets.as_deref(),
     };
     let is_brought = considered.brought;
-    let Picked { route, fallbacks } = candidates::pick(&resolved, considered)?;
+    let Picked {
+        route,
+        fallbacks,
+        rejected,
+    } = candidates::pick(&resolved, considered)?;
     let (context, context_secrets) = match brought {
         Some(context) => (context, Vec::new()),
         None => {
@@ -119,6 +126,18 @@ pub(crate) fn validate(
             (given.value.clone(), given.secrets.clone())
         }
     };
+    let mut kept = services.recording.as_ref().map(|recording| {
+        let call = Keeping {
+            tool: &resolved.tool,
+            route: &route,
+            input: &input,
+            context: &context,
+            context_secrets: &context_secrets,
+            principal: &request.scope.principal,
+            secrets: services.secrets.as_deref(),
+        };
+        Box::new(recording.keep(call, rejected))
+    });
     let asks = route.driver.driver.kind == DriverKind::Form;
     let contract_input = match asks || route.question.is_some() || !fallbacks.is_empty() {
         true => input.clone(),
@@ -126,6 +145,10 @@ pub(crate) fn validate(
     };
     let call_input = mapped(&route, input)?;
     let (call_input, context) = (text(&call_input)?, text(&context)?);
+    if let Some(kept) = &mut kept {
+        let has_context = resolved.tool.contract.context_schema.is_some();
+        kept.sizes(call_input.len(), has_context.then_some(context.len()));
+    }
     let facts = Facts {
         principal: &request.scope.principal,
         tool: &resolved.tool.full_id,
@@ -158,6 +181,7 @@ pub(crate) fn validate(
         scope: request.scope,
         rendered: None,
         resume,
+        kept,
         tool: resolved.tool,
         route,
     }))

@@ -15,6 +15,8 @@ pub(crate) struct CallChain(Option<Arc<Caller>>);
 pub(crate) struct Caller {
     /// Its invocation's id.
     pub(crate) invocation: String,
+    /// The invocation of the first caller.
+    pub(crate) root: String,
     pub(crate) budget: Arc<CallBudget>,
     /// `id@major` of the tools from the root to the caller.
     pub(crate) names: Vec<String>,

@@ -62,6 +62,8 @@ pub(crate) struct Ctx {
     pub(crate) access: Arc<Access>,
     /// The id of the invocation that calls.
     pub(crate) invocation: String,
+    /// The id of the first invocation of the chain.
+    pub(crate) root: String,
     /// `id@major` from the first call to this one.
     pub(crate) names: Vec<String>,
     /// The bundles of these tools and of their drivers.
@@ -125,6 +127,7 @@ impl Ctx {
         };
         let chain = CallChain::of(Caller {
             invocation: self.invocation.clone(),
+            root: self.root.clone(),
             budget: self.budget.clone(),
             names: self.names.clone(),
             bundles: self.bundles.clone(),

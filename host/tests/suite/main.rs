@@ -31,5 +31,6 @@ mod nothing_granted;
 mod outputs;
 mod pipeline;
 mod promised;
+mod recording;
 mod unserved;
 mod withdrawn;

@@ -55,6 +55,8 @@ impl ErrorCode {
             "No driver serves this tool in the region that the policy asks for.";
         PINNED_PROVIDER_UNAVAILABLE = "pinned_provider_unavailable",
             "The driver that the caller pinned does not serve this tool.";
+        UNRECORDED = "toolward:unrecorded",
+            "The call would change something, and can't be recorded now; it was not made.";
         CANCELED = "toolward:canceled",
             "The caller cancelled the call or disconnected.";
         INTERNAL = "internal", "A fault of the host's own.";

@@ -93,6 +93,7 @@ pub(crate) async fn run(
         let number = record.metadata.attempts.saturating_sub(earlier);
         let spent = record.metadata.fuel;
         let attempt = attempts.attempt(number, clock, spent).await;
+        record.attempted(attempt.result.as_ref().err());
         let metadata = &mut record.metadata;
         metadata.fuel = spent.saturating_add(attempt.fuel);
         metadata.peak_memory = metadata.peak_memory.max(attempt.peak_memory);
@@ -106,7 +107,8 @@ pub(crate) async fn run(
             Ok(Attempted::Asks(questions)) => return Ok(Finished::Asks(questions)),
             Ok(Attempted::Done(output)) => {
                 health.worked(plan.principal);
-                let Mapped(output, memory) = output::accept(
+                record.returned(output.structured.len());
+                let accepted = output::accept(
                     output,
                     plan.limits,
                     contract,
@@ -115,8 +117,11 @@ pub(crate) async fn run(
                     clock.deadline,
                     || clock.late(),
                 )
-                .await
-                .map_err(|error| Failure::of_driver(error, dispatched))?;
+                .await;
+                let Mapped(output, memory) = accepted.map_err(|error| {
+                    record.attempt_failed(&error);
+                    Failure::of_driver(error, dispatched)
+                })?;
                 let peak = &mut record.metadata.peak_memory;
                 *peak = (*peak).max(memory);
                 return Ok(Finished::Done(output));

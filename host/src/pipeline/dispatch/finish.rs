@@ -31,6 +31,7 @@ pub(super) async fn finish(
     let found = context.violations.found();
     record.metadata.violations = found.first;
     record.metadata.violations_total = found.total;
+    record.violated(found.own);
     let redactor = context.secrets.redactor();
     let result = match result {
         Ok(Finished::Done(output)) => Ok(output),

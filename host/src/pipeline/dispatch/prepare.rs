@@ -109,6 +109,11 @@ pub(super) async fn admit<'a>(
                     Err(deadline::Elapsed) => return Err(known.clock.late().into()),
                 }
             }
+            let starting = pin!(record.start());
+            match deadline::before(known.clock.deadline, starting).await {
+                Ok(recorded) => recorded?,
+                Err(deadline::Elapsed) => return Err(known.clock.late().into()),
+            }
             known
         }
     };
@@ -135,6 +140,8 @@ async fn first(
     let [tool, publisher] = &call.tool.gates;
     let gates = (host.admission).path(tool, publisher, &call.scope.principal);
     let slot = SlotCell::new(enter(call, &gates).await?);
+    resolve::still_served(&call.tool, &call.route)?;
+    start(call, record).await?;
     let caller = call.scope.chain.caller();
     let clock = Clock::start(call.timeout, caller.map(|caller| caller.deadline))
         .after(Duration::from_millis(spent.milliseconds));
@@ -160,6 +167,18 @@ async fn first(
         resumption,
         rejected,
     })
+}
+
+/// Records that a call that changes something is about to run. The wait of a called tool is its caller's time.
+async fn start(call: &RoutedCall, record: &mut CallRecord<'_>) -> Result<(), CallError> {
+    let Some(caller) = call.scope.chain.caller() else {
+        return record.start().await;
+    };
+    let clock = Clock::start(call.timeout, Some(caller.deadline));
+    match deadline::before(caller.deadline, pin!(record.start())).await {
+        Ok(recorded) => recorded,
+        Err(deadline::Elapsed) => Err(clock.late()),
+    }
 }
 
 /// Waits for a slot. The wait of a called tool is its caller's time.
@@ -211,6 +230,9 @@ pub(super) fn context(
             budget: budget.clone(),
             access: access.clone(),
             invocation: record.metadata.invocation.clone(),
+            root: caller
+                .map_or(&record.metadata.invocation, |caller| &caller.root)
+                .clone(),
             names,
             bundles,
             covered: covered.to_vec(),

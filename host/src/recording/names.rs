@@ -1,0 +1,118 @@
+//! Names of tools, drivers and rules in the form of records, made once for each.
+
+use toolward_ledger::record::{Action, Code, Hash, Id, Part, Rejected, Rule, Tool};
+use toolward_policy::{Decision, Effects, RuleId, RuleKind, ToolRoutes};
+
+use crate::api::result::ErrorCode;
+use crate::catalogue::{Found, LoadedDriver};
+
+/// The publisher of an unsigned bundle under work. No publisher of a trust store has an underscore in its name.
+const UNSIGNED: &str = "dev_unsigned";
+
+/// What records say of a tool.
+pub(crate) struct RecordedTool {
+    /// `None` where a name is not of a record's form.
+    pub(crate) part: Option<Part<Tool>>,
+    pub(crate) surface: Option<Hash>,
+    pub(crate) mutates: Vec<Action>,
+    /// The drivers that can't serve it.
+    pub(crate) unserved: Vec<Rejected>,
+    /// Declarations that are not of a record's form.
+    pub(crate) unfit: Vec<String>,
+}
+
+impl RecordedTool {
+    pub(crate) fn of(found: &Found, planned: &ToolRoutes<'_>) -> Self {
+        let contract = &found.contract;
+        let full_id = format!("{}@{}", contract.id, contract.version);
+        let mut mutates = Vec::new();
+        let mut unfit = Vec::new();
+        for capability in &contract.mutates {
+            let name = capability.to_string();
+            match Action::parse(&name) {
+                Ok(action) => mutates.push(action),
+                Err(_) => unfit.push(name),
+            }
+        }
+        let unserved = planned.rejected.iter().filter_map(|rejected| {
+            let why = rejected.reasons.first()?.code();
+            Some(Rejected {
+                driver: Id::parse(rejected.implementation.driver.id.as_str()).ok()?,
+                why: Code::parse(why).ok()?,
+            })
+        });
+        Self {
+            part: part(Tool::parse(&full_id).ok(), &found.bundle, &found.publisher),
+            surface: found.surface.map(|digest| hash(digest.as_bytes())),
+            mutates,
+            unserved: unserved.collect(),
+            unfit,
+        }
+    }
+}
+
+/// What records say of a driver that may serve a tool.
+pub(crate) struct RecordedRoute {
+    /// `None` where a name is not of a record's form.
+    pub(crate) part: Option<Part<Id>>,
+    pub(crate) rules: Vec<Rule>,
+    /// Whether a call by this driver changes something itself: it is recorded before it starts.
+    pub(crate) writes: bool,
+}
+
+impl RecordedRoute {
+    pub(crate) fn of(planned: &toolward_policy::Route<'_>, driver: &LoadedDriver) -> Self {
+        let id = Id::parse(driver.driver.id.as_str()).ok();
+        let rules = match &planned.decision {
+            Decision::Allow(allowed) | Decision::Ask(allowed, _) => {
+                let mut all: Vec<Rule> = Vec::new();
+                for rule in allowed.rules.iter().chain(&allowed.preapproved) {
+                    all.extend(rule_name(rule).filter(|rule| !all.contains(rule)));
+                }
+                all
+            }
+            Decision::Deny(denial) => denial.denied_by.iter().filter_map(rule_name).collect(),
+        };
+        Self {
+            part: part(id, &driver.bundle, &driver.publisher),
+            rules,
+            writes: Effects::of(planned.contract.tool, &driver.driver).writes,
+        }
+    }
+
+    /// This driver, and why it does not take a call.
+    pub(crate) fn rejected(&self, why: &ErrorCode) -> Option<Rejected> {
+        Some(Rejected {
+            driver: self.part.as_ref()?.id.clone(),
+            why: Code::parse(why.as_str()).ok()?,
+        })
+    }
+}
+
+fn part<N>(id: Option<N>, bundle: &str, publisher: &str) -> Option<Part<N>> {
+    Some(Part {
+        bundle: Hash::parse(bundle)?,
+        id: id?,
+        publisher: publisher_id(publisher)?,
+    })
+}
+
+/// A publisher as records name it: `dev:DIR` without the directory, `key:ID` with an underscore.
+fn publisher_id(publisher: &str) -> Option<Id> {
+    if publisher.starts_with("dev:") {
+        return Id::parse(UNSIGNED).ok();
+    }
+    Id::parse(&publisher.replace(':', "_")).ok()
+}
+
+fn rule_name(rule: &RuleId) -> Option<Rule> {
+    let kind = match rule.kind {
+        RuleKind::Grant => "grant",
+        RuleKind::Deny => "deny",
+    };
+    Rule::parse(&format!("{kind}:{}", rule.number)).ok()
+}
+
+fn hash(bytes: &[u8; 32]) -> Hash {
+    toolward_ledger::record::Hex(*bytes)
+}

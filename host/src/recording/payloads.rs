@@ -1,0 +1,251 @@
+//! Payloads: what a caller gave and a driver returned, as far as the ledger keeps it, without sensitive values and
+//! the bytes of secrets.
+
+use serde_json::{Value, json};
+use toolward_ledger::payload::PayloadKind;
+use toolward_ledger::record::Rejected;
+use toolward_ledger::{Entry, Recorder};
+use toolward_policy::ContextText;
+
+use super::Recording;
+use crate::api::result::{CallError, Output};
+use crate::api::violations::Violation;
+use crate::catalogue::{Route, ToolEntry};
+use crate::redact::Redactor;
+use crate::secrets::{SecretStore, SecretValue};
+
+/// Replaces a sensitive value.
+const HIDDEN: &str = "[hidden]";
+
+/// A valid call, of which something may be kept.
+pub(crate) struct Keeping<'a> {
+    pub(crate) tool: &'a ToolEntry,
+    pub(crate) route: &'a Route,
+    pub(crate) input: &'a Value,
+    pub(crate) context: &'a Value,
+    /// Confidential texts of the context.
+    pub(crate) context_secrets: &'a [(String, ContextText)],
+    pub(crate) principal: &'a str,
+    pub(crate) secrets: Option<&'a dyn SecretStore>,
+}
+
+/// What is recorded of a valid call.
+#[derive(Default)]
+pub(crate) struct Kept {
+    pub(crate) input: Option<Body>,
+    pub(crate) context: Option<Body>,
+    pub(crate) rejected: Vec<Rejected>,
+    /// Takes secrets and sensitive values out of what else is recorded of the call.
+    redactor: Option<Redactor>,
+}
+
+/// A payload, or how large it is.
+pub(crate) enum Body {
+    Bytes(Vec<u8>),
+    Size(usize),
+}
+
+impl Body {
+    pub(crate) fn into(self, entry: Entry, kind: PayloadKind) -> Entry {
+        match self {
+            Self::Bytes(bytes) => entry.payload(kind, bytes),
+            Self::Size(size) => entry.size(kind, size as u64),
+        }
+    }
+}
+
+impl Recording {
+    /// What is kept of a call. Whether it matters is not known yet: it may be that a person is asked.
+    pub(crate) fn keep(&self, call: Keeping<'_>, rejected: Vec<Rejected>) -> Kept {
+        let writes = call.route.recorded.as_ref().is_some_and(|one| one.writes);
+        let matters = writes || call.route.question.is_some();
+        let recorder = &*self.recorder;
+        let most = |kind| recorder.keeps(kind, matters);
+        let all = [
+            PayloadKind::Input,
+            PayloadKind::Context,
+            PayloadKind::Output,
+            PayloadKind::Detail,
+        ];
+        if all.into_iter().all(|kind| most(kind) == 0) {
+            return Kept {
+                rejected,
+                ..Kept::default()
+            };
+        }
+        let contract = &call.tool.contract;
+        let redactor = redactor(&call);
+        let body = |kind, schema: &toolward_contract::schema::Schema, value: &Value| {
+            let most = most(kind);
+            if most == 0 {
+                return None;
+            }
+            let mut shown = schema.hiding(value, HIDDEN);
+            if let Some(redactor) = &redactor {
+                redactor.value(&mut shown);
+            }
+            Some(within(most, shown.to_string().into_bytes()))
+        };
+        let context = contract.context_schema.as_ref();
+        Kept {
+            input: body(PayloadKind::Input, &contract.inputs, call.input),
+            context: context.and_then(|schema| body(PayloadKind::Context, schema, call.context)),
+            rejected,
+            redactor,
+        }
+    }
+}
+
+impl Kept {
+    /// How large input and context are, where nothing is kept of them.
+    pub(crate) fn sizes(&mut self, input: usize, context: Option<usize>) {
+        self.input.get_or_insert(Body::Size(input));
+        if let Some(context) = context {
+            self.context.get_or_insert(Body::Size(context));
+        }
+    }
+
+    /// An output, in the words of an envelope; its size is known from what the driver returned.
+    pub(crate) fn output(
+        &self,
+        recorder: &dyn Recorder,
+        matters: bool,
+        tool: &ToolEntry,
+        (output, size): (&Output, usize),
+    ) -> Body {
+        let most = recorder.keeps(PayloadKind::Output, matters);
+        if most == 0 || size > most {
+            return Body::Size(size);
+        }
+        let schema = &tool.contract.outputs;
+        let mut shown = json!({ "value": schema.hiding(&output.structured, HIDDEN) });
+        // Blocks say the same in other words, and no schema marks a part of them.
+        if !output.content.is_empty()
+            && let Some(fields) = shown.as_object_mut()
+        {
+            let content = match schema.has_sensitive() {
+                true => json!(HIDDEN),
+                false => json!(output.content),
+            };
+            fields.insert("content".to_owned(), content);
+        }
+        if let Some(redactor) = &self.redactor {
+            redactor.value(&mut shown);
+        }
+        within(most, shown.to_string().into_bytes())
+    }
+}
+
+/// What a record has no words for: messages, causes, unknown names, subjects of violations. `None` where there is
+/// nothing to say.
+pub(crate) fn detail(
+    (recorder, matters): (&dyn Recorder, bool),
+    (kept, tool): (Option<&Kept>, Option<&ToolEntry>),
+    (name, error): (&str, Option<&CallError>),
+    violations: &[Violation],
+) -> Option<Body> {
+    let recorded = tool.and_then(|tool| tool.recorded.as_ref());
+    let unfit = recorded.map_or(&[][..], |recorded| &recorded.unfit);
+    let is_named = recorded.is_some_and(|recorded| recorded.part.is_some());
+    if error.is_none() && violations.is_empty() && unfit.is_empty() && is_named {
+        return None;
+    }
+    let most = recorder.keeps(PayloadKind::Detail, matters);
+    if most == 0 {
+        // What is not kept need not be put together to be measured.
+        let sizes = violations.iter().map(|violation| violation.subject.len());
+        let message = error.map_or(0, |error| error.message.len());
+        return Some(Body::Size(sizes.fold(message, usize::saturating_add)));
+    }
+    let mut all = serde_json::Map::new();
+    let mut add = |name: &str, value: Value| all.insert(name.to_owned(), value);
+    if !is_named {
+        add("tool", json!(name));
+    }
+    if let Some(error) = error {
+        // An input that does not match its schema may be quoted, and says nothing of what in it is sensitive.
+        let quotes = match (tool, kept) {
+            (Some(tool), None) => is_sensitive(tool),
+            (Some(tool), Some(_)) => tool.contract.outputs.has_sensitive(),
+            (None, _) => false,
+        };
+        add(
+            "message",
+            json!(if quotes { HIDDEN } else { &error.message }),
+        );
+        if let Some(cause) = error.cause.as_ref().filter(|_| !quotes) {
+            add("cause", cause.clone());
+        }
+        if let Some(hint) = error.hint.as_ref().filter(|_| !quotes) {
+            add("hint", json!(hint));
+        }
+    }
+    if !violations.is_empty() {
+        add("violations", json!(violations));
+    }
+    if !unfit.is_empty() {
+        add("mutates", json!(unfit));
+    }
+    let mut all = Value::Object(all);
+    if let Some(redactor) = kept.and_then(|kept| kept.redactor.as_ref()) {
+        redactor.value(&mut all);
+    }
+    Some(within(most, all.to_string().into_bytes()))
+}
+
+fn within(most: usize, bytes: Vec<u8>) -> Body {
+    match bytes.len() > most {
+        true => Body::Size(bytes.len()),
+        false => Body::Bytes(bytes),
+    }
+}
+
+fn is_sensitive(tool: &ToolEntry) -> bool {
+    let contract = &tool.contract;
+    let context = contract.context_schema.as_ref();
+    contract.inputs.has_sensitive() || context.is_some_and(|schema| schema.has_sensitive())
+}
+
+/// Takes out the secrets that the driver may use, the context's, and the sensitive values of input and context.
+fn redactor(call: &Keeping<'_>) -> Option<Redactor> {
+    let mut all: Option<Redactor> = None;
+    let mut add = |name: &str, value: &SecretValue| {
+        if let Some(more) = Redactor::with(all.as_ref(), name, value) {
+            all = Some(more);
+        }
+    };
+    if let (Some(access), Some(store)) = (&call.route.access, call.secrets) {
+        for secret in access.grant.secrets() {
+            let found = store.get(&secret.publisher, call.principal, &secret.slug);
+            if let Ok(Some(value)) = found {
+                add(&secret.slug, &value);
+            }
+        }
+    }
+    for (name, text) in call.context_secrets {
+        add(name, &SecretValue::new(text.as_str().as_bytes().to_vec()));
+    }
+    let contract = &call.tool.contract;
+    let inputs = (Some(&contract.inputs), call.input);
+    for (schema, value) in [inputs, (contract.context_schema.as_ref(), call.context)] {
+        let paths = schema.map(|schema| schema.sensitive_paths(value));
+        for path in paths.unwrap_or_default() {
+            let mut found = Vec::new();
+            texts(value.pointer(&path).unwrap_or(&Value::Null), &mut found);
+            for text in found {
+                add(HIDDEN, &SecretValue::new(text.into_bytes()));
+            }
+        }
+    }
+    all
+}
+
+fn texts(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::String(text) => found.push(text.clone()),
+        Value::Number(number) => found.push(number.to_string()),
+        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
+        Value::Object(members) => members.values().for_each(|item| texts(item, found)),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
