@@ -2,77 +2,39 @@
 //! (`rule`) and which findings it gives (`gives`: code and line).
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toolward_author::aml;
 use toolward_author::check::check_path;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 
 use crate::demo::Demo;
+use crate::noted::{self, Document};
 
-/// A document of the corpus.
-struct Case {
-    path: PathBuf,
-    is_valid: bool,
-    text: String,
+fn corpus() -> Vec<Document> {
+    noted::documents(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/aml"))
 }
 
-impl Case {
-    /// The comment at its head that begins with this word.
-    fn note(&self, key: &str) -> &str {
-        let comments = self.text.lines().skip(1);
-        let mut comments = comments.map_while(|line| line.strip_prefix("# "));
-        let found = comments.find_map(|comment| comment.strip_prefix(key)?.strip_prefix(':'));
-        found.unwrap_or_default().trim()
-    }
-
-    fn findings(&self) -> Vec<Diagnostic> {
-        aml::check("a.tool.md", &self.text)
-    }
+fn findings(document: &Document) -> Vec<Diagnostic> {
+    aml::check("a.tool.md", &document.text)
 }
 
-fn cases() -> Vec<Case> {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/aml");
-    let mut cases = Vec::new();
-    for (folder, is_valid) in [("valid", true), ("invalid", false)] {
-        for entry in fs::read_dir(corpus.join(folder)).unwrap() {
-            let path = entry.unwrap().path();
-            let text = fs::read_to_string(&path).unwrap();
-            cases.push(Case {
-                path,
-                is_valid,
-                text,
-            });
-        }
-    }
-    cases.sort_by(|a, b| a.path.cmp(&b.path));
-    cases
+/// The invalid definition with this name.
+fn invalid(name: &str) -> String {
+    let mut corpus = corpus().into_iter();
+    let found = corpus.find(|one| !one.is_valid && one.name == name);
+    found.unwrap().text
 }
 
 #[test]
 fn every_definition_of_the_corpus_gives_what_its_rule_says() {
-    let mut wrong = Vec::new();
-    for case in cases() {
-        let found = case.findings();
-        let gives: Vec<String> = found
-            .iter()
-            .map(|one| format!("{}:{}", one.code, one.line))
-            .collect();
-        let refused = found.iter().any(Diagnostic::is_error);
-        if refused == case.is_valid || gives.join(" ") != case.note("gives") {
-            wrong.push(format!("{}: {}", case.path.display(), gives.join(" ")));
-        }
-        if case.note("rule").is_empty() {
-            wrong.push(format!("{}: stands for no rule", case.path.display()));
-        }
-    }
+    let wrong = noted::wrong(&corpus(), findings);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn every_rule_has_a_definition_that_breaks_it() {
-    let findings = cases().iter().flat_map(Case::findings).collect::<Vec<_>>();
+    let findings: Vec<_> = corpus().iter().flat_map(findings).collect();
     let found: BTreeSet<&str> = findings.iter().map(|one| one.code).collect();
     for row in aml::CODES {
         assert!(found.contains(row.code), "nothing gives {}", row.code);
@@ -86,10 +48,8 @@ fn every_rule_has_a_definition_that_breaks_it() {
 #[test]
 fn a_finding_points_at_the_value_in_its_line() {
     let demo = Demo::new();
-    let case = cases()
-        .into_iter()
-        .find(|case| case.path.ends_with("invalid/24-transport-unknown.tool.md"));
-    let path = demo.write("tools/find-parcel.tool.md", case.unwrap().text);
+    let text = invalid("24-transport-unknown.tool.md");
+    let path = demo.write("tools/find-parcel.tool.md", text);
     // Wherever it lies, it is no part of a bundle.
     let report = check_path(&path);
     assert_eq!(report.documents, 1);
@@ -116,10 +76,7 @@ fn a_finding_points_at_the_value_in_its_line() {
 
 #[test]
 fn a_finding_in_a_schema_points_into_it() {
-    let case = cases()
-        .into_iter()
-        .find(|case| case.path.ends_with("invalid/26-input-not-schema.tool.md"));
-    let text = case.unwrap().text;
+    let text = invalid("26-input-not-schema.tool.md");
     let [found] = &aml::check("a.tool.md", &text)[..] else {
         panic!("one finding");
     };

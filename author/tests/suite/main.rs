@@ -19,4 +19,7 @@ mod importing;
 mod importing_runloop;
 mod lints;
 mod near_names;
+// How corpora are written is one for all crates.
+#[path = "../../../contract/tests/suite/noted.rs"]
+mod noted;
 mod scaffolding;

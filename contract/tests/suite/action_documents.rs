@@ -4,7 +4,6 @@
 //!
 //! [`crate::published`] states what AIP-39's schema says. It is the second opinion on every ACTION.md here.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,83 +11,37 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolward_contract::action::{Action, Form, Implementor, Reference};
 use toolward_contract::capability::CapabilitySet;
-use toolward_contract::schema::Schema;
 use toolward_contract::tool::{Approval, Tool};
 use toolward_contract::{Diagnostic, NoScope, Scope};
+
+use crate::noted::{self, Document};
+use crate::second_opinion::disagreements;
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/aip-39")
 }
 
-fn read(path: &Path) -> String {
-    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+fn documents() -> Vec<Document> {
+    noted::documents(&corpus())
 }
 
-/// One document of the corpus.
-struct Case {
-    name: String,
-    is_valid: bool,
-    text: String,
-    /// The comments at its head, by their first word.
-    notes: BTreeMap<String, String>,
+fn is_action(document: &Document) -> bool {
+    document.name.ends_with(".action.md")
 }
 
-impl Case {
-    fn read(path: &Path, is_valid: bool) -> Case {
-        let text = read(path);
-        let comments = text
-            .lines()
-            .skip(1)
-            .map_while(|line| line.strip_prefix("# "));
-        let notes = comments.map(|comment| {
-            let (key, note) = comment.split_once(": ").expect("a comment is `key: text`");
-            (key.to_owned(), note.to_owned())
-        });
-        Case {
-            name: path
-                .file_name()
-                .expect("a name")
-                .to_string_lossy()
-                .into_owned(),
-            is_valid,
-            notes: notes.collect(),
-            text,
-        }
-    }
-
-    fn note(&self, key: &str) -> &str {
-        self.notes.get(key).map_or("", String::as_str)
-    }
-
-    fn is_action(&self) -> bool {
-        self.name.ends_with(".action.md")
-    }
-
-    fn diagnostics(&self) -> Vec<Diagnostic> {
-        if self.is_action() {
-            Action::parse("ACTION.md", &self.text).diagnostics
-        } else {
-            Tool::parse("tools/books.post/TOOL.md", &self.text, &Books).diagnostics
-        }
+fn diagnostics(document: &Document) -> Vec<Diagnostic> {
+    if is_action(document) {
+        Action::parse("ACTION.md", &document.text).diagnostics
+    } else {
+        Tool::parse("tools/books.post/TOOL.md", &document.text, &Books).diagnostics
     }
 }
 
-fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for (folder, is_valid) in [("valid", true), ("invalid", false)] {
-        let entries = fs::read_dir(corpus().join(folder)).expect("the corpus is there");
-        let paths = entries.map(|entry| entry.expect("an entry").path());
-        cases.extend(paths.map(|path| Case::read(&path, is_valid)));
-    }
-    cases.sort_by(|a, b| (a.is_valid, &a.name).cmp(&(b.is_valid, &b.name)));
-    cases
-}
-
-/// The valid case whose name holds `name`.
-fn case(name: &str) -> Case {
-    let mut cases = cases().into_iter();
-    let found = cases.find(|case| case.is_valid && case.name.contains(name));
-    found.unwrap_or_else(|| panic!("no case {name}"))
+/// The valid document whose name holds `name`.
+fn document(name: &str) -> Document {
+    let mut documents = documents().into_iter();
+    let found = documents.find(|one| one.is_valid && one.name.contains(name));
+    found.unwrap_or_else(|| panic!("no document {name}"))
 }
 
 /// A bundle with one action, which is part of a library.
@@ -109,7 +62,8 @@ impl Scope for Books {
             Reference::Path(path) => path == "actions/ledger-post/ACTION.md",
         };
         is_there.then(|| {
-            let text = read(&corpus().join("scope/ledger-post.action.md"));
+            let text = fs::read_to_string(corpus().join("scope/ledger-post.action.md"));
+            let text = text.expect("the action is there");
             let parsed = Action::parse("ACTION.md", &text);
             Arc::new(parsed.into_result().expect("the action is valid"))
         })
@@ -118,77 +72,28 @@ impl Scope for Books {
 
 #[test]
 fn every_document_of_the_action_corpus_gives_what_its_rule_says() {
-    let mut wrong = Vec::new();
-    for case in cases() {
-        let found = case.diagnostics();
-        let gives: Vec<String> = found
-            .iter()
-            .map(|one| format!("{}:{}", one.code, one.line))
-            .collect();
-        let refused = found.iter().any(Diagnostic::is_error);
-        if refused == case.is_valid || gives.join(" ") != case.note("gives") {
-            wrong.push(format!("{} ({}): {found:?}", case.name, case.note("gives")));
-        }
-        if case.note("rule").is_empty() {
-            wrong.push(format!("{}: stands for no rule", case.name));
-        }
-    }
+    let wrong = noted::wrong(&documents(), diagnostics);
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-/// The front matter as JSON, read by the reader under test: as a part of a contract's metadata, which is kept as
-/// it is written.
-fn as_json(text: &str) -> Value {
-    let inner = text
-        .strip_prefix("---\n")
-        .and_then(|rest| rest.split_once("\n---\n"));
-    let (inner, _) = inner.expect("front matter");
-    let indented: String = inner.lines().map(|line| format!("    {line}\n")).collect();
-    let tool = format!(
-        "---\nname: A\nid: a.b\ndescription: A.\nversion: 1.0.0\ninputs: {{ type: object }}\noutputs: {{}}\n\
-         metadata:\n  document:\n{indented}---\n"
-    );
-    let tool = Tool::parse("TOOL.md", &tool, &NoScope).into_result();
-    tool.unwrap_or_else(|found| panic!("{found:?}\n{text}"))
-        .metadata["document"]
-        .clone()
 }
 
 #[test]
 fn the_rules_of_actions_alone_say_the_same_wherever_no_reason_is_given() {
-    let rules = Schema::compile(&crate::published::ACTION.schema(), &NoScope);
-    let rules = rules.expect("the rules are a schema");
-    let mut wrong = Vec::new();
-    for case in cases().iter().filter(|case| case.is_action()) {
-        let expected = match case.note("schema") {
-            "" => case.is_valid,
-            "valid" => true,
-            "invalid" => false,
-            other => panic!("{}: {other}", case.name),
-        };
-        let found = rules.validate(&as_json(&case.text));
-        if found.is_ok() != expected {
-            wrong.push(format!("{}: {found:?}", case.name));
-        }
-        let differs = expected != case.is_valid;
-        if differs == case.note("why").is_empty() {
-            wrong.push(format!("{}: a reason goes with a difference", case.name));
-        }
-    }
+    let documents = documents();
+    let actions = documents.iter().filter(|one| is_action(one));
+    let wrong = disagreements(actions, &crate::published::ACTION.schema());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
 fn the_action_corpus_is_large_enough() {
-    let cases = cases();
-    let actions = cases.iter().filter(|case| case.is_action());
-    let (valid, invalid): (Vec<_>, Vec<_>) = actions.partition(|case| case.is_valid);
+    let documents = documents();
+    let actions = documents.iter().filter(|one| is_action(one));
+    let (valid, invalid): (Vec<_>, Vec<_>) = actions.partition(|one| one.is_valid);
     assert!(valid.len() >= 40 && invalid.len() >= 60);
 }
 
 fn action(name: &str) -> Action {
-    let case = case(name);
-    let parsed = Action::parse("ACTION.md", &case.text);
+    let parsed = Action::parse("ACTION.md", &document(name).text);
     parsed
         .into_result()
         .unwrap_or_else(|found| panic!("{name}: {found:?}"))
@@ -266,7 +171,7 @@ fn what_an_action_does_not_say_is_its_default_or_its_id() {
 }
 
 fn tool(name: &str) -> Tool {
-    let parsed = Tool::parse("tools/books.post/TOOL.md", &case(name).text, &Books);
+    let parsed = Tool::parse("tools/books.post/TOOL.md", &document(name).text, &Books);
     parsed
         .into_result()
         .unwrap_or_else(|found| panic!("{name}: {found:?}"))
