@@ -1,11 +1,11 @@
 //! `import aml`: a bundle of tool definitions.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use toolward_author::aml::EXTENSION;
 use toolward_author::import::{self, AmlFile, AmlOptions};
+use toolward_operator::file;
 
 use super::written;
 use crate::codes::Code;
@@ -14,7 +14,7 @@ use crate::failure::{Failure, Kind, Result};
 use crate::output::Output;
 
 /// Largest definition, in bytes: the limit of a bundle's documents.
-const MAX_SIZE: u64 = 1024 * 1024;
+const MAX_BYTES: usize = 1024 * 1024;
 
 /// How many definitions one bundle is made of.
 const MAX_FILES: usize = 1000;
@@ -93,14 +93,8 @@ fn definitions(directory: &Path) -> Result<Vec<PathBuf>> {
 }
 
 fn read(path: &Path) -> Result<AmlFile> {
-    let mut bytes = Vec::new();
-    toolward_files::open_regular(path)
-        .map_err(|error| Failure::unreadable(path, error.problem))?
-        .take(MAX_SIZE + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Failure::unreadable(path, error))?;
     let name = path.display().to_string();
-    match String::from_utf8(bytes) {
+    match String::from_utf8(file::read(path, MAX_BYTES)?) {
         Ok(text) => Ok(AmlFile { name, text }),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();

@@ -1,11 +1,11 @@
 //! `import runloop`: a bundle of a hand-written tools.json.
 
 use std::collections::BTreeMap;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use toolward_author::import::{self, RunloopFiles, RunloopOptions};
+use toolward_operator::file;
 
 use super::written;
 use crate::codes::Code;
@@ -14,7 +14,7 @@ use crate::failure::{Failure, Kind, Result};
 use crate::output::Output;
 
 /// Largest file, in bytes.
-const MAX_SIZE: u64 = 4 * 1024 * 1024;
+const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// How many schemas there may be.
 const MAX_SCHEMAS: usize = 1000;
@@ -40,7 +40,7 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
     let directory = &arguments.directory;
     let files = RunloopFiles {
-        tools_json: read(&directory.join("tools.json"))?,
+        tools_json: file::read(&directory.join("tools.json"), MAX_BYTES)?,
         schemas: schemas(&directory.join("schemas"))?,
         policy_caps: caps(&directory.join("policy.caps"))?,
     };
@@ -63,26 +63,12 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     written(&imported, &arguments.output, &options.id, todo, output)
 }
 
-fn read(path: &Path) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    toolward_files::open_regular(path)
-        .map_err(|error| Failure::unreadable(path, error.problem))?
-        .take(MAX_SIZE + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|error| Failure::unreadable(path, error))?;
-    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_SIZE {
-        let message = format!("it has more than {MAX_SIZE} bytes");
-        return Err(Failure::unreadable(path, message));
-    }
-    Ok(bytes)
-}
-
 /// The policy of the agent, where there is one.
 fn caps(path: &Path) -> Result<Option<String>> {
     if path.symlink_metadata().is_err() {
         return Ok(None);
     }
-    let text = String::from_utf8(read(path)?);
+    let text = String::from_utf8(file::read(path, MAX_BYTES)?);
     text.map(Some)
         .map_err(|_| Failure::unreadable(path, "it is not UTF-8"))
 }
@@ -107,7 +93,7 @@ fn schemas(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
             let message = format!("more than {MAX_SCHEMAS} schemas");
             return Err(Failure::new(Kind::Usage, Code::ImportTooMany, message));
         }
-        found.insert(name, read(&entry.path())?);
+        found.insert(name, file::read(&entry.path(), MAX_BYTES)?);
     }
     Ok(found)
 }
