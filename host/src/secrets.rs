@@ -92,6 +92,12 @@ pub trait SecretStore: Send + Sync {
         slug: &str,
     ) -> Result<Option<SecretValue>, SecretError>;
 
+    /// Whether there is a value, which decides whether a driver can serve a call. A value that can't be read
+    /// counts or not, as a store finds out sooner. Default: whether [`SecretStore::get`] gives one.
+    fn has(&self, publisher: &str, principal: &str, slug: &str) -> bool {
+        matches!(self.get(publisher, principal, slug), Ok(Some(_)))
+    }
+
     /// Stores a value from a driver (`mutates: secret:slug`).
     ///
     /// # Errors

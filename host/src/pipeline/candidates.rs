@@ -62,7 +62,23 @@ impl Skipped<'_> {
 /// secrets and the context that it needs; if all are denied, the first of them, for its
 /// denial.
 pub(crate) fn pick(resolved: &Resolved, call: Considered<'_>) -> Result<Picked, CallError> {
-    let mut routes = by_health(resolved, &call.scope.principal).into_iter();
+    let marked = |route: &Arc<Route>| route.driver.health.is_marked();
+    if resolved.routes().any(marked) {
+        let mut routes: Vec<_> = resolved.routes().collect();
+        let principal = &call.scope.principal;
+        routes.sort_by_key(|route| (route.tie, route.driver.health.is_failing(principal)));
+        return pick_of(routes.into_iter(), resolved, call);
+    }
+    pick_of(resolved.routes(), resolved, call)
+}
+
+/// Picks among routes that stand best first. Of drivers that stand equal, those come last that
+/// the host saw fail.
+fn pick_of<'r>(
+    mut routes: impl Iterator<Item = &'r Arc<Route>>,
+    resolved: &Resolved,
+    call: Considered<'_>,
+) -> Result<Picked, CallError> {
     let mut skipped = Skipped::default();
     while let Some(route) = routes.next() {
         if !takes(route, call, &mut skipped) {
@@ -98,16 +114,6 @@ pub(crate) fn pick(resolved: &Resolved, call: Considered<'_>) -> Result<Picked, 
     Err(skipped.unsupported.unwrap_or_else(none))
 }
 
-/// The routes of a call, best first. Of drivers that stand equal those come last that
-/// the host saw fail.
-fn by_health<'r>(resolved: &'r Resolved, principal: &str) -> Vec<&'r Arc<Route>> {
-    let mut routes: Vec<&Arc<Route>> = resolved.routes().collect();
-    if routes.iter().any(|route| route.driver.health.is_marked()) {
-        routes.sort_by_key(|route| (route.tie, route.driver.health.is_failing(principal)));
-    }
-    routes
-}
-
 /// Whether a driver serves a call; else adds why it does not.
 fn takes<'a>(route: &'a Arc<Route>, call: Considered<'_>, skipped: &mut Skipped<'a>) -> bool {
     let (entry, driver) = (&route.implements, route.driver.driver.id.as_str());
@@ -135,17 +141,11 @@ fn takes<'a>(route: &'a Arc<Route>, call: Considered<'_>, skipped: &mut Skipped<
         skipped.lacking.get_or_insert_with(|| context_missing(lack));
         return false;
     }
-    let value = |secret: &SecretGrant| {
-        let found = call
-            .secrets?
-            .get(&secret.publisher, principal, &secret.slug);
-        found.ok().flatten()
+    let has = |secret: &SecretGrant| {
+        let store = call.secrets;
+        store.is_some_and(|store| store.has(&secret.publisher, principal, &secret.slug))
     };
-    if let Some(secret) = access
-        .grant
-        .needed_secrets()
-        .find(|one| value(one).is_none())
-    {
+    if let Some(secret) = access.grant.needed_secrets().find(|one| !has(one)) {
         let error = || no_credential(&secret.slug).of_attachment(route.driver.driver.is_attachment);
         skipped.add(route, &ErrorCode::AUTH_REQUIRED);
         skipped.without_secret.get_or_insert_with(error);
@@ -213,6 +213,7 @@ fn untransformed(driver: &str, input: &str, transform: &str) -> CallError {
     .with_hint(format!("leave out `{input}`"))
 }
 
+/// The error for a secret that the policy gives and that has no value.
 pub(crate) fn no_credential(slug: &str) -> CallError {
     CallError::new(
         ErrorCode::AUTH_REQUIRED,

@@ -49,8 +49,8 @@ enum Source {
 /// # }
 /// ```
 pub struct Sources {
-    /// By publisher and slug.
-    sources: HashMap<(String, String), Source>,
+    /// By publisher, then by slug.
+    sources: HashMap<String, HashMap<String, Source>>,
     /// Where drivers' own secrets are kept.
     directory: Option<PathBuf>,
 }
@@ -59,21 +59,19 @@ impl Sources {
     /// The secrets that `policy` names. Files are relative to `base`; variables are
     /// looked up now, through `environment`.
     pub fn new(policy: &Policy, base: &Path, environment: impl Fn(&str) -> Option<String>) -> Self {
-        let sources = policy
-            .secrets()
-            .iter()
-            .map(|secret| {
-                let source = match &secret.source {
-                    SecretSource::Env(name) => Source::Value(
-                        environment(name).map(|value| SecretValue::new(value.into_bytes())),
-                    ),
-                    SecretSource::File(path) => Source::File(base.join(path)),
-                    _ => Source::Stored,
-                };
-                let key = (secret.publisher.as_str().to_owned(), secret.slug.clone());
-                (key, source)
-            })
-            .collect();
+        let mut sources: HashMap<String, HashMap<String, Source>> = HashMap::new();
+        for secret in policy.secrets() {
+            let source = match &secret.source {
+                SecretSource::Env(name) => Source::Value(
+                    environment(name).map(|value| SecretValue::new(value.into_bytes())),
+                ),
+                SecretSource::File(path) => Source::File(base.join(path)),
+                _ => Source::Stored,
+            };
+            let of_publisher = sources.entry(secret.publisher.as_str().to_owned());
+            let of_publisher = of_publisher.or_default();
+            of_publisher.insert(secret.slug.clone(), source);
+        }
         Self {
             sources,
             directory: None,
@@ -90,10 +88,15 @@ impl Sources {
 
     /// The files that it reads, for a process that confines itself.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
-        self.sources.values().filter_map(|source| match source {
+        let sources = self.sources.values().flat_map(HashMap::values);
+        sources.filter_map(|source| match source {
             Source::File(path) => Some(path.as_path()),
             _ => None,
         })
+    }
+
+    fn source(&self, publisher: &str, slug: &str) -> Option<&Source> {
+        self.sources.get(publisher)?.get(slug)
     }
 
     fn stored(&self, publisher: &str, principal: &str, slug: &str) -> Option<PathBuf> {
@@ -114,14 +117,26 @@ impl SecretStore for Sources {
         principal: &str,
         slug: &str,
     ) -> Result<Option<SecretValue>, SecretError> {
-        let key = (publisher.to_owned(), slug.to_owned());
-        match self.sources.get(&key) {
+        match self.source(publisher, slug) {
             Some(Source::Value(value)) => Ok(value.clone()),
             Some(Source::File(path)) => read(path, true),
             Some(Source::Stored) | None => match self.stored(publisher, principal, slug) {
                 Some(path) => read(&path, false),
                 None => Ok(None),
             },
+        }
+    }
+
+    /// Reads no file: that it is there is enough.
+    fn has(&self, publisher: &str, principal: &str, slug: &str) -> bool {
+        let is_there = |path: &Path| path.symlink_metadata().is_ok();
+        match self.source(publisher, slug) {
+            Some(Source::Value(value)) => value.is_some(),
+            Some(Source::File(path)) => is_there(path),
+            Some(Source::Stored) | None => {
+                let path = self.stored(publisher, principal, slug);
+                path.is_some_and(|path| is_there(&path))
+            }
         }
     }
 
@@ -132,9 +147,8 @@ impl SecretStore for Sources {
         slug: &str,
         value: SecretValue,
     ) -> Result<(), SecretError> {
-        let key = (publisher.to_owned(), slug.to_owned());
         if matches!(
-            self.sources.get(&key),
+            self.source(publisher, slug),
             Some(Source::Value(_) | Source::File(_))
         ) {
             return Err(SecretError(
