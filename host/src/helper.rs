@@ -13,7 +13,10 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit};
 
 /// Time that a helper gets to end once its host is done with it.
 pub(crate) const ENDING: Duration = Duration::from_secs(5);
@@ -50,13 +53,24 @@ pub(crate) fn end(child: &mut Child, socket: &UnixStream) {
     let _ = child.try_wait();
 }
 
-/// The socket that this process was started with as standard input.
-pub(crate) fn connection() -> io::Result<File> {
+/// The connection of a helper to the process that started it: its standard input. The helper leaves no core dump from
+/// here on.
+pub(crate) fn connection() -> io::Result<UnixStream> {
+    let none = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    rustix::process::setrlimit(Resource::Core, none)?;
     let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     match file.metadata()?.file_type().is_socket() {
-        true => Ok(file),
+        true => Ok(UnixStream::from(OwnedFd::from(file))),
         false => Err(io::Error::other(
             "standard input is not a socket: this is started by a host, never by hand",
         )),
     }
+}
+
+/// Locks what no thread leaves half changed, so that one that panicked spoils nothing.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

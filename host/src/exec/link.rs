@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use tokio::sync::oneshot;
 
 use super::frame::{self, Run};
-use crate::helper;
+use crate::helper::{self, lock};
 
 /// The connection, and the process at its other end.
 #[derive(Debug)]
@@ -168,8 +168,4 @@ impl Shared {
             .unwrap_or("the broker of programs has ended")
             .to_owned()
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

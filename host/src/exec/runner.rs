@@ -34,7 +34,6 @@ const SLACK_BYTES: usize = 64 << 10;
 /// When standard input is not a broker's socket. What goes wrong later is told to the broker.
 pub fn run_runner() -> io::Result<()> {
     let mut broker = connection()?;
-    limit(Resource::Core, 0)?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     // Apart from the session and terminal of the host.
     rustix::process::setsid()?;

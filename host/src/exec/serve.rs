@@ -5,14 +5,12 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Mode, OFlags};
-use rustix::process::{Resource, Rlimit};
 use toolward_policy::{ExecLimits, WorkspaceAccess};
 
 use super::file::{ExecProblem, Program};
@@ -33,12 +31,7 @@ const AT_ONCE: usize = 16;
 ///
 /// If standard input is not a connection to a host, or the host violates the protocol.
 pub fn run_broker() -> io::Result<()> {
-    let none = Rlimit {
-        current: Some(0),
-        maximum: Some(0),
-    };
-    rustix::process::setrlimit(Resource::Core, none)?;
-    let stream = UnixStream::from(OwnedFd::from(connection()?));
+    let stream = connection()?;
     let mut reader = io::BufReader::new(stream.try_clone()?);
     let start = match Request::read(&mut reader, 0)? {
         Some(Request::Start(start)) if start.protocol == PROTOCOL => start,

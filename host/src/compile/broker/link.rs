@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use toolward_signing::key::PublicKey;
@@ -17,7 +17,7 @@ use super::super::error::CompileError;
 use super::super::{Stage, Watch};
 use super::frame::{self, Answer};
 use super::permits::POLL_INTERVAL;
-use crate::helper::{self, ENDING};
+use crate::helper::{self, ENDING, lock};
 
 /// What a broker returned for a component.
 #[derive(Debug)]
@@ -263,8 +263,4 @@ impl Shared {
         let problem = waiting.ended.as_deref();
         CompileError::unavailable(problem.unwrap_or("the compile broker has ended"))
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

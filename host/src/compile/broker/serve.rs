@@ -4,13 +4,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-use rustix::process::{Resource, Rlimit};
 use toolward_signing::Digest;
 use toolward_signing::key::SigningKey;
 
@@ -34,12 +32,7 @@ const QUEUE: usize = 4;
 ///
 /// If standard input is not a connection to a host, or the host violates the protocol.
 pub fn run_broker() -> io::Result<()> {
-    let none = Rlimit {
-        current: Some(0),
-        maximum: Some(0),
-    };
-    rustix::process::setrlimit(Resource::Core, none)?;
-    let stream = UnixStream::from(OwnedFd::from(connection()?));
+    let stream = connection()?;
     let mut reader = io::BufReader::new(stream.try_clone()?);
     let start = match Request::read(&mut reader, 0)? {
         Some(Request::Start(start)) if start.protocol == PROTOCOL => start,

@@ -12,6 +12,7 @@ use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, too_large};
 use crate::exec::{Bound, Ending, ExecProblem, Run};
 use crate::invocation::DriverOutput;
+use crate::pipeline::candidates::no_credential;
 use crate::sandbox::deadline;
 use crate::sandbox::secrets::CallSecrets;
 
@@ -169,15 +170,6 @@ fn upstream(message: String) -> CallError {
         ErrorClass::ExecutionFailed,
         message,
     )
-}
-
-fn no_credential(slug: &str) -> CallError {
-    CallError::new(
-        ErrorCode::AUTH_REQUIRED,
-        ErrorClass::CredentialMissing,
-        format!("the secret `{slug}` is granted and has no value"),
-    )
-    .with_hint("the operator gives it one where the policy's `[[secret]]` says")
 }
 
 /// The beginning of what a program wrote, as text.
