@@ -139,8 +139,8 @@ pub enum ImportError {
     /// `policy.caps` says what it can't.
     #[error("policy.caps {0}")]
     Caps(String),
-    /// A document has characters that nobody sees where they can't be written otherwise.
-    #[error("{0} has characters that nobody sees, which no signed file may hold")]
+    /// A document has invisible characters where they can't be written otherwise.
+    #[error("{0} has invisible characters, which no signed file may hold")]
     Hidden(String),
     /// No tool can be made of any definition. The first one, with its reason.
     #[error("no tool can be made; {}: {}", .0.function, .0.reason)]

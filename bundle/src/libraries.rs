@@ -102,8 +102,8 @@ impl Surroundings<'static> {
 }
 
 impl<'a> Surroundings<'a> {
-    /// Those of a bundle that is made or looked at, by nobody who runs it: what it says itself is read, and what it
-    /// takes from libraries is left open.
+    /// For reading a bundle without running it, as its author or inspector does: its own actions are known, and
+    /// references to libraries are left unresolved.
     #[must_use]
     pub fn of_author(publisher: &'a str, id: &'a str) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Writing files so that nobody sees half of one.
+//! Atomic writes: a reader sees a file's old contents or its new ones, never a part of them.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};

@@ -19,7 +19,7 @@ pub(super) enum Refused {
     Insecure,
     #[error("its request can't be made: {0}")]
     Request(String),
-    #[error("`{0}` has characters that nobody sees, which no signed text may hold")]
+    #[error("`{0}` has invisible characters, which no signed text may hold")]
     Hidden(&'static str),
     #[error("what would be made of it is not valid: {0}")]
     Invalid(String),
@@ -47,19 +47,19 @@ pub(super) enum Note {
     Function,
     #[error("a contract only: a person answers it, and this version has no driver that asks one")]
     Human,
-    #[error("a contract only: this host calls no AWS, GCP or Azure function")]
+    #[error("a contract only: this host does not call AWS, GCP or Azure functions")]
     Lambda,
-    #[error("a contract only: this host is no client of MCP servers")]
+    #[error("a contract only: this host does not call MCP servers")]
     Mcp,
-    #[error("a contract only: this host puts nothing into queues")]
+    #[error("a contract only: this host does not send to message queues")]
     MessageQueue,
-    #[error("a contract only: this host asks no databases")]
+    #[error("a contract only: this host does not query databases")]
     Database,
-    #[error("a contract only: this host speaks no gRPC")]
+    #[error("a contract only: this host does not speak gRPC")]
     Grpc,
-    #[error("a contract only: this host takes on no role of a cloud")]
+    #[error("a contract only: this host does not assume cloud roles")]
     IamRole,
-    #[error("a contract only: this host fetches no OAuth 2 tokens")]
+    #[error("a contract only: this host does not fetch OAuth 2 tokens")]
     Oauth2,
     #[error("deprecated, as its description says")]
     Deprecated,
@@ -67,13 +67,13 @@ pub(super) enum Note {
         "{0} counts as a change for this host, though the tool only reads: a person is asked, unless policy says otherwise"
     )]
     ReadsByChange(&'static str),
-    #[error("one attempt: only what reads is repeated")]
+    #[error("one attempt: only `retrieval` tools are retried")]
     OneAttempt,
     #[error("the inputs {0} go into the query: {1} has no body, and AML says no place")]
     InQuery(String, &'static str),
     #[error("the secret goes into the header `{0}`, as AML's text names none")]
     HeaderAssumed(&'static str),
-    #[error("`{0}` in `error_codes` or `on_status` is no status from 400 to 599")]
+    #[error("`{0}` in `error_codes` or `on_status` is ignored: it is not a status from 400 to 599")]
     StatusIgnored(String),
     #[error("the description was cut to 2000 characters")]
     Cut,

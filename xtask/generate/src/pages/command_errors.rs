@@ -371,7 +371,7 @@ fn rows() -> Vec<Row> {
         other(
             &["runloop-caps-invalid", "runloop-text-hidden"],
             "1",
-            "a policy.caps that can't be read, or a tools.json or schema with characters that nobody sees",
+            "a policy.caps that can't be read, or a tools.json or schema with invisible characters",
         ),
         other(
             &["import-definition-invalid"],
@@ -391,7 +391,7 @@ fn rows() -> Vec<Row> {
             ],
             "1 where no tool is made; else none: it is in `left_out` of `import`",
             "a definition of AML whose request can't be made safely (not https, a place that is not said, a placeholder \
-             that is none), or whose schema has characters that nobody sees",
+             that is none), or whose schema has invisible characters",
         ),
         other(
             &[
