@@ -15,6 +15,7 @@ use crate::confine;
 use crate::environment::Environment;
 use crate::error::{Error, Kind};
 use crate::file;
+use crate::ledger::{self, LedgerSettings};
 use crate::trust::Trust;
 
 /// The file in the configuration directory.
@@ -75,11 +76,11 @@ impl ConfigFile {
         self.trust_and_keys().0
     }
 
-    /// The tables beside the policy: publishers, trust and channels. The policy's
+    /// The tables beside the policy: publishers, trust, channels and the ledger. The policy's
     /// parser handles or refuses all others.
     pub fn beside_policy(&self) -> toml::Table {
         let table = self.text.parse::<toml::Table>().unwrap_or_default();
-        let known = ["publisher", "trust", "channel"];
+        let known = ["publisher", "trust", "channel", "ledger"];
         let beside = table.into_iter();
         let beside = beside.filter(|(name, _)| known.contains(&name.as_str()));
         beside.collect()
@@ -120,17 +121,27 @@ impl ConfigFile {
         Ok(confine::setting(&self.text, &self.path)?.unwrap_or_default())
     }
 
+    /// The settings of `[ledger]`; paths of files and directories are relative to it.
+    pub fn ledger(&self) -> Result<LedgerSettings, Error> {
+        let settings = ledger::settings(&self.text, &self.path, &self.folder()?)?;
+        Ok(settings.unwrap_or_default())
+    }
+
     /// The policy; paths of files and directories are relative to it.
     pub fn policy(&self) -> Result<Policy, Error> {
+        let folder = self.folder()?;
+        let name = self.path.display().to_string();
+        Policy::from_toml_in(&self.text, &name, &folder).map_err(|error| self.broken(&error))
+    }
+
+    /// The directory that it lies in.
+    fn folder(&self) -> Result<PathBuf, Error> {
         let folder = match self.path.parent() {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
         };
-        let folder = folder
-            .canonicalize()
-            .map_err(|error| Error::unreadable(&self.path, error))?;
-        let name = self.path.display().to_string();
-        Policy::from_toml_in(&self.text, &name, &folder).map_err(|error| self.broken(&error))
+        let folder = folder.canonicalize();
+        folder.map_err(|error| Error::unreadable(&self.path, error))
     }
 
     fn broken(&self, error: &PolicyError) -> Error {
@@ -189,11 +200,13 @@ impl Granted {
             granted.add(file)?;
             // Reports an invalid value before any work is done.
             file.system_calls()?;
+            file.ledger()?;
         }
         for path in &policies.0 {
             let file = ConfigFile::read(path)?;
             granted.add(&file)?;
             confine::refuse_setting(&file.text, &file.path)?;
+            ledger::refuse_setting(&file.text, &file.path)?;
         }
         // Read once: later changes apply to the next process.
         let variable = environment.variable;

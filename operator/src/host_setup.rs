@@ -123,7 +123,7 @@ impl HostSetup {
 }
 
 /// Keeps guests out of the directories of configuration, keys and trust, where a writer
-/// could grant itself anything.
+/// could grant itself anything, and out of the record of calls.
 pub fn protect(
     mut builder: HostBuilder,
     granted: &Granted,
@@ -142,7 +142,7 @@ pub fn protect(
     if let Ok(publishers) = trust.publishers(environment) {
         builder = builder.protect(publishers::WHAT, publishers.folder());
     }
-    Ok(builder)
+    Ok(trust.ledger(environment)?.protect(builder, environment))
 }
 
 /// Whether drivers store any of these secrets (publisher and slug). The others are in a

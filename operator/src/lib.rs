@@ -15,6 +15,7 @@ pub mod examples;
 pub mod file;
 pub mod host_setup;
 pub mod installed;
+pub mod ledger;
 mod live_host;
 pub mod network;
 mod operator;

@@ -22,6 +22,7 @@ use toolward_signing::verify::{self, Bundle, Verified};
 use crate::config::{ConfigFile, default_config, is_missing, read_text};
 use crate::environment::Environment;
 use crate::error::{Code, Error, Kind, content_error};
+use crate::ledger::LedgerSettings;
 use crate::report::Report;
 
 use publishers::{Publishers, Trusted};
@@ -105,6 +106,12 @@ impl Trust {
     /// Which system calls a confined process may make, by configuration.
     pub fn system_calls(&self, environment: &Environment) -> Result<SystemCalls, Error> {
         let configured = self.file(environment)?.map(ConfigFile::system_calls);
+        Ok(configured.transpose()?.unwrap_or_default())
+    }
+
+    /// The settings of `[ledger]`, by configuration.
+    pub fn ledger(&self, environment: &Environment) -> Result<LedgerSettings, Error> {
+        let configured = self.file(environment)?.map(ConfigFile::ledger);
         Ok(configured.transpose()?.unwrap_or_default())
     }
 

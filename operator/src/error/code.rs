@@ -24,6 +24,10 @@ codes! {
         CaFileInvalid = "ca-file-invalid", "the policy's `ca_file` holds no certificates in PEM";
         ConfineSettingInvalid = "confine-setting-invalid",
             "[`[confine]`](confinement.md#system-calls) of `toolward.toml` has an unknown value, or stands in a file of `--policy`";
+        LedgerSettingInvalid = "ledger-setting-invalid",
+            "[`[ledger]`](policy.md#ledger) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy`";
+        LedgerPlaceless = "ledger-placeless",
+            "there is no place for the record of calls: no `directory` in `[ledger]`, and no home directory";
         SettingInvalid = "setting-invalid",
             "a `--set` is not `KEY=VALUE`, or its value does not match the contract; another flag's value is wrong";
         BundleMissing = "bundle-missing", "no bundle was named, and none is installed";

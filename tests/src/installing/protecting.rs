@@ -31,11 +31,16 @@ fn with_notes() -> Machine {
 
 /// Calls `notes.append` with this directory as its workspace.
 fn append(machine: &Machine, directory: &Path) -> crate::support::Run {
+    append_beside(machine, directory, "")
+}
+
+/// The same, with more in the configuration.
+fn append_beside(machine: &Machine, directory: &Path, more: &str) -> crate::support::Run {
     fs::create_dir_all(directory).unwrap();
     machine.write(
         "conf/toolward.toml",
         format!(
-            "[[workspace]]\npath = \"/notes\"\ndirectory = {directory:?}\n\n\
+            "{more}\n[[workspace]]\npath = \"/notes\"\ndirectory = {directory:?}\n\n\
              [[grant]]\npublisher = \"acme\"\ntool = \"notes.append\"\n\
              mutates = [\"workspace:/notes\"]\npreapproved = true\n"
         ),
@@ -69,6 +74,53 @@ fn no_workspace_has_anything_in_common_with_trust_or_the_store() {
         ended.says("workspace-refused");
         assert!(!directory.join("journal.md").exists(), "{ended}");
     }
+}
+
+#[test]
+fn no_workspace_has_anything_in_common_with_the_ledger() {
+    let machine = with_notes();
+    let ledger = "[ledger]\ndirectory = \"../calls/ledger\"\ncheckpoints = \"../log/signed\"\n";
+    append_beside(&machine, &machine.path("notes"), ledger).ends(0);
+    for (directory, off) in [
+        ("calls", ""),
+        ("calls/ledger", ""),
+        ("calls/ledger/sessions", ""),
+        ("log", ""),
+        // What was recorded before.
+        ("calls/ledger", "off = true\n"),
+    ] {
+        let directory = machine.path(directory);
+        let ended = append_beside(&machine, &directory, &format!("{ledger}{off}")).ends(2);
+        ended.says("workspace-refused");
+        assert!(!directory.join("journal.md").exists(), "{ended}");
+    }
+}
+
+#[test]
+fn a_slip_in_the_settings_of_the_ledger_is_named_before_anything_runs() {
+    let machine = with_notes();
+    let slip = "[ledger]\nkep = \"none\"\n";
+    let ended = append_beside(&machine, &machine.path("notes"), slip).ends(2);
+    ended.says("ledger-setting-invalid");
+    for words in ["conf/toolward.toml:2:1", "did you mean `keep`?"] {
+        assert!(ended.stderr.contains(words), "{ended}");
+    }
+    let check = "policy check conf/toolward.toml";
+    machine
+        .toolward(check)
+        .ends(1)
+        .says("ledger-setting-invalid");
+    assert!(!machine.path("notes/journal.md").exists());
+    append_beside(&machine, &machine.path("notes"), "[ledger]\ndays = 7\n").ends(0);
+    machine.toolward(check).ends(0);
+    // In a file of --policy it would have no effect.
+    machine.write("p.toml", "[ledger]\noff = true\n");
+    machine
+        .toolward(
+            "call notes.append --config conf/toolward.toml --store-dir mystore --policy p.toml",
+        )
+        .ends(2)
+        .says("ledger-setting-invalid");
 }
 
 fn chmod(path: &Path, mode: u32) {

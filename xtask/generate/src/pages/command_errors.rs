@@ -91,6 +91,11 @@ fn rows() -> Vec<Row> {
         own(Code::KeyEncrypted, "2"),
         own(Code::PassphraseMissing, "2"),
         own(Code::PassphraseEmpty, "2"),
+        own(
+            OperatorCode::LedgerSettingInvalid,
+            "2, or 1 of `policy check`",
+        ),
+        own(OperatorCode::LedgerPlaceless, "2"),
         own(OperatorCode::SettingInvalid, "2"),
         other(
             &["input-not-object"],

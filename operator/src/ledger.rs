@@ -1,0 +1,426 @@
+//! `[ledger]` of the configuration: whether calls are recorded, where, and what is kept of them.
+
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
+use toolward_fields::{Content, Field, Fields, Kind, Problem, Span, nearest, parse_toml};
+use toolward_host::HostBuilder;
+use toolward_ledger::Options;
+use toolward_ledger::payload::{Keep, PayloadLimits};
+
+use crate::environment::Environment;
+use crate::error::{Code, Error};
+
+const TABLE: &str = "ledger";
+const INVALID_CODE: Code = Code::LedgerSettingInvalid;
+
+const MIB: u64 = 1 << 20;
+/// Ten years. A payload that is kept for ever can be erased by nobody who forgets to.
+const DAYS: RangeInclusive<u64> = 1..=3650;
+/// Nothing larger is kept: a record's reader holds one payload in memory.
+const PAYLOAD_BYTES: RangeInclusive<u64> = 1..=64 * 1024;
+/// From 1 MiB, below which a few rows fill it, to 1 TiB.
+const FILE_BYTES: RangeInclusive<u64> = MIB..=1 << 40;
+
+const KEEPS: &[(&str, Keep)] = &[
+    ("none", Keep::None),
+    ("asked", Keep::Asked),
+    ("inputs", Keep::Inputs),
+    ("all", Keep::All),
+];
+const WAITS: &[(&str, WaitFor)] = &[("started", WaitFor::Started), ("ended", WaitFor::Ended)];
+
+/// Which row of a call that changes something has to be on the disk before the reply goes out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WaitFor {
+    /// That it is about to be dispatched.
+    Started,
+    /// That it has ended, too.
+    #[default]
+    Ended,
+}
+
+/// The settings of `[ledger]`. By default calls are recorded.
+///
+/// ```
+/// use toolward_operator::config::ConfigFile;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("toolward.toml");
+/// std::fs::write(&path, "[ledger]\ndays = 7\ndirectory = \"calls\"\n")?;
+/// let settings = ConfigFile::read(&path)?.ledger()?;
+/// let options = settings.options(&Default::default())?.ok_or("off")?;
+/// assert_eq!(options.directory, folder.path().canonicalize()?.join("calls"));
+/// assert_eq!(options.payloads.age.as_secs(), 7 * 24 * 3600);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LedgerSettings {
+    /// Whether nothing is recorded.
+    pub off: bool,
+    /// Which payloads are kept.
+    pub keep: Keep,
+    /// How long, and how much of them.
+    pub payloads: PayloadLimits,
+    /// Which row a reply waits for.
+    pub wait_for: WaitFor,
+    /// The most bytes of the file of records.
+    pub max_bytes: u64,
+    /// A file that each checkpoint is appended to.
+    pub checkpoints: Option<PathBuf>,
+    /// Where the ledger is; by default `ledger` in the user's state directory.
+    pub directory: Option<PathBuf>,
+}
+
+impl Default for LedgerSettings {
+    fn default() -> Self {
+        let options = Options::new("");
+        Self {
+            off: false,
+            keep: options.keep,
+            payloads: options.payloads,
+            wait_for: WaitFor::default(),
+            max_bytes: options.max_bytes,
+            checkpoints: None,
+            directory: None,
+        }
+    }
+}
+
+impl LedgerSettings {
+    /// Where the ledger is, or would be.
+    ///
+    /// # Errors
+    /// If the configuration names no directory and the user has no state directory.
+    pub fn directory(&self, environment: &Environment) -> Result<PathBuf, Error> {
+        let default = environment.state_directory.as_ref();
+        let default = default.map(|state| state.join("ledger"));
+        self.directory.clone().or(default).ok_or_else(|| {
+            Error::usage(
+                Code::LedgerPlaceless,
+                "there is no place for the record of calls: no home directory",
+            )
+            .hint(
+                "name one as `directory` in `[ledger]` of toolward.toml, or say `off = true` there",
+            )
+        })
+    }
+
+    /// How the ledger is opened for writing; `None` if nothing is recorded.
+    ///
+    /// # Errors
+    /// Those of [`LedgerSettings::directory`].
+    pub fn options(&self, environment: &Environment) -> Result<Option<Options>, Error> {
+        if self.off {
+            return Ok(None);
+        }
+        let mut options = Options::new(self.directory(environment)?);
+        options.keep = self.keep;
+        options.payloads = self.payloads;
+        options.checkpoints.clone_from(&self.checkpoints);
+        options.max_bytes = self.max_bytes;
+        Ok(Some(options))
+    }
+
+    /// Keeps guests out of the ledger and the file of checkpoints, also while nothing is recorded: an older record
+    /// is worth the same.
+    pub fn protect(&self, builder: HostBuilder, environment: &Environment) -> HostBuilder {
+        let builder = match self.directory(environment) {
+            Ok(directory) => builder.protect("the ledger", directory),
+            Err(_) => builder,
+        };
+        match &self.checkpoints {
+            Some(path) => builder.protect("the file of checkpoints", path),
+            None => builder,
+        }
+    }
+}
+
+/// What is wrong, where, and the next step.
+struct Wrong {
+    message: String,
+    at: Span,
+    hint: Option<String>,
+}
+
+/// The settings in `[ledger]` of a configuration in `folder`; `None` without such a table.
+pub(crate) fn settings(
+    text: &str,
+    path: &Path,
+    folder: &Path,
+) -> Result<Option<LedgerSettings>, Error> {
+    let document = parse_toml(text).map_err(|error| {
+        let at = error.span().unwrap_or_default();
+        invalid(text, path, Wrong::new(error.message(), at))
+    })?;
+    let table = document
+        .get(TABLE)
+        .map(|table| Field::new("[ledger]", table));
+    let read = table.map(|table| read(&table, folder)).transpose();
+    read.map_err(|wrong| invalid(text, path, wrong))
+}
+
+/// Refuses `[ledger]` in a file from `--policy`, where it would have no effect.
+pub(crate) fn refuse_setting(text: &str, path: &Path) -> Result<(), Error> {
+    let table = parse_toml(text).ok();
+    match table.as_ref().and_then(|table| table.get(TABLE)) {
+        None => Ok(()),
+        Some(found) => {
+            let wrong = Wrong::new(
+                "expected no `[ledger]` in a file of --policy",
+                found.at.clone(),
+            );
+            let hint = "`[ledger]` stands in toolward.toml, or in the file of --config";
+            Err(invalid(text, path, wrong.hint(hint)))
+        }
+    }
+}
+
+fn read(table: &Field<'_, Span>, folder: &Path) -> Result<LedgerSettings, Wrong> {
+    let mut fields = Fields::of(table)?.by_key();
+    let mut settings = LedgerSettings::default();
+    if let Some(field) = fields.take("off") {
+        settings.off = field.boolean()?;
+    }
+    if let Some(field) = fields.take("keep") {
+        settings.keep = word(&field, KEEPS)?;
+    }
+    if let Some(field) = fields.take("days") {
+        let hours = field.integer(DAYS)?.saturating_mul(24);
+        settings.payloads.age = Duration::from_hours(hours);
+    }
+    if let Some(field) = fields.take("payload_max") {
+        let bytes = field.integer(PAYLOAD_BYTES)?;
+        settings.payloads.each = usize::try_from(bytes).unwrap_or(usize::MAX);
+    }
+    if let Some(field) = fields.take("payloads_max") {
+        settings.payloads.total = field.integer(FILE_BYTES)?;
+    }
+    if let Some(field) = fields.take("max") {
+        settings.max_bytes = field.integer(FILE_BYTES)?;
+    }
+    if let Some(field) = fields.take("sync") {
+        settings.wait_for = word(&field, WAITS)?;
+    }
+    if let Some(field) = fields.take("checkpoints") {
+        settings.checkpoints = Some(file(&field, folder)?);
+    }
+    if let Some(field) = fields.take("directory") {
+        settings.directory = Some(file(&field, folder)?);
+    }
+    match fields.unknown().next() {
+        Some(problem) => Err(problem.into()),
+        None => Ok(settings),
+    }
+}
+
+fn word<T: Copy>(field: &Field<'_, Span>, known: &[(&'static str, T)]) -> Result<T, Wrong> {
+    let found = field.text()?;
+    let words = || known.iter().map(|(word, _)| *word);
+    match known.iter().find(|(word, _)| *word == found) {
+        Some((_, value)) => Ok(*value),
+        None => {
+            let message = format!(
+                "expected `{}` to be another word, found {found:?}",
+                field.name
+            );
+            Err(Wrong::new(message, field.at.clone()).hint(did_you_mean(found, words(), "words")))
+        }
+    }
+}
+
+fn file(field: &Field<'_, Span>, folder: &Path) -> Result<PathBuf, Wrong> {
+    match field.text()? {
+        "" => {
+            let message = format!("expected `{}` to be a path, found \"\"", field.name);
+            Err(Wrong::new(message, field.at.clone()))
+        }
+        path => Ok(folder.join(path)),
+    }
+}
+
+fn did_you_mean<'k>(
+    found: &str,
+    known: impl Iterator<Item = &'k str> + Clone,
+    what: &str,
+) -> String {
+    match nearest(found, known.clone()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the {what} are: {}", known.collect::<Vec<_>>().join(", ")),
+    }
+}
+
+impl Wrong {
+    fn new(message: impl Into<String>, at: Span) -> Self {
+        Self {
+            message: message.into(),
+            at,
+            hint: None,
+        }
+    }
+
+    fn hint(self, hint: impl Into<String>) -> Self {
+        Self {
+            hint: Some(hint.into()),
+            ..self
+        }
+    }
+}
+
+impl From<Problem<'_, Span>> for Wrong {
+    fn from(problem: Problem<'_, Span>) -> Self {
+        match problem {
+            Problem::Missing { name, within, at } => {
+                Self::new(format!("expected `{name}` in {within}, found none"), at)
+            }
+            Problem::Unknown {
+                key,
+                within,
+                at,
+                known,
+                ..
+            } => Self::new(format!("expected a key of {within}, found {key:?}"), at)
+                .hint(did_you_mean(key, known.iter().map(String::as_str), "keys")),
+            Problem::Type {
+                name,
+                expected,
+                found,
+            } => {
+                let expected = words(expected);
+                let message = format!(
+                    "expected `{name}` to be {expected}, found {}",
+                    words(found.kind())
+                );
+                Self::new(message, found.at.clone())
+            }
+            Problem::Integer { name, range, found } => {
+                let number = match &found.content {
+                    Content::Number(number) => number.to_string(),
+                    _ => words(found.kind()).to_owned(),
+                };
+                let (least, most) = (range.start(), range.end());
+                let message = format!(
+                    "expected `{name}` to be a whole number from {least} to {most}, found {number}"
+                );
+                Self::new(message, found.at.clone())
+            }
+        }
+    }
+}
+
+fn words(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Null => "nothing",
+        Kind::Text => "a text",
+        Kind::Integer => "a whole number",
+        Kind::Float => "a number",
+        Kind::Bool => "true or false",
+        Kind::Date => "a date or time",
+        Kind::List => "a list",
+        Kind::Mapping => "a table",
+    }
+}
+
+fn invalid(text: &str, path: &Path, wrong: Wrong) -> Error {
+    let at = Position::of_offset(text, wrong.at.start);
+    let problem = wrong.message.lines().collect::<Vec<_>>().join(", ");
+    let message = format!("{}:{at}: {problem}", path.display());
+    let failure = Error::usage(INVALID_CODE, message).maybe_hint(wrong.hint.clone());
+    failure.with_diagnostics(vec![Diagnostic {
+        code: INVALID_CODE.code(),
+        severity: Severity::Error,
+        message: problem,
+        file: path.display().to_string(),
+        line: at.line,
+        column: at.column,
+        hint: wrong.hint,
+        excerpt: None,
+    }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Option<LedgerSettings>, Error> {
+        settings(text, Path::new("toolward.toml"), Path::new("/etc/tools"))
+    }
+
+    #[test]
+    fn every_key_is_read_and_paths_are_relative_to_the_file() {
+        assert_eq!(read("[defaults]\n").unwrap(), None);
+        assert_eq!(read("[ledger]\n").unwrap(), Some(LedgerSettings::default()));
+        let text = "[ledger]\noff = false\nkeep = \"all\"\ndays = 7\npayload_max = 1024\n\
+                    payloads_max = 2097152\nmax = 1048576\nsync = \"started\"\n\
+                    checkpoints = \"/var/log/calls\"\ndirectory = \"calls\"\n";
+        let settings = read(text).unwrap().unwrap();
+        let options = settings.options(&Environment::default()).unwrap().unwrap();
+        assert_eq!(options.keep, Keep::All);
+        assert_eq!(options.payloads.age, Duration::from_hours(7 * 24));
+        assert_eq!(options.payloads.each, 1024);
+        assert_eq!(options.payloads.total, 2 * MIB);
+        assert_eq!(options.max_bytes, MIB);
+        assert_eq!(settings.wait_for, WaitFor::Started);
+        assert_eq!(
+            options.checkpoints.as_deref(),
+            Some(Path::new("/var/log/calls"))
+        );
+        assert_eq!(options.directory, Path::new("/etc/tools/calls"));
+    }
+
+    #[test]
+    fn a_ledger_that_is_off_has_no_options_and_one_without_a_place_is_an_error() {
+        let environment = Environment::default();
+        let off = read("[ledger]\noff = true\n").unwrap().unwrap();
+        assert!(off.options(&environment).unwrap().is_none());
+        let error = LedgerSettings::default().options(&environment).unwrap_err();
+        assert_eq!(error.code, Code::LedgerPlaceless.code());
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_place_and_what_was_meant() {
+        for (text, place, hint) in [
+            (
+                "[ledger]\nkep = \"all\"\n",
+                "toolward.toml:2:1:",
+                "did you mean `keep`?",
+            ),
+            (
+                "[ledger]\nkeep = \"al\"\n",
+                "toolward.toml:2:8:",
+                "did you mean `all`?",
+            ),
+            (
+                "[ledger]\nsync = \"x\"\n",
+                "toolward.toml:2:8:",
+                "the words are: started, ended",
+            ),
+            ("[ledger]\nsync = true\n", "toolward.toml:2:8:", ""),
+            ("[ledger]\ndays = 0\n", "toolward.toml:2:8:", ""),
+            ("[ledger]\ndays = -1\n", "toolward.toml:2:8:", ""),
+            ("[ledger]\nmax = 5\n", "toolward.toml:2:7:", ""),
+            ("[ledger]\npayload_max = 65537\n", "toolward.toml:2:15:", ""),
+            ("[ledger]\ndirectory = \"\"\n", "toolward.toml:2:13:", ""),
+            ("[ledger]\noff = \"yes\"\n", "toolward.toml:2:7:", ""),
+            ("ledger = 1\n", "toolward.toml:1:10:", ""),
+            ("[[ledger]]\n", "toolward.toml:1:", ""),
+        ] {
+            let failure = read(text).unwrap_err();
+            assert_eq!(failure.code, INVALID_CODE.code(), "{text}");
+            assert!(failure.message.starts_with(place), "{}", failure.message);
+            assert_eq!(failure.hints.join(""), hint, "{text}");
+        }
+        let failure = refuse_setting("[ledger]\n", Path::new("more.toml")).unwrap_err();
+        assert!(
+            failure.message.starts_with("more.toml:1:"),
+            "{}",
+            failure.message
+        );
+        refuse_setting("[defaults]\n", Path::new("more.toml")).unwrap();
+    }
+}
