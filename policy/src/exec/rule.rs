@@ -105,6 +105,9 @@ impl ExecRule {
             }
         }
         for name in self.env.values() {
+            if name == PLACEHOLDER_VARIABLE {
+                continue;
+            }
             variable(name)?;
             if self.env.values().filter(|other| *other == name).count() > 1 {
                 return Err(wrong(format!(

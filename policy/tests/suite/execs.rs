@@ -136,7 +136,7 @@ fn a_line_that_names_no_one_program_or_gives_what_it_should_not_is_refused() {
 
 #[test]
 fn without_its_line_a_program_is_blocked_and_explained_with_lines_that_run_nothing() {
-    let entry = entry(&["fs:/notes", "net:a.example"], &["key"]);
+    let entry = entry(&["fs:/notes", "net:a.example"], &["key", "other"]);
     let (tool, driver) = &entry;
     let empty = policy("");
     let decision = ask(&empty, tool, driver);
@@ -149,6 +149,8 @@ fn without_its_line_a_program_is_blocked_and_explained_with_lines_that_run_nothi
         "args = [\"--json\"]",
         "digest = \"TOOLWARD_CHOOSE\"",
         "workspaces.\"/notes\" = \"read-write\"",
+        "env.\"key\" = \"TOOLWARD_CHOOSE\"",
+        "env.\"other\" = \"TOOLWARD_CHOOSE\"",
         "\n# network = \"unfiltered\"",
     ] {
         assert!(lines.contains(part), "{part} in {lines}");
