@@ -53,9 +53,9 @@ pub(crate) fn end(child: &mut Child, socket: &UnixStream) {
     let _ = child.try_wait();
 }
 
-/// The connection of a helper to the process that started it: its standard input. The helper leaves no core dump from
-/// here on.
-pub(crate) fn connection() -> io::Result<UnixStream> {
+/// The connection of a helper to the process that started it: its standard input. A file, since a worker's filter
+/// lets it read and write but not receive and send. The helper leaves no core dump from here on.
+pub(crate) fn connection() -> io::Result<File> {
     let none = Rlimit {
         current: Some(0),
         maximum: Some(0),
@@ -63,7 +63,7 @@ pub(crate) fn connection() -> io::Result<UnixStream> {
     rustix::process::setrlimit(Resource::Core, none)?;
     let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     match file.metadata()?.file_type().is_socket() {
-        true => Ok(UnixStream::from(OwnedFd::from(file))),
+        true => Ok(file),
         false => Err(io::Error::other(
             "standard input is not a socket: this is started by a host, never by hand",
         )),

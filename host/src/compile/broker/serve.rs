@@ -4,6 +4,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,7 +33,7 @@ const QUEUE: usize = 4;
 ///
 /// If standard input is not a connection to a host, or the host violates the protocol.
 pub fn run_broker() -> io::Result<()> {
-    let stream = connection()?;
+    let stream = UnixStream::from(OwnedFd::from(connection()?));
     let mut reader = io::BufReader::new(stream.try_clone()?);
     let start = match Request::read(&mut reader, 0)? {
         Some(Request::Start(start)) if start.protocol == PROTOCOL => start,
