@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use serde::{Deserialize, Serialize};
-use toolward_files::Protection;
+use toolward_files::{Problem, Protection};
 use toolward_policy::ExecRule;
 use toolward_report::codes;
 
@@ -165,7 +165,7 @@ impl Program {
         })
     }
 
-    /// Checks owners, modes and digests, as they are now.
+    /// Checks modes and digests, as they are now.
     pub(super) fn check(&self) -> Result<(), ExecProblem> {
         self.command.check()?;
         match &self.interpreter {
@@ -197,13 +197,22 @@ impl OpenFile {
             named: named.clone(),
             file: File::from(file),
         };
-        if !opened.file.metadata().map_err(fail)?.is_file() {
-            return Err(fail(io::Error::other("it is no regular file")));
+        let metadata = opened.file.metadata().map_err(fail)?;
+        if !metadata.is_file() {
+            return Err(fail(io::Error::other("it is not a regular file")));
         }
-        Ok(opened)
+        // Only here: in a namespace of users, which the broker enters next, the files of others are nobody's. Later
+        // only root can make it somebody else's.
+        match Protection::OwnOrRoot.check(&metadata) {
+            Err(problem @ Problem::Owner { .. }) => Err(ExecProblem::Unsafe {
+                path: named.path.clone(),
+                problem: problem.to_string(),
+            }),
+            _ => Ok(opened),
+        }
     }
 
-    /// Checks owner, mode and digest, as they are now.
+    /// Checks mode and digest, as they are now.
     fn check(&self) -> Result<(), ExecProblem> {
         let unopened = |error: io::Error| ExecProblem::Unopened {
             path: self.named.path.clone(),
@@ -214,8 +223,12 @@ impl OpenFile {
             problem,
         };
         let metadata = self.file.metadata().map_err(unopened)?;
-        let protection = Protection::OwnOrRoot.check(&metadata);
-        protection.map_err(|problem| wrong(problem.to_string()))?;
+        if metadata.mode() & 0o022 != 0 {
+            let mode = metadata.mode() & 0o777;
+            return Err(wrong(format!(
+                "has mode {mode:03o}: others may write to it; use chmod go-w"
+            )));
+        }
         if metadata.mode() & 0o6000 != 0 {
             return Err(wrong(
                 "runs with the rights of its owner or group".to_owned(),

@@ -79,8 +79,10 @@ impl Link {
         let (writer, shared) = (self.writer.clone(), self.shared.clone());
         let send = move || {
             let mut writer = lock(&writer);
-            // Else the broker would hear of the end before the beginning.
-            match lock(&shared.waiting).senders.contains_key(&id) {
+            // A call that is already cancelled is not sent: its cancellation would arrive first. The lock is not
+            // held while the input is written, which takes as long as the broker lets it.
+            let wanted = lock(&shared.waiting).senders.contains_key(&id);
+            match wanted {
                 true => frame::run(&mut *writer, id, line, input.as_bytes()),
                 false => Ok(()),
             }

@@ -5,9 +5,11 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{Mode, OFlags};
@@ -24,6 +26,14 @@ use crate::secrets::read_file;
 /// Programs that run at once.
 const AT_ONCE: usize = 16;
 
+/// Runs, with those that have ended and whose output the host has not read yet: a host that never reads would
+/// otherwise fill this process's memory.
+const MAX_THREADS: usize = 2 * AT_ONCE;
+
+/// Where a kernel says whether a program without a profile of its own may use a namespace of users. Where it may not,
+/// making one succeeds, and mapping a user into it fails.
+const NAMESPACES_RESTRICTED: &str = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
+
 /// Serves one host as the broker of its programs, until that host goes. For the process that
 /// [`ExecBroker`](super::ExecBroker) starts: standard input is the connection.
 ///
@@ -31,7 +41,7 @@ const AT_ONCE: usize = 16;
 ///
 /// If standard input is not a connection to a host, or the host violates the protocol.
 pub fn run_broker() -> io::Result<()> {
-    let stream = connection()?;
+    let stream = UnixStream::from(OwnedFd::from(connection()?));
     let mut reader = io::BufReader::new(stream.try_clone()?);
     let start = match Request::read(&mut reader, 0)? {
         Some(Request::Start(start)) if start.protocol == PROTOCOL => start,
@@ -43,10 +53,13 @@ pub fn run_broker() -> io::Result<()> {
         broker: Broker::new(*start)?,
         host: Mutex::new(stream),
         running: Mutex::default(),
+        threads: AtomicUsize::new(0),
     };
     std::thread::scope(|scope| {
         let ended = serving.listen(&mut reader, input_bytes, scope);
         serving.cancel_all();
+        // Jobs that wait for the host to read their output end, too.
+        let _ = reader.get_ref().shutdown(Shutdown::Both);
         ended
     })
 }
@@ -92,11 +105,13 @@ impl Broker {
 }
 
 /// Puts this process, while it has one thread, into a namespace of users in which it may make others, if it may.
-/// The user keeps its number; without a number it could not go on.
+/// The user keeps its id. If no id can be mapped, the process could not tell whose a file is, so that is an error.
 fn own_users() -> io::Result<bool> {
     let user = rustix::process::geteuid().as_raw();
     let group = rustix::process::getegid().as_raw();
-    if kernel::leave(Namespace::User).is_err() {
+    let restricted = std::fs::read_to_string(NAMESPACES_RESTRICTED);
+    let restricted = user != 0 && restricted.is_ok_and(|text| text.trim() == "1");
+    if restricted || kernel::leave(Namespace::User).is_err() {
         return Ok(false);
     }
     std::fs::write("/proc/self/setgroups", "deny")?;
@@ -174,6 +189,8 @@ struct Serving {
     host: Mutex<UnixStream>,
     /// The runs that have no answer yet.
     running: Mutex<HashMap<u64, Arc<AtomicBool>>>,
+    /// Threads that run a program or hand over its output.
+    threads: AtomicUsize,
 }
 
 impl Serving {
@@ -216,17 +233,21 @@ impl Serving {
                             continue;
                         }
                     }
+                    let threads = self.threads.fetch_add(1, Ordering::Relaxed);
                     // A thread for each: what it starts gets a namespace of its own.
                     let work = move || {
                         let cancelled = || cancelled.load(Ordering::Relaxed);
                         let ended = job::run(&self.broker, line, &input, cancelled);
                         self.running().remove(&id);
                         self.answer(id, &ended);
+                        self.threads.fetch_sub(1, Ordering::Relaxed);
                     };
-                    if std::thread::Builder::new()
-                        .spawn_scoped(scope, work)
-                        .is_err()
-                    {
+                    let spawned = threads < MAX_THREADS
+                        && std::thread::Builder::new()
+                            .spawn_scoped(scope, work)
+                            .is_ok();
+                    if !spawned {
+                        self.threads.fetch_sub(1, Ordering::Relaxed);
                         self.running().remove(&id);
                         self.answer(id, &Ending::Busy.into());
                     }
