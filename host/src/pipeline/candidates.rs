@@ -66,7 +66,7 @@ pub(crate) fn pick(resolved: &Resolved, call: Considered<'_>) -> Result<Picked, 
     if resolved.routes().any(marked) {
         let mut routes: Vec<_> = resolved.routes().collect();
         let principal = &call.scope.principal;
-        routes.sort_by_key(|route| (route.tie, route.driver.health.is_failing(principal)));
+        routes.sort_by_cached_key(|route| (route.tie, route.driver.health.is_failing(principal)));
         return pick_of(routes.into_iter(), resolved, call);
     }
     pick_of(resolved.routes(), resolved, call)
@@ -159,8 +159,8 @@ fn takes<'a>(route: &'a Arc<Route>, call: Considered<'_>, skipped: &mut Skipped<
 fn falls(route: &Route, next: &Route, scope: &CallScope, tool: &str) -> bool {
     match (&route.question, &next.question) {
         (None, None) => true,
-        // The same calls of other tools are covered, and the person sees who takes over. A request
-        // that they would not see is not made: only that of the first driver is shown.
+        // Both questions cover the same calls of other tools and name who takes over. An http driver
+        // can't: the person saw only the first driver's request.
         // What a caller's approval covers names no driver's hosts and regions.
         (Some(asked), Some(also)) => {
             authorise::asks(route, scope, tool)

@@ -1,5 +1,5 @@
 //! Attempts by a program outside the sandbox: the broker runs it, as the operator's line says. It is never tried
-//! again: what it does is in no declaration.
+//! again: nothing declares what it does.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
@@ -55,8 +55,8 @@ impl Attempts for Program<'_> {
 
 impl Program<'_> {
     async fn run(&self, captured: &mut Captured) -> Result<DriverOutput, CallError> {
-        // The broker has the values from where the operator keeps them. They are read here for what
-        // may not show them.
+        // The broker reads the values where the operator keeps them. The host reads them too, to redact
+        // them in what it shows.
         for slug in self.bound.rule.env.keys() {
             self.secrets
                 .reveal(slug)
@@ -122,7 +122,7 @@ impl Program<'_> {
                 "as many programs run as this host runs at once",
             )
             .retry_after(BUSY_RETRY)),
-            Ending::Cancelled => Err(CallError::internal("a program was cancelled by nobody")),
+            Ending::Cancelled => Err(CallError::internal("the broker ended a program that this host did not cancel")),
             Ending::Refused(problem) => Err(refused(&problem)),
         }
     }
