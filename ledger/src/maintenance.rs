@@ -94,6 +94,7 @@ impl Maintenance {
         }
         rows.commit()?;
         self.payloads.delete(&commitments)?;
+        self.payloads.truncate_log()?;
         Ok(to)
     }
 
@@ -118,6 +119,8 @@ impl Maintenance {
         let mut rows = Appending::begin(&mut self.records)?;
         rows.push(&record(self.session, Event::Erased(erased)))?;
         rows.commit()?;
+        // Last: a try after `Busy` would find nothing to erase, and would say so in its row.
+        self.payloads.truncate_log()?;
         Ok(payloads)
     }
 }

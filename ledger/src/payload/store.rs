@@ -173,12 +173,11 @@ impl Payloads {
             Erase::Before(at) => (delete(&tx, "at < ?1", &integer(at.get()))?, None),
         };
         tx.commit()?;
-        self.truncate_log()?;
         Ok((deleted, person))
     }
 
-    /// Pages as they were before lie in the log until it is emptied, which readers delay.
-    fn truncate_log(&self) -> Result<(), Error> {
+    /// Empties the log, in which pages lie as they were before. Readers delay it.
+    pub(crate) fn truncate_log(&self) -> Result<(), Error> {
         let deadline = Instant::now() + BUSY_TIMEOUT;
         loop {
             let busy: i64 = self

@@ -189,9 +189,11 @@ impl Reader {
                     });
                     edge = None;
                 }
+                if edge.is_some() {
+                    found.signed = size;
+                }
                 edge = edge.or_else(|| signed.edge.clone());
                 good = size;
-                found.signed = good;
             }
         }
         found.rows = size;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use toolward_ledger::{Durability, Error, Reader, Recorder, Writer};
+use toolward_ledger::{Durability, Error, Maintenance, Reader, Recorder, Writer};
 
 use crate::support::{
     Place, copy, durable, ended, filled, invocation, opened, queued, read_only, started,
@@ -223,6 +223,16 @@ fn a_ledger_as_large_as_it_may_be_takes_the_ends_of_calls_only() {
         .unwrap()
         .len();
     assert!(size <= 440_000, "{size}");
+
+    // Pruning makes room, though the file stays as large.
+    let mut maintenance = Maintenance::open(&place.ledger(), None).unwrap();
+    assert!(maintenance.prune(u64::MAX).unwrap() >= 256);
+    let mut options = place.options();
+    options.max_bytes = 400_000;
+    let writer = Writer::open(options, opened()).unwrap();
+    durable(&writer, started(invocation(90_000))).unwrap();
+    writer.close().unwrap();
+    assert!(place.verify().holds());
 }
 
 #[test]
