@@ -98,7 +98,7 @@ codes! {
         Self::Late = "ledger-late";
         Self::Given { .. } = "id-given-before";
         Self::Closed = "ledger-closed";
-        Self::NoRow(_) = "ledger-no-row";
+        Self::NoRow(_) = "ledger-no-row", "list the ledger: it shows rows and calls";
         Self::NoCheckpoint = "ledger-no-checkpoint", "make a checkpoint first";
         Self::Record(_) = "record-invalid";
         Self::Io(_) = "ledger-io";

@@ -125,6 +125,26 @@ impl Reader {
         }
     }
 
+    /// The rows from `from` on, up to `to`, in order: as many as are there, all in memory.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn rows(&self, from: u64, to: u64) -> Result<Vec<Row>, Error> {
+        let mut statement = self.records.prepare_cached(
+            "SELECT seq, leaf, record FROM entry WHERE seq >= ?1 AND seq < ?2 ORDER BY seq",
+        )?;
+        let mut found = statement.query([integer(from), integer(to)])?;
+        let mut rows = Vec::new();
+        while let Some(row) = found.next()? {
+            rows.push(Row {
+                seq: unsigned(row.get(0)?)?,
+                leaf: Hex(row.get(1)?),
+                record: row.get(2)?,
+            });
+        }
+        Ok(rows)
+    }
+
     /// The newest checkpoint, as it was signed.
     ///
     /// # Errors
