@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    build, call, check, completions, describe, doctor, import, inspect, install, keys, mcp, new,
-    pack, policy, publisher, pull, push, serve, sign, test, trust, verify, why,
+    build, call, check, completions, describe, doctor, import, inspect, install, keys, ledger, mcp,
+    new, pack, policy, publisher, pull, push, serve, sign, test, trust, verify, why,
 };
 
 const EXIT_CODES: &str = "\
@@ -86,6 +86,9 @@ pub(crate) enum Command {
     /// Make and look at signing keys
     #[command(subcommand)]
     Keys(keys::Command),
+    /// Look at the record of calls: list, verify, prove, prune, erase
+    #[command(subcommand)]
+    Ledger(ledger::Command),
     /// Check this machine and installation
     Doctor(doctor::Arguments),
     /// Write a completion script for a shell

@@ -42,6 +42,9 @@ codes! {
         EntryMissing = "entry-missing", "a new tools.json needs an entry, and nobody described one";
         ImportTooMany = "import-too-many", "a bundle can't be made of so many definitions";
         ImportSpecFailed = "import-spec-failed", "a tool of Amplifier gave no description of itself";
+        LedgerMissing = "ledger-missing", "there is no ledger where one was to be looked at";
+        DeletionUnconfirmed = "deletion-unconfirmed",
+            "`ledger prune` or `erase` without `--yes`, and without confirmation on a terminal";
         NothingToTest = "nothing-to-test", "no contract with examples has a driver here";
     }
 }

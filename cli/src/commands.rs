@@ -12,6 +12,7 @@ pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod install;
 pub(crate) mod keys;
+pub(crate) mod ledger;
 pub(crate) mod mcp;
 pub(crate) mod new;
 pub(crate) mod pack;
@@ -47,6 +48,7 @@ pub(crate) fn run(
         Command::Test(arguments) => return test::run(&arguments, environment, output),
         Command::Install(install) => return install.run(environment, output),
         Command::Update(update) => return update.run(environment, output),
+        Command::Ledger(command) => return command.run(environment, output),
         Command::Doctor(arguments) => return doctor::run(&arguments, environment, output),
         Command::Mcp(command) => mcp::run(&command, output),
         Command::Import(command) => command.run(environment, output),

@@ -260,6 +260,12 @@ impl From<toolward_store::Error> for Error {
     }
 }
 
+impl From<toolward_ledger::Error> for Error {
+    fn from(error: toolward_ledger::Error) -> Self {
+        Self::of(Kind::Failed, error)
+    }
+}
+
 impl From<toolward_registry::Failure> for Error {
     fn from(failure: toolward_registry::Failure) -> Self {
         let source = std::error::Error::source(&failure);

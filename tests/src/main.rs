@@ -26,6 +26,8 @@ mod installing;
 #[cfg(test)]
 mod languages;
 #[cfg(test)]
+mod ledger;
+#[cfg(test)]
 mod mcp;
 #[cfg(test)]
 mod policy;

@@ -96,6 +96,8 @@ fn rows() -> Vec<Row> {
             "2, or 1 of `policy check`",
         ),
         own(OperatorCode::LedgerPlaceless, "2"),
+        own(Code::LedgerMissing, "1"),
+        own(Code::DeletionUnconfirmed, "4"),
         own(OperatorCode::SettingInvalid, "2"),
         other(
             &["input-not-object"],

@@ -1,0 +1,134 @@
+//! `ledger`: looks at the record of calls, proves what it holds, and deletes what shall not stay.
+
+mod change;
+mod export;
+mod list;
+mod show;
+mod time;
+mod verify;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use toolward_ledger::Reader;
+use toolward_ledger::record::Invocation;
+use toolward_operator::ledger::LedgerSettings;
+use toolward_operator::trust::Trust;
+
+use crate::environment::Environment;
+use crate::failure::{Code, Exit, Failure, Kind, Result};
+use crate::output::Output;
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// List rows, newest first
+    List(list::Arguments),
+    /// Show the rows about a call, or one row, with what is kept of the payloads
+    Show(show::Arguments),
+    /// Verify every row, checkpoint and kept payload
+    Verify(verify::Arguments),
+    /// Write all rows as lines of JSON, or a copy for other people's programs
+    Export(export::Arguments),
+    /// Sign the ledger as it is now, and write the signed note
+    Checkpoint(change::Checkpoint),
+    /// Write a proof that a row is in the ledger (tlog-proof)
+    Prove(show::Prove),
+    /// Delete the records of old rows; checkpoints and proofs still hold
+    Prune(change::Prune),
+    /// Delete payloads and a principal's name
+    Erase(change::Erase),
+    /// Show where the ledger is, how large, and what it keeps
+    Info(verify::Info),
+}
+
+impl Command {
+    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
+        match self {
+            Self::Verify(arguments) => return arguments.run(environment, output),
+            Self::List(arguments) => arguments.run(environment, output),
+            Self::Show(arguments) => arguments.run(environment, output),
+            Self::Export(arguments) => arguments.run(environment, output),
+            Self::Checkpoint(arguments) => arguments.run(environment, output),
+            Self::Prove(arguments) => arguments.run(environment, output),
+            Self::Prune(arguments) => arguments.run(environment, output),
+            Self::Erase(arguments) => arguments.run(environment, output),
+            Self::Info(arguments) => arguments.run(environment, output),
+        }
+        .map(|()| Exit::Fine)
+    }
+}
+
+/// Which ledger.
+#[derive(Debug, Args)]
+struct Which {
+    /// Read where the ledger is from this file [default: toolward.toml in the
+    /// user's configuration directory]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// The ledger's directory, a copy's for example [default: as configured]
+    #[arg(long, value_name = "DIR")]
+    directory: Option<PathBuf>,
+}
+
+/// A ledger that is there, and what the configuration says of it.
+struct Found {
+    directory: PathBuf,
+    settings: LedgerSettings,
+}
+
+impl Which {
+    fn find(&self, environment: &Environment) -> Result<Found> {
+        let mut settings = Trust::of_config(self.config.clone()).ledger(environment)?;
+        if let Some(directory) = &self.directory {
+            // The operator's checkpoints are those of the operator's ledger.
+            let own = settings.directory(environment).ok();
+            if own.as_ref() != Some(directory) {
+                settings.checkpoints = None;
+            }
+            settings.directory = Some(directory.clone());
+        }
+        let directory = settings.directory(environment)?;
+        if !directory.join("records.sqlite").exists() {
+            let message = format!("there is no ledger in {}", directory.display());
+            return Err(
+                Failure::new(Kind::Failed, Code::LedgerMissing, message).hint(match settings.off {
+                    true => "`[ledger]` of the configuration says `off = true`; name another ledger with --directory",
+                    false => "nothing was recorded there yet; name another ledger with --directory",
+                }),
+            );
+        }
+        Ok(Found {
+            directory,
+            settings,
+        })
+    }
+}
+
+impl Found {
+    fn reader(&self, output: &Output) -> Result<Reader> {
+        let reader = Reader::open(&self.directory, None)?;
+        if reader.log_unread() {
+            output.warning(
+                "the newest rows could not be read: the ledger's disk or directory is read-only",
+            );
+        }
+        Ok(reader)
+    }
+}
+
+/// What a person names a row or a call by.
+#[derive(Debug, Clone, Copy)]
+enum Id {
+    Row(u64),
+    Call(Invocation),
+}
+
+fn id(text: &str) -> Result<Id, String> {
+    if let Ok(row) = text.parse() {
+        return Ok(Id::Row(row));
+    }
+    Invocation::parse(text).map(Id::Call).map_err(|_| {
+        "expected the number of a row, or the id of a call: a UUID in lower case".to_owned()
+    })
+}

@@ -1,0 +1,159 @@
+//! `ledger checkpoint`, `prune` and `erase`: what an operator does to a ledger.
+
+use clap::Args;
+use serde_json::json;
+use toolward_ledger::record::{Invocation, Number};
+use toolward_ledger::{Maintenance, payload};
+
+use super::{Found, Which, time};
+use crate::environment::{Environment, has_terminal};
+use crate::failure::{Code, Failure, Kind, Result};
+use crate::output::{Output, raw};
+
+#[derive(Debug, Args)]
+pub(crate) struct Checkpoint {
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Prune {
+    /// Delete the records of the rows before this one: whole groups of 256 that
+    /// a checkpoint covers
+    #[arg(long, value_name = "ROW")]
+    before: u64,
+
+    #[command(flatten)]
+    consent: Consent,
+
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Erase {
+    #[command(flatten)]
+    what: What,
+
+    #[command(flatten)]
+    consent: Consent,
+
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct What {
+    /// What was kept of this principal's calls, and the name
+    #[arg(long, value_name = "NAME")]
+    principal: Option<String>,
+
+    /// What was kept of this call
+    #[arg(long, value_parser = invocation, value_name = "ID")]
+    invocation: Option<Invocation>,
+
+    /// What was kept before this time, or so long ago: 2026-05-01,
+    /// 2026-05-01T12:00:00Z, 12h, 7d
+    #[arg(long, value_parser = time::parse, value_name = "TIME")]
+    before: Option<Number>,
+}
+
+#[derive(Debug, Args)]
+struct Consent {
+    /// Don't ask
+    #[arg(long)]
+    yes: bool,
+}
+
+fn invocation(text: &str) -> Result<Invocation, String> {
+    Invocation::parse(text).map_err(|_| "not the id of a call: a UUID in lower case".to_owned())
+}
+
+impl Consent {
+    fn obtain(&self, what: &str, output: &Output) -> Result {
+        if self.yes {
+            return Ok(());
+        }
+        let unconfirmed = || {
+            let message = format!("{what}: not confirmed");
+            Failure::new(Kind::Denied, Code::DeletionUnconfirmed, message)
+                .hint("to delete without being asked: --yes")
+        };
+        if !has_terminal() || output.json() {
+            return Err(unconfirmed());
+        }
+        let asked = dialoguer::Confirm::new()
+            .with_prompt(format!("{what}: it can't be undone. Delete?"))
+            .default(false)
+            .interact();
+        match asked {
+            Ok(true) => Ok(()),
+            _ => Err(unconfirmed()),
+        }
+    }
+}
+
+impl Found {
+    fn maintenance(&self) -> Result<Maintenance> {
+        Ok(Maintenance::open(
+            &self.directory,
+            self.settings.checkpoints.clone(),
+        )?)
+    }
+}
+
+impl Checkpoint {
+    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+        let note = self.which.find(environment)?.maintenance()?.checkpoint()?;
+        match output.json() {
+            true => output.value(&json!({ "ok": true, "checkpoint": note })),
+            false => raw(note.as_bytes()),
+        }
+    }
+}
+
+impl Prune {
+    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+        let found = self.which.find(environment)?;
+        let before = self.before;
+        let what = format!("the records of rows before {before}, with their payloads");
+        self.consent.obtain(&what, output)?;
+        let to = found.maintenance()?.prune(before)?;
+        let value = json!({ "ok": true, "pruned_before": to });
+        output.result(
+            &value,
+            format_args!("the records of rows before {to} are deleted"),
+        )
+    }
+}
+
+impl Erase {
+    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+        let found = self.which.find(environment)?;
+        let (erase, what) = match &self.what {
+            What {
+                principal: Some(name),
+                ..
+            } => (
+                payload::Erase::Principal(name.clone()),
+                "all that is kept of this principal's calls, and the name",
+            ),
+            What {
+                invocation: Some(id),
+                ..
+            } => (
+                payload::Erase::Invocation(*id),
+                "all that is kept of this call",
+            ),
+            What { before, .. } => (
+                payload::Erase::Before(before.unwrap_or_default()),
+                "all that was kept before this time",
+            ),
+        };
+        self.consent.obtain(what, output)?;
+        let payloads = found.maintenance()?.erase(&erase)?;
+        let value = json!({ "ok": true, "payloads": payloads });
+        output.result(&value, format_args!("{payloads} payloads are deleted"))
+    }
+}

@@ -1,0 +1,170 @@
+//! `ledger list`: rows by what they are about, newest first.
+
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+
+use clap::Args;
+use serde_json::json;
+use toolward_bundle::text::visible_line;
+use toolward_ledger::record::{Code as RecordCode, Event, Number, Record};
+use toolward_ledger::{Filter, Listed, Reader};
+
+use super::{Which, time};
+use crate::environment::Environment;
+use crate::failure::Result;
+use crate::output::Output;
+use crate::progress::{Bar, SHOW_DELAY};
+
+/// Rows that are looked up at once.
+const PAGE_ROWS: u32 = 1000;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Only what was done on this principal's behalf: a name, `local` for you
+    #[arg(long, value_name = "NAME")]
+    principal: Option<String>,
+
+    /// Only calls of this tool: an id, or id@version
+    #[arg(long, value_name = "ID")]
+    tool: Option<String>,
+
+    /// Only what ended with this error code
+    #[arg(long, value_parser = code, value_name = "CODE")]
+    code: Option<RecordCode>,
+
+    /// Only starts of calls that may change something
+    #[arg(long)]
+    mutating: bool,
+
+    /// Only since this time, or for so long: 2026-05-01, 2026-05-01T12:00:00Z,
+    /// 30m, 12h, 7d
+    #[arg(long, value_parser = time::parse, value_name = "TIME")]
+    since: Option<Number>,
+
+    /// The most rows
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    limit: u32,
+
+    #[command(flatten)]
+    which: Which,
+}
+
+fn code(text: &str) -> Result<RecordCode, String> {
+    RecordCode::parse(text).map_err(|_| "not an error code".to_owned())
+}
+
+impl Arguments {
+    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+        let found = self.which.find(environment)?;
+        let reader = found.reader(output)?;
+        let reader = filled(reader, output)?;
+        let mut filter = Filter {
+            principal: self.principal.clone(),
+            tool: self.tool.clone(),
+            code: self.code.clone(),
+            mutating: self.mutating,
+            since: self.since,
+            ..Filter::default()
+        };
+        let mut left = self.limit;
+        while left > 0 {
+            filter.limit = left.min(PAGE_ROWS);
+            let rows = reader.list(&filter)?;
+            filter.before = rows.last().map(|last| last.row.seq);
+            for row in &rows {
+                print(row, &reader, output)?;
+            }
+            let read = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+            left = left.saturating_sub(read);
+            if read < filter.limit {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The reader, once its index has all rows. That takes seconds after a million new ones.
+fn filled(reader: Reader, output: &Output) -> Result<Reader> {
+    let bar = Arc::new(Bar::new("reading new rows", output));
+    let (done, wait) = channel();
+    let spinning = Arc::clone(&bar);
+    let spinner = std::thread::spawn(move || {
+        if wait.recv_timeout(SHOW_DELAY) == Err(RecvTimeoutError::Timeout) {
+            spinning.spin();
+            // Until the other end is dropped.
+            let _: Result<(), _> = wait.recv();
+        }
+    });
+    let filled = reader.list(&Filter {
+        limit: 1,
+        ..Filter::default()
+    });
+    drop::<std::sync::mpsc::Sender<()>>(done);
+    let _ = spinner.join();
+    bar.clear();
+    filled?;
+    Ok(reader)
+}
+
+fn print(listed: &Listed, reader: &Reader, output: &mut Output) -> Result {
+    let seq = listed.row.seq;
+    let Some(record) = &listed.record else {
+        let value = json!({ "seq": seq, "record": null });
+        return output.result(&value, format_args!("{seq:>8}  (no record)"));
+    };
+    let person = record.event.call().and_then(|call| call.person);
+    let name = person.map(|person| reader.name(&person)).transpose()?;
+    let name = name.flatten();
+    if output.json() {
+        let mut value = json!({ "seq": seq, "record": super::show::json_of(&listed.row) });
+        if let (Some(name), Some(fields)) = (name, value.as_object_mut()) {
+            fields.insert("principal".to_owned(), name.into());
+        }
+        return output.value(&value);
+    }
+    output.line(line(seq, record, name.as_deref()))
+}
+
+/// One line, whatever anybody was named.
+pub(super) fn line(seq: u64, record: &Record, principal: Option<&str>) -> String {
+    let (at, kind) = (time::shown(record.at), record.event.kind());
+    let mut line = format!("{seq:>8}  {at}  {kind:<12}");
+    let mut add = |text: &str| {
+        line.push_str("  ");
+        line.push_str(&visible_line(text, 200));
+    };
+    if let Some(call) = record.event.call() {
+        add(call.tool.as_ref().map_or("-", |tool| tool.id.as_str()));
+        if let Some(principal) = principal {
+            add(principal);
+        }
+    }
+    if let Some(outcome) = record.event.outcome() {
+        add(outcome.code.as_ref().map_or("ok", RecordCode::as_str));
+    }
+    match &record.event {
+        Event::Opened(body) => add(body.build.as_str()),
+        Event::Trust(body) => {
+            add(body.id.as_str());
+            let version = body.version.as_ref();
+            add(version.map_or("-", |version| version.as_str()));
+        }
+        Event::Gap(body) => add(&format!(
+            "{} rows missing: {}",
+            body.missing.get(),
+            body.why.as_str()
+        )),
+        Event::Erased(body) => add(&format!("{} payloads", body.payloads.get())),
+        Event::Pruned(body) => add(&format!("rows before {}", body.to.get())),
+        Event::RefusedMore(body) => {
+            let count: u64 = body.codes.values().map(|number| number.get()).sum();
+            add(&format!("{count} refusals"));
+        }
+        _ => {}
+    }
+    if let Some(invocation) = record.invocation() {
+        add(&invocation.to_string());
+    }
+    line.trim_end().to_owned()
+}

@@ -1,0 +1,198 @@
+//! `ledger show` and `ledger prove`: one call, or one row.
+
+use clap::Args;
+use serde_json::{Map, Value, json};
+use toolward_bundle::text::visible_line;
+use toolward_ledger::record::{Content, Record};
+use toolward_ledger::{Filter, Reader, Row};
+
+use super::{Id, Which, id, list};
+use crate::environment::Environment;
+use crate::failure::Result;
+use crate::output::{Output, raw};
+
+/// Longest payload that is shown to people, in characters.
+const MAX_SHOWN_CHARS: usize = 4000;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The number of a row, or the id of a call
+    #[arg(value_parser = id, value_name = "ID")]
+    id: Id,
+
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Prove {
+    /// The number of a row, or the id of a call: its last row
+    #[arg(value_parser = id, value_name = "ID")]
+    id: Id,
+
+    #[command(flatten)]
+    which: Which,
+}
+
+impl Arguments {
+    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+        let reader = self.which.find(environment)?.reader(output)?;
+        let rows = rows(&reader, self.id)?;
+        if output.json() {
+            let rows = rows.iter().map(|row| value(row, &reader));
+            let rows = rows.collect::<Result<Vec<_>>>()?;
+            return output.value(&json!({ "ok": true, "rows": rows }));
+        }
+        for row in &rows {
+            print(row, &reader, output)?;
+        }
+        Ok(())
+    }
+}
+
+impl Prove {
+    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+        let reader = self.which.find(environment)?.reader(output)?;
+        let seq = match self.id {
+            Id::Row(seq) => seq,
+            id => rows(&reader, id)?.last().map_or(0, |row| row.seq),
+        };
+        let proof = reader.prove(seq)?;
+        match output.json() {
+            true => output.value(&json!({ "ok": true, "seq": seq, "proof": proof })),
+            false => raw(proof.as_bytes()),
+        }
+    }
+}
+
+/// The rows about it, oldest first; there is one at least.
+fn rows(reader: &Reader, id: Id) -> Result<Vec<Row>> {
+    let invocation = match id {
+        Id::Row(seq) => return Ok(vec![reader.row(seq)?]),
+        Id::Call(invocation) => invocation,
+    };
+    let listed = reader.list(&Filter {
+        invocation: Some(invocation),
+        ..Filter::default()
+    })?;
+    let mut rows: Vec<Row> = listed.into_iter().map(|listed| listed.row).collect();
+    rows.reverse();
+    match rows.is_empty() {
+        true => {
+            let missing = toolward_ledger::Error::NoRow(format!("of the call {invocation}").into());
+            Err(missing.into())
+        }
+        false => Ok(rows),
+    }
+}
+
+/// The record as it was written, if it is one. In any other form it could say anything.
+pub(super) fn json_of(row: &Row) -> Option<Value> {
+    let bytes = row.record.as_deref()?;
+    Record::parse(bytes).ok()?;
+    serde_json::from_slice(bytes).ok()
+}
+
+/// Where the record says what it has of each payload.
+fn contents(record: &Record) -> impl Iterator<Item = (&'static str, &Content)> {
+    let (call, outcome) = (record.event.call(), record.event.outcome());
+    let all = [
+        ("input", call.and_then(|call| call.input.as_ref())),
+        ("context", call.and_then(|call| call.context.as_ref())),
+        (
+            "output",
+            outcome.and_then(|outcome| outcome.output.as_ref()),
+        ),
+        (
+            "detail",
+            outcome.and_then(|outcome| outcome.detail.as_ref()),
+        ),
+    ];
+    all.into_iter()
+        .filter_map(|(kind, content)| Some((kind, content?)))
+}
+
+/// What is there of a payload.
+enum Kept {
+    Text(String),
+    Bytes(usize),
+    /// It was not kept.
+    Never,
+    /// It was kept, and is gone.
+    Gone,
+    /// It is not what was recorded.
+    Changed,
+}
+
+fn kept(content: &Content, reader: &Reader) -> Result<Kept> {
+    let Some(commitment) = &content.commitment else {
+        return Ok(Kept::Never);
+    };
+    Ok(match reader.payload(commitment) {
+        Ok(Some(payload)) => match String::from_utf8(payload.bytes) {
+            Ok(text) => Kept::Text(text),
+            Err(error) => Kept::Bytes(error.as_bytes().len()),
+        },
+        Ok(None) => Kept::Gone,
+        Err(toolward_ledger::Error::Differs(_)) => Kept::Changed,
+        Err(error) => return Err(error.into()),
+    })
+}
+
+fn value(row: &Row, reader: &Reader) -> Result<Value> {
+    let mut payloads = Map::new();
+    let mut principal = None;
+    if let Ok(record) = row.read() {
+        for (kind, content) in contents(&record) {
+            let shown = match kept(content, reader)? {
+                Kept::Text(text) => match serde_json::from_str::<Value>(&text) {
+                    Ok(value) => json!({ "state": "kept", "value": value }),
+                    Err(_) => json!({ "state": "kept", "text": text }),
+                },
+                Kept::Bytes(size) => json!({ "state": "kept", "bytes": size }),
+                Kept::Never => json!({ "state": "not-kept" }),
+                Kept::Gone => json!({ "state": "gone" }),
+                Kept::Changed => json!({ "state": "changed" }),
+            };
+            payloads.insert(kind.to_owned(), shown);
+        }
+        let person = record.event.call().and_then(|call| call.person);
+        let name = person.map(|person| reader.name(&person)).transpose()?;
+        principal = name.flatten();
+    }
+    Ok(json!({
+        "seq": row.seq, "leaf": row.leaf, "record": json_of(row),
+        "principal": principal, "payloads": payloads,
+    }))
+}
+
+fn print(row: &Row, reader: &Reader, output: &mut Output) -> Result {
+    let record = match row.read() {
+        Ok(record) => record,
+        Err(_) if row.record.is_none() => {
+            return output.line(format_args!("{:>8}  (its record was pruned)", row.seq));
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let person = record.event.call().and_then(|call| call.person);
+    let name = person.map(|person| reader.name(&person)).transpose()?;
+    output.line(list::line(row.seq, &record, name.flatten().as_deref()))?;
+    let text = row.record.as_deref().unwrap_or_default();
+    let text = String::from_utf8_lossy(text);
+    output.line(format_args!(
+        "          {}",
+        visible_line(&text, MAX_SHOWN_CHARS)
+    ))?;
+    for (kind, content) in contents(&record) {
+        let shown = match kept(content, reader)? {
+            Kept::Text(text) => visible_line(&text, MAX_SHOWN_CHARS),
+            Kept::Bytes(_) => "(not text)".to_owned(),
+            Kept::Never => "(not kept)".to_owned(),
+            Kept::Gone => "(erased, or older than payloads are kept)".to_owned(),
+            Kept::Changed => "(CHANGED: not what was recorded)".to_owned(),
+        };
+        let size = content.size.get();
+        output.line(format_args!("  {kind:<8}  {size} bytes: {shown}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,241 @@
+//! `ledger verify` and `ledger info`.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+use toolward_bundle::text::visible_line;
+use toolward_ledger::checkpoint::{Checkpoint, Verifier};
+use toolward_ledger::payload::Keep;
+use toolward_ledger::{Finding, Reader};
+use toolward_operator::file;
+
+use super::Which;
+use crate::environment::Environment;
+use crate::failure::{Exit, Failure, OperatorCode, Result};
+use crate::output::{Output, counted};
+
+/// Longest file of checkpoints: some hundred thousand of them.
+const MAX_CHECKPOINTS_BYTES: usize = 64 * 1024 * 1024;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Hold the ledger against the checkpoints in this file, too [default: the
+    /// configured one]
+    #[arg(long, value_name = "FILE")]
+    checkpoints: Option<PathBuf>,
+
+    /// Whose checkpoints count: a verifier key, as `info` shows it [default: the
+    /// key in the ledger's directory]
+    #[arg(long, value_parser = vkey, value_name = "VKEY")]
+    key: Option<Verifier>,
+
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Info {
+    #[command(flatten)]
+    which: Which,
+}
+
+fn vkey(text: &str) -> Result<Verifier, String> {
+    Verifier::from_vkey(text.trim()).ok_or_else(|| "not a verifier key of a ledger".to_owned())
+}
+
+impl Arguments {
+    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
+        let found = self.which.find(environment)?;
+        let mut reader = Reader::open(&found.directory, self.key.clone())?;
+        let configured = found.settings.checkpoints.as_ref();
+        let configured = configured.filter(|path| path.exists());
+        let elsewhere = match self.checkpoints.as_ref().or(configured) {
+            Some(path) => Elsewhere::read(path, reader.verifier())?,
+            None => Elsewhere::default(),
+        };
+        let verified = reader.verify(&elsewhere.checkpoints)?;
+        let mut findings: Vec<(Value, String)> = verified.findings.iter().map(described).collect();
+        findings.extend(
+            elsewhere
+                .unreadable
+                .iter()
+                .map(|problem| (json!({ "kind": "note" }), problem.clone())),
+        );
+        if reader.log_unread() {
+            let message = "the newest rows can't be read: its disk or directory is read-only";
+            findings.push((json!({ "kind": "unread" }), message.to_owned()));
+        }
+        let holds = findings.is_empty();
+        if output.json() {
+            let findings = findings.into_iter().map(|(mut value, message)| {
+                if let Some(fields) = value.as_object_mut() {
+                    fields.insert("message".to_owned(), message.into());
+                }
+                value
+            });
+            output.value(&json!({
+                "ok": holds, "rows": verified.rows, "signed": verified.signed,
+                "pruned": verified.pruned, "payloads": verified.payloads,
+                "checkpoints": elsewhere.checkpoints.len(), "key": reader.verifier().to_vkey(),
+                "findings": findings.collect::<Vec<_>>(),
+            }))?;
+        } else {
+            for (_, message) in &findings {
+                output.line(format_args!("FINDING  {}", visible_line(message, 1000)))?;
+            }
+            let state = match holds {
+                true => "holds",
+                false => "DOES NOT HOLD",
+            };
+            output.line(format_args!(
+                "{state}: {} rows, {} signed, {} pruned, {} payloads; {} kept elsewhere",
+                verified.rows,
+                verified.signed,
+                verified.pruned,
+                verified.payloads,
+                counted(elsewhere.checkpoints.len(), "checkpoint"),
+            ))?;
+            if self.key.is_none() {
+                output.note("The key was taken from the ledger's directory: name the one that you noted with --key.");
+            }
+        }
+        Ok(match holds {
+            true => Exit::Fine,
+            false => Exit::Failed,
+        })
+    }
+}
+
+/// Checkpoints that were kept in a file.
+#[derive(Default)]
+struct Elsewhere {
+    checkpoints: Vec<Checkpoint>,
+    unreadable: Vec<String>,
+}
+
+impl Elsewhere {
+    /// Reads notes with an empty line between them.
+    fn read(path: &Path, verifier: &Verifier) -> Result<Self> {
+        let text = String::from_utf8(file::read(path, MAX_CHECKPOINTS_BYTES)?);
+        let text = text.map_err(|error| Failure::unreadable(path, error))?;
+        let mut read = Self::default();
+        let mut parts = text.split("\n\n").filter(|part| !part.trim().is_empty());
+        let mut number = 0_usize;
+        while let Some(body) = parts.next() {
+            number += 1;
+            let signatures = parts.next().unwrap_or_default().trim_end_matches('\n');
+            let body = body.trim_start_matches('\n');
+            match verifier.open(&format!("{body}\n\n{signatures}\n")) {
+                Ok(checkpoint) => read.checkpoints.push(checkpoint),
+                Err(error) => {
+                    let path = path.display();
+                    read.unreadable
+                        .push(format!("{path}: note {number}: {error}"));
+                }
+            }
+        }
+        match read.checkpoints.is_empty() && read.unreadable.is_empty() {
+            true => {
+                let message = format!("{}: no checkpoint is in this file", path.display());
+                Err(Failure::usage(OperatorCode::FileUnreadable, message)
+                    .hint("name a file with notes that `toolward ledger checkpoint` wrote"))
+            }
+            false => Ok(read),
+        }
+    }
+}
+
+/// A finding, for programs and for people.
+fn described(finding: &Finding) -> (Value, String) {
+    match finding {
+        Finding::Row { seq } => (
+            json!({ "kind": "row", "seq": seq }),
+            format!("row {seq}: its record is not the one that was written"),
+        ),
+        Finding::Emptied { seq } => (
+            json!({ "kind": "emptied", "seq": seq }),
+            format!("row {seq}: its record is missing, and was not pruned"),
+        ),
+        Finding::Missing { from, to } => (
+            json!({ "kind": "missing", "from": from, "to": to }),
+            format!("rows {from} up to {to} are missing"),
+        ),
+        Finding::Between { from, to } => (
+            json!({ "kind": "between", "from": from, "to": to }),
+            format!(
+                "rows {from} up to {to}: changed, moved, inserted or deleted after they were signed"
+            ),
+        ),
+        Finding::Shorter { found, expected } => (
+            json!({ "kind": "shorter", "found": found, "expected": expected }),
+            format!("{found} rows are there, and {expected} were signed"),
+        ),
+        Finding::Checkpoint { size } => (
+            json!({ "kind": "checkpoint", "size": size }),
+            format!(
+                "the checkpoint of {size} rows is not this ledger's, or another than the one kept elsewhere"
+            ),
+        ),
+        Finding::Head { from } => (
+            json!({ "kind": "head", "from": from }),
+            format!("rows from {from} on: the head is not the tree of the rows"),
+        ),
+        Finding::Payload { commitment } => (
+            json!({ "kind": "payload", "commitment": commitment }),
+            format!("the payload {commitment} is not the one that was recorded"),
+        ),
+        other => (json!({ "kind": "other" }), other.to_string()),
+    }
+}
+
+impl Info {
+    pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+        let found = self.which.find(environment)?;
+        let reader = found.reader(output)?;
+        let rows = reader.size()?;
+        let note = reader.newest_checkpoint()?;
+        let signed = note.as_deref().map(|note| reader.verifier().open(note));
+        let signed = signed.and_then(Result::ok);
+        let settings = &found.settings;
+        let keep = match settings.keep {
+            Keep::None => "none",
+            Keep::Asked => "asked",
+            Keep::Inputs => "inputs",
+            Keep::All => "all",
+        };
+        let days = settings.payloads.age.as_secs() / (24 * 60 * 60);
+        let bytes: u64 = [
+            "records.sqlite",
+            "records.sqlite-wal",
+            "payloads.sqlite",
+            "payloads.sqlite-wal",
+            "index.sqlite",
+        ]
+        .iter()
+        .filter_map(|name| Some(found.directory.join(name).metadata().ok()?.len()))
+        .sum();
+        let (directory, key) = (&found.directory, reader.verifier().to_vkey());
+        let value = json!({
+            "ok": true, "directory": directory, "bytes": bytes, "rows": rows,
+            "signed": signed.map(|signed| signed.size), "checkpoint": note, "key": key,
+            "recording": !settings.off, "keep": keep, "days": days,
+            "checkpoints": settings.checkpoints,
+        });
+        let checkpoints = settings.checkpoints.as_ref();
+        let checkpoints = checkpoints.map_or("in the ledger only".to_owned(), |path| {
+            path.display().to_string()
+        });
+        output.result(
+            &value,
+            format_args!(
+                "directory    {}\nsize         {bytes} bytes\nrows         {rows}\nsigned       {}\n\
+                 key          {key}\nrecording    {}\nkeep         {keep}, {days} days\n\
+                 checkpoints  {checkpoints}",
+                directory.display(),
+                signed.map_or("none".to_owned(), |signed| format!("the first {}", signed.size)),
+                if settings.off { "off" } else { "on" },
+            ),
+        )
+    }
+}
