@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Transaction};
 use toolward_signing::key::SigningKey;
 
 use crate::append::{Appending, integer};
@@ -84,11 +84,11 @@ impl Maintenance {
         let mut rows = Appending::begin(&mut self.records)?;
         let to = before.min(rows.checkpointed()?) / GROUP * GROUP;
         let commitments = commitments(&rows, to)?;
-        rows.tx.execute(
-            "UPDATE entry SET record = NULL WHERE seq < ?1 AND record IS NOT NULL",
-            [integer(to)],
-        )?;
-        if rows.tx.changes() > 0 {
+        let mut emptied = false;
+        for group in 0..to / GROUP {
+            emptied |= empty(&rows.tx, group)?;
+        }
+        if emptied {
             let to = Number::from(to);
             rows.push(&record(self.session, Event::Pruned(Pruned { to })))?;
         }
@@ -123,6 +123,25 @@ impl Maintenance {
         self.payloads.truncate_log()?;
         Ok(payloads)
     }
+}
+
+/// Deletes the records of a group; returns whether there were any. The rows are made anew, since SQLite merges
+/// pages when rows are deleted, and not when they get shorter.
+fn empty(tx: &Transaction<'_>, group: u64) -> Result<bool, Error> {
+    let first = group * GROUP;
+    let range = [integer(first), integer(first + GROUP)];
+    let mut full = tx.prepare_cached(
+        "SELECT seq, leaf FROM entry WHERE seq >= ?1 AND seq < ?2 AND record IS NOT NULL",
+    )?;
+    let leaves = full.query_map(range, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let leaves: Vec<(i64, Vec<u8>)> = leaves.collect::<Result<_, _>>()?;
+    tx.prepare_cached("DELETE FROM entry WHERE seq >= ?1 AND seq < ?2 AND record IS NOT NULL")?
+        .execute(range)?;
+    let mut again = tx.prepare_cached("INSERT INTO entry (seq, leaf) VALUES (?1, ?2)")?;
+    for (seq, leaf) in &leaves {
+        again.execute((seq, leaf))?;
+    }
+    Ok(!leaves.is_empty())
 }
 
 /// The payloads of the rows before `to`.
