@@ -1,6 +1,7 @@
 //! Components and tool definitions that were made for other hosts, as tools: imported, signed, called.
 
 mod aml;
+mod human;
 mod languages;
 mod runloop;
 mod service;

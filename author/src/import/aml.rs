@@ -15,10 +15,10 @@ mod request;
 use codes::{Note, Refused};
 use request::Request;
 
-use super::document::{bundle_toml, document, line};
+use super::document::{bundle_toml, document, line, with};
 use super::policy::{Draft, Granted};
 use super::{ImportError, Imported, LeftOut, Remark, read_back, valid};
-use crate::aml::{Definition, SPEC_VERSION, Status};
+use crate::aml::{Behaviour, Definition, SPEC_VERSION, Status};
 
 /// How definitions become a bundle.
 #[derive(Debug, Clone, Default)]
@@ -50,10 +50,20 @@ struct Made {
     contract: Tool,
     files: Vec<(String, String)>,
     notes: Vec<Note>,
-    request: Option<Request>,
+    carrier: Carrier,
 }
 
-/// Makes a bundle of definitions: a contract for each, and a driver for those with a request that the host can make.
+/// What carries a tool out.
+enum Carrier {
+    Request(Box<Request>),
+    /// A person, who fills in the contract's outputs.
+    Form,
+    /// Nothing that this host has.
+    Missing,
+}
+
+/// Makes a bundle of definitions: a contract for each, and a driver for those that the host can carry out: by a request, or
+/// by a form that a person fills in.
 ///
 /// # Errors
 ///
@@ -118,11 +128,13 @@ fn add(made: Made, imported: &mut Imported, draft: &mut Draft) {
             code: note.code(),
             message: note.to_string(),
         }));
-    if let Some(request) = &made.request {
-        if let Some((slug, _)) = &request.secret {
-            let header = request.header.as_deref();
-            draft.secret(slug, &request.host, request.method.as_str(), header);
-        }
+    if let Carrier::Request(request) = &made.carrier
+        && let Some((slug, _)) = &request.secret
+    {
+        let header = request.header.as_deref();
+        draft.secret(slug, &request.host, request.method.as_str(), header);
+    }
+    if !matches!(made.carrier, Carrier::Missing) {
         let all = |set: &toolward_contract::capability::CapabilitySet| {
             set.iter().map(ToString::to_string).collect()
         };
@@ -162,8 +174,17 @@ fn made(definition: &Definition, options: &AmlOptions, others: &[String]) -> Res
         return Err(Refused::Taken(id));
     }
     let mut notes = Vec::new();
-    let request = Request::of(definition, &id, &mut notes)?;
-    let fields = contract::fields(definition, &id, request.as_ref(), &mut notes)?;
+    let asks = definition.behaviour == Behaviour::Human;
+    let mut carrier = match Request::of(definition, &id, &mut notes)? {
+        Some(request) => Carrier::Request(Box::new(request)),
+        None if asks => Carrier::Form,
+        None => Carrier::Missing,
+    };
+    let request = match &carrier {
+        Carrier::Request(request) => Some(&**request),
+        Carrier::Form | Carrier::Missing => None,
+    };
+    let fields = contract::fields(definition, &id, request, &mut notes)?;
     let text = document(
         &fields,
         "Made by `toolward import aml`. What it declares follows from its definition.\n",
@@ -171,37 +192,68 @@ fn made(definition: &Definition, options: &AmlOptions, others: &[String]) -> Res
     let invalid = |error: ImportError| Refused::Invalid(error.to_string());
     let contract = read_back(&text).map_err(invalid)?;
     let mut files = vec![(format!("tools/{id}/TOOL.md"), text)];
-    if let Some(request) = &request {
-        let text = document(&driver(definition, &id, request), "");
+    if let Some(fields) = driver(definition, &id, &carrier) {
+        let text = document(&fields, "");
         let driver = valid(Driver::parse("DRIVER.md", &text)).map_err(invalid)?;
-        let objections = driver.check_against(&contract, "DRIVER.md");
-        if let Some(objection) = objections.into_iter().find(Diagnostic::is_error) {
-            return Err(Refused::Invalid(objection.message));
+        match (&carrier, unaskable(&driver, &contract)) {
+            (Carrier::Form, Some(problem)) => {
+                notes.push(Note::Human(problem));
+                carrier = Carrier::Missing;
+            }
+            _ => {
+                let objections = driver.check_against(&contract, "DRIVER.md");
+                if let Some(objection) = objections.into_iter().find(Diagnostic::is_error) {
+                    return Err(Refused::Invalid(objection.message));
+                }
+                files.push((format!("drivers/{driver_id}/DRIVER.md"), text));
+            }
         }
-        files.push((format!("drivers/{driver_id}/DRIVER.md"), text));
+    }
+    if let (Carrier::Form, Some(transport)) = (&carrier, &definition.transport) {
+        notes.push(Note::AskedHere(line(&transport.kind)));
     }
     Ok(Made {
         id,
         contract,
         files,
         notes,
-        request,
+        carrier,
     })
 }
 
-fn driver(definition: &Definition, id: &str, request: &Request) -> Value {
-    json!({
-        "id": format!("{id}.driver"),
-        "name": "Request",
-        "description": format!("Makes the request of {id}."),
-        "version": definition.version,
-        "kind": "http",
-        "base_url": request.base_url,
-        "network": { "egress": [request.host] },
-        "implements": [{
-            "tool": id,
-            "version": format!("^{}", definition.version),
-            "metadata": { "http": request.http },
-        }],
-    })
+/// Why no person can be asked for what a contract returns.
+fn unaskable(driver: &Driver, contract: &Tool) -> Option<String> {
+    let mut entries = driver.implements.iter();
+    entries.find_map(|entry| driver.form(contract, entry).err())
+}
+
+/// The driver of a tool, where something carries it out.
+fn driver(definition: &Definition, id: &str, carrier: &Carrier) -> Option<Value> {
+    let mut entry = json!({ "tool": id, "version": format!("^{}", definition.version) });
+    let fields = match carrier {
+        Carrier::Missing => return None,
+        Carrier::Form => json!({
+            "name": "Form",
+            "description": format!("Asks a person for what {id} returns."),
+            "kind": "form",
+        }),
+        Carrier::Request(request) => {
+            entry = with(entry, [("metadata", Some(json!({ "http": request.http })))]);
+            json!({
+                "name": "Request",
+                "description": format!("Makes the request of {id}."),
+                "kind": "http",
+                "base_url": request.base_url,
+                "network": { "egress": [request.host] },
+            })
+        }
+    };
+    Some(with(
+        fields,
+        [
+            ("id", Some(json!(format!("{id}.driver")))),
+            ("version", Some(json!(definition.version))),
+            ("implements", Some(json!([entry]))),
+        ],
+    ))
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolward_author::check::check_path;
 use toolward_author::import::{self, AmlFile, AmlOptions, ImportError, Imported};
 use toolward_contract::NoScope;
-use toolward_contract::driver::Driver;
+use toolward_contract::driver::{Driver, DriverKind};
 use toolward_contract::tool::Tool;
 
 /// The fields of a definition that nothing is wrong with.
@@ -301,6 +301,45 @@ fn what_this_host_can_not_call_is_a_contract_only() {
         "[user:form]"
     );
     assert_eq!(tool(&imported).timeout.as_secs(), 600);
+}
+
+#[test]
+fn a_person_is_asked_for_what_can_be_a_form() {
+    let place = json!({ "type": "object", "properties": { "place": { "type": "string" } } });
+    let secret = json!({ "scheme": "bearer-token", "source": "env", "name": "TOKEN" });
+    let imported = import(&with(&[
+        ("/type", json!("human")),
+        ("/interface/output", place),
+        ("/transport/credentials", secret),
+    ]));
+    assert_eq!(codes(&imported), ["aml-human-asked-here"]);
+    assert_eq!(driver(&imported).unwrap().kind, DriverKind::Form);
+    assert!(
+        imported.policy.contains("requires = [\"user:form\"]"),
+        "{}",
+        imported.policy
+    );
+    // No request, whatever the transport is, and nothing is granted for one.
+    assert!(!imported.policy.contains("network:"), "{}", imported.policy);
+    assert!(
+        !imported.policy.contains("[[secret]]"),
+        "{}",
+        imported.policy
+    );
+
+    for output in [
+        json!({ "type": "object", "properties": { "all": { "type": "array" } } }),
+        json!({ "type": "object", "properties": { "password": { "type": "string" } } }),
+        json!({ "type": "string" }),
+    ] {
+        let imported = import(&with(&[
+            ("/type", json!("human")),
+            ("/interface/output", output),
+        ]));
+        assert_eq!(codes(&imported), ["aml-human-without-driver"]);
+        assert!(driver(&imported).is_none());
+        assert_eq!(imported.policy, "");
+    }
 }
 
 #[test]

@@ -45,8 +45,12 @@ codes! {
 pub(super) enum Note {
     #[error("a contract only: it is computed in process, and needs a driver")]
     Function,
-    #[error("a contract only: a person answers it, and this version has no driver that asks one")]
-    Human,
+    #[error(
+        "a contract only: a person answers it, and can't be asked for its output as a form: {0}"
+    )]
+    Human(String),
+    #[error("the person behind the caller is asked; its transport, {0}, is not used")]
+    AskedHere(String),
     #[error("a contract only: this host does not call AWS, GCP or Azure functions")]
     Lambda,
     #[error("a contract only: this host does not call MCP servers")]
@@ -82,7 +86,8 @@ pub(super) enum Note {
 codes! {
     for Note {
         Self::Function = "aml-function-without-driver";
-        Self::Human = "aml-human-without-driver";
+        Self::Human(_) = "aml-human-without-driver";
+        Self::AskedHere(_) = "aml-human-asked-here";
         Self::Lambda = "aml-lambda-unsupported";
         Self::Mcp = "aml-mcp-unsupported";
         Self::MessageQueue = "aml-message-queue-unsupported";

@@ -93,7 +93,7 @@ fn timeout(definition: &Definition) -> Option<Value> {
 
 /// Attempts of what only reads. An empty `on_status` disables retries.
 fn retry(definition: &Definition, notes: &mut Vec<Note>) -> Option<Value> {
-    let transport = rest(definition)?;
+    let transport = rest(definition).filter(|_| definition.behaviour != Behaviour::Human)?;
     if transport.on_status.as_ref().is_some_and(Vec::is_empty) {
         return None;
     }

@@ -26,20 +26,21 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The request of a definition; `None` where it has none that this host can make, for the reason that is noted.
+    /// The request of a definition; `None` where a person answers it, or it has none that this host can make, for the
+    /// reason that is noted.
     pub(super) fn of(
         definition: &Definition,
         tool: &str,
         notes: &mut Vec<Note>,
     ) -> Result<Option<Self>, Refused> {
+        if definition.behaviour == Behaviour::Human {
+            return Ok(None);
+        }
         let Some(transport) = &definition.transport else {
-            notes.push(match definition.behaviour {
-                Behaviour::Human => Note::Human,
-                _ => Note::Function,
-            });
+            notes.push(Note::Function);
             return Ok(None);
         };
-        if let Some(reason) = unsupported(definition, transport) {
+        if let Some(reason) = unsupported(transport) {
             notes.push(reason);
             return Ok(None);
         }
@@ -96,9 +97,8 @@ fn put(object: &mut Value, key: &str, value: Value) {
 }
 
 /// Why this host makes no request of a transport.
-fn unsupported(definition: &Definition, transport: &Transport) -> Option<Note> {
+fn unsupported(transport: &Transport) -> Option<Note> {
     let kind = match transport.kind.as_str() {
-        _ if definition.behaviour == Behaviour::Human => Some(Note::Human),
         "rest-api" => None,
         "lambda" => Some(Note::Lambda),
         "mcp" => Some(Note::Mcp),

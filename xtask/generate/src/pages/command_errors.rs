@@ -418,6 +418,7 @@ fn rows() -> Vec<Row> {
         other(
             &[
                 "aml-deprecated",
+                "aml-human-asked-here",
                 "aml-reads-by-change",
                 "aml-one-attempt",
                 "aml-inputs-in-query",
