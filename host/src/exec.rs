@@ -19,6 +19,7 @@ mod serve;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::Arc;
 
 use toolward_policy::{ExecRule, Limits, Policy};
@@ -33,7 +34,7 @@ use self::frame::{PROTOCOL, Start};
 use self::line::Line;
 use self::link::Link;
 use crate::api::error::HostError;
-use crate::helper;
+use toolward_helper as helper;
 
 /// A line of the policy, and the broker that runs its program.
 #[derive(Debug)]
@@ -119,7 +120,8 @@ impl ExecBroker {
             .collect();
         let input_bytes = Limits::default().with(policy.limits()).input_bytes;
         let output_bytes = lines.iter().map(|line| line.limits.output_bytes).max();
-        let (child, mut socket) = helper::start(&command.program, &command.broker).map_err(fail)?;
+        let (child, mut socket) =
+            helper::start(&command.program, &command.broker, Stdio::null()).map_err(fail)?;
         let start = Start {
             protocol: PROTOCOL,
             program: command.program.clone().into_os_string(),

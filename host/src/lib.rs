@@ -37,7 +37,6 @@ mod elicitation;
 mod exceeded;
 pub mod exec;
 mod health;
-mod helper;
 mod host;
 mod invocation;
 pub mod memory;

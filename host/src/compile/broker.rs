@@ -17,6 +17,7 @@ mod serve;
 use std::ffi::OsString;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use toolward_signing::Digest;
@@ -34,8 +35,8 @@ use super::limits::CompileLimits;
 use super::{Callers, Watch};
 use crate::api::error::HostError;
 use crate::cores::cores;
-use crate::helper;
 use crate::sandbox::engine::compiling_engine;
+use toolward_helper as helper;
 
 pub use super::worker::run_worker;
 pub use serve::run_broker;
@@ -343,7 +344,7 @@ impl Broker {
 impl Inner {
     fn start(&self) -> Result<Link, HostError> {
         let fail = |error: std::io::Error| cannot_start(&self.command, error);
-        let started = helper::start(&self.command.program, &self.command.broker);
+        let started = helper::start(&self.command.program, &self.command.broker, Stdio::null());
         let (child, mut socket) = started.map_err(fail)?;
         let shelf = self.shelf.as_ref();
         let start = Start {

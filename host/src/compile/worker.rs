@@ -10,8 +10,8 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::cost::microseconds;
 use crate::confine::worker_profile;
-use crate::helper::connection;
 use crate::sandbox::engine::compiling_engine;
+use toolward_helper::connection;
 
 /// What the answer begins with.
 pub(super) const COMPILED: u8 = b'+';

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::sync::oneshot;
 
 use super::frame::{self, Run};
-use crate::helper::{self, lock};
+use toolward_helper::{self as helper, lock};
 
 /// The connection, and the process at its other end.
 #[derive(Debug)]

@@ -15,7 +15,7 @@ use toolward_policy::ExecLimits;
 use super::kernel;
 use super::plan::{self, Files, Plan};
 use crate::confine::program_profile::{self, Kept};
-use crate::helper::connection;
+use toolward_helper::connection;
 
 /// Open files of a program.
 const OPEN_FILES: u64 = 128;

@@ -20,8 +20,8 @@ use super::frame::{Ending, PROTOCOL, Request, Run, Start};
 use super::job;
 use super::kernel::{self, Namespace};
 use super::line::{Line, Source};
-use crate::helper::connection;
 use crate::secrets::read_file;
+use toolward_helper::connection;
 
 /// Programs that run at once.
 const AT_ONCE: usize = 16;

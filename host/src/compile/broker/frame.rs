@@ -11,7 +11,7 @@ use super::super::artifact_signature::{EngineHash, SIGNATURE};
 use super::super::cost::{COST_BYTES, CompileCost};
 use super::super::error::{CompileError, CompileReason, MAX_MESSAGE_BYTES};
 use super::super::limits::CompileLimits;
-use crate::helper::frames::{Body, frame, head};
+use toolward_helper::frames::{Body, frame, head};
 
 /// The version of the protocol; both sides are usually of one build.
 pub(super) const PROTOCOL: u32 = 2;

@@ -17,7 +17,7 @@ use super::super::error::CompileError;
 use super::super::{Stage, Watch};
 use super::frame::{self, Answer};
 use super::permits::POLL_INTERVAL;
-use crate::helper::{self, ENDING, lock};
+use toolward_helper::{self as helper, ENDING, lock};
 
 /// What a broker returned for a component.
 #[derive(Debug)]

@@ -19,8 +19,8 @@ use super::super::cost::CompileCost;
 use super::frame::{Answer, PROTOCOL, Request, Start};
 use super::job::Worker;
 use crate::confine::broker_profile;
-use crate::helper::connection;
 use crate::sandbox::engine::compiling_engine;
+use toolward_helper::connection;
 
 /// Requests that may be queued. A host sends no more than there are workers; more mean
 /// that a guest has taken it over.

@@ -1,7 +1,8 @@
-//! A process that this one starts, and that serves it over a socket: its standard input. What they
-//! say to each other is the business of those who start it.
+//! Helper processes: a program starts one, confined to one task, and talks to it over a socket, which is the
+//! helper's standard input. Start, end and the outer form of [frames] are here; what the frames say is up to those
+//! who start it.
 
-pub(crate) mod frames;
+pub mod frames;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -19,10 +20,17 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, Rlimit};
 
 /// Time that a helper gets to end once its host is done with it.
-pub(crate) const ENDING: Duration = Duration::from_secs(5);
+pub const ENDING: Duration = Duration::from_secs(5);
 
-/// Starts a helper, without environment and standard streams.
-pub(crate) fn start(program: &Path, arguments: &[OsString]) -> io::Result<(Child, UnixStream)> {
+/// Starts a helper with its socket, without environment, and without standard streams but the given standard error.
+///
+/// # Errors
+/// If there is no socket to be had, or the program can't be started.
+pub fn start(
+    program: &Path,
+    arguments: &[OsString],
+    stderr: Stdio,
+) -> io::Result<(Child, UnixStream)> {
     let (socket, theirs) = UnixStream::pair()?;
     let child = Command::new(program)
         .args(arguments)
@@ -30,7 +38,7 @@ pub(crate) fn start(program: &Path, arguments: &[OsString]) -> io::Result<(Child
         .current_dir("/")
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::null())
-        .stderr(Stdio::null())
+        .stderr(stderr)
         // In a process group of its own: Ctrl-C must not end it before this process, after
         // which it cleans up.
         .process_group(0)
@@ -39,7 +47,7 @@ pub(crate) fn start(program: &Path, arguments: &[OsString]) -> io::Result<(Child
 }
 
 /// Ends a helper, which is told so by the end of its socket.
-pub(crate) fn end(child: &mut Child, socket: &UnixStream) {
+pub fn end(child: &mut Child, socket: &UnixStream) {
     let _ = socket.shutdown(Shutdown::Both);
     // A confined process has no right to kill it.
     let until = Instant::now().checked_add(ENDING);
@@ -55,7 +63,10 @@ pub(crate) fn end(child: &mut Child, socket: &UnixStream) {
 
 /// The connection of a helper to the process that started it: its standard input. A file, since a worker's filter
 /// lets it read and write but not receive and send. The helper leaves no core dump from here on.
-pub(crate) fn connection() -> io::Result<File> {
+///
+/// # Errors
+/// If standard input is not a socket.
+pub fn connection() -> io::Result<File> {
     let none = Rlimit {
         current: Some(0),
         maximum: Some(0),
@@ -71,6 +82,6 @@ pub(crate) fn connection() -> io::Result<File> {
 }
 
 /// Locks what no thread leaves half changed, so that one that panicked spoils nothing.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,7 +4,10 @@
 use std::io::{self, Read, Write};
 
 /// Writes one frame.
-pub(crate) fn frame(to: &mut impl Write, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
+///
+/// # Errors
+/// Those of the writer; a body that is too long for its length to be said.
+pub fn frame(to: &mut impl Write, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let length = u32::try_from(length).map_err(io::Error::other)?;
     let [a, b, c, d] = length.to_le_bytes();
@@ -16,7 +19,10 @@ pub(crate) fn frame(to: &mut impl Write, kind: u8, parts: &[&[u8]]) -> io::Resul
 }
 
 /// Kind and length of what follows; `None` at the end.
-pub(crate) fn head(from: &mut impl Read) -> io::Result<Option<(u8, usize)>> {
+///
+/// # Errors
+/// Those of the reader; an end in the middle of a head.
+pub fn head(from: &mut impl Read) -> io::Result<Option<(u8, usize)>> {
     let mut kind = [0];
     loop {
         match from.read(&mut kind) {
@@ -34,28 +40,44 @@ pub(crate) fn head(from: &mut impl Read) -> io::Result<Option<(u8, usize)>> {
 }
 
 /// What is left of one body.
-pub(crate) struct Body<'a, R>(io::Take<&'a mut R>);
+#[derive(Debug)]
+pub struct Body<'a, R>(io::Take<&'a mut R>);
 
 impl<'a, R: Read> Body<'a, R> {
-    /// A body of this length, which is at most `most`.
-    pub(crate) fn of(from: &'a mut R, length: usize, most: usize) -> io::Result<Self> {
+    /// A body of this length.
+    ///
+    /// # Errors
+    /// If it is longer than `most`.
+    pub fn of(from: &'a mut R, length: usize, most: usize) -> io::Result<Self> {
         if length > most {
             return Err(io::Error::other("a body that is too long"));
         }
         Ok(Self(from.take(length as u64)))
     }
 
-    pub(crate) fn take<const N: usize>(&mut self) -> io::Result<[u8; N]> {
+    /// The next bytes.
+    ///
+    /// # Errors
+    /// If there are fewer.
+    pub fn take<const N: usize>(&mut self) -> io::Result<[u8; N]> {
         let mut bytes = [0; N];
         self.0.read_exact(&mut bytes)?;
         Ok(bytes)
     }
 
-    pub(crate) fn number(&mut self) -> io::Result<u64> {
+    /// The next number.
+    ///
+    /// # Errors
+    /// If there are fewer than its eight bytes.
+    pub fn number(&mut self) -> io::Result<u64> {
         Ok(u64::from_le_bytes(self.take()?))
     }
 
-    pub(crate) fn rest(&mut self) -> io::Result<Vec<u8>> {
+    /// All other bytes.
+    ///
+    /// # Errors
+    /// If the stream ends before them.
+    pub fn rest(&mut self) -> io::Result<Vec<u8>> {
         let length = self.0.limit();
         let mut bytes = Vec::with_capacity(usize::try_from(length).map_err(io::Error::other)?);
         self.0.read_to_end(&mut bytes)?;
@@ -65,7 +87,11 @@ impl<'a, R: Read> Body<'a, R> {
         Ok(bytes)
     }
 
-    pub(crate) fn text(&mut self) -> io::Result<String> {
+    /// All other bytes as text, with what is not UTF-8 replaced.
+    ///
+    /// # Errors
+    /// As [`Body::rest`].
+    pub fn text(&mut self) -> io::Result<String> {
         Ok(String::from_utf8_lossy(&self.rest()?).into_owned())
     }
 }
