@@ -9,6 +9,7 @@
 mod archive;
 mod capabilities;
 mod documents;
+mod recorder;
 mod requests;
 mod signed;
 mod wire;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 pub use archive::archive_walk;
 pub use capabilities::{capability_patterns, policy};
 pub use documents::{component, front_matter, tools_json};
+pub use recorder::recorder_frames;
 pub use requests::http_render;
 pub use signed::{envelope, manifest, signed_document};
 pub use wire::authority_and_headers;
@@ -54,6 +56,7 @@ pub const TARGETS: &[Target] = &[
     target("http_render", http_render, &[]),
     target("manifest", manifest, &[]),
     target("policy", policy, &[]),
+    target("recorder_frames", recorder_frames, &[]),
     target("signed_document", signed_document, &[]),
     target("tools_json", tools_json, CASES),
 ];

@@ -59,6 +59,9 @@ pub enum Error {
     /// The writer has ended.
     #[error("the ledger is closed")]
     Closed,
+    /// The process that records is gone, or failed; what it said, with the code.
+    #[error("the recorder: {0}")]
+    Recorder(Arc<str>),
     /// No such row.
     #[error("no such row: {0}")]
     NoRow(Arc<str>),
@@ -98,6 +101,7 @@ codes! {
         Self::Late = "ledger-late";
         Self::Given { .. } = "id-given-before";
         Self::Closed = "ledger-closed";
+        Self::Recorder(_) = "recorder-failed", "start the process again; what the recorder said has the cause";
         Self::NoRow(_) = "ledger-no-row", "list the ledger: it shows rows and calls";
         Self::NoCheckpoint = "ledger-no-checkpoint", "make a checkpoint first";
         Self::Record(_) = "record-invalid";

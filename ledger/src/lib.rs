@@ -79,6 +79,8 @@ mod reader;
 pub mod record;
 mod recorder;
 #[cfg(feature = "sqlite")]
+pub mod remote;
+#[cfg(feature = "sqlite")]
 mod schema;
 #[cfg(feature = "sqlite")]
 mod sessions;

@@ -2,7 +2,7 @@
 
 mod core;
 mod late;
-mod queue;
+pub(crate) mod queue;
 mod refusals;
 
 use std::path::PathBuf;
@@ -17,13 +17,15 @@ use crate::entry::{Entry, Given, Repeated};
 use crate::error::Error;
 use crate::payload::{Keep, PayloadKind, PayloadLimits};
 use crate::pending::Pending;
-use crate::record::Opened;
+use crate::record::{Code, Opened};
 use crate::recorder::{Durability, Recorder};
 use crate::writer::core::Core;
 use crate::writer::queue::Queue;
 
 /// Bytes that wait to be written: beyond it, callers wait.
-const QUEUE_BYTES: usize = 8 * 1024 * 1024;
+pub(crate) const QUEUE_BYTES: usize = 8 * 1024 * 1024;
+/// How long rows that nobody waits for are gathered.
+const GATHER: Duration = Duration::from_millis(10);
 
 /// Where a ledger is, and what it keeps.
 #[derive(Clone, Debug)]
@@ -84,7 +86,7 @@ impl Writer {
         let (keep, limits) = (options.keep, options.payloads);
         let core = Core::open(options, opened)?;
         let verifier = core.verifier();
-        let queue = Queue::new(QUEUE_BYTES);
+        let queue = Queue::new(QUEUE_BYTES, GATHER);
         let own = queue.clone();
         let thread = std::thread::Builder::new()
             .name("ledger".to_owned())
@@ -115,7 +117,24 @@ impl Writer {
     /// # Errors
     /// Why not all of it could be written.
     pub fn close(&self) -> Result<(), Error> {
-        self.queue.close();
+        self.end(None)
+    }
+
+    /// [`Writer::close`], with a record that says why the session ends where that is not in good order.
+    ///
+    /// # Errors
+    /// As [`Writer::close`].
+    pub fn close_because(&self, why: Code) -> Result<(), Error> {
+        self.end(Some(why))
+    }
+
+    /// Answered once the next row gets into the queue without waiting.
+    pub(crate) fn room(&self) -> Pending<()> {
+        self.queue.room()
+    }
+
+    fn end(&self, why: Option<Code>) -> Result<(), Error> {
+        self.queue.close(why);
         let thread = self
             .thread
             .lock()
@@ -165,7 +184,7 @@ struct CloseOnDrop(Arc<Queue>);
 
 impl Drop for CloseOnDrop {
     fn drop(&mut self) {
-        self.0.close();
+        self.0.close(None);
         // Drops what nobody will write, which answers those who wait for it.
         drop(self.0.take(std::time::Instant::now()));
     }

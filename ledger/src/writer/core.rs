@@ -13,7 +13,7 @@ use crate::given::{self, Secret};
 use crate::opening;
 use crate::payload::Payloads;
 use crate::place::Place;
-use crate::record::{Closed, Event, Opened, Record, Session};
+use crate::record::{Closed, Code, Event, Opened, Record, Session};
 use crate::schema::{self, BUSY_TIMEOUT, RECORDS};
 use crate::sessions::{self, Own};
 use crate::writer::Options;
@@ -109,10 +109,10 @@ impl Core {
                 next = next.min(Instant::now() + RETRY_INTERVAL);
             }
             let batch = queue.take(next);
-            let closing = batch.closing;
+            let (closing, why) = (batch.closing, batch.why.clone());
             self.write(batch);
             if closing {
-                return self.end();
+                return self.end(why);
             }
         }
     }
@@ -298,8 +298,8 @@ impl Core {
         publish(self.options.checkpoints.as_deref(), note);
     }
 
-    /// Ends the session in good order.
-    fn end(mut self) -> Result<(), Error> {
+    /// Ends the session.
+    fn end(mut self, why: Option<Code>) -> Result<(), Error> {
         // What waits for another attempt gets its last one.
         self.gap = None;
         self.write(Batch::default());
@@ -307,10 +307,7 @@ impl Core {
         let left = !std::mem::take(retried).is_empty() || !self.late.is_empty();
         self.wait_for_disk(true)?;
         let mut rows = Appending::begin(&mut self.records)?;
-        rows.push(&record(
-            self.session.id,
-            Event::Closed(Closed { why: None }),
-        ))?;
+        rows.push(&record(self.session.id, Event::Closed(Closed { why })))?;
         rows.commit()?;
         self.checkpoint()?;
         if left {

@@ -10,33 +10,31 @@ use std::time::{Duration, Instant};
 use crate::entry::{Entry, Given, Repeated};
 use crate::error::Error;
 use crate::pending::{Pending, Reply, channel};
-use crate::record::Event;
+use crate::record::{Code, Event};
 use crate::recorder::Durability;
 use crate::writer::refusals::Refusals;
 
-/// How long rows that nobody waits for are gathered.
-const GATHER: Duration = Duration::from_millis(10);
 /// How long the row of an ended call is tried.
 const ENDED: Duration = Duration::from_secs(2);
 /// How long other rows that somebody waits for are tried.
 const OTHERS: Duration = Duration::from_secs(5);
 
 /// A row to be written.
-pub(super) struct Row {
-    pub(super) entry: Entry,
+pub(crate) struct Row {
+    pub(crate) entry: Entry,
     /// Who waits for it to be on the disk.
-    pub(super) reply: Option<Reply<()>>,
+    pub(crate) reply: Option<Reply<()>>,
     /// Until when it is tried.
-    pub(super) deadline: Instant,
+    pub(crate) deadline: Instant,
 }
 
 impl Row {
-    pub(super) fn is_ended(&self) -> bool {
+    pub(crate) fn is_ended(&self) -> bool {
         matches!(self.entry.event, Event::Ended(_))
     }
 
     /// A row that nobody waits for.
-    pub(super) fn queued(entry: Entry) -> Self {
+    pub(crate) fn queued(entry: Entry) -> Self {
         Self {
             entry,
             reply: None,
@@ -47,13 +45,15 @@ impl Row {
 
 /// What the thread takes at once.
 #[derive(Default)]
-pub(super) struct Batch {
-    pub(super) rows: Vec<Row>,
-    pub(super) flushes: Vec<Reply<()>>,
-    pub(super) questions: Vec<(Given, Reply<Option<Repeated>>)>,
+pub(crate) struct Batch {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) flushes: Vec<Reply<()>>,
+    pub(crate) questions: Vec<(Given, Reply<Option<Repeated>>)>,
     /// How many rows were given up while the queue was full.
-    pub(super) given_up: u64,
-    pub(super) closing: bool,
+    pub(crate) given_up: u64,
+    pub(crate) closing: bool,
+    /// Why it ends, where that is not in good order.
+    pub(crate) why: Option<Code>,
 }
 
 #[derive(Default)]
@@ -69,21 +69,25 @@ struct State {
     waiting: Vec<Waker>,
     given_up: u64,
     closing: bool,
+    why: Option<Code>,
 }
 
 /// The queue.
-pub(super) struct Queue {
+pub(crate) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
     limit: usize,
+    gather: Duration,
 }
 
 impl Queue {
-    pub(super) fn new(limit: usize) -> Arc<Self> {
+    /// A queue of at most so many bytes. Rows that nobody waits for are gathered for a while.
+    pub(crate) fn new(limit: usize, gather: Duration) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
             changed: Condvar::new(),
             limit,
+            gather,
         })
     }
 
@@ -91,7 +95,7 @@ impl Queue {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn append(self: &Arc<Self>, entry: Entry, durability: Durability) -> Pending<()> {
+    pub(crate) fn append(self: &Arc<Self>, entry: Entry, durability: Durability) -> Pending<()> {
         let now = Instant::now();
         let ended = matches!(entry.event, Event::Ended(_));
         let deadline = now + if ended { ENDED } else { OTHERS };
@@ -175,13 +179,13 @@ impl Queue {
         Poll::Ready(Ok(()))
     }
 
-    pub(super) fn flush(&self) -> Pending<()> {
+    pub(crate) fn flush(&self) -> Pending<()> {
         let (reply, answer) = channel();
         self.ask(|state| state.flushes.push(reply));
         Pending::later(answer)
     }
 
-    pub(super) fn given(&self, given: Given) -> Pending<Option<Repeated>> {
+    pub(crate) fn given(&self, given: Given) -> Pending<Option<Repeated>> {
         let (reply, answer) = channel();
         self.ask(|state| state.questions.push((given, reply)));
         Pending::later(answer)
@@ -198,10 +202,24 @@ impl Queue {
         self.changed.notify_one();
     }
 
-    /// Nothing is taken any more; what was taken is written.
-    pub(super) fn close(&self) {
+    /// Answered once the next row gets into the queue without waiting.
+    pub(crate) fn room(self: &Arc<Self>) -> Pending<()> {
+        let queue = self.clone();
+        Pending::later(poll_fn(move |context| {
+            let mut state = queue.state();
+            if state.closing || state.bytes < queue.limit {
+                return Poll::Ready(Ok(()));
+            }
+            state.waiting.push(context.waker().clone());
+            Poll::Pending
+        }))
+    }
+
+    /// Nothing is taken any more; what was taken is written. `why` is for an end that is not in good order.
+    pub(crate) fn close(&self, why: Option<Code>) {
         let mut state = self.state();
         state.closing = true;
+        state.why = state.why.take().or(why);
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         self.changed.notify_one();
@@ -209,11 +227,11 @@ impl Queue {
     }
 
     /// Waits for something to do, at most until `until`.
-    pub(super) fn take(&self, until: Instant) -> Batch {
+    pub(crate) fn take(&self, until: Instant) -> Batch {
         let mut state = self.state();
         loop {
             let now = Instant::now();
-            let due = state.oldest.map(|oldest| oldest + GATHER);
+            let due = state.oldest.map(|oldest| oldest + self.gather);
             if state.urgent || state.closing || due.is_some_and(|due| due <= now) || until <= now {
                 break;
             }
@@ -241,6 +259,7 @@ impl Queue {
             questions: std::mem::take(&mut state.questions),
             given_up: std::mem::take(&mut state.given_up),
             closing,
+            why: state.why.clone(),
         };
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);

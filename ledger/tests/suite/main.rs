@@ -15,6 +15,7 @@ mod given;
 mod payloads;
 mod queue;
 mod records;
+mod remote;
 mod rows;
 mod support;
 mod tamper;

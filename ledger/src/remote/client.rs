@@ -1,0 +1,294 @@
+//! The recording process's half: a queue, a thread that sends what is in it, and one that reads the answers.
+
+use std::io::{BufReader, BufWriter, Write as _};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use super::frame::{Answer, FrameError, Request};
+use super::shared::{Shared, Waiting};
+use super::start::Start;
+use crate::entry::{Entry, Given, Missing, Repeated, now};
+use crate::error::Error;
+use crate::payload::{Keep, PayloadKind, PayloadLimits};
+use crate::pending::{Pending, Reply};
+use crate::record::Event;
+use crate::recorder::{Durability, Recorder};
+use crate::writer::QUEUE_BYTES;
+use crate::writer::queue::Queue;
+
+/// How long rows that nobody waits for are gathered before they are sent. The recorder gathers them once more.
+const GATHER: Duration = Duration::from_millis(2);
+/// How long the sending thread sleeps while there is nothing to send. It is woken before.
+const IDLE: Duration = Duration::from_secs(3600);
+/// Bytes that are sent at once.
+const BUFFER_BYTES: usize = 64 * 1024;
+
+/// A [`Recorder`] whose ledger is another process's, at the other end of a socket.
+///
+/// It starts its threads with the first entry, or with [`Remote::ended`]: a process that confines itself has one
+/// thread until then.
+pub struct Remote {
+    queue: Arc<Queue>,
+    shared: Arc<Shared>,
+    socket: UnixStream,
+    running: OnceLock<()>,
+    keep: Keep,
+    limits: PayloadLimits,
+}
+
+impl Remote {
+    /// Tells the recorder at the other end to begin. Does not wait for it: what is appended meanwhile is sent, and
+    /// what can't be recorded in the end is answered so.
+    ///
+    /// # Errors
+    /// If the start can't be sent.
+    pub fn start(socket: UnixStream, start: Start) -> Result<Self, Error> {
+        let (keep, limits) = (start.options.keep, start.options.payloads);
+        match Request::Start(Box::new(start)).write(&mut &socket) {
+            // One that has already died is reported for the first row.
+            Err(Error::Io(_)) | Ok(()) => {}
+            Err(error) => return Err(error),
+        }
+        Ok(Self {
+            queue: Queue::new(QUEUE_BYTES, GATHER),
+            shared: Arc::default(),
+            socket,
+            running: OnceLock::new(),
+            keep,
+            limits,
+        })
+    }
+
+    /// Answered when the connection ends: with why, if that was not by [`Remote::close`].
+    pub fn ended(&self) -> Pending<()> {
+        self.run();
+        self.shared.ended()
+    }
+
+    /// Why nothing can be recorded any more, if that is so.
+    #[must_use]
+    pub fn problem(&self) -> Option<Error> {
+        self.shared.problem()
+    }
+
+    /// Sends what was appended, has the session ended, and waits until the ledger is closed.
+    ///
+    /// # Errors
+    /// Why not all of it was written, or that the recorder took longer than `longest`.
+    pub fn close(&self, longest: Duration) -> Result<(), Error> {
+        self.run();
+        self.queue.close(None);
+        let ended = self.shared.wait(longest).unwrap_or_else(|| {
+            let late = "it did not end in time";
+            Err(Error::Recorder(late.into()))
+        });
+        let _ = self.socket.shutdown(Shutdown::Both);
+        ended
+    }
+
+    /// Starts the threads, once.
+    fn run(&self) {
+        self.running.get_or_init(|| {
+            let begun = self.begin();
+            if let Err(error) = begun {
+                let error = Error::io("the threads of the recorder's socket", error);
+                end(&self.queue, &self.shared, Err(error));
+            }
+        });
+    }
+
+    fn begin(&self) -> std::io::Result<()> {
+        let (to, from) = (self.socket.try_clone()?, self.socket.try_clone()?);
+        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            let thread = std::thread::Builder::new().name(name.to_owned());
+            thread.spawn(work).map(drop)
+        };
+        let (queue, shared) = (self.queue.clone(), self.shared.clone());
+        spawn(
+            "recorder-read",
+            Box::new(move || {
+                let how = read(&shared, &from);
+                end(&queue, &shared, how);
+            }),
+        )?;
+        let (queue, shared) = (self.queue.clone(), self.shared.clone());
+        spawn(
+            "recorder-send",
+            Box::new(move || {
+                let mut sender = Sender {
+                    shared: &shared,
+                    to: BufWriter::with_capacity(BUFFER_BYTES, &to),
+                    broken: false,
+                };
+                sender.run(&queue);
+            }),
+        )
+    }
+}
+
+/// Nothing is taken or answered any more.
+fn end(queue: &Queue, shared: &Shared, how: Result<(), Error>) {
+    shared.end(how);
+    queue.close(None);
+    // Drops what is not sent any more, which answers those who wait for it.
+    drop(queue.take(Instant::now()));
+}
+
+/// Takes the recorder's answers until the connection ends.
+fn read(shared: &Shared, socket: &UnixStream) -> Result<(), Error> {
+    let mut from = BufReader::new(socket);
+    let failed = |what: String| Err(Error::Recorder(what.into()));
+    loop {
+        match Answer::read(&mut from) {
+            Ok(Some(Answer::Ready)) => {}
+            Ok(Some(Answer::To { id, outcome })) => shared.answer(id, outcome),
+            Ok(Some(Answer::Closed(outcome))) => return outcome.result(),
+            Ok(Some(Answer::Unusable(problem))) => return failed(problem),
+            Ok(None) | Err(FrameError::Io(_)) => return failed("it has ended".to_owned()),
+            Err(error) => return failed(error.to_string()),
+        }
+    }
+}
+
+/// The thread that sends.
+struct Sender<'a> {
+    shared: &'a Shared,
+    to: BufWriter<&'a UnixStream>,
+    /// Whether writing failed. Who waits hears why from the thread that reads.
+    broken: bool,
+}
+
+impl Sender<'_> {
+    /// Sends what is in the queue until it is closed.
+    fn run(&mut self, queue: &Queue) {
+        loop {
+            let batch = queue.take(Instant::now() + IDLE);
+            if batch.given_up > 0 {
+                self.missing(batch.given_up);
+            }
+            for row in batch.rows {
+                self.append(row.entry, row.reply);
+            }
+            for (given, reply) in batch.questions {
+                self.ask(Waiting::Question(reply), |id| Request::Given { id, given });
+            }
+            for reply in batch.flushes {
+                self.ask(Waiting::Row(reply), |id| Request::Flush { id });
+            }
+            if batch.closing {
+                self.queue(&Request::End);
+            }
+            if !self.broken && self.to.flush().is_err() {
+                self.breaks();
+            }
+            if batch.closing {
+                return;
+            }
+        }
+    }
+
+    /// Rows whose callers waited no more while the queue was full.
+    fn missing(&mut self, count: u64) {
+        let missing = Missing {
+            count,
+            since: now(),
+            why: Error::Full.code(),
+        };
+        if let Some(gap) = missing.gap() {
+            self.queue(&Request::Queue(Box::new(Entry::new(Event::Gap(gap)))));
+        }
+    }
+
+    fn append(&mut self, entry: Entry, reply: Option<Reply<()>>) {
+        let entry = Box::new(entry);
+        match reply {
+            Some(reply) => self.ask(Waiting::Row(reply), |id| Request::Append { id, entry }),
+            None => self.queue(&Request::Queue(entry)),
+        }
+    }
+
+    fn ask(&mut self, waiting: Waiting, request: impl FnOnce(u64) -> Request) {
+        if let Some(id) = self.shared.register(waiting)
+            && let Err(error) = self.write(&request(id))
+        {
+            self.shared.withdraw(id, error);
+        }
+    }
+
+    fn queue(&mut self, request: &Request) {
+        if let Err(error) = self.write(request) {
+            tracing::warn!(code = error.code(), %error, "a row can't be recorded");
+        }
+    }
+
+    /// An error is the request's own: the connection holds.
+    fn write(&mut self, request: &Request) -> Result<(), Error> {
+        if self.broken {
+            return Ok(());
+        }
+        match request.write(&mut self.to) {
+            Err(error @ Error::Record(_)) => Err(error),
+            Err(_) => {
+                self.breaks();
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    fn breaks(&mut self) {
+        self.broken = true;
+        let _ = self.to.get_ref().shutdown(Shutdown::Both);
+    }
+}
+
+impl Recorder for Remote {
+    fn append(&self, entry: Entry, durability: Durability) -> Pending<()> {
+        self.run();
+        match self.problem() {
+            Some(error) => Pending::ready(Err(error)),
+            None => self.queue.append(entry, durability),
+        }
+    }
+
+    fn flush(&self) -> Pending<()> {
+        self.run();
+        match self.problem() {
+            Some(error) => Pending::ready(Err(error)),
+            None => self.queue.flush(),
+        }
+    }
+
+    fn given(&self, given: Given) -> Pending<Option<Repeated>> {
+        self.run();
+        match self.problem() {
+            Some(error) => Pending::ready(Err(error)),
+            None => self.queue.given(given),
+        }
+    }
+
+    fn keeps(&self, kind: PayloadKind, matters: bool) -> usize {
+        match self.keep.keeps(kind, matters) {
+            true => self.limits.each.min(super::MAX_PAYLOAD_BYTES),
+            false => 0,
+        }
+    }
+}
+
+impl std::fmt::Debug for Remote {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Remote")
+            .field("problem", &self.problem())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        // Ends the threads. What is not sent by now is lost: who wants it written closes first.
+        self.queue.close(None);
+        let _ = self.socket.shutdown(Shutdown::Both);
+    }
+}

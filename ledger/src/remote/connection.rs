@@ -1,0 +1,207 @@
+//! The recorder's half: takes frames from a process that may be taken over by a guest, checks each, and has the
+//! writer write them.
+
+use std::io::{BufReader, Read};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Instant;
+
+use super::allowance::Allowance;
+use super::frame::{Answer, FrameError, Outcome, Request, said};
+use super::start::Start;
+use crate::entry::Repeated;
+use crate::error::Error;
+use crate::pending::Pending;
+use crate::record::Code;
+use crate::recorder::{Durability, Recorder as _};
+use crate::writer::{Options, Writer};
+
+/// Requests whose answers are awaited at once. Beyond it, nothing more is read.
+const IN_FLIGHT: usize = 4096;
+/// The code of a connection that ended because of a frame that can't be taken.
+const FRAME_INVALID: &str = "frame-invalid";
+/// The code of a connection that ended without the recording process having said so.
+const HOST_GONE: &str = "host-gone";
+
+/// A connection to a recording process that has begun.
+pub struct Connection {
+    from: BufReader<Counted>,
+    to: UnixStream,
+    start: Start,
+}
+
+/// What is answered, in the order of the requests.
+enum Answering {
+    Row(u64, Pending<()>),
+    Question(u64, Pending<Option<Repeated>>),
+}
+
+impl Connection {
+    /// Waits for the start; `None` if the recording process ends before it.
+    ///
+    /// # Errors
+    /// [`FrameError`] if something else comes first.
+    pub fn accept(socket: UnixStream) -> Result<Option<Self>, FrameError> {
+        let mut from = BufReader::new(Counted {
+            socket: socket.try_clone()?,
+            bytes: 0,
+        });
+        match Request::read(&mut from)? {
+            None => Ok(None),
+            Some(Request::Start(start)) => Ok(Some(Self {
+                from,
+                to: socket,
+                start: *start,
+            })),
+            Some(_) => Err(FrameError::Bad("it does not begin with a start")),
+        }
+    }
+
+    /// Where the ledger is, and what else may be opened.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.start.options
+    }
+
+    /// Says that the recorder can't work.
+    pub fn refuse(mut self, problem: impl Into<String>) {
+        // Whoever would read it may be gone.
+        let _ = Answer::Unusable(problem.into()).write(&mut self.to);
+    }
+
+    /// Opens the ledger, and records until the connection ends: in good order, because the recording process is
+    /// gone, or because of a frame that can't be taken. Then the session is closed, with a row that says why.
+    ///
+    /// # Errors
+    /// If the ledger can't be opened, or not all of it could be written.
+    pub fn serve(self) -> Result<(), Error> {
+        let Self {
+            from,
+            mut to,
+            start,
+        } = self;
+        let writer = match Writer::open(start.options, start.opened) {
+            Ok(writer) => writer,
+            Err(error) => {
+                let _ = Answer::Unusable(said(&error)).write(&mut to);
+                return Err(error);
+            }
+        };
+        let _ = Answer::Ready.write(&mut to);
+        let (sender, receiver) = sync_channel(IN_FLIGHT);
+        let answers = to
+            .try_clone()
+            .map_err(|error| Error::io("the recorder's socket", error))?;
+        let why = std::thread::scope(|scope| {
+            scope.spawn(move || answer(&receiver, answers));
+            // Ends the thread that answers, once it has answered.
+            let sender = sender;
+            let taken = take(from, &writer, &sender);
+            if let Err(FrameError::Bad(_)) = taken {
+                // It might never read the answers, which would keep the session open.
+                let _ = to.shutdown(Shutdown::Both);
+            }
+            taken
+        });
+        let closed = match &why {
+            Ok(()) => writer.close(),
+            Err(why) => {
+                tracing::error!(problem = %why, "the connection to the recorder ended");
+                match Code::parse(code(why)) {
+                    Ok(code) => writer.close_because(code),
+                    Err(_) => writer.close(),
+                }
+            }
+        };
+        let _ = Answer::Closed(Outcome::of(closed.clone())).write(&mut to);
+        closed
+    }
+}
+
+impl std::fmt::Debug for Connection {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection")
+            .field("directory", &self.start.options.directory)
+            .finish_non_exhaustive()
+    }
+}
+
+fn code(why: &FrameError) -> &'static str {
+    match why {
+        FrameError::Io(_) => HOST_GONE,
+        FrameError::Bad(_) => FRAME_INVALID,
+    }
+}
+
+/// Takes requests until the session ends.
+fn take(
+    mut from: BufReader<Counted>,
+    writer: &Writer,
+    answering: &SyncSender<Answering>,
+) -> Result<(), FrameError> {
+    let mut allowance = Allowance::new(Instant::now());
+    let gone = || FrameError::Io(std::io::ErrorKind::UnexpectedEof.into());
+    let mut read = from.get_ref().bytes;
+    loop {
+        let request = Request::read(&mut from)?.ok_or_else(gone)?;
+        let before = std::mem::replace(&mut read, from.get_ref().bytes);
+        let bytes = usize::try_from(read.saturating_sub(before)).unwrap_or(usize::MAX);
+        let wait = allowance.take(Instant::now(), bytes);
+        if !wait.is_zero() {
+            std::thread::sleep(wait);
+        }
+        let awaited = match request {
+            Request::Start(_) => return Err(FrameError::Bad("a second start")),
+            Request::End => return Ok(()),
+            Request::Append { id, entry } => {
+                // What waits for room would take memory here.
+                let _ = writer.room().wait();
+                Answering::Row(id, writer.append(*entry, Durability::Disk))
+            }
+            Request::Queue(entry) => {
+                let _ = writer.room().wait();
+                drop(writer.append(*entry, Durability::Queued).wait());
+                continue;
+            }
+            Request::Flush { id } => Answering::Row(id, writer.flush()),
+            Request::Given { id, given } => Answering::Question(id, writer.given(given)),
+        };
+        // The thread that answers ends with the socket.
+        answering.send(awaited).map_err(|_| gone())?;
+    }
+}
+
+/// Answers each request once its answer is there. One that waits for another attempt holds up those behind it,
+/// which would fail like it.
+fn answer(answering: &Receiver<Answering>, mut to: UnixStream) {
+    while let Ok(awaited) = answering.recv() {
+        let (id, outcome) = match awaited {
+            Answering::Row(id, pending) => (id, Outcome::of(pending.wait())),
+            Answering::Question(id, pending) => (
+                id,
+                match pending.wait() {
+                    Ok(Some(Repeated { same_input })) => Outcome::Given { same_input },
+                    found => Outcome::of(found.map(drop)),
+                },
+            ),
+        };
+        if (Answer::To { id, outcome }).write(&mut to).is_err() {
+            return;
+        }
+    }
+}
+
+/// Counts what is read. Reads without control messages, so that no descriptor comes in.
+struct Counted {
+    socket: UnixStream,
+    bytes: u64,
+}
+
+impl Read for Counted {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.socket.read(into)?;
+        self.bytes = self.bytes.saturating_add(read as u64);
+        Ok(read)
+    }
+}

@@ -1,0 +1,159 @@
+//! Entries in frames. The recorder checks each again, with the types that records are made of: the event has to be
+//! one that a recording process may state, in the one form that a record has, without what the writer fills in.
+
+use super::body::{Body, counted};
+use super::frame::FrameError;
+use crate::entry::{Entry, Given, content_mut};
+use crate::payload::PayloadKind;
+use crate::record::{Event, Hex, Invocation, MAX_RECORD_BYTES, Record, RecordError, Session, Tool};
+
+/// The most bytes of one payload.
+pub const MAX_PAYLOAD_BYTES: usize = 64 * 1024;
+/// The most bytes of a principal's name.
+pub const MAX_NAME_BYTES: usize = 1024;
+/// The most bytes of a tool with its major version.
+const MAX_TOOL_BYTES: usize = 145;
+
+/// The most bytes of an entry.
+pub(super) const MAX_ENTRY_BYTES: usize =
+    MAX_RECORD_BYTES + 4 * (MAX_PAYLOAD_BYTES + 8) + 2 * MAX_NAME_BYTES + 512;
+
+/// Stands where a record has its session, which is the recorder's to say.
+pub(super) const NO_SESSION: Session = Hex([0; 16]);
+
+const MATTERS: u8 = 1;
+const PRINCIPAL: u8 = 2;
+const GIVEN: u8 = 4;
+
+/// The payloads that an entry may have, by the byte that stands for each.
+const PAYLOADS: [(u8, PayloadKind); 4] = [
+    (1, PayloadKind::Input),
+    (2, PayloadKind::Context),
+    (3, PayloadKind::Output),
+    (4, PayloadKind::Detail),
+];
+
+/// Adds an entry to a frame.
+///
+/// A payload that is too long is left out: the event has its size.
+pub(super) fn write(to: &mut Vec<u8>, entry: &Entry) -> Result<(), RecordError> {
+    let principal = entry.principal.as_deref();
+    let given = entry.given.as_ref();
+    if principal.is_some_and(|name| name.len() > MAX_NAME_BYTES) {
+        return Err(RecordError::Long);
+    }
+    let record = entry.record(NO_SESSION).encode();
+    if record.len() > MAX_RECORD_BYTES {
+        return Err(RecordError::Long);
+    }
+    let flag = |set: bool, flag: u8| if set { flag } else { 0 };
+    to.push(
+        flag(entry.matters, MATTERS)
+            | flag(principal.is_some(), PRINCIPAL)
+            | flag(given.is_some(), GIVEN),
+    );
+    counted(to, &record);
+    if let Some(principal) = principal {
+        counted(to, principal.as_bytes());
+    }
+    if let Some(given) = given {
+        write_given(to, given)?;
+    }
+    for (byte, kind) in PAYLOADS {
+        let found = entry.payloads.iter().find(|(found, _)| *found == kind);
+        if let Some((_, bytes)) = found.filter(|(_, bytes)| bytes.len() <= MAX_PAYLOAD_BYTES) {
+            to.push(byte);
+            counted(to, bytes);
+        }
+    }
+    Ok(())
+}
+
+/// Reads an entry that takes up the rest of a frame.
+pub(super) fn read(mut body: Body<'_>) -> Result<Entry, FrameError> {
+    let flags = body.byte()?;
+    if flags & !(MATTERS | PRINCIPAL | GIVEN) != 0 {
+        return Err(FrameError::Bad("unknown flags"));
+    }
+    let record = body.counted(MAX_RECORD_BYTES)?;
+    let record = Record::parse(record).map_err(|_| FrameError::Bad("not a record"))?;
+    if record.session != NO_SESSION {
+        return Err(FrameError::Bad("it names a session"));
+    }
+    let mut entry = Entry::new(stated(record.event)?).at(record.at);
+    if flags & PRINCIPAL != 0 {
+        entry = entry.principal(body.text(MAX_NAME_BYTES)?);
+    }
+    if flags & GIVEN != 0 {
+        entry = entry.given(read_given(&mut body)?);
+    }
+    if flags & MATTERS != 0 {
+        entry = entry.matters();
+    }
+    let mut last = 0;
+    while !body.is_empty() {
+        let byte = body.byte()?;
+        let kind = PAYLOADS.iter().find(|(known, _)| *known == byte);
+        let (_, kind) = kind.ok_or(FrameError::Bad("an unknown kind of payload"))?;
+        if byte <= last {
+            return Err(FrameError::Bad("payloads out of order"));
+        }
+        last = byte;
+        let bytes = body.counted(MAX_PAYLOAD_BYTES)?;
+        let stated = content_mut(&mut entry.event, *kind).and_then(|content| content.as_ref());
+        if stated.map(|content| content.size.get()) != Some(bytes.len() as u64) {
+            return Err(FrameError::Bad("a payload that the record does not have"));
+        }
+        entry = entry.payload(*kind, bytes.to_vec());
+    }
+    Ok(entry)
+}
+
+pub(super) fn write_given(to: &mut Vec<u8>, given: &Given) -> Result<(), RecordError> {
+    if given.principal.len() > MAX_NAME_BYTES {
+        return Err(RecordError::Long);
+    }
+    counted(to, given.principal.as_bytes());
+    counted(to, given.tool.as_str().as_bytes());
+    to.extend_from_slice(given.id.0.as_bytes());
+    to.extend_from_slice(&given.input.0);
+    Ok(())
+}
+
+pub(super) fn read_given(body: &mut Body<'_>) -> Result<Given, FrameError> {
+    let principal = body.text(MAX_NAME_BYTES)?.into();
+    let tool = Tool::parse(body.text(MAX_TOOL_BYTES)?);
+    Ok(Given {
+        principal,
+        tool: tool.map_err(|_| FrameError::Bad("not a tool"))?,
+        id: Invocation::from_bytes(body.array()?),
+        input: Hex(body.array()?),
+    })
+}
+
+/// An event that a recording process may state. The others are the recorder's own, and so are person, commitments
+/// and whether a row is late.
+fn stated(mut event: Event) -> Result<Event, FrameError> {
+    let person = match &event {
+        Event::RefusedMore(body) => body.person,
+        Event::Approval(body) => body.person,
+        Event::Opened(_)
+        | Event::Started(_)
+        | Event::Ended(_)
+        | Event::Refused(_)
+        | Event::Trust(_)
+        | Event::Gap(_) => event.call().and_then(|call| call.person),
+        Event::Abandoned(_) | Event::Erased(_) | Event::Pruned(_) | Event::Closed(_) => {
+            return Err(FrameError::Bad("a record of the recorder's own"));
+        }
+    };
+    let late = event.outcome().is_some_and(|outcome| outcome.late);
+    let committed = PAYLOADS.iter().any(|(_, kind)| {
+        let content = content_mut(&mut event, *kind).and_then(|content| content.as_ref());
+        content.is_some_and(|content| content.commitment.is_some())
+    });
+    match person.is_some() || late || committed {
+        true => Err(FrameError::Bad("it says what the recorder fills in")),
+        false => Ok(event),
+    }
+}

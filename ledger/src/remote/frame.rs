@@ -1,0 +1,315 @@
+//! The frames: kind, length, body. A length is checked before anything of that size is made.
+
+use std::io::{self, Read, Write};
+
+use toolward_helper::frames::{Body as Incoming, frame, head};
+
+use super::body::{Body, counted};
+use super::entry::{self, MAX_ENTRY_BYTES};
+use super::start::Start;
+use crate::entry::{Entry, Given};
+use crate::error::Error;
+
+/// The most bytes of a start.
+const MAX_START_BYTES: usize = 64 * 1024;
+/// The most bytes of what the recorder says of a failure.
+const MAX_TEXT_BYTES: usize = 1024;
+/// The most bytes of small frames.
+const MAX_SMALL_BYTES: usize = 2 * 1024;
+
+const START: u8 = 1;
+const APPEND: u8 = 2;
+const QUEUE: u8 = 3;
+const FLUSH: u8 = 4;
+const GIVEN: u8 = 5;
+const END: u8 = 6;
+const READY: u8 = 11;
+const UNUSABLE: u8 = 12;
+const ANSWER: u8 = 13;
+const CLOSED: u8 = 14;
+
+/// Why a frame was not taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// The other side is gone, or the socket failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Not a frame, or one that must not come.
+    #[error("a frame can't be taken: {0}")]
+    Bad(&'static str),
+}
+
+/// From the recording process to the recorder.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Request {
+    /// The first frame.
+    Start(Box<Start>),
+    /// An entry, answered once it is on the disk.
+    Append {
+        /// What the answer names.
+        id: u64,
+        /// What is recorded.
+        entry: Box<Entry>,
+    },
+    /// An entry that nobody waits for.
+    Queue(Box<Entry>),
+    /// Answered once all that came before is on the disk.
+    Flush {
+        /// What the answer names.
+        id: u64,
+    },
+    /// Whether an id was given before.
+    Given {
+        /// What the answer names.
+        id: u64,
+        /// The id, who gave it and for what.
+        given: Given,
+    },
+    /// The session ends in good order.
+    End,
+}
+
+/// How something ended, as far as the recording process needs to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// It is done; for a question, the id is new.
+    Done,
+    /// Others held the ledger for too long.
+    Busy,
+    /// There is no room.
+    Full,
+    /// The ledger can't be written to.
+    ReadOnly,
+    /// The row follows later.
+    Late,
+    /// The id was given before.
+    Given {
+        /// Whether with the same input.
+        same_input: bool,
+    },
+    /// Anything else: its code and what it says, in at most 1,024 bytes.
+    Failed(String),
+}
+
+/// From the recorder to the recording process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Answer {
+    /// The ledger is open.
+    Ready,
+    /// It can't be opened, or the recorder can't work.
+    Unusable(String),
+    /// To the request of this id.
+    To {
+        /// The request's.
+        id: u64,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// All is written, and the ledger closed.
+    Closed(Outcome),
+}
+
+impl Request {
+    /// Reads one; `None` at the end of the stream.
+    ///
+    /// # Errors
+    /// [`FrameError`]
+    pub fn read(from: &mut impl Read) -> Result<Option<Self>, FrameError> {
+        let Some((kind, length)) = head(from)? else {
+            return Ok(None);
+        };
+        let most = match kind {
+            START => MAX_START_BYTES,
+            APPEND | QUEUE => MAX_ENTRY_BYTES,
+            FLUSH | GIVEN => MAX_SMALL_BYTES,
+            END => 0,
+            _ => return Err(FrameError::Bad("an unknown kind")),
+        };
+        let bytes = bytes(from, length, most)?;
+        let mut body = Body::new(&bytes);
+        Ok(Some(match kind {
+            START => Self::Start(Box::new(Start::from_bytes(&bytes)?)),
+            APPEND => Self::Append {
+                id: body.number()?,
+                entry: Box::new(entry::read(body)?),
+            },
+            QUEUE => Self::Queue(Box::new(entry::read(body)?)),
+            FLUSH => {
+                let id = body.number()?;
+                body.end()?;
+                Self::Flush { id }
+            }
+            GIVEN => {
+                let id = body.number()?;
+                let given = entry::read_given(&mut body)?;
+                body.end()?;
+                Self::Given { id, given }
+            }
+            _ => Self::End,
+        }))
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// [`Error::Record`] if it can't be said in a frame, else that of the writer.
+    pub fn write(&self, to: &mut impl Write) -> Result<(), Error> {
+        let mut body = Vec::new();
+        let kind = match self {
+            Self::Start(start) => {
+                body = start.to_bytes()?;
+                START
+            }
+            Self::Append { id, entry } => {
+                body.extend_from_slice(&id.to_le_bytes());
+                entry::write(&mut body, entry)?;
+                APPEND
+            }
+            Self::Queue(entry) => {
+                entry::write(&mut body, entry)?;
+                QUEUE
+            }
+            Self::Flush { id } => {
+                body.extend_from_slice(&id.to_le_bytes());
+                FLUSH
+            }
+            Self::Given { id, given } => {
+                body.extend_from_slice(&id.to_le_bytes());
+                entry::write_given(&mut body, given)?;
+                GIVEN
+            }
+            Self::End => END,
+        };
+        frame(to, kind, &[&body]).map_err(|error| Error::io("the recorder's socket", error))
+    }
+}
+
+impl Answer {
+    /// Reads one; `None` at the end of the stream.
+    ///
+    /// # Errors
+    /// [`FrameError`]
+    pub fn read(from: &mut impl Read) -> Result<Option<Self>, FrameError> {
+        let Some((kind, length)) = head(from)? else {
+            return Ok(None);
+        };
+        let bytes = bytes(from, length, MAX_SMALL_BYTES)?;
+        let mut body = Body::new(&bytes);
+        let answer = match kind {
+            READY => Self::Ready,
+            UNUSABLE => Self::Unusable(body.text(MAX_TEXT_BYTES)?.to_owned()),
+            ANSWER => Self::To {
+                id: body.number()?,
+                outcome: Outcome::read(&mut body)?,
+            },
+            CLOSED => Self::Closed(Outcome::read(&mut body)?),
+            _ => return Err(FrameError::Bad("an unknown kind")),
+        };
+        body.end()?;
+        Ok(Some(answer))
+    }
+
+    /// Writes it.
+    ///
+    /// # Errors
+    /// Those of the writer.
+    pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
+        let mut body = Vec::new();
+        let kind = match self {
+            Self::Ready => READY,
+            Self::Unusable(problem) => {
+                counted(&mut body, shortened(problem).as_bytes());
+                UNUSABLE
+            }
+            Self::To { id, outcome } => {
+                body.extend_from_slice(&id.to_le_bytes());
+                outcome.write(&mut body);
+                ANSWER
+            }
+            Self::Closed(outcome) => {
+                outcome.write(&mut body);
+                CLOSED
+            }
+        };
+        frame(to, kind, &[&body])
+    }
+}
+
+impl Outcome {
+    /// Of what the writer says.
+    pub(super) fn of(result: Result<(), Error>) -> Self {
+        match result {
+            Ok(()) => Self::Done,
+            Err(Error::Busy) => Self::Busy,
+            Err(Error::Full) => Self::Full,
+            Err(Error::ReadOnly) => Self::ReadOnly,
+            Err(Error::Late) => Self::Late,
+            Err(Error::Given { same_input }) => Self::Given { same_input },
+            Err(error) => Self::Failed(said(&error)),
+        }
+    }
+
+    /// What the caller hears.
+    pub(super) fn result(self) -> Result<(), Error> {
+        Err(match self {
+            Self::Done => return Ok(()),
+            Self::Busy => Error::Busy,
+            Self::Full => Error::Full,
+            Self::ReadOnly => Error::ReadOnly,
+            Self::Late => Error::Late,
+            Self::Given { same_input } => Error::Given { same_input },
+            Self::Failed(problem) => Error::Recorder(problem.into()),
+        })
+    }
+
+    fn read(body: &mut Body<'_>) -> Result<Self, FrameError> {
+        Ok(match body.byte()? {
+            0 => Self::Done,
+            1 => Self::Busy,
+            2 => Self::Full,
+            3 => Self::ReadOnly,
+            4 => Self::Late,
+            5 => Self::Given { same_input: true },
+            6 => Self::Given { same_input: false },
+            7 => Self::Failed(body.text(MAX_TEXT_BYTES)?.to_owned()),
+            _ => return Err(FrameError::Bad("an unknown outcome")),
+        })
+    }
+
+    fn write(&self, to: &mut Vec<u8>) {
+        to.push(match self {
+            Self::Done => 0,
+            Self::Busy => 1,
+            Self::Full => 2,
+            Self::ReadOnly => 3,
+            Self::Late => 4,
+            Self::Given { same_input: true } => 5,
+            Self::Given { same_input: false } => 6,
+            Self::Failed(_) => 7,
+        });
+        if let Self::Failed(problem) = self {
+            counted(to, shortened(problem).as_bytes());
+        }
+    }
+}
+
+/// An error, with its code.
+pub(super) fn said(error: &Error) -> String {
+    format!("{error} ({})", error.code())
+}
+
+fn shortened(text: &str) -> &str {
+    let end = text.floor_char_boundary(MAX_TEXT_BYTES);
+    text.get(..end).unwrap_or_default()
+}
+
+fn bytes(from: &mut impl Read, length: usize, most: usize) -> Result<Vec<u8>, FrameError> {
+    if length > most {
+        return Err(FrameError::Bad("it is too long"));
+    }
+    Ok(Incoming::of(from, length, most)?.rest()?)
+}
