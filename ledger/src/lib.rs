@@ -4,6 +4,7 @@
 //! what that proves against whom.
 //!
 //! A host records through [`Recorder`]; [`Writer`] is the one that writes the files, from a thread of its own.
+//! [`remote`] puts a socket between the two, so that the process that runs guests has neither files nor key.
 //! [`Reader`] lists, verifies, proves and exports, [`Maintenance`] signs, prunes and erases.
 //!
 //! ```
