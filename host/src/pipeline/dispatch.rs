@@ -69,6 +69,9 @@ pub(crate) async fn dispatch(
         {
             record.failed(&failure.error.code);
             record.picked(&call.route);
+            if let Some(admitted) = &mut admitted {
+                admitted.earlier_fuel = record.metadata.fuel;
+            }
             before = context.or(before);
             continue;
         }
@@ -190,7 +193,7 @@ async fn run(
                     principal: &scope.principal,
                     publisher: &route.driver.publisher,
                 }),
-                fuel: admitted.fuel.min(route.limits.fuel),
+                fuel: admitted.fuel_of(&route.limits),
             };
             let result = attempts::run(&plan, &mut attempts, record).await;
             (call.input, call.context) = attempts.call.into_input();

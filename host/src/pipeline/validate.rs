@@ -12,6 +12,7 @@ use toolward_contract::json;
 use toolward_contract::schema::Schema;
 use toolward_policy::{ContextLack, ContextText};
 
+use crate::api::limits::CallLimits;
 use crate::api::request::{Input, Request};
 use crate::api::result::shortened;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
@@ -167,27 +168,33 @@ pub(crate) fn validate(
             asks,
         )?)),
     };
-    let timeout = request
-        .timeout
-        .map_or(route.limits.timeout, |own| own.min(route.limits.timeout));
-    Ok(Validated(RoutedCall {
+    let mut call = RoutedCall {
         input: call_input,
         contract_input,
         brought: is_brought,
         fallbacks,
         context,
         context_secrets,
-        timeout,
+        timeout: Duration::ZERO,
         scope: request.scope,
         rendered: None,
         resume,
         kept,
         tool: resolved.tool,
         route,
-    }))
+    };
+    let longest = call.longest(|limits| limits.timeout);
+    call.timeout = request.timeout.map_or(longest, |own| own.min(longest));
+    Ok(Validated(call))
 }
 
 impl RoutedCall {
+    /// The largest of a limit that its drivers have; each of them stays within its own.
+    pub(crate) fn longest<T: Ord>(&self, limit: impl Fn(&CallLimits) -> T) -> T {
+        let others = self.fallbacks.iter().map(|next| limit(&next.limits));
+        others.fold(limit(&self.route.limits), T::max)
+    }
+
     /// The same call by the next of its fallbacks that takes its input. `None` if there
     /// is none.
     pub(crate) fn fall(&mut self, may: impl Fn(&Route) -> bool) -> Option<()> {

@@ -1,5 +1,7 @@
 //! What becomes of a call whose driver failed, and which drivers the host takes after it saw one fail.
 
+mod limits;
+
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};

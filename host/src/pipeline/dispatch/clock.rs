@@ -42,10 +42,13 @@ impl Clock {
 
     /// The same clock, which also ends once a driver had the time that it may have.
     pub(crate) fn within(self, own: Duration) -> Self {
-        let end = Instant::now().checked_add(own);
-        Self {
-            deadline: end.map_or(self.deadline, |end| end.min(self.deadline)),
-            ..self
+        match Instant::now().checked_add(own) {
+            Some(end) if end < self.deadline => Self {
+                allowed: self.spent().saturating_add(own),
+                deadline: end,
+                ..self
+            },
+            _ => self,
         }
     }
 

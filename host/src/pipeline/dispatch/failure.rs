@@ -23,15 +23,21 @@ const OF_DRIVERS: &[&str] = &[
     "dependency_unavailable",
 ];
 
+/// Limits of one driver, which may be below those of the whole call.
+const OF_ATTEMPTS: &[ErrorCode] = &[
+    ErrorCode::MEMORY_EXCEEDED,
+    ErrorCode::RESULT_TOO_LARGE,
+    ErrorCode::FUEL_EXHAUSTED,
+    ErrorCode::TIMEOUT,
+];
+
 impl Failure {
     /// The end of an attempt.
     pub(crate) fn of_driver(error: CallError, dispatched: bool) -> Self {
         let code = error.code.as_str();
         let kind = code.split_once(':').map_or(code, |(kind, _)| kind);
-        let is_drivers = error.retryable
-            || OF_DRIVERS.contains(&kind)
-            // Limits of one attempt, not of the whole call.
-            || [ErrorCode::MEMORY_EXCEEDED, ErrorCode::RESULT_TOO_LARGE].contains(&error.code);
+        let is_drivers =
+            error.retryable || OF_DRIVERS.contains(&kind) || OF_ATTEMPTS.contains(&error.code);
         Self {
             error,
             dispatched,

@@ -36,6 +36,8 @@ pub(super) struct Admitted {
     pub(super) slot: SlotCell,
     /// Fuel for all attempts together.
     pub(super) fuel: u64,
+    /// The part of it that drivers consumed which failed.
+    pub(super) earlier_fuel: u64,
     budget: Arc<CallBudget>,
     /// How often the call has asked.
     pub(super) rounds: u32,
@@ -43,6 +45,13 @@ pub(super) struct Admitted {
     pub(super) resumption: Option<Resumption>,
     /// Why the answer does not fit with which it resumes.
     pub(super) rejected: Option<String>,
+}
+
+impl Admitted {
+    /// The fuel up to which a driver with these limits may run, with what others consumed.
+    pub(super) fn fuel_of(&self, limits: &CallLimits) -> u64 {
+        self.fuel.min(self.earlier_fuel.saturating_add(limits.fuel))
+    }
 }
 
 /// What the call's driver may use.
@@ -161,7 +170,11 @@ async fn first(
         clock,
         gates,
         slot,
-        fuel: least(limits.fuel, caller.map(|caller| caller.fuel)),
+        fuel: least(
+            call.longest(|limits| limits.fuel),
+            caller.map(|caller| caller.fuel),
+        ),
+        earlier_fuel: 0,
         budget,
         rounds,
         resumption,
