@@ -17,7 +17,7 @@ use crate::api::result::{CallError, ErrorClass, ErrorCode, Reply};
 use crate::catalogue::Catalogue;
 use crate::catalogue::ToolInfo;
 use crate::compile::CompileBackend;
-use crate::elicitation::{self, Asked, OpenForms};
+use crate::elicitation::{self, Asked, CallForm, OpenForms};
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::dispatch::{self, DispatchContext, Ended};
 use crate::pipeline::prepare::Preparer;
@@ -146,26 +146,24 @@ impl Host {
             invocation = record.metadata.invocation,
             tool = request.tool,
         );
-        let resumed = request.resume.as_ref();
-        let resumed = resumed.map(|resume| resume.asked.invocation.clone());
-        let principal = resumed.as_ref().map(|_| request.scope.principal.clone());
+        let form = CallForm::new(&self.inner.forms);
+        if let Some(resume) = &request.resume {
+            form.resumes(&request.scope.principal, &resume.asked.invocation);
+        }
         let ended = {
             // Pinned in place: the future is large, and `instrument` would move it.
-            let stages = pin!(self.stages(request, &mut record));
+            let stages = pin!(self.stages(request, &form, &mut record));
             stages.instrument(span).await
         };
-        // However it ended, nobody is asked any more.
-        if let (Some(invocation), Some(principal)) = (resumed, principal)
-            && !matches!(ended, Ok(Ended::Asked(_)))
-        {
-            self.inner.forms.close(&principal, &invocation);
-        }
         let (result, asked) = match ended {
             Ok(Ended::Output(output)) => (Ok(output), None),
             Ok(Ended::Asked(asked)) => (Err(input_required(&asked.tool_id)), Some(asked)),
             Err(error) => (Err(error), None),
         };
         let (metadata, captured) = record.end(&result).await;
+        if asked.is_some() {
+            form.keep();
+        }
         Reply {
             result,
             metadata,
@@ -178,6 +176,7 @@ impl Host {
     async fn stages(
         &self,
         mut request: Request,
+        form: &CallForm<'_>,
         record: &mut CallRecord<'_>,
     ) -> Result<Ended, CallError> {
         let inner = &*self.inner;
@@ -211,7 +210,7 @@ impl Host {
             admission: &inner.admission,
             validation: &inner.validation,
             turns: &inner.turns,
-            forms: &inner.forms,
+            form,
             preparer: &inner.preparer,
         };
         dispatch::dispatch(approved, context, record).await

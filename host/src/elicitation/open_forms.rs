@@ -2,7 +2,7 @@
 //! caller can't wear a person down with calls beside each other.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a person has to answer.
@@ -60,6 +60,58 @@ impl OpenForms {
     fn expire(&self) {
         let now = Instant::now();
         self.lock().values_mut().for_each(|(_, until)| *until = now);
+    }
+}
+
+/// The form that one call may open. Dropping it closes that form: however a call ends that does
+/// not hand its question to its caller, its person is asked nothing any more.
+#[derive(Debug)]
+pub(crate) struct CallForm<'a> {
+    forms: &'a OpenForms,
+    /// Whose form, and of which invocation, once it was opened.
+    own: OnceLock<(String, String)>,
+}
+
+impl<'a> CallForm<'a> {
+    pub(crate) fn new(forms: &'a OpenForms) -> Self {
+        Self {
+            forms,
+            own: OnceLock::new(),
+        }
+    }
+
+    /// The call resumes after the question of this invocation.
+    pub(crate) fn resumes(&self, principal: &str, invocation: &str) {
+        let own = || (principal.to_owned(), invocation.to_owned());
+        self.own.get_or_init(own);
+    }
+
+    /// Opens the form of this call.
+    ///
+    /// # Errors
+    /// How long another one may stay open.
+    pub(crate) fn open(&self, principal: &str, invocation: &str) -> Result<(), Duration> {
+        self.forms.open(principal, invocation)?;
+        self.resumes(principal, invocation);
+        Ok(())
+    }
+
+    /// Closes the form of this call. Returns whether it was open.
+    pub(crate) fn close(&self, principal: &str, invocation: &str) -> bool {
+        self.forms.close(principal, invocation)
+    }
+
+    /// Leaves the form open: its question goes to the caller.
+    pub(crate) fn keep(mut self) {
+        self.own.take();
+    }
+}
+
+impl Drop for CallForm<'_> {
+    fn drop(&mut self) {
+        if let Some((principal, invocation)) = self.own.get() {
+            self.forms.close(principal, invocation);
+        }
     }
 }
 

@@ -210,7 +210,7 @@ async fn run(
                     nested: scope.chain.caller().is_some(),
                     rounds: admitted.rounds,
                 },
-                open: host.forms,
+                open: host.form,
                 resumption,
                 rejected: admitted.rejected.take(),
             };

@@ -1,12 +1,14 @@
 //! Drivers of `kind: form`: a person's answer is the output.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use toolward_host::{
-    Answer, Answerable, Ask, Asked, ErrorCode, Host, Origin, Reply, Request, Resume,
+    Answer, Answerable, Ask, Asked, ErrorCode, Host, Limits, Origin, Reply, Request, Resume,
 };
 use toolward_policy::Policy;
 
-use crate::fixture::{Extra, Fixture};
+use crate::fixture::{Extra, Fixture, run, still_serves};
 
 const FORMS: Answerable = Answerable {
     form: true,
@@ -17,6 +19,14 @@ const TOOL: &str = "person.choose";
 
 /// A host of a tool that a person answers, granted or not.
 fn host(granted: &str) -> (Fixture, Host) {
+    under(granted, "", Limits::default())
+}
+
+/// The context that [`under`] gives, where the contract requires one.
+const CONTEXT: &str = "a-tenant-that-nobody-may-see";
+
+/// The same with more lines of TOOL.md, within limits.
+fn under(granted: &str, more: &str, limits: Limits) -> (Fixture, Host) {
     let fixture = Fixture::new(Extra::default());
     fixture.write(
         &format!("tools/{TOOL}/TOOL.md"),
@@ -24,7 +34,7 @@ fn host(granted: &str) -> (Fixture, Host) {
             "---\nname: Choose\nid: {TOOL}\ndescription: Asks which day suits.\nversion: 1.0.0\n\
              inputs: {{ type: object, properties: {{ about: {{ type: string }}, pin: {{ type: string, x-sensitive: true }} }} }}\n\
              outputs: {{ type: object, properties: {{ day: {{ type: string, format: date }}, note: {{ type: string, maxLength: 5 }} }}, required: [day] }}\n\
-             requires: {{ user: [form] }}\n---\n"
+             requires: {{ user: [form] }}\n{more}---\n"
         ),
     );
     fixture.write(
@@ -35,10 +45,14 @@ fn host(granted: &str) -> (Fixture, Host) {
         ),
     );
     let publisher = format!("dev:{}", fixture.path().display());
-    let policy = format!("[[grant]]\npublisher = {publisher:?}\n{granted}\n");
+    let policy = format!(
+        "[[grant]]\npublisher = {publisher:?}\n{granted}\n[[context]]\npublisher = {publisher:?}\n\
+         tool = \"{TOOL}\"\nprincipal = \"*\"\nenv.tenant = \"TENANT\"\n"
+    );
     let policy = Policy::from_toml(&policy).unwrap();
-    let host = fixture.builder().policy(policy).build().unwrap();
-    (fixture, host)
+    let policy = policy.with_contexts(&mut |_| Ok(CONTEXT.to_owned()));
+    let host = fixture.builder().policy(policy).limits(limits);
+    (fixture, host.build().unwrap())
 }
 
 const GRANTED: &str = "requires = [\"user:form\"]";
@@ -159,6 +173,40 @@ async fn a_principal_is_asked_one_form_at_a_time() {
         asked: next,
     };
     assert!(host.call(ada().resume(right)).await.result.is_ok());
+}
+
+#[tokio::test]
+async fn a_question_that_is_refused_for_a_secret_in_it_leaves_no_form_open() {
+    let schema = "contextSchema: { type: object, properties: { tenant: { type: string } } }\n";
+    let (_fixture, host) = under(GRANTED, schema, Limits::default());
+    let told = host.call(request(json!({ "about": CONTEXT }))).await;
+    assert!(told.asked.is_none());
+    let error = told.result.unwrap_err();
+    let rule = &error.cause.as_ref().unwrap()["rule"];
+    assert_eq!(rule, "question-not-allowed", "{error:?}");
+    question(host.call(request(json!({ "about": "lunch" }))).await);
+}
+
+#[tokio::test]
+async fn a_call_that_is_dropped_before_its_answer_is_taken_leaves_no_form_open() {
+    let one = Limits {
+        concurrency: 1,
+        ..Limits::default()
+    };
+    let (_fixture, host) = under(GRANTED, "", one);
+    still_serves(&host).await;
+    let asked = question(host.call(request(json!({}))).await);
+    let sleeper = run(&host, json!({"do": "sleep", "n": 60_000}));
+    let mut sleeper = Box::pin(sleeper);
+    let short = Duration::from_millis(200);
+    let waits = tokio::time::timeout(short, &mut sleeper).await;
+    waits.expect_err("it holds the slot");
+    let answer = Answer::Accepted(json!({ "day": "2026-12-01" }));
+    let resumed = resume(&host, json!({}), asked, answer);
+    let waits = tokio::time::timeout(short, resumed).await;
+    waits.expect_err("it waits for the slot");
+    drop(sleeper);
+    question(host.call(request(json!({}))).await);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::admission::Admission;
-use crate::elicitation::OpenForms;
+use crate::elicitation::CallForm;
 use crate::pipeline::prepare::Preparer;
 use crate::sandbox::run::Prepared;
 use crate::sandbox::tools::CallTools;
@@ -18,7 +18,7 @@ pub(crate) struct DispatchContext<'a> {
     pub(crate) admission: &'a Admission,
     pub(crate) validation: &'a ValidationPool,
     pub(crate) turns: &'a Turns,
-    pub(crate) forms: &'a OpenForms,
+    pub(crate) form: &'a CallForm<'a>,
     pub(crate) preparer: &'a Arc<Preparer>,
 }
 

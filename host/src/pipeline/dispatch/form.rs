@@ -9,7 +9,7 @@ use super::attempts::{Attempt, Attempted, Attempts};
 use super::clock::Clock;
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode};
 use crate::catalogue::Route;
-use crate::elicitation::{Asker, MAX_ROUNDS, OpenForms, unavailable};
+use crate::elicitation::{Asker, CallForm, MAX_ROUNDS, unavailable};
 use crate::invocation::{
     DriverAsk, DriverOutput, DriverQuestion, InputRequest, QuestionReply, Resumption,
 };
@@ -28,7 +28,7 @@ pub(crate) struct Form<'a> {
     pub(crate) route: &'a Route,
     pub(crate) invocation: String,
     pub(crate) asker: Asker,
-    pub(crate) open: &'a OpenForms,
+    pub(crate) open: &'a CallForm<'a>,
     /// Set where the call resumes.
     pub(crate) resumption: Option<Resumption>,
     /// Why the last answer does not fit.
