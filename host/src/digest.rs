@@ -12,6 +12,13 @@ pub fn object(members: &Map<String, Value>) -> blake3::Hash {
     hasher.finalize()
 }
 
+/// BLAKE3 of any value. A short one can be guessed from it.
+pub(crate) fn value(value: &Value) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    add(&mut hasher, value);
+    hasher.finalize()
+}
+
 /// BLAKE3 of any value under a random key of this process. Equal for equal values as long as the process runs; a short
 /// value can't be guessed from it.
 #[must_use]

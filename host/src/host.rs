@@ -18,12 +18,13 @@ use crate::catalogue::Catalogue;
 use crate::catalogue::ToolInfo;
 use crate::compile::CompileBackend;
 use crate::elicitation::{self, Asked, CallForm, OpenForms};
+use crate::named::NamedCalls;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::dispatch::{self, DispatchContext, Ended};
 use crate::pipeline::prepare::Preparer;
 use crate::pipeline::resolve::{self, Resolved};
 use crate::pipeline::validate::{self, RoutedCall, Validated};
-use crate::pipeline::{approve, authorise};
+use crate::pipeline::{approve, authorise, repeat};
 use crate::sandbox::engine::EngineProfile;
 use crate::sandbox::tools::{CallTools, NestedCall};
 use crate::sandbox::turns::Turns;
@@ -62,6 +63,7 @@ struct Inner {
     validation: Arc<ValidationPool>,
     turns: Arc<Turns>,
     forms: Arc<OpenForms>,
+    named: Arc<NamedCalls>,
     shared_state: SharedState,
 }
 
@@ -87,6 +89,7 @@ impl Host {
                 validation: shared_state.validation(),
                 turns: shared_state.turns(),
                 forms: shared_state.forms(),
+                named: shared_state.named(),
                 shared_state,
             }),
         })
@@ -204,6 +207,10 @@ impl Host {
         }
         let approved = approve::obtain(granted, approver, &record.metadata.invocation).await?;
 
+        if let Some(output) = repeat::enter(approved.call(), &inner.named, record).await? {
+            return Ok(Ended::Output(output));
+        }
+
         let context = DispatchContext {
             host: self.inner.clone(),
             services: &inner.services,
@@ -211,6 +218,7 @@ impl Host {
             validation: &inner.validation,
             turns: &inner.turns,
             form,
+            named: &inner.named,
             preparer: &inner.preparer,
         };
         dispatch::dispatch(approved, context, record).await

@@ -7,8 +7,10 @@ use crate::api::result::Block;
 /// One call, as a driver gets it.
 #[derive(Debug)]
 pub(crate) struct Invocation {
-    /// The invocation's id; its idempotency key as well.
+    /// The invocation's id.
     pub(crate) id: String,
+    /// Equal for all attempts, and for all calls of one id that a caller gave.
+    pub(crate) idempotency_key: String,
     pub(crate) tool: String,
     pub(crate) tool_version: String,
     /// The validated input, as JSON text.

@@ -40,6 +40,7 @@ mod health;
 mod host;
 mod invocation;
 pub mod memory;
+mod named;
 mod pipeline;
 mod recording;
 mod redact;

@@ -1,6 +1,7 @@
 //! The stages of a call in their order, each a module that takes what only the stage
 //! before it makes: `resolve`, `validate`, `authorise`, `approve`, `prepare`, then
-//! `dispatch`, which admits and runs it. [`crate::host`] takes a call through them.
+//! `dispatch`, which admits and runs it. Between `approve` and the rest, `repeat` answers calls
+//! that repeat an id. [`crate::host`] takes a call through them.
 
 pub(crate) mod approve;
 pub(crate) mod authorise;
@@ -9,5 +10,6 @@ pub(crate) mod candidates;
 pub(crate) mod dispatch;
 pub(crate) mod http_request;
 pub(crate) mod prepare;
+pub(crate) mod repeat;
 pub(crate) mod resolve;
 pub(crate) mod validate;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use crate::admission::Admission;
 use crate::api::error::HostError;
 use crate::elicitation::OpenForms;
+use crate::named::NamedCalls;
 use crate::sandbox::engine::{EngineProfile, Ready};
 use crate::sandbox::turns::Turns;
 use crate::validation_pool::ValidationPool;
@@ -44,6 +45,7 @@ struct Shared {
     validation: Arc<ValidationPool>,
     turns: Arc<Turns>,
     forms: Arc<OpenForms>,
+    named: Arc<NamedCalls>,
     /// The engine that has the slots for the calls of this admission.
     ready: Mutex<Option<(Arc<Admission>, Ready)>>,
 }
@@ -71,6 +73,19 @@ impl SharedState {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A state whose hosts make the idempotency keys that drivers get for ids of callers
+    /// ([`Request::named`](crate::Request::named)) with this secret. All processes of an installation should have
+    /// the same, and keep it: then a service gets the same key for an id after a restart. By default it is random.
+    #[must_use]
+    pub fn keyed(secret: [u8; 32]) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                named: Arc::new(NamedCalls::keyed(secret)),
+                ..Shared::default()
+            }),
+        }
     }
 
     /// Withdraws the bundle with this manifest digest (64 hex digits) on all existing
@@ -163,6 +178,11 @@ impl SharedState {
     /// The forms that people are asked to fill in.
     pub(crate) fn forms(&self) -> Arc<OpenForms> {
         self.shared.forms.clone()
+    }
+
+    /// The ids that callers gave.
+    pub(crate) fn named(&self) -> Arc<NamedCalls> {
+        self.shared.named.clone()
     }
 
     /// The places for long checks.

@@ -94,6 +94,7 @@ impl Parts {
                 memory: Number::from(1_245_184),
                 origin: None,
                 output: None,
+                repeats: None,
                 stage: Word::parse("run").expect("a word"),
                 us: Number::from(1034),
                 violations: Default::default(),

@@ -59,6 +59,7 @@ fn outcome(code: Option<&str>) -> Outcome {
         memory: Number::default(),
         origin: None,
         output: None,
+        repeats: None,
         stage: Word::parse("run").unwrap(),
         us: Number::from(5),
         violations: Default::default(),

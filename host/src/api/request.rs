@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::api::approval::Approver;
 use crate::api::observer::Observer;
 use crate::elicitation::{Answerable, Resume};
+use crate::named::Named;
 use crate::sandbox::call_scope::CallScope;
 use crate::sandbox::tools::NestedCall;
 
@@ -43,6 +44,8 @@ pub struct Request {
     pub(crate) pinned_driver: Option<String>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) resume: Option<Box<Resume>>,
+    /// The id that the caller gave it.
+    pub(crate) named: Option<Box<Named>>,
 }
 
 impl Request {
@@ -74,6 +77,7 @@ impl Request {
             pinned_driver: None,
             timeout: None,
             resume: None,
+            named: None,
         }
     }
 
@@ -115,6 +119,41 @@ impl Request {
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
+        self
+    }
+
+    /// Gives the call an id, as an idempotency key: a UUIDv7, at most a day old and at most 5 minutes ahead. With
+    /// another input the id is [`INPUT_INVALID`](crate::ErrorCode::INPUT_INVALID).
+    ///
+    /// A call that repeats the id of an earlier one of the same principal and tool is decided and approved like any
+    /// other. Then, instead of running, it gets that one's reply, with
+    /// [`Metadata::repeats`](crate::Metadata::repeats); while that one runs, it waits. The last 64 replies of each
+    /// principal are kept, at most 4 MiB, for ten minutes, by the hosts of one [`SharedState`](crate::SharedState).
+    /// Later, a call that may change something ends with
+    /// [`ALREADY_RUN`](crate::ErrorCode::ALREADY_RUN), and one that changes nothing runs again. That an id ran is known
+    /// as long as it is valid, across restarts where calls are [recorded](crate::HostBuilder::recorder), else as
+    /// long as the process lives, of the last 4,096 ids of a principal.
+    ///
+    /// A call whose driver did not start leaves its id unused.
+    ///
+    /// ```
+    /// use toolward_host::Request;
+    ///
+    /// let id = uuid::Uuid::now_v7().to_string();
+    /// let request = Request::new("notes.append", r#"{"text": "Hello"}"#).named(id);
+    /// ```
+    #[must_use]
+    pub fn named(mut self, id: impl Into<String>) -> Self {
+        let id = id.into();
+        self.named = Some(Box::new(Named { id, session: None }));
+        self
+    }
+
+    /// [`named`](Self::named), for an id that is known to this session of the principal only.
+    #[must_use]
+    pub fn named_within(mut self, id: impl Into<String>, session: impl Into<String>) -> Self {
+        let (id, session) = (id.into(), Some(session.into()));
+        self.named = Some(Box::new(Named { id, session }));
         self
     }
 

@@ -88,6 +88,9 @@ pub struct Metadata {
     /// waited for. Written where it failed: the row follows later.
     #[serde(skip_serializing_if = "is_recorded")]
     pub recorded: Option<bool>,
+    /// The invocation whose reply this is, where the call repeats an id ([`Request::named`](crate::Request::named)).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<String>,
     /// How often drivers were started.
     pub attempts: u32,
     /// The drivers that were tried, in order; the last one is `driver`. Written where there

@@ -26,6 +26,11 @@ pub(crate) struct Approved<T> {
 }
 
 impl<T> Approved<T> {
+    /// The call.
+    pub(crate) fn call(&self) -> &T {
+        &self.call
+    }
+
     pub(crate) fn into_parts(self) -> (T, Vec<String>) {
         (self.call, self.covered)
     }

@@ -17,6 +17,7 @@ use crate::api::request::Request;
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Output, Tried};
 use crate::api::violations::ViolationKind;
 use crate::catalogue::{LoadedDriver, Route, ToolEntry};
+use crate::named::{KeptReply, RunningCall};
 use crate::pipeline::validate::RoutedCall;
 use crate::recording::{End, Rows};
 use crate::sandbox::call_scope::CallScope;
@@ -34,6 +35,8 @@ pub(crate) struct CallRecord<'a> {
     listeners: &'a [Arc<dyn CallListener>],
     /// Set where calls are recorded.
     rows: Option<Box<Rows<'a>>>,
+    /// Set where it is the first call of an id.
+    named: Option<RunningCall>,
     started: Instant,
     ended: bool,
 }
@@ -57,6 +60,7 @@ impl<'a> CallRecord<'a> {
             scope: request.scope.clone(),
             listeners: &services.listeners,
             rows: (services.recording.as_ref()).map(|recording| Box::new(Rows::new(recording))),
+            named: None,
             started: Instant::now(),
             ended: false,
         }
@@ -92,12 +96,38 @@ impl<'a> CallRecord<'a> {
         }
     }
 
+    /// It is the first call of the id that its caller gave it.
+    pub(crate) fn named(&mut self, mut running: RunningCall, route: &Route) {
+        running.changes = route.changes;
+        self.named = Some(running);
+    }
+
+    /// Whether the id of a call that may change something ran in another process, as far as that is known.
+    pub(crate) async fn may_run(&self) -> Result<(), CallError> {
+        match (&self.rows, &self.named) {
+            (Some(rows), Some(named)) if named.changes => rows.may_run(named.name()).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// It gets the reply of an earlier call.
+    pub(crate) fn repeats(&mut self, kept: &KeptReply) {
+        let metadata = &mut self.metadata;
+        metadata.repeats = Some(kept.invocation.clone());
+        metadata.driver.clone_from(&kept.driver);
+        metadata.driver_publisher.clone_from(&kept.driver_publisher);
+        metadata.bundle.clone_from(&kept.bundle);
+        metadata.origin = kept.origin;
+    }
+
     /// The call is about to run: where it changes something, waits until that is recorded.
     pub(crate) async fn start(&mut self) -> Result<(), CallError> {
-        match &mut self.rows {
-            None => Ok(()),
-            Some(rows) => rows.start(&self.scope, &self.metadata.invocation).await,
-        }
+        let Some(rows) = &mut self.rows else {
+            return Ok(());
+        };
+        let name = self.named.as_ref().map(|named| &**named.name());
+        rows.start(&self.scope, &self.metadata.invocation, name)
+            .await
     }
 
     /// An attempt has ended.
@@ -133,6 +163,9 @@ impl<'a> CallRecord<'a> {
         if let Some(rows) = &mut self.rows {
             rows.picked(route);
         }
+        if let Some(named) = &mut self.named {
+            named.changes |= route.changes;
+        }
         let driver = &route.driver;
         self.metadata.tried.push(Tried {
             driver: driver.driver.id.to_string(),
@@ -156,6 +189,9 @@ impl<'a> CallRecord<'a> {
         }
         if let Some(rows) = &mut self.rows {
             rows.starts();
+        }
+        if let Some(named) = &mut self.named {
+            named.dispatched = true;
         }
     }
 
@@ -194,8 +230,25 @@ impl<'a> CallRecord<'a> {
             let recorded = recorded.await;
             self.metadata.recorded = waits.then_some(recorded.is_ok());
         }
+        self.end_named(Some(result));
         let metadata = std::mem::take(&mut self.metadata);
         (metadata, std::mem::take(&mut self.captured))
+    }
+
+    /// Lets other calls of the id go on. The result is kept for them, unless it has questions, or is none.
+    fn end_named(&mut self, result: Option<&Result<Output, CallError>>) {
+        let Some(named) = self.named.take() else {
+            return;
+        };
+        let asks = |error: &CallError| error.code == ErrorCode::INPUT_REQUIRED;
+        let result = result.filter(|result| !result.as_ref().is_err_and(asks));
+        let parts = (self.tool.as_ref()).zip(self.driver.as_ref());
+        let reply = result.zip(parts).and_then(|(result, (tool, driver))| {
+            let withdrawals = [tool.withdrawal.clone(), driver.withdrawal.clone()];
+            KeptReply::of(result, &self.metadata, withdrawals)
+        });
+        let recorded = self.rows.as_ref().is_some_and(|rows| rows.is_started());
+        named.end(recorded, reply);
     }
 
     /// Records the end of the call.
@@ -274,6 +327,7 @@ impl<'a> CallRecord<'a> {
         {
             runtime.spawn(recorded);
         }
+        self.end_named(None);
         let metadata = std::mem::take(&mut self.metadata);
         tracing::info!(
             invocation = metadata.invocation,

@@ -154,6 +154,11 @@ async fn run(
     let resumption = admitted.resumption.take();
     let grant = &context.access.grant;
     let scope = call.scope.clone();
+    let name = call.name.as_deref();
+    let key = name.map(|name| {
+        host.named
+            .idempotency_key(name, route.driver.driver.id.as_str())
+    });
     let plan = Plan {
         tool: &tool,
         route: &route,
@@ -168,6 +173,7 @@ async fn run(
         Executor::Component(component) => {
             let nested = scope.chain.caller().is_some();
             let invocation = Invocation {
+                idempotency_key: key.unwrap_or_else(|| record.metadata.invocation.clone()),
                 id: record.metadata.invocation.clone(),
                 tool: tool.contract.id.as_str().to_owned(),
                 tool_version: tool.version.clone(),
@@ -249,7 +255,7 @@ async fn run(
                 call: http,
                 origin: format!("https://{origin}"),
                 rendered,
-                idempotency_key: uuid::Uuid::now_v7().to_string(),
+                idempotency_key: key.unwrap_or_else(|| uuid::Uuid::now_v7().to_string()),
                 network,
                 grant,
                 secrets: &context.secrets,

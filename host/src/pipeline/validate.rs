@@ -18,6 +18,7 @@ use crate::api::result::shortened;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::catalogue::{Route, ToolEntry};
 use crate::elicitation::{self, Facts, Resumed};
+use crate::named::{CallName, NamedFacts};
 use crate::pipeline::candidates::{self, Considered, Picked};
 use crate::pipeline::resolve::Resolved;
 use crate::recording::{Keeping, Kept};
@@ -64,6 +65,8 @@ pub(crate) struct RoutedCall {
     pub(crate) rendered: Option<Rendered>,
     /// Set if the call resumes after questions.
     pub(crate) resume: Option<Box<Resumed>>,
+    /// The id that its caller gave it.
+    pub(crate) name: Option<Arc<CallName>>,
     /// What is recorded of it; `None` where calls are not recorded.
     pub(crate) kept: Option<Box<Kept>>,
 }
@@ -107,6 +110,16 @@ pub(crate) fn validate(
         (Some(_), None) => None,
     };
 
+    let name = request.named.map(|named| {
+        named.check(&NamedFacts {
+            principal: &request.scope.principal,
+            tool: &resolved.tool.major_id,
+            input: &input,
+            context: brought.as_ref(),
+            resume: request.resume.as_deref(),
+        })
+    });
+    let name = name.transpose()?.map(Arc::new);
     let considered = Considered {
         input: &input,
         scope: &request.scope,
@@ -179,6 +192,7 @@ pub(crate) fn validate(
         scope: request.scope,
         rendered: None,
         resume,
+        name,
         kept,
         tool: resolved.tool,
         route,

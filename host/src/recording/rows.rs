@@ -9,7 +9,7 @@ use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::{
     Attempt, Call, Code, Ended, Event, Invocation, Number, Outcome, Refused, Started, Word,
 };
-use toolward_ledger::{Durability, Entry, Pending};
+use toolward_ledger::{Durability, Entry, Error as LedgerError, Pending};
 
 use super::Recording;
 use super::payloads::{Kept, detail};
@@ -17,6 +17,7 @@ use crate::api::listener::CallStage;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Metadata, Output};
 use crate::api::violations::ViolationKind;
 use crate::catalogue::{Route, ToolEntry};
+use crate::named::{CallName, already_run, other_input};
 use crate::sandbox::call_scope::CallScope;
 
 /// What is recorded of one call.
@@ -124,19 +125,27 @@ impl<'a> Rows<'a> {
 
     /// Waits until it is on the disk that a call which changes something starts. Calls that change nothing, and
     /// those that were recorded for an earlier driver, don't wait.
+    ///
+    /// A call with an id of its caller waits also where only the tools that it calls change something: the row is
+    /// what knows the id.
     pub(crate) async fn start(
         &mut self,
         scope: &CallScope,
         invocation: &str,
+        name: Option<&CallName>,
     ) -> Result<(), CallError> {
-        if self.started || !self.writes() {
+        let reaches = || self.route.as_ref().is_some_and(|route| route.changes);
+        if self.started || !(self.writes() || name.is_some() && reaches()) {
             return Ok(());
         }
         let event = Event::Started(Box::new(Started {
             call: self.call(scope),
             invocation: id(invocation),
         }));
-        let entry = self.with_inputs(entry(event, scope)).matters();
+        let mut entry = self.with_inputs(entry(event, scope)).matters();
+        if let Some(name) = name {
+            entry = entry.given(name.given()?);
+        }
         // Until it is known that the row was not written, it may be.
         self.started = true;
         match self
@@ -146,11 +155,23 @@ impl<'a> Rows<'a> {
             .await
         {
             Ok(()) => Ok(()),
+            Err(LedgerError::Given { same_input }) => {
+                self.started = false;
+                Err(repeated(same_input))
+            }
             Err(error) => {
                 self.started = false;
                 tracing::error!(code = error.code(), %error, "a call can't be recorded");
                 Err(unrecorded())
             }
+        }
+    }
+
+    /// Whether the ledger does not have the id yet. Where it can't say, `start` will.
+    pub(crate) async fn may_run(&self, name: &CallName) -> Result<(), CallError> {
+        match self.recording.recorder.given(name.given()?).await {
+            Ok(Some(known)) => Err(repeated(known.same_input)),
+            Ok(None) | Err(_) => Ok(()),
         }
     }
 
@@ -166,12 +187,14 @@ impl<'a> Rows<'a> {
                 invocation,
                 outcome,
             })),
-            (false, true) => Event::Ended(Box::new(Ended {
-                call: Some(self.call(end.scope)),
-                invocation,
-                outcome,
-            })),
-            (false, false) => Event::Refused(Box::new(Refused {
+            (false, dispatched) if dispatched || end.metadata.repeats.is_some() => {
+                Event::Ended(Box::new(Ended {
+                    call: Some(self.call(end.scope)),
+                    invocation,
+                    outcome,
+                }))
+            }
+            (false, _) => Event::Refused(Box::new(Refused {
                 call: self.call(end.scope),
                 invocation,
                 outcome,
@@ -183,7 +206,9 @@ impl<'a> Rows<'a> {
             entry = entry.matters();
         }
         let recorder = &*self.recording.recorder;
-        if let (Ok(output), Some(tool), Some(kept)) = (end.result, &self.tool, &self.kept) {
+        if let (Ok(output), Some(tool), Some(kept), None) =
+            (end.result, &self.tool, &self.kept, &end.metadata.repeats)
+        {
             let body = kept.output(recorder, matters, tool, (output, self.returned));
             entry = body.into(entry, PayloadKind::Output);
         }
@@ -272,6 +297,7 @@ impl<'a> Rows<'a> {
                 (None, origin) => origin.and_then(|origin| word(&origin)),
             },
             output: None,
+            repeats: (end.metadata.repeats.as_deref()).map(id),
             stage,
             us: micros(end.took),
             violations: violations.collect(),
@@ -301,6 +327,13 @@ fn word(variant: &impl Serialize) -> Option<Word> {
 
 fn micros(duration: Duration) -> Number {
     Number::from(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
+}
+
+fn repeated(same_input: bool) -> CallError {
+    match same_input {
+        true => already_run(),
+        false => other_input(),
+    }
 }
 
 fn unrecorded() -> CallError {

@@ -2,6 +2,7 @@
 
 mod failing;
 mod kept;
+mod named;
 mod order;
 mod rows;
 
@@ -19,7 +20,8 @@ use toolward_policy::Policy;
 
 use crate::fixture::{Extra, Fixture};
 
-/// A tool that changes something, one that changes nothing and calls the first, and a ledger.
+/// A tool that changes something, one that changes nothing and calls the first, one that changes nothing at all, and a
+/// ledger.
 struct World {
     fixture: Fixture,
     place: TempDir,
@@ -42,6 +44,8 @@ impl World {
         });
         fixture.tool("hostile.changes", &format!("{CHANGES}{more}"));
         fixture.driver("changes", "hostile.changes", Extra::default());
+        fixture.tool("hostile.reads", more);
+        fixture.driver("reads", "hostile.reads", Extra::default());
         fixture.tool("hostile.closed", "requires: { tools: [hostile.none] }\n");
         fixture.driver("closed", "hostile.closed", Extra::default());
         let place = tempfile::tempdir().unwrap();

@@ -140,6 +140,8 @@ fields! {
         origin: Option<Word>, if "Option::is_none";
         /// The output.
         output: Option<Content>, if "Option::is_none";
+        /// The invocation whose reply this call got, since it repeated an id that its caller gave.
+        repeats: Option<Invocation>, if "Option::is_none";
         /// The stage in which it ended.
         stage: Word;
         /// Microseconds from request to result.
@@ -156,7 +158,7 @@ fields! {
         invocation: Invocation;
     }
 
-    /// A dispatched call has ended.
+    /// A dispatched call has ended, or one got the reply of an earlier one.
     Ended {
         /// The call; none where its [`Started`] says it.
         call: Option<Call>, if "Option::is_none";

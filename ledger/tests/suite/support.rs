@@ -149,6 +149,7 @@ pub(crate) fn outcome(code: Option<&str>) -> Outcome {
         memory: Number::from(1_114_112),
         origin: None,
         output: None,
+        repeats: None,
         stage: Word::parse("run").unwrap(),
         us: Number::from(2345),
         violations: Default::default(),

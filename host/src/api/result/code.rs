@@ -57,6 +57,8 @@ impl ErrorCode {
             "The driver that the caller pinned does not serve this tool.";
         UNRECORDED = "toolward:unrecorded",
             "The call would change something, and can't be recorded now; it was not made.";
+        ALREADY_RUN = "toolward:already_run",
+            "A call with this id was started before, and its reply is not kept; it was not made again.";
         CANCELED = "toolward:canceled",
             "The caller cancelled the call or disconnected.";
         INTERNAL = "internal", "A fault of the host's own.";

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::admission::Admission;
 use crate::elicitation::CallForm;
+use crate::named::NamedCalls;
 use crate::pipeline::prepare::Preparer;
 use crate::sandbox::run::Prepared;
 use crate::sandbox::tools::CallTools;
@@ -19,6 +20,7 @@ pub(crate) struct DispatchContext<'a> {
     pub(crate) validation: &'a ValidationPool,
     pub(crate) turns: &'a Turns,
     pub(crate) form: &'a CallForm<'a>,
+    pub(crate) named: &'a NamedCalls,
     pub(crate) preparer: &'a Arc<Preparer>,
 }
 

@@ -18,7 +18,7 @@ impl<'a> HandlerCall<'a> {
         Self {
             driver,
             invocation: types::Invocation {
-                idempotency_key: call.id.clone(),
+                idempotency_key: call.idempotency_key,
                 id: call.id,
                 tool: call.tool,
                 tool_version: call.tool_version,

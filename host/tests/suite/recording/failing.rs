@@ -12,10 +12,10 @@ use toolward_ledger::{Durability, Entry, Error, Given, Pending, Recorder, Repeat
 use super::{World, call, kinds};
 
 /// Refuses rows of the kinds that it is told to.
-struct Fails {
-    writer: Arc<Writer>,
-    started: AtomicBool,
-    ended: AtomicBool,
+pub(super) struct Fails {
+    pub(super) writer: Arc<Writer>,
+    pub(super) started: AtomicBool,
+    pub(super) ended: AtomicBool,
 }
 
 impl Recorder for Fails {

@@ -1,0 +1,205 @@
+//! The id of a call, checked, and what follows from it: the key in memory, in the ledger and for drivers.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+use toolward_ledger::Given;
+use toolward_ledger::record::{Hex, Invocation, Tool};
+use uuid::{Builder, Uuid, Variant};
+
+use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::digest;
+use crate::elicitation::{Answer, Resume};
+
+/// How old an id may be. A ledger knows ids for longer, so that one is refused before it is forgotten.
+const MAX_AGE: Duration = Duration::from_hours(24);
+/// How far an id may be ahead: clocks differ.
+const MAX_AHEAD: Duration = Duration::from_mins(5);
+
+/// The id that a request gives, unchecked.
+#[derive(Debug, Clone)]
+pub(crate) struct Named {
+    pub(crate) id: String,
+    /// The session that it is bound to, if it is.
+    pub(crate) session: Option<String>,
+}
+
+/// What an id is given to.
+pub(crate) struct NamedFacts<'a> {
+    pub(crate) principal: &'a str,
+    /// The tool as `id@major`.
+    pub(crate) tool: &'a str,
+    pub(crate) input: &'a Value,
+    /// The context that the caller brought.
+    pub(crate) context: Option<&'a Value>,
+    pub(crate) resume: Option<&'a Resume>,
+}
+
+/// An id that was checked, with the call that it was given to.
+pub(crate) struct CallName {
+    principal: String,
+    /// The principal, with the session that the id is bound to.
+    scope: String,
+    tool: String,
+    id: Uuid,
+    /// The id of this part of the call: each resumption is a part of its own, and runs once.
+    part: Uuid,
+    /// A digest of what the caller gave.
+    input: [u8; 32],
+}
+
+impl Named {
+    /// Checks the id.
+    ///
+    /// # Errors
+    /// [`ErrorCode::INPUT_INVALID`] if it is not a UUIDv7 of the last day.
+    pub(crate) fn check(&self, call: &NamedFacts<'_>) -> Result<CallName, CallError> {
+        let id = read(&self.id, SystemTime::now())?;
+        let (answers, round) = match call.resume {
+            None => (Value::Null, 0),
+            Some(resume) => (answers(resume), resume.asked.round),
+        };
+        let given = json!([call.input, call.context, answers]);
+        Ok(CallName {
+            principal: call.principal.to_owned(),
+            // A session has no colon, so that the two can't be mistaken for each other.
+            scope: format!(
+                "{}:{}",
+                self.session
+                    .as_deref()
+                    .unwrap_or_default()
+                    .replace(':', "_"),
+                call.principal
+            ),
+            tool: call.tool.to_owned(),
+            id,
+            part: part(id, round),
+            input: *digest::value(&given).as_bytes(),
+        })
+    }
+}
+
+impl CallName {
+    pub(super) fn principal(&self) -> [u8; 32] {
+        *blake3::hash(self.principal.as_bytes()).as_bytes()
+    }
+
+    pub(super) fn key(&self) -> [u8; 32] {
+        *hash(blake3::Hasher::new(), [&self.scope, &self.tool], self.part).as_bytes()
+    }
+
+    pub(super) fn input(&self) -> [u8; 32] {
+        self.input
+    }
+
+    /// The id as the ledger knows it.
+    ///
+    /// # Errors
+    /// A fault of the host's own.
+    pub(crate) fn given(&self) -> Result<Given, CallError> {
+        let tool = Tool::parse(&self.tool).or_else(|_| Tool::parse(&unfit(&self.tool)));
+        Ok(Given {
+            principal: Arc::from(self.scope.as_str()),
+            tool: tool.map_err(|error| CallError::internal(error.to_string()))?,
+            id: Invocation::from_bytes(*self.part.as_bytes()),
+            input: Hex(self.input),
+        })
+    }
+
+    /// What a driver gets as idempotency key: a keyed hash over principal, tool, driver and id, in the form of a
+    /// UUID. A service learns neither the id nor that two drivers serve the same call.
+    pub(super) fn idempotency_key(&self, secret: &[u8; 32], driver: &str) -> String {
+        let hasher = blake3::Hasher::new_keyed(secret);
+        let hash = hash(hasher, [&self.scope, &self.tool, driver], self.id);
+        custom(&hash).to_string()
+    }
+}
+
+impl fmt::Debug for CallName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CallName({} of {})", self.id, self.tool)
+    }
+}
+
+/// Reads a UUIDv7 (RFC 9562, section 5.7) of the last day.
+fn read(text: &str, now: SystemTime) -> Result<Uuid, CallError> {
+    let uuid = match text.len() {
+        36 => Uuid::try_parse(text).ok(),
+        _ => None,
+    };
+    let is_v7 = |uuid: &Uuid| uuid.get_version_num() == 7 && uuid.get_variant() == Variant::RFC4122;
+    let Some(uuid) = uuid.filter(is_v7) else {
+        return Err(refused(
+            "expected the call's id to be a UUIDv7, 36 characters with dashes",
+        ));
+    };
+    let [a, b, c, d, e, f, ..] = *uuid.as_bytes();
+    let made = u64::from_be_bytes([0, 0, a, b, c, d, e, f]);
+    let made = UNIX_EPOCH.checked_add(Duration::from_millis(made));
+    match made.map(|made| now.duration_since(made)) {
+        Some(Ok(age)) if age <= MAX_AGE => Ok(uuid),
+        Some(Err(ahead)) if ahead.duration() <= MAX_AHEAD => Ok(uuid),
+        Some(Ok(_)) => Err(refused("the call's id is more than a day old")),
+        Some(Err(_)) | None => Err(refused("the call's id is more than 5 minutes ahead")),
+    }
+}
+
+fn refused(message: &str) -> CallError {
+    CallError::new(
+        ErrorCode::INPUT_INVALID,
+        ErrorClass::InvalidArguments,
+        message,
+    )
+    .with_hint("make a new UUIDv7 for each call that is not a repetition, by a clock that is right")
+}
+
+/// The answers of a call that resumes, as a value.
+fn answers(resume: &Resume) -> Value {
+    let answers = resume.answers.iter().map(|(key, answer)| match answer {
+        Answer::Accepted(value) => json!([key, "accepted", value]),
+        Answer::Declined => json!([key, "declined"]),
+        Answer::Cancelled => json!([key, "cancelled"]),
+    });
+    json!([resume.asked.invocation, answers.collect::<Vec<_>>()])
+}
+
+/// The id of a part of the call: the id itself, and another one for each resumption.
+fn part(id: Uuid, round: u32) -> Uuid {
+    match round {
+        0 => id,
+        round => {
+            let mut hasher = blake3::Hasher::new_derive_key("toolward resumptions of a call 1");
+            hasher.update(id.as_bytes());
+            hasher.update(&round.to_le_bytes());
+            custom(&hasher.finalize())
+        }
+    }
+}
+
+/// A UUIDv8 of the hash's first bytes.
+fn custom(hash: &blake3::Hash) -> Uuid {
+    let mut bytes = [0; 16];
+    for (byte, from) in bytes.iter_mut().zip(hash.as_bytes()) {
+        *byte = *from;
+    }
+    Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+fn hash<const N: usize>(mut hasher: blake3::Hasher, texts: [&str; N], id: Uuid) -> blake3::Hash {
+    for text in texts {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    }
+    hasher.update(id.as_bytes());
+    hasher.finalize()
+}
+
+/// Stands for a tool whose name is not of a record's form.
+fn unfit(tool: &str) -> String {
+    format!("unfit.{}@0", blake3::hash(tool.as_bytes()).to_hex())
+}
+
+#[cfg(test)]
+mod tests;
