@@ -4,6 +4,7 @@
     reason = "logging is on its way out of MCP, and in both eras still"
 )]
 
+mod named;
 mod round_trips;
 
 use rmcp::model::{
@@ -21,6 +22,7 @@ use crate::principal::Principal;
 use crate::result;
 use crate::search::Asked;
 use crate::strict;
+pub(crate) use named::new_session;
 use round_trips::Finished;
 pub(crate) use round_trips::RoundTrips;
 
@@ -32,6 +34,8 @@ pub(crate) struct Incoming<'a> {
     pub(crate) context: &'a RequestContext<RoleServer>,
     /// The least urgent log records that the client wants.
     pub(crate) level: Option<LoggingLevel>,
+    /// The session that ids of calls are bound to, if they are.
+    pub(crate) session: Option<&'a str>,
 }
 
 impl Incoming<'_> {
@@ -83,8 +87,12 @@ impl Incoming<'_> {
             Ok(value) => value,
             Err(error) => return Ok(result::failed(&error).into()),
         };
-        let mut request = Request::with_value(tool.target.as_str(), value)
+        let request = Request::with_value(tool.target.as_str(), value)
             .principal(self.principal.name.as_ref());
+        let mut request = match named::named(request, &context.meta, self.session) {
+            Ok(request) => request,
+            Err(error) => return Ok(result::failed(&error).into()),
+        };
         let wanted = Wanted {
             token: context.meta.get_progress_token(),
             level: self.level,

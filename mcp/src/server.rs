@@ -109,6 +109,7 @@ impl Service {
         Connection {
             shared: self.shared.clone(),
             state: Arc::new(State {
+                session: principal.is_some().then(call::new_session),
                 principal,
                 level: Mutex::new(None),
                 watched: Mutex::default(),
@@ -127,6 +128,8 @@ pub struct Connection {
 
 struct State {
     principal: Option<Principal>,
+    /// The session of a connection that has one principal.
+    session: Option<String>,
     /// The least urgent log records that the client asked for.
     level: Mutex<Option<LoggingLevel>>,
     /// The resources whose changes the client subscribed to.
@@ -264,6 +267,7 @@ impl ServerHandler for Connection {
             principal: &principal,
             context: &context,
             level,
+            session: self.state.session.as_deref(),
         };
         tokio::select! {
             biased;
