@@ -10,13 +10,14 @@ use toolward_egress::Transport;
 use toolward_files::{Folder, Protection};
 use toolward_host::confine::Confinement;
 use toolward_host::secrets::Sources;
-use toolward_host::{Host, HostBuilder};
+use toolward_host::{Host, HostBuilder, SharedState};
 use toolward_keyvalue::Store;
 use toolward_policy::{Policy, Rule, SecretSource};
 
 use crate::config::{Granted, PolicyFiles, read_text};
 use crate::environment::Environment;
 use crate::error::{Code, Error, Kind};
+use crate::id_secret;
 use crate::trust::{Trust, publishers};
 
 /// The resources behind grants.
@@ -34,6 +35,22 @@ impl HostSetup {
     pub fn state(&self, environment: &Environment) -> Option<PathBuf> {
         let named = self.state_dir.as_ref();
         named.or(environment.state_directory.as_ref()).cloned()
+    }
+
+    /// The state of the hosts of a process, with the installation's secret for ids that callers give
+    /// ([`Request::named`](toolward_host::Request::named)). Without a state directory, or where its secret can't be
+    /// read, the secret is random, with a warning to `tracing`.
+    pub fn shared_state(&self, environment: &Environment) -> SharedState {
+        let Some(state) = self.state(environment) else {
+            return SharedState::new();
+        };
+        match id_secret::of(&state) {
+            Ok(secret) => SharedState::keyed(secret),
+            Err(error) => {
+                tracing::warn!(%error, "drivers get other idempotency keys after a restart");
+                SharedState::new()
+            }
+        }
     }
 
     /// A host with these bundles under the operator's policy, without an approver.

@@ -14,6 +14,7 @@ mod error;
 pub mod examples;
 pub mod file;
 pub mod host_setup;
+mod id_secret;
 pub mod installed;
 pub mod ledger;
 mod live_host;

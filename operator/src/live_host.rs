@@ -83,7 +83,7 @@ impl LiveHost {
     ) -> Result<Self, Error> {
         let runtime = Handle::try_current().map_err(Error::runtime)?;
         let operator = Arc::new(operator);
-        let shared_state = SharedState::new();
+        let shared_state = operator.setup.shared_state(&operator.environment);
         let watch = Watch::load(Arc::clone(&operator), &Logged)?;
         let maker = Maker {
             operator,

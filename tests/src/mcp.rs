@@ -5,6 +5,7 @@ mod clients;
 mod conformance;
 mod denials;
 mod hostile;
+mod ids;
 mod malformed;
 pub(crate) mod names;
 mod official;

@@ -65,6 +65,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MS")]
     timeout: Option<u64>,
 
+    /// Give the call an id, as an idempotency key: a UUIDv7 of the last day. A call
+    /// that changes something runs once for each id
+    #[arg(long, value_name = "UUID")]
+    id: Option<String>,
+
     /// Let only this driver serve the call
     #[arg(long, value_name = "ID")]
     driver: Option<String>,
@@ -111,7 +116,10 @@ pub(crate) fn run(
     let recorder = Recorder::new();
     let builder = builder.approver(recorder.approver(Terminal::new(&bar)));
     let builder = source.store.protect(builder, environment);
-    let builder = exec_broker::given(builder, programs.as_ref());
+    let mut builder = exec_broker::given(builder, programs.as_ref());
+    if arguments.id.is_some() {
+        builder = builder.shared_state(&means.shared_state(environment));
+    }
     let host = arguments.cache.host(builder, &broker)?;
     let confinement = means.kept(&host, &granted, environment)?;
     arguments.confine.apply(
@@ -291,6 +299,9 @@ fn request(
     }
     if let Some(milliseconds) = arguments.timeout {
         request = request.timeout(Duration::from_millis(milliseconds));
+    }
+    if let Some(id) = &arguments.id {
+        request = request.named(id);
     }
     if let Some(driver) = &arguments.driver {
         request = request.pinned_driver(driver.as_str());

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use toolward_host::confine::Confinement;
-use toolward_host::{Host, LOCAL, SharedState, memory};
+use toolward_host::{Host, LOCAL, memory};
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::{StdioError, Streams};
 use toolward_mcp::{Denials, DenialsError, ServerFeatures, Service, stdio};
@@ -109,7 +109,7 @@ pub(crate) fn run(
         broker: operator.broker(&compile_broker::command()?, output)?,
         programs: exec_broker::start(watch.granted(), environment)?,
         http: Arc::new(arguments.http_flags),
-        shared_state: SharedState::new(),
+        shared_state: operator.setup.shared_state(environment),
         defer_above: arguments.defer_above,
         operator,
     };

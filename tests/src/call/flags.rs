@@ -147,3 +147,29 @@ fn calls_at_once_share_an_empty_cache() {
     assert!(artefact.starts_with("artefacts/") && artefact.ends_with(".cwasm"));
     assert_eq!([private, public], ["private/key.pem", "public-key.pem"]);
 }
+
+#[test]
+fn a_call_has_an_id_that_is_a_uuid_of_version_7() {
+    let machine = hostile();
+    let call = |id: &str| {
+        machine
+            .toolward(&format!("{HOSTILE} --json --id {id} --input"))
+            .arg(json!({ "do": "call" }).to_string())
+            .end()
+    };
+    let refused = call("0190f5fe-7c00-4a00-8000-000000000000");
+    assert_eq!(refused.json()["error"]["code"], "input_invalid");
+    // The key that its driver sends on is the same each time, and not the id.
+    let id = uuid::Uuid::now_v7().to_string();
+    let keys = [0, 1].map(|_| {
+        let value = call(&id).json()["value"]["value"].clone();
+        assert!(value["idempotency_key"] != value["id"], "{value}");
+        value["idempotency_key"].as_str().unwrap().to_owned()
+    });
+    assert_eq!(keys[0], keys[1]);
+    assert_ne!(keys[0], id);
+    assert_ne!(
+        call(&uuid::Uuid::now_v7().to_string()).json()["value"]["value"]["idempotency_key"],
+        keys[0]
+    );
+}
