@@ -4,7 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     build, call, check, completions, describe, doctor, import, inspect, install, keys, ledger, mcp,
-    new, pack, policy, publisher, pull, push, serve, sign, test, trust, verify, why,
+    new, pack, policy, publisher, pull, push, replay, serve, sign, test, trust, verify, why,
 };
 
 const EXIT_CODES: &str = "\
@@ -89,6 +89,8 @@ pub(crate) enum Command {
     /// Look at the record of calls: list, verify, prove, prune, erase
     #[command(subcommand)]
     Ledger(ledger::Command),
+    /// Show the recorded results of calls, without making one
+    Replay(replay::Arguments),
     /// Check this machine and installation
     Doctor(doctor::Arguments),
     /// Write a completion script for a shell

@@ -20,6 +20,7 @@ pub(crate) mod policy;
 pub(crate) mod publisher;
 pub(crate) mod pull;
 pub(crate) mod push;
+pub(crate) mod replay;
 mod reply;
 pub(crate) mod serve;
 pub(crate) mod sign;
@@ -49,6 +50,7 @@ pub(crate) fn run(
         Command::Install(install) => return install.run(environment, output),
         Command::Update(update) => return update.run(environment, output),
         Command::Ledger(command) => return command.run(environment, output),
+        Command::Replay(arguments) => return arguments.run(environment, output),
         Command::Doctor(arguments) => return doctor::run(&arguments, environment, output),
         Command::Mcp(command) => mcp::run(&command, output),
         Command::Import(command) => command.run(environment, output),

@@ -95,7 +95,10 @@ pub use error::Error;
 pub use maintenance::Maintenance;
 pub use pending::Pending;
 #[cfg(feature = "sqlite")]
-pub use reader::{Filter, Finding, Listed, Payload, Reader, Row, Verified};
+pub use reader::{
+    CallEnd, Filter, Finding, Listed, Missing, Payload, PayloadState, Proofs, Reader, RecordedCall,
+    Row, Verified,
+};
 pub use recorder::{Durability, Recorder};
 #[cfg(feature = "sqlite")]
 pub use writer::{Options, Writer};

@@ -1,6 +1,8 @@
 //! Reading a ledger: its rows, whether they hold, proofs, and copies for others. Nothing here needs the signing key.
 
+mod calls;
 mod index;
+mod missing;
 mod proof;
 mod tiles;
 mod verify;
@@ -9,7 +11,10 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension as _};
 
+pub use calls::{CallEnd, RecordedCall};
 pub use index::{Filter, Listed};
+pub use missing::{Missing, PayloadState};
+pub use proof::Proofs;
 pub use verify::{Finding, Verified};
 
 use crate::append::{head, integer, unsigned};

@@ -10,6 +10,8 @@ mod proof;
 use sha2::{Digest as _, Sha256};
 
 pub use edge::Edge;
+#[cfg(feature = "sqlite")]
+pub(crate) use proof::split;
 pub use proof::{consistency_ranges, inclusion_ranges, verify_consistency, verify_inclusion};
 
 use crate::record::{Hash, Hex};

@@ -42,6 +42,13 @@ pub enum WaitFor {
     Ended,
 }
 
+/// The value of `keep` that says this.
+#[must_use]
+pub fn keep_word(keep: Keep) -> &'static str {
+    let word = KEEPS.iter().find(|(_, known)| *known == keep);
+    word.map_or("all", |(word, _)| word)
+}
+
 /// The settings of `[ledger]`. By default calls are recorded.
 ///
 /// ```

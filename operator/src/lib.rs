@@ -24,6 +24,7 @@ pub mod policy_review;
 pub mod programs;
 pub mod releases;
 pub mod reload;
+pub mod replay;
 mod report;
 mod runtime;
 pub mod trust;

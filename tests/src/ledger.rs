@@ -18,13 +18,13 @@ const MARK: &str = "MARKED-INPUT-7d1f";
 /// A principal that would pass for a line of its own, and hide the rest of it.
 const FORGED: &str = "mallory\n       9  2026-01-01T00:00:00Z  ended  \u{1b}[2K\u{202e}";
 
-fn invocation(number: u8) -> Invocation {
+pub(crate) fn invocation(number: u8) -> Invocation {
     let mut bytes = [0; 16];
     bytes[15] = number;
     Invocation::from_bytes(bytes)
 }
 
-fn call() -> Call {
+pub(crate) fn call() -> Call {
     Call {
         context: None,
         cut: Number::default(),
@@ -46,7 +46,7 @@ fn call() -> Call {
     }
 }
 
-fn outcome(code: Option<&str>) -> Outcome {
+pub(crate) fn outcome(code: Option<&str>) -> Outcome {
     Outcome {
         attempts: Vec::new(),
         class: None,
@@ -67,7 +67,7 @@ fn outcome(code: Option<&str>) -> Outcome {
 }
 
 /// Where the commands look by default.
-fn place(machine: &Machine) -> PathBuf {
+pub(crate) fn place(machine: &Machine) -> PathBuf {
     machine.home().join(".local/state/toolward/ledger")
 }
 

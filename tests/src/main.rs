@@ -36,6 +36,8 @@ mod publishing;
 #[cfg(test)]
 mod records;
 #[cfg(test)]
+mod replay;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod tampering;

@@ -4,7 +4,7 @@ mod change;
 mod export;
 mod list;
 mod show;
-mod time;
+pub(super) mod time;
 mod verify;
 
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ impl Command {
 
 /// Which ledger.
 #[derive(Debug, Args)]
-struct Which {
+pub(super) struct Which {
     /// Read where the ledger is from this file [default: toolward.toml in the
     /// user's configuration directory]
     #[arg(long, value_name = "FILE")]
@@ -72,14 +72,19 @@ struct Which {
 }
 
 /// A ledger that is there, and what the configuration says of it.
-struct Found {
+pub(super) struct Found {
     directory: PathBuf,
-    settings: LedgerSettings,
+    pub(super) settings: LedgerSettings,
 }
 
 impl Which {
-    fn find(&self, environment: &Environment) -> Result<Found> {
-        let mut settings = Trust::of_config(self.config.clone()).ledger(environment)?;
+    /// Whom the configuration trusts that says where the ledger is.
+    pub(super) fn trust(&self) -> Trust {
+        Trust::of_config(self.config.clone())
+    }
+
+    pub(super) fn find(&self, environment: &Environment) -> Result<Found> {
+        let mut settings = self.trust().ledger(environment)?;
         if let Some(directory) = &self.directory {
             // The operator's checkpoints are those of the operator's ledger.
             let own = settings.directory(environment).ok();
@@ -106,7 +111,7 @@ impl Which {
 }
 
 impl Found {
-    fn reader(&self, output: &Output) -> Result<Reader> {
+    pub(super) fn reader(&self, output: &Output) -> Result<Reader> {
         let reader = Reader::open(&self.directory, None)?;
         if reader.log_unread() {
             output.warning(
@@ -119,12 +124,12 @@ impl Found {
 
 /// What a person names a row or a call by.
 #[derive(Debug, Clone, Copy)]
-enum Id {
+pub(super) enum Id {
     Row(u64),
     Call(Invocation),
 }
 
-fn id(text: &str) -> Result<Id, String> {
+pub(super) fn id(text: &str) -> Result<Id, String> {
     if let Ok(row) = text.parse() {
         return Ok(Id::Row(row));
     }

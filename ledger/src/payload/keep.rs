@@ -32,6 +32,14 @@ impl Keep {
             Self::All => true,
         }
     }
+
+    /// The setting that keeps the least, and such a payload with it.
+    #[must_use]
+    pub fn least(kind: PayloadKind, matters: bool) -> Self {
+        let all = [Self::Asked, Self::Inputs];
+        let keeps = all.into_iter().find(|keep| keep.keeps(kind, matters));
+        keeps.unwrap_or(Self::All)
+    }
 }
 
 /// Bounds of what is kept.

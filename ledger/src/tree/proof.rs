@@ -59,7 +59,7 @@ pub fn consistency_ranges(old: u64, size: u64) -> Vec<Range<u64>> {
 }
 
 /// The largest power of two below `size`, which is at least 2.
-fn split(size: u64) -> u64 {
+pub(crate) fn split(size: u64) -> u64 {
     match size.checked_next_power_of_two() {
         Some(next) => next / 2,
         None => 1 << 63,

@@ -9,6 +9,7 @@
     reason = "tests"
 )]
 
+mod calls;
 mod crash;
 mod disks;
 mod given;

@@ -3,8 +3,9 @@
 use clap::Args;
 use serde_json::{Map, Value, json};
 use toolward_bundle::text::visible_line;
+use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::{Content, Record};
-use toolward_ledger::{Filter, Reader, Row};
+use toolward_ledger::{Filter, PayloadState, Reader, Row};
 
 use super::{Id, Which, id, list};
 use crate::environment::Environment;
@@ -94,49 +95,20 @@ pub(super) fn json_of(row: &Row) -> Option<Value> {
 }
 
 /// Where the record says what it has of each payload.
-fn contents(record: &Record) -> impl Iterator<Item = (&'static str, &Content)> {
+fn contents(record: &Record) -> impl Iterator<Item = (PayloadKind, &Content)> {
     let (call, outcome) = (record.event.call(), record.event.outcome());
+    let input = call.and_then(|call| call.input.as_ref());
+    let context = call.and_then(|call| call.context.as_ref());
+    let output = outcome.and_then(|outcome| outcome.output.as_ref());
+    let detail = outcome.and_then(|outcome| outcome.detail.as_ref());
     let all = [
-        ("input", call.and_then(|call| call.input.as_ref())),
-        ("context", call.and_then(|call| call.context.as_ref())),
-        (
-            "output",
-            outcome.and_then(|outcome| outcome.output.as_ref()),
-        ),
-        (
-            "detail",
-            outcome.and_then(|outcome| outcome.detail.as_ref()),
-        ),
+        (PayloadKind::Input, input),
+        (PayloadKind::Context, context),
+        (PayloadKind::Output, output),
+        (PayloadKind::Detail, detail),
     ];
     all.into_iter()
         .filter_map(|(kind, content)| Some((kind, content?)))
-}
-
-/// What is there of a payload.
-enum Kept {
-    Text(String),
-    Bytes(usize),
-    /// It was not kept.
-    Never,
-    /// It was kept, and is gone.
-    Gone,
-    /// It is not what was recorded.
-    Changed,
-}
-
-fn kept(content: &Content, reader: &Reader) -> Result<Kept> {
-    let Some(commitment) = &content.commitment else {
-        return Ok(Kept::Never);
-    };
-    Ok(match reader.payload(commitment) {
-        Ok(Some(payload)) => match String::from_utf8(payload.bytes) {
-            Ok(text) => Kept::Text(text),
-            Err(error) => Kept::Bytes(error.as_bytes().len()),
-        },
-        Ok(None) => Kept::Gone,
-        Err(toolward_ledger::Error::Differs(_)) => Kept::Changed,
-        Err(error) => return Err(error.into()),
-    })
 }
 
 fn value(row: &Row, reader: &Reader) -> Result<Value> {
@@ -144,17 +116,19 @@ fn value(row: &Row, reader: &Reader) -> Result<Value> {
     let mut principal = None;
     if let Ok(record) = row.read() {
         for (kind, content) in contents(&record) {
-            let shown = match kept(content, reader)? {
-                Kept::Text(text) => match serde_json::from_str::<Value>(&text) {
+            let shown = match reader.payload_state(content, kind)? {
+                PayloadState::Kept(bytes) => match serde_json::from_slice::<Value>(&bytes) {
                     Ok(value) => json!({ "state": "kept", "value": value }),
-                    Err(_) => json!({ "state": "kept", "text": text }),
+                    Err(_) => match String::from_utf8(bytes) {
+                        Ok(text) => json!({ "state": "kept", "text": text }),
+                        Err(error) => json!({ "state": "kept", "bytes": error.as_bytes().len() }),
+                    },
                 },
-                Kept::Bytes(size) => json!({ "state": "kept", "bytes": size }),
-                Kept::Never => json!({ "state": "not-kept" }),
-                Kept::Gone => json!({ "state": "gone" }),
-                Kept::Changed => json!({ "state": "changed" }),
+                PayloadState::NotKept => json!({ "state": "not-kept" }),
+                PayloadState::Gone => json!({ "state": "gone" }),
+                PayloadState::Changed => json!({ "state": "changed" }),
             };
-            payloads.insert(kind.to_owned(), shown);
+            payloads.insert(kind.as_str().to_owned(), shown);
         }
         let person = record.event.call().and_then(|call| call.person);
         let name = person.map(|person| reader.name(&person)).transpose()?;
@@ -184,14 +158,16 @@ fn print(row: &Row, reader: &Reader, output: &mut Output) -> Result {
         visible_line(&text, MAX_SHOWN_CHARS)
     ))?;
     for (kind, content) in contents(&record) {
-        let shown = match kept(content, reader)? {
-            Kept::Text(text) => visible_line(&text, MAX_SHOWN_CHARS),
-            Kept::Bytes(_) => "(not text)".to_owned(),
-            Kept::Never => "(not kept)".to_owned(),
-            Kept::Gone => "(erased, or older than payloads are kept)".to_owned(),
-            Kept::Changed => "(CHANGED: not what was recorded)".to_owned(),
+        let shown = match reader.payload_state(content, kind)? {
+            PayloadState::Kept(bytes) => match String::from_utf8(bytes) {
+                Ok(text) => visible_line(&text, MAX_SHOWN_CHARS),
+                Err(_) => "(not text)".to_owned(),
+            },
+            PayloadState::NotKept => "(not kept)".to_owned(),
+            PayloadState::Gone => "(erased, or older than payloads are kept)".to_owned(),
+            PayloadState::Changed => "(CHANGED: not what was recorded)".to_owned(),
         };
-        let size = content.size.get();
+        let (kind, size) = (kind.as_str(), content.size.get());
         output.line(format_args!("  {kind:<8}  {size} bytes: {shown}"))?;
     }
     Ok(())

@@ -38,7 +38,7 @@ fn ago(text: &str) -> Option<u64> {
 }
 
 /// A time as people read it: RFC 3339 in UTC, to the second.
-pub(super) fn shown(at: Number) -> String {
+pub(in crate::commands) fn shown(at: Number) -> String {
     let seconds = i64::try_from(at.get() / MICROS).unwrap_or(i64::MAX);
     // Clocks may have said anything.
     Timestamp::from_unix(seconds).map_or_else(|_| "-".to_owned(), |time| time.to_string())

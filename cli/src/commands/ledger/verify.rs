@@ -6,9 +6,9 @@ use clap::Args;
 use serde_json::{Value, json};
 use toolward_bundle::text::visible_line;
 use toolward_ledger::checkpoint::{Checkpoint, Verifier};
-use toolward_ledger::payload::Keep;
 use toolward_ledger::{Finding, Reader};
 use toolward_operator::file;
+use toolward_operator::ledger::keep_word;
 
 use super::Which;
 use crate::environment::Environment;
@@ -198,12 +198,7 @@ impl Info {
         let signed = note.as_deref().map(|note| reader.verifier().open(note));
         let signed = signed.and_then(Result::ok);
         let settings = &found.settings;
-        let keep = match settings.keep {
-            Keep::None => "none",
-            Keep::Asked => "asked",
-            Keep::Inputs => "inputs",
-            Keep::All => "all",
-        };
+        let keep = keep_word(settings.keep);
         let days = settings.payloads.age.as_secs() / (24 * 60 * 60);
         let bytes: u64 = [
             "records.sqlite",

@@ -1,0 +1,131 @@
+//! `replay`: results of recorded calls.
+
+use clap::Args;
+use toolward_bundle::text::visible_line;
+use toolward_ledger::RecordedCall;
+use toolward_operator::installed::StoreLocation;
+use toolward_operator::replay::{RecordedResult, Replay, Replayed, ToolNow};
+
+use super::ledger::{Id, Which, id, time};
+use crate::environment::Environment;
+use crate::failure::{Exit, Failure, Result};
+use crate::flags::Flagged;
+use crate::output::Output;
+
+/// Longest result that is shown to people, in characters.
+const MAX_SHOWN_CHARS: usize = 4000;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The id of a call, the number of one of its rows, or rows as FROM..TO: the
+    /// calls that ended from FROM on and before TO; either may be left out
+    #[arg(value_parser = what, value_name = "ID|FROM..TO")]
+    what: What,
+
+    #[command(flatten)]
+    which: Which,
+
+    #[command(flatten)]
+    store: Flagged<StoreLocation>,
+}
+
+/// Which calls.
+#[derive(Debug, Clone, Copy)]
+enum What {
+    One(Id),
+    Rows(u64, u64),
+}
+
+fn what(text: &str) -> Result<What, String> {
+    let Some((from, to)) = text.split_once("..") else {
+        return id(text).map(What::One);
+    };
+    let number = |text: &str, default| match text {
+        "" => Ok(default),
+        _ => text.parse::<u64>(),
+    };
+    match (number(from, 0), number(to, u64::MAX)) {
+        (Ok(from), Ok(to)) if from < to => Ok(What::Rows(from, to)),
+        _ => Err("expected rows as FROM..TO: numbers, the first below the second".to_owned()),
+    }
+}
+
+impl Arguments {
+    pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
+        let found = self.which.find(environment)?;
+        let reader = found.reader(output)?;
+        let store = self.store.shown(environment, output)?;
+        let replay = Replay::new(&reader, &found.settings, store.as_ref())?;
+        let mut exit = Exit::Fine;
+        let mut show = |call: RecordedCall, output: &mut Output| {
+            let replayed = replay.of(call)?;
+            if !replayed.is_whole() {
+                exit = Exit::Failed;
+            }
+            match output.json() {
+                true => output.value(&replay.to_json(&replayed)),
+                false => print(&replay, &replayed, output),
+            }
+        };
+        match self.what {
+            What::Rows(from, to) => {
+                reader.calls::<Failure>(from, to, |call| show(call, output))?;
+            }
+            What::One(Id::Call(invocation)) => show(reader.call(invocation)?, output)?,
+            What::One(Id::Row(seq)) => {
+                let invocation = reader.row(seq)?.read()?.invocation();
+                let missing = || {
+                    let about = format!("row {seq} is about no call");
+                    toolward_ledger::Error::NoRow(about.into())
+                };
+                show(reader.call(invocation.ok_or_else(missing)?)?, output)?;
+            }
+        }
+        Ok(exit)
+    }
+}
+
+fn print(replay: &Replay<'_>, replayed: &Replayed, output: &mut Output) -> Result {
+    let call = &replayed.call;
+    let last = call.rows().last().unwrap_or_default();
+    let tool = call.call.as_ref().and_then(|call| call.tool.as_ref());
+    let mut head = format!(
+        "{last:>8}  {}  {}",
+        time::shown(call.at),
+        tool.map_or("-", |tool| tool.id.as_str())
+    );
+    let call_id = call.invocation.to_string();
+    let unsigned = (!replayed.signed).then_some("(no checkpoint covers it)");
+    let more = [replayed.principal.as_deref(), Some(&call_id), unsigned];
+    for more in more.into_iter().flatten() {
+        head.push_str("  ");
+        head.push_str(&visible_line(more, 200));
+    }
+    output.line(head)?;
+    let mut line = |text: &str| {
+        let text = visible_line(text, MAX_SHOWN_CHARS);
+        output.line(format_args!("          {text}"))
+    };
+    match &replayed.result {
+        RecordedResult::Output(value) => line(&value.to_string())?,
+        RecordedResult::Error { code, detail, .. } => match detail {
+            Ok(detail) => line(&format!("error {code}: {detail}"))?,
+            Err(missing) => {
+                line(&format!("error {code}"))?;
+                line(&format!("message missing: {}", replay.explain(*missing)))?;
+            }
+        },
+        RecordedResult::Missing(missing) => {
+            line(&format!("output missing: {}", replay.explain(*missing)))?;
+        }
+        RecordedResult::Abandoned => line("no result: its process ended before it did")?,
+        RecordedResult::Unfinished => line("no result yet")?,
+    }
+    match &replayed.tool {
+        ToolNow::Same | ToolNow::Unnamed => Ok(()),
+        ToolNow::Other(version) => line(&format!(
+            "the tool is installed in another release: {version}"
+        )),
+        ToolNow::Missing => line("the tool is not installed"),
+    }
+}

@@ -1,0 +1,207 @@
+//! Calls, each put together from its rows.
+
+use std::collections::HashMap;
+
+use crate::error::Error;
+use crate::payload::PayloadKind;
+use crate::reader::{Filter, Reader, Row};
+use crate::record::{Call, Content, Event, Invocation, Number, Outcome, Record};
+use crate::tree::leaf_hash;
+
+/// Rows that are read at once.
+const PAGE_ROWS: u64 = 256;
+
+/// A call, as its rows say. Each of them is the one that its leaf stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RecordedCall {
+    /// Its id.
+    pub invocation: Invocation,
+    /// The row that says that it starts, if it has one.
+    pub started: Option<u64>,
+    /// What is known of the call; none where the row that said it was pruned.
+    pub call: Option<Call>,
+    /// How it ended.
+    pub end: CallEnd,
+    /// When its last row was made, in microseconds since 1970.
+    pub at: Number,
+}
+
+/// How a call ended, and which row says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallEnd {
+    /// After it was dispatched.
+    Ended(u64, Outcome),
+    /// Before it was dispatched.
+    Refused(u64, Outcome),
+    /// With its process.
+    Abandoned(u64),
+    /// Not yet, or its row is missing.
+    Unknown,
+}
+
+impl CallEnd {
+    /// The row.
+    #[must_use]
+    pub fn row(&self) -> Option<u64> {
+        match self {
+            Self::Ended(row, _) | Self::Refused(row, _) | Self::Abandoned(row) => Some(*row),
+            Self::Unknown => None,
+        }
+    }
+
+    /// What the row says.
+    #[must_use]
+    pub fn outcome(&self) -> Option<&Outcome> {
+        match self {
+            Self::Ended(_, outcome) | Self::Refused(_, outcome) => Some(outcome),
+            Self::Abandoned(_) | Self::Unknown => None,
+        }
+    }
+}
+
+impl RecordedCall {
+    /// Its rows, in order: one or two.
+    pub fn rows(&self) -> impl Iterator<Item = u64> + use<> {
+        self.started.into_iter().chain(self.end.row())
+    }
+
+    /// Whether payloads of it are kept that are not kept of other calls: it was recorded that it starts. What a
+    /// person was asked about is not told by these rows.
+    #[must_use]
+    pub fn matters(&self) -> bool {
+        self.started.is_some()
+    }
+
+    /// What the rows say of a payload.
+    #[must_use]
+    pub fn content(&self, kind: PayloadKind) -> Option<&Content> {
+        let (call, outcome) = (self.call.as_ref(), self.end.outcome());
+        match kind {
+            PayloadKind::Input => call?.input.as_ref(),
+            PayloadKind::Context => call?.context.as_ref(),
+            PayloadKind::Output => outcome?.output.as_ref(),
+            PayloadKind::Detail => outcome?.detail.as_ref(),
+        }
+    }
+}
+
+impl Reader {
+    /// A call, by its id.
+    ///
+    /// # Errors
+    /// [`Error::NoRow`] if no row is about it, [`Error::Differs`] if a row is not the one that was recorded; those
+    /// of [`Reader::list`].
+    pub fn call(&self, invocation: Invocation) -> Result<RecordedCall, Error> {
+        let listed = self.list(&Filter {
+            invocation: Some(invocation),
+            ..Filter::default()
+        })?;
+        let mut found = None;
+        for row in listed.iter().rev() {
+            let Some(record) = read(&row.row)? else {
+                continue;
+            };
+            found = add(found, invocation, row.row.seq, record);
+        }
+        let missing = || Error::NoRow(format!("of the call {invocation}").into());
+        found.ok_or_else(missing)
+    }
+
+    /// Calls `each` with the calls that ended in the rows from `from` on, up to `to`, in that order; those without
+    /// an end that started there come last. Pruned rows are passed over.
+    ///
+    /// # Errors
+    /// Those of [`Reader::call`] and of `each`.
+    pub fn calls<E: From<Error>>(
+        &self,
+        from: u64,
+        to: u64,
+        mut each: impl FnMut(RecordedCall) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let to = to.min(self.size()?);
+        let mut open: HashMap<Invocation, RecordedCall> = HashMap::new();
+        let mut page = from;
+        while page < to {
+            let next = page.saturating_add(PAGE_ROWS).min(to);
+            for row in self.rows(page, next)? {
+                let Some(record) = read(&row)? else { continue };
+                let Some(invocation) = record.invocation() else {
+                    continue;
+                };
+                let ends = matches!(
+                    record.event,
+                    Event::Ended(_) | Event::Refused(_) | Event::Abandoned(_)
+                );
+                let before = open.remove(&invocation);
+                let Some(mut call) = add(before, invocation, row.seq, record) else {
+                    continue;
+                };
+                if !ends {
+                    open.insert(invocation, call);
+                    continue;
+                }
+                if call.call.is_none() {
+                    // It started before these rows.
+                    call = self.call(invocation)?;
+                }
+                each(call)?;
+            }
+            page = next;
+        }
+        let mut open: Vec<RecordedCall> = open.into_values().collect();
+        open.sort_by_key(|call| call.started);
+        for call in open {
+            let call = self.call(call.invocation)?;
+            // Those that ended later belong to the rows in which they did.
+            if call.end == CallEnd::Unknown {
+                each(call)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The record of a row, if it is there: the one that the leaf stands for.
+fn read(row: &Row) -> Result<Option<Record>, Error> {
+    let Some(record) = &row.record else {
+        return Ok(None);
+    };
+    match leaf_hash(record) == row.leaf {
+        true => Ok(Some(Record::parse(record)?)),
+        false => Err(Error::Differs("a row is not the one that was recorded")),
+    }
+}
+
+fn add(
+    before: Option<RecordedCall>,
+    invocation: Invocation,
+    seq: u64,
+    record: Record,
+) -> Option<RecordedCall> {
+    let mut call = before.unwrap_or(RecordedCall {
+        invocation,
+        started: None,
+        call: None,
+        end: CallEnd::Unknown,
+        at: record.at,
+    });
+    match record.event {
+        Event::Started(body) => {
+            call.started = Some(seq);
+            call.call = Some(body.call);
+        }
+        Event::Ended(body) => {
+            call.call = body.call.or(call.call);
+            call.end = CallEnd::Ended(seq, body.outcome);
+        }
+        Event::Refused(body) => {
+            call.call = Some(body.call);
+            call.end = CallEnd::Refused(seq, body.outcome);
+        }
+        Event::Abandoned(_) => call.end = CallEnd::Abandoned(seq),
+        // What is about a call and not part of it.
+        _ => return None,
+    }
+    call.at = record.at;
+    Some(call)
+}

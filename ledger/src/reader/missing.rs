@@ -1,0 +1,148 @@
+//! What is there of a call's payloads, and why the rest is not.
+
+use rusqlite::OptionalExtension as _;
+
+use crate::append::{integer, unsigned};
+use crate::entry::now;
+use crate::error::Error;
+use crate::payload::{Keep, PayloadKind, PayloadLimits};
+use crate::reader::{Reader, RecordedCall};
+use crate::record::{Content, Event, Record};
+
+/// What is there of a payload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PayloadState {
+    /// Its bytes, for which the commitment holds.
+    Kept(Vec<u8>),
+    /// It was not kept: the record has its size alone.
+    NotKept,
+    /// It was kept, and is gone.
+    Gone,
+    /// What is there is not what was recorded.
+    Changed,
+}
+
+/// Why a payload is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Missing {
+    /// The rows say nothing of such a payload.
+    NotRecorded,
+    /// It was not kept. This setting, or one that keeps more, keeps the like of it.
+    NotKept(Keep),
+    /// It has more bytes than the most that are kept.
+    TooLarge(u64),
+    /// It was erased, as this row says.
+    Erased(u64),
+    /// It is older than payloads are kept.
+    Expired,
+    /// It was deleted to make room for newer ones, or with the whole file of payloads.
+    Displaced,
+    /// What is there is not what was recorded.
+    Changed,
+}
+
+impl Missing {
+    /// Its name, for programs.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NotRecorded => "not-recorded",
+            Self::NotKept(_) => "not-kept",
+            Self::TooLarge(_) => "too-large",
+            Self::Erased(_) => "erased",
+            Self::Expired => "expired",
+            Self::Displaced => "displaced",
+            Self::Changed => "changed",
+        }
+    }
+}
+
+impl Reader {
+    /// What is there of a payload of this kind.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn payload_state(
+        &self,
+        content: &Content,
+        kind: PayloadKind,
+    ) -> Result<PayloadState, Error> {
+        let Some(commitment) = &content.commitment else {
+            return Ok(PayloadState::NotKept);
+        };
+        Ok(match self.payload(commitment) {
+            Ok(Some(payload)) if payload.kind == kind.as_str() => PayloadState::Kept(payload.bytes),
+            Ok(None) => PayloadState::Gone,
+            Ok(Some(_)) | Err(Error::Differs(_)) => PayloadState::Changed,
+            Err(error) => return Err(error),
+        })
+    }
+
+    /// A call's payload, or why it is missing. `limits` are those that the ledger is written under now.
+    ///
+    /// # Errors
+    /// Those of the files.
+    pub fn payload_of(
+        &self,
+        call: &RecordedCall,
+        kind: PayloadKind,
+        limits: &PayloadLimits,
+    ) -> Result<Result<Vec<u8>, Missing>, Error> {
+        let Some(content) = call.content(kind) else {
+            return Ok(Err(Missing::NotRecorded));
+        };
+        let size = content.size.get();
+        Ok(match self.payload_state(content, kind)? {
+            PayloadState::Kept(bytes) => Ok(bytes),
+            PayloadState::Changed => Err(Missing::Changed),
+            PayloadState::NotKept if size > limits.each as u64 => Err(Missing::TooLarge(size)),
+            PayloadState::NotKept => Err(Missing::NotKept(Keep::least(kind, call.matters()))),
+            PayloadState::Gone => Err(self.why_gone(call, limits)?),
+        })
+    }
+
+    fn why_gone(&self, call: &RecordedCall, limits: &PayloadLimits) -> Result<Missing, Error> {
+        if let Some(row) = self.erased(call)? {
+            return Ok(Missing::Erased(row));
+        }
+        let age = u64::try_from(limits.age.as_micros()).unwrap_or(u64::MAX);
+        Ok(match call.at.get().saturating_add(age) < now().get() {
+            true => Missing::Expired,
+            false => Missing::Displaced,
+        })
+    }
+
+    /// The first row which says that payloads of this call were erased. Looks at all rows behind it.
+    fn erased(&self, call: &RecordedCall) -> Result<Option<u64>, Error> {
+        let person = call.call.as_ref().and_then(|call| call.person);
+        let mut from = call.rows().last().unwrap_or_default();
+        // No name in a record has a quotation mark: a record that says this in its text is of this kind.
+        let mut next = self.records.prepare_cached(
+            "SELECT seq, record FROM entry WHERE seq > ?1 AND instr(record, CAST('\"kind\":\"erased\"' AS BLOB)) > 0
+             ORDER BY seq LIMIT 1",
+        )?;
+        while let Some((seq, record)) = next
+            .query_row([integer(from)], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, Vec<u8>>(1)?))
+            })
+            .optional()?
+        {
+            from = unsigned(seq)?;
+            let Ok(Record {
+                event: Event::Erased(body),
+                ..
+            }) = Record::of_row(&record)
+            else {
+                continue;
+            };
+            let of_call = body.invocation == Some(call.invocation);
+            let of_person = body.person.is_some() && body.person == person;
+            let older = body.before.is_some_and(|before| call.at < before);
+            if of_call || of_person || older {
+                return Ok(Some(from));
+            }
+        }
+        Ok(None)
+    }
+}

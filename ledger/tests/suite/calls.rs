@@ -1,0 +1,93 @@
+//! Calls put together from rows, and proofs of many rows at once.
+
+use toolward_ledger::tree::verify_inclusion;
+use toolward_ledger::{CallEnd, Error, Recorder as _};
+
+use crate::support::{
+    Place, durable, ended, filled, invocation, queued, read_only, refused, started,
+};
+
+#[test]
+fn a_call_belongs_to_the_rows_in_which_it_ended() {
+    let place = Place::new();
+    let writer = place.open();
+    // Rows 1 to 6: two calls that overlap, one that was refused, one that only started.
+    durable(&writer, started(invocation(1))).unwrap();
+    durable(&writer, started(invocation(2))).unwrap();
+    durable(&writer, ended(invocation(2))).unwrap();
+    queued(&writer, refused(invocation(3), "no_route"));
+    durable(&writer, ended(invocation(1))).unwrap();
+    durable(&writer, started(invocation(4))).unwrap();
+    writer.flush().wait().unwrap();
+    let reader = place.reader();
+    let of = |from, to| {
+        let mut found = Vec::new();
+        reader
+            .calls::<Error>(from, to, |call| {
+                assert!(call.call.is_some());
+                found.push((call.invocation, call.started, call.end.row()));
+                Ok(())
+            })
+            .unwrap();
+        found
+    };
+    let (one, two) = (invocation(1), invocation(2));
+    let first = (two, Some(2), Some(3));
+    let third = (invocation(3), None, Some(4));
+    let last = (one, Some(1), Some(5));
+    let open = (invocation(4), Some(6), None);
+    assert_eq!(of(0, u64::MAX), [first, third, last, open]);
+    assert_eq!(of(3, 5), [first, third], "the start lies before");
+    assert_eq!(of(1, 3), [], "both ended later");
+    assert_eq!(of(5, 6), [last]);
+    assert_eq!(of(7, 3), []);
+    let call = reader.call(one).unwrap();
+    assert!(matches!(call.end, CallEnd::Ended(5, _)), "{call:?}");
+    assert_eq!(
+        reader.call(invocation(9)).unwrap_err().code(),
+        "ledger-no-row"
+    );
+}
+
+#[test]
+fn many_rows_are_proved_by_one_reading_of_the_leaves() {
+    for calls in [1, 2, 7, 40] {
+        let place = filled(calls);
+        let reader = place.reader();
+        let size = reader.size().unwrap();
+        let proofs = reader.proofs(0..size + 3).unwrap();
+        let (checkpoint, rows) = (proofs.checkpoint, proofs.rows);
+        assert_eq!(
+            rows.len() as u64,
+            checkpoint.size,
+            "those behind are left out"
+        );
+        for (seq, proof) in rows {
+            let leaf = reader.row(seq).unwrap().leaf;
+            let (size, root) = (checkpoint.size, checkpoint.root);
+            assert!(verify_inclusion(&leaf, seq, size, &proof, &root), "{seq}");
+            // As the proof of this row alone says.
+            let alone = reader.prove(seq).unwrap();
+            let hashes = alone.lines().skip(2).take_while(|line| !line.is_empty());
+            assert_eq!(hashes.count(), proof.len());
+        }
+    }
+}
+
+#[test]
+fn nothing_is_proved_without_a_checkpoint_or_under_one_that_does_not_hold() {
+    let place = Place::new();
+    let writer = place.open();
+    queued(&writer, read_only(invocation(1)));
+    writer.flush().wait().unwrap();
+    let none = place.reader().proofs([1]).unwrap_err();
+    assert_eq!(none.code(), "ledger-no-checkpoint");
+    writer.close().unwrap();
+    place.reader().proofs([1]).unwrap();
+    place
+        .records()
+        .execute("UPDATE entry SET leaf = zeroblob(32) WHERE seq = 0", [])
+        .unwrap();
+    let differs = place.reader().proofs([1]).unwrap_err();
+    assert_eq!(differs.code(), "ledger-differs");
+}
