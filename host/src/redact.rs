@@ -81,6 +81,26 @@ impl Redactor {
         Some(result)
     }
 
+    /// The end of a text without the values; where the text was cut before these bytes, also without the rest of a
+    /// value that was cut with it.
+    pub(crate) fn end_of_text(&self, mut bytes: Vec<u8>, is_cut: bool) -> Vec<u8> {
+        let parts = self.hidden.iter().filter_map(|hidden| {
+            let value = hidden.value.bytes();
+            let longest = value.len().saturating_sub(1).min(bytes.len());
+            (1..=longest).rev().find_map(|length| {
+                let (before, part) = value.split_at_checked(value.len().saturating_sub(length))?;
+                bytes.starts_with(part).then_some((length, before))
+            })
+        });
+        let cut = parts.max_by_key(|(length, _)| *length);
+        // With its beginning given back it is found like any other value. The rests of others are shorter, and lie in
+        // its own.
+        if let Some((_, before)) = cut.filter(|_| is_cut) {
+            bytes.splice(..0, before.iter().copied());
+        }
+        self.replaced(&bytes).unwrap_or(bytes)
+    }
+
     /// The secret whose value is in these bytes.
     fn slug_in(&self, bytes: &[u8]) -> Option<&str> {
         self.hidden
@@ -330,6 +350,31 @@ mod tests {
             "x[secret]y",
         );
         becomes(&["abcd", "efgh"], "abcdefgh", "[secret][secret]");
+    }
+
+    #[test]
+    fn of_a_text_whose_beginning_was_cut_off_no_part_of_a_secret_is_left() {
+        let values = ["hunter22", "22 horses", "aaaa"];
+        let redactor = redactor(&values);
+        for value in values {
+            for cut in 1..value.len() {
+                let end = format!("{} and then {value}.", value.split_at(cut).1);
+                let shown = redactor.end_of_text(end.into_bytes(), true);
+                assert_eq!(
+                    String::from_utf8(shown).unwrap(),
+                    "[secret] and then [secret].",
+                    "{value} without {cut}"
+                );
+            }
+        }
+        // The part of one runs into another one.
+        let shown = redactor.end_of_text(b"ter22 horses".to_vec(), true);
+        assert_eq!(shown, b"[secret]");
+        let whole = b"nothing of it".to_vec();
+        assert_eq!(redactor.end_of_text(whole.clone(), true), whole);
+        // It begins there.
+        let whole = b"22 of hunter22".to_vec();
+        assert_eq!(redactor.end_of_text(whole, false), b"22 of [secret]");
     }
 
     #[test]

@@ -126,11 +126,17 @@ impl Scene {
     }
 
     fn call(&self) -> Ended {
+        self.call_with("--json")
+    }
+
+    /// A call with these arguments more.
+    fn call_with(&self, more: &str) -> Ended {
+        let call = format!(
+            "call hostile.program --bundle hostile.toolbundle --trust-key key.pub.pem --policy policy.toml \
+             --input {{\"a\":1}} {more}"
+        );
         self.machine
-            .toolward(
-                "call hostile.program --json --bundle hostile.toolbundle --trust-key key.pub.pem \
-                 --policy policy.toml --input {\"a\":1}",
-            )
+            .toolward(&call)
             .env("SECRET_KEY", "correct-horse-battery")
             .env("OTHER", "not for it")
             .end()

@@ -19,7 +19,7 @@ const START_BYTES: usize = 64 << 20;
 /// The most bytes of an [`Ending`].
 const ENDING_BYTES: usize = 64 << 10;
 
-/// Bytes that are kept of a program's standard error.
+/// Bytes that are kept of a program's standard error: the last ones.
 pub(super) const STDERR_BYTES: usize = 64 << 10;
 
 /// The first frame of the host, sent before it handles anything hostile; the only one that names anything.
@@ -66,7 +66,15 @@ pub(crate) enum Ending {
 pub(crate) struct Run {
     pub(crate) ending: Ending,
     pub(crate) stdout: Vec<u8>,
+    /// The end of it, where it was long.
     pub(crate) stderr: Vec<u8>,
+}
+
+impl Run {
+    /// Whether bytes may be missing before those of standard error.
+    pub(crate) fn is_stderr_cut(&self) -> bool {
+        self.stderr.len() >= STDERR_BYTES
+    }
 }
 
 impl From<Ending> for Run {

@@ -178,7 +178,7 @@ impl Running {
         Run {
             ending,
             stdout,
-            stderr: std::mem::take(&mut self.stderr.bytes),
+            stderr: self.stderr.last(STDERR_BYTES),
         }
     }
 
@@ -199,7 +199,7 @@ impl Running {
             let exited = self.wait_for_something(left.min(POLL_INTERVAL))?;
             // One byte more shows that there is more.
             self.stdout.read(output_bytes.saturating_add(1))?;
-            self.stderr.drain(STDERR_BYTES)?;
+            self.stderr.read_last(STDERR_BYTES)?;
             if self.stdout.bytes.len() > output_bytes {
                 return Ok(Ending::TooMuch);
             }
@@ -209,7 +209,7 @@ impl Running {
             // Nobody is left who could write: what was written is in the pipes.
             let status = self.child.wait()?;
             self.stdout.read_rest(output_bytes.saturating_add(1))?;
-            self.stderr.read_rest(STDERR_BYTES)?;
+            self.stderr.read_rest_last(STDERR_BYTES)?;
             return Ok(match (status.code(), status.signal()) {
                 (Some(code), _) => Ending::Exited(code),
                 (None, signal) => Ending::Killed(signal.unwrap_or_default()),
@@ -271,41 +271,59 @@ impl Stream {
 
     /// Reads what is there; keeps at most `most` bytes, and leaves what comes after them in the pipe.
     fn read(&mut self, most: usize) -> io::Result<()> {
-        self.take(most, false)
-    }
-
-    /// Reads what is there; keeps at most `most` bytes, and drops what comes after them, so that the program does
-    /// not wait.
-    fn drain(&mut self, most: usize) -> io::Result<()> {
-        self.take(most, true)
+        match most.saturating_sub(self.bytes.len()) {
+            0 => Ok(()),
+            room => self.take(room),
+        }
     }
 
     /// Reads all that is left, after everybody who could write has gone.
     fn read_rest(&mut self, most: usize) -> io::Result<()> {
         while !self.ended && self.is_readable()? && self.bytes.len() < most {
-            self.take(most, false)?;
+            self.read(most)?;
         }
         Ok(())
     }
 
-    fn take(&mut self, most: usize, beyond: bool) -> io::Result<()> {
-        let room = most.saturating_sub(self.bytes.len());
-        if self.ended || (room == 0 && !beyond) || !self.is_readable()? {
+    /// Reads what is there, so that the program does not wait; keeps the last bytes, at most twice `most`.
+    fn read_last(&mut self, most: usize) -> io::Result<()> {
+        self.take(CHUNK_BYTES)?;
+        if self.bytes.len() > most.saturating_mul(2) {
+            self.bytes = self.last(most);
+        }
+        Ok(())
+    }
+
+    /// Reads all that is left, after everybody who could write has gone; keeps what [`Self::read_last`] keeps.
+    fn read_rest_last(&mut self, most: usize) -> io::Result<()> {
+        while !self.ended && self.is_readable()? {
+            self.read_last(most)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the last `most` of the bytes that were kept.
+    fn last(&mut self, most: usize) -> Vec<u8> {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let before = bytes.len().saturating_sub(most);
+        bytes.drain(..before);
+        bytes
+    }
+
+    /// Reads up to `room` bytes of what is there.
+    fn take(&mut self, room: usize) -> io::Result<()> {
+        if self.ended || !self.is_readable()? {
             return Ok(());
         }
-        let mut chunk = vec![0; CHUNK_BYTES];
-        let length = match beyond {
-            true => CHUNK_BYTES,
-            false => room.min(CHUNK_BYTES),
-        };
-        let count = match self.pipe.read(chunk.get_mut(..length).unwrap_or_default()) {
+        let mut chunk = vec![0; room.min(CHUNK_BYTES)];
+        let count = match self.pipe.read(&mut chunk) {
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
             Err(error) => return Err(error),
         };
         self.ended = count == 0;
-        let kept = chunk.get(..count.min(room)).unwrap_or_default();
-        self.bytes.extend_from_slice(kept);
+        self.bytes
+            .extend_from_slice(chunk.get(..count).unwrap_or_default());
         Ok(())
     }
 
@@ -321,5 +339,44 @@ impl Stream {
             Err(rustix::io::Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_standard_error_the_end_is_kept_however_much_there_is() {
+        const MOST: usize = 1000;
+        let (pipe, mut writer) = io::pipe().unwrap();
+        let mut stream = Stream::of(pipe);
+        let line = |number: usize| format!("{number:09}\n");
+        for number in 0..50_000 {
+            writer.write_all(line(number).as_bytes()).unwrap();
+            if number % 100 == 0 {
+                stream.read_last(MOST).unwrap();
+                assert!(stream.bytes.len() <= 2 * MOST);
+            }
+        }
+        drop(writer);
+        stream.read_rest_last(MOST).unwrap();
+        let expected: String = (49_900..50_000).map(line).collect();
+        assert_eq!(stream.last(MOST), expected.into_bytes());
+    }
+
+    #[test]
+    fn of_standard_output_no_more_is_read_than_is_allowed() {
+        let (pipe, mut writer) = io::pipe().unwrap();
+        let mut stream = Stream::of(pipe);
+        writer.write_all(&[b'o'; 100]).unwrap();
+        drop(writer);
+        for _ in 0..2 {
+            stream.read(10).unwrap();
+            assert_eq!(stream.bytes, [b'o'; 10]);
+        }
+        stream.read_rest(1000).unwrap();
+        assert_eq!(stream.bytes.len(), 100);
+        assert!(stream.ended);
     }
 }

@@ -68,6 +68,10 @@ static int lists(const char *path) {
     return any;
 }
 
+static void fill(int file, char letter, size_t length) {
+    for (; length > 0; length--) (void)!write(file, &letter, 1);
+}
+
 int main(int count, char **arguments) {
     const char *what = count > 2 ? arguments[2] : "";
     const char *path = count > 3 ? arguments[3] : "";
@@ -105,6 +109,21 @@ int main(int count, char **arguments) {
         for (int number = 0; number < 1000; number++) (void)!write(2, block, sizeof block);
         printf("{\"said\":true}");
         return 0;
+    }
+    if (!strcmp(what, "complain-of-secret")) {
+        // Half of it lies before the last 64 KiB, half of it again before the last 2 KiB, and it stands whole at the end.
+        const char *key = getenv("KEY");
+        const char *last = " at last";
+        size_t length = strlen(key), half = length / 2;
+        size_t after = 2048 - half, between = 65536 - half - after - length;
+        fill(2, 'a', 100000);
+        (void)!write(2, key, length);
+        fill(2, 'b', between);
+        (void)!write(2, key, length);
+        fill(2, 'c', after - length - strlen(last));
+        (void)!write(2, key, length);
+        (void)!write(2, last, strlen(last));
+        return 3;
     }
     if (!strcmp(what, "files")) {
         char inside[512];

@@ -188,6 +188,28 @@ fn a_secret_is_in_its_variable_and_in_nothing_that_is_shown() {
 }
 
 #[test]
+fn of_what_a_program_complains_the_end_is_shown_and_no_part_of_a_secret() {
+    let mut scene = Scene::new(&["complain-of-secret"]).line("env = { key = \"KEY\" }\n");
+    scene.secrets.push("key".to_owned());
+    scene.tables =
+        "[[secret]]\nslug = \"key\"\npublisher = \"PUBLISHER\"\nenv = \"SECRET_KEY\"\n".to_owned();
+    scene.write();
+    let ended = scene.call();
+    let cause = &ended.json()["error"]["cause"];
+    assert_eq!(cause["exit"], 3, "{ended}");
+    let shown = cause["stderr"].as_str().unwrap();
+    assert!(shown.ends_with("c[secret] at last"), "{shown}");
+    assert!(shown.len() <= 2048);
+    let told = scene.call_with("--verbose");
+    assert!(told.stderr.len() > 60_000, "{} bytes", told.stderr.len());
+    // Neither the whole of it nor a half.
+    let all = format!("{}{}{}", ended.stdout, ended.stderr, told.stderr);
+    for part in ["correct", "horse", "battery"] {
+        assert!(!all.contains(part), "{part}: {ended}");
+    }
+}
+
+#[test]
 fn an_exit_code_and_an_output_that_is_no_json_are_errors() {
     let error = Scene::new(&["fail"]).fails();
     assert_eq!(error["code"], "upstream_error", "{error}");

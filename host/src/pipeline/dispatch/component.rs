@@ -31,7 +31,7 @@ impl Attempts for Component<'_> {
             fuel_total: self.fuel,
             memory_bytes: self.context.limits.memory_bytes,
         };
-        let (ended, usage) = run::attempt(
+        let (ended, mut usage) = run::attempt(
             &self.call,
             self.context,
             limits,
@@ -40,6 +40,10 @@ impl Attempts for Component<'_> {
         )
         .await;
         let failing = matches!(ended, AttemptOutcome::Trapped(_));
+        // Its end is quoted, and cut for that.
+        if failing && let Some(redactor) = self.context.secrets.redactor() {
+            redactor.text(&mut usage.stderr);
+        }
         let result = outcome::output_of(
             ended,
             &usage,

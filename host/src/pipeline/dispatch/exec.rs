@@ -20,7 +20,7 @@ use crate::sandbox::secrets::CallSecrets;
 const BUSY_RETRY: Duration = Duration::from_secs(1);
 
 /// Bytes of a program's standard error that its error quotes.
-const QUOTED_STDERR_BYTES: usize = 2048;
+const QUOTED_STDERR_BYTES: u64 = 2048;
 
 /// A program and its input.
 pub(crate) struct Program<'a> {
@@ -65,11 +65,7 @@ impl Program<'_> {
         let started = Instant::now();
         let (line, input) = (self.bound.line, self.input.to_owned());
         let ran = self.bound.broker.run(line, input).await;
-        let Run {
-            ending,
-            stdout,
-            stderr,
-        } = ran.map_err(|problem| {
+        let ran = ran.map_err(|problem| {
             tracing::error!(%problem, "no program can be run");
             not_run(
                 "the broker that runs programs has ended",
@@ -77,7 +73,18 @@ impl Program<'_> {
             )
             .with_hint("start the host again")
         })?;
-        captured.stderr = shown(&stderr, self.limits.stdio_bytes);
+        let is_cut = ran.is_stderr_cut();
+        let Run {
+            ending,
+            stdout,
+            stderr,
+        } = ran;
+        // Before it is cut again: no later search finds the rest of a value.
+        let stderr = match self.secrets.redactor() {
+            Some(redactor) => redactor.end_of_text(stderr, is_cut),
+            None => stderr,
+        };
+        captured.stderr = end_of(&stderr, self.limits.stdio_bytes);
         self.outcome(ending, stdout, &stderr, started.elapsed())
     }
 
@@ -90,7 +97,8 @@ impl Program<'_> {
     ) -> Result<DriverOutput, CallError> {
         let limits = &self.bound.rule.limits;
         let failed = |message: String, mut cause: serde_json::Value| {
-            let quoted = tail(stderr);
+            let quoted = end_of(stderr, QUOTED_STDERR_BYTES);
+            let quoted = quoted.trim();
             if let (false, Some(fields)) = (quoted.is_empty(), cause.as_object_mut()) {
                 fields.insert("stderr".to_owned(), quoted.into());
             }
@@ -172,14 +180,9 @@ fn upstream(message: String) -> CallError {
     )
 }
 
-/// The beginning of what a program wrote, as text.
-fn shown(bytes: &[u8], most: u64) -> String {
-    let most = usize::try_from(most).unwrap_or(usize::MAX).min(bytes.len());
-    String::from_utf8_lossy(bytes.get(..most).unwrap_or_default()).into_owned()
-}
-
-fn tail(stderr: &[u8]) -> String {
-    let from = stderr.len().saturating_sub(QUOTED_STDERR_BYTES);
-    let text = String::from_utf8_lossy(stderr.get(from..).unwrap_or_default());
-    text.trim().to_owned()
+/// The end of what a program wrote, as text.
+fn end_of(stderr: &[u8], most: u64) -> String {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let from = stderr.len().saturating_sub(most);
+    String::from_utf8_lossy(stderr.get(from..).unwrap_or_default()).into_owned()
 }
