@@ -28,7 +28,7 @@ def signed(note, vkey):  # C2SP signed-note and tlog-checkpoint: size and root, 
 directory = pathlib.Path(sys.argv[1])
 vkey = sys.argv[2] if len(sys.argv) > 2 else (directory / "ledger.vkey").read_text().strip()
 sql = sqlite3.connect(f"file:{directory / 'records.sqlite'}?mode=ro", uri=True)
-findings, notes, edge, size, good, pruned, empty = [], {}, [], 0, 0, 0, []
+findings, notes, edge, size, good, said, pruned, empty = [], {}, [], 0, 0, 0, 0, []
 for at, note, _ in sql.execute("SELECT size, note, edge FROM checkpoint ORDER BY size").fetchall():
     says, tree = signed(note, vkey)
     notes, findings = (notes | {at: tree}, findings) if says == at else (notes, findings + [f"checkpoint {at}"])
@@ -41,12 +41,12 @@ for seq, leaf, record in sql.execute("SELECT seq, leaf, record FROM entry ORDER 
     elif sha(b"\0", record) != leaf:
         findings.append(f"row {seq}")
     elif b'"kind":"pruned"' in record:
-        pruned = max(pruned, json.loads(record)["body"]["to"] // 256 * 256)
+        said = max(said, json.loads(record)["body"]["to"] // 256 * 256)
     push(edge, size, leaf)
     size += 1
-    if size in notes and root(edge) != notes[size]:
-        findings.append(f"rows {good} to {size}")
-    good = size if size in notes else good
+    if size in notes:  # only below a checkpoint that holds does a row say what was pruned
+        findings += [f"rows {good} to {size}"] if (differs := root(edge) != notes[size]) else []
+        good, pruned = size, pruned if differs else said
 findings += [f"{size} rows of {at}" for at in sorted(notes) if at > size]
 findings += [f"row {seq} is empty" for seq in empty if seq >= pruned]
 if sql.execute("SELECT size, edge FROM head").fetchone() != (size, b"".join(edge)):

@@ -86,7 +86,8 @@ pub(crate) fn newest(sql: &Connection) -> Result<Option<(u64, String, Vec<u8>)>,
         .transpose()
 }
 
-fn newest_size(sql: &Connection) -> Result<u64, Error> {
+/// Size of the newest checkpoint; 0 without one.
+pub(crate) fn newest_size(sql: &Connection) -> Result<u64, Error> {
     let size: Option<i64> = sql
         .prepare_cached("SELECT max(size) FROM checkpoint")?
         .query_row([], |row| row.get(0))?;

@@ -1,11 +1,13 @@
 //! What an operator does to a ledger: checkpoints on demand, pruning, erasing. Each leaves a row that says so.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, Transaction};
+use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 use toolward_signing::key::SigningKey;
 
-use crate::append::{Appending, integer};
+use crate::append::{Appending, integer, newest_size, unsigned};
 use crate::checkpoint::Verifier;
 use crate::entry::now;
 use crate::error::Error;
@@ -17,6 +19,10 @@ use crate::schema::{self, RECORDS};
 
 /// Rows that are pruned together: those of one bundle of entries of tlog-tiles.
 pub(crate) const GROUP: u64 = 256;
+/// Groups that are pruned in one transaction.
+const GROUPS_AT_ONCE: u64 = 8;
+/// How long others get between two transactions, at most: as long as the last one took.
+const MAX_PAUSE: Duration = Duration::from_millis(50);
 
 /// A ledger with its key, for an operator's changes. Writers may append meanwhile.
 pub struct Maintenance {
@@ -24,6 +30,7 @@ pub struct Maintenance {
     payloads: Payloads,
     key: SigningKey,
     session: Session,
+    index: PathBuf,
     checkpoints: Option<PathBuf>,
 }
 
@@ -49,11 +56,15 @@ impl Maintenance {
         };
         opening::check(&mut records, &verifier, outside)?;
         toolward_sqlite::wait_for_disk(&records, true)?;
+        let session = Hex(random()?);
+        let limits = PayloadLimits::default();
+        let payloads = Payloads::open(&place.payloads(), Keep::None, limits)?;
         Ok(Self {
-            payloads: Payloads::open(&place.payloads(), Keep::None, PayloadLimits::default())?,
+            payloads,
             records,
             key,
-            session: Hex(random()?),
+            session,
+            index: place.index(),
             checkpoints,
         })
     }
@@ -78,24 +89,48 @@ impl Maintenance {
     /// Deletes the records of the rows before `before` with their payloads: whole groups of 256 below the newest
     /// checkpoint. Their leaves stay, so that checkpoints and proofs hold. Returns up to where it went.
     ///
+    /// A checkpoint signs the row that says so before anything is deleted: what is empty without one was emptied by
+    /// somebody else. Then some groups go at a time, so that writers wait for milliseconds. One that was interrupted
+    /// is finished by the next.
+    ///
     /// # Errors
     /// Those of the files.
     pub fn prune(&mut self, before: u64) -> Result<u64, Error> {
-        let mut rows = Appending::begin(&mut self.records)?;
-        let to = before.min(rows.checkpointed()?) / GROUP * GROUP;
-        let commitments = commitments(&rows, to)?;
-        let mut emptied = false;
-        for group in 0..to / GROUP {
-            emptied |= empty(&rows.tx, group)?;
+        let to = before.min(newest_size(&self.records)?) / GROUP * GROUP;
+        if let Some(first) = first_full(&self.records, to)? {
+            let mut rows = Appending::begin(&mut self.records)?;
+            let said = Pruned {
+                to: Number::from(to),
+            };
+            rows.push(&record(self.session, Event::Pruned(said)))?;
+            let note = rows.checkpoint(&self.key)?;
+            rows.commit()?;
+            crate::writer::publish(self.checkpoints.as_deref(), &note);
+            let mut group = first / GROUP;
+            while group < to / GROUP {
+                let next = group.saturating_add(GROUPS_AT_ONCE).min(to / GROUP);
+                let started = Instant::now();
+                self.empty(group..next)?;
+                group = next;
+                // Others get their turn.
+                std::thread::sleep(started.elapsed().min(MAX_PAUSE));
+            }
+            self.payloads.truncate_log()?;
         }
-        if emptied {
-            let to = Number::from(to);
-            rows.push(&record(self.session, Event::Pruned(Pruned { to })))?;
-        }
-        rows.commit()?;
-        self.payloads.delete(&commitments)?;
-        self.payloads.truncate_log()?;
+        // It has what the records had. The next list makes it again, of what is left.
+        crate::reader::remove_index(&self.index)?;
         Ok(to)
+    }
+
+    /// Deletes the payloads of these groups, then their records: a record without its payload is nothing unusual.
+    fn empty(&mut self, groups: Range<u64>) -> Result<(), Error> {
+        let rows = groups.start * GROUP..groups.end * GROUP;
+        self.payloads.delete(&commitments(&self.records, rows)?)?;
+        let tx = (self.records).transaction_with_behavior(TransactionBehavior::Immediate)?;
+        for group in groups {
+            empty(&tx, group)?;
+        }
+        Ok(tx.commit()?)
     }
 
     /// Deletes payloads, and a principal's name. Returns how many payloads that were.
@@ -125,9 +160,9 @@ impl Maintenance {
     }
 }
 
-/// Deletes the records of a group; returns whether there were any. The rows are made anew, since SQLite merges
-/// pages when rows are deleted, and not when they get shorter.
-fn empty(tx: &Transaction<'_>, group: u64) -> Result<bool, Error> {
+/// Deletes the records of a group. The rows are made anew, since SQLite merges pages when rows are deleted, and not
+/// when they get shorter.
+fn empty(tx: &Transaction<'_>, group: u64) -> Result<(), Error> {
     let first = group * GROUP;
     let range = [integer(first), integer(first + GROUP)];
     let mut full = tx.prepare_cached(
@@ -141,15 +176,26 @@ fn empty(tx: &Transaction<'_>, group: u64) -> Result<bool, Error> {
     for (seq, leaf) in &leaves {
         again.execute((seq, leaf))?;
     }
-    Ok(!leaves.is_empty())
+    Ok(())
 }
 
-/// The payloads of the rows before `to`.
-fn commitments(rows: &Appending<'_>, to: u64) -> Result<Vec<Hash>, Error> {
-    let mut statement = rows
-        .tx
-        .prepare("SELECT record FROM entry WHERE seq < ?1 AND record IS NOT NULL")?;
-    let mut found = statement.query([integer(to)])?;
+/// The first row before `to` that has a record.
+fn first_full(sql: &Connection, to: u64) -> Result<Option<u64>, Error> {
+    let first: Option<i64> = sql
+        .prepare(
+            "SELECT seq FROM entry WHERE seq < ?1 AND record IS NOT NULL ORDER BY seq LIMIT 1",
+        )?
+        .query_row([integer(to)], |row| row.get(0))
+        .optional()?;
+    first.map(unsigned).transpose()
+}
+
+/// The payloads of these rows.
+fn commitments(sql: &Connection, rows: Range<u64>) -> Result<Vec<Hash>, Error> {
+    let mut statement = sql.prepare_cached(
+        "SELECT record FROM entry WHERE seq >= ?1 AND seq < ?2 AND record IS NOT NULL",
+    )?;
+    let mut found = statement.query([integer(rows.start), integer(rows.end)])?;
     let mut commitments = Vec::new();
     while let Some(row) = found.next()? {
         // What can't be read has no payloads that could be named.

@@ -12,6 +12,7 @@ use toolward_files::{Links, Protection};
 use crate::append::{head, integer, newest, unsigned};
 use crate::checkpoint::{Checkpoint, Verifier};
 use crate::error::Error;
+use crate::reader::prunes;
 use crate::record::{Hash, Hex};
 use crate::tree::{Edge, leaf_hash};
 
@@ -49,7 +50,7 @@ pub(crate) fn check(
             .filter(|edge| edge.root() == signed.root && size == signed.size)
             .ok_or(Error::Differs("the newest checkpoint signs another tree"))?;
     }
-    hash_rows(&tx, &mut edge, head.size())?;
+    hash_rows(&tx, &mut edge, head.size(), true)?;
     match edge == head {
         true => Ok(()),
         false => Err(Error::Differs("the head is not the tree of the rows")),
@@ -77,7 +78,7 @@ fn compare(
             .filter(|edge| edge.root() == signed.root && edge.size() == signed.size)
             .ok_or(Error::Differs("a checkpoint signs another tree"))?;
     }
-    hash_rows(sql, &mut edge, outside.size)?;
+    hash_rows(sql, &mut edge, outside.size, false)?;
     match edge.root() == outside.root {
         true => Ok(()),
         false => Err(Error::Differs(
@@ -93,8 +94,9 @@ fn shorter(found: u64, expected: u64) -> Result<(), Error> {
     }
 }
 
-/// Appends the leaves of the rows up to `size`, each of which has to be that of its record.
-fn hash_rows(sql: &Connection, edge: &mut Edge, size: u64) -> Result<(), Error> {
+/// Appends the leaves of the rows up to `size`, each of which has to be that of its record. Where no checkpoint covers
+/// them, they say nothing of pruning: that is signed with the row that says it.
+fn hash_rows(sql: &Connection, edge: &mut Edge, size: u64, is_unsigned: bool) -> Result<(), Error> {
     let mut rows = sql.prepare_cached(
         "SELECT seq, leaf, record FROM entry WHERE seq >= ?1 AND seq < ?2 ORDER BY seq",
     )?;
@@ -109,6 +111,11 @@ fn hash_rows(sql: &Connection, edge: &mut Edge, size: u64) -> Result<(), Error> 
         if !same || unsigned(row.get(0)?)? != edge.size() {
             return Err(Error::Differs(
                 "a row is missing, or is not the one that was written",
+            ));
+        }
+        if is_unsigned && record.is_none_or(|record| prunes(record) > 0) {
+            return Err(Error::Differs(
+                "a row was emptied that nothing signed says was pruned",
             ));
         }
         edge.push(leaf);

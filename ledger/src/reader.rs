@@ -12,9 +12,11 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension as _};
 
 pub use calls::{CallEnd, RecordedCall};
+pub(crate) use index::remove as remove_index;
 pub use index::{Filter, Listed};
 pub use missing::{Missing, PayloadState};
 pub use proof::Proofs;
+pub(crate) use verify::prunes;
 pub use verify::{Finding, Verified};
 
 use crate::append::{head, integer, unsigned};

@@ -277,7 +277,7 @@ impl Reader {
 }
 
 /// Removes an index. It is only for those who list.
-fn remove(path: &Path) -> Result<(), Error> {
+pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     for end in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
         name.push(end);

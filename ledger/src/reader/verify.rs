@@ -147,7 +147,9 @@ impl Reader {
         let mut next = signed.iter().peekable();
         // None behind a gap, until a checkpoint says what the tree is.
         let mut edge = Some(Edge::new());
-        let (mut size, mut good, mut pruned) = (0_u64, 0, 0);
+        let (mut size, mut good) = (0_u64, 0);
+        // Up to where rows say that others were pruned: those below a checkpoint, and all.
+        let (mut pruned, mut said) = (0, 0);
         let mut emptied: Vec<Range<u64>> = Vec::new();
         let mut statement = self
             .records
@@ -161,6 +163,7 @@ impl Reader {
                     to: seq,
                 });
                 edge = None;
+                said = pruned;
                 while let Some((known, signed)) = next.next_if(|(size, _)| **size <= seq) {
                     good = *known;
                     edge = signed.edge.clone().filter(|_| *known == seq);
@@ -169,9 +172,7 @@ impl Reader {
             size = seq.saturating_add(1);
             let leaf: Hash = Hex(row.get(1)?);
             match row.get_ref(2)?.as_blob_or_null() {
-                Ok(Some(record)) if leaf_hash(record) == leaf => {
-                    pruned = pruned.max(prunes(record))
-                }
+                Ok(Some(record)) if leaf_hash(record) == leaf => said = said.max(prunes(record)),
                 Ok(None) => match emptied.last_mut() {
                     Some(last) if last.end == seq => last.end = size,
                     _ => emptied.push(seq..size),
@@ -189,8 +190,9 @@ impl Reader {
                     });
                     edge = None;
                 }
-                if edge.is_some() {
-                    found.signed = size;
+                match edge {
+                    Some(_) => (found.signed, pruned) = (size, said),
+                    None => said = pruned,
                 }
                 edge = edge.or_else(|| signed.edge.clone());
                 good = size;
@@ -203,7 +205,7 @@ impl Reader {
                 expected: *size,
             });
         }
-        // Pruned are whole groups, from the first row on, as far as a row says.
+        // Pruned are whole groups, from the first row on, as far as a signed row says.
         let pruned = pruned / GROUP * GROUP;
         for range in &emptied {
             found.pruned += range.end - range.start;
@@ -253,7 +255,7 @@ impl Reader {
 }
 
 /// Up to where a record says that rows were pruned.
-fn prunes(record: &[u8]) -> u64 {
+pub(crate) fn prunes(record: &[u8]) -> u64 {
     // Nearly all are of another kind, which their text shows.
     const KIND: &[u8] = br#""kind":"pruned""#;
     if record.len() > 256 || !record.windows(KIND.len()).any(|part| part == KIND) {

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use toolward_ledger::payload::{Erase, Keep, PayloadKind, commitment};
 use toolward_ledger::record::{Content, Hash, Number};
-use toolward_ledger::{Entry, Maintenance, Recorder, Writer};
+use toolward_ledger::{Entry, Filter, Maintenance, Recorder, Writer};
 
-use crate::support::{Place, durable, invocation, opened, queued, read_only, started};
+use crate::support::{
+    Place, copy, durable, filled, invocation, opened, queued, read_only, started,
+};
 
 const MARK: &str = "marked-input-5f1c9b";
 
@@ -284,6 +286,13 @@ fn pruned_rows_keep_their_leaves_and_what_was_signed_holds() {
     let verified = reader.verify(&[old]).unwrap();
     assert!(verified.holds(), "{verified:?}");
     assert_eq!((verified.pruned, place.count("pruned")), (512, 1));
+    let listed = reader
+        .list(&Filter {
+            limit: 10_000,
+            ..Filter::default()
+        })
+        .unwrap();
+    assert!(listed.iter().all(|listed| listed.record.is_some()));
     assert_eq!(verified.payloads, 600 - 511);
     assert!(reader.prove(5).unwrap().contains("index 5\n"));
     assert_eq!(reader.row(5).unwrap().record, None);
@@ -293,4 +302,77 @@ fn pruned_rows_keep_their_leaves_and_what_was_signed_holds() {
         .execute("UPDATE entry SET record = NULL WHERE seq = 555", [])
         .unwrap();
     assert_eq!(place.findings(), ["row 555 is empty"]);
+}
+
+#[test]
+fn the_index_has_nothing_of_rows_that_were_pruned() {
+    let place = filled(600);
+    let all = Filter {
+        limit: 10_000,
+        ..Filter::default()
+    };
+    let before = place.reader().list(&all).unwrap().len();
+    Maintenance::open(&place.ledger(), None)
+        .unwrap()
+        .prune(512)
+        .unwrap();
+    let index = place.ledger().join("index.sqlite");
+    assert!(!index.exists());
+    let after = place.reader().list(&all).unwrap();
+    // One more says that they were pruned.
+    assert_eq!(after.len(), before - 512 + 1);
+    assert!(after.iter().all(|listed| listed.row.seq >= 512));
+    let sql = rusqlite::Connection::open(index).unwrap();
+    let first: i64 = sql
+        .query_row("SELECT min(seq) FROM row", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(first, 512);
+}
+
+#[test]
+fn pruning_that_was_interrupted_holds_and_is_finished_by_the_next() {
+    let place = filled(1100);
+    let before = place.directory.path().join("before");
+    copy(&place.ledger(), &before);
+    let mut maintenance = Maintenance::open(&place.ledger(), None).unwrap();
+    assert_eq!(maintenance.prune(1024).unwrap(), 1024);
+    // As it is where only a part was emptied.
+    let sql = place.records();
+    let attach = format!(
+        "ATTACH '{}' AS whole; UPDATE entry SET record = \
+         (SELECT record FROM whole.entry AS old WHERE old.seq = entry.seq) WHERE seq >= 512 AND seq < 1024",
+        before.join("records.sqlite").display()
+    );
+    sql.execute_batch(&attach).unwrap();
+    drop(sql);
+    let verified = place.verify();
+    assert!(verified.holds(), "{verified:?}");
+    assert_eq!(verified.pruned, 512);
+    assert_eq!(maintenance.prune(1024).unwrap(), 1024);
+    let verified = place.verify();
+    assert!(verified.holds(), "{verified:?}");
+    assert_eq!((verified.pruned, place.count("pruned")), (1024, 2));
+}
+
+#[test]
+fn writers_wait_for_milliseconds_while_much_is_pruned() {
+    let place = filled(20_000);
+    let writer = place.open();
+    let directory = place.ledger();
+    let pruning = std::thread::spawn(move || {
+        let mut maintenance = Maintenance::open(&directory, None).unwrap();
+        maintenance.prune(u64::MAX).unwrap()
+    });
+    let (mut longest, mut rows) = (Duration::ZERO, 0);
+    while !pruning.is_finished() {
+        let started_at = std::time::Instant::now();
+        durable(&writer, started(invocation(100_000 + rows))).unwrap();
+        longest = longest.max(started_at.elapsed());
+        rows += 1;
+    }
+    assert!(pruning.join().unwrap() >= 19_968);
+    writer.close().unwrap();
+    assert!(rows > 3, "others wrote meanwhile: {rows}");
+    assert!(longest < Duration::from_secs(2), "{longest:?}");
+    assert!(place.verify().holds());
 }

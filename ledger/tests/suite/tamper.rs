@@ -7,7 +7,7 @@ use std::process::Command;
 use rusqlite::Connection;
 use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::tree::leaf_hash;
-use toolward_ledger::{Error, Reader, Writer};
+use toolward_ledger::{Error, Maintenance, Reader, Writer};
 
 use crate::support::{
     Place, copy, durable, filled, invocation, opened, queued, read_only, started,
@@ -391,4 +391,29 @@ fn rows_behind_the_newest_checkpoint_are_held_against_the_head_when_a_ledger_is_
         };
         assert_eq!(first(&place, |_| ()), expected);
     }
+}
+
+#[test]
+fn a_row_that_nobody_signed_does_not_say_that_others_were_pruned() {
+    let place = filled(300);
+    let forged = r#"{"at":1,"body":{"to":256},"kind":"pruned","session":"00000000000000000000000000000000","v":1}"#;
+    let found = first(&place, |sql| {
+        let leaf = leaf_hash(forged.as_bytes()).0;
+        let size: i64 = sql
+            .query_row("SELECT size FROM head", [], |row| row.get(0))
+            .unwrap();
+        sql.execute(
+            "INSERT INTO entry VALUES (?1, ?2, ?3)",
+            (size, leaf, forged.as_bytes()),
+        )
+        .unwrap();
+        run(sql, "UPDATE entry SET record = NULL WHERE seq < 256");
+        mend_head(sql);
+    });
+    assert_eq!(found, "row 0 is empty");
+    // No session signs it.
+    let error = Writer::open(place.options(), opened()).unwrap_err();
+    assert_eq!(error.code(), "ledger-differs");
+    let error = Maintenance::open(&place.ledger(), None).unwrap_err();
+    assert_eq!(error.code(), "ledger-differs");
 }
