@@ -58,7 +58,12 @@ impl Maintenance {
         toolward_sqlite::wait_for_disk(&records, true)?;
         let session = Hex(random()?);
         let limits = PayloadLimits::default();
-        let payloads = Payloads::open(&place.payloads(), Keep::None, limits)?;
+        let (payloads, lost) = Payloads::open_whole(&place.payloads(), Keep::None, limits)?;
+        if lost {
+            let mut rows = Appending::begin(&mut records)?;
+            rows.push(&record(session, crate::writer::payloads_lost()?))?;
+            rows.commit()?;
+        }
         Ok(Self {
             payloads,
             records,

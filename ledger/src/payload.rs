@@ -4,6 +4,8 @@
 //! A commitment is salted with 32 random bytes that are deleted with the payload: from then on nothing can be
 //! guessed from it.
 
+#[cfg(feature = "sqlite")]
+mod aside;
 mod keep;
 #[cfg(feature = "sqlite")]
 mod store;

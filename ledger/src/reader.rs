@@ -69,6 +69,17 @@ pub struct Reader {
     log_unread: bool,
 }
 
+/// The payloads, if they are not damaged: a ledger holds without them.
+fn readable(opened: Result<(Connection, bool), Error>) -> Result<Option<Connection>, Error> {
+    match opened {
+        Err(Error::Corrupt(error)) => {
+            tracing::warn!(%error, "the ledger's payloads are damaged, and not read");
+            Ok(None)
+        }
+        opened => Ok(Some(opened?.0)),
+    }
+}
+
 impl Reader {
     /// Opens a ledger that is there. `verifier` says whose checkpoints count: without one, the key that lies in
     /// the directory, which proves nothing against those who may write there.
@@ -80,7 +91,7 @@ impl Reader {
         let verifier = verifier.map_or_else(|| place.verifier(), Ok)?;
         let (records, log_unread) = schema::open_to_read(&place.records(), &RECORDS)?;
         let payloads = match place.payloads().exists() {
-            true => Some(schema::open_to_read(&place.payloads(), &PAYLOADS)?.0),
+            true => readable(schema::open_to_read(&place.payloads(), &PAYLOADS))?,
             false => None,
         };
         Ok(Self {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-pub(crate) use core::publish;
+pub(crate) use core::{payloads_lost, publish};
 
 use crate::checkpoint::Verifier;
 use crate::entry::{Entry, Given, Repeated};

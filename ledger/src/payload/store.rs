@@ -1,7 +1,7 @@
 //! The file of payloads and names.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -10,6 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehav
 use crate::append::{integer, unsigned};
 use crate::entry::{Entry, content_mut, now};
 use crate::error::Error;
+use crate::payload::aside::{self, FileId};
 use crate::payload::{Keep, PayloadLimits, commitment};
 use crate::record::{Event, Hex, Invocation, Number, Person};
 use crate::schema::{self, BUSY_TIMEOUT, PAYLOADS};
@@ -32,16 +33,46 @@ pub enum Erase {
 /// The file of payloads and names.
 pub(crate) struct Payloads {
     sql: Connection,
+    path: PathBuf,
+    file: Option<FileId>,
     keep: Keep,
     limits: PayloadLimits,
 }
 
 impl Payloads {
-    pub(crate) fn open(path: &Path, keep: Keep, limits: PayloadLimits) -> Result<Self, Error> {
+    fn open(path: &Path, keep: Keep, limits: PayloadLimits) -> Result<Self, Error> {
         let sql = schema::open(path, &PAYLOADS)?;
         // It may be lost: the records are what waits for the disk.
         toolward_sqlite::wait_for_disk(&sql, false)?;
-        Ok(Self { sql, keep, limits })
+        Ok(Self {
+            sql,
+            path: path.to_owned(),
+            file: FileId::of(path),
+            keep,
+            limits,
+        })
+    }
+
+    /// Opens the file. One that is damaged is set aside before. Says whether it was.
+    pub(crate) fn open_whole(
+        path: &Path,
+        keep: Keep,
+        limits: PayloadLimits,
+    ) -> Result<(Self, bool), Error> {
+        match Self::open(path, keep, limits) {
+            Err(Error::Corrupt(_)) => {
+                aside::set_aside(path, None)?;
+                Ok((Self::open(path, keep, limits)?, true))
+            }
+            opened => Ok((opened?, false)),
+        }
+    }
+
+    /// Sets the file aside, which is damaged, and begins another one.
+    pub(crate) fn replace(&mut self) -> Result<(), Error> {
+        aside::set_aside(&self.path, self.file)?;
+        *self = Self::open(&self.path, self.keep, self.limits)?;
+        Ok(())
     }
 
     /// Others are waited for at most this long.
@@ -141,7 +172,8 @@ impl Payloads {
             .transaction_with_behavior(TransactionBehavior::Immediate)?;
         let total = add(&tx, 0)?;
         shrink(&tx, total, self.limits.total, now())?;
-        Ok(tx.commit()?)
+        tx.commit()?;
+        aside::remove_older(&self.path, self.limits.age)
     }
 
     /// Deletes payloads by their commitments.
@@ -155,8 +187,8 @@ impl Payloads {
         Ok(tx.commit()?)
     }
 
-    /// Deletes what is asked for; returns how many payloads that were, and whose name is gone. Nothing of it is in
-    /// the file or its log afterwards.
+    /// Deletes what is asked for, and all files that were set aside; returns how many payloads that were, and whose
+    /// name is gone. Once the log is empty, nothing of it is left.
     pub(crate) fn erase(&mut self, what: &Erase) -> Result<(u64, Option<Person>), Error> {
         let tx = self
             .sql
@@ -173,6 +205,7 @@ impl Payloads {
             Erase::Before(at) => (delete(&tx, "at < ?1", &integer(at.get()))?, None),
         };
         tx.commit()?;
+        aside::remove_older(&self.path, Duration::ZERO)?;
         Ok((deleted, person))
     }
 

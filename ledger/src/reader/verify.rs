@@ -136,7 +136,13 @@ impl Reader {
         self.records.execute_batch("COMMIT")?;
         walked?;
         if let Some(payloads) = &self.payloads {
-            verify_payloads(payloads, &mut found)?;
+            match verify_payloads(payloads, &mut found) {
+                // They may be lost: those that can't be read count as that.
+                Err(Error::Corrupt(error)) => {
+                    tracing::warn!(%error, "the ledger's payloads are damaged");
+                }
+                verified => verified?,
+            }
         }
         Ok(found)
     }

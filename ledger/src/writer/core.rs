@@ -13,7 +13,7 @@ use crate::given::{self, Secret};
 use crate::opening;
 use crate::payload::Payloads;
 use crate::place::Place;
-use crate::record::{Closed, Code, Event, Opened, Record, Session};
+use crate::record::{Closed, Code, Event, Gap, Number, Opened, Record, Session};
 use crate::schema::{self, BUSY_TIMEOUT, RECORDS};
 use crate::sessions::{self, Own};
 use crate::writer::Options;
@@ -55,6 +55,8 @@ pub(super) struct Core {
     durable: Option<bool>,
     checkpointed: Instant,
     gap: Option<Instant>,
+    /// Whether a row has to say that payloads were lost.
+    payloads_lost: bool,
 }
 
 impl Core {
@@ -69,8 +71,12 @@ impl Core {
             None => None,
         };
         opening::check(&mut records, &verifier, outside)?;
-        let mut payloads = Payloads::open(&place.payloads(), options.keep, options.payloads)?;
-        payloads.sweep()?;
+        let (keep, limits) = (options.keep, options.payloads);
+        let (mut payloads, mut lost) = Payloads::open_whole(&place.payloads(), keep, limits)?;
+        if let Err(error) = payloads.sweep() {
+            replace(&mut payloads, error)?;
+            lost = true;
+        }
         let session = Own::begin(&place.sessions())?;
         let known = sessions::unfinished(&records)?;
         let dead = sessions::dead(&place.sessions(), &session, known)?;
@@ -80,6 +86,9 @@ impl Core {
             dead.abandon(session.id, &mut rows)?;
         }
         rows.push(&record(session.id, Event::Opened(opened)))?;
+        if lost {
+            rows.push(&record(session.id, payloads_lost()?))?;
+        }
         given::sweep(&rows.tx)?;
         rows.commit()?;
         dead.into_iter().for_each(sessions::Dead::forget);
@@ -95,6 +104,7 @@ impl Core {
             durable: Some(true),
             checkpointed: Instant::now(),
             gap: None,
+            payloads_lost: false,
         })
     }
 
@@ -188,7 +198,11 @@ impl Core {
         let late = self.late.rows().iter_mut();
         let mut entries: Vec<&mut Entry> = rows.iter_mut().map(|row| &mut row.entry).collect();
         entries.extend(late);
-        self.payloads.prepare(&mut entries)?;
+        if let Err(error) = self.payloads.prepare(&mut entries) {
+            replace(&mut self.payloads, error)?;
+            self.payloads_lost = true;
+            self.payloads.prepare(&mut entries)?;
+        }
 
         let durable = flush || !self.late.is_empty() || rows.iter().any(|row| row.reply.is_some());
         self.wait_for_disk(durable)?;
@@ -208,6 +222,9 @@ impl Core {
         if let Some(gap) = gap {
             appending.push(&record(session, Event::Gap(gap)))?;
         }
+        if self.payloads_lost && room < Room::None {
+            appending.push(&record(session, payloads_lost()?))?;
+        }
         let mut answers = Vec::with_capacity(rows.len());
         for row in rows.iter() {
             answers.push(match fits(row, room) {
@@ -223,6 +240,7 @@ impl Core {
         };
         appending.commit()?;
         self.late.written();
+        self.payloads_lost = false;
         if counts {
             self.late.counted();
             self.gap = Some(Instant::now());
@@ -345,6 +363,23 @@ fn append(rows: &mut Appending<'_>, entry: &Entry, session: Session) -> Result<(
         Event::Ended(body) if body.call.is_none() => sessions::finished(rows, body.invocation),
         _ => Ok(()),
     }
+}
+
+/// Begins another file of payloads where this one is damaged.
+fn replace(payloads: &mut Payloads, error: Error) -> Result<(), Error> {
+    match error {
+        Error::Corrupt(_) => payloads.replace(),
+        error => Err(error),
+    }
+}
+
+/// What was kept is lost, and no rows are.
+pub(crate) fn payloads_lost() -> Result<Event, Error> {
+    Ok(Event::Gap(Gap {
+        missing: Number::default(),
+        since: now(),
+        why: Code::parse("payloads-damaged")?,
+    }))
 }
 
 fn fits(row: &Row, room: Room) -> bool {

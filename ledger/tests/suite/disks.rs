@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use toolward_ledger::payload::{Erase, Keep, PayloadKind};
 use toolward_ledger::{Durability, Error, Maintenance, Reader, Recorder, Writer};
 
 use crate::support::{
@@ -237,21 +238,109 @@ fn a_ledger_as_large_as_it_may_be_takes_the_ends_of_calls_only() {
 
 #[test]
 fn a_file_of_garbage_is_refused_and_left_as_it_is() {
-    for file in ["records.sqlite", "payloads.sqlite"] {
-        for garbage in [
-            "a diary of more than a few bytes ".repeat(200),
-            "short".to_owned(),
-        ] {
-            let place = filled(3);
-            let path = place.ledger().join(file);
-            std::fs::write(&path, &garbage).unwrap();
-            let error = Writer::open(place.options(), opened()).unwrap_err();
-            assert_eq!(error.code(), "ledger-corrupt");
-            let error = Reader::open(&place.ledger(), None).unwrap_err();
-            assert_eq!(error.code(), "ledger-corrupt");
-            assert_eq!(std::fs::read_to_string(&path).unwrap(), garbage);
-        }
+    for garbage in garbage() {
+        let place = filled(3);
+        let path = place.ledger().join("records.sqlite");
+        std::fs::write(&path, &garbage).unwrap();
+        let error = Writer::open(place.options(), opened()).unwrap_err();
+        assert_eq!(error.code(), "ledger-corrupt");
+        let error = Reader::open(&place.ledger(), None).unwrap_err();
+        assert_eq!(error.code(), "ledger-corrupt");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), garbage);
     }
+}
+
+fn garbage() -> [String; 2] {
+    [
+        "a diary of more than a few bytes ".repeat(200),
+        "short".to_owned(),
+    ]
+}
+
+/// The files that were set aside, each without its log.
+fn set_aside(place: &Place) -> Vec<std::path::PathBuf> {
+    let mut all = left_aside(place);
+    all.retain(|path| {
+        let name = path.to_str().unwrap();
+        !name.ends_with("-wal") && !name.ends_with("-shm")
+    });
+    all
+}
+
+/// All that is left of them.
+fn left_aside(place: &Place) -> Vec<std::path::PathBuf> {
+    let files = std::fs::read_dir(place.ledger()).unwrap();
+    let files = files.map(|file| file.unwrap().path());
+    let is_aside = |path: &std::path::PathBuf| path.display().to_string().contains(".damaged-");
+    files.filter(is_aside).collect()
+}
+
+#[test]
+fn damaged_payloads_are_set_aside_and_the_records_go_on() {
+    for garbage in garbage() {
+        let place = filled(3);
+        let rows = place.verify().rows;
+        std::fs::write(place.ledger().join("payloads.sqlite"), &garbage).unwrap();
+        // Who reads changes nothing.
+        assert!(place.verify().holds());
+        assert!(set_aside(&place).is_empty());
+        let writer = place.open();
+        durable(&writer, started(invocation(77)).principal("alice")).unwrap();
+        writer.close().unwrap();
+        let [aside] = set_aside(&place).try_into().unwrap();
+        assert_eq!(std::fs::read_to_string(&aside).unwrap(), garbage);
+        assert!(place.verify().holds() && place.verify().rows > rows);
+        let said: Vec<_> = place
+            .lines()
+            .into_iter()
+            .filter(|line| line.contains("payloads-damaged"))
+            .collect();
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].contains(r#""kind":"gap""#) && said[0].contains(r#""missing":0"#));
+        // Nothing can be erased from it alone.
+        let mut maintenance = Maintenance::open(&place.ledger(), None).unwrap();
+        maintenance
+            .erase(&Erase::Principal("alice".to_owned()))
+            .unwrap();
+        assert!(left_aside(&place).is_empty());
+    }
+}
+
+#[test]
+fn payloads_that_are_damaged_while_a_writer_has_them_open_stop_no_row() {
+    let place = Place::new();
+    let mut options = place.options();
+    options.keep = Keep::All;
+    let writer = Writer::open(options, opened()).unwrap();
+    let row = |number: u64| {
+        let entry = started(invocation(number)).principal(format!("person {number}"));
+        durable(&writer, entry.payload(PayloadKind::Input, vec![7; 3000]))
+    };
+    for number in 0..50 {
+        row(number).unwrap();
+    }
+    let path = place.ledger().join("payloads.sqlite");
+    // Into the pages of the tables, through the log, and all that is read again.
+    let sql = place.payloads();
+    sql.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+        row.get::<_, i64>(0)
+    })
+    .unwrap();
+    drop(sql);
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let length = file.metadata().unwrap().len();
+    std::os::unix::fs::FileExt::write_all_at(&file, &vec![0xff; length as usize - 4096], 4096)
+        .unwrap();
+    for number in 50..60 {
+        row(number).unwrap();
+    }
+    writer.close().unwrap();
+    assert_eq!(place.count("started"), 60);
+    assert_eq!(place.count("gap"), 1);
+    assert_eq!(set_aside(&place).len(), 1);
+    let verified = place.verify();
+    assert!(verified.holds(), "{verified:?}");
+    assert_eq!(verified.payloads, 10);
 }
 
 #[test]
