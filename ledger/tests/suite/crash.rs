@@ -30,6 +30,7 @@ fn child() {
     let (task, folder) = (task.into_string().unwrap(), PathBuf::from(folder));
     match task.split_once(' ') {
         Some(("calls", number)) => make_calls(&folder, number.parse().unwrap()),
+        Some(("given", number)) => crate::given::race(&folder, number.parse().unwrap()),
         Some(("full", _)) => crate::disks::on_a_full_disk(&folder),
         _ => panic!("no such task: {task}"),
     }

@@ -1,11 +1,15 @@
 //! Ids that callers gave their calls: each runs once.
 
+use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use toolward_ledger::record::{Hex, Tool};
-use toolward_ledger::{Durability, Error, Given, Recorder};
+use toolward_ledger::{Durability, Error, Given, Options, Recorder, Writer};
 
-use crate::support::{Place, durable, invocation, started};
+use crate::support::{Place, durable, invocation, long, opened, started};
 
 fn given(principal: &str, input: u8) -> Given {
     Given {
@@ -73,8 +77,7 @@ fn an_id_runs_once_for_its_principal_and_tool() {
 fn of_two_sessions_that_race_for_an_id_one_runs() {
     let place = Place::new();
     let (one, two) = (place.open(), place.open());
-    let rounds = if crate::support::long() { 1000 } else { 50 };
-    for round in 0..rounds {
+    for round in 0..if long() { 1000 } else { 50 } {
         let named = |call: u64| {
             let given = Given {
                 id: invocation(10_000 + round),
@@ -111,4 +114,76 @@ fn an_id_is_forgotten_when_a_host_takes_it_no_more() {
             known
         );
     }
+}
+
+/// How many ids two processes race for.
+fn ids() -> u64 {
+    if long() { 1000 } else { 100 }
+}
+
+/// Starts a call of each id as soon as it may, and says what became of it.
+pub(crate) fn race(folder: &Path, process: u64) {
+    let writer = Writer::open(Options::new(folder.join("ledger")), opened()).unwrap();
+    let say = |what: &str| {
+        // One write each: what is said is whole.
+        let line = format!("\n{what}\n");
+        std::io::stdout().write_all(line.as_bytes()).unwrap();
+    };
+    say("ready");
+    while !folder.join("go").exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    for number in 0..ids() {
+        let given = Given {
+            id: invocation(10_000 + number),
+            ..given("alice", 1)
+        };
+        let call = invocation(process << 32 | number);
+        match durable(&writer, started(call).given(given)) {
+            Ok(()) => say(&format!("ran {number}")),
+            Err(Error::Given { same_input: true }) => say(&format!("given {number}")),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    writer.close().unwrap();
+}
+
+#[test]
+fn of_two_processes_that_race_for_an_id_one_runs() {
+    let place = Place::new();
+    let folder = place.directory.path();
+    let mut processes: Vec<_> = [1, 2]
+        .map(|number| {
+            let task = format!("given {number}");
+            let mut child = crate::crash::start(&task, folder).spawn().unwrap();
+            let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+            (child, lines.map(Result::unwrap))
+        })
+        .into();
+    for (_, lines) in &mut processes {
+        assert!(lines.any(|line| line == "ready"));
+    }
+    std::fs::write(folder.join("go"), b"").unwrap();
+    let mut ran: BTreeMap<u64, usize> = BTreeMap::new();
+    let mut runs = Vec::new();
+    for (mut child, lines) in processes {
+        let mut own = 0;
+        for line in lines {
+            let number = |what| line.strip_prefix(what)?.parse::<u64>().ok();
+            if let Some(number) = number("ran ") {
+                *ran.entry(number).or_default() += 1;
+                own += 1;
+            }
+        }
+        assert!(child.wait().unwrap().success());
+        runs.push(own);
+    }
+    assert_eq!(ran.len() as u64, ids());
+    assert!(ran.values().all(|runs| *runs == 1), "{ran:?}");
+    assert_eq!(place.count("started") as u64, ids());
+    assert!(place.verify().holds());
+    assert!(
+        runs.iter().all(|runs| *runs > 0),
+        "one was never first: {runs:?}"
+    );
 }
