@@ -5,6 +5,7 @@ mod kept;
 mod named;
 mod order;
 mod rows;
+mod uncommon;
 
 use std::path::PathBuf;
 use std::sync::Arc;
