@@ -4,6 +4,7 @@
 mod configuration;
 mod control;
 mod lease;
+mod named_actions;
 mod scanner;
 mod serving;
 mod target;
@@ -17,7 +18,6 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::Content;
-use toolward_bundle::surface::BundleSurface;
 use toolward_host::confine::Confinement;
 use toolward_host::{Host, SharedState};
 use toolward_signing::Digest;
@@ -31,6 +31,7 @@ use crate::trust::{TrustContext, read_all};
 
 use configuration::Configuration;
 use lease::Lease;
+use named_actions::surface_with_actions;
 use scanner::{Scanner, Seen};
 use serving::Serving;
 use verifier::{Held, Verifier};
@@ -410,12 +411,6 @@ impl Version {
 
 fn versions(contents: &[Content]) -> Vec<Version> {
     contents.iter().map(Version::of).collect()
-}
-
-/// The surface of a bundle that takes actions from others.
-fn surface_with_actions(content: &Content) -> Option<Digest> {
-    let takes = content.takes_actions();
-    takes.then(|| BundleSurface::of(content).digest())
 }
 
 /// Compiles the drivers that are not in the cache, while clients connect.

@@ -1,16 +1,14 @@
 //! Verifies the served bundles again, under the current trust.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
-use toolward_signing::Digest;
 use toolward_signing::verify::{Bundle, Verified};
 
+use super::named_actions::NamedActions;
 use super::scanner::Scanner;
-use super::surface_with_actions;
 use crate::bundles::SourceKind;
 use crate::error::{Code, Error};
 use crate::installed;
@@ -24,9 +22,7 @@ pub(super) struct Verifier {
     operator: Arc<Operator>,
     /// The named bundles, as first read.
     named: Vec<Verified<Bundle>>,
-    /// By the digests of named bundles that take actions from others: the surfaces that they had when they were
-    /// named.
-    surfaces: BTreeMap<Digest, Digest>,
+    actions: NamedActions,
 }
 
 /// The bundles that verify now.
@@ -44,11 +40,8 @@ impl Verifier {
         named: Vec<Verified<Bundle>>,
         contents: &[Content],
     ) -> Self {
-        let surfaces = contents.iter();
-        let surfaces = surfaces
-            .filter_map(|content| Some((content.manifest_digest, surface_with_actions(content)?)));
         Self {
-            surfaces: surfaces.collect(),
+            actions: NamedActions::of(contents),
             operator,
             named,
         }
@@ -121,27 +114,9 @@ impl Verifier {
         let ids: Vec<String> = verified.iter().map(|one| one.manifest.id.clone()).collect();
         let contents = trust::read_all(verified, context).into_iter();
         let contents = contents.zip(ids).filter_map(|(content, id)| {
-            let content = content.and_then(|content| self.is_as_named(content));
+            let content = content.and_then(|content| self.actions.check(content));
             content.map_err(|failure| refused(&id, failure)).ok()
         });
         contents.collect()
-    }
-
-    /// Refuses a bundle whose actions of other bundles changed since it was named.
-    fn is_as_named(&self, content: Content) -> Result<Content, Error> {
-        let known = self.surfaces.get(&content.manifest_digest);
-        match surface_with_actions(&content) {
-            Some(found) if known != Some(&found) => {
-                let id = content.manifest.id.clone();
-                let accepted = known.copied().unwrap_or(content.manifest_digest);
-                let changed = toolward_store::Error::ActionsChanged {
-                    id,
-                    accepted,
-                    found,
-                };
-                Err(changed.into())
-            }
-            _ => Ok(content),
-        }
     }
 }
