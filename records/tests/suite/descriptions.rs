@@ -61,6 +61,26 @@ fn a_tool_that_can_not_run_has_the_most_cautious_classification() {
 }
 
 #[test]
+fn a_call_costs_what_entry_driver_and_contract_say_in_this_order() {
+    let cost = |tool: &str| of(tool)["tool_declaration"]["annotations"]["cost"].clone();
+    let stated = |units: Option<f64>, currency: Option<&str>, class: &str| json!({ "units_per_call": units, "currency": currency, "class": class });
+    let web = stated(Some(4.0), Some("USD"), "expensive");
+    assert_eq!(
+        cost("test.web"),
+        web,
+        "the driver's price, the entry's class"
+    );
+    assert_eq!(
+        cost("test.asks"),
+        stated(None, None, "metered"),
+        "the contract's class"
+    );
+    assert_eq!(cost("test.run"), stated(None, None, "trivial"));
+    // No call of it is possible.
+    assert_eq!(cost("test.alone"), Value::Null);
+}
+
+#[test]
 fn a_model_sees_no_internal_field() {
     let declaration = &of("test.run")["tool_declaration"];
     let contract = &declaration["input_contract"];

@@ -31,12 +31,15 @@ const TOOLS: [(&str, &str); 7] = [
          timeout_ms: 5000\ntags: [checks]\n\
          metadata: { toolward: { aliases: [test.go], search_hint: does one thing } }\n",
     ),
-    ("test.asks", "approval: always\nrisk_level: 2\n"),
+    (
+        "test.asks",
+        "approval: always\nrisk_level: 2\ncost_class: metered\n",
+    ),
     ("test.form", "requires: { user: [form] }\n"),
     ("test.missing", "mutates: [\"workspace:/notes\"]\n"),
     ("test.denied", ""),
     ("test.web", "requires: { network: [api.example.com] }\n"),
-    ("test.alone", ""),
+    ("test.alone", "cost_class: expensive\n"),
 ];
 
 const INPUTS: &str = "inputs:\n  type: object\n  properties:\n    do: { type: string }\n    n: { type: integer }\n    \
@@ -93,8 +96,8 @@ impl Fixture {
         );
         driver(
             "test-web",
-            "kind: http\nimplements:\n  - tool: test.web\n    version: ^1.0.0\n    metadata:\n      \
-             http: { endpoint: \"/v1/${input.do}\" }\nnetwork: { egress: [api.example.com] }\n"
+            "kind: http\ncost_override: { cost_units_per_call: 4, currency: USD }\nimplements:\n  - tool: test.web\n    \
+             version: ^1.0.0\n    cost_override: { cost_class: expensive }\n    metadata:\n      http: { endpoint: \"/v1/${input.do}\" }\nnetwork: { egress: [api.example.com] }\n"
                 .to_owned(),
         );
         let component = std::fs::read(wasm()).unwrap();
