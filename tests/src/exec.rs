@@ -5,6 +5,7 @@ mod forged;
 mod lines;
 mod served;
 mod tries;
+mod unprivileged;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
