@@ -21,6 +21,7 @@ use crate::recording::Recording;
 use crate::secrets::SecretStore;
 use crate::services::Services;
 use crate::shared_state::SharedState;
+use crate::tape::Tape;
 use crate::workspace::{self, Mapping, Workspaces};
 use toolward_policy::Limits;
 
@@ -62,6 +63,7 @@ pub struct HostBuilder {
     recorder: Option<Arc<dyn Recorder>>,
     queues_ended: bool,
     policy_digest: Option<Hash>,
+    tape: Option<Tape>,
     secrets: Option<Arc<dyn SecretStore>>,
     buckets: Option<Arc<Store>>,
     transport: Option<Transport>,
@@ -123,6 +125,14 @@ impl HostBuilder {
     /// Names the policy in what is recorded: a digest of its text.
     pub fn policy_digest(mut self, digest: [u8; 32]) -> Self {
         self.policy_digest = Some(Hex(digest));
+        self
+    }
+
+    /// Answers calls from a tape: no driver starts, and none is compiled. A call that was not recorded ends with
+    /// [`ErrorCode::NO_ROUTE`](crate::ErrorCode::NO_ROUTE). What is recorded passes today's policy, schemas, limits
+    /// and redaction; nobody is asked for approval. Default: none.
+    pub fn replaying(mut self, tape: &Tape) -> Self {
+        self.tape = Some(tape.clone());
         self
     }
 
@@ -221,6 +231,7 @@ impl HostBuilder {
                 waits_for_end: !self.queues_ended,
                 policy: self.policy_digest,
             }),
+            tape: self.tape,
             secrets: self.secrets,
             buckets: self.buckets,
             programs: self.programs,

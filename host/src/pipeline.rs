@@ -11,5 +11,6 @@ pub(crate) mod dispatch;
 pub(crate) mod http_request;
 pub(crate) mod prepare;
 pub(crate) mod repeat;
+pub(crate) mod replay;
 pub(crate) mod resolve;
 pub(crate) mod validate;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use toolward_ledger::Recorder;
 use toolward_ledger::record::Hash;
 
-pub(crate) use names::{RecordedRoute, RecordedTool};
+pub(crate) use names::{RecordedRoute, RecordedTool, publisher_id};
 pub(crate) use payloads::{Keeping, Kept};
 pub(crate) use rows::{End, Rows};
 

@@ -12,6 +12,7 @@ use crate::api::listener::CallListener;
 use crate::exec::ExecBroker;
 use crate::recording::Recording;
 use crate::secrets::SecretStore;
+use crate::tape::Tape;
 use crate::workspace::Workspaces;
 use toolward_policy::Limits;
 
@@ -24,6 +25,8 @@ pub(crate) struct Services {
     pub(crate) listeners: Vec<Arc<dyn CallListener>>,
     /// Where calls are recorded.
     pub(crate) recording: Option<Recording>,
+    /// What answers calls instead of drivers.
+    pub(crate) tape: Option<Tape>,
     pub(crate) secrets: Option<Arc<dyn SecretStore>>,
     pub(crate) buckets: Option<Arc<Store>>,
     /// Runs the programs that the policy names.

@@ -69,6 +69,7 @@ impl Parts {
                 person: None,
                 policy: Some(part(2)),
                 rejected: Vec::new(),
+                rerun_of: None,
                 root: None,
                 rules: vec![Rule::parse("grant:3").expect("a rule")],
                 surface: Some(part(3)),

@@ -68,6 +68,12 @@ pub enum Error {
     /// No checkpoint covers the row yet.
     #[error("no checkpoint covers the row yet")]
     NoCheckpoint,
+    /// More calls than one cassette holds.
+    #[error("more calls than one cassette holds")]
+    TooMuch,
+    /// The calls of a cassette are several principals'.
+    #[error("the calls are several principals', and a cassette holds one's")]
+    Persons,
     /// Something is no record.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -104,6 +110,8 @@ codes! {
         Self::Recorder(_) = "recorder-failed", "start the process again; what the recorder said has the cause";
         Self::NoRow(_) = "ledger-no-row", "list the ledger: it shows rows and calls";
         Self::NoCheckpoint = "ledger-no-checkpoint", "make a checkpoint first";
+        Self::TooMuch = "cassette-too-much", "name fewer rows, or one principal";
+        Self::Persons = "cassette-principals", "name one with --principal, or say --all";
         Self::Record(_) = "record-invalid";
         Self::Io(_) = "ledger-io";
     }

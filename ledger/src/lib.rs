@@ -62,6 +62,7 @@
 
 #[cfg(feature = "sqlite")]
 mod append;
+pub mod cassette;
 pub mod checkpoint;
 mod entry;
 mod error;
@@ -96,8 +97,8 @@ pub use maintenance::Maintenance;
 pub use pending::Pending;
 #[cfg(feature = "sqlite")]
 pub use reader::{
-    CallEnd, Filter, Finding, Listed, Missing, Payload, PayloadState, Proofs, Reader, RecordedCall,
-    Row, Verified,
+    CallEnd, CassetteExport, Filter, Finding, Listed, Missing, Payload, PayloadState, Proofs,
+    Reader, RecordedCall, Row, Selection, Verified,
 };
 pub use recorder::{Durability, Recorder};
 #[cfg(feature = "sqlite")]

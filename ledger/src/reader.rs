@@ -1,6 +1,7 @@
 //! Reading a ledger: its rows, whether they hold, proofs, and copies for others. Nothing here needs the signing key.
 
 mod calls;
+mod cassette;
 mod index;
 mod missing;
 mod proof;
@@ -12,6 +13,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension as _};
 
 pub use calls::{CallEnd, RecordedCall};
+pub use cassette::{CassetteExport, Selection};
 pub(crate) use index::remove as remove_index;
 pub use index::{Filter, Listed};
 pub use missing::{Missing, PayloadState};
@@ -57,6 +59,8 @@ pub struct Payload {
     pub kind: String,
     /// Its bytes, for which the commitment holds.
     pub bytes: Vec<u8>,
+    /// What is committed to together with them.
+    pub salt: Hash,
 }
 
 /// A ledger, for reading. A writer may append meanwhile.
@@ -193,7 +197,11 @@ impl Reader {
             None => Ok(None),
             Some((salt, kind, bytes)) => {
                 match crate::payload::commitment(&salt, &kind, &bytes) == *commitment {
-                    true => Ok(Some(Payload { kind, bytes })),
+                    true => Ok(Some(Payload {
+                        kind,
+                        bytes,
+                        salt: Hex(salt),
+                    })),
                     false => Err(Error::Differs("a payload is not the one that was recorded")),
                 }
             }

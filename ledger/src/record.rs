@@ -11,7 +11,8 @@ use serde::{Deserialize, Serialize};
 
 pub use kinds::{
     Abandoned, Answer, Approval, ApprovalEvent, Attempt, Call, Closed, Content, Ended, Erased, Gap,
-    Opened, Outcome, Part, Pruned, Refused, RefusedMore, Rejected, Started, Trust, TrustAction,
+    Opened, Outcome, Part, Pruned, Refused, RefusedMore, Rejected, Replayed, Started, Trust,
+    TrustAction,
 };
 pub use names::{
     Action, Code, Hash, Hex, Id, Invocation, Number, Person, Rule, Session, Tool, Version, Word,
@@ -123,6 +124,8 @@ events! {
     Ended(Box<Ended>) = "ended";
     /// `refused`
     Refused(Box<Refused>) = "refused";
+    /// `replayed`
+    Replayed(Box<Replayed>) = "replayed";
     /// `refused-more`
     RefusedMore(RefusedMore) = "refused-more";
     /// `trust`
@@ -198,6 +201,7 @@ impl Record {
             Event::Started(body) => Some(body.invocation),
             Event::Ended(body) => Some(body.invocation),
             Event::Refused(body) => Some(body.invocation),
+            Event::Replayed(body) => Some(body.invocation),
             Event::Abandoned(body) => Some(body.invocation),
             Event::Approval(body) => body.invocation,
             Event::Erased(body) => body.invocation,
@@ -214,6 +218,7 @@ impl Event {
             Self::Started(body) => Some(&body.call),
             Self::Ended(body) => body.call.as_ref(),
             Self::Refused(body) => Some(&body.call),
+            Self::Replayed(body) => Some(&body.call),
             _ => None,
         }
     }
@@ -224,6 +229,7 @@ impl Event {
         match self {
             Self::Ended(body) => Some(&body.outcome),
             Self::Refused(body) => Some(&body.outcome),
+            Self::Replayed(body) => Some(&body.outcome),
             _ => None,
         }
     }
@@ -233,6 +239,7 @@ impl Event {
             Self::Started(body) => Some(&mut body.call),
             Self::Ended(body) => body.call.as_mut(),
             Self::Refused(body) => Some(&mut body.call),
+            Self::Replayed(body) => Some(&mut body.call),
             _ => None,
         }
     }
@@ -241,6 +248,7 @@ impl Event {
         match self {
             Self::Ended(body) => Some(&mut body.outcome),
             Self::Refused(body) => Some(&mut body.outcome),
+            Self::Replayed(body) => Some(&mut body.outcome),
             _ => None,
         }
     }

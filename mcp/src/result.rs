@@ -8,7 +8,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 use toolward_bundle::text::{visible, visible_line};
-use toolward_host::{Block, BlockContent, CallError, Metadata, Reply, ResourceBody};
+use toolward_host::{Block, BlockContent, CallError, Metadata, Replayed, Reply, ResourceBody};
 
 use crate::sanitize;
 
@@ -26,13 +26,15 @@ const MAX_LINE_CHARS: usize = 300;
 /// object and goes under `result`.
 pub(crate) fn of(reply: Reply, wrapped: bool) -> CallToolResult {
     let metadata = call_metadata(&reply.metadata);
+    let replayed = reply.metadata.replayed.as_ref().map(replayed);
     match reply.result {
         Ok(output) => {
             let blocks = output.content;
-            let content = match blocks.is_empty() {
+            let mut content: Vec<ContentBlock> = match blocks.is_empty() {
                 true => vec![ContentBlock::text(output.structured.to_string())],
                 false => blocks.into_iter().map(block).collect(),
             };
+            content.extend(replayed);
             let structured = match wrapped {
                 true => json!({ "result": output.structured }),
                 false => output.structured,
@@ -47,9 +49,20 @@ pub(crate) fn of(reply: Reply, wrapped: bool) -> CallToolResult {
             if let Some(meta) = &mut result.meta {
                 meta.insert(CALL_META.to_owned(), metadata);
             }
+            result.content.extend(replayed);
             result
         }
     }
+}
+
+/// What tells a model that a result is a recorded one.
+fn replayed(replayed: &Replayed) -> ContentBlock {
+    let mut text =
+        "This result was replayed from a record of an earlier call; nothing ran.".to_owned();
+    if !replayed.differs.is_empty() {
+        text.push_str(" The recorded call had another input.");
+    }
+    ContentBlock::text(text)
 }
 
 /// An error as a result: what happened and the next step as text, the code in

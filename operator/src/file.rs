@@ -10,6 +10,8 @@ use crate::error::{Code, Error, Kind};
 
 /// The mode of files that others may read, before the umask.
 const PUBLIC_MODE: u32 = 0o644;
+/// The mode of files that hold what others must not read.
+const PRIVATE_MODE: u32 = 0o600;
 
 /// Reads a file of at most `limit` bytes. Refuses anything but a regular file, and does
 /// not block on it.
@@ -46,6 +48,14 @@ fn unreadable(path: &Path, error: toolward_files::Error) -> Error {
 /// ```
 pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     toolward_files::create(path, bytes, PUBLIC_MODE).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => exists(path),
+        _ => Error::unwritable(path, error),
+    })
+}
+
+/// Writes a new file that is its owner's alone, atomically. Never overwrites one.
+pub fn write_new_private(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    toolward_files::create(path, bytes, PRIVATE_MODE).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => exists(path),
         _ => Error::unwritable(path, error),
     })

@@ -5,6 +5,7 @@
 //! a [`Report`]. Only [`Environment::of_process`] reads environment variables.
 
 pub mod bundles;
+pub mod cassette;
 pub mod compile_cache;
 pub mod config;
 pub mod confine;
@@ -26,6 +27,7 @@ pub mod releases;
 pub mod reload;
 pub mod replay;
 mod report;
+pub mod runloop;
 mod runtime;
 pub mod trust;
 

@@ -116,7 +116,9 @@ impl<'r> Replay<'r> {
         let result = match &call.end {
             CallEnd::Abandoned(_) => RecordedResult::Abandoned,
             CallEnd::Unknown => RecordedResult::Unfinished,
-            CallEnd::Ended(_, outcome) | CallEnd::Refused(_, outcome) => match &outcome.code {
+            CallEnd::Ended(_, outcome)
+            | CallEnd::Refused(_, outcome)
+            | CallEnd::Replayed(_, outcome) => match &outcome.code {
                 Some(code) => RecordedResult::Error {
                     outcome: Box::new(outcome.clone()),
                     code: code.clone(),
@@ -137,7 +139,11 @@ impl<'r> Replay<'r> {
         })
     }
 
-    fn payload(
+    /// A payload of a call, or why it is missing.
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    pub fn payload(
         &self,
         call: &RecordedCall,
         kind: PayloadKind,
@@ -156,15 +162,7 @@ impl<'r> Replay<'r> {
         let Some(recorded) = recorded else {
             return ToolNow::Unnamed;
         };
-        let id = recorded.id.as_str();
-        let major = match id.split_once('@') {
-            Some((id, version)) => {
-                let major = version.split('.').next().unwrap_or_default();
-                format!("{id}@{major}")
-            }
-            None => id.to_owned(),
-        };
-        match self.tools.get(&major) {
+        match self.tools.get(&major_id(recorded.id.as_str())) {
             None => ToolNow::Missing,
             Some((digest, _)) if *digest == recorded.bundle.to_string() => ToolNow::Same,
             Some((_, version)) => ToolNow::Other(version.clone()),
@@ -174,30 +172,41 @@ impl<'r> Replay<'r> {
     /// Why a payload is missing, and what would keep the like of it.
     #[must_use]
     pub fn explain(&self, missing: Missing) -> String {
-        let payloads = &self.settings.payloads;
-        match missing {
-            Missing::NotKept(keep) => format!(
-                "not kept: `keep = \"{}\"` in `[ledger]` keeps those of later calls",
-                keep_word(keep)
-            ),
-            Missing::TooLarge(size) => format!(
-                "not kept: {size} bytes, and `payload_max` in `[ledger]` is {}",
-                payloads.each
-            ),
-            Missing::Erased(row) => format!("erased: row {row}"),
-            Missing::Expired => format!(
-                "expired: `days` in `[ledger]` is {}",
-                payloads.age.as_secs() / (24 * 60 * 60)
-            ),
-            Missing::Displaced => format!(
-                "deleted for newer ones (`payloads_max` in `[ledger]` is {} bytes), or the file of payloads was lost",
-                payloads.total
-            ),
-            Missing::Changed => "CHANGED: what is there is not what was recorded".to_owned(),
-            _ => "not recorded".to_owned(),
-        }
+        explain(missing, self.settings)
     }
+}
 
+fn explain(missing: Missing, settings: &LedgerSettings) -> String {
+    let payloads = &settings.payloads;
+    match missing {
+        Missing::NotKept(keep) => format!(
+            "not kept: `keep = \"{}\"` in `[ledger]` keeps those of later calls",
+            keep_word(keep)
+        ),
+        Missing::TooLarge(size) => format!(
+            "not kept: {size} bytes, and `payload_max` in `[ledger]` is {}",
+            payloads.each
+        ),
+        Missing::Erased(row) => format!("erased: row {row}"),
+        Missing::Expired => format!(
+            "expired: `days` in `[ledger]` is {}",
+            payloads.age.as_secs() / (24 * 60 * 60)
+        ),
+        Missing::Displaced => format!(
+            "deleted for newer ones (`payloads_max` in `[ledger]` is {} bytes), or the file of payloads was lost",
+            payloads.total
+        ),
+        Missing::Changed => "CHANGED: what is there is not what was recorded".to_owned(),
+        _ => "not recorded".to_owned(),
+    }
+}
+
+/// Why a payload is missing, for programs.
+pub(crate) fn missing_json(missing: Missing, settings: &LedgerSettings) -> Value {
+    json!({ "why": missing.as_str(), "message": explain(missing, settings) })
+}
+
+impl Replay<'_> {
     /// The JSON form.
     #[must_use]
     pub fn to_json(&self, replayed: &Replayed) -> Value {
@@ -212,8 +221,7 @@ impl<'r> Replay<'r> {
         add("principal", json!(replayed.principal));
         add("signed", json!(replayed.signed));
         add("installed", json!(replayed.tool.as_str()));
-        let missing =
-            |missing: Missing| json!({ "why": missing.as_str(), "message": self.explain(missing) });
+        let missing = |missing: Missing| missing_json(missing, self.settings);
         match &replayed.result {
             RecordedResult::Output(output) => {
                 add("ok", json!(true));
@@ -245,6 +253,17 @@ impl<'r> Replay<'r> {
             RecordedResult::Unfinished => add_end(&mut fields, "unfinished"),
         }
         Value::Object(fields)
+    }
+}
+
+/// `id@major` of a tool's `id@version`.
+pub(crate) fn major_id(tool: &str) -> String {
+    match tool.split_once('@') {
+        Some((id, version)) => {
+            let major = version.split('.').next().unwrap_or_default();
+            format!("{id}@{major}")
+        }
+        None => tool.to_owned(),
     }
 }
 

@@ -35,6 +35,7 @@ pub(crate) fn call() -> Call {
         person: None,
         policy: None,
         rejected: Vec::new(),
+        rerun_of: None,
         root: None,
         rules: Vec::new(),
         surface: None,

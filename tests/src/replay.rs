@@ -1,5 +1,8 @@
 //! `replay`: recorded results from ledgers that the crate's own writer made.
 
+mod cassettes;
+mod runloop;
+
 use std::fs;
 use std::time::Duration;
 

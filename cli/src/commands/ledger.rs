@@ -5,7 +5,7 @@ mod export;
 mod list;
 mod show;
 pub(super) mod time;
-mod verify;
+pub(super) mod verify;
 
 use std::path::PathBuf;
 
@@ -120,6 +120,27 @@ impl Found {
         }
         Ok(reader)
     }
+}
+
+/// Rows from one on, and before another.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Rows {
+    pub(super) from: u64,
+    /// None: to the end.
+    pub(super) to: Option<u64>,
+}
+
+pub(super) fn rows(text: &str) -> Result<Rows, String> {
+    let numbers = text.split_once("..").and_then(|(from, to)| {
+        let number = |text: &str| match text {
+            "" => Some(None),
+            _ => text.parse::<u64>().ok().map(Some),
+        };
+        let (from, to) = (number(from)?.unwrap_or_default(), number(to)?);
+        to.is_none_or(|to| from < to).then_some(Rows { from, to })
+    });
+    numbers
+        .ok_or_else(|| "expected rows as FROM..TO: numbers, the first below the second".to_owned())
 }
 
 /// What a person names a row or a call by.

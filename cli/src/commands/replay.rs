@@ -2,11 +2,11 @@
 
 use clap::Args;
 use toolward_bundle::text::visible_line;
-use toolward_ledger::RecordedCall;
+use toolward_ledger::{Reader, RecordedCall};
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::replay::{RecordedResult, Replay, Replayed, ToolNow};
 
-use super::ledger::{Id, Which, id, time};
+use super::ledger::{Id, Rows, Which, id, rows, time};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure, Result};
 use crate::flags::Flagged;
@@ -33,20 +33,13 @@ pub(crate) struct Arguments {
 #[derive(Debug, Clone, Copy)]
 enum What {
     One(Id),
-    Rows(u64, u64),
+    Rows(Rows),
 }
 
 fn what(text: &str) -> Result<What, String> {
-    let Some((from, to)) = text.split_once("..") else {
-        return id(text).map(What::One);
-    };
-    let number = |text: &str, default| match text {
-        "" => Ok(default),
-        _ => text.parse::<u64>(),
-    };
-    match (number(from, 0), number(to, u64::MAX)) {
-        (Ok(from), Ok(to)) if from < to => Ok(What::Rows(from, to)),
-        _ => Err("expected rows as FROM..TO: numbers, the first below the second".to_owned()),
+    match text.contains("..") {
+        true => rows(text).map(What::Rows),
+        false => id(text).map(What::One),
     }
 }
 
@@ -67,21 +60,26 @@ impl Arguments {
                 false => print(&replay, &replayed, output),
             }
         };
-        match self.what {
-            What::Rows(from, to) => {
-                reader.calls::<Failure>(from, to, |call| show(call, output))?;
-            }
-            What::One(Id::Call(invocation)) => show(reader.call(invocation)?, output)?,
-            What::One(Id::Row(seq)) => {
-                let invocation = reader.row(seq)?.read()?.invocation();
-                let missing = || {
-                    let about = format!("row {seq} is about no call");
-                    toolward_ledger::Error::NoRow(about.into())
-                };
-                show(reader.call(invocation.ok_or_else(missing)?)?, output)?;
-            }
-        }
+        calls(&self.what, &reader, |call| show(call, output))?;
         Ok(exit)
+    }
+}
+
+/// Calls `each` with the calls that are meant.
+fn calls(what: &What, reader: &Reader, mut each: impl FnMut(RecordedCall) -> Result) -> Result {
+    match *what {
+        What::Rows(Rows { from, to }) => {
+            reader.calls::<Failure>(from, to.unwrap_or(u64::MAX), each)
+        }
+        What::One(Id::Call(invocation)) => each(reader.call(invocation)?),
+        What::One(Id::Row(seq)) => {
+            let invocation = reader.row(seq)?.read()?.invocation();
+            let missing = || {
+                let about = format!("row {seq} is about no call");
+                toolward_ledger::Error::NoRow(about.into())
+            };
+            each(reader.call(invocation.ok_or_else(missing)?)?)
+        }
     }
 }
 

@@ -31,10 +31,12 @@ use toolward_operator::{Operator, Report};
 mod features;
 mod http;
 mod listener;
+mod replay;
 mod signals;
 
 use features::{FeaturesBuilder, ServedFeatures, warn_of_names};
 use http::{HttpFlags, HttpServer};
+use replay::{ReplayFlags, Replaying};
 use signals::{Asked, Signals};
 
 /// With more tools than this, they are found rather than listed.
@@ -62,6 +64,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     http_flags: HttpFlags,
+
+    #[command(flatten)]
+    replay_flags: ReplayFlags,
 
     /// Let the client ask its person for approval, and take the answer. Only for
     /// a client that shows the question and answers no question itself
@@ -104,10 +109,15 @@ pub(crate) fn run(
     let handed_over = environment.listen_fds.as_ref();
     let handed_over = handed_over.map(|count| listener::handed_over(count, address));
     let handed_over = handed_over.transpose()?;
+    let replaying = arguments.replay_flags.open(&operator, address.is_some())?;
     let watch = Watch::load(Arc::clone(&operator), output)?;
     let builder = FeaturesBuilder {
         broker: operator.broker(&compile_broker::command()?, output)?,
-        programs: exec_broker::start(watch.granted(), environment)?,
+        programs: match &replaying {
+            None => exec_broker::start(watch.granted(), environment)?,
+            Some(_) => None,
+        },
+        replaying,
         http: Arc::new(arguments.http_flags),
         shared_state: operator.setup.shared_state(environment),
         defer_above: arguments.defer_above,
@@ -121,7 +131,7 @@ pub(crate) fn run(
     let features = features?;
     let trust_client = arguments.trust_client;
     let transport = Transport::open(address, handed_over, &builder.http, trust_client)?;
-    output.note(welcome(&features));
+    output.note(welcome(&features, builder.replaying.as_ref()));
     warn_of_names(&features, output);
     let host = features.host().clone();
     let denials = denials(&builder.operator.setup, environment, output);
@@ -364,8 +374,12 @@ fn denials(setup: &HostSetup, environment: &Environment, output: &Output) -> Opt
     opened.inspect_err(refused).ok()
 }
 
-fn welcome(features: &ServerFeatures) -> String {
+fn welcome(features: &ServerFeatures, replaying: Option<&Replaying>) -> String {
     let mut text = format!("serving {}", counted(features.tool_count(), "tool"));
+    if let Some(replaying) = replaying {
+        let calls = counted(replaying.left(), "recorded call");
+        text.push_str(&format!(" from {calls}; nothing runs"));
+    }
     let blocked: Vec<&str> = features.blocked().map(|(_, id)| id).collect();
     if !blocked.is_empty() {
         text.push_str("; blocked by the policy: ");

@@ -14,6 +14,8 @@ pub enum CallStage {
     Validate,
     /// The policy's decision was applied.
     Authorise,
+    /// The call was answered from a [tape](crate::Tape), and goes no further.
+    Replay,
     /// A person was asked, if approval is needed.
     Approve,
     /// The driver was prepared, which compiles it the first time.
@@ -32,6 +34,7 @@ impl CallStage {
             Self::Resolve => "resolve",
             Self::Validate => "validate",
             Self::Authorise => "authorise",
+            Self::Replay => "replay",
             Self::Approve => "approve",
             Self::Prepare => "prepare",
             Self::Admit => "admit",

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use toolward_ledger::record::Invocation;
 
 use crate::api::approval::Approver;
 use crate::api::observer::Observer;
@@ -46,6 +47,8 @@ pub struct Request {
     pub(crate) resume: Option<Box<Resume>>,
     /// The id that the caller gave it.
     pub(crate) named: Option<Box<Named>>,
+    /// The recorded call that this one repeats.
+    pub(crate) rerun_of: Option<Invocation>,
 }
 
 impl Request {
@@ -78,6 +81,7 @@ impl Request {
             timeout: None,
             resume: None,
             named: None,
+            rerun_of: None,
         }
     }
 
@@ -183,6 +187,13 @@ impl Request {
     #[must_use]
     pub fn resume(mut self, resume: Resume) -> Self {
         self.resume = Some(Box::new(resume));
+        self
+    }
+
+    /// Names the recorded call that this one makes once more, for the new one's record.
+    #[must_use]
+    pub fn rerun_of(mut self, recorded: Invocation) -> Self {
+        self.rerun_of = Some(recorded);
         self
     }
 

@@ -21,6 +21,7 @@ use serde_json::Value;
 
 use crate::api::violations::Violation;
 use crate::elicitation::Asked;
+use crate::tape::Replayed;
 
 /// The output of a tool.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,6 +92,9 @@ pub struct Metadata {
     /// The invocation whose reply this is, where the call repeats an id ([`Request::named`](crate::Request::named)).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repeats: Option<String>,
+    /// The recorded call whose result this is: nothing ran for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<Replayed>,
     /// How often drivers were started.
     pub attempts: u32,
     /// The drivers that were tried, in order; the last one is `driver`. Written where there

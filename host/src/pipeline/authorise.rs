@@ -33,13 +33,9 @@ impl<T> Granted<T> {
 
 /// Applies the route's decision to a validated call.
 pub(crate) fn apply(call: Validated<RoutedCall>) -> Result<Granted<RoutedCall>, CallError> {
-    let call = call.into_inner();
-    if let Decision::Deny(denial) = &call.route.decision {
-        let is_attachment = call.route.driver.driver.is_attachment;
-        return Err(denied(&call.tool.major_id, denial).of_attachment(is_attachment));
-    }
+    let granted = decide(call)?;
     // Don't ask a person about a call that can't run.
-    if let Some(access) = &call.route.access
+    if let Some(access) = &granted.call.route.access
         && let Some(error) = access
             .files
             .as_ref()
@@ -47,6 +43,16 @@ pub(crate) fn apply(call: Validated<RoutedCall>) -> Result<Granted<RoutedCall>, 
             .or(access.program.as_ref().err())
     {
         return Err(error.clone());
+    }
+    Ok(granted)
+}
+
+/// The decision alone, for a call that uses nothing of its grant.
+pub(crate) fn decide(call: Validated<RoutedCall>) -> Result<Granted<RoutedCall>, CallError> {
+    let call = call.into_inner();
+    if let Decision::Deny(denial) = &call.route.decision {
+        let is_attachment = call.route.driver.driver.is_attachment;
+        return Err(denied(&call.tool.major_id, denial).of_attachment(is_attachment));
     }
     let asked = asks(&call.route, &call.scope, &call.tool.major_id);
     let question = call.route.question.clone().filter(|_| asked);

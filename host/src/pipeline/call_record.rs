@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use toolward_ledger::Pending;
+use toolward_ledger::record::Hex;
 
 use crate::api::listener::{CallListener, CallStage, FinishedCall};
 use crate::api::observer::Canceled;
@@ -22,6 +23,7 @@ use crate::pipeline::validate::RoutedCall;
 use crate::recording::{End, Rows};
 use crate::sandbox::call_scope::CallScope;
 use crate::services::Services;
+use crate::tape::Taken;
 
 /// The record of a call that has not ended. If it is dropped before
 /// [`CallRecord::end`], the call was cancelled.
@@ -59,7 +61,8 @@ impl<'a> CallRecord<'a> {
             driver: None,
             scope: request.scope.clone(),
             listeners: &services.listeners,
-            rows: (services.recording.as_ref()).map(|recording| Box::new(Rows::new(recording))),
+            rows: (services.recording.as_ref())
+                .map(|recording| Box::new(Rows::new(recording, request.rerun_of))),
             named: None,
             started: Instant::now(),
             ended: false,
@@ -178,6 +181,14 @@ impl<'a> CallRecord<'a> {
         self.metadata.driver_publisher = Some(driver.publisher.clone());
         self.metadata.bundle = Some(driver.bundle.clone());
         self.driver = Some(driver.clone());
+    }
+
+    /// The call is answered from a tape.
+    pub(crate) fn replayed(&mut self, taken: &Taken, ledger: Hex<16>) {
+        self.metadata.replayed = Some(taken.replayed.clone());
+        if let Some(rows) = &mut self.rows {
+            rows.replayed(ledger, taken.of);
+        }
     }
 
     /// The driver that was picked last is started once more.

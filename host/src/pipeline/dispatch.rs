@@ -14,9 +14,10 @@ mod outcome;
 mod output;
 mod prepare;
 
-pub(crate) use clock::timed_out;
+pub(crate) use clock::{Clock, timed_out};
 pub(crate) use context::DispatchContext;
 pub(crate) use finish::Ended;
+pub(crate) use output::{Mapped, accept};
 pub(crate) use prepare::within;
 
 use std::time::Instant;
@@ -24,7 +25,6 @@ use std::time::Instant;
 use toolward_contract::driver::DriverKind;
 
 use self::attempts::{Finished, Plan};
-use self::clock::Clock;
 use self::component::Component;
 use self::context::Executor;
 use self::exec::Program;

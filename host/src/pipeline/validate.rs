@@ -20,6 +20,7 @@ use crate::catalogue::{Route, ToolEntry};
 use crate::elicitation::{self, Facts, Resumed};
 use crate::named::{CallName, NamedFacts};
 use crate::pipeline::candidates::{self, Considered, Picked};
+use crate::pipeline::replay::RecordedInput;
 use crate::pipeline::resolve::Resolved;
 use crate::recording::{Keeping, Kept};
 use crate::sandbox::call_scope::CallScope;
@@ -67,6 +68,8 @@ pub(crate) struct RoutedCall {
     pub(crate) resume: Option<Box<Resumed>>,
     /// The id that its caller gave it.
     pub(crate) name: Option<Arc<CallName>>,
+    /// How its input would be recorded; `None` where nothing is replayed.
+    pub(crate) recorded_input: Option<Box<RecordedInput>>,
     /// What is recorded of it; `None` where calls are not recorded.
     pub(crate) kept: Option<Box<Kept>>,
 }
@@ -140,18 +143,18 @@ pub(crate) fn validate(
             (given.value.clone(), given.secrets.clone())
         }
     };
-    let mut kept = services.recording.as_ref().map(|recording| {
-        let call = Keeping {
-            tool: &resolved.tool,
-            route: &route,
-            input: &input,
-            context: &context,
-            context_secrets: &context_secrets,
-            principal: &request.scope.principal,
-            secrets: services.secrets.as_deref(),
-        };
-        Box::new(recording.keep(call, rejected))
-    });
+    let keeping = Keeping {
+        tool: &resolved.tool,
+        route: &route,
+        input: &input,
+        context: &context,
+        context_secrets: &context_secrets,
+        principal: &request.scope.principal,
+        secrets: services.secrets.as_deref(),
+    };
+    let recorded_input = (services.tape.as_ref()).map(|_| Box::new(keeping.recorded_input()));
+    let recording = services.recording.as_ref();
+    let mut kept = recording.map(|recording| Box::new(recording.keep(keeping, rejected)));
     let asks = route.driver.driver.kind == DriverKind::Form;
     let contract_input = match asks || route.question.is_some() || !fallbacks.is_empty() {
         true => input.clone(),
@@ -193,6 +196,7 @@ pub(crate) fn validate(
         rendered: None,
         resume,
         name,
+        recorded_input,
         kept,
         tool: resolved.tool,
         route,

@@ -98,7 +98,7 @@ fn part<N>(id: Option<N>, bundle: &str, publisher: &str) -> Option<Part<N>> {
 }
 
 /// A publisher as records name it: `dev:DIR` without the directory, `key:ID` with an underscore.
-fn publisher_id(publisher: &str) -> Option<Id> {
+pub(crate) fn publisher_id(publisher: &str) -> Option<Id> {
     if publisher.starts_with("dev:") {
         return Id::parse(UNSIGNED).ok();
     }

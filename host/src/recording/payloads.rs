@@ -2,6 +2,7 @@
 //! the bytes of secrets.
 
 use serde_json::{Value, json};
+use toolward_contract::schema::Schema;
 use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::Rejected;
 use toolward_ledger::{Entry, Recorder};
@@ -11,6 +12,7 @@ use super::Recording;
 use crate::api::result::{CallError, Output};
 use crate::api::violations::Violation;
 use crate::catalogue::{Route, ToolEntry};
+use crate::pipeline::replay::RecordedInput;
 use crate::redact::Redactor;
 use crate::secrets::{SecretStore, SecretValue};
 
@@ -54,6 +56,27 @@ impl Body {
     }
 }
 
+impl Keeping<'_> {
+    /// The input as it would be recorded.
+    pub(crate) fn recorded_input(&self) -> RecordedInput {
+        let redactor = redactor(self);
+        let inputs = &self.tool.contract.inputs;
+        RecordedInput {
+            input: shown(inputs, self.input, redactor.as_ref()),
+            redactor,
+        }
+    }
+}
+
+/// A value without what is sensitive in it.
+fn shown(schema: &Schema, value: &Value, redactor: Option<&Redactor>) -> Value {
+    let mut shown = schema.hiding(value, HIDDEN);
+    if let Some(redactor) = redactor {
+        redactor.value(&mut shown);
+    }
+    shown
+}
+
 impl Recording {
     /// What is kept of a call. Whether it matters is not known yet: it may be that a person is asked.
     pub(crate) fn keep(&self, call: Keeping<'_>, rejected: Vec<Rejected>) -> Kept {
@@ -75,15 +98,12 @@ impl Recording {
         }
         let contract = &call.tool.contract;
         let redactor = redactor(&call);
-        let body = |kind, schema: &toolward_contract::schema::Schema, value: &Value| {
+        let body = |kind, schema: &Schema, value: &Value| {
             let most = most(kind);
             if most == 0 {
                 return None;
             }
-            let mut shown = schema.hiding(value, HIDDEN);
-            if let Some(redactor) = &redactor {
-                redactor.value(&mut shown);
-            }
+            let shown = shown(schema, value, redactor.as_ref());
             Some(within(most, shown.to_string().into_bytes()))
         };
         let context = contract.context_schema.as_ref();

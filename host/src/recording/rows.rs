@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::{
-    Attempt, Call, Code, Ended, Event, Invocation, Number, Outcome, Refused, Started, Word,
+    Attempt, Call, Code, Ended, Event, Hex, Invocation, Number, Outcome, Refused, Replayed,
+    Started, Word,
 };
 use toolward_ledger::{Durability, Entry, Error as LedgerError, Pending};
 
@@ -30,6 +31,10 @@ pub(crate) struct Rows<'a> {
     started: bool,
     /// Whether a person was asked.
     asked: bool,
+    /// The ledger and the recorded call that the result is from.
+    replayed: Option<(Hex<16>, Invocation)>,
+    /// The recorded call that this one repeats.
+    rerun_of: Option<Invocation>,
     /// Whether a driver was started.
     dispatched: bool,
     /// When the attempt began that runs.
@@ -50,7 +55,7 @@ pub(crate) struct End<'a> {
 }
 
 impl<'a> Rows<'a> {
-    pub(crate) fn new(recording: &'a Recording) -> Self {
+    pub(crate) fn new(recording: &'a Recording, rerun_of: Option<Invocation>) -> Self {
         Self {
             recording,
             tool: None,
@@ -58,6 +63,8 @@ impl<'a> Rows<'a> {
             kept: None,
             started: false,
             asked: false,
+            replayed: None,
+            rerun_of,
             dispatched: false,
             begun: None,
             attempts: Vec::new(),
@@ -80,6 +87,10 @@ impl<'a> Rows<'a> {
 
     pub(crate) fn asks(&mut self) {
         self.asked = true;
+    }
+
+    pub(crate) fn replayed(&mut self, ledger: Hex<16>, of: Invocation) {
+        self.replayed = Some((ledger, of));
     }
 
     pub(crate) fn starts(&mut self) {
@@ -181,20 +192,27 @@ impl<'a> Rows<'a> {
         self.attempted(error.map(|error| &error.code));
         let invocation = id(&end.metadata.invocation);
         let outcome = self.outcome(end)?;
-        let event = match (self.started, self.dispatched) {
-            (true, _) => Event::Ended(Box::new(Ended {
+        let event = match (self.replayed, self.started, self.dispatched) {
+            (Some((ledger, of)), ..) => Event::Replayed(Box::new(Replayed {
+                call: self.call(end.scope),
+                invocation,
+                ledger,
+                of,
+                outcome,
+            })),
+            (None, true, _) => Event::Ended(Box::new(Ended {
                 call: None,
                 invocation,
                 outcome,
             })),
-            (false, dispatched) if dispatched || end.metadata.repeats.is_some() => {
+            (None, false, dispatched) if dispatched || end.metadata.repeats.is_some() => {
                 Event::Ended(Box::new(Ended {
                     call: Some(self.call(end.scope)),
                     invocation,
                     outcome,
                 }))
             }
-            (false, _) => Event::Refused(Box::new(Refused {
+            (None, false, _) => Event::Refused(Box::new(Refused {
                 call: self.call(end.scope),
                 invocation,
                 outcome,
@@ -265,6 +283,7 @@ impl<'a> Rows<'a> {
             person: None,
             policy: self.recording.policy,
             rejected: skipped.chain(unserved).cloned().collect(),
+            rerun_of: self.rerun_of,
             root: caller.map(|caller| id(&caller.root)),
             rules: route.map(|route| route.rules.clone()).unwrap_or_default(),
             surface: tool.and_then(|tool| tool.surface),

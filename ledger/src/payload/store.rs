@@ -232,6 +232,7 @@ fn invocation(event: &Event) -> Option<Invocation> {
         Event::Started(body) => Some(body.invocation),
         Event::Ended(body) => Some(body.invocation),
         Event::Refused(body) => Some(body.invocation),
+        Event::Replayed(body) => Some(body.invocation),
         _ => None,
     }
 }

@@ -33,6 +33,8 @@ pub enum CallEnd {
     Ended(u64, Outcome),
     /// Before it was dispatched.
     Refused(u64, Outcome),
+    /// From a cassette: nothing was dispatched.
+    Replayed(u64, Outcome),
     /// With its process.
     Abandoned(u64),
     /// Not yet, or its row is missing.
@@ -44,7 +46,8 @@ impl CallEnd {
     #[must_use]
     pub fn row(&self) -> Option<u64> {
         match self {
-            Self::Ended(row, _) | Self::Refused(row, _) | Self::Abandoned(row) => Some(*row),
+            Self::Ended(row, _) | Self::Refused(row, _) | Self::Replayed(row, _) => Some(*row),
+            Self::Abandoned(row) => Some(*row),
             Self::Unknown => None,
         }
     }
@@ -53,7 +56,9 @@ impl CallEnd {
     #[must_use]
     pub fn outcome(&self) -> Option<&Outcome> {
         match self {
-            Self::Ended(_, outcome) | Self::Refused(_, outcome) => Some(outcome),
+            Self::Ended(_, outcome) | Self::Refused(_, outcome) | Self::Replayed(_, outcome) => {
+                Some(outcome)
+            }
             Self::Abandoned(_) | Self::Unknown => None,
         }
     }
@@ -130,7 +135,7 @@ impl Reader {
                 };
                 let ends = matches!(
                     record.event,
-                    Event::Ended(_) | Event::Refused(_) | Event::Abandoned(_)
+                    Event::Ended(_) | Event::Refused(_) | Event::Replayed(_) | Event::Abandoned(_)
                 );
                 let before = open.remove(&invocation);
                 let Some(mut call) = add(before, invocation, row.seq, record) else {
@@ -197,6 +202,10 @@ fn add(
         Event::Refused(body) => {
             call.call = Some(body.call);
             call.end = CallEnd::Refused(seq, body.outcome);
+        }
+        Event::Replayed(body) => {
+            call.call = Some(body.call);
+            call.end = CallEnd::Replayed(seq, body.outcome);
         }
         Event::Abandoned(_) => call.end = CallEnd::Abandoned(seq),
         // What is about a call and not part of it.

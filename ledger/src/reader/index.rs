@@ -154,7 +154,11 @@ impl Reader {
         Ok(listed)
     }
 
-    fn person_of(&self, name: &str) -> Result<Option<Person>, Error> {
+    /// The id that stands for a principal in records; `None` where there is none, or the name was erased.
+    ///
+    /// # Errors
+    /// Those of the file.
+    pub fn person_of(&self, name: &str) -> Result<Option<Person>, Error> {
         let Some(payloads) = &self.payloads else {
             return Ok(None);
         };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::record::names::{
-    Action, Code, Hash, Id, Invocation, Number, Person, Rule, Session, Tool, Version, Word,
+    Action, Code, Hash, Hex, Id, Invocation, Number, Person, Rule, Session, Tool, Version, Word,
 };
 
 /// A type of record fields: written without what is empty, read without what is unknown.
@@ -96,6 +96,8 @@ fields! {
         policy: Option<Hash>, if "Option::is_none";
         /// The other drivers, and why each fell out.
         rejected: Vec<Rejected>, if "Vec::is_empty";
+        /// The recorded call that this one repeats.
+        rerun_of: Option<Invocation>, if "Option::is_none";
         /// The first invocation of the chain, for calls that a tool made.
         root: Option<Invocation>, if "Option::is_none";
         /// The rules that gave something.
@@ -174,6 +176,20 @@ fields! {
         call: Call;
         /// Its id.
         invocation: Invocation;
+        /// How it ended.
+        outcome: Outcome;
+    }
+
+    /// A call was answered from a cassette: no driver was started.
+    Replayed {
+        /// The call.
+        call: Call;
+        /// Its id.
+        invocation: Invocation;
+        /// The ledger that the cassette is from: the digits of its origin.
+        ledger: Hex<16>;
+        /// The recorded call whose result it got.
+        of: Invocation;
         /// How it ended.
         outcome: Outcome;
     }

@@ -51,6 +51,7 @@ impl Event {
             Self::Started(body) => (Some(&mut body.call), None),
             Self::Ended(body) => (body.call.as_mut(), Some(&mut body.outcome)),
             Self::Refused(body) => (Some(&mut body.call), Some(&mut body.outcome)),
+            Self::Replayed(body) => (Some(&mut body.call), Some(&mut body.outcome)),
             _ => (None, None),
         };
         // One count for all lists of a part: taken out while they are compared.

@@ -141,6 +141,7 @@ fn stated(mut event: Event) -> Result<Event, FrameError> {
         | Event::Started(_)
         | Event::Ended(_)
         | Event::Refused(_)
+        | Event::Replayed(_)
         | Event::Trust(_)
         | Event::Gap(_) => event.call().and_then(|call| call.person),
         Event::Abandoned(_) | Event::Erased(_) | Event::Pruned(_) | Event::Closed(_) => {

@@ -121,6 +121,7 @@ pub(crate) fn call(mutates: bool) -> Call {
         person: None,
         policy: Some(Hex([2; 32])),
         rejected: Vec::new(),
+        rerun_of: None,
         root: None,
         rules: vec![Rule::parse("grant:3").unwrap()],
         surface: Some(Hex([3; 32])),

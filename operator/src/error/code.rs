@@ -28,6 +28,8 @@ codes! {
             "[`[ledger]`](policy.md#ledger) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy`";
         LedgerPlaceless = "ledger-placeless",
             "there is no place for the record of calls: no `directory` in `[ledger]`, and no home directory";
+        CassettePrincipals = "cassette-unnamed",
+            "the principals of a cassette have no names in this installation's ledger, or the local user is not one of them";
         SettingInvalid = "setting-invalid",
             "a `--set` is not `KEY=VALUE`, or its value does not match the contract; another flag's value is wrong";
         BundleMissing = "bundle-missing", "no bundle was named, and none is installed";

@@ -1,14 +1,20 @@
-//! `ledger export`: all rows as lines of JSON, or a copy in the layout of tlog-tiles.
+//! `ledger export`: rows as lines of JSON, or copies for other programs: tlog-tiles, frames of Runloop, cassettes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use serde_json::json;
+use toolward_ledger::{Reader, Selection};
+use toolward_operator::bundles::BundleSource;
+use toolward_operator::file;
+use toolward_operator::installed::StoreLocation;
+use toolward_operator::runloop::Attachments;
 
-use super::{Which, show};
+use super::{Found, Rows, Which, rows, show};
 use crate::environment::Environment;
 use crate::failure::{Code, Failure, Kind, OperatorCode, Result};
-use crate::output::{Output, raw};
+use crate::flags::Flagged;
+use crate::output::{Output, counted, raw};
 
 /// Rows that are read at once, and bytes that are written at once.
 const PAGE_ROWS: u64 = 256;
@@ -17,33 +23,72 @@ const WRITE_BYTES: usize = 64 * 1024;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Write tlog-tiles instead, into a directory that is made for them
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "cassette"])]
     tiles: Option<PathBuf>,
+
+    /// Write the calls of attachments (tools.json, version 1) that are installed
+    /// as Runloop's frames, with the payloads that were kept
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with = "cassette")]
+    format: Option<Format>,
+
+    /// Write calls with their payloads and proofs to this file, mode 0600, for
+    /// `serve --replay`
+    #[arg(long, value_name = "FILE")]
+    cassette: Option<PathBuf>,
+
+    /// Put this principal's calls into the cassette: a name, `local` for you
+    #[arg(long, value_name = "NAME", requires = "cassette")]
+    principal: Option<String>,
+
+    /// Put the calls of all principals into the cassette
+    #[arg(long, requires = "cassette", conflicts_with = "principal")]
+    all: bool,
+
+    /// Only calls that ended in these rows, FROM..TO [default: all]
+    #[arg(long, value_parser = rows, value_name = "FROM..TO", conflicts_with = "tiles")]
+    rows: Option<Rows>,
 
     #[command(flatten)]
     which: Which,
+
+    #[command(flatten)]
+    store: Flagged<StoreLocation>,
+}
+
+/// Other forms.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Runloop,
 }
 
 impl Arguments {
     pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
-        let reader = self.which.find(environment)?.reader(output)?;
+        let found = self.which.find(environment)?;
+        let reader = found.reader(output)?;
         if let Some(directory) = &self.tiles {
-            if directory.symlink_metadata().is_ok() {
-                let message = format!("{}: it is there already", directory.display());
-                return Err(
-                    Failure::new(Kind::Failed, OperatorCode::OutputExists, message)
-                        .hint("name a directory that is not there yet"),
-                );
-            }
-            let size = reader.export_tiles(directory)?;
-            let value = json!({ "ok": true, "directory": directory, "rows": size });
-            let shown = directory.display();
-            return output.result(&value, format_args!("{shown}: {size} rows"));
+            return tiles(directory, &reader, output);
         }
+        if let Some(path) = &self.cassette {
+            return self.cassette(path, &reader, output);
+        }
+        match self.format {
+            Some(Format::Runloop) => self.runloop(&found, &reader, environment, output),
+            None => self.lines(&reader),
+        }
+    }
+
+    fn rows(&self, reader: &Reader) -> Result<(u64, u64)> {
         let size = reader.size()?;
+        let Rows { from, to } = self.rows.unwrap_or_default();
+        Ok((from, to.unwrap_or(size).min(size)))
+    }
+
+    fn lines(&self, reader: &Reader) -> Result {
+        let (mut from, to) = self.rows(reader)?;
         let mut lines = Vec::with_capacity(WRITE_BYTES * 2);
-        for from in (0..size).step_by(PAGE_ROWS as usize) {
-            for row in reader.rows(from, from.saturating_add(PAGE_ROWS).min(size))? {
+        while from < to {
+            let next = from.saturating_add(PAGE_ROWS).min(to);
+            for row in reader.rows(from, next)? {
                 let value = json!({
                     "leaf": row.leaf, "record": show::json_of(&row), "seq": row.seq,
                 });
@@ -55,7 +100,92 @@ impl Arguments {
                 raw(&lines)?;
                 lines.clear();
             }
+            from = next;
         }
         raw(&lines)
     }
+
+    fn cassette(&self, path: &Path, reader: &Reader, output: &mut Output) -> Result {
+        let person = match &self.principal {
+            None => None,
+            Some(name) => {
+                let missing = || {
+                    let message = format!("of a principal {name:?}");
+                    toolward_ledger::Error::NoRow(message.into())
+                };
+                Some(reader.person_of(name)?.ok_or_else(missing)?)
+            }
+        };
+        let Rows { from, to } = self.rows.unwrap_or_default();
+        let export = reader.cassette(&Selection {
+            from,
+            to,
+            person,
+            all: self.all,
+        })?;
+        if export.calls == 0 {
+            output.warning(
+                "no call was copied: `keep = \"all\"` in `[ledger]` keeps what a cassette needs",
+            );
+        }
+        file::write_new_private(path, &export.bytes)?;
+        for (why, count) in &export.left_out {
+            let calls = counted(*count, "call");
+            output.note(match *why {
+                "unfinished" => format!("left out: {calls} without a result"),
+                "unsigned" => format!(
+                    "left out: {calls} that no checkpoint covers; `toolward ledger checkpoint` signs them"
+                ),
+                payload => format!(
+                    "left out: {calls} without {payload}; `keep = \"all\"` in `[ledger]` keeps those of later calls"
+                ),
+            });
+        }
+        let value = json!({
+            "ok": true, "file": path, "calls": export.calls, "left_out": export.left_out,
+        });
+        output.result(
+            &value,
+            format_args!("{}: {}", path.display(), counted(export.calls, "call")),
+        )
+    }
+
+    fn runloop(
+        &self,
+        found: &Found,
+        reader: &Reader,
+        environment: &Environment,
+        output: &mut Output,
+    ) -> Result {
+        let source = BundleSource {
+            trust: self.which.trust(),
+            store: self.store.0.clone(),
+            ..BundleSource::default()
+        };
+        let contents = source.contents(environment, output)?;
+        let attachments = Attachments::of(&contents);
+        let (from, to) = self.rows(reader)?;
+        reader.calls::<Failure>(from, to, |call| {
+            if let Some(frames) = attachments.frames(&call, reader, &found.settings)? {
+                for frame in &frames {
+                    output.value(frame)?;
+                }
+            }
+            Ok(())
+        })
+    }
+}
+
+fn tiles(directory: &Path, reader: &Reader, output: &mut Output) -> Result {
+    if directory.symlink_metadata().is_ok() {
+        let message = format!("{}: it is there already", directory.display());
+        return Err(
+            Failure::new(Kind::Failed, OperatorCode::OutputExists, message)
+                .hint("name a directory that is not there yet"),
+        );
+    }
+    let size = reader.export_tiles(directory)?;
+    let value = json!({ "ok": true, "directory": directory, "rows": size });
+    let shown = directory.display();
+    output.result(&value, format_args!("{shown}: {size} rows"))
 }

@@ -40,7 +40,7 @@ pub(crate) struct Info {
     which: Which,
 }
 
-fn vkey(text: &str) -> Result<Verifier, String> {
+pub(in crate::commands) fn vkey(text: &str) -> Result<Verifier, String> {
     Verifier::from_vkey(text.trim()).ok_or_else(|| "not a verifier key of a ledger".to_owned())
 }
 

@@ -14,6 +14,7 @@ use toolward_policy::Policy;
 
 use super::HttpFlags;
 use super::exec_broker;
+use super::replay::Replaying;
 use crate::failure::{Failure, Kind, Result};
 
 /// Makes what clients see of bundles.
@@ -25,6 +26,8 @@ pub(super) struct FeaturesBuilder {
     /// Runs the programs that the policy named when the server started.
     pub(super) programs: Option<ExecBroker>,
     pub(super) shared_state: SharedState,
+    /// What answers calls instead of drivers.
+    pub(super) replaying: Option<Replaying>,
     /// With more tools than this, they are found rather than listed.
     pub(super) defer_above: usize,
 }
@@ -43,6 +46,7 @@ impl FeaturesBuilder {
         let builder = self.operator.host_builder(held, granted, buckets)?;
         // The handshake needs no engine.
         let builder = exec_broker::given(builder, self.programs.as_ref());
+        let builder = Replaying::given(self.replaying.as_ref(), builder);
         let builder = self.http.protect(builder).shared_state(&self.shared_state);
         let host = self.operator.build(builder.defer_engine(), &self.broker)?;
         let features = ServerFeatures::new(host, contents, &granted.policy, self.defer_above);

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use toolward_report::{Code, codes};
 
 /// A stable error code.
@@ -75,6 +75,12 @@ impl ErrorCode {
         &self.0
     }
 
+    /// A code of this host.
+    pub(crate) fn of_host(code: &str) -> Option<Self> {
+        let mut rows = Self::CODES.iter();
+        rows.find(|row| row.code == code).map(|row| Self::of(*row))
+    }
+
     /// A driver's code. `None` if it does not have the form that the world demands, or
     /// could be mistaken for a code of the host.
     pub(crate) fn from_driver(code: &str) -> Option<Self> {
@@ -101,7 +107,7 @@ impl fmt::Display for ErrorCode {
 }
 
 /// The error class of Agent Tool 0.2.0 ("Errors").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorClass {

@@ -1,9 +1,9 @@
 //! Content blocks: the parts of an output that a model or a person sees.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The audience of a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// The person.
@@ -13,10 +13,10 @@ pub enum Role {
 }
 
 /// Hints on a block.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Annotations {
     /// Whom the block is for; empty: no preference.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub audience: Vec<Role>,
     /// From 0 (least) to 1 (most important).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,7 +24,7 @@ pub struct Annotations {
 }
 
 /// One part of an output. Untrusted content.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Block {
     /// What it is.
     #[serde(flatten)]
@@ -35,7 +35,7 @@ pub struct Block {
 }
 
 /// The content of a block; serialised with MCP's names, binary data as base64.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(
     tag = "type",
     rename_all = "snake_case",
@@ -50,7 +50,7 @@ pub enum BlockContent {
     /// A picture.
     Image {
         /// Its bytes.
-        #[serde(serialize_with = "base64")]
+        #[serde(with = "base64")]
         data: Vec<u8>,
         /// Its media type.
         mime_type: String,
@@ -58,7 +58,7 @@ pub enum BlockContent {
     /// A sound.
     Audio {
         /// Its bytes.
-        #[serde(serialize_with = "base64")]
+        #[serde(with = "base64")]
         data: Vec<u8>,
         /// Its media type.
         mime_type: String,
@@ -96,17 +96,28 @@ pub enum BlockContent {
 }
 
 /// The content of an embedded resource.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ResourceBody {
     /// Text.
     Text(String),
     /// Bytes.
-    #[serde(serialize_with = "base64")]
+    #[serde(with = "base64")]
     Blob(Vec<u8>),
 }
 
-fn base64<S: serde::Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+/// Bytes as text in base64.
+mod base64 {
     use base64::Engine as _;
-    serializer.serialize_str(&base64::engine::general_purpose::STANDARD.encode(bytes))
+    use base64::engine::general_purpose::STANDARD;
+    use serde::{Deserialize as _, Deserializer, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&STANDARD.encode(bytes))
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
+        let text = String::deserialize(from)?;
+        STANDARD.decode(text).map_err(de::Error::custom)
+    }
 }

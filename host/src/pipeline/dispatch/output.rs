@@ -17,7 +17,7 @@ use crate::invocation::DriverOutput;
 use crate::validation_pool::{self, ValidationPool};
 
 /// Checks size, form and schema of an output, within the call's deadline.
-pub(super) async fn accept(
+pub(crate) async fn accept(
     output: DriverOutput,
     limits: &CallLimits,
     contract: &Arc<Tool>,
@@ -79,7 +79,7 @@ fn leave_out(output: &mut Value, dropped: &[String]) {
 }
 
 /// An output, and the memory that it takes.
-pub(super) struct Mapped(pub(super) Output, pub(super) u64);
+pub(crate) struct Mapped(pub(crate) Output, pub(crate) u64);
 
 /// Parses a driver's output, within the limits on size and JSON.
 fn map_output(output: DriverOutput, limits: &CallLimits) -> Result<Mapped, CallError> {

@@ -98,6 +98,7 @@ fn rows() -> Vec<Row> {
         own(OperatorCode::LedgerPlaceless, "2"),
         own(Code::LedgerMissing, "1"),
         own(Code::DeletionUnconfirmed, "4"),
+        own(OperatorCode::CassettePrincipals, "2"),
         own(OperatorCode::SettingInvalid, "2"),
         other(
             &["input-not-object"],

@@ -1,0 +1,255 @@
+//! A tape: the calls of a cassette from which a host answers instead of its drivers.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+use serde_json::Value;
+use toolward_ledger::cassette::{Cassette, CassetteCall};
+use toolward_ledger::record::{Hash, Hex, Id, Invocation, Person};
+use toolward_ledger::tree::leaf_hash;
+
+use crate::api::result::shortened;
+
+/// Recorded inputs that are compared with one that none of them is equal to.
+const MAX_COMPARED: usize = 32;
+/// Differences that are named.
+const MAX_DIFFERENCES: usize = 8;
+
+/// Recorded calls from which a host answers ([`HostBuilder::replaying`](crate::HostBuilder::replaying)), each once.
+/// Clones share what is used up.
+#[derive(Clone)]
+pub struct Tape {
+    calls: Arc<Mutex<Calls>>,
+    ledger: Hex<16>,
+    loose: bool,
+}
+
+/// By principal and the id of the tool, in recorded order.
+type Calls = HashMap<(String, String), Vec<Recorded>>;
+
+struct Recorded {
+    call: CassetteCall,
+    /// Of the input, in any spelling.
+    input: Hash,
+    used: bool,
+}
+
+/// The recorded call whose result a reply has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Replayed {
+    /// Its id.
+    pub invocation: String,
+    /// When its end was recorded, in microseconds since 1970.
+    pub at: u64,
+    /// Where its input, or its tool's version, differs from the call's: at most eight properties. Empty unless the
+    /// tape is [loose](Tape::loose).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub differs: Vec<String>,
+}
+
+/// What a tape is asked for.
+pub(crate) struct Wanted<'a> {
+    pub(crate) principal: &'a str,
+    pub(crate) tool: &'a str,
+    /// `id@version`.
+    pub(crate) full_id: &'a str,
+    /// As records name it.
+    pub(crate) publisher: &'a Id,
+    pub(crate) input: &'a Value,
+}
+
+/// The recorded call that answers.
+pub(crate) struct Taken {
+    pub(crate) call: CassetteCall,
+    pub(crate) replayed: Replayed,
+    pub(crate) of: Invocation,
+}
+
+/// What is recorded instead.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Nearest {
+    /// The recorded calls of the tool that were not used yet.
+    pub(crate) left: usize,
+    /// The one whose input differs least.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) nearest: Option<Replayed>,
+}
+
+impl Tape {
+    /// The calls of a cassette. `principal` says whose those of a person are; calls of persons without a name answer
+    /// nobody.
+    ///
+    /// ```
+    /// use toolward_host::{Host, HostError, LOCAL, Tape};
+    /// use toolward_ledger::cassette::{Cassette, CassetteError};
+    /// use toolward_ledger::checkpoint::Verifier;
+    ///
+    /// fn tape(file: &[u8], ledger: &Verifier) -> Result<Tape, CassetteError> {
+    ///     let cassette = Cassette::read(file, Some(ledger))?;
+    ///     Ok(Tape::new(cassette, |_| Some(LOCAL.to_owned())))
+    /// }
+    ///
+    /// fn host(tape: &Tape) -> Result<Host, HostError> {
+    ///     Host::builder().replaying(tape).build()
+    /// }
+    /// ```
+    #[must_use]
+    pub fn new(cassette: Cassette, principal: impl Fn(Option<&Person>) -> Option<String>) -> Self {
+        let ledger = cassette.ledger().unwrap_or(Hex([0; 16]));
+        let mut calls = Calls::new();
+        for call in cassette.calls {
+            let Some(principal) = principal(call.person.as_ref()) else {
+                continue;
+            };
+            let Ok(input) = serde_json::from_slice(&call.input) else {
+                continue;
+            };
+            let key = (principal, id_of(call.tool.id.as_str()).to_owned());
+            calls.entry(key).or_default().push(Recorded {
+                input: digest(input),
+                call,
+                used: false,
+            });
+        }
+        Self {
+            calls: Arc::new(Mutex::new(calls)),
+            ledger,
+            loose: false,
+        }
+    }
+
+    /// Answers a call whose input was not recorded with the next recorded call of the tool, and says what differs.
+    #[must_use]
+    pub fn loose(mut self) -> Self {
+        self.loose = true;
+        self
+    }
+
+    /// How many calls it can still answer.
+    #[must_use]
+    pub fn left(&self) -> usize {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = calls.values().flatten();
+        all.filter(|recorded| !recorded.used).count()
+    }
+
+    /// Whether it has calls of this principal, used up or not.
+    #[must_use]
+    pub fn answers(&self, principal: &str) -> bool {
+        let calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        calls.keys().any(|(name, _)| name == principal)
+    }
+
+    /// The ledger that it is from: the digits of its origin.
+    pub(crate) fn ledger(&self) -> Hex<16> {
+        self.ledger
+    }
+
+    /// Takes the next recorded call of this principal with this tool and input.
+    pub(crate) fn take(&self, wanted: &Wanted<'_>) -> Result<Taken, Nearest> {
+        let input = digest(wanted.input.clone());
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (wanted.principal.to_owned(), wanted.tool.to_owned());
+        let Some(recorded) = calls.get_mut(&key) else {
+            return Err(Nearest::default());
+        };
+        let mut open = recorded.iter_mut().filter(|one| {
+            // Another publisher's tool of this name returned something else.
+            !one.used && one.call.tool.publisher == *wanted.publisher
+        });
+        let mut others: Vec<&mut Recorded> = Vec::new();
+        let mut left = 0;
+        let exact = open.find_map(|one| {
+            if one.input == input && one.call.tool.id.as_str() == wanted.full_id {
+                return Some(one);
+            }
+            left += 1;
+            if others.len() < MAX_COMPARED {
+                others.push(one);
+            }
+            None
+        });
+        if let Some(one) = exact {
+            return Ok(one.taken(Vec::new()));
+        }
+        if self.loose && !others.is_empty() {
+            let next = others.swap_remove(0);
+            let differs = next.differences(wanted);
+            return Ok(next.taken(differs));
+        }
+        let compared = others
+            .iter()
+            .map(|one| one.replayed(one.differences(wanted)));
+        Err(Nearest {
+            left,
+            nearest: compared.min_by_key(|one| one.differs.len()),
+        })
+    }
+}
+
+impl Recorded {
+    fn taken(&mut self, differs: Vec<String>) -> Taken {
+        self.used = true;
+        Taken {
+            of: self.call.invocation,
+            replayed: self.replayed(differs),
+            call: self.call.clone(),
+        }
+    }
+
+    fn replayed(&self, differs: Vec<String>) -> Replayed {
+        Replayed {
+            invocation: self.call.invocation.to_string(),
+            at: self.call.at.get(),
+            differs,
+        }
+    }
+
+    /// Names of what differs: `@` and the recorded version, and properties of the input.
+    fn differences(&self, wanted: &Wanted<'_>) -> Vec<String> {
+        let recorded = self.call.tool.id.as_str();
+        let version = (recorded != wanted.full_id).then(|| recorded.to_owned());
+        let input: Value = serde_json::from_slice(&self.call.input).unwrap_or_default();
+        let mut names: Vec<String> = version.into_iter().collect();
+        match (&input, wanted.input) {
+            (Value::Object(before), Value::Object(now)) => {
+                let gone = before.keys().filter(|name| !now.contains_key(*name));
+                let other = now
+                    .iter()
+                    .filter(|(name, value)| before.get(*name) != Some(value));
+                let all = gone.chain(other.map(|(name, _)| name));
+                names.extend(
+                    all.take(MAX_DIFFERENCES)
+                        .map(|name| shortened(name.clone())),
+                );
+            }
+            (before, now) if before != now => names.push("/".to_owned()),
+            _ => {}
+        }
+        names.truncate(MAX_DIFFERENCES);
+        names
+    }
+}
+
+/// The id without the version.
+fn id_of(tool: &str) -> &str {
+    tool.split_once('@').map_or(tool, |(id, _)| id)
+}
+
+/// A digest that is equal for equal values, in whatever order their properties stand.
+fn digest(mut value: Value) -> Hash {
+    value.sort_all_objects();
+    leaf_hash(value.to_string().as_bytes())
+}
+
+impl fmt::Debug for Tape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tape")
+            .field("left", &self.left())
+            .field("loose", &self.loose)
+            .finish_non_exhaustive()
+    }
+}

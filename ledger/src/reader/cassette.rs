@@ -1,0 +1,138 @@
+//! Copies calls into a cassette.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cassette::{MAX_CASSETTE_ROWS, Writing};
+use crate::error::Error;
+use crate::payload::PayloadKind;
+use crate::reader::{CallEnd, Payload, Reader, RecordedCall};
+use crate::record::{Content, Person};
+
+/// Which calls are copied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Those that ended in this row or later.
+    pub from: u64,
+    /// Those that ended before this row; all without one.
+    pub to: Option<u64>,
+    /// Those of this principal.
+    pub person: Option<Person>,
+    /// Those of several principals may be in one file.
+    pub all: bool,
+}
+
+/// A cassette, and what is in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CassetteExport {
+    /// The file.
+    pub bytes: Vec<u8>,
+    /// How many calls it has.
+    pub calls: usize,
+    /// How many calls were left out, and why: `input` or `output` is not there, `unfinished`, `unsigned` (no
+    /// checkpoint covers it).
+    pub left_out: BTreeMap<&'static str, usize>,
+}
+
+impl Reader {
+    /// Writes calls with their payloads, and proofs that their rows are below the newest checkpoint. Calls that tools
+    /// made and that were refused are not copied: a replayed call makes none, and is refused anew.
+    ///
+    /// # Errors
+    /// [`Error::NoCheckpoint`], [`Error::Differs`]; [`Error::TooMuch`] if there are more than one cassette holds,
+    /// [`Error::Persons`] if they are several principals' and `all` is not set.
+    pub fn cassette(&self, selection: &Selection) -> Result<CassetteExport, Error> {
+        let signed = self.proofs([])?.checkpoint.size;
+        let mut copied: Vec<RecordedCall> = Vec::new();
+        let mut left_out: BTreeMap<&'static str, usize> = BTreeMap::new();
+        let mut persons: BTreeSet<Option<Person>> = BTreeSet::new();
+        let to = selection.to.unwrap_or(u64::MAX);
+        self.calls::<Error>(selection.from, to, |call| {
+            let Some(of) = &call.call else { return Ok(()) };
+            let is_chosen = selection.person.is_none_or(|one| of.person == Some(one));
+            let refused = matches!(call.end, CallEnd::Refused(..) | CallEnd::Replayed(..));
+            if !is_chosen || refused || of.parent.is_some() || of.tool.is_none() {
+                return Ok(());
+            }
+            if let Some(why) = self.lacks(&call, signed)? {
+                *left_out.entry(why).or_default() += 1;
+                return Ok(());
+            }
+            persons.insert(of.person);
+            copied.push(call);
+            match copied.len() > MAX_CASSETTE_ROWS {
+                true => Err(Error::TooMuch),
+                false => Ok(()),
+            }
+        })?;
+        if persons.len() > 1 && !selection.all {
+            return Err(Error::Persons);
+        }
+        let bytes = self.written(&copied)?;
+        Ok(CassetteExport {
+            bytes,
+            calls: copied.len(),
+            left_out,
+        })
+    }
+
+    /// What a call lacks for being replayed.
+    fn lacks(&self, call: &RecordedCall, signed: u64) -> Result<Option<&'static str>, Error> {
+        let Some(outcome) = call.end.outcome() else {
+            return Ok(Some("unfinished"));
+        };
+        if call.rows().any(|row| row >= signed) {
+            return Ok(Some("unsigned"));
+        }
+        let has = |kind| Ok::<_, Error>(self.recorded(call.content(kind), kind)?.is_some());
+        if !has(PayloadKind::Input)? {
+            return Ok(Some("input"));
+        }
+        if outcome.code.is_none() && !has(PayloadKind::Output)? {
+            return Ok(Some("output"));
+        }
+        Ok(None)
+    }
+
+    fn written(&self, calls: &[RecordedCall]) -> Result<Vec<u8>, Error> {
+        let mut rows = BTreeMap::new();
+        for call in calls {
+            if let Some(started) = call.started {
+                rows.insert(started, (call, vec![PayloadKind::Input]));
+            }
+            if let Some(ended) = call.end.row() {
+                let mut kinds = vec![PayloadKind::Output, PayloadKind::Detail];
+                if call.started.is_none() {
+                    kinds.push(PayloadKind::Input);
+                }
+                rows.insert(ended, (call, kinds));
+            }
+        }
+        let proofs = self.proofs(rows.keys().copied())?;
+        let mut writing = Writing::new();
+        for (seq, (call, kinds)) in rows {
+            let proof = proofs.rows.get(&seq).ok_or(Error::NoCheckpoint)?;
+            let record = self.row(seq)?.record;
+            let record = record.ok_or_else(|| Error::NoRow(seq.to_string().into()))?;
+            let mut payloads = Vec::new();
+            for kind in kinds {
+                payloads.extend(self.recorded(call.content(kind), kind)?);
+            }
+            writing.row((seq, record), proof, payloads)?;
+        }
+        writing.end(proofs.note, self.verifier.to_vkey())
+    }
+
+    /// The payload that a record commits to, if it is there.
+    fn recorded(
+        &self,
+        content: Option<&Content>,
+        kind: PayloadKind,
+    ) -> Result<Option<Payload>, Error> {
+        let commitment = content.and_then(|content| content.commitment);
+        let Some(commitment) = commitment else {
+            return Ok(None);
+        };
+        let found = self.payload(&commitment)?;
+        Ok(found.filter(|payload| payload.kind == kind.as_str()))
+    }
+}

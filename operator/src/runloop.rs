@@ -1,0 +1,140 @@
+//! Recorded calls of Runloop's attachments (tools.json, version 1) as the frames that Runloop traces: CT_TOOL_CALL and
+//! CT_TOOL_RESULT, with the declared id, schema references and tags, and the payloads that were kept.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+use toolward_bundle::content::Content;
+use toolward_ledger::payload::PayloadKind;
+use toolward_ledger::{CallEnd, Reader, RecordedCall};
+
+use crate::error::Error;
+use crate::ledger::LedgerSettings;
+use crate::replay::missing_json;
+
+/// The version of tools.json whose entries are attachments.
+const ATTACHMENTS: u32 = 1;
+
+/// The attachments of bundles, by the digest of the bundle's manifest and the id.
+#[derive(Debug, Default)]
+pub struct Attachments(HashMap<(String, String), Attachment>);
+
+/// What an entry of tools.json says that stands in a frame.
+#[derive(Debug)]
+struct Attachment {
+    input_schema: Value,
+    result_schema: Value,
+    schema_refs: Map<String, Value>,
+    tags: Vec<String>,
+}
+
+impl Attachments {
+    /// The attachments of these bundles.
+    #[must_use]
+    pub fn of(contents: &[Content]) -> Self {
+        let mut found = HashMap::new();
+        for content in contents {
+            if content.index.version != ATTACHMENTS {
+                continue;
+            }
+            // The bytes that the index was read from.
+            let document = content.files.get("tools.json");
+            let document: Option<Value> =
+                document.and_then(|bytes| serde_json::from_slice(bytes).ok());
+            let entries = document
+                .as_ref()
+                .and_then(|one| one.get("tools")?.as_array());
+            for entry in &content.index.tools {
+                let id = entry.id.as_str();
+                let written = entries.and_then(|entries| {
+                    let named = |one: &&Value| one.get("id").and_then(Value::as_str) == Some(id);
+                    entries.iter().find(named)
+                });
+                let reference = |field: &str| {
+                    let reference = written.and_then(|one| one.get(field)?.get("$ref"));
+                    reference.cloned().unwrap_or(Value::Null)
+                };
+                let key = (content.manifest_digest.to_string(), id.to_owned());
+                found.insert(
+                    key,
+                    Attachment {
+                        input_schema: reference("input_schema"),
+                        result_schema: reference("result_schema"),
+                        schema_refs: entry.schema_refs.clone(),
+                        tags: entry.tags.clone(),
+                    },
+                );
+            }
+        }
+        Self(found)
+    }
+
+    /// The frames of a recorded call; `None` if its tool is no attachment of these bundles.
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    pub fn frames(
+        &self,
+        call: &RecordedCall,
+        reader: &Reader,
+        settings: &LedgerSettings,
+    ) -> Result<Option<[Value; 2]>, Error> {
+        let tool = call.call.as_ref().and_then(|call| call.tool.as_ref());
+        let Some(tool) = tool else { return Ok(None) };
+        let id = tool.id.as_str().split('@').next().unwrap_or_default();
+        let Some(attachment) = self.0.get(&(tool.bundle.to_string(), id.to_owned())) else {
+            return Ok(None);
+        };
+        let frame = |name: &str, schema: &Value| {
+            let mut frame = Map::new();
+            frame.insert("frame".to_owned(), json!(name));
+            frame.insert("id".to_owned(), json!(id));
+            frame.insert("invocation".to_owned(), json!(call.invocation));
+            frame.insert("schema".to_owned(), schema.clone());
+            frame.insert("schema_refs".to_owned(), json!(attachment.schema_refs));
+            frame.insert("tags".to_owned(), json!(attachment.tags));
+            frame
+        };
+        let payload = |frame: &mut Map<String, Value>, kind, field: Option<&str>| {
+            let kept = reader.payload_of(call, kind, &settings.payloads)?;
+            let value = kept.map(|bytes| serde_json::from_slice::<Value>(&bytes));
+            match value {
+                Ok(Ok(mut value)) => {
+                    let part = field.and_then(|field| Some(value.get_mut(field)?.take()));
+                    frame.insert("payload".to_owned(), part.unwrap_or(value));
+                }
+                Ok(Err(_)) => {
+                    let changed = toolward_ledger::Missing::Changed;
+                    frame.insert("missing".to_owned(), missing_json(changed, settings));
+                }
+                Err(missing) => {
+                    frame.insert("missing".to_owned(), missing_json(missing, settings));
+                }
+            }
+            Ok::<_, Error>(())
+        };
+        let mut called = frame("CT_TOOL_CALL", &attachment.input_schema);
+        payload(&mut called, PayloadKind::Input, None)?;
+        let mut result = frame("CT_TOOL_RESULT", &attachment.result_schema);
+        result.insert("at".to_owned(), json!(call.at));
+        match &call.end {
+            CallEnd::Ended(_, outcome)
+            | CallEnd::Refused(_, outcome)
+            | CallEnd::Replayed(_, outcome) => match &outcome.code {
+                Some(code) => {
+                    result.insert("ok".to_owned(), json!(false));
+                    result.insert("code".to_owned(), json!(code));
+                    payload(&mut result, PayloadKind::Detail, None)?;
+                }
+                None => {
+                    result.insert("ok".to_owned(), json!(true));
+                    payload(&mut result, PayloadKind::Output, Some("value"))?;
+                }
+            },
+            CallEnd::Abandoned(_) | CallEnd::Unknown => {
+                result.insert("ok".to_owned(), Value::Null);
+            }
+        }
+        Ok(Some([Value::Object(called), Value::Object(result)]))
+    }
+}
