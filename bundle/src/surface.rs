@@ -2,10 +2,12 @@
 //! consent (DESIGN 3). Two surfaces are compared here; what follows from a difference is decided elsewhere.
 //!
 //! In: the publisher; of tools ids with their major version, names, descriptions, schemas, declarations,
-//! approval, risk, tags, names for MCP and everything below `metadata`; of drivers what they are, implement,
-//! reach, need and cost, and the requests or programs of those without code; actions; the bytes of prompts and resources. What a
-//! contract takes from an action of another bundle counts as its own. Out: code, icons, examples, prose below a
-//! document's head, minor versions.
+//! approval, risk, tags, names for MCP and everything below `metadata`; of drivers all of DRIVER.md but prose below
+//! its head, timeouts and retries; actions; the bytes of prompts and resources. What a contract takes from an action of
+//! another bundle counts as its own. Out: code, icons, examples, prose below a document's head, minor versions.
+//!
+//! What is in has a [version](Version), which its canonical bytes begin with. Surfaces of two versions are not
+//! comparable: whoever kept one of an earlier version makes that of its bundle again, and compares the two of now.
 
 mod canonical;
 mod difference;
@@ -21,8 +23,37 @@ use crate::content::Content;
 
 pub use difference::{Change, Difference};
 
-/// What the canonical bytes begin with, so that they are the bytes of nothing else.
-const HEADER: &[u8] = b"toolward surface 1\n";
+/// Which fields a surface has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Version {
+    /// Of drivers with code, what they implement by ids, and neither mappings nor limits.
+    V1,
+    /// All of DRIVER.md but prose, timeouts and retries.
+    V2,
+}
+
+impl Version {
+    /// The version of [`BundleSurface::of`].
+    pub const CURRENT: Self = Self::V2;
+
+    const ALL: [Self; 2] = [Self::V1, Self::V2];
+
+    /// What the canonical bytes begin with, so that they are the bytes of nothing else.
+    #[must_use]
+    pub fn header(self) -> &'static [u8] {
+        match self {
+            Self::V1 => b"toolward surface 1\n",
+            Self::V2 => b"toolward surface 2\n",
+        }
+    }
+
+    /// The version of canonical bytes, and what follows its header.
+    fn split(bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let mut all = Self::ALL.into_iter();
+        all.find_map(|version| Some((version, bytes.strip_prefix(version.header())?)))
+    }
+}
 
 /// How large canonical bytes that are read back may be: more than the documents of the largest bundle give.
 const MAX_BYTES: usize = 512 * 1024 * 1024;
@@ -30,6 +61,7 @@ const MAX_BYTES: usize = 512 * 1024 * 1024;
 /// The surface of a bundle.
 #[derive(Clone, PartialEq)]
 pub struct BundleSurface {
+    version: Version,
     value: Value,
     bytes: Vec<u8>,
 }
@@ -38,13 +70,26 @@ impl BundleSurface {
     /// The surface of a bundle's contents.
     #[must_use]
     pub fn of(content: &Content) -> Self {
-        Self::from_value(read::value(content))
+        Self::of_version(content, Version::CURRENT)
+    }
+
+    /// The surface of a bundle's contents as an earlier version has it.
+    #[must_use]
+    pub fn of_version(content: &Content, version: Version) -> Self {
+        Self::from_value(version, read::value(content, version))
+    }
+
+    /// Whether `digest` is that of the contents' surface, in any version.
+    #[must_use]
+    pub fn is_of(content: &Content, digest: &Digest) -> bool {
+        let mut all = Version::ALL.into_iter().rev();
+        all.any(|version| Self::of_version(content, version).digest() == *digest)
     }
 
     /// The surface of nothing at all: what a first release is compared with.
     #[must_use]
     pub fn empty() -> Self {
-        Self::from_value(Value::Object(serde_json::Map::new()))
+        Self::from_value(Version::CURRENT, Value::Object(serde_json::Map::new()))
     }
 
     /// Reads canonical bytes back; `None` for all others.
@@ -53,8 +98,8 @@ impl BundleSurface {
         if bytes.len() > MAX_BYTES {
             return None;
         }
-        let value = serde_json::from_slice(bytes.strip_prefix(HEADER)?).ok()?;
-        let surface = Self::from_value(value);
+        let (version, json) = Version::split(bytes)?;
+        let surface = Self::from_value(version, serde_json::from_slice(json).ok()?);
         (surface.bytes == bytes).then_some(surface)
     }
 
@@ -64,14 +109,29 @@ impl BundleSurface {
         if Digest::of(&bytes) != *digest {
             return None;
         }
-        let value = serde_json::from_slice(bytes.strip_prefix(HEADER)?).ok()?;
-        Some(Self { value, bytes })
+        let (version, json) = Version::split(&bytes)?;
+        let value = serde_json::from_slice(json).ok()?;
+        Some(Self {
+            version,
+            value,
+            bytes,
+        })
     }
 
-    fn from_value(value: Value) -> Self {
-        let mut bytes = HEADER.to_vec();
+    fn from_value(version: Version, value: Value) -> Self {
+        let mut bytes = version.header().to_vec();
         canonical::write(&value, &mut bytes);
-        Self { value, bytes }
+        Self {
+            version,
+            value,
+            bytes,
+        }
+    }
+
+    /// Which fields it has.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.version
     }
 
     /// The canonical bytes: equal surfaces have equal ones, regardless of the order of keys in the documents.

@@ -18,7 +18,7 @@ use crate::report::Report;
 use crate::trust::{Trust, TrustContext};
 
 use libraries::read_all;
-pub use libraries::{hold_changed, libraries};
+pub use libraries::{hold_changed, libraries, renew_surfaces};
 
 /// The location of installed bundles.
 ///

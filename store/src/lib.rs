@@ -21,6 +21,7 @@ mod load;
 mod lock;
 mod model;
 mod object;
+mod renew;
 pub mod rollback;
 mod schema;
 pub mod search;

@@ -195,10 +195,10 @@ impl Store {
         for (position, (one, held)) in all.iter().enumerate() {
             let result = self.open_object(one, verify).and_then(|bundle| {
                 let content = Content::from_verified_with(bundle, libraries)?;
-                let found = BundleSurface::of(&content).digest();
-                if found == one.surface {
+                if BundleSurface::is_of(&content, &one.surface) {
                     return Ok(());
                 }
+                let found = BundleSurface::of(&content).digest();
                 if content.takes_actions() {
                     return Err(Error::ActionsChanged {
                         id: one.id.clone(),
@@ -311,7 +311,7 @@ fn changed(one: &Held, expected: String, found: String) -> Error {
 }
 
 /// What is to be loaded, in the form that installed and held bundles share.
-fn as_held(installed: &Installed) -> Held {
+pub(crate) fn as_held(installed: &Installed) -> Held {
     Held {
         id: installed.id.clone(),
         digest: installed.digest,

@@ -48,14 +48,13 @@ impl Installed {
         if !content.takes_actions() {
             return Ok(());
         }
-        let found = BundleSurface::of(content).digest();
-        if found == self.surface {
+        if BundleSurface::is_of(content, &self.surface) {
             return Ok(());
         }
         Err(Error::ActionsChanged {
             id: self.id.clone(),
             accepted: self.surface,
-            found,
+            found: BundleSurface::of(content).digest(),
         })
     }
 }

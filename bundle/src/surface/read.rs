@@ -1,22 +1,29 @@
 //! Which fields of a bundle's documents make up its surface.
 
+mod v1;
+
 use serde_json::{Map, Value, json};
 use toolward_contract::action::{Action, Form, Implementation};
 use toolward_contract::capability::CapabilitySet;
-use toolward_contract::driver::{CostOverride, Driver, DriverKind};
+use toolward_contract::driver::{CostOverride, Driver, DriverLimits, Implements, Transform};
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
 use toolward_signing::Digest;
 use toolward_signing::manifest::FileRole;
 
+use super::Version;
 use crate::content::Content;
 use crate::documents::role_of;
 
 /// The surface as one JSON document.
-pub(super) fn value(content: &Content) -> Value {
+pub(super) fn value(content: &Content, version: Version) -> Value {
     let tools = content.tools.iter();
     let tools = tools.map(|entry| (entry.tool.major_id(), tool(&entry.tool)));
     let drivers = content.drivers.iter();
+    let driver = match version {
+        Version::V1 => v1::driver,
+        Version::V2 => driver,
+    };
     let drivers = drivers.map(|entry| (entry.driver.id.to_string(), driver(&entry.driver)));
     let files = |role: FileRole| -> Map<String, Value> {
         let files = content.files.iter();
@@ -82,39 +89,81 @@ fn implements(implementation: &Implementation) -> Value {
     }
 }
 
+/// All of DRIVER.md but prose, timeouts and retries.
 fn driver(driver: &Driver) -> Value {
-    let implements = driver.implements.iter();
-    let implements = implements.map(|entry| entry.tool_id.to_string());
-    let means = match driver.kind {
-        DriverKind::Http => Some(("http".to_owned(), requests(driver))),
-        DriverKind::Exec => Some(("exec".to_owned(), programs(driver))),
-        DriverKind::Component | DriverKind::Form | DriverKind::Other(_) => None,
-    };
-    let fields = json!({
+    let key = |entry: &Implements| format!("{} {}", entry.tool_id, entry.version_text);
+    let (platform, limits) = (&driver.platform, &driver.limits);
+    let mut entries = Map::new();
+    for (index, one) in driver.implements.iter().enumerate() {
+        let key = match entries.contains_key(&key(one)) {
+            true => format!("{} #{index}", key(one)),
+            false => key(one),
+        };
+        entries.insert(key, entry(one));
+    }
+    json!({
         "name": driver.name,
         "description": driver.description,
         "kind": driver.kind.as_str(),
-        "implements": implements.collect::<Vec<_>>(),
+        // In their order: the first that serves a version is the one.
+        "implements": driver.implements.iter().map(key).collect::<Vec<_>>(),
+        "entries": entries,
         "egress": names(&driver.egress),
         "requires": names(&driver.requires.capabilities),
+        "platform": {
+            "os": platform.os,
+            "arch": platform.arch,
+            "min_memory_mb": platform.min_memory_mb,
+            "min_disk_mb": platform.min_disk_mb,
+        },
+        "limits": limits_of(limits),
         "region": driver.region,
         "policy_tags": driver.policy_tags,
         "auth": driver.auth,
+        "health_check": driver.health_check,
+        "cost": costs(driver),
+        "defaults": driver.request_defaults,
+        "fields": driver.kind_fields,
+        "metadata": driver.metadata,
+    })
+}
+
+/// How one contract is carried out.
+fn entry(entry: &Implements) -> Value {
+    let mapping = entry.mapping.iter().map(|(name, source)| {
+        let transform = source.transform.map(Transform::name);
+        let transform = transform.or(source.unknown_transform.as_deref());
+        json!({ "to": name, "from": source.from, "transform": transform })
     });
-    let fields = match fields {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    };
-    let cost = costs(driver).map(|cost| ("cost".to_owned(), cost));
-    let own = !driver.kind_fields.is_empty();
-    let own = own.then(|| {
-        (
-            "fields".to_owned(),
-            Value::Object(driver.kind_fields.clone()),
-        )
-    });
-    let more = means.into_iter().chain(cost).chain(own);
-    Value::Object(fields.into_iter().chain(more).collect())
+    let program = entry
+        .program
+        .as_ref()
+        .map(|program| json!({ "command": program.command, "args": program.args }));
+    json!({
+        "drop_inputs": entry.drop_inputs,
+        "drop_outputs": entry.drop_outputs,
+        "mapping": mapping.collect::<Vec<_>>(),
+        "program": program,
+        "fields": entry.kind_fields,
+        "metadata": entry.metadata,
+    })
+}
+
+/// Without the time of a request.
+fn limits_of(limits: &DriverLimits) -> Value {
+    json!({
+        "fuel": limits.fuel,
+        "memory_mib": limits.memory_mib,
+        "output_bytes": limits.output_bytes,
+        "stdio_bytes": limits.stdio_bytes,
+        "log_records": limits.log_records,
+        "resources": limits.resources,
+        "http_requests": limits.http_requests,
+        "http_body_bytes": limits.http_body_bytes,
+        "workspace_bytes": limits.workspace_bytes,
+        "workspace_files": limits.workspace_files,
+        "nested_calls": limits.nested_calls,
+    })
 }
 
 /// What calls cost, where the driver says so.
@@ -136,34 +185,6 @@ fn costs(driver: &Driver) -> Option<Value> {
     let own = value(&driver.cost_override);
     let says = own.is_some() || !entries.is_empty();
     says.then(|| json!({ "driver": own, "entries": entries }))
-}
-
-/// What a declarative driver sends where, and what its errors say. Other drivers have code instead.
-fn requests(driver: &Driver) -> Value {
-    let entries = driver.implements.iter().map(|entry| {
-        json!({
-            "tool": entry.tool_id,
-            "version": entry.version_text,
-            "drop_inputs": entry.drop_inputs,
-            "drop_outputs": entry.drop_outputs,
-            "mapping": entry.mapping.iter().map(|(name, source)| (name, &source.from)).collect::<Vec<_>>(),
-            "request": entry.metadata.get("http"),
-        })
-    });
-    json!({ "defaults": driver.request_defaults, "entries": entries.collect::<Vec<_>>() })
-}
-
-/// What a driver has run outside the sandbox.
-fn programs(driver: &Driver) -> Value {
-    let entries = driver.implements.iter().filter_map(|entry| {
-        let program = entry.program.as_ref()?;
-        Some(json!({
-            "tool": entry.tool_id,
-            "command": program.command,
-            "args": program.args,
-        }))
-    });
-    entries.collect()
 }
 
 /// A verified bundle's actions parse; one that doesn't counts by its bytes.

@@ -1,7 +1,7 @@
 //! What counts as a change of a bundle's surface, and how it is told.
 
 use toolward_bundle::dev::Packed;
-use toolward_bundle::surface::BundleSurface;
+use toolward_bundle::surface::{BundleSurface, Version};
 use toolward_signing::key::SigningKey;
 use toolward_signing::trust::TrustStore;
 
@@ -254,4 +254,88 @@ fn where_a_transport_of_tools_json_goes_is_part_of_the_surface() {
     ] {
         assert!(!old.difference(&new).is_empty());
     }
+}
+
+/// What is otherwise once the driver's one entry has this line.
+fn changed_by(line: &str) -> Vec<String> {
+    let tool = TOOL.replace(", required: [name]", "");
+    let version = "    version: \"^1.0.0\"\n";
+    let driver = DRIVER.replace(version, &format!("{version}    {line}\n"));
+    assert_ne!(driver, DRIVER);
+    let difference = changed(&tool, DRIVER).difference(&changed(&tool, &driver));
+    let changes = difference.changes.into_iter();
+    changes.map(|one| one.field.join("/")).collect()
+}
+
+#[test]
+fn what_an_entry_of_a_component_does_with_its_inputs_counts() {
+    for (line, field) in [
+        ("mapping: { who: name }", "mapping"),
+        (
+            "mapping: { who: { from: name, transform: trim } }",
+            "mapping",
+        ),
+        ("schema_narrowing: { drop_inputs: [name] }", "drop_inputs"),
+        ("metadata: { note: other }", "metadata/note"),
+    ] {
+        let expected = format!("entries/demo.greet ^1.0.0/{field}");
+        assert_eq!(changed_by(line), [expected], "{line}");
+    }
+    for line in [
+        "timeout_override_ms: 9",
+        "retry_override: { max_attempts: 2 }",
+    ] {
+        assert_eq!(changed_by(line), [""; 0], "{line}");
+    }
+}
+
+#[test]
+fn what_a_driver_asks_of_the_machine_counts_and_its_time_does_not() {
+    let old = changed(TOOL, DRIVER);
+    let with =
+        |line: &str| DRIVER.replace("kind: component\n", &format!("kind: component\n{line}\n"));
+    for (line, field) in [
+        ("limits: { fuel: 7 }", "limits"),
+        ("requires: { os: [linux] }", "platform"),
+        ("metadata: { team: other }", "metadata"),
+        (
+            "health_check: { url: \"https://a.example\" }",
+            "health_check",
+        ),
+    ] {
+        let difference = old.difference(&changed(TOOL, &with(line)));
+        assert_eq!(difference.changes.len(), 1, "{line}: {difference}");
+        assert_eq!(difference.changes[0].field[0], field, "{difference}");
+    }
+    for line in [
+        "timeout_override_ms: 9",
+        "retry_override: { max_attempts: 2 }",
+    ] {
+        let same = old.difference(&changed(TOOL, &with(line)));
+        assert!(same.is_empty(), "{line}: {same}");
+    }
+}
+
+#[test]
+fn a_surface_of_an_earlier_version_is_told_by_its_header_and_is_of_the_same_bundle() {
+    let content = read_signed(&Demo::new().pack()).unwrap();
+    let (old, new) = (
+        BundleSurface::of_version(&content, Version::V1),
+        BundleSurface::of(&content),
+    );
+    assert!(old.to_bytes().starts_with(b"toolward surface 1\n"));
+    assert!(new.to_bytes().starts_with(b"toolward surface 2\n"));
+    assert_eq!((old.version(), new.version()), (Version::V1, Version::V2));
+    assert_ne!(old.digest(), new.digest());
+    for surface in [old, new] {
+        let bytes = surface.to_bytes().to_vec();
+        assert_eq!(BundleSurface::from_bytes(&bytes), Some(surface.clone()));
+        let read = BundleSurface::from_digested(bytes, &surface.digest()).unwrap();
+        assert_eq!(read.version(), surface.version());
+        assert!(BundleSurface::is_of(&content, &surface.digest()));
+    }
+    assert!(!BundleSurface::is_of(
+        &content,
+        &BundleSurface::empty().digest()
+    ));
 }

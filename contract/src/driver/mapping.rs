@@ -87,6 +87,12 @@ impl Transform {
             .map(|(_, transform, _)| *transform)
     }
 
+    /// Its name in DRIVER.md.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.describe().0
+    }
+
     fn describe(self) -> (&'static str, &'static str) {
         let found = Transform::ALL
             .iter()

@@ -54,6 +54,16 @@ pub fn libraries(
     Ok(Shelf::of(others.map(|bundle| &**bundle), &context.store))
 }
 
+/// Gives bundles whose surface is of an earlier version that of now, where they verify.
+pub fn renew_surfaces(store: &Store, context: &TrustContext) -> Result<(), Error> {
+    if !store.has_earlier_surfaces()? {
+        return Ok(());
+    }
+    let shelf = libraries(store, context, None)?;
+    let verify = |file: &mut File| context.archive_file(file);
+    Ok(store.renew_surfaces(&verify, &shelf, context.now)?)
+}
+
 /// Holds the installed bundles that the actions of a library changed, so that the difference can be looked at and
 /// accepted, and says which are blocked. None of them is loaded meanwhile, whether or not this was called.
 pub fn hold_changed(
@@ -61,6 +71,7 @@ pub fn hold_changed(
     context: &TrustContext,
     report: &dyn Report,
 ) -> Result<(), Error> {
+    renew_surfaces(store, context)?;
     let takers = store.catalogue()?.into_iter();
     let takers = takers.filter(|(_, surface)| surface.takes_actions());
     let takers: Vec<Installed> = takers.map(|(installed, _)| installed).collect();

@@ -101,6 +101,7 @@ impl Installer<'_> {
             true => installed::libraries(self.store, self.context, Some(&bundle.manifest.id))?,
             false => Shelf::default(),
         };
+        installed::renew_surfaces(self.store, self.context)?;
         let outcome = self.store.install_with(&bundle, &options, &shelf)?;
         if let InstallOutcome::Installed {
             previous: Some(_), ..
@@ -153,6 +154,7 @@ impl Installer<'_> {
             Ok(bundle)
         };
         let now = self.context.now;
+        installed::renew_surfaces(self.store, self.context)?;
         let installed = self.store.accept(&held.id, surface, &verify, now)?;
         let warnings = warnings.into_inner();
         for warning in warnings.unwrap_or_else(PoisonError::into_inner) {

@@ -14,6 +14,7 @@ mod marks;
 mod places;
 mod processes;
 mod records;
+mod renewing;
 mod searching;
 mod support;
 mod surfaces;
