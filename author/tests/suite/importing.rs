@@ -110,7 +110,7 @@ fn a_definition_becomes_a_contract_and_a_driver() {
     assert_eq!(imported.tools, ["acme.find-parcel"]);
     assert_eq!(codes(&imported), [""; 0]);
     let tool = tool(&imported);
-    assert_eq!(tool.aliases, ["find_parcel"]);
+    assert_eq!(tool.aliases, ["acme.find_parcel"]);
     assert_eq!(tool.version.to_string(), "1.2.0");
     assert_eq!(
         tool.description,
@@ -525,7 +525,7 @@ fn foreign_text_stays_text() {
     assert_eq!(imported.tools, ["acme.find-parcel"]);
     let tool = tool(&imported);
     assert_eq!(tool.id.as_str(), "acme.find-parcel");
-    assert_eq!(tool.aliases, ["find_parcel"]);
+    assert_eq!(tool.aliases, ["acme.find_parcel"]);
     assert!(
         tool.name.starts_with("x\\r\\n---\\nid: evil"),
         "{}",

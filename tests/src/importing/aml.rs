@@ -241,6 +241,56 @@ fn the_examples_of_the_text_are_tools_that_reach_their_service() {
     );
 }
 
+/// Trusted by document for its prefix alone, installed, and called by both of its names.
+#[test]
+fn the_examples_of_the_text_are_installed_for_a_publisher_trusted_for_their_prefix() {
+    let service = Service::answering("200 OK", r#"{"status": "sent"}"#);
+    let (machine, said) = imported(&service);
+    let toml = machine.text("desk/bundle.toml");
+    machine.write("desk/bundle.toml", toml.replace("\"local\"", "\"desk\""));
+    assert_ne!(machine.text("desk/bundle.toml"), toml);
+    machine.toolward("keys new --out desk.pem").ends(0);
+    machine
+        .toolward("pack desk -o desk.toolbundle --key desk.pem")
+        .ends(0);
+    machine
+        .toolward("publisher new desk --public-key desk.pub.pem --key desk.pem -o desk.json")
+        .ends(0);
+    let shown = machine.toolward("publisher show desk.json --json").ends(0);
+    let fingerprint = shown.json()["fingerprint"].as_str().unwrap().to_owned();
+    machine
+        .toolward("trust add desk.json --prefix desk")
+        .arg(format!("--fingerprint={fingerprint}"))
+        .ends(0);
+    machine.toolward("install desk.toolbundle").ends(0);
+    machine.write("policy.toml", chosen(&said, &service, "desk"));
+    let call = |tool: &str, input: &str| {
+        let call = format!("call {tool} --policy policy.toml --json --input");
+        machine
+            .toolward(&call)
+            .arg(input)
+            .env("DESK_TOKEN", TOKEN)
+            .end()
+    };
+    let mail = r#"{"to": ["a@b.example"], "subject": "s", "body": "b"}"#;
+    for name in ["desk.send-email", "desk.send_email"] {
+        let sent = call(name, mail);
+        assert_eq!(sent.code, Some(0), "{sent}");
+        assert_eq!(sent.json()["value"]["status"], "sent", "{sent}");
+    }
+    // The definition's own id is no name here.
+    assert_ne!(call("send_email", mail).code, Some(0));
+    // The service answers both tools alike, and the other one promises something else.
+    let searched = call("desk.search-product-kb", r#"{"query": "reset"}"#);
+    assert_eq!(searched.code, Some(1), "{searched}");
+    let [first, second, third] = &service.seen()[..] else {
+        panic!("{:?}", service.seen());
+    };
+    assert!(first.starts_with("POST /v1/send HTTP/1.1\r\n"), "{first}");
+    assert!(second.starts_with("POST /v1/send HTTP/1.1\r\n"), "{second}");
+    assert!(third.starts_with("POST /v2/search HTTP/1.1\r\n"), "{third}");
+}
+
 #[test]
 fn a_status_has_the_meaning_that_the_definition_gives_it() {
     let service = Service::answering("400 Bad Request", "{}");

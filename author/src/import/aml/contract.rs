@@ -71,7 +71,7 @@ pub(super) fn fields(
             ("timeout_ms", timeout(definition)),
             ("retry", retry(definition, notes)),
             ("tags", (!tags.is_empty()).then(|| json!(tags))),
-            ("metadata", Some(metadata(definition))),
+            ("metadata", Some(metadata(definition, tool))),
         ],
     ))
 }
@@ -139,8 +139,9 @@ fn description(definition: &Definition, notes: &mut Vec<Note>) -> String {
     kept
 }
 
-/// What no field of a contract says. `owner` is a team's name, and no identity here.
-fn metadata(definition: &Definition) -> Value {
+/// What no field of a contract says. `owner` is a team's name, and no identity here. The definition's own id is no name
+/// of the tool, since nothing keeps two publishers from the same one; below the prefix it is an alias.
+fn metadata(definition: &Definition, tool: &str) -> Value {
     let status = match definition.status {
         Status::Draft => "draft",
         Status::Active => "active",
@@ -176,7 +177,10 @@ fn metadata(definition: &Definition) -> Value {
             ),
         ],
     );
-    json!({ "toolward": { "aliases": [definition.tool_id] }, "aml": aml })
+    let prefix = tool.rsplit_once('.').map_or("", |(prefix, _)| prefix);
+    let alias = format!("{prefix}.{}", definition.tool_id);
+    let alias = (alias != tool).then(|| json!({ "aliases": [alias] }));
+    with(json!({ "aml": aml }), [("toolward", alias)])
 }
 
 fn schema(schema: &Value, field: &'static str) -> Result<Value, Refused> {
