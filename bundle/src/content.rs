@@ -83,6 +83,19 @@ pub struct ToolEntry {
     pub arrival: Option<u64>,
 }
 
+impl ToolEntry {
+    /// A contract that stands in no document and names no MCP tool.
+    #[must_use]
+    pub fn unwritten(tool: Arc<Tool>) -> Self {
+        Self {
+            tool,
+            path: None,
+            names_itself: false,
+            arrival: None,
+        }
+    }
+}
+
 /// A driver, where it stands, and its component.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -213,6 +226,18 @@ impl Content {
     ///
     /// As [`Content::from_verified`], and when the directory can't be packed.
     pub fn from_dev(directory: &Path) -> Result<Self, ContentError> {
+        Self::from_dev_with(directory, &NoLibraries)
+    }
+
+    /// Reads a directory under work as [`Content::from_dev`] does. `libraries`: the actions of other bundles.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Content::from_dev`].
+    pub fn from_dev_with(
+        directory: &Path,
+        libraries: &dyn Libraries,
+    ) -> Result<Self, ContentError> {
         // The time does not affect what runs; any fixed one will do.
         let options = PackOptions {
             source_date_epoch: Some(0),
@@ -235,7 +260,7 @@ impl Content {
                 of_all: &|_| true,
                 of_actions: &|_| true,
             },
-            &NoLibraries,
+            libraries,
         )?;
         content.warnings.extend(packed.warnings);
         Ok(content)

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use toolward_contract::action;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
 use toolward_report::codes;
 use toolward_signing::Refusal;
@@ -93,6 +94,13 @@ impl ContentError {
             Self::Read(error) => error.diagnostics(),
             _ => &[],
         }
+    }
+
+    /// Whether a contract implements an action that is neither in its bundle nor in a library at hand.
+    #[must_use]
+    pub fn lacks_action(&self) -> bool {
+        let mut findings = self.diagnostics().iter();
+        findings.any(|finding| finding.code == action::UNRESOLVED)
     }
 }
 

@@ -8,7 +8,7 @@ use toolward_author::AuthorError;
 use toolward_mcp::http::HttpError;
 use toolward_signing::{ErrorKind, Refusal};
 
-pub(crate) use toolward_operator::{Code as OperatorCode, Error as Failure, Kind, content_error};
+pub(crate) use toolward_operator::{Code as OperatorCode, Error as Failure, Kind};
 
 pub(crate) use crate::codes::Code;
 

@@ -71,7 +71,8 @@ impl BundleSource {
         report: &dyn Report,
     ) -> Result<Vec<Content>, Error> {
         if let Some(directory) = &self.dev {
-            return Ok(vec![dev_content(directory, report)?]);
+            let content = dev_content(directory, &self.trust, &self.store, environment, report)?;
+            return Ok(vec![content]);
         }
         if self.named.is_empty() {
             let store = self.store.existing(environment)?;

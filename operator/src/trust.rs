@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use toolward_bundle::content::Content;
-use toolward_bundle::libraries;
+use toolward_bundle::libraries::{self, Reading, Shelf};
 use toolward_bundle::text::visible_line;
 use toolward_host::confine::SystemCalls;
 use toolward_signing::key::PublicKey;
@@ -22,6 +22,7 @@ use toolward_signing::verify::{self, Bundle, Verified};
 use crate::config::{ConfigFile, default_config, is_missing, read_text};
 use crate::environment::Environment;
 use crate::error::{Code, Error, Kind, content_error};
+use crate::installed::{self, StoreLocation};
 use crate::ledger::LedgerSettings;
 use crate::report::Report;
 
@@ -35,13 +36,15 @@ const BUNDLE_TOML: &str = "bundle.toml";
 /// The source of trust: keys and a configuration, which is read once.
 ///
 /// ```no_run
+/// use toolward_operator::installed::StoreLocation;
 /// use toolward_operator::trust::Trust;
 /// use toolward_operator::{Environment, Silent};
 ///
 /// # fn main() -> Result<(), toolward_operator::Error> {
 /// let trust = Trust::new(vec!["acme.pub.pem".into()], None);
 /// let path = "notes.toolbundle".as_ref();
-/// let content = trust.content(path, &Environment::of_process(), &Silent)?;
+/// let store = StoreLocation::default();
+/// let content = trust.content(path, &store, &Environment::of_process(), &Silent)?;
 /// assert!(content.tool("notes.append").is_some());
 /// # Ok(())
 /// # }
@@ -263,20 +266,22 @@ impl Trust {
         verify::open(path, &context.store, &options).map_err(Error::refused)
     }
 
-    /// Opens, verifies and reads a bundle.
+    /// Opens, verifies and reads a bundle. Its action libraries are the bundles that are installed and verify.
     pub fn content(
         &self,
         path: &Path,
+        store: &StoreLocation,
         environment: &Environment,
         report: &dyn Report,
     ) -> Result<Content, Error> {
-        read(self.open(path, environment, report)?)
+        let bundle = self.open(path, environment, report)?;
+        let refused = |error| content_error(error, Kind::Refused);
+        if !Reading::new(bundle.clone()).is_open() {
+            return Content::from_verified(bundle).map_err(refused);
+        }
+        let shelf = installed_libraries(self, store, environment, report)?;
+        Content::from_verified_with(bundle, &shelf).map_err(refused)
     }
-}
-
-/// Reads the content of a verified bundle that takes no actions from others.
-pub fn read(bundle: Verified<Bundle>) -> Result<Content, Error> {
-    Content::from_verified(bundle).map_err(|error| content_error(error, Kind::Refused))
 }
 
 /// Reads the contents of verified bundles, in their order. Each has the others as its action libraries.
@@ -299,16 +304,54 @@ pub fn is_under_work(directory: &Path) -> bool {
             .any(|name| directory.join(name).symlink_metadata().is_ok())
 }
 
-/// Reads a directory under work, which the user chose to run without signatures.
-pub fn dev_content(directory: &Path, report: &dyn Report) -> Result<Content, Error> {
-    let content =
-        Content::from_dev(directory).map_err(|error| content_error(error, Kind::Failed))?;
+/// Reads a directory under work, without signatures. Its action libraries are the bundles that are installed and
+/// verify.
+pub fn under_work(
+    directory: &Path,
+    trust: &Trust,
+    store: &StoreLocation,
+    environment: &Environment,
+    report: &dyn Report,
+) -> Result<Content, Error> {
+    let failed = |error| content_error(error, Kind::Failed);
+    match Content::from_dev(directory) {
+        Err(error) if error.lacks_action() => {
+            let shelf = installed_libraries(trust, store, environment, report)?;
+            Content::from_dev_with(directory, &shelf).map_err(failed)
+        }
+        content => content.map_err(failed),
+    }
+}
+
+/// [`under_work`], for a directory that the user chose to run: says that it is unsigned.
+pub fn dev_content(
+    directory: &Path,
+    trust: &Trust,
+    store: &StoreLocation,
+    environment: &Environment,
+    report: &dyn Report,
+) -> Result<Content, Error> {
+    let content = under_work(directory, trust, store, environment, report)?;
     report.note(&format!(
         "{}: unsigned, under work; policies know it as {}",
         directory.display(),
         visible_line(&content.origin.publisher(), 500)
     ));
     Ok(content)
+}
+
+/// The actions of the installed bundles that verify now. None without a store.
+fn installed_libraries(
+    trust: &Trust,
+    store: &StoreLocation,
+    environment: &Environment,
+    report: &dyn Report,
+) -> Result<Shelf, Error> {
+    let Some(store) = store.existing(environment)? else {
+        return Ok(Shelf::default());
+    };
+    let context = trust.context_or_empty(&trust.trusted(environment)?, environment, report)?;
+    installed::libraries(&store, &context, None)
 }
 
 fn nobody_trusted(environment: &Environment) -> Error {

@@ -1,6 +1,5 @@
 //! Reading of several bundles that may take actions from each other.
 
-use toolward_contract::action;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{Bundle, Verified};
 
@@ -25,7 +24,7 @@ impl Reading {
     pub fn new(bundle: Verified<Bundle>) -> Self {
         let volume = Volume::of(&bundle);
         let content = Content::from_verified(bundle.clone());
-        let open = content.as_ref().err().filter(|error| lacks_action(error));
+        let open = content.as_ref().err().filter(|error| error.lacks_action());
         Self {
             open: open.map(|_| bundle),
             content,
@@ -62,9 +61,4 @@ pub fn read_all(
     trust: &TrustStore,
 ) -> Vec<Result<Content, ContentError>> {
     Reading::finish(bundles.into_iter().map(Reading::new).collect(), trust)
-}
-
-fn lacks_action(error: &ContentError) -> bool {
-    let mut findings = error.diagnostics().iter();
-    findings.any(|finding| finding.code == action::UNRESOLVED)
 }

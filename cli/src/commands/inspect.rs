@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 use toolward_bundle::component::{Functions, MAX_SIZE, MadeFor, Surface, Usability};
-use toolward_bundle::content::Content;
 use toolward_bundle::inspect::{Difference, InputView, Inspection};
 use toolward_bundle::text::visible_line;
-use toolward_operator::trust::{Trust, is_under_work};
+use toolward_operator::installed::StoreLocation;
+use toolward_operator::trust::{Trust, is_under_work, under_work};
 
 use crate::environment::Environment;
-use crate::failure::{self, Failure, Kind, Result, content_error};
+use crate::failure::{self, Failure, Kind, Result};
 use crate::flags::Flagged;
 use crate::output::Output;
 
@@ -32,6 +32,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     trust: Flagged<Trust>,
+
+    #[command(flatten)]
+    store: Flagged<StoreLocation>,
 }
 
 pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
@@ -42,13 +45,11 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     {
         return component(path, output);
     }
-    let trust = &arguments.trust;
+    let (trust, store) = (&arguments.trust, &arguments.store);
     let inspection = if !trust.is_named() && is_under_work(path) {
-        let content =
-            Content::from_dev(path).map_err(|error| content_error(error, Kind::Failed))?;
-        Inspection::of(&content)
+        Inspection::of(&under_work(path, trust, store, environment, output)?)
     } else if trust.is_given(environment) {
-        Inspection::of(&trust.content(path, environment, output)?)
+        Inspection::of(&trust.content(path, store, environment, output)?)
     } else {
         Inspection::unverified(path).map_err(failure::packed)?
     };

@@ -12,6 +12,7 @@ use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::config::Granted;
 use toolward_operator::examples::{Case, Outcome, Sandbox};
 use toolward_operator::host_setup::{HostSetup, opens_buckets};
+use toolward_operator::installed::StoreLocation;
 use toolward_operator::runtime;
 use toolward_operator::trust::{Trust, dev_content, is_under_work};
 
@@ -56,6 +57,9 @@ pub(crate) struct Arguments {
     trust: Flagged<Trust>,
 
     #[command(flatten)]
+    store: Flagged<StoreLocation>,
+
+    #[command(flatten)]
     means: Flagged<HostSetup>,
 
     #[command(flatten)]
@@ -70,17 +74,7 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit> {
-    let bundle = arguments.bundle.as_ref().or(arguments.named.as_ref());
-    let (path, content) = match (bundle, &arguments.dev) {
-        (Some(path), _) => (path, signed(path, &arguments.trust, environment, output)?),
-        (None, Some(directory)) => (directory, dev_content(directory, output)?),
-        (None, None) => {
-            return Err(
-                Failure::usage(OperatorCode::BundleMissing, "no bundle was named")
-                    .hint("give a bundle with --trust-key PEM, or --dev DIR"),
-            );
-        }
-    };
+    let (path, content) = content(arguments, environment, output)?;
     let cases = Case::of(&content);
     if cases.is_empty() {
         return Err(Failure::new(
@@ -119,8 +113,8 @@ pub(crate) fn run(
     arguments
         .confine
         .apply(confinement, &broker, &arguments.trust, environment, output)?;
-    let (mut failed, mut skipped, mut unfit) = (0, 0, 0);
     let runtime = runtime()?;
+    let mut run = Run::default();
     for (number, case) in cases.iter().enumerate() {
         let mut request = case.request();
         if let Some((sandbox, _)) = &sandbox {
@@ -129,44 +123,74 @@ pub(crate) fn run(
             request = request.principal(format!("example-{number}"));
         }
         let reply = runtime.block_on(host.call(request));
-        let outcome = case.outcome(&reply);
-        match &outcome {
-            Outcome::Passed => {}
-            Outcome::Failed(_) => failed += 1,
-            Outcome::Skipped(_) if case.unfit.is_some() => unfit += 1,
-            Outcome::Skipped(_) => skipped += 1,
-        }
-        report(case, &reply, &outcome, output)?;
+        run.add(case, &reply, output)?;
     }
     runtime.shutdown_background();
-    let run = cases.len().saturating_sub(skipped + unfit);
-    let left_out = match skipped + unfit {
-        0 => String::new(),
-        all => format!(", {all} skipped"),
-    };
-    output.note(format!(
-        "{} run, {failed} failed{left_out}",
-        counted(run, "example")
-    ));
-    if skipped > 0 && sandbox.is_some() {
-        output.note("--with-grants runs what is skipped, as far as the policy grants it");
-    }
-    Ok(match (failed, skipped) {
-        (0, 0) => Exit::Fine,
-        // What the policy was asked for and does not give is a denial; a scratch
-        // run is one only where there was nothing else.
-        (0, _) if sandbox.is_none() || run == 0 => Exit::Denied,
-        (0, _) => Exit::Fine,
-        _ => Exit::Failed,
-    })
+    Ok(run.end(cases.len(), sandbox.is_some(), output))
 }
 
-fn signed(
-    path: &Path,
-    trust: &Trust,
+/// How the examples came out.
+#[derive(Default)]
+struct Run {
+    failed: usize,
+    skipped: usize,
+    unfit: usize,
+}
+
+impl Run {
+    fn add(&mut self, case: &Case, reply: &Reply, output: &mut Output) -> Result {
+        let outcome = case.outcome(reply);
+        match &outcome {
+            Outcome::Passed => {}
+            Outcome::Failed(_) => self.failed += 1,
+            Outcome::Skipped(_) if case.unfit.is_some() => self.unfit += 1,
+            Outcome::Skipped(_) => self.skipped += 1,
+        }
+        report(case, reply, &outcome, output)
+    }
+
+    fn end(&self, of: usize, scratch: bool, output: &Output) -> Exit {
+        let (failed, skipped) = (self.failed, self.skipped);
+        let run = of.saturating_sub(skipped + self.unfit);
+        let left_out = match skipped + self.unfit {
+            0 => String::new(),
+            all => format!(", {all} skipped"),
+        };
+        output.note(format!(
+            "{} run, {failed} failed{left_out}",
+            counted(run, "example")
+        ));
+        if skipped > 0 && scratch {
+            output.note("--with-grants runs what is skipped, as far as the policy grants it");
+        }
+        match (failed, skipped) {
+            (0, 0) => Exit::Fine,
+            // What the policy was asked for and does not give is a denial; a scratch
+            // run is one only where there was nothing else.
+            (0, _) if !scratch || run == 0 => Exit::Denied,
+            (0, _) => Exit::Fine,
+            _ => Exit::Failed,
+        }
+    }
+}
+
+/// The bundle to test, and its path.
+fn content<'a>(
+    arguments: &'a Arguments,
     environment: &Environment,
     output: &Output,
-) -> Result<Content> {
+) -> Result<(&'a Path, Content)> {
+    let (trust, store) = (&arguments.trust, &arguments.store);
+    if let Some(directory) = &arguments.dev {
+        let content = dev_content(directory, trust, store, environment, output)?;
+        return Ok((directory, content));
+    }
+    let Some(path) = arguments.bundle.as_ref().or(arguments.named.as_ref()) else {
+        return Err(
+            Failure::usage(OperatorCode::BundleMissing, "no bundle was named")
+                .hint("give a bundle with --trust-key PEM, or --dev DIR"),
+        );
+    };
     if !trust.is_named() && is_under_work(path) {
         let message = format!("{}: nobody has signed this bundle", path.display());
         return Err(Failure::usage(Code::BundleUnsigned, message).hint(format!(
@@ -174,7 +198,8 @@ fn signed(
             path.display()
         )));
     }
-    trust.content(path, environment, output)
+    let content = trust.content(path, store, environment, output)?;
+    Ok((path, content))
 }
 
 fn report(case: &Case, reply: &Reply, outcome: &Outcome, output: &mut Output) -> Result {

@@ -40,7 +40,10 @@ pub(crate) fn run(
     let Some(bundle) = &arguments.bundle else {
         return all(arguments, environment, output);
     };
-    let content = arguments.trust.content(bundle, environment, output)?;
+    let store = &arguments.store;
+    let content = arguments
+        .trust
+        .content(bundle, store, environment, output)?;
     report(&content, output)?;
     Ok(Exit::Fine)
 }

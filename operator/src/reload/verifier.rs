@@ -50,7 +50,11 @@ impl Verifier {
     pub(super) fn again(&self, scanner: &Scanner, report: &dyn Report) -> Result<Held, Error> {
         let contents = match (self.operator.source.kind(), scanner.store()) {
             (SourceKind::Dev(directory), _) => {
-                let contents = vec![dev_content(directory, report)?];
+                let source = &self.operator.source;
+                let environment = &self.operator.environment;
+                let content =
+                    dev_content(directory, &source.trust, &source.store, environment, report)?;
+                let contents = vec![content];
                 return Ok(Held {
                     contents,
                     ends: None,

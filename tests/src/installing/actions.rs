@@ -325,3 +325,42 @@ fn a_server_takes_a_tool_away_with_its_library_and_gives_it_back_with_it() {
     machine.toolward("install library.toolbundle").ends(0);
     until(works);
 }
+
+#[test]
+fn a_bundle_that_is_named_or_under_work_takes_actions_from_what_is_installed() {
+    let (machine, acme, verbs) = trusting("--actions words");
+    ship(
+        &machine,
+        &library(1, "risk_level: 1\n"),
+        &verbs,
+        "library.toolbundle",
+    );
+    ship(&machine, &tool(1, REGISTRY), &acme, "b.toolbundle");
+    // A directory under work, with the same contract.
+    let draft = tool(1, REGISTRY);
+    for (name, bytes) in &draft.files {
+        machine.write(&format!("work/{name}"), bytes);
+    }
+    std::fs::remove_file(machine.path("work").join(TOOLS_JSON)).unwrap();
+    machine.write(
+        "work/bundle.toml",
+        "id = \"text.stats-bundle\"\nversion = \"1.0.0\"\nsequence = 1\npublisher = \"acme\"\n",
+    );
+    let commands = [
+        "verify b.toolbundle",
+        "inspect b.toolbundle",
+        "inspect work",
+        "call text.stats --set text=one --dev work",
+        "test --dev work",
+    ];
+    for command in commands {
+        let ended = machine.toolward(command).end();
+        assert_ne!(ended.code, Some(0), "{ended}");
+        assert!(ended.stderr.contains("action-unresolved"), "{ended}");
+        assert!(ended.stderr.contains("install the library"), "{ended}");
+    }
+    machine.toolward("install library.toolbundle").ends(0);
+    for command in commands {
+        machine.toolward(command).ends(0);
+    }
+}

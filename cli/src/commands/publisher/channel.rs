@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::Args;
 use toolward_author::documents::{self, Document};
+use toolward_operator::installed::StoreLocation;
 use toolward_operator::trust::Trust;
 use toolward_signing::channel::{self, ChannelIndex};
 use toolward_signing::timestamp::Timestamp;
@@ -75,7 +76,8 @@ impl Index {
             index.bundles = before.bundles;
         }
         for path in &self.bundle {
-            let content = self.trust.content(path, environment, output)?;
+            let store = StoreLocation::default();
+            let content = self.trust.content(path, &store, environment, output)?;
             documents::list(&mut index, &content);
         }
         let envelope = index.to_envelope().map_err(invalid)?;
