@@ -9,7 +9,7 @@ use toolward_bundle::text::visible_line;
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::network::Network;
 use toolward_operator::trust::Trust;
-use toolward_operator::trust::changes::{Changes, unknown};
+use toolward_operator::trust::changes::{Changes, Update, unknown};
 use toolward_operator::trust::publishers::Known;
 use toolward_store::audit_log::Filter;
 
@@ -67,7 +67,8 @@ pub(crate) enum Command {
         #[command(flatten)]
         common: CommonFlags,
     },
-    /// Take in newer documents of a publisher, or what it revokes
+    /// Take in newer documents of a publisher, or what it revokes, or change which
+    /// actions its libraries may have
     Update {
         /// Its name
         name: String,
@@ -76,6 +77,13 @@ pub(crate) enum Command {
         /// A list of what the publisher revokes
         #[arg(long, value_name = "SOURCE")]
         revocations: Option<String>,
+        /// A prefix of the action ids that its libraries may have besides, in place of
+        /// those that it has (may be given again)
+        #[arg(long, value_name = "PREFIX")]
+        actions: Vec<String>,
+        /// Take all prefixes of actions from it
+        #[arg(long, conflicts_with = "actions")]
+        no_actions: bool,
         #[command(flatten)]
         freshness: FreshnessFlags,
         #[command(flatten)]
@@ -118,14 +126,20 @@ impl Command {
                 name,
                 source,
                 revocations,
+                actions,
+                no_actions,
                 freshness,
                 common,
             } => {
-                let (subject, revocations) = (subject(common), revocations.as_deref());
+                let update = Update {
+                    sources: source,
+                    revocations: revocations.as_deref(),
+                    actions: (*no_actions || !actions.is_empty()).then_some(actions),
+                };
                 let rule = |settings: &_| freshness.given(settings);
-                let known = subject
+                let known = subject(common)
                     .changes(output)
-                    .update(name, source, revocations, rule)?;
+                    .update(name, &update, rule)?;
                 print(&known, output)
             }
             Self::Remove {

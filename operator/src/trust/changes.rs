@@ -15,9 +15,9 @@ use super::publishers::{FreshnessRule, Grant, Known, Transaction, Trusted};
 use super::{Trust, TrustContext};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
-use crate::installed::StoreLocation;
+use crate::installed::{self, StoreLocation};
 use crate::network::{Network, recorded};
-use crate::report::Report;
+use crate::report::{Report, Silent};
 
 /// Changes the trusted publishers. Fetching blocks, see [`network`](crate::network).
 ///
@@ -62,6 +62,17 @@ pub struct Candidate {
     pub known: Known,
     /// The operator's settings.
     pub settings: TrustSettings,
+}
+
+/// What is to change about a known publisher.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Update<'u> {
+    /// The next documents, in order.
+    pub sources: &'u [String],
+    /// A list of what the publisher revokes.
+    pub revocations: Option<&'u str>,
+    /// The prefixes of the action ids that its libraries may have besides, in place of those that it has.
+    pub actions: Option<&'u [String]>,
 }
 
 /// The outcome of a removal.
@@ -155,17 +166,16 @@ impl Changes<'_> {
         Ok((context, known))
     }
 
-    /// Applies the next documents of a publisher, its list of revocations, or another
-    /// freshness rule. Without any of them, fetches the next document from the source
-    /// of the first.
+    /// Applies the next documents of a publisher, its list of revocations, another
+    /// freshness rule, or other actions. Without any of them, fetches the next document
+    /// from the source of the first.
     ///
     /// # Errors
     /// `publisher-unknown`, or if a document can't be fetched or is refused.
     pub fn update(
         &self,
         name: &str,
-        sources: &[String],
-        revocations: Option<&str>,
+        update: &Update<'_>,
         rule: impl FnOnce(&TrustSettings) -> Result<Option<FreshnessRule>, Error>,
     ) -> Result<Known, Error> {
         let publishers = self.trust.publishers(self.environment)?;
@@ -175,7 +185,13 @@ impl Changes<'_> {
         let trust = self.trust;
         let settings = trust.context_or_empty(&publishers.all()?, self.environment, self.report)?;
         let freshness = rule(&settings.settings)?;
-        let sources = match (sources, revocations.is_some() || freshness.is_some()) {
+        let Update {
+            sources,
+            revocations,
+            actions,
+        } = *update;
+        let more = revocations.is_some() || freshness.is_some() || actions.is_some();
+        let sources = match (sources, more) {
             ([], true) => &[][..],
             ([], false) => &own[..],
             (sources, _) => sources,
@@ -201,8 +217,38 @@ impl Changes<'_> {
             let now = SystemTime::now();
             record(&store, "trust-update", name, None, &reason, now)?;
         }
+        if let Some(actions) = actions {
+            known.grant.actions = actions.to_vec();
+            // A prefix that is not valid would make all trust unreadable.
+            known.actions()?;
+            transaction.write(&known)?;
+            let reason = format!("actions: {}", visible_line(&actions.join(", "), 400));
+            let now = SystemTime::now();
+            record(&store, "trust-update", name, None, &reason, now)?;
+        }
         drop(transaction);
+        if actions.is_some() {
+            self.settle_actions(name, &store)?;
+        }
         Ok(known)
+    }
+
+    /// Holds the installed bundles that take other actions by now, and says which bundles of the publisher are no longer
+    /// loaded.
+    fn settle_actions(&self, name: &str, store: &Store) -> Result<(), Error> {
+        let context = self.trust.context(self.environment, self.report)?;
+        installed::hold_changed(store, &context, self.report)?;
+        for one in installed::examined(store, self.trust, self.environment, &Silent)? {
+            if let Some(refusal) = one.refusal()
+                && one.installed.publisher == name
+            {
+                self.report.warning(&format!(
+                    "{} is no longer loaded: {} ({})",
+                    one.installed.id, refusal.message, refusal.code
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Rotates to the newest of these documents.

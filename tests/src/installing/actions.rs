@@ -327,6 +327,46 @@ fn a_server_takes_a_tool_away_with_its_library_and_gives_it_back_with_it() {
 }
 
 #[test]
+fn actions_are_given_to_a_trusted_publisher_and_taken_from_it() {
+    let (machine, verbs) = installed(BARE);
+    let actions = |machine: &Machine| {
+        let shown = machine.toolward("trust show verbs --json").ends(0);
+        shown.json_lines()[0]["actions"].clone()
+    };
+    let taken = machine.toolward("trust update verbs --no-actions").ends(0);
+    taken.warns(&format!("{LIBRARY} is no longer loaded"));
+    taken.warns(&format!("{ID} is no longer loaded"));
+    assert_eq!(actions(&machine), json!([]));
+    is_not_loaded(&machine, "action-unresolved");
+    // A wrong prefix changes nothing.
+    machine
+        .toolward("trust update verbs --actions Words!")
+        .ends(2);
+    assert_eq!(actions(&machine), json!([]));
+    machine
+        .toolward("trust update verbs --actions words --actions more")
+        .ends(0);
+    assert_eq!(actions(&machine), json!(["words", "more"]));
+    // As it was accepted: nothing is held.
+    runs(&machine);
+    // Without them no release of the library is taken.
+    machine.toolward("trust update verbs --no-actions").ends(0);
+    ship(
+        &machine,
+        &library(2, "risk_level: 3\n"),
+        &verbs,
+        "library.toolbundle",
+    );
+    machine
+        .toolward("install library.toolbundle")
+        .ends(3)
+        .says("prefix-not-granted");
+    machine
+        .toolward("trust update nobody --actions words")
+        .ends(2);
+}
+
+#[test]
 fn a_bundle_that_is_named_or_under_work_takes_actions_from_what_is_installed() {
     let (machine, acme, verbs) = trusting("--actions words");
     ship(
@@ -362,5 +402,11 @@ fn a_bundle_that_is_named_or_under_work_takes_actions_from_what_is_installed() {
     machine.toolward("install library.toolbundle").ends(0);
     for command in commands {
         machine.toolward(command).ends(0);
+    }
+    // It is the library's demand: nobody else's, and only of what verifies.
+    machine.toolward("trust update verbs --no-actions").ends(0);
+    for command in commands {
+        let ended = machine.toolward(command).end();
+        assert!(ended.stderr.contains("action-unresolved"), "{ended}");
     }
 }
