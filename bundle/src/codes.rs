@@ -80,6 +80,8 @@ codes! {
         "Each call has a new instance, which a resource would not outlive; or the function's name can't be written in DRIVER.md.";
     COMPONENT_TYPE_TOO_LARGE = "component-type-too-large", "a component has more functions or larger types than a host reads",
         "At most 512 functions, 2,000 types, 32 levels of types, 64 parameters, 256 fields or cases, and names of 200 bytes. What lies beyond is not offered; the rest is.";
+    TOOL_NOT_SERVED = "tool-not-served", "a driver's component does not serve a tool that its DRIVER.md implements",
+        "`build` and `test` call the component for each tool of `implements`, without any grant, and for a tool that no component knows. It answered both with `not_found` and the id. Give the component a handler for exactly the id in DRIVER.md, or take the entry out. A component that answers unknown ids in another way is not judged.";
     COMPONENT_IMPORT = "component-import", "a driver's component imports what no host provides",
         "Known are `toolward:driver` 0.1 and the WASI 0.2 packages cli, io, clocks, random, filesystem, sockets, http and keyvalue.";
     COMPONENT_UNDECLARED = "component-undeclared", "a driver's component imports a capability that nothing declares",

@@ -17,6 +17,7 @@ pub(crate) mod mcp;
 pub(crate) mod new;
 pub(crate) mod pack;
 pub(crate) mod policy;
+mod probe;
 pub(crate) mod publisher;
 pub(crate) mod pull;
 pub(crate) mod push;

@@ -2,6 +2,7 @@
 //! may serve it.
 
 mod sandbox;
+mod tool_probe;
 
 use serde_json::Value;
 use toolward_bundle::content::{Content, DriverEntry, ToolEntry};
@@ -10,6 +11,7 @@ use toolward_contract::tool::Example;
 use toolward_host::{Reply, Request};
 
 pub use sandbox::Sandbox;
+pub use tool_probe::{MissingTool, ToolProbe};
 
 /// One example, to be run with one driver.
 ///

@@ -4,6 +4,7 @@ mod checking;
 mod keys;
 mod packing;
 mod signing;
+mod unserved;
 
 use std::process::Command;
 

@@ -3,17 +3,18 @@
 pub(crate) mod consent;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
 use toolward_author::BuildKind;
-use toolward_author::build::{self, BuildProgress, Options, Plan, Tools};
-use toolward_bundle::text;
+use toolward_author::build::{self, BuildProgress, Built, Options, Plan, Tools};
+use toolward_bundle::{codes, text};
 
+use super::probe;
 use crate::environment::{Environment, search_path};
 use crate::failure::{Failure, Kind, Result};
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 /// How many of the tools' lines stand in the error of a failed build.
 const MAX_LOG_LINES: usize = 10_000;
@@ -112,8 +113,36 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         }
         failure
     })?;
+    served(directory, environment, output)?;
+    report(&built, directory, confined, output)
+}
+
+/// Fails where a component does not serve a tool that its driver implements.
+fn served(directory: &Path, environment: &Environment, output: &Output) -> Result {
+    let missing = match probe::under_work(directory, environment, output) {
+        Ok(missing) => missing,
+        Err(failure) => {
+            output.note(format!(
+                "the components were not asked which tools they serve: {} ({})",
+                failure.message, failure.code
+            ));
+            return Ok(());
+        }
+    };
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let tools = counted(missing.len(), "tool");
+    let message = format!("no component serves {tools} of `implements`; what was built stays");
+    let found = missing.into_iter().map(|one| one.diagnostic).collect();
+    let code = codes::TOOL_NOT_SERVED.code;
+    Err(Failure::with_code(Kind::Failed, code, message).with_diagnostics(found))
+}
+
+/// Says what was built.
+fn report(built: &[Built], directory: &Path, confined: bool, output: &mut Output) -> Result {
     let (mut values, mut lines) = (Vec::new(), Vec::new());
-    for one in &built {
+    for one in built {
         let (entry, surface) = (&one.entry, &one.surface);
         let mut value = json!({
             "kind": entry.kind.word(), "source": entry.source, "output": entry.output,
@@ -137,7 +166,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
             surface.imports.len()
         ));
     }
-    let compilers = toolward_author::compilers(&built);
+    let compilers = toolward_author::compilers(built);
     let compiler = (!compilers.is_empty()).then_some(&compilers);
     if let Some(compiler) = compiler {
         output.note(format!("compiled by {compiler}"));

@@ -1,5 +1,6 @@
 //! `test`: the examples of a bundle's contracts, against each of its drivers.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,13 +11,14 @@ use toolward_bundle::text::visible_line;
 use toolward_host::Reply;
 use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::config::Granted;
-use toolward_operator::examples::{Case, Outcome, Sandbox};
+use toolward_operator::examples::{Case, MissingTool, Outcome, Sandbox};
 use toolward_operator::host_setup::{HostSetup, opens_buckets};
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::runtime;
 use toolward_operator::trust::{Trust, dev_content, is_under_work};
 
 use super::compile_broker;
+use super::probe::Probe;
 use crate::approve::Terminal;
 use crate::environment::Environment;
 use crate::failure::{Code, Exit, Failure, Kind, OperatorCode, Result};
@@ -89,6 +91,7 @@ pub(crate) fn run(
         .cache
         .broker(&compile_broker::command()?, environment, output)?;
     broker.start()?;
+    let probe = Probe::of(&content, &arguments.cache, &broker)?;
     let (sandbox, host, confinement) = if arguments.with_grants {
         let granted = Granted::read(&arguments.trust, &arguments.means.policies, environment)?;
         let bar = Arc::new(Bar::new("testing", output));
@@ -125,8 +128,15 @@ pub(crate) fn run(
         let reply = runtime.block_on(host.call(request));
         run.add(case, &reply, output)?;
     }
+    let missing = probe.map(|probe| probe.ask(&runtime)).unwrap_or_default();
     runtime.shutdown_background();
-    Ok(run.end(cases.len(), sandbox.is_some(), output))
+    // A tool whose example passes is served, whatever its component says.
+    let served = |one: &&MissingTool| run.passed.contains(&(one.tool.clone(), one.driver.clone()));
+    let missing: Vec<_> = missing.iter().filter(|one| !served(one)).collect();
+    for one in &missing {
+        output.diagnostic(&one.diagnostic)?;
+    }
+    Ok(run.end(cases.len(), missing.len(), sandbox.is_some(), output))
 }
 
 /// How the examples came out.
@@ -135,13 +145,18 @@ struct Run {
     failed: usize,
     skipped: usize,
     unfit: usize,
+    /// The tools with an example that passed, each with the driver.
+    passed: BTreeSet<(String, String)>,
 }
 
 impl Run {
     fn add(&mut self, case: &Case, reply: &Reply, output: &mut Output) -> Result {
         let outcome = case.outcome(reply);
         match &outcome {
-            Outcome::Passed => {}
+            Outcome::Passed => {
+                let id = case.tool.split('@').next().unwrap_or_default();
+                self.passed.insert((id.to_owned(), case.driver.clone()));
+            }
             Outcome::Failed(_) => self.failed += 1,
             Outcome::Skipped(_) if case.unfit.is_some() => self.unfit += 1,
             Outcome::Skipped(_) => self.skipped += 1,
@@ -149,21 +164,25 @@ impl Run {
         report(case, reply, &outcome, output)
     }
 
-    fn end(&self, of: usize, scratch: bool, output: &Output) -> Exit {
+    fn end(&self, of: usize, missing: usize, scratch: bool, output: &Output) -> Exit {
         let (failed, skipped) = (self.failed, self.skipped);
         let run = of.saturating_sub(skipped + self.unfit);
         let left_out = match skipped + self.unfit {
             0 => String::new(),
             all => format!(", {all} skipped"),
         };
+        let unserved = match missing {
+            0 => String::new(),
+            missing => format!(", {} not served", counted(missing, "tool")),
+        };
         output.note(format!(
-            "{} run, {failed} failed{left_out}",
+            "{} run, {failed} failed{left_out}{unserved}",
             counted(run, "example")
         ));
         if skipped > 0 && scratch {
             output.note("--with-grants runs what is skipped, as far as the policy grants it");
         }
-        match (failed, skipped) {
+        match (failed + missing, skipped) {
             (0, 0) => Exit::Fine,
             // What the policy was asked for and does not give is a denial; a scratch
             // run is one only where there was nothing else.
