@@ -11,7 +11,7 @@ use toolward_store::Store;
 use toolward_store::audit_log::{NewDecision, Verdict};
 use toolward_store::rollback::{self, Following};
 
-use super::publishers::{FreshnessRule, Grant, Known, Transaction, Trusted};
+use super::publishers::{FreshnessRule, Grant, Known, Transaction, Trusted, parsed};
 use super::{Trust, TrustContext};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
@@ -190,6 +190,8 @@ impl Changes<'_> {
             revocations,
             actions,
         } = *update;
+        // Before anything else changes: one that is not valid would make all trust unreadable.
+        parsed(actions.unwrap_or_default())?;
         let more = revocations.is_some() || freshness.is_some() || actions.is_some();
         let sources = match (sources, more) {
             ([], true) => &[][..],
@@ -219,8 +221,6 @@ impl Changes<'_> {
         }
         if let Some(actions) = actions {
             known.grant.actions = actions.to_vec();
-            // A prefix that is not valid would make all trust unreadable.
-            known.actions()?;
             transaction.write(&known)?;
             let reason = format!("actions: {}", visible_line(&actions.join(", "), 400));
             let now = SystemTime::now();

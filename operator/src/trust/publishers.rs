@@ -110,7 +110,8 @@ impl Known {
     }
 }
 
-fn parsed(prefixes: &[String]) -> Result<Vec<Prefix>, Error> {
+/// Reads prefixes.
+pub(super) fn parsed(prefixes: &[String]) -> Result<Vec<Prefix>, Error> {
     let parse = |prefix: &String| {
         Prefix::parse(prefix).map_err(|refusal| Error::usage(refusal.kind(), &refusal))
     };
