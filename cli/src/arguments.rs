@@ -101,6 +101,9 @@ pub(crate) enum Command {
     /// The process that compiles one driver, started by the broker
     #[command(hide = true)]
     InternalCompileWorker,
+    /// The process that records calls, started by the others
+    #[command(hide = true)]
+    InternalRecorder,
     /// The process that has programs run, started by the others
     #[command(hide = true)]
     InternalExecBroker,

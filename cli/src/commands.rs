@@ -21,6 +21,7 @@ mod probe;
 pub(crate) mod publisher;
 pub(crate) mod pull;
 pub(crate) mod push;
+pub(crate) mod recorder;
 pub(crate) mod replay;
 mod reply;
 pub(crate) mod serve;
@@ -74,6 +75,7 @@ pub(crate) fn run(
         Command::Completions(arguments) => completions::run(&arguments, Cli::command()),
         Command::InternalCompileBroker => compile_broker::broker(),
         Command::InternalCompileWorker => compile_broker::worker(),
+        Command::InternalRecorder => recorder::recorder(),
         Command::InternalExecBroker => exec_broker::broker(),
         Command::InternalExecRunner => exec_broker::runner(),
     };

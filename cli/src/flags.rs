@@ -5,13 +5,14 @@ use std::path::PathBuf;
 
 use clap::{ArgMatches, Args, Command, FromArgMatches};
 use toolward_host::Broker;
-use toolward_host::confine::Confinement;
+use toolward_host::confine::{Confinement, outlook_with};
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::config::PolicyFiles;
 use toolward_operator::host_setup::HostSetup;
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::network::Network;
+use toolward_operator::recorder::RecordedConfinement;
 use toolward_operator::trust::Trust;
 use toolward_operator::{Environment, confine};
 
@@ -244,6 +245,19 @@ pub(crate) struct ConfineFlags {
 }
 
 impl ConfineFlags {
+    /// What [`ConfineFlags::apply`] will come to, for the record.
+    pub(crate) fn recorded(
+        &self,
+        trust: &Trust,
+        environment: &Environment,
+    ) -> Result<RecordedConfinement> {
+        if self.no_confine {
+            return Ok(RecordedConfinement::Off);
+        }
+        let calls = trust.system_calls(environment)?;
+        Ok(RecordedConfinement::Of(outlook_with(calls).state))
+    }
+
     /// [`confine::apply`], unless the flag says otherwise.
     pub(crate) fn apply(
         &self,

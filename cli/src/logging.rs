@@ -26,6 +26,18 @@ pub(crate) fn start(environment: &Environment, output: &Output) {
     let _ = subscriber.with(lines).try_init();
 }
 
+/// Has the recorder's events shown: warnings, errors, and each checkpoint, which whoever reads the log then has.
+pub(crate) fn start_of_recorder() {
+    let lines = layer().with_writer(|| Line).with_ansi(false).without_time();
+    let shown = Targets::new()
+        .with_default(LevelFilter::WARN)
+        .with_target("toolward_ledger", LevelFilter::INFO);
+    let _ = tracing_subscriber::registry()
+        .with(shown)
+        .with(lines)
+        .try_init();
+}
+
 fn filter(environment: &Environment, output: &Output) -> Targets {
     // It reports each error that a client is answered, and each client that is gone.
     let usual = Targets::new()

@@ -13,6 +13,7 @@
 
 pub(crate) mod broker_profile;
 mod error;
+mod files_profile;
 mod landlock_rules;
 mod network;
 pub(crate) mod program_profile;
@@ -26,6 +27,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 pub use error::ConfineError;
+pub use files_profile::only_files;
 pub use network::Network;
 pub use report::{Confined, Part, State};
 pub use seccomp::SystemCalls;

@@ -5,6 +5,7 @@
 
 mod kinds;
 mod names;
+mod opened;
 mod shorten;
 
 use serde::{Deserialize, Serialize};

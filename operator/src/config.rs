@@ -9,6 +9,7 @@ use toolward_contract::diagnostic::{self, Diagnostic, Severity};
 use toolward_host::confine::SystemCalls;
 use toolward_host::secrets;
 use toolward_policy::{ContextSource, Policy, PolicyError};
+use toolward_signing::Digest;
 use toolward_signing::trust::{TrustSettings, TrustStore};
 
 use crate::confine;
@@ -181,6 +182,8 @@ pub struct Granted {
     pub files: Vec<PathBuf>,
     /// The file to which suggested lines are added.
     pub place: PathBuf,
+    /// The texts of the files, each behind its length.
+    texts: Vec<u8>,
 }
 
 impl Granted {
@@ -195,6 +198,7 @@ impl Granted {
             policy: Policy::empty(),
             files: Vec::new(),
             place: default_config(environment).unwrap_or_else(|| CONFIG_FILE.into()),
+            texts: Vec::new(),
         };
         if let Some(file) = configured {
             granted.add(file)?;
@@ -222,7 +226,16 @@ impl Granted {
         self.policy = joined.map_err(|error| file.broken(&error))?;
         file.path().clone_into(&mut self.place);
         self.files.push(self.place.clone());
+        let length = file.text.len() as u64;
+        self.texts.extend_from_slice(&length.to_le_bytes());
+        self.texts.extend_from_slice(file.text.as_bytes());
         Ok(())
+    }
+
+    /// The digest by which records name this policy: BLAKE3 of the texts of its files in their order, each behind
+    /// its length in bytes (64 bits, little-endian).
+    pub fn policy_digest(&self) -> [u8; 32] {
+        *Digest::of(&self.texts).as_bytes()
     }
 }
 

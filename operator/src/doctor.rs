@@ -1,6 +1,7 @@
 //! Checks that the configuration works on this machine. Each check tries the operation
 //! it reports on.
 
+mod ledger;
 mod machine;
 mod policy;
 mod store;
@@ -9,6 +10,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 
+pub use ledger::ledger;
 pub use machine::{
     cache, configuration, confinement, engine, memory_reset, publishers, system_calls,
 };

@@ -23,6 +23,7 @@ pub mod network;
 mod operator;
 pub mod policy_review;
 pub mod programs;
+pub mod recorder;
 pub mod releases;
 pub mod reload;
 pub mod replay;

@@ -12,6 +12,7 @@
 
 mod cases;
 mod injecting;
+mod ledger;
 mod ptrace;
 mod scene;
 mod server;

@@ -34,6 +34,8 @@ mod policy;
 #[cfg(test)]
 mod publishing;
 #[cfg(test)]
+mod recorder;
+#[cfg(test)]
 mod records;
 #[cfg(test)]
 mod replay;

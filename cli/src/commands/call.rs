@@ -1,6 +1,7 @@
 //! `call`: one call of one tool.
 
 use std::io::Read as _;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,16 +12,17 @@ use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
 use toolward_contract::json::{self, Limits};
 use toolward_contract::tool::CostClass;
-use toolward_host::{Compiling, Host, Observer, Progress, Reply, Request, Resume};
+use toolward_host::{Compiling, Host, Observer, Progress, Reply, Request, Resume, ToolInfo};
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::config::Granted;
 use toolward_operator::host_setup::{HostSetup, opens_buckets};
+use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::runtime;
 use toolward_policy::Decision;
 use toolward_records::{AmplifierResult, CallRecords, EndedCall, Recorder};
 
-use super::{compile_broker, exec_broker, reply};
+use super::{compile_broker, exec_broker, recorder, reply};
 use crate::approve::Terminal;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure, Kind, OperatorCode, Result};
@@ -97,12 +99,17 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<Exit> {
     let source = &arguments.source;
+    // It starts up while bundles are read.
+    let started = recorder::start(&source.trust, environment, Stdio::null())?;
     let contents = source.contents(environment, output)?;
     if let Some(failure) = source.withheld(&arguments.tool, &contents, environment, output)? {
         return Err(failure);
     }
     let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
     let (request, input) = request(arguments, &contents, output)?;
+    let confinement = arguments.confine.recorded(&source.trust, environment)?;
+    let begin = |started: StartedRecorder| started.begin(&contents, &granted, confinement);
+    let call_recorder = started.map(begin).transpose()?;
     // What is refused above leaves nothing behind, a cache neither.
     let broker = arguments
         .cache
@@ -113,10 +120,11 @@ pub(crate) fn run(
     let means = &arguments.means;
     let buckets = opens_buckets(&contents, &granted.policy);
     let builder = means.host(contents, &granted, &source.trust, environment, buckets)?;
-    let recorder = Recorder::new();
-    let builder = builder.approver(recorder.approver(Terminal::new(&bar)));
+    let records = Recorder::new();
+    let builder = builder.approver(records.approver(Terminal::new(&bar)));
     let builder = source.store.protect(builder, environment);
-    let mut builder = exec_broker::given(builder, programs.as_ref());
+    let builder = exec_broker::given(builder, programs.as_ref());
+    let mut builder = recorder::given(builder, call_recorder.as_ref(), &granted);
     if arguments.id.is_some() {
         builder = builder.shared_state(&means.shared_state(environment));
     }
@@ -133,7 +141,7 @@ pub(crate) fn run(
     let request = request.answerable(Terminal::answerable());
     let request = request.observer(Arc::new(Watch {
         bar: Arc::clone(&bar),
-        recorder: recorder.clone(),
+        recorder: records.clone(),
     }));
     let runtime = runtime()?;
     let reply = runtime.block_on(async {
@@ -151,33 +159,65 @@ pub(crate) fn run(
     runtime.shutdown_background();
     // The host has it, too, for its questions.
     bar.clear();
-    let tool = host.tool(&arguments.tool);
-    match arguments.format {
-        None => {}
-        Some(Format::Amplifier) => {
-            let outputs = tool.as_ref().map(|tool| &tool.contract.outputs);
-            return reply::formatted(
-                &reply,
-                &AmplifierResult::of(&reply, outputs),
-                arguments.verbose,
-                output,
-            );
+    let ended = Ended {
+        reply: &reply,
+        input: input.as_ref(),
+        recorder: &records,
+        tool: host.tool(&arguments.tool),
+    };
+    let shown = ended.show(arguments, &granted, output);
+    recorder::close(call_recorder.as_ref(), output);
+    shown
+}
+
+/// A call that has ended.
+struct Ended<'a> {
+    reply: &'a Reply,
+    input: Option<&'a Value>,
+    recorder: &'a Recorder,
+    tool: Option<ToolInfo>,
+}
+
+impl Ended<'_> {
+    fn show(self, arguments: &Arguments, granted: &Granted, output: &mut Output) -> Result<Exit> {
+        let Self {
+            reply,
+            input,
+            recorder,
+            tool,
+        } = self;
+        match arguments.format {
+            None => {}
+            Some(Format::Amplifier) => {
+                let outputs = tool.as_ref().map(|tool| &tool.contract.outputs);
+                return reply::formatted(
+                    reply,
+                    &AmplifierResult::of(reply, outputs),
+                    arguments.verbose,
+                    output,
+                );
+            }
+            Some(Format::AgentTool) => {
+                let ended = EndedCall::now(reply, tool.as_ref(), recorder);
+                let ended = match input {
+                    Some(input) => ended.with_input(input),
+                    None => ended,
+                };
+                return reply::formatted(
+                    reply,
+                    &CallRecords::of(&ended),
+                    arguments.verbose,
+                    output,
+                );
+            }
         }
-        Some(Format::AgentTool) => {
-            let ended = EndedCall::now(&reply, tool.as_ref(), &recorder);
-            let ended = match &input {
-                Some(input) => ended.with_input(input),
-                None => ended,
-            };
-            return reply::formatted(&reply, &CallRecords::of(&ended), arguments.verbose, output);
-        }
+        reply::show(reply, arguments.verbose, output).map_err(|failure| {
+            match tool.and_then(|tool| tool.lines_to_add(reply)) {
+                Some(lines) => failure.lines_for(&granted.place, lines),
+                None => failure,
+            }
+        })
     }
-    reply::show(&reply, arguments.verbose, output).map_err(|failure| {
-        match tool.and_then(|tool| tool.lines_to_add(&reply)) {
-            Some(lines) => failure.lines_for(&granted.place, lines),
-            None => failure,
-        }
-    })
 }
 
 /// Calls, and answers the questions of the driver.

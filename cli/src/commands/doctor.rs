@@ -56,6 +56,7 @@ pub(crate) fn run(
         doctor::cache(environment),
         doctor::configuration(arguments.config.as_deref(), environment),
         doctor::publishers(&trust, environment),
+        doctor::ledger(&trust, environment),
         guest_toolchain(arguments, environment),
     ];
     checks.extend(languages(arguments, environment));

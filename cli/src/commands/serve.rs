@@ -2,16 +2,18 @@
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{compile_broker, exec_broker};
+use super::{compile_broker, exec_broker, recorder};
 use clap::Args;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use toolward_host::confine::Confinement;
 use toolward_host::{Host, LOCAL, memory};
+use toolward_ledger::Pending;
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::{StdioError, Streams};
 use toolward_mcp::{Denials, DenialsError, ServerFeatures, Service, stdio};
@@ -25,6 +27,7 @@ use crate::{logging, stderr};
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::host_setup::HostSetup;
+use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::reload::{Watch, prepare};
 use toolward_operator::{Operator, Report};
 
@@ -44,6 +47,9 @@ const DEFER_ABOVE: usize = 100;
 /// How long the end of the process waits for the thread that reloads, which may wait for
 /// a lock of another process.
 const RELOAD_STOP_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long the end of the process waits for calls that are cut off.
+const CANCEL_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How long drivers are not compiled, for the handshake of a client that just connects.
 const HANDSHAKE_GRACE: Duration = Duration::from_millis(50);
@@ -110,7 +116,14 @@ pub(crate) fn run(
     let handed_over = handed_over.map(|count| listener::handed_over(count, address));
     let handed_over = handed_over.transpose()?;
     let replaying = arguments.replay_flags.open(&operator, address.is_some())?;
+    let trust = &operator.source.trust;
+    // It starts up while bundles are read.
+    let started = recorder::start(trust, environment, Stdio::inherit())?;
     let watch = Watch::load(Arc::clone(&operator), output)?;
+    let confinement = arguments.confine.recorded(trust, environment)?;
+    let begin =
+        |started: StartedRecorder| started.begin(watch.contents(), watch.granted(), confinement);
+    let recorder = started.map(begin).transpose()?;
     let builder = FeaturesBuilder {
         broker: operator.broker(&compile_broker::command()?, output)?,
         programs: match &replaying {
@@ -119,6 +132,8 @@ pub(crate) fn run(
         },
         replaying,
         http: Arc::new(arguments.http_flags),
+        recorder,
+        confinement,
         shared_state: operator.setup.shared_state(environment),
         defer_above: arguments.defer_above,
         operator,
@@ -205,7 +220,7 @@ impl Server {
             .map_err(Failure::runtime)?;
         let asked = Asked::default();
         let shutdown = asked.control.stop.clone();
-        let (tell, mut without_engine) = oneshot::channel();
+        let (tell, without_engine) = oneshot::channel();
         let buckets = self.host.requirements().buckets;
         // Goes on when other bundles come: their host has the same engine.
         let engine = runtime.spawn(make_engine(self.host.clone(), tell, shutdown.clone()));
@@ -222,6 +237,12 @@ impl Server {
             Transport::Http(..) => self.builder.http.drain(),
             Transport::Stdio(_) => Duration::ZERO,
         };
+        let recorder = self.builder.recorder.clone();
+        let (tell, without_recorder) = oneshot::channel();
+        if let Some(recorder) = &recorder {
+            let ended = recorder.ended();
+            runtime.spawn(recorder_ends(ended, tell, shutdown.clone()));
+        }
         let shared_state = self.builder.shared_state.clone();
         let target = ServedFeatures {
             builder: self.builder,
@@ -253,12 +274,15 @@ impl Server {
             true => Ok(()),
             false => following.ended(RELOAD_STOP_TIMEOUT),
         };
-        // Guests that still run are gone with their runtime.
-        runtime.shutdown_background();
-        if let Ok(failure) = without_engine.try_recv() {
-            return Err(failure);
+        // Guests that still run are gone with their runtime, which records that they were cancelled.
+        runtime.shutdown_timeout(CANCEL_TIMEOUT);
+        let recorded = recorder.map_or(Ok(()), |recorder| recorder.close());
+        for mut without in [without_engine, without_recorder] {
+            if let Ok(failure) = without.try_recv() {
+                return Err(failure);
+            }
         }
-        served.and(followed).map(|()| Exit::Fine)
+        served.and(followed).and(recorded).map(|()| Exit::Fine)
     }
 }
 
@@ -357,6 +381,19 @@ async fn make_engine(host: Host, tell: oneshot::Sender<Failure>, stop: Cancellat
     let _ = tell.send(failure);
     stop.cancel();
     false
+}
+
+/// Ends the server in good order when the recorder is gone.
+async fn recorder_ends(
+    ended: Pending<()>,
+    tell: oneshot::Sender<Failure>,
+    stop: CancellationToken,
+) {
+    if let Err(error) = ended.await {
+        // Nobody waits for it where the server ends just now.
+        let _ = tell.send(Failure::of(Kind::Failed, error));
+        stop.cancel();
+    }
 }
 
 /// Where what people deny is kept beyond this process. Without such a place a no

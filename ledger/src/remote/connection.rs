@@ -107,8 +107,9 @@ impl Connection {
         let closed = match &why {
             Ok(()) => writer.close(),
             Err(why) => {
-                tracing::error!(problem = %why, "the connection to the recorder ended");
-                match Code::parse(code(why)) {
+                let code = code(why);
+                tracing::error!(code, problem = %why, "the session was ended by its connection");
+                match Code::parse(code) {
                     Ok(code) => writer.close_because(code),
                     Err(_) => writer.close(),
                 }

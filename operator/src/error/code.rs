@@ -30,6 +30,7 @@ codes! {
             "there is no place for the record of calls: no `directory` in `[ledger]`, and no home directory";
         CassettePrincipals = "cassette-unnamed",
             "the principals of a cassette have no names in this installation's ledger, or the local user is not one of them";
+        RecorderUnavailable = "recorder-unavailable", "the process that records calls can't be started";
         SettingInvalid = "setting-invalid",
             "a `--set` is not `KEY=VALUE`, or its value does not match the contract; another flag's value is wrong";
         BundleMissing = "bundle-missing", "no bundle was named, and none is installed";

@@ -8,13 +8,14 @@ use toolward_host::{Broker, Host, SharedState};
 use toolward_mcp::{ServerFeatures, Service};
 use toolward_operator::config::Granted;
 use toolward_operator::host_setup::opens_buckets;
+use toolward_operator::recorder::{CallRecorder, RecordedConfinement};
 use toolward_operator::reload::Target;
 use toolward_operator::{Operator, Report};
 use toolward_policy::Policy;
 
 use super::HttpFlags;
-use super::exec_broker;
 use super::replay::Replaying;
+use super::{exec_broker, recorder};
 use crate::failure::{Failure, Kind, Result};
 
 /// Makes what clients see of bundles.
@@ -25,6 +26,9 @@ pub(super) struct FeaturesBuilder {
     pub(super) broker: Broker,
     /// Runs the programs that the policy named when the server started.
     pub(super) programs: Option<ExecBroker>,
+    /// Records calls, unless the configuration says that nothing is recorded.
+    pub(super) recorder: Option<CallRecorder>,
+    pub(super) confinement: RecordedConfinement,
     pub(super) shared_state: SharedState,
     /// What answers calls instead of drivers.
     pub(super) replaying: Option<Replaying>,
@@ -47,6 +51,7 @@ impl FeaturesBuilder {
         // The handshake needs no engine.
         let builder = exec_broker::given(builder, self.programs.as_ref());
         let builder = Replaying::given(self.replaying.as_ref(), builder);
+        let builder = recorder::given(builder, self.recorder.as_ref(), granted);
         let builder = self.http.protect(builder).shared_state(&self.shared_state);
         let host = self.operator.build(builder.defer_engine(), &self.broker)?;
         let features = ServerFeatures::new(host, contents, &granted.policy, self.defer_above);
@@ -67,7 +72,11 @@ impl Target for ServedFeatures {
     type Made = ServerFeatures;
 
     fn make(&self, contents: &[Content], granted: &Arc<Granted>) -> Result<ServerFeatures> {
-        self.builder.make(contents, granted, Some(self.buckets))
+        let made = self.builder.make(contents, granted, Some(self.buckets))?;
+        if let Some(recorder) = &self.builder.recorder {
+            recorder.serves(contents, granted, self.builder.confinement);
+        }
+        Ok(made)
     }
 
     fn empty(&self) -> Result<ServerFeatures> {

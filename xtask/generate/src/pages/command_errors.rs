@@ -96,6 +96,12 @@ fn rows() -> Vec<Row> {
             "2, or 1 of `policy check`",
         ),
         own(OperatorCode::LedgerPlaceless, "2"),
+        own(OperatorCode::RecorderUnavailable, "1"),
+        other(
+            &["recorder-failed"],
+            "1",
+            "[the process that records calls](ledger.md) has ended, or can't use the ledger; `serve` ends then",
+        ),
         own(Code::LedgerMissing, "1"),
         own(Code::DeletionUnconfirmed, "4"),
         own(OperatorCode::CassettePrincipals, "2"),

@@ -1,0 +1,58 @@
+//! The process that records calls: how it is started, and what it does.
+
+use std::process::Stdio;
+
+use toolward_host::HostBuilder;
+use toolward_operator::config::Granted;
+use toolward_operator::recorder::{CallRecorder, RecorderCommand, StartedRecorder, run_recorder};
+use toolward_operator::trust::Trust;
+
+use crate::environment::Environment;
+use crate::failure::{Failure, Kind, OperatorCode, Result, own_program};
+use crate::output::Output;
+use crate::{logging, stderr};
+
+/// Starts the recorder, unless the configuration says that nothing is recorded.
+pub(crate) fn start(
+    trust: &Trust,
+    environment: &Environment,
+    stderr: Stdio,
+) -> Result<Option<StartedRecorder>> {
+    let command = RecorderCommand {
+        program: own_program()?,
+        arguments: vec!["internal-recorder".into()],
+    };
+    StartedRecorder::start(&command, trust, environment, stderr)
+}
+
+/// Has a host's calls recorded, if there is a recorder.
+pub(crate) fn given(
+    builder: HostBuilder,
+    recorder: Option<&CallRecorder>,
+    granted: &Granted,
+) -> HostBuilder {
+    match recorder {
+        Some(recorder) => recorder.records(builder, granted),
+        None => builder,
+    }
+}
+
+/// Says what may not be recorded, once calls have ended.
+pub(crate) fn close(recorder: Option<&CallRecorder>, output: &Output) {
+    if let Some(Err(failure)) = recorder.map(CallRecorder::close) {
+        output.warning(format!(
+            "not all of the call may be recorded: {} ({})",
+            failure.message, failure.code
+        ));
+    }
+}
+
+pub(super) fn recorder() -> Result {
+    logging::start_of_recorder();
+    let confined = || {
+        // Without the thread, lines are written at once.
+        let _ = stderr::detach();
+    };
+    run_recorder(confined)
+        .map_err(|error| Failure::new(Kind::Failed, OperatorCode::RecorderUnavailable, error))
+}

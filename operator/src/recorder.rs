@@ -1,0 +1,282 @@
+//! The process that records calls: how it is started, what it is told, and what it does. It alone opens the ledger's
+//! directory and the signing key, and is confined to them; the process that runs guests has a socket.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use toolward_bundle::content::Content;
+use toolward_files::{Folder, Protection};
+use toolward_helper::ENDING;
+use toolward_host::HostBuilder;
+use toolward_host::confine::{State, only_files};
+use toolward_ledger::record::{Event, Hex, Opened, Version, Word};
+use toolward_ledger::remote::{Connection, Remote, Start};
+use toolward_ledger::{Durability, Entry, Options, Pending, Recorder};
+
+use crate::config::Granted;
+use crate::environment::Environment;
+use crate::error::{Code, Error, Kind};
+use crate::ledger::WaitFor;
+use crate::trust::Trust;
+
+/// How a program becomes a recorder: it calls [`run_recorder`], first thing in `main`.
+#[derive(Debug, Clone)]
+pub struct RecorderCommand {
+    /// The program, by its whole path.
+    pub program: PathBuf,
+    /// The arguments that make it call [`run_recorder`].
+    pub arguments: Vec<OsString>,
+}
+
+/// A recorder that has been started, and not been told yet what it records. It starts up meanwhile.
+#[derive(Debug)]
+pub struct StartedRecorder {
+    process: Process,
+    options: Options,
+    wait_for: WaitFor,
+}
+
+/// A recorder that records the calls of this process. Cheap to clone; dropping the last clone ends it.
+#[derive(Debug, Clone)]
+pub struct CallRecorder {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    remote: Arc<Remote>,
+    process: Process,
+    wait_for: WaitFor,
+}
+
+#[derive(Debug)]
+struct Process {
+    child: Mutex<Child>,
+    socket: UnixStream,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
+        toolward_helper::end(child, &self.socket);
+    }
+}
+
+/// How much confines a process that runs guests, as the record says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecordedConfinement {
+    /// What the kernel has.
+    Of(State),
+    /// The operator switched it off.
+    Off,
+}
+
+impl RecordedConfinement {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Of(State::Full) => "full",
+            Self::Of(State::Partial) => "partial",
+            Self::Of(State::Unavailable) => "unavailable",
+            Self::Off => "off",
+        }
+    }
+}
+
+impl StartedRecorder {
+    /// Starts a recorder, unless `[ledger]` says that nothing is recorded. Call it before this process confines
+    /// itself. `stderr` is where the recorder logs.
+    ///
+    /// ```no_run
+    /// use toolward_operator::recorder::{RecordedConfinement, RecorderCommand, StartedRecorder};
+    /// use toolward_operator::{Operator, Silent};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let operator = Operator::of_process();
+    /// let command = RecorderCommand {
+    ///     program: std::env::current_exe()?,
+    ///     arguments: vec!["recorder".into()],
+    /// };
+    /// let (trust, environment) = (&operator.source.trust, &operator.environment);
+    /// let stderr = std::process::Stdio::inherit();
+    /// let started = StartedRecorder::start(&command, trust, environment, stderr)?;
+    /// let contents = operator.source.contents(environment, &Silent)?;
+    /// let granted = operator.granted()?;
+    /// let mut builder = operator.host_builder(contents.clone(), &granted, false)?;
+    /// if let Some(started) = started {
+    ///     let recorder = started.begin(&contents, &granted, RecordedConfinement::Off)?;
+    ///     builder = recorder.records(builder, &granted);
+    /// }
+    /// let host = builder.build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// `recorder-unavailable` if the program can't be started; if the configuration is invalid, or there is no place
+    /// for the ledger.
+    pub fn start(
+        command: &RecorderCommand,
+        trust: &Trust,
+        environment: &Environment,
+        stderr: Stdio,
+    ) -> Result<Option<Self>, Error> {
+        let settings = trust.ledger(environment)?;
+        let Some(options) = settings.options(environment)? else {
+            return Ok(None);
+        };
+        let started = toolward_helper::start(&command.program, &command.arguments, stderr);
+        let (child, socket) = started.map_err(|error| {
+            let program = command.program.display();
+            let message =
+                format!("the process that records calls, {program}, can't start: {error}");
+            Error::new(Kind::Failed, Code::RecorderUnavailable, message)
+        })?;
+        Ok(Some(Self {
+            process: Process {
+                child: Mutex::new(child),
+                socket,
+            },
+            options,
+            wait_for: settings.wait_for,
+        }))
+    }
+
+    /// Has it open the ledger and record that a session begins. Does not wait for it: if the ledger can't be used,
+    /// [`CallRecorder::ended`] says so, and calls that change something end with `toolward:unrecorded`.
+    ///
+    /// # Errors
+    /// If it can't be told.
+    pub fn begin(
+        self,
+        contents: &[Content],
+        granted: &Granted,
+        confinement: RecordedConfinement,
+    ) -> Result<CallRecorder, Error> {
+        let socket = self.process.socket.try_clone();
+        let socket = socket.map_err(|error| {
+            Error::new(Kind::Failed, Code::RecorderUnavailable, error.to_string())
+        })?;
+        let start = Start {
+            options: self.options,
+            opened: opened(contents, granted, confinement)?,
+        };
+        Ok(CallRecorder {
+            inner: Arc::new(Inner {
+                remote: Arc::new(Remote::start(socket, start)?),
+                process: self.process,
+                wait_for: self.wait_for,
+            }),
+        })
+    }
+}
+
+impl CallRecorder {
+    /// Has a host's calls recorded.
+    pub fn records(&self, builder: HostBuilder, granted: &Granted) -> HostBuilder {
+        let builder = builder
+            .recorder(self.inner.remote.clone())
+            .policy_digest(granted.policy_digest());
+        match self.inner.wait_for {
+            WaitFor::Started => builder.queue_ended_rows(),
+            WaitFor::Ended => builder,
+        }
+    }
+
+    /// Records that other bundles, or another policy, are served from now on. Blocks while the queue is full.
+    pub fn serves(
+        &self,
+        contents: &[Content],
+        granted: &Granted,
+        confinement: RecordedConfinement,
+    ) {
+        let recorded = opened(contents, granted, confinement).and_then(|opened| {
+            let entry = Entry::new(Event::Opened(opened));
+            let recorded = self.inner.remote.append(entry, Durability::Queued);
+            Ok(recorded.wait()?)
+        });
+        if let Err(error) = recorded {
+            tracing::error!(error.code, %error, "a change of what is served is not recorded");
+        }
+    }
+
+    /// Answered when the recorder ends: with why, if that was not by [`CallRecorder::close`].
+    pub fn ended(&self) -> Pending<()> {
+        self.inner.remote.ended()
+    }
+
+    /// Has everything written and the session ended, and waits for it.
+    ///
+    /// # Errors
+    /// Why not everything is written.
+    pub fn close(&self) -> Result<(), Error> {
+        Ok(self.inner.remote.close(ENDING)?)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // Whoever wants to know what is recorded has closed it. Then the process is waited for.
+        let _ = self.remote.close(ENDING);
+    }
+}
+
+/// What is served, as the record says it.
+fn opened(
+    contents: &[Content],
+    granted: &Granted,
+    confinement: RecordedConfinement,
+) -> Result<Opened, Error> {
+    let bundles = contents.iter();
+    let bundles = bundles.map(|content| Hex(*content.manifest_digest.as_bytes()));
+    let invalid = |error| Error::from(toolward_ledger::Error::Record(error));
+    Ok(Opened::of(
+        Version::parse(env!("CARGO_PKG_VERSION")).map_err(invalid)?,
+        bundles.collect(),
+        Word::parse(confinement.word()).map_err(invalid)?,
+        Some(Hex(granted.policy_digest())),
+    ))
+}
+
+/// Records for the process at the other end of standard input, until that process goes. For the program that
+/// [`StartedRecorder::start`] starts. `confined` is called once this process is confined: threads may be started
+/// from then on.
+///
+/// # Errors
+/// If standard input is not a connection to such a process, or the ledger can't be used.
+pub fn run_recorder(confined: impl FnOnce()) -> io::Result<()> {
+    let socket = UnixStream::from(OwnedFd::from(toolward_helper::connection()?));
+    let connection = match Connection::accept(socket).map_err(io::Error::other)? {
+        Some(connection) => connection,
+        None => return Ok(()),
+    };
+    if let Err(problem) = confine(connection.options()) {
+        let problem = problem.to_string();
+        connection.refuse(problem.clone());
+        return Err(io::Error::other(problem));
+    }
+    confined();
+    connection.serve().map_err(io::Error::other)
+}
+
+/// Keeps the ledger's directory and the operator's file of checkpoints, which are made where they are missing, and
+/// nothing else.
+fn confine(options: &Options) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    Folder::make(&options.directory, Protection::Private)?;
+    let directory = options.directory.canonicalize()?;
+    let mut kept = vec![directory.as_path()];
+    if let Some(path) = &options.checkpoints {
+        match toolward_files::create(path, b"", 0o600) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+                return Err(format!("{}: {error}", path.display()).into());
+            }
+            _ => kept.push(path),
+        }
+    }
+    only_files(kept)?;
+    Ok(())
+}
