@@ -50,7 +50,8 @@ pub struct CallRecorder {
 #[derive(Debug)]
 struct Inner {
     remote: Arc<Remote>,
-    process: Process,
+    /// Waited for once the session is closed.
+    _process: Process,
     wait_for: WaitFor,
 }
 
@@ -168,7 +169,7 @@ impl StartedRecorder {
         Ok(CallRecorder {
             inner: Arc::new(Inner {
                 remote: Arc::new(Remote::start(socket, start)?),
-                process: self.process,
+                _process: self.process,
                 wait_for: self.wait_for,
             }),
         })
