@@ -108,7 +108,15 @@ impl Connection {
             Ok(()) => writer.close(),
             Err(why) => {
                 let code = code(why);
-                tracing::error!(code, problem = %why, "the session was ended by its connection");
+                match why {
+                    FrameError::Bad(_) => {
+                        tracing::error!(code, problem = %why, "the session was ended")
+                    }
+                    // It was killed: its row says so.
+                    FrameError::Io(_) => {
+                        tracing::info!(code, problem = %why, "the session was ended")
+                    }
+                }
                 match Code::parse(code) {
                     Ok(code) => writer.close_because(code),
                     Err(_) => writer.close(),
