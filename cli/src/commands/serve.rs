@@ -51,6 +51,9 @@ const RELOAD_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long the end of the process waits for calls that are cut off.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(100);
 
+/// How long calls that can't be recorded are answered, before the server ends for it.
+const LAST_ANSWERS: Duration = Duration::from_millis(500);
+
 /// How long drivers are not compiled, for the handshake of a client that just connects.
 const HANDSHAKE_GRACE: Duration = Duration::from_millis(50);
 
@@ -392,6 +395,7 @@ async fn recorder_ends(
     if let Err(error) = ended.await {
         // Nobody waits for it where the server ends just now.
         let _ = tell.send(Failure::of(Kind::Failed, error));
+        tokio::time::sleep(LAST_ANSWERS).await;
         stop.cancel();
     }
 }
