@@ -3,6 +3,7 @@
 
 pub(crate) mod approval;
 pub(crate) mod error;
+pub(crate) mod event;
 pub(crate) mod limits;
 pub(crate) mod listener;
 pub(crate) mod observer;

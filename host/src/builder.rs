@@ -226,6 +226,7 @@ impl HostBuilder {
             policy: self.policy,
             approver: self.approver,
             listeners: self.listeners,
+            events: self.shared_state.event_hub(),
             recording: self.recorder.map(|recorder| Recording {
                 recorder,
                 waits_for_end: !self.queues_ended,

@@ -11,6 +11,7 @@ use tracing::Instrument;
 
 use crate::admission::Admission;
 use crate::api::error::HostError;
+use crate::api::event::EventFilter;
 use crate::api::listener::CallStage;
 use crate::api::request::Request;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Reply};
@@ -18,6 +19,7 @@ use crate::catalogue::Catalogue;
 use crate::catalogue::ToolInfo;
 use crate::compile::CompileBackend;
 use crate::elicitation::{self, Asked, CallForm, OpenForms};
+use crate::events::Events;
 use crate::named::NamedCalls;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::dispatch::{self, DispatchContext, Ended};
@@ -142,6 +144,37 @@ impl Host {
         self.inner.catalogue.bundles()
     }
 
+    /// Reads what happens to calls from now on, nested ones included, also to those of hosts
+    /// of the same [`SharedState`]. A reader that lags loses events, is told how many, and
+    /// delays no call. Without a reader a call costs an atomic load for each event.
+    ///
+    /// ```
+    /// use toolward_host::{CallEventKind, EventFilter, Heard, Host, Request};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), toolward_host::HostError> {
+    /// let host = Host::builder().build()?;
+    /// let mut events = host.events(EventFilter::principal("alice"));
+    /// host.call(Request::new("text.stats", "{}").principal("alice")).await;
+    /// let mut heard = Vec::new();
+    /// while let Some(Heard::Event(event)) = events.try_next() {
+    ///     if let CallEventKind::Failed { code, .. } = &event.kind {
+    ///         assert_eq!(*code, "not_found");
+    ///     }
+    ///     heard.push(event.kind.class());
+    /// }
+    /// assert_eq!(
+    ///     heard,
+    ///     ["tool.invocation.planned", "tool.result.created", "tool.invocation.failed"]
+    /// );
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn events(&self, filter: EventFilter) -> Events {
+        self.inner.shared_state.events(filter)
+    }
+
     /// Calls a tool. Always gives a reply: what goes wrong is in it.
     ///
     /// Dropping the future cancels the call and ends the guest.
@@ -164,7 +197,10 @@ impl Host {
         };
         let (result, asked) = match ended {
             Ok(Ended::Output(output)) => (Ok(output), None),
-            Ok(Ended::Asked(asked)) => (Err(input_required(&asked.tool_id)), Some(asked)),
+            Ok(Ended::Asked(asked)) => {
+                record.yields(asked.questions.len());
+                (Err(input_required(&asked.tool_id)), Some(asked))
+            }
             Err(error) => (Err(error), None),
         };
         let (metadata, captured) = record.end(&result).await;
@@ -217,6 +253,7 @@ impl Host {
             record.asks();
         }
         let approved = approve::obtain(granted, approver, &record.metadata.invocation).await?;
+        record.approved();
 
         if let Some(output) = repeat::enter(approved.call(), &inner.named, record).await? {
             return Ok(Ended::Output(output));

@@ -34,6 +34,7 @@ pub mod confine;
 mod cores;
 pub mod digest;
 mod elicitation;
+mod events;
 mod exceeded;
 pub mod exec;
 mod health;
@@ -56,6 +57,7 @@ mod workspace;
 
 pub use api::approval::{ApprovalRequest, Approver, Chained, NamedDriver, ShownRequest, Verdict};
 pub use api::error::HostError;
+pub use api::event::{CallCost, CallDecision, CallEvent, CallEventKind, EventFilter, PrincipalId};
 pub use api::listener::{CallListener, CallStage, FinishedCall};
 pub use api::observer::{Canceled, Compiling, Observer, Progress};
 pub use api::principal::LOCAL;
@@ -72,6 +74,7 @@ pub use compile::{
     Compiler, InProcess,
 };
 pub use elicitation::{Answer, Answerable, Ask, Asked, Question, Resume, Spent};
+pub use events::{Events, Heard};
 pub use host::Host;
 pub use requirements::Requirements;
 pub use sandbox::engine::EngineProfile;

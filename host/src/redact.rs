@@ -1,6 +1,8 @@
 //! Redacts the exact bytes of secrets in what a call shows. A last line of defence: a
 //! guest that may see a value can still encode it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use memchr::memmem;
 use serde_json::Value;
 
@@ -17,8 +19,11 @@ const REDACTED: &str = "[secret]";
 const MIN_VALUE_BYTES: usize = 4;
 
 /// The secrets that a call used.
+#[derive(Default)]
 pub(crate) struct Redactor {
     hidden: Vec<Hidden>,
+    /// How many texts had a value in them.
+    found: AtomicU64,
 }
 
 #[derive(Clone)]
@@ -41,7 +46,15 @@ impl Redactor {
             slug: slug.to_owned(),
             value: value.clone(),
         });
-        Some(Self { hidden })
+        Some(Self {
+            hidden,
+            ..Self::default()
+        })
+    }
+
+    /// In how many texts a value was found so far.
+    pub(crate) fn found(&self) -> u64 {
+        self.found.load(Ordering::Relaxed)
     }
 
     /// The secrets with their values.
@@ -62,6 +75,7 @@ impl Redactor {
         if searches.is_empty() {
             return None;
         }
+        self.found.fetch_add(1, Ordering::Relaxed);
         let mut result = Vec::with_capacity(bytes.len());
         let mut copied = 0;
         while let Some(start) = searches.iter().filter_map(|search| search.at).min() {
@@ -149,7 +163,9 @@ impl Redactor {
 
     /// Removes a number that contains a value.
     fn number(&self, number: &mut Option<u64>) {
-        number.take_if(|number| self.is_in(&number.to_string()));
+        let taken = number.take_if(|number| self.is_in(&number.to_string()));
+        self.found
+            .fetch_add(u64::from(taken.is_some()), Ordering::Relaxed);
     }
 
     pub(crate) fn value(&self, value: &mut Value) {
@@ -173,6 +189,7 @@ impl Redactor {
             }
             // A number can't hold the replacement text.
             Value::Number(number) if self.is_in(&number.to_string()) => {
+                self.found.fetch_add(1, Ordering::Relaxed);
                 *value = Value::String(REDACTED.to_owned());
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => {}

@@ -9,6 +9,7 @@ use toolward_policy::{Machine, Policy};
 
 use crate::api::approval::Approver;
 use crate::api::listener::CallListener;
+use crate::events::EventHub;
 use crate::exec::ExecBroker;
 use crate::recording::Recording;
 use crate::secrets::SecretStore;
@@ -23,6 +24,8 @@ pub(crate) struct Services {
     pub(crate) approver: Option<Arc<dyn Approver>>,
     /// Listeners for finished calls.
     pub(crate) listeners: Vec<Arc<dyn CallListener>>,
+    /// The readers of events.
+    pub(crate) events: Arc<EventHub>,
     /// Where calls are recorded.
     pub(crate) recording: Option<Recording>,
     /// What answers calls instead of drivers.

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::admission::Admission;
 use crate::api::error::HostError;
+use crate::api::event::EventFilter;
 use crate::elicitation::OpenForms;
+use crate::events::{EventHub, Events};
 use crate::named::NamedCalls;
 use crate::sandbox::engine::{EngineProfile, Ready};
 use crate::sandbox::turns::Turns;
@@ -46,6 +48,7 @@ struct Shared {
     turns: Arc<Turns>,
     forms: Arc<OpenForms>,
     named: Arc<NamedCalls>,
+    events: Arc<EventHub>,
     /// The engine that has the slots for the calls of this admission.
     ready: Mutex<Option<(Arc<Admission>, Ready)>>,
 }
@@ -168,6 +171,18 @@ impl SharedState {
         let ready = profile.ready()?;
         *known = Some((admission.clone(), ready.clone()));
         Ok(ready)
+    }
+
+    /// Reads what happens to the calls of all hosts of this state from now on: see
+    /// [`Host::events`](crate::Host::events).
+    #[must_use]
+    pub fn events(&self, filter: EventFilter) -> Events {
+        self.shared.events.events(filter)
+    }
+
+    /// The readers of events.
+    pub(crate) fn event_hub(&self) -> Arc<EventHub> {
+        self.shared.events.clone()
     }
 
     /// The turns of running guests on the processors.

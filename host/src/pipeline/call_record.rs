@@ -4,6 +4,8 @@
 //! The stages write into the record as they go, since a future that is dropped returns
 //! nothing.
 
+mod told;
+
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,12 +14,14 @@ use std::time::{Instant, SystemTime};
 use toolward_ledger::Pending;
 use toolward_ledger::record::Hex;
 
+use crate::api::event::CallEventKind;
 use crate::api::listener::{CallListener, CallStage, FinishedCall};
 use crate::api::observer::Canceled;
 use crate::api::request::Request;
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Output, Tried};
 use crate::api::violations::ViolationKind;
 use crate::catalogue::{LoadedDriver, Route, ToolEntry};
+use crate::events::CallEvents;
 use crate::named::{KeptReply, RunningCall};
 use crate::pipeline::validate::RoutedCall;
 use crate::recording::{End, Rows};
@@ -35,6 +39,17 @@ pub(crate) struct CallRecord<'a> {
     driver: Option<Arc<LoadedDriver>>,
     scope: Arc<CallScope>,
     listeners: &'a [Arc<dyn CallListener>],
+    events: CallEvents<'a>,
+    /// Whether a person is asked.
+    asked: bool,
+    /// Whether it was decided that the call may run.
+    decided: bool,
+    /// Whether it has been told that the call waits for a slot.
+    queued: bool,
+    /// Set where the call ends with questions.
+    yielded: bool,
+    /// Bytes that the last driver returned.
+    returned: usize,
     /// Set where calls are recorded.
     rows: Option<Box<Rows<'a>>>,
     /// Set where it is the first call of an id.
@@ -49,7 +64,7 @@ impl<'a> CallRecord<'a> {
             Some(resume) => resume.asked.invocation.clone(),
             None => new_id(),
         };
-        Self {
+        let mut record = Self {
             metadata: Metadata {
                 invocation,
                 tool: request.tool.clone(),
@@ -61,17 +76,29 @@ impl<'a> CallRecord<'a> {
             driver: None,
             scope: request.scope.clone(),
             listeners: &services.listeners,
+            events: CallEvents::new(&services.events),
+            asked: false,
+            decided: false,
+            queued: false,
+            yielded: false,
+            returned: 0,
             rows: (services.recording.as_ref())
                 .map(|recording| Box::new(Rows::new(recording, request.rerun_of))),
             named: None,
             started: Instant::now(),
             ended: false,
-        }
+        };
+        record.happens(|| CallEventKind::Planned);
+        record
     }
 
     /// The call enters this stage.
     pub(crate) fn enter(&mut self, stage: CallStage) {
         self.stage = stage;
+        // Another driver may be prepared later.
+        if stage == CallStage::Admit && !std::mem::replace(&mut self.queued, true) {
+            self.happens(|| CallEventKind::Queued);
+        }
     }
 
     /// The tool was found.
@@ -82,6 +109,8 @@ impl<'a> CallRecord<'a> {
         if let Some(rows) = &mut self.rows {
             rows.resolved(tool);
         }
+        self.events.resolved();
+        self.happens(|| CallEventKind::Selected);
     }
 
     /// The call is valid, and has a driver.
@@ -90,6 +119,7 @@ impl<'a> CallRecord<'a> {
             rows.validated(call.kept.take());
         }
         self.picked(&call.route);
+        self.happens(|| CallEventKind::ArgumentsReady);
     }
 
     /// A person is asked about the call.
@@ -97,6 +127,8 @@ impl<'a> CallRecord<'a> {
         if let Some(rows) = &mut self.rows {
             rows.asks();
         }
+        self.asked = true;
+        self.happens(|| CallEventKind::PermissionRequested);
     }
 
     /// It is the first call of the id that its caller gave it.
@@ -152,6 +184,21 @@ impl<'a> CallRecord<'a> {
         if let Some(rows) = &mut self.rows {
             rows.returned(bytes);
         }
+        self.returned = bytes;
+    }
+
+    /// Bytes of secrets were taken out of so many texts of the result.
+    pub(crate) fn redacted(&mut self, texts: u64) {
+        if texts > 0 {
+            self.happens(|| CallEventKind::Redacted { texts });
+        }
+    }
+
+    /// The call ends with so many questions.
+    pub(crate) fn yields(&mut self, questions: usize) {
+        self.yielded = true;
+        let questions = questions as u64;
+        self.happens(|| CallEventKind::Yielded { questions });
     }
 
     /// How often the drivers tried something of each kind that they were not granted.
@@ -204,6 +251,7 @@ impl<'a> CallRecord<'a> {
         if let Some(named) = &mut self.named {
             named.dispatched = true;
         }
+        self.tells_start();
     }
 
     /// A call that resumes has started its driver so often before.
@@ -237,9 +285,13 @@ impl<'a> CallRecord<'a> {
             self.failed(&error.code);
         }
         self.tell(result.as_ref().err().map(|error| &error.code));
+        self.ends(result.as_ref());
         if let Some((recorded, waits)) = self.record(result.as_ref()) {
             let recorded = recorded.await;
             self.metadata.recorded = waits.then_some(recorded.is_ok());
+            if waits && recorded.is_ok() {
+                self.happens(|| CallEventKind::Persisted);
+            }
         }
         self.end_named(Some(result));
         let metadata = std::mem::take(&mut self.metadata);
@@ -329,6 +381,8 @@ impl<'a> CallRecord<'a> {
             "the call was cancelled by its caller",
         );
         self.tell(Some(&error.code));
+        let cost = self.cost();
+        self.happens(|| CallEventKind::Canceled(cost));
         // Nobody waits here. Where the queue is full, the end of a call whose start is recorded goes on to wait: there
         // are no more of them than started rows that got through the same queue.
         let started = self.rows.as_ref().is_some_and(|rows| rows.is_started());
@@ -361,7 +415,7 @@ impl<'a> CallRecord<'a> {
 }
 
 /// A UUIDv7, in lower case.
-fn new_id() -> String {
+pub(crate) fn new_id() -> String {
     let mut text = uuid::Uuid::encode_buffer();
     let id = uuid::Uuid::now_v7().hyphenated();
     id.encode_lower(&mut text).to_owned()

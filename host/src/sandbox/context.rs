@@ -11,6 +11,7 @@ use super::guest_reports::ReportCounts;
 use super::{held, keyvalue, tools};
 use crate::api::limits::CallLimits;
 use crate::api::violations::Violations;
+use crate::events::ProgressEvents;
 use crate::services::Services;
 
 /// One call, as its sandboxes see it.
@@ -25,6 +26,8 @@ pub(crate) struct Context {
     pub(crate) network: Option<toolward_egress::Call>,
     pub(crate) tools: Option<Arc<tools::Ctx>>,
     pub(crate) reports: ReportCounts,
+    /// Set where there were readers of events when the driver was picked.
+    pub(crate) events: Option<ProgressEvents>,
 }
 
 impl Context {

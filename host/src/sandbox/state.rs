@@ -18,6 +18,7 @@ use super::secrets::CallSecrets;
 use super::{Exceeded, files, keyvalue, tools};
 use crate::api::observer::Observer;
 use crate::api::violations::Violations;
+use crate::events::ProgressEvents;
 
 /// Bytes that one `wasi:random` call gives at most.
 const MAX_RANDOM: u64 = 64 << 10;
@@ -34,6 +35,7 @@ pub(crate) struct State {
     pub(crate) log: Log,
     reports: ReportCounts,
     pub(crate) observer: Option<Arc<dyn Observer>>,
+    pub(crate) events: Option<ProgressEvents>,
     pub(crate) violations: Violations,
     pub(crate) secrets: Arc<CallSecrets>,
     pub(crate) network: Option<toolward_egress::Call>,
@@ -87,6 +89,7 @@ impl State {
             log: Log::new(call, context.reports.clone()),
             reports: context.reports.clone(),
             observer: context.scope.observer.clone(),
+            events: context.events.clone(),
             violations: context.violations.clone(),
             secrets: context.secrets.clone(),
             network: context.network.clone(),

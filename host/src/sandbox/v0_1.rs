@@ -53,6 +53,10 @@ impl progress::Host for State {
         if !self.admits_progress(update.done) {
             return Ok(());
         }
+        let total = update.total.filter(|total| total.is_finite());
+        if let Some(events) = &self.events {
+            events.tell(update.done, total);
+        }
         // An observer may keep it queued until the call ends.
         let message = update.message.as_ref().map_or(0, String::len);
         let message = message.min(MAX_PROGRESS_MESSAGE_BYTES) as u64;
@@ -62,7 +66,7 @@ impl progress::Host for State {
         if let Some(observer) = &self.observer {
             observer.progress(&Progress {
                 done: update.done,
-                total: update.total.filter(|total| total.is_finite()),
+                total,
                 message: update.message.map(|mut message| {
                     if let Some(redactor) = self.secrets.redactor() {
                         redactor.text(&mut message);

@@ -21,6 +21,7 @@ mod contexts;
 mod continuing;
 mod elicitation;
 mod endings;
+mod events;
 mod fallback;
 mod files;
 mod fixture;

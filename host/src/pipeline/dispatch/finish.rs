@@ -102,17 +102,21 @@ async fn redacted(
     record: &mut CallRecord<'_>,
 ) -> Result<Output, CallError> {
     let mut captured = std::mem::take(&mut record.captured);
+    // The guest has ended: what is found from here on is in the result.
+    let before = redactor.found();
     let work = tokio::task::spawn_blocking(move || {
         match &mut result {
             Ok(output) => redactor.output(output),
             Err(error) => redactor.error(error),
         }
+        let found = redactor.found().saturating_sub(before);
         redactor.captured(&mut captured);
-        (result, captured)
+        (result, captured, found)
     });
     match work.await {
-        Ok((result, captured)) => {
+        Ok((result, captured, found)) => {
             record.captured = captured;
+            record.redacted(found);
             result
         }
         // Fail closed: show nothing that was not redacted.

@@ -213,7 +213,7 @@ pub(super) fn context(
     host: &DispatchContext<'_>,
     (admitted, clock): (&Admitted, &Clock),
     (access, executor): (Arc<Access>, Executor<'_>),
-    record: &CallRecord<'_>,
+    record: &mut CallRecord<'_>,
 ) -> Context {
     let (route, scope) = (&call.route, &call.scope);
     let caller = scope.chain.caller();
@@ -267,6 +267,7 @@ pub(super) fn context(
         network,
         tools,
         reports: ReportCounts::default(),
+        events: record.progress(),
     }
 }
 

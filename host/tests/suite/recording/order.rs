@@ -59,3 +59,20 @@ async fn the_end_of_such_a_call_is_on_the_disk_before_its_reply() {
     assert_eq!(reply.metadata.recorded, None);
     assert_eq!(kinds(&world.events()[4..]), ["started", "ended"]);
 }
+
+#[tokio::test]
+async fn that_the_end_of_a_call_is_on_the_disk_is_an_event() {
+    let world = World::new(Keep::None);
+    let host = world.host();
+    let mut events = host.events(toolward_host::EventFilter::all());
+    let mut last = Vec::new();
+    for tool in ["hostile.run", "hostile.changes"] {
+        drop(call(&host, tool, json!({"do": "echo"})).await);
+        while let Some(toolward_host::Heard::Event(event)) = events.try_next() {
+            last.push(event.kind.class());
+        }
+        last = last.split_off(last.len() - 1);
+        let persisted = last == ["tool.result.persisted"];
+        assert_eq!(persisted, tool == "hostile.changes");
+    }
+}

@@ -1,0 +1,246 @@
+//! Events of calls: what a host tells while a call goes through its stages. They hold ids,
+//! codes and numbers, and nothing that a caller, a driver or a server wrote.
+
+use std::fmt;
+use std::time::SystemTime;
+
+use serde_json::json;
+
+use crate::api::result::{ErrorClass, ErrorCode};
+use crate::digest;
+
+/// Something that happened to a call.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct CallEvent {
+    /// The event's own id, a UUIDv7: ids rise with time.
+    pub id: String,
+    /// When it happened, by the system's clock.
+    pub at: SystemTime,
+    /// The invocation's id. A call that asks questions and resumes keeps its id.
+    pub invocation: String,
+    /// The invocation that made this call; `None` where a caller of the host did.
+    pub parent: Option<String>,
+    /// On whose behalf it was made.
+    pub principal: PrincipalId,
+    /// The tool as `id@major`; `None` as long as none was found.
+    pub tool: Option<String>,
+    /// What happened.
+    pub kind: CallEventKind,
+}
+
+/// What happened to a call: the event classes of Agent Tool 0.2.0 that calls of a host
+/// have. An implementation may skip the states that do not apply.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum CallEventKind {
+    /// It was requested.
+    Planned,
+    /// Its tool was found.
+    Selected,
+    /// Its input matches the contract, and a driver takes it.
+    ArgumentsReady,
+    /// Its input does not match the contract, or no driver takes it.
+    ValidationFailed {
+        /// Why.
+        code: &'static str,
+    },
+    /// A person is asked.
+    PermissionRequested,
+    /// Policy or a person has decided.
+    PermissionDecided {
+        /// How.
+        decision: CallDecision,
+    },
+    /// It waits for a slot among the calls that run at once.
+    Queued,
+    /// A driver was started.
+    Started {
+        /// The driver's id.
+        driver: String,
+        /// The number of the attempt, from 1, over all drivers.
+        attempt: u32,
+    },
+    /// The driver reported progress.
+    Progress {
+        /// How much is done.
+        done: f64,
+        /// How much there is, where the driver knows.
+        total: Option<f64>,
+    },
+    /// The driver did a part of what was asked for. The call has failed.
+    PartialResult,
+    /// The driver asks questions, and the call may resume with the answers.
+    Yielded {
+        /// How many.
+        questions: u64,
+    },
+    /// Bytes of secrets were taken out of the result.
+    Redacted {
+        /// In how many texts.
+        texts: u64,
+    },
+    /// The result is complete.
+    ResultCreated {
+        /// Bytes that the driver returned; 0 without an output.
+        bytes: u64,
+    },
+    /// The end of the call is in the ledger, on the disk.
+    Persisted,
+    /// The call has ended with an output.
+    Succeeded(CallCost),
+    /// The call has ended without an output: denied, blocked or failed.
+    Failed {
+        /// Why.
+        code: &'static str,
+        /// The class of the error.
+        class: ErrorClass,
+        /// What it took.
+        cost: CallCost,
+    },
+    /// The call was cancelled.
+    Canceled(CallCost),
+    /// The deadline passed.
+    TimedOut(CallCost),
+}
+
+impl CallEventKind {
+    /// Its event class of Agent Tool 0.2.0.
+    #[must_use]
+    pub fn class(&self) -> &'static str {
+        match self {
+            Self::Planned => "tool.invocation.planned",
+            Self::Selected => "tool.invocation.selected",
+            Self::ArgumentsReady => "tool.invocation.arguments_ready",
+            Self::ValidationFailed { .. } => "tool.invocation.validation_failed",
+            Self::PermissionRequested => "tool.permission.requested",
+            Self::PermissionDecided { .. } => "tool.permission.decided",
+            Self::Queued => "tool.invocation.queued",
+            Self::Started { .. } => "tool.invocation.started",
+            Self::Progress { .. } => "tool.invocation.progress",
+            Self::PartialResult => "tool.invocation.partial_result",
+            Self::Yielded { .. } => "tool.invocation.yielded",
+            Self::Redacted { .. } => "tool.result.redacted",
+            Self::ResultCreated { .. } => "tool.result.created",
+            Self::Persisted => "tool.result.persisted",
+            Self::Succeeded(_) => "tool.invocation.succeeded",
+            Self::Failed { .. } => "tool.invocation.failed",
+            Self::Canceled(_) => "tool.invocation.canceled",
+            Self::TimedOut(_) => "tool.invocation.timed_out",
+        }
+    }
+}
+
+/// How it was decided whether a call may run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CallDecision {
+    /// Policy allows it without a question.
+    Allowed,
+    /// A person approved it, or an approval covers it.
+    Approved,
+    /// Policy or a person denied it, or no one could be asked.
+    Denied,
+}
+
+impl CallDecision {
+    /// Its name, for records.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allowed => "allowed",
+            Self::Approved => "approved",
+            Self::Denied => "denied",
+        }
+    }
+}
+
+/// What a call took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CallCost {
+    /// Microseconds from request to result.
+    pub micros: u64,
+    /// Units of fuel of all attempts.
+    pub fuel: u64,
+    /// The peak memory of an attempt, in bytes.
+    pub peak_memory: u64,
+    /// How often the driver tried something that it was not granted.
+    pub violations: u64,
+}
+
+/// Stands for a principal in events and logs: the same for all its calls as long as the
+/// process runs, and no name can be guessed from it. Shown as 32 hex digits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PrincipalId([u8; 16]);
+
+impl PrincipalId {
+    /// The id of a principal in this process.
+    #[must_use]
+    pub fn of(principal: &str) -> Self {
+        let digest = digest::secret(&json!({ "principal": principal }));
+        let first = digest.first_chunk();
+        Self(first.copied().unwrap_or_default())
+    }
+}
+
+impl fmt::Display for PrincipalId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for PrincipalId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Whose events are read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EventFilter(pub(crate) Option<PrincipalId>);
+
+impl EventFilter {
+    /// The events of all principals: for the operator.
+    #[must_use]
+    pub fn all() -> Self {
+        Self(None)
+    }
+
+    /// The events of one principal. Take its name from the authentication of the reader,
+    /// never from what the reader says.
+    #[must_use]
+    pub fn principal(name: &str) -> Self {
+        Self(Some(PrincipalId::of(name)))
+    }
+}
+
+impl ErrorCode {
+    /// The code as events, log lines and metrics name it: one of the host's own table, or
+    /// `driver` for each code that a driver made up. So there are only so many.
+    #[must_use]
+    pub fn known(&self) -> &'static str {
+        let own = Self::CODES.iter().find(|row| row.code == self.as_str());
+        own.map_or("driver", |row| row.code)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_principal_has_one_id_and_another_has_another() {
+        let ada = PrincipalId::of("ada");
+        assert_eq!(ada, PrincipalId::of("ada"));
+        assert_ne!(ada, PrincipalId::of("bob"));
+        assert_eq!(ada.to_string().len(), 32);
+    }
+
+    #[test]
+    fn only_codes_of_the_host_are_named() {
+        assert_eq!(ErrorCode::TIMEOUT.known(), "timeout");
+        let made_up = ErrorCode::from_driver("stripe:card_4242").expect("a driver's code");
+        assert_eq!(made_up.known(), "driver");
+    }
+}

@@ -1,0 +1,220 @@
+//! Passes events of calls to their readers. Bounded: a reader that lags loses the oldest
+//! events and hears how many, and delays no call.
+//!
+//! Each principal that has a reader has a ring of its own, so that the reader can neither
+//! be crowded out by the events of others nor count them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::broadcast::{Receiver, Sender, channel};
+
+use crate::api::event::{CallEvent, CallEventKind, EventFilter, PrincipalId};
+use crate::catalogue::ToolEntry;
+use crate::pipeline::call_record::new_id;
+use crate::sandbox::call_scope::CallScope;
+
+/// Events that a ring holds for its slowest reader.
+const RING: usize = 4096;
+
+/// The readers of events, shared by the hosts that replace each other.
+#[derive(Debug, Default)]
+pub(crate) struct EventHub {
+    /// How many there are. All that a call looks at while there are none.
+    readers: AtomicUsize,
+    rings: Mutex<HashMap<Option<PrincipalId>, Sender<Arc<CallEvent>>>>,
+}
+
+impl EventHub {
+    /// A reader of what happens from now on.
+    pub(crate) fn events(self: &Arc<Self>, EventFilter(whose): EventFilter) -> Events {
+        let mut rings = self.rings();
+        let ring = rings.entry(whose).or_insert_with(|| channel(RING).0);
+        let receiver = ring.subscribe();
+        self.readers.fetch_add(1, Ordering::Relaxed);
+        Events {
+            receiver: Some(receiver),
+            hub: self.clone(),
+        }
+    }
+
+    pub(crate) fn has_readers(&self) -> bool {
+        self.readers.load(Ordering::Relaxed) > 0
+    }
+
+    fn send(&self, event: CallEvent) {
+        let event = Arc::new(event);
+        let rings = self.rings();
+        for whose in [None, Some(event.principal)] {
+            if let Some(ring) = rings.get(&whose) {
+                // Fails where the last reader is just going.
+                let _ = ring.send(event.clone());
+            }
+        }
+    }
+
+    fn rings(&self) -> MutexGuard<'_, HashMap<Option<PrincipalId>, Sender<Arc<CallEvent>>>> {
+        self.rings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads events of calls: [`Host::events`](crate::Host::events).
+#[derive(Debug)]
+pub struct Events {
+    /// Set until it is dropped.
+    receiver: Option<Receiver<Arc<CallEvent>>>,
+    hub: Arc<EventHub>,
+}
+
+/// What a reader hears.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Heard {
+    /// An event.
+    Event(Arc<CallEvent>),
+    /// The reader was too slow: so many events before the next one are gone.
+    Lost(u64),
+}
+
+impl Events {
+    /// Waits for the next event. Can be cancelled without losing one.
+    pub async fn next(&mut self) -> Heard {
+        loop {
+            let Some(receiver) = &mut self.receiver else {
+                return std::future::pending().await;
+            };
+            match receiver.recv().await {
+                Ok(event) => return Heard::Event(event),
+                Err(RecvError::Lagged(lost)) => return Heard::Lost(lost),
+                // The hub of this reader keeps the other end.
+                Err(RecvError::Closed) => self.receiver = None,
+            }
+        }
+    }
+
+    /// The next event, if there is one already.
+    pub fn try_next(&mut self) -> Option<Heard> {
+        match self.receiver.as_mut()?.try_recv() {
+            Ok(event) => Some(Heard::Event(event)),
+            Err(TryRecvError::Lagged(lost)) => Some(Heard::Lost(lost)),
+            Err(TryRecvError::Empty | TryRecvError::Closed) => None,
+        }
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.hub.readers.fetch_sub(1, Ordering::Relaxed);
+        let mut rings = self.hub.rings();
+        self.receiver = None;
+        rings.retain(|_, ring| ring.receiver_count() > 0);
+    }
+}
+
+/// What events say of one call. Made when there is a reader.
+#[derive(Debug)]
+pub(crate) struct Subject {
+    invocation: String,
+    parent: Option<String>,
+    principal: PrincipalId,
+    tool: Option<String>,
+}
+
+/// Tells what happens to one call.
+#[derive(Debug)]
+pub(crate) struct CallEvents<'a> {
+    hub: &'a Arc<EventHub>,
+    subject: Option<Arc<Subject>>,
+}
+
+impl<'a> CallEvents<'a> {
+    pub(crate) fn new(hub: &'a Arc<EventHub>) -> Self {
+        Self { hub, subject: None }
+    }
+
+    /// The tool was found.
+    pub(crate) fn resolved(&mut self) {
+        self.subject = None;
+    }
+
+    /// Tells it, if someone listens.
+    pub(crate) fn tell(
+        &mut self,
+        (invocation, tool, scope): (&str, Option<&Arc<ToolEntry>>, &CallScope),
+        kind: impl FnOnce() -> CallEventKind,
+    ) {
+        if self.hub.has_readers() {
+            let subject = self.subject(invocation, tool, scope);
+            send(self.hub, &subject, kind());
+        }
+    }
+
+    /// Tells the progress of the call; `None` while no one listens.
+    pub(crate) fn progress(
+        &mut self,
+        (invocation, tool, scope): (&str, Option<&Arc<ToolEntry>>, &CallScope),
+    ) -> Option<ProgressEvents> {
+        let listened = self.hub.has_readers();
+        listened.then(|| ProgressEvents {
+            hub: self.hub.clone(),
+            subject: self.subject(invocation, tool, scope),
+        })
+    }
+
+    fn subject(
+        &mut self,
+        invocation: &str,
+        tool: Option<&Arc<ToolEntry>>,
+        scope: &CallScope,
+    ) -> Arc<Subject> {
+        let made = self.subject.get_or_insert_with(|| {
+            let caller = scope.chain.caller();
+            Arc::new(Subject {
+                invocation: uuid(invocation),
+                parent: caller.map(|caller| uuid(&caller.invocation)),
+                principal: PrincipalId::of(&scope.principal),
+                tool: tool.map(|tool| tool.major_id.clone()),
+            })
+        });
+        made.clone()
+    }
+}
+
+/// Tells the progress that a guest reports.
+#[derive(Debug, Clone)]
+pub(crate) struct ProgressEvents {
+    hub: Arc<EventHub>,
+    subject: Arc<Subject>,
+}
+
+impl ProgressEvents {
+    pub(crate) fn tell(&self, done: f64, total: Option<f64>) {
+        if self.hub.has_readers() {
+            send(
+                &self.hub,
+                &self.subject,
+                CallEventKind::Progress { done, total },
+            );
+        }
+    }
+}
+
+fn send(hub: &EventHub, subject: &Subject, kind: CallEventKind) {
+    hub.send(CallEvent {
+        id: new_id(),
+        at: SystemTime::now(),
+        invocation: subject.invocation.clone(),
+        parent: subject.parent.clone(),
+        principal: subject.principal,
+        tool: subject.tool.clone(),
+        kind,
+    });
+}
+
+/// An invocation's id. It is the host's own, but one that resumes comes back from its caller.
+fn uuid(invocation: &str) -> String {
+    let parsed = uuid::Uuid::try_parse(invocation).unwrap_or_default();
+    parsed.hyphenated().to_string()
+}
