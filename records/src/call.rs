@@ -1,15 +1,17 @@
 //! `tool_invocation`, and all records of one call together.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use serde_json::Value;
-use toolward_host::{LOCAL, Reply, ToolInfo};
+use toolward_host::{CallEvent, LOCAL, Reply, ToolInfo};
 use toolward_policy::Decision;
 
 use crate::decision::{self, Answer, PermissionDecision};
 use crate::declaration::line;
 use crate::error::ToolError;
+use crate::event::{Event, Transition};
 use crate::native::{NativeCall, NativeRefs};
 use crate::permission::rules;
 use crate::progress::{Progress, Reported};
@@ -39,6 +41,8 @@ pub struct EndedCall<'a> {
     pub answer: Option<Answer>,
     /// What the driver reported.
     reports: Vec<Reported>,
+    /// What readers of events heard of it.
+    events: Vec<Arc<CallEvent>>,
     /// When it ended.
     pub ended: SystemTime,
 }
@@ -55,6 +59,7 @@ impl<'a> EndedCall<'a> {
             native: NativeCall::default(),
             answer: recorder.answer(&reply.metadata.invocation),
             reports: recorder.reports(),
+            events: Vec::new(),
             ended: SystemTime::now(),
         }
     }
@@ -63,6 +68,15 @@ impl<'a> EndedCall<'a> {
     #[must_use]
     pub fn with_input(mut self, input: &'a Value) -> Self {
         self.input = Some(input);
+        self
+    }
+
+    /// The same, with what readers of events heard of it. Those of other calls are left out.
+    #[must_use]
+    pub fn with_events(mut self, events: impl IntoIterator<Item = Arc<CallEvent>>) -> Self {
+        let own = &self.reply.metadata.invocation;
+        let events = events.into_iter();
+        self.events = events.filter(|event| event.invocation == *own).collect();
         self
     }
 
@@ -93,6 +107,23 @@ impl<'a> EndedCall<'a> {
         Some(&driver.decision)
     }
 
+    /// The states that it went through; the last one is that in which it ended.
+    fn transitions(&self) -> Vec<Transition> {
+        let events = self.events.iter();
+        let mut all: Vec<Transition> = events.filter_map(|event| Transition::of(event)).collect();
+        let ended = Status::of(self.reply).as_str();
+        let last = all.last_mut();
+        match last {
+            // What an event calls failed may be blocked, or wait for a person.
+            Some(last) if matches!(last.status, "failed" | "canceled" | "timed_out") => {
+                last.status = ended;
+            }
+            _ => {}
+        }
+        all.dedup_by(|next, before| next.status == before.status);
+        all
+    }
+
     /// What others may see of the input. Without a contract it is not known what is sensitive.
     fn observable_input(&self) -> Option<Value> {
         let schema = &self.tool?.contract.inputs;
@@ -100,7 +131,7 @@ impl<'a> EndedCall<'a> {
     }
 }
 
-/// One call. Its states on the way are events, which are not recorded here.
+/// One call.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Invocation {
@@ -118,6 +149,9 @@ pub struct Invocation {
     pub tool_id: String,
     /// The state in which it ended.
     pub status: Status,
+    /// The states that it went through, in order. Left out where its events were not read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub status_transitions: Vec<Transition>,
     /// When it was first made. A call that continues with answers keeps its id.
     pub created_at: String,
     /// When it was made, or made again.
@@ -182,6 +216,7 @@ impl Invocation {
             native_refs: call.native.refs(),
             tool_id: line(named),
             status: Status::of(call.reply),
+            status_transitions: call.transitions(),
             created_at: timestamp(time_of(id).unwrap_or(started)),
             started_at: timestamp(started),
             ended_at: timestamp(call.ended),
@@ -216,6 +251,9 @@ pub struct CallRecords<'a> {
     pub tool_permission_decision: Option<PermissionDecision>,
     /// What the driver reported, in order.
     pub tool_progress: Vec<Progress>,
+    /// What happened to it, in order. Left out where its events were not read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tool_event: Vec<Event>,
     /// How it ended.
     pub tool_result: ToolResult<'a>,
     /// Why it has no output; left out where it has one.
@@ -242,6 +280,7 @@ impl<'a> CallRecords<'a> {
             tool_progress: reports
                 .map(|reported| Progress::of(invocation, reported))
                 .collect(),
+            tool_event: call.events.iter().map(|event| Event::of(event)).collect(),
             tool_result: ToolResult::of(call, policy.clone()),
             tool_error: error.map(|error| ToolError::of(invocation, error, policy)),
         }

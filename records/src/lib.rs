@@ -1,9 +1,9 @@
 //! Tools and calls of a host as records of Agent Tool 0.2.0, for programs that keep or
 //! exchange them. Projections only: what they say was decided by the host.
 //!
-//! The crate makes 15 of the 19 objects. It makes no `tool_hook`, `tool_scheduler_policy`,
-//! `tool_result_persistence` and `tool_event`: the host has no hooks, decides about each
-//! call alone, returns every result whole, and reports no events yet.
+//! The crate makes 16 of the 19 objects. It makes no `tool_hook`, `tool_scheduler_policy`
+//! and `tool_result_persistence`: the host has no hooks, decides about each call alone, and
+//! returns every result whole.
 //!
 //! ```
 //! use toolward_host::Host;
@@ -24,6 +24,7 @@ mod declaration;
 mod deferred;
 mod description;
 mod error;
+mod event;
 mod hints;
 mod interface;
 mod mapping;
@@ -46,6 +47,7 @@ pub use declaration::{Declaration, Described, Lifecycle};
 pub use deferred::{DeferredTool, LoadingState, SchemaVisibility};
 pub use description::ToolDescription;
 pub use error::{Recoverability, ToolError};
+pub use event::{Event, EventDetails, Transition};
 pub use hints::Hints;
 pub use interface::{ExecutionProfile, Interface};
 pub use mapping::{ExternalMapping, function_definition};

@@ -2,7 +2,7 @@
 //! allow unknown fields, as it asks for.
 
 /// The name of each object, and the JSON Schema of its records.
-pub const SCHEMAS: [(&str, &str); 15] = [
+pub const SCHEMAS: [(&str, &str); 16] = [
     (
         "deferred_tool_ref",
         include_str!("../schemas/deferred-tool-ref.schema.json"),
@@ -14,6 +14,10 @@ pub const SCHEMAS: [(&str, &str); 15] = [
     (
         "tool_error",
         include_str!("../schemas/tool-error.schema.json"),
+    ),
+    (
+        "tool_event",
+        include_str!("../schemas/tool-event.schema.json"),
     ),
     (
         "tool_execution_profile",

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Origin, Reply};
 
-/// The states in which an invocation can end. The states on the way are events.
+/// The states in which an invocation can end. Those on the way are [`Transition`](crate::Transition)s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -38,6 +38,21 @@ impl Status {
             Ok(_) => Self::Succeeded,
             Err(_) if reply.asked.is_some() => Self::NeedsInput,
             Err(error) => Self::of_error(error, reply.metadata.attempts > 0),
+        }
+    }
+
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::NeedsInput => "needs_input",
+            Self::SchemaParseFailed => "schema_parse_failed",
+            Self::ValidationFailed => "validation_failed",
+            Self::AwaitingApproval => "awaiting_approval",
+            Self::Denied => "denied",
+            Self::Blocked => "blocked",
+            Self::TimedOut => "timed_out",
+            Self::Canceled => "canceled",
+            Self::Failed => "failed",
         }
     }
 

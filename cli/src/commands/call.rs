@@ -12,7 +12,10 @@ use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
 use toolward_contract::json::{self, Limits};
 use toolward_contract::tool::CostClass;
-use toolward_host::{Compiling, Host, Observer, Progress, Reply, Request, Resume, ToolInfo};
+use toolward_host::{
+    CallEvent, Compiling, EventFilter, Events, Heard, Host, Observer, Progress, Reply, Request,
+    Resume, ToolInfo,
+};
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::config::Granted;
@@ -144,6 +147,7 @@ pub(crate) fn run(
         recorder: records.clone(),
     }));
     let runtime = runtime()?;
+    let mut events = host.events(EventFilter::all());
     let reply = runtime.block_on(async {
         let mut call = std::pin::pin!(answered(&host, request, &bar));
         // Compiling a driver for the first time may take seconds.
@@ -164,6 +168,7 @@ pub(crate) fn run(
         input: input.as_ref(),
         recorder: &records,
         tool: host.tool(&arguments.tool),
+        events: heard(&mut events),
     };
     let shown = ended.show(arguments, &granted, output);
     recorder::close(call_recorder.as_ref(), output);
@@ -176,6 +181,7 @@ struct Ended<'a> {
     input: Option<&'a Value>,
     recorder: &'a Recorder,
     tool: Option<ToolInfo>,
+    events: Vec<CallEvent>,
 }
 
 impl Ended<'_> {
@@ -185,6 +191,7 @@ impl Ended<'_> {
             input,
             recorder,
             tool,
+            events,
         } = self;
         match arguments.format {
             None => {}
@@ -199,6 +206,7 @@ impl Ended<'_> {
             }
             Some(Format::AgentTool) => {
                 let ended = EndedCall::now(reply, tool.as_ref(), recorder);
+                let ended = ended.with_events(events);
                 let ended = match input {
                     Some(input) => ended.with_input(input),
                     None => ended,
@@ -236,6 +244,17 @@ async fn answered(host: &Host, request: Request, bar: &Arc<Bar>) -> Reply {
         reply = host.call(request.clone().resume(resume)).await;
     }
     reply
+}
+
+/// What happened so far. Of more events than a reader's ring holds, the oldest are missing.
+fn heard(events: &mut Events) -> Vec<Arc<CallEvent>> {
+    let mut heard = Vec::new();
+    while let Some(next) = events.try_next() {
+        if let Heard::Event(event) = next {
+            heard.push(event);
+        }
+    }
+    heard
 }
 
 /// Says that a call is expensive, where nobody is asked about it.

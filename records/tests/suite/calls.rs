@@ -123,6 +123,60 @@ async fn each_ending_has_its_state() {
 }
 
 #[tokio::test]
+async fn the_states_of_a_call_lead_to_the_one_in_which_it_ended() {
+    let fixture = Fixture::new();
+    let host = host(&fixture);
+    let ready = ["planned", "selected", "arguments_ready"];
+    let unheard_of = ["planned", "failed"];
+    for (tool, input, rest) in [
+        (
+            "test.run",
+            json!({ "do": "echo" }),
+            &["queued", "running", "succeeded"][..],
+        ),
+        (
+            "test.run",
+            json!({ "do": "trap" }),
+            &["queued", "running", "failed"],
+        ),
+        (
+            "test.asks",
+            json!({ "do": "echo" }),
+            &["awaiting_approval", "denied"],
+        ),
+        (
+            "test.missing",
+            json!({ "do": "echo" }),
+            &["denied", "blocked"],
+        ),
+    ] {
+        let records = called(&host, tool, input).await;
+        let expected = [&ready[..], rest].concat();
+        assert_eq!(states(&records), expected, "{records:#}");
+        let invocation = &records["tool_invocation"];
+        assert_eq!(invocation["status"], *expected.last().unwrap());
+        for event in records["tool_event"].as_array().unwrap() {
+            assert_eq!(event["invocation_id"], invocation["invocation_id"]);
+        }
+    }
+    let records = called(&host, "test.run", json!({ "do": 7 })).await;
+    assert_eq!(
+        states(&records),
+        ["planned", "selected", "schema_parse_failed"]
+    );
+    let records = called(&host, "test.none", json!({})).await;
+    assert_eq!(states(&records), unheard_of);
+}
+
+fn states(records: &Value) -> Vec<&str> {
+    let states = records["tool_invocation"]["status_transitions"]
+        .as_array()
+        .unwrap();
+    let states = states.iter().map(|one| one["status"].as_str().unwrap());
+    states.collect()
+}
+
+#[tokio::test]
 async fn a_deadline_that_passes_is_its_own_state() {
     let fixture = Fixture::new();
     let host = host(&fixture);

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 use serde_json::Value;
 use tempfile::TempDir;
 use toolward_bundle::content::Content;
-use toolward_host::{Approver, Cache, Host, Reply, Request, ToolInfo};
+use toolward_host::{Approver, Cache, EventFilter, Heard, Host, Reply, Request, ToolInfo};
 use toolward_policy::Policy;
 use toolward_records::{CallRecords, Described, EndedCall, Recorder, ToolDescription};
 
@@ -159,9 +159,17 @@ pub(crate) fn described(host: &Host, tool: &str) -> Value {
 /// One call, and the records of it.
 pub(crate) async fn called(host: &Host, tool: &str, input: Value) -> Value {
     let recorder = Recorder::new();
+    let mut events = host.events(EventFilter::all());
     let request = Request::with_value(tool, input.clone()).observer(Arc::new(recorder.clone()));
     let reply = host.call(request).await;
-    recorded(host, &recorder, &reply, tool, &input)
+    let mut heard = Vec::new();
+    while let Some(Heard::Event(event)) = events.try_next() {
+        heard.push(event);
+    }
+    let info = host.tool(tool);
+    let ended = EndedCall::now(&reply, info.as_ref(), &recorder);
+    let ended = ended.with_input(&input).with_events(heard);
+    serde_json::to_value(CallRecords::of(&ended)).unwrap()
 }
 
 pub(crate) fn recorded(

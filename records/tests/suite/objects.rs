@@ -9,7 +9,7 @@ use toolward_contract::schema::Schema;
 use toolward_records::SCHEMAS;
 
 /// Where objects stand, and which they are. Lists hold objects of one kind.
-const PLACES: [(&str, &str); 15] = [
+const PLACES: [(&str, &str); 16] = [
     ("tool_declaration", "tool_declaration"),
     ("input_contract", "tool_input_contract"),
     ("output_contract", "tool_output_contract"),
@@ -24,6 +24,7 @@ const PLACES: [(&str, &str); 15] = [
     ("tool_progress", "tool_progress"),
     ("tool_result", "tool_result"),
     ("tool_error", "tool_error"),
+    ("tool_event", "tool_event"),
     ("deferred_tools", "deferred_tool_ref"),
 ];
 
