@@ -181,7 +181,7 @@ struct Ended<'a> {
     input: Option<&'a Value>,
     recorder: &'a Recorder,
     tool: Option<ToolInfo>,
-    events: Vec<CallEvent>,
+    events: Vec<Arc<CallEvent>>,
 }
 
 impl Ended<'_> {

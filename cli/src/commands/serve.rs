@@ -12,7 +12,7 @@ use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use toolward_host::confine::Confinement;
-use toolward_host::{Host, LOCAL, memory};
+use toolward_host::{EventFilter, Host, LOCAL, memory};
 use toolward_ledger::Pending;
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::{StdioError, Streams};
@@ -31,12 +31,14 @@ use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::reload::{Watch, prepare};
 use toolward_operator::{Operator, Report};
 
+mod events;
 mod features;
 mod http;
 mod listener;
 mod replay;
 mod signals;
 
+use events::{EventFile, EventFlags};
 use features::{FeaturesBuilder, ServedFeatures, warn_of_names};
 use http::{HttpFlags, HttpServer};
 use replay::{ReplayFlags, Replaying};
@@ -87,6 +89,9 @@ pub(crate) struct Arguments {
     defer_above: usize,
 
     #[command(flatten)]
+    events: EventFlags,
+
+    #[command(flatten)]
     setup: Flagged<HostSetup>,
 
     #[command(flatten)]
@@ -127,6 +132,7 @@ pub(crate) fn run(
     let begin =
         |started: StartedRecorder| started.begin(watch.contents(), watch.granted(), confinement);
     let recorder = started.map(begin).transpose()?;
+    let events = arguments.events.open()?;
     let builder = FeaturesBuilder {
         broker: operator.broker(&compile_broker::command()?, output)?,
         programs: match &replaying {
@@ -137,6 +143,7 @@ pub(crate) fn run(
         http: Arc::new(arguments.http_flags),
         recorder,
         confinement,
+        events: Arc::new(arguments.events),
         shared_state: operator.setup.shared_state(environment),
         defer_above: arguments.defer_above,
         operator,
@@ -165,6 +172,7 @@ pub(crate) fn run(
         host,
         transport,
         trust_client,
+        events,
     };
     let confinement = server.confinement(denials_directory.as_deref(), environment)?;
     let FeaturesBuilder {
@@ -193,6 +201,7 @@ struct Server {
     memory: Option<memory::Watch>,
     transport: Transport,
     trust_client: bool,
+    events: Option<EventFile>,
 }
 
 impl Server {
@@ -247,6 +256,11 @@ impl Server {
             runtime.spawn(recorder_ends(ended, tell, shutdown.clone()));
         }
         let shared_state = self.builder.shared_state.clone();
+        let events = self.events.map(|file| {
+            let events = shared_state.events(EventFilter::all());
+            file.follow(events, runtime.handle())
+        });
+        let events = events.transpose()?;
         let target = ServedFeatures {
             builder: self.builder,
             service: self.service.clone(),
@@ -277,6 +291,9 @@ impl Server {
             true => Ok(()),
             false => following.ended(RELOAD_STOP_TIMEOUT),
         };
+        if let Some(events) = events {
+            events.end();
+        }
         // Guests that still run are gone with their runtime, which records that they were cancelled.
         runtime.shutdown_timeout(CANCEL_TIMEOUT);
         let recorded = recorder.map_or(Ok(()), |recorder| recorder.close());

@@ -14,6 +14,7 @@ use toolward_operator::{Operator, Report};
 use toolward_policy::Policy;
 
 use super::HttpFlags;
+use super::events::EventFlags;
 use super::replay::Replaying;
 use super::{exec_broker, recorder};
 use crate::failure::{Failure, Kind, Result};
@@ -23,6 +24,7 @@ use crate::failure::{Failure, Kind, Result};
 pub(super) struct FeaturesBuilder {
     pub(super) operator: Arc<Operator>,
     pub(super) http: Arc<HttpFlags>,
+    pub(super) events: Arc<EventFlags>,
     pub(super) broker: Broker,
     /// Runs the programs that the policy named when the server started.
     pub(super) programs: Option<ExecBroker>,
@@ -52,7 +54,11 @@ impl FeaturesBuilder {
         let builder = exec_broker::given(builder, self.programs.as_ref());
         let builder = Replaying::given(self.replaying.as_ref(), builder);
         let builder = recorder::given(builder, self.recorder.as_ref(), granted);
-        let builder = self.http.protect(builder).shared_state(&self.shared_state);
+        let builder = self.http.protect(builder);
+        let builder = self
+            .events
+            .protect(builder)
+            .shared_state(&self.shared_state);
         let host = self.operator.build(builder.defer_engine(), &self.broker)?;
         let features = ServerFeatures::new(host, contents, &granted.policy, self.defer_above);
         features.map_err(|error| Failure::of(Kind::Usage, error))
