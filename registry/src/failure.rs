@@ -57,7 +57,7 @@ codes! {
         DigestInvalid = "registry-digest-invalid", "this is not a digest as registries have it",
             "ask the publisher for the bundle's digest";
         SourceInvalid = "source-invalid", "this source is not supported",
-            "give a path, `https://…` or `oci://…`";
+            "give a file or directory, `https://HOST/FILE.toolbundle`, or `oci://REGISTRY/REPOSITORY:TAG`";
         ClientInvalid = "registry-client-invalid", "the settings for registries are wrong",
             "correct the setting that is named";
         PlainHttp = "plain-http-refused", "plain http is for this machine only",
@@ -73,7 +73,7 @@ codes! {
         Failed = "registry-failed", "the registry did not do what was asked",
             "look at the status; the registry's operator can tell more";
         /// 404.
-        NotFound = "registry-not-found", "the registry does not have this",
+        NotFound = "registry-not-found", "the server does not have this",
             "check repository, tag and digest";
         /// 401 and no credentials.
         CredentialsNeeded = "registry-credentials-needed", "the registry wants credentials, and none are set for it",

@@ -14,6 +14,8 @@ const MAX_ERROR: u64 = 16 * 1024;
 /// characters.
 pub(crate) async fn unexpected(response: Response) -> Failure {
     let place = shown(response.url());
+    // Distribution specification: a registry's paths begin with it.
+    let of_registry = response.url().path().starts_with("/v2/");
     let status = response.status();
     let reason = match status {
         StatusCode::NOT_FOUND => Reason::NotFound,
@@ -36,7 +38,11 @@ pub(crate) async fn unexpected(response: Response) -> Failure {
         Some(said) => format!("status {}, {said}", status.as_u16()),
         None => format!("status {}", status.as_u16()),
     };
-    Failure::new(reason).at(place).found(found)
+    let failure = Failure::new(reason).at(place).found(found);
+    match reason == Reason::NotFound && !of_registry {
+        true => failure.hinted("check the address: the server has nothing there"),
+        false => failure,
+    }
 }
 
 /// The whole body; one that announces or has more than `max` bytes is refused.
@@ -73,7 +79,32 @@ pub(crate) fn broken(error: &reqwest::Error) -> Failure {
     } else {
         Reason::Unreachable
     };
-    Failure::new(reason).found(deepest(error))
+    let failure = Failure::new(reason).found(deepest(error));
+    match advice(error) {
+        Some(advice) => failure.hinted(advice),
+        None => failure,
+    }
+}
+
+/// What to do about a connection that failed for a known reason.
+fn advice(error: &reqwest::Error) -> Option<&'static str> {
+    causes(error).find_map(|cause| {
+        let io = cause.downcast_ref::<std::io::Error>();
+        match of_tls(cause) {
+            Some(rustls::Error::InvalidCertificate(_)) => Some(
+                "name the certificate authority that signed the server's certificate: \
+                 `--ca-file PEM`",
+            ),
+            // The first bytes of an answer in plain http are not a record of TLS.
+            Some(rustls::Error::InvalidMessage(_)) => Some(
+                "the server does not speak TLS; for one on this machine that speaks plain http \
+                 give `--plain-http`",
+            ),
+            Some(_) => None,
+            None => (io?.kind() == std::io::ErrorKind::ConnectionRefused)
+                .then_some("nothing listens there: check host and port, and that the server runs"),
+        }
+    })
 }
 
 /// The innermost cause: the outer errors say less.
@@ -93,15 +124,27 @@ fn deepest(error: &reqwest::Error) -> String {
 
 /// Whether no certificate could be trusted: a retry would not help.
 pub(crate) fn untrusted(error: &reqwest::Error) -> bool {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        let inner = error
-            .downcast_ref::<std::io::Error>()
-            .and_then(std::io::Error::get_ref);
-        if error.is::<rustls::Error>() || inner.is_some_and(|inner| inner.is::<rustls::Error>()) {
-            return true;
-        }
-        cause = error.source();
+    causes(error).any(|error| of_tls(error).is_some())
+}
+
+/// The TLS error that this is, or that errors of the system are wrapped around, one in another.
+fn of_tls<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e rustls::Error> {
+    if let Some(tls) = error.downcast_ref() {
+        return Some(tls);
     }
-    false
+    let mut inner = error.downcast_ref::<std::io::Error>()?.get_ref()?;
+    loop {
+        if let Some(tls) = inner.downcast_ref() {
+            return Some(tls);
+        }
+        inner = inner.downcast_ref::<std::io::Error>()?.get_ref()?;
+    }
+}
+
+/// An error and its sources, the outermost first.
+fn causes(
+    error: &reqwest::Error,
+) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> + use<'_> {
+    let first: &(dyn std::error::Error + 'static) = error;
+    std::iter::successors(Some(first), |error| error.source())
 }
