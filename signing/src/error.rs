@@ -26,19 +26,19 @@ codes! {
             "name a bundle directory or a `.toolbundle` file";
 
         EnvelopeMissing = "envelope-missing", "the bundle is not signed: `manifest.dsse.json` is missing",
-            "sign it with `toolward sign`, or run an unsigned bundle under work with `--dev DIR`";
+            "get a signed bundle from its publisher; an author signs with `toolward sign`, or names a directory under work with `--dev DIR`";
         /// Not a DSSE envelope, or one beyond the limits.
         EnvelopeInvalid = "envelope-invalid", "the file is not a DSSE envelope",
-            "sign the bundle again with `toolward sign`";
+            "get it again from its publisher, who may have to sign it again";
         PayloadType = "payload-type", "the envelope is for another kind of document",
-            "pack and sign the bundle again, or get it again from its publisher";
+            "get it again from its publisher, who may have to pack and sign it again";
         /// Signatures of one document are to be added to another.
         EnvelopeMismatch = "envelope-mismatch", "the envelopes are over different documents",
             "have everybody sign the very same file, and put the signatures together then";
         UnknownPublisher = "unknown-publisher", "nobody in the trust store signed this bundle",
             "if you know this publisher, get its public key from the publisher itself and name it in the trust store or with `--trust-key`";
         SignatureInvalid = "signature-invalid", "a signature by a trusted key does not verify",
-            "the bundle was changed after it was signed: get it again from its publisher";
+            "do not use this bundle: it was changed after it was signed. Tell its publisher, and get it again from there";
         WrongPublisher = "wrong-publisher", "the manifest names a publisher whose keys did not sign",
             "ask the publisher which key signs this bundle";
         /// A source that was asked for an update of one bundle has another.
@@ -50,17 +50,17 @@ codes! {
             "add a prefix of the id to this publisher's `prefixes` in the trust store, if you agree";
 
         ManifestMissing = "manifest-missing", "the bundle has no `manifest.toml`",
-            "pack the bundle again with `toolward pack`";
+            "do not use this bundle: its publisher has to pack it again";
         ManifestMismatch = "manifest-mismatch", "`manifest.toml` is not the manifest that was signed",
-            "the bundle was changed after it was signed: get it again from its publisher";
+            "do not use this bundle: it was changed after it was signed. Tell its publisher, and get it again from there";
         /// The manifest's bytes break a rule of text: encoding, characters, line ends, size.
         ManifestText = "manifest-text", "the manifest's text is not allowed",
-            "pack the bundle again with `toolward pack`";
+            "do not use this bundle: its publisher has to pack it again";
         ManifestSyntax = "manifest-syntax", "the manifest is not TOML 1.0",
-            "pack the bundle again with `toolward pack`";
+            "do not use this bundle: its publisher has to pack it again";
         /// A field of the manifest is missing, unknown, or has a wrong value.
         ManifestField = "manifest-field", "a field of the manifest is wrong",
-            "pack the bundle again with `toolward pack`";
+            "do not use this bundle: its publisher has to pack it again";
         ManifestSchema = "manifest-schema", "the manifest has a schema that this host does not know",
             "update toolward, or ask the publisher for a bundle of schema 1";
         HostTooOld = "host-too-old", "the bundle needs a newer toolward",
@@ -81,24 +81,24 @@ codes! {
             "remove the file, or get the bundle again from its publisher";
         /// A file is listed twice, or comes twice in an archive.
         FileDuplicate = "file-duplicate", "a file comes twice",
-            "pack the bundle again with `toolward pack`";
+            "do not use this bundle: its publisher has to pack it again";
         FileType = "file-type", "only regular files are allowed in a bundle",
             "replace links, devices and pipes with the files themselves";
         SizeMismatch = "size-mismatch", "a file has another size than the manifest says",
-            "the bundle was changed after it was signed: get it again from its publisher";
+            "do not use this bundle: it was changed after it was signed. Tell its publisher, and get it again from there";
         DigestMismatch = "digest-mismatch", "a file has another digest than the manifest says",
-            "the bundle was changed after it was signed: get it again from its publisher";
+            "do not use this bundle: it was changed after it was signed. Tell its publisher, and get it again from there";
         TooLarge = "too-large", "this is larger than a bundle may be",
             "leave out what the tools do not need";
 
         ArchiveFormat = "archive-format", "the archive is not one zstd frame over a tar archive",
-            "pack the bundle again with `toolward pack`";
+            "do not use this bundle: its publisher has to pack it again";
         ArchiveTruncated = "archive-truncated", "the archive ends too early",
             "get the file again: the transfer was cut off";
         ArchiveHeader = "archive-header", "an entry of the archive has a header that is not allowed",
-            "pack the bundle again with `toolward pack`";
+            "do not use this bundle: its publisher has to pack it again";
         ArchiveOrder = "archive-order", "the entries of the archive are not in order",
-            "pack the bundle again with `toolward pack`";
+            "do not use this bundle: its publisher has to pack it again";
         ArchiveTrailingData = "archive-trailing-data", "something follows the end of the archive",
             "get the file again from its publisher";
         ArchiveRatio = "archive-ratio", "the archive expands more than a bundle may",
@@ -137,16 +137,16 @@ codes! {
             "get the publisher's current release, or raise `max_age_days` in `[trust]`";
         /// A bundle from a remote source that nothing says is current.
         FreshnessUnknown = "freshness-unknown", "nothing says that this is the current release",
-            "say how old releases may be: `toolward trust update PUBLISHER --max-age-days 90`, or `max_age_days` in `[trust]`; or name the source's signed index in `[[channel]]`";
+            "say how old releases may be: `toolward trust update PUBLISHER --max-age-days 90`, or the lines `[trust]` and `max_age_days = 90` in toolward.toml; or name the source's signed index in `[[channel]]`";
         ChannelUnlisted = "channel-unlisted", "the channel does not list this bundle",
             "get the bundle from the channel that lists it";
         ChannelMismatch = "channel-mismatch", "this is not the release that the channel lists",
             "get the release that the index names: the source mixes releases or holds one back";
 
         ProvenanceInvalid = "provenance-invalid", "the provenance is not allowed",
-            "pack the bundle again with `toolward pack`";
+            "do not use this bundle: its publisher has to pack it again";
         ProvenanceMismatch = "provenance-mismatch", "the provenance is about another bundle",
-            "pack and sign the bundle again";
+            "its publisher has to pack and sign it again";
         ProvenanceUnsigned = "provenance-unsigned", "the provenance is not signed by the bundle's publisher",
             "sign the provenance with a key of the same publisher";
         /// No `provenance.dsse.json` where the operator demands one.

@@ -58,6 +58,11 @@ impl PublicKey {
                 "name the public key's file; `openssl pkey -in KEY -pubout` writes one. Never hand out the private key",
             ));
         }
+        if !pem.contains("-----BEGIN ") {
+            return Err(invalid.found("text without a key in it").hinted(
+                "name the publisher's public key file; its name mostly ends in `.pub.pem`",
+            ));
+        }
         let bytes = PublicKeyBytes::from_public_key_pem(pem)
             .map_err(|error| invalid.found(error.to_string()))?;
         Self::from_bytes(&bytes.0)

@@ -33,7 +33,8 @@ pub(super) fn read<H: Head>(
     if !archive.starts_with(&ZSTD_MAGIC) {
         return Err(Refusal::new(ErrorKind::ArchiveFormat)
             .expected("a file that begins with a zstd frame")
-            .found(quoted_bytes(archive.get(..4).unwrap_or(archive))));
+            .found(quoted_bytes(archive.get(..4).unwrap_or(archive)))
+            .hinted("this is not a bundle: name a bundle's directory, or its `.toolbundle` file"));
     }
     let size = archive.len() as u64;
     if let Some(result) = read_stored(archive, size, &open) {
