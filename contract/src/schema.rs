@@ -2,6 +2,7 @@
 
 mod bundle;
 mod cost;
+mod explain;
 mod limits;
 mod marked;
 mod outward;
@@ -20,6 +21,7 @@ use crate::Scope;
 use crate::codes;
 use crate::diagnostic::Code;
 
+pub use explain::in_words;
 pub use shape::Shape;
 pub use view::without_annotations;
 pub use walk::escape;
@@ -191,6 +193,12 @@ impl Schema {
         &self.inner.closed
     }
 
+    /// The properties that a caller may set, each with its type, as one line; `None` where the schema names none.
+    #[must_use]
+    pub fn takes(&self) -> Option<String> {
+        explain::takes(&self.model_view())
+    }
+
     /// What a model may see: [`Schema::closed`] without the properties marked `x-internal`.
     #[must_use]
     pub fn model_view(&self) -> Value {
@@ -233,11 +241,16 @@ impl Schema {
                 .sensitive_paths(instance)
                 .iter()
                 .any(|path| overlaps(path, &instance_path));
-        let message = if long || secret {
+        let mut message = if long || secret {
             error.masked().to_string()
         } else {
             error.to_string()
         };
+        if let Kind::AdditionalProperties { unexpected } = error.kind()
+            && let Some(instead) = explain::instead(&self.model_view(), &schema_path, unexpected)
+        {
+            message.push_str(&format!("; {instead}"));
+        }
         Violation {
             instance_path,
             schema_path,
