@@ -56,8 +56,9 @@ pub enum SettingError {
 
 codes! {
     for SettingError {
-        Self::NotAnObject = "input-not-object";
-        Self::Value { .. } = "setting-invalid";
+        Self::NotAnObject = "input-not-object", "leave out `--set`, or give an object as `--input`";
+        Self::Value { key, expected, .. } = "setting-invalid",
+            format!("write --set {key}=VALUE with a value of type {expected}");
     }
 }
 

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use toolward_contract::capability::CapabilitySet;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::{Driver, Implements};
+use toolward_contract::schema::Schema;
 use toolward_contract::tool::{CostClass, Tool};
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
@@ -88,6 +89,8 @@ pub struct ToolView {
     pub description: String,
     /// The inputs that its schema names, by name.
     pub inputs: Vec<InputView>,
+    /// What its output has, likewise.
+    pub outputs: Vec<InputView>,
     /// The capabilities that it declares.
     pub declares: Vec<String>,
     /// Its approval class.
@@ -103,7 +106,7 @@ pub struct ToolView {
     pub cost_class: CostClass,
 }
 
-/// An input of a contract in short: what the schema says at first sight.
+/// A property of a contract's input or output in short: what the schema says at first sight.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct InputView {
@@ -112,7 +115,7 @@ pub struct InputView {
     /// Its type, where the schema gives one.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Whether no call goes without it.
+    /// Whether no value goes without it.
     pub required: bool,
 }
 
@@ -298,7 +301,11 @@ impl Inspection {
             signers,
             manifest_digest: content.manifest_digest,
             manifest: manifest_view(&content.manifest),
-            tools: content.tools.iter().map(|t| tool_view(&t.tool)).collect(),
+            tools: content
+                .tools
+                .iter()
+                .map(|t| ToolView::of(&t.tool))
+                .collect(),
             drivers: content
                 .drivers
                 .iter()
@@ -365,7 +372,7 @@ impl Inspection {
             signers: Vec::new(),
             manifest_digest: bundle.manifest_digest,
             manifest: manifest_view(&bundle.manifest),
-            tools: tools.iter().map(|tool| tool_view(tool)).collect(),
+            tools: tools.iter().map(|tool| ToolView::of(tool)).collect(),
             drivers,
             provenance: None,
             files: file_views(&bundle.manifest),
@@ -385,25 +392,30 @@ fn manifest_view(manifest: &Manifest) -> ManifestView {
     }
 }
 
-fn tool_view(tool: &Arc<Tool>) -> ToolView {
-    ToolView {
-        id: tool.id.to_string(),
-        version: tool.version.to_string(),
-        name: tool.name.clone(),
-        description: tool.description.clone(),
-        inputs: inputs(tool),
-        declares: names(&tool.declaration()),
-        approval: tool.approval.to_string(),
-        risk_level: tool.risk_level,
-        timeout_ms: u64::try_from(tool.timeout.as_millis()).unwrap_or(u64::MAX),
-        fires_events: tool.fires_events.clone(),
-        cost_class: tool.cost_class,
+impl ToolView {
+    /// A contract in short.
+    #[must_use]
+    pub fn of(tool: &Tool) -> Self {
+        Self {
+            id: tool.id.to_string(),
+            version: tool.version.to_string(),
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            inputs: properties(&tool.inputs),
+            outputs: properties(&tool.outputs),
+            declares: names(&tool.declaration()),
+            approval: tool.approval.to_string(),
+            risk_level: tool.risk_level,
+            timeout_ms: u64::try_from(tool.timeout.as_millis()).unwrap_or(u64::MAX),
+            fires_events: tool.fires_events.clone(),
+            cost_class: tool.cost_class,
+        }
     }
 }
 
-fn inputs(tool: &Tool) -> Vec<InputView> {
-    let shape = tool.inputs.shape();
-    let properties = tool.inputs.value().get("properties");
+fn properties(schema: &Schema) -> Vec<InputView> {
+    let shape = schema.shape();
+    let properties = schema.value().get("properties");
     let property = |name: &str| properties?.get(name)?.get("type");
     let kind = |name: &str| match property(name)? {
         Value::String(kind) => Some(kind.clone()),

@@ -8,7 +8,8 @@
 //! * [`inspect`]: a bundle as plain values to show;
 //! * [`dev`], [`files`]: a directory under work;
 //! * [`rules`], [`index`], [`codes`]: what a host refuses, as diagnostics;
-//! * [`text`]: other people's text, made safe to show.
+//! * [`text`]: other people's text, made safe to show;
+//! * [`tool_names`]: what to write instead of the name of a tool that is not there.
 //!
 //! `toolward-signing` decides who may publish what, and whether the bytes are
 //! the signed ones; `toolward-contract` decides what the documents mean;
@@ -33,6 +34,7 @@ pub mod rules;
 pub mod shown;
 pub mod surface;
 pub mod text;
+pub mod tool_names;
 
 pub use component::Component;
 pub use component::Surface;
