@@ -62,7 +62,7 @@ pub enum HostError {
 codes! {
     for HostError {
         Self::Engine(_) = "engine-unavailable",
-            "lower the concurrency limit, or raise the limit on address space";
+            "raise the limit on address space (`ulimit -v unlimited`); an application can lower the concurrency limit instead";
         Self::Cache { .. } = "cache-unusable", "name another cache directory, or repair this one";
         Self::Broker { .. } = "broker-unavailable",
             "name a program that is there and that you may run";

@@ -117,9 +117,7 @@ fn denied(tool: &str, denial: &Denial) -> CallError {
     // directories behind workspaces.
     CallError::new(ErrorCode::UNAUTHORISED, class, message)
         .with_cause(json!({ "missing": names }))
-        .with_hint(format!(
-            "the operator decides: `toolward policy explain {tool}` shows what is missing"
-        ))
+        .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("grant it"))
 }
 
 /// The capabilities whose directories can't be used, if nothing else is missing.
@@ -156,10 +154,14 @@ fn without_directories(
         format!("`{tool}` is blocked: {}", problems.join("; ")),
     )
     .with_cause(json!({ "missing": names, "rule": first.map(|unusable| unusable.code) }))
-    .with_hint(format!(
-        "{}; `toolward policy explain {tool}` names it",
-        first.map_or("repair the directory", |unusable| unusable.hint.as_str())
-    ))
+    .with_hint(match first {
+        Some(unusable) => format!(
+            "{}; that is for the operator of this host (code `{}`)",
+            unusable.hint,
+            ErrorCode::UNAUTHORISED
+        ),
+        None => ErrorCode::UNAUTHORISED.ask_the_operator("repair the directory"),
+    })
 }
 
 impl Route {

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use toolward_bundle::tool_names;
 
 use crate::api::request::Request;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
@@ -44,7 +45,7 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
             ErrorClass::UnknownTool,
             format!("there is no tool `{}`", request.tool),
         )
-        .with_hint(known(catalogue)));
+        .with_hint(known(catalogue, &request.tool)));
     };
     // An unsigned tool can't call a signed one.
     if request
@@ -125,16 +126,15 @@ pub(crate) fn no_route(tool: &str, unserved: &Unserved) -> CallError {
             format!("no driver serves `{tool}`{reasons}"),
         )
     };
-    let error = CallError::new(code, ErrorClass::DependencyUnavailable, message);
+    let error = CallError::new(code.clone(), ErrorClass::DependencyUnavailable, message);
     let Some(cause) = unserved.cause() else {
         return error.with_hint(
             "load a bundle of the same publisher with a component driver for this version",
         );
     };
-    error.with_cause(cause).with_hint(format!(
-        "load a driver that this host can run; `toolward why {tool}` shows each driver and what \
-         is in its way"
-    ))
+    error
+        .with_cause(cause)
+        .with_hint(code.ask_the_operator("load a driver that this host can run"))
 }
 
 /// Refuses a call whose bundles were withdrawn while it waited.
@@ -155,17 +155,8 @@ fn withdrawn(tool: &str, reason: &str) -> CallError {
     .with_hint("install a release that has not been withdrawn, then load the tools again")
 }
 
-/// Names a few of the tools that there are.
-fn known(catalogue: &Catalogue) -> String {
-    const SHOWN: usize = 10;
-    let ids: Vec<&str> = catalogue
-        .tools()
-        .take(SHOWN)
-        .map(|tool| tool.major_id.as_str())
-        .collect();
-    match (ids.is_empty(), catalogue.tools().nth(SHOWN).is_some()) {
-        (true, _) => "no tools are loaded".to_owned(),
-        (false, false) => format!("the tools are: {}", ids.join(", ")),
-        (false, true) => format!("some of the tools are: {}", ids.join(", ")),
-    }
+/// The tool that is meant, or a few of those that there are.
+fn known(catalogue: &Catalogue, name: &str) -> String {
+    let ids = catalogue.tools().map(|tool| tool.major_id.as_str());
+    tool_names::hint(name, ids).unwrap_or_else(|| "no tools are loaded".to_owned())
 }

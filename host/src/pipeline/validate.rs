@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolward_contract::driver::{DriverKind, Rendered};
 use toolward_contract::json;
-use toolward_contract::schema::Schema;
+use toolward_contract::schema::{Schema, Violation, in_words};
 use toolward_policy::{ContextLack, ContextText};
 
 use crate::api::limits::CallLimits;
@@ -267,41 +267,47 @@ pub(crate) fn context_missing(lack: &ContextLack) -> CallError {
         format!("`{tool}` is blocked: it requires a context that the operator has not given"),
     )
     .with_cause(json!({ "missing": ["context"] }))
-    .with_hint(format!(
-        "the operator decides: `toolward policy explain {tool}` shows what is missing"
-    ))
+    .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("give the context"))
 }
 
 fn check(schema: &Schema, value: &Value, what: &str) -> Result<(), CallError> {
-    let Err(first) = schema.validate(value) else {
+    if schema.validate(value).is_ok() {
         return Ok(());
-    };
-    let violations: Vec<Value> = schema
-        .violations(value, MAX_VIOLATIONS)
+    }
+    let found = schema.violations(value, MAX_VIOLATIONS.saturating_add(1));
+    let more = found.len() > MAX_VIOLATIONS;
+    let found: Vec<(String, Violation)> = found
         .into_iter()
-        .map(|violation| {
+        .take(MAX_VIOLATIONS)
+        .map(|mut violation| {
+            let path = std::mem::take(&mut violation.instance_path);
+            (shortened(path), violation)
+        })
+        .collect();
+    let words = in_words(
+        found
+            .iter()
+            .map(|(path, violation)| (path.as_str(), violation.message.as_str())),
+    );
+    let more = if more { "; and more" } else { "" };
+    let violations: Vec<Value> = found
+        .iter()
+        .map(|(path, violation)| {
             json!({
-                "path": shortened(violation.instance_path),
+                "path": path,
                 "schema_path": violation.schema_path,
                 "message": violation.message,
             })
         })
         .collect();
-    let place = if first.instance_path.is_empty() {
-        "/"
-    } else {
-        &first.instance_path
-    };
     Err(CallError::new(
         ErrorCode::INPUT_INVALID,
         ErrorClass::SchemaValidationFailed,
-        format!(
-            "the {what} does not match its schema at `{place}`: {}",
-            first.message
-        ),
+        format!("the {what} does not match its schema: {words}{more}"),
     )
     .with_cause(json!({ "violations": violations }))
-    .with_hint(format!(
-        "correct the {what}; the contract says what it takes"
-    )))
+    .with_hint(match schema.takes() {
+        Some(properties) => format!("the {what} takes {properties}"),
+        None => format!("correct the {what} as its schema says"),
+    }))
 }

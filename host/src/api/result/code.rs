@@ -81,6 +81,13 @@ impl ErrorCode {
         rows.find(|row| row.code == code).map(|row| Self::of(*row))
     }
 
+    /// What a caller is told to do about this code that may be an agent, or a person without access to the host: who
+    /// can change it. Commands and files of the operator are for the operator's own surfaces to name.
+    #[must_use]
+    pub fn ask_the_operator(&self, to: &str) -> String {
+        format!("ask the operator of this host to {to} (code `{self}`)")
+    }
+
     /// A driver's code. `None` if it does not have the form that the world demands, or
     /// could be mistaken for a code of the host.
     pub(crate) fn from_driver(code: &str) -> Option<Self> {
