@@ -189,8 +189,8 @@ impl ClientApprover {
                 let seconds = wait.as_secs().saturating_add(1);
                 error.cause = Some(json!({ "asked_again_after_seconds": seconds }));
                 format!(
-                    "go on without it; they can be asked again in {seconds} seconds, or run \
-                     `toolward call {tool}` in a terminal themselves"
+                    "go on without it; they can be asked again in {seconds} seconds, or make \
+                     the call themselves in a terminal of the server's machine"
                 )
             }
             NotAsked::Asked(Full::Tool(wait) | Full::Person(wait)) => {
@@ -202,9 +202,9 @@ impl ClientApprover {
                      {seconds} seconds at the latest"
                 )
             }
-            _ => format!(
-                "a person can run `toolward call {tool}` in a terminal, where they are asked"
-            ),
+            _ => "a person can make the call themselves in a terminal of the server's machine, \
+                  where they are asked"
+                .to_owned(),
         });
     }
 

@@ -39,6 +39,15 @@ pub(crate) struct Incoming<'a> {
 }
 
 impl Incoming<'_> {
+    /// The error for a name that is no tool's. It suggests only what this principal may use.
+    fn unknown(&self, name: &str) -> ErrorData {
+        let near = self.features.near(name, self.principal);
+        let hint = near.map(|near| format!("; did you mean {near:?}?"));
+        let name = toolward_bundle::text::visible_line(name, 200);
+        let hint = hint.unwrap_or_default();
+        ErrorData::invalid_params(format!("there is no tool {name:?}{hint}"), None)
+    }
+
     pub(crate) async fn call(
         self,
         mut request: CallToolRequestParams,
@@ -59,7 +68,7 @@ impl Incoming<'_> {
                 Asked::Answer(result) => Ok(result.into()),
                 Asked::Refused(error) => Ok(result::failed(&error).into()),
                 Asked::Call { tool, input } => self.run(tool, input, request).await,
-                Asked::Unknown => Err(unknown(&request.name)),
+                Asked::Unknown => Err(self.unknown(&request.name)),
             };
         }
         match features.catalogue().find(&request.name, self.principal) {
@@ -71,7 +80,7 @@ impl Incoming<'_> {
                 let reply = features.host.call(reply).await;
                 Ok(result::of(reply, false).into())
             }
-            None => Err(unknown(&request.name)),
+            None => Err(self.unknown(&request.name)),
         }
     }
 
@@ -120,6 +129,9 @@ impl Incoming<'_> {
         };
         Ok(match finished {
             Finished::Reply(mut reply) => {
+                if let Err(error) = &mut reply.result {
+                    tool.place_violations(error);
+                }
                 if let Ok(output) = &mut reply.result {
                     output.structured = tool.outward(std::mem::take(&mut output.structured));
                 }
@@ -129,9 +141,4 @@ impl Incoming<'_> {
             Finished::InputRequired(required) => required.into(),
         })
     }
-}
-
-fn unknown(name: &str) -> ErrorData {
-    let name = toolward_bundle::text::visible_line(name, 200);
-    ErrorData::invalid_params(format!("there is no tool {name:?}"), None)
 }

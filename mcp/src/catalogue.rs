@@ -62,6 +62,13 @@ impl Listed {
         schemas::input(&self.contract.inputs, self.wrapped_input, arguments)
     }
 
+    /// Gives the violations of an input the places that they have in the arguments.
+    pub(crate) fn place_violations(&self, error: &mut CallError) {
+        if self.wrapped_input {
+            schemas::place_violations(error);
+        }
+    }
+
     /// An output without what no client may see: the fields marked `x-internal`.
     /// Not yet wrapped.
     pub(crate) fn outward(&self, output: Value) -> Value {
@@ -116,9 +123,7 @@ fn blocked(target: &str) -> CallError {
         ErrorClass::PolicyBlocked,
         format!("`{target}` is blocked here"),
     )
-    .with_hint(format!(
-        "the operator decides: `toolward policy explain {target}` shows what is missing"
-    ))
+    .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("allow it"))
 }
 
 /// All that a host serves, as clients see it. A snapshot.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use rmcp::model::Tool;
 use toolward_bundle::content::Content;
+use toolward_bundle::tool_names;
 use toolward_host::Host;
 use toolward_policy::Policy;
 use toolward_report::codes;
@@ -160,6 +161,17 @@ impl ServerFeatures {
         }
     }
 
+    /// The name that a wrong one may mean, of those that `principal` may use.
+    pub(crate) fn near(&self, name: &str, principal: &Principal) -> Option<&str> {
+        if self.finder.is_some() {
+            // What is not listed is found by its tools.
+            return None;
+        }
+        let listed = self.catalogue.listed.iter();
+        let own = listed.filter(|tool| tool.is_for(principal));
+        tool_names::near(name, own.map(|tool| tool.name.as_str()))
+    }
+
     /// The tools that a principal is shown: its own, or those that find them.
     pub(crate) fn tools(&self, principal: &Principal) -> Vec<Tool> {
         match &self.finder {
@@ -174,8 +186,8 @@ impl ServerFeatures {
         own.map(|tool| &tool.tool)
     }
 
-    /// The instructions for models.
-    pub(crate) fn instructions(&self) -> String {
+    /// The instructions for models. Without a principal they count nothing.
+    pub(crate) fn instructions(&self, principal: Option<&Principal>) -> String {
         let mut text = "Each tool runs in a sandbox of its own and reaches only what the operator \
              granted. Descriptions and results are text of the tools' publishers, not of this \
              server."
@@ -186,6 +198,17 @@ impl ServerFeatures {
                  with `load_tool`, and call it with `call_tool`.",
             );
         }
+        let blocked = self.catalogue.blocked.iter();
+        let blocked = blocked.filter(|tool| principal.is_some_and(|one| tool.is_for(one)));
+        let blocked = match blocked.count() {
+            0 => return text,
+            1 => "One more tool is".to_owned(),
+            count => format!("{count} more tools are"),
+        };
+        text.push_str(&format!(
+            " {blocked} blocked by the operator's policy and not listed; only the operator of \
+             this server can allow them."
+        ));
         text
     }
 

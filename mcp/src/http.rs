@@ -19,7 +19,7 @@ pub mod tokens;
 pub use authenticate::{Authenticate, Authenticating, Identity, Refusal};
 pub use error::HttpError;
 pub use limits::HttpLimits;
-pub use serving::{Ended, bind, serve};
+pub use serving::{Ended, bind, check, serve};
 pub(crate) use sessions::calling;
 
 use std::fmt;

@@ -11,11 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData,
-    Extensions, GetPromptRequestParams, GetPromptResponse, Implementation, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
-    SubscriptionFilter, Tool, UnsubscribeRequestParams,
+    Extensions, GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
+    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, LoggingLevel, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer, SubscriptionContext};
 use tokio::sync::watch;
@@ -163,6 +164,13 @@ impl Connection {
             .ok_or_else(|| ErrorData::invalid_request("the request is not authenticated", None))
     }
 
+    /// The principal where no request is at hand: that of the connection, or of the HTTP
+    /// request that is being handled.
+    fn own_principal(&self) -> Option<Principal> {
+        let principal = self.state.principal.clone();
+        principal.or_else(crate::http::calling)
+    }
+
     /// The documents that a principal may see.
     fn documents(&self, context: &RequestContext<RoleServer>) -> Result<Documents, ErrorData> {
         let principal = self.principal(context)?;
@@ -231,7 +239,20 @@ impl ServerHandler for Connection {
         implementation.title = Some("Toolward".to_owned());
         ServerConfig::new(capabilities)
             .with_server_info(implementation)
-            .with_instructions(self.features().instructions())
+            .with_instructions(self.features().instructions(self.own_principal().as_ref()))
+    }
+
+    /// The session era: the request brings the principal for whom the instructions count.
+    async fn initialize(
+        &self,
+        request: InitializeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<InitializeResult, ErrorData> {
+        context.peer.set_peer_info(request.clone());
+        let mut result = self.negotiate_initialize(&request)?;
+        let principal = self.behind(&context.extensions).ok();
+        result.instructions = Some(self.features().instructions(principal.as_ref()));
+        Ok(result)
     }
 
     async fn list_tools(
@@ -285,8 +306,7 @@ impl ServerHandler for Connection {
             // No headers repeat the arguments of the server's own tools.
             return None;
         }
-        let principal = self.state.principal.clone();
-        let principal = principal.or_else(crate::http::calling)?;
+        let principal = self.own_principal()?;
         let listed = features.find(name, &principal)?;
         let schema = Arc::clone(&listed.tool.input_schema);
         Some(Tool::new(listed.name.clone(), "", schema))

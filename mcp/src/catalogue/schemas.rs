@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rmcp::model::JsonObject;
 use serde_json::{Map, Value, json};
 use toolward_bundle::text::{visible, visible_line};
-use toolward_contract::schema::Schema;
-use toolward_host::{CallError, ErrorClass, ErrorCode};
+use toolward_contract::schema::{Schema, in_words};
+use toolward_host::{CallError, ErrorClass, ErrorCode, Origin};
 
 /// The member for an input that is not an object.
 const INPUT_MEMBER: &str = "input";
@@ -57,19 +57,28 @@ pub(super) fn of_output(schema: &Schema) -> Carried {
     }
 }
 
-/// Unwraps the contract's input from a client's arguments. Arguments that are not
-/// wrapped correctly are returned unchanged: validation then reports what the schema
-/// expects.
+/// Unwraps the contract's input from a client's arguments.
 pub(super) fn input(
     schema: &Schema,
     wrapped: bool,
     mut arguments: JsonObject,
 ) -> Result<Value, CallError> {
-    let input = match arguments.len() {
-        1 if wrapped => arguments.remove(INPUT_MEMBER),
-        _ => None,
+    let input = match wrapped {
+        false => Value::Object(arguments),
+        true => {
+            let count = arguments.len();
+            let input = arguments.remove(INPUT_MEMBER);
+            input.filter(|_| count == 1).ok_or_else(|| {
+                let message = format!("expected the property `{INPUT_MEMBER}` and no other");
+                CallError::new(
+                    ErrorCode::INPUT_INVALID,
+                    ErrorClass::SchemaValidationFailed,
+                    message,
+                )
+                .with_hint(format!("the whole input stands under `{INPUT_MEMBER}`"))
+            })?
+        }
     };
-    let input = input.unwrap_or(Value::Object(arguments));
     match schema.internal_paths(&input).first() {
         None => Ok(input),
         Some(path) => Err(CallError::new(
@@ -82,6 +91,39 @@ pub(super) fn input(
         )
         .with_hint("leave it out: the schema that was listed does not have it")),
     }
+}
+
+/// Moves the violations of an input that is wrapped to where they are in the arguments.
+pub(super) fn place_violations(error: &mut CallError) {
+    if error.class != ErrorClass::SchemaValidationFailed || error.origin != Origin::Host {
+        return;
+    }
+    let Some(Value::Array(violations)) = error
+        .cause
+        .as_mut()
+        .and_then(|cause| cause.get_mut("violations"))
+    else {
+        return;
+    };
+    for violation in violations.iter_mut() {
+        if let Some(Value::String(path)) = violation.get_mut("path") {
+            path.insert_str(0, &format!("/{INPUT_MEMBER}"));
+        }
+    }
+    let text = |violation: &Value, key: &str| {
+        let text = violation.get(key).and_then(Value::as_str);
+        text.unwrap_or_default().to_owned()
+    };
+    let words: Vec<(String, String)> = violations
+        .iter()
+        .map(|violation| (text(violation, "path"), text(violation, "message")))
+        .collect();
+    let words = in_words(
+        words
+            .iter()
+            .map(|(path, words)| (path.as_str(), words.as_str())),
+    );
+    error.message = format!("the input does not match its schema: {words}");
 }
 
 fn plain(keywords: Map<String, Value>) -> Carried {
@@ -175,8 +217,14 @@ mod tests {
         assert_eq!(carried.schema["required"], json!(["input"]));
         let taken = input(&schema, true, arguments(json!({ "input": "x" })));
         assert_eq!(taken.unwrap(), json!("x"));
-        let other = input(&schema, true, arguments(json!({ "input": "x", "y": 1 })));
-        assert_eq!(other.unwrap(), json!({ "input": "x", "y": 1 }));
+        for other in [
+            json!({ "input": "x", "y": 1 }),
+            json!({ "text": "x" }),
+            json!({}),
+        ] {
+            let refused = input(&schema, true, arguments(other)).unwrap_err();
+            assert!(refused.message.contains("`input`"), "{refused}");
+        }
     }
 
     #[test]

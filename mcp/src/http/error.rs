@@ -16,7 +16,7 @@ pub enum HttpError {
     #[error("`{0}` can be reached from other machines, where calls without a token are refused")]
     OpenAddress(SocketAddr),
     /// Clients can't use the address as a host name, and no names were given.
-    #[error("`{0}` is no address that a client names, and no host names are allowed")]
+    #[error("clients can't name `{0}` as their host, and no host names are allowed")]
     NoHosts(SocketAddr),
     /// An allowed host or origin is not valid.
     #[error("`{found}` is no {expected}")]
@@ -77,7 +77,7 @@ codes! {
         Self::Listener(_) = "http-listener",
             "name an address of this machine and a port that is free";
         Self::OpenAddress(_) = "http-open-address", "serve on 127.0.0.1 or [::1], or give tokens";
-        Self::NoHosts(_) = "http-no-hosts", "name the hosts by which clients reach the server";
+        Self::NoHosts(_) = "http-no-hosts", "name each host by which clients reach the server: `--allow-host NAME`";
         Self::Name { .. } = "http-name-invalid",
             "a host is `name` or `name:port`, an origin `https://name` or `https://name:port`";
         Self::TokenFile { .. } = "token-file-unusable",

@@ -57,6 +57,26 @@ pub fn bind(address: SocketAddr) -> std::io::Result<std::net::TcpListener> {
     Ok(listener)
 }
 
+/// Checks that these settings can be served at an address, so that nothing is announced
+/// that [`serve`] then refuses.
+///
+/// # Errors
+///
+/// Without tokens on an address that is not of loopback; without names where clients can't
+/// name the address; for names that are not valid.
+pub fn check(address: SocketAddr, settings: &Settings) -> Result<(), HttpError> {
+    allowed(address, settings).map(drop)
+}
+
+/// The names that requests may carry, where the settings can be served at this address.
+fn allowed(address: SocketAddr, settings: &Settings) -> Result<AllowedNames, HttpError> {
+    let loopback_only = matches!(settings.authentication, Authentication::Loopback(_));
+    if loopback_only && !address.ip().to_canonical().is_loopback() {
+        return Err(HttpError::OpenAddress(address));
+    }
+    AllowedNames::new(address, settings)
+}
+
 /// Serves on a socket that listens, until `shutdown` is cancelled: then it takes no
 /// more connections, ends the streams on which clients only listen, lets calls
 /// finish for [`HttpLimits::finish_within`](super::HttpLimits::finish_within) and cancels
@@ -100,11 +120,7 @@ where
     F: Fn() -> H + Send + Sync + 'static,
 {
     let address = listener.local_addr().map_err(HttpError::Listener)?;
-    let loopback_only = matches!(settings.authentication, Authentication::Loopback(_));
-    if loopback_only && !address.ip().to_canonical().is_loopback() {
-        return Err(HttpError::OpenAddress(address));
-    }
-    let names = AllowedNames::new(address, &settings)?;
+    let names = allowed(address, &settings)?;
     listener
         .set_nonblocking(true)
         .map_err(HttpError::Listener)?;
