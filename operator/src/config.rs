@@ -148,8 +148,7 @@ impl ConfigFile {
     fn broken(&self, error: &PolicyError) -> Error {
         let message = format!("{}: {error}", self.path.display());
         let hint = error.hint().unwrap_or(
-            "the page `The policy file` of the book has every table and key; look at it again \
-             with `toolward policy check FILE`",
+            "correct the line that is named; `toolward policy suggest` prints lines that are valid",
         );
         let failure = Error::with_code(Kind::Usage, error.code(), message).hint(hint);
         let number = |found: Option<usize>| u32::try_from(found?).ok();

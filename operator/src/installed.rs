@@ -10,7 +10,7 @@ use std::time::SystemTime;
 use toolward_bundle::content::Content;
 use toolward_bundle::libraries::Reading;
 use toolward_host::HostBuilder;
-use toolward_store::{Installed, Store};
+use toolward_store::{Installed, InstalledTool, Store};
 
 use crate::environment::Environment;
 use crate::error::{Code, Error};
@@ -122,27 +122,60 @@ impl StoreLocation {
         }
     }
 
-    /// Removes a bundle. On a full disk its file is deleted first, to make room for the
-    /// record.
+    /// Removes the bundle with this id, or the one that brings this tool. On a full disk
+    /// its file is deleted first, to make room for the record.
     pub fn remove(
         &self,
-        id: &str,
+        name: &str,
         now: SystemTime,
         environment: &Environment,
-    ) -> Result<u64, Error> {
+    ) -> Result<Removed, Error> {
         use toolward_store::Error;
-        let missing = || Error::NotInstalled { id: id.to_owned() };
+        let missing = || Error::NotInstalled {
+            id: name.to_owned(),
+        };
         let store = self.to_read(environment)?.ok_or_else(missing)?;
-        match store.remove(id, now) {
-            Ok(_) => return Ok(store.gc()?.objects),
+        let id = bundle_of(&store, name)?.ok_or_else(missing)?;
+        match store.remove(&id, now) {
+            Ok(_) => {
+                let files = store.gc()?.objects;
+                return Ok(Removed { id, files });
+            }
             Err(Error::Full | Error::ReadOnly) => {}
             Err(error) => return Err(error.into()),
         }
-        let freed = store.make_room(id)?.objects;
+        let files = store.make_room(&id)?.objects;
         drop(store);
-        self.open(environment)?.remove(id, now)?;
-        Ok(freed)
+        self.open(environment)?.remove(&id, now)?;
+        Ok(Removed { id, files })
     }
+}
+
+/// A bundle that was removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removed {
+    /// Its id.
+    pub id: String,
+    /// How many files of the store were deleted.
+    pub files: u64,
+}
+
+/// The id of the installed bundle that a person means: by its own id, or by that of a tool
+/// which it alone brings.
+///
+/// # Errors
+/// If the store can't be read.
+pub fn bundle_of(store: &Store, name: &str) -> Result<Option<String>, Error> {
+    if store.installed(name)?.is_some() {
+        return Ok(Some(name.to_owned()));
+    }
+    let tools = store.tools()?;
+    let named = |tool: &&InstalledTool| tool.entry.id == name || tool.major_id == name;
+    let mut bundles = tools.iter().filter(named).map(|tool| &tool.bundle);
+    let first = bundles.next();
+    Ok(first
+        .filter(|first| bundles.all(|other| other == *first))
+        .cloned())
 }
 
 /// The installed bundles that verify now. A refused bundle, such as one that was
@@ -200,8 +233,8 @@ pub struct Examined {
     reason = "there is one for each installed bundle, and not for long"
 )]
 pub enum State {
-    /// It verifies.
-    Verified,
+    /// It verifies: what it brings.
+    Verified(Box<Content>),
     /// It is left out for this reason.
     Refused(Error),
     /// The trust configuration can't be read.
@@ -213,14 +246,22 @@ impl Examined {
     pub fn refusal(&self) -> Option<&Error> {
         match &self.state {
             State::Refused(failure) => Some(failure),
-            State::Verified | State::Unknown => None,
+            State::Verified(_) | State::Unknown => None,
+        }
+    }
+
+    /// What it brings, if it is loaded.
+    pub fn content(&self) -> Option<&Content> {
+        match &self.state {
+            State::Verified(content) => Some(content),
+            State::Refused(_) | State::Unknown => None,
         }
     }
 
     /// The state in one word.
     pub fn word(&self) -> &'static str {
         match &self.state {
-            State::Verified => "verified",
+            State::Verified(_) => "verified",
             State::Refused(_) => "refused",
             State::Unknown => "unknown",
         }
@@ -258,7 +299,7 @@ pub fn examined(
     let examined = examined.map(|(installed, content)| Examined {
         installed,
         state: match content {
-            Ok(_) => State::Verified,
+            Ok(content) => State::Verified(Box::new(content)),
             Err(failure) => State::Refused(failure),
         },
     });

@@ -147,12 +147,7 @@ impl Network {
         };
         let archive = match source {
             Source::Path(path) => {
-                if !path.exists() {
-                    return Err(Error::unreadable(
-                        path,
-                        "there is no such file or directory",
-                    ));
-                }
+                check_there(path)?;
                 let report =
                     |progress: verify::VerifyProgress| tell(progress.done, Some(progress.total));
                 let options = context.options(Some(&report));
@@ -196,6 +191,32 @@ impl Network {
         let work = client.fetch_document(&source, kind, kind.max_bytes());
         Ok(runtime()?.block_on(work)?.bytes)
     }
+}
+
+/// Checks that the file or directory of a source is there.
+pub(crate) fn check_there(path: &Path) -> Result<(), Error> {
+    if path.exists() {
+        return Ok(());
+    }
+    let text = path.display().to_string();
+    let error = Error::usage(
+        Code::FileUnreadable,
+        format!("{text}: there is no such file or directory"),
+    );
+    // `registry.example/team/tools:1.2.3` is how other tools write a reference.
+    let reference = format!("oci://{text}");
+    let is_reference = match Source::parse(&reference) {
+        Ok(Source::Registry(_)) => text.contains('/') && !text.starts_with(['/', '.', '~']),
+        _ => false,
+    };
+    let error = match is_reference {
+        true => error.hint(format!("did you mean {reference}?")),
+        false => error,
+    };
+    Err(error.hint(
+        "a source is a file or directory, https://HOST/FILE.toolbundle, or \
+         oci://REGISTRY/REPOSITORY:TAG",
+    ))
 }
 
 /// The form of a source in records: a path becomes absolute, to be valid in any working

@@ -5,10 +5,12 @@ mod action_rules;
 mod candidates;
 mod row;
 mod suggest;
+mod tool_status;
 
 use std::collections::BTreeSet;
 
 use toolward_bundle::content::Content;
+use toolward_bundle::tool_names;
 use toolward_contract::tool::Tool;
 use toolward_host::secrets::SecretStore as _;
 use toolward_host::{Host, LOCAL};
@@ -20,14 +22,13 @@ use crate::environment::Environment;
 use crate::error::{Code, Error, Kind};
 use crate::host_setup;
 use crate::report::Report;
+use crate::trust::Trust;
 
 pub use action_rules::ActionRule;
 pub use candidates::{Candidate, Reason, RejectedDriver, ToolCandidates};
 pub use row::Row;
 pub use suggest::Suggestion;
-
-/// How many tools an error about a missing one lists.
-const MAX_NAMED: usize = 10;
+pub use tool_status::ToolStatus;
 
 /// Bundles, and the policy that applies to them.
 ///
@@ -72,9 +73,22 @@ impl PolicyReview {
         report: &dyn Report,
     ) -> Result<Self, Error> {
         let contents = source.contents(environment, report)?;
-        let granted = Granted::read(&source.trust, policies, environment)?;
+        Self::of(contents, &source.trust, policies, environment)
+    }
+
+    /// [`PolicyReview::read`], with bundles that were read before.
+    ///
+    /// # Errors
+    /// If a file of the operator is invalid.
+    pub fn of(
+        contents: Vec<Content>,
+        trust: &Trust,
+        policies: &PolicyFiles,
+        environment: &Environment,
+    ) -> Result<Self, Error> {
+        let granted = Granted::read(trust, policies, environment)?;
         let builder = Host::builder().policy(granted.policy.clone());
-        let builder = host_setup::protect(builder, &granted, &source.trust, environment)?;
+        let builder = host_setup::protect(builder, &granted, trust, environment)?;
         let named = contents.into_iter().map(|content| {
             let publisher = content.origin.publisher();
             (content, publisher)
@@ -122,16 +136,14 @@ impl PolicyReview {
     /// The error for a missing tool, or for bundles without tools.
     pub fn missing(&self, tool: Option<&str>) -> Error {
         let tools = self.bundles.iter().flat_map(|(content, _)| &content.tools);
-        let ids = tools.take(MAX_NAMED).map(|entry| entry.tool.major_id());
-        let ids: Vec<String> = ids.collect();
+        let ids: Vec<String> = tools.map(|entry| entry.tool.major_id()).collect();
         let message = match tool {
             Some(tool) => format!("no bundle has a tool `{tool}`"),
             None => "no bundle has a tool".to_owned(),
         };
-        Error::new(Kind::Failed, Code::ToolMissing, message).hint(match ids.as_slice() {
-            [] => "name a bundle with contracts and drivers".to_owned(),
-            ids => format!("the tools are: {}", ids.join(", ")),
-        })
+        let hint = tool_names::hint(tool.unwrap_or_default(), ids.iter().map(String::as_str));
+        Error::new(Kind::Failed, Code::ToolMissing, message)
+            .hint(hint.unwrap_or_else(|| "name a bundle with contracts and drivers".to_owned()))
     }
 }
 

@@ -8,7 +8,7 @@ mod newest;
 use toolward_registry::Source;
 
 use crate::error::Error;
-use crate::network::recorded;
+use crate::network::{check_there, recorded};
 
 pub use current::{channel, fetch_index};
 pub use install::Installer;
@@ -31,5 +31,16 @@ impl Place {
         let source = Source::parse(text)?;
         let recorded = recorded(&source, text)?;
         Ok(Self { source, recorded })
+    }
+
+    /// Checks that the file or directory is there, if it is one.
+    ///
+    /// # Errors
+    /// `file-unreadable`, which says how sources are written.
+    pub fn check_there(&self) -> Result<(), Error> {
+        match &self.source {
+            Source::Path(path) => check_there(path),
+            _ => Ok(()),
+        }
     }
 }

@@ -253,13 +253,20 @@ impl Trust {
         environment: &Environment,
         report: &dyn Report,
     ) -> Result<Verified<Bundle>, Error> {
-        let context = self.context(environment, report)?;
         if !path.exists() {
             return Err(Error::unreadable(
                 path,
                 "there is no such file or directory",
             ));
         }
+        let context = self.context(environment, report).map_err(|error| {
+            // What is no bundle is none for anybody.
+            let untrusted = error.code == Code::NobodyTrusted.code();
+            match untrusted.then(|| verify::unsigned(path)) {
+                Some(Err(refusal)) => Error::refused(refusal),
+                _ => error,
+            }
+        })?;
         let bar = report.begin("verifying");
         let report = |progress: verify::VerifyProgress| bar.set(progress.done, progress.total);
         let options = context.options(Some(&report));
@@ -359,7 +366,8 @@ fn nobody_trusted(environment: &Environment) -> Error {
         || "toolward.toml in your configuration directory".to_owned(),
         |path| path.display().to_string(),
     );
-    Error::usage(Code::NobodyTrusted, "it is not said whom to trust")
-        .hint("give the publisher's public key: --trust-key PUBLISHER.pub.pem")
+    Error::usage(Code::NobodyTrusted, "no publisher is trusted yet")
+        .hint("trust a publisher by its document: toolward trust add DOCUMENT --prefix PREFIX")
+        .hint("or give its public key, for this command only: --trust-key PUBLISHER.pub.pem")
         .hint(format!("or name publishers and their keys in {place}"))
 }

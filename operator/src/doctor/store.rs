@@ -25,9 +25,7 @@ pub fn installed(
         Ok(examined) => examined,
         Err(failure) => return vec![broken(failure)],
     };
-    let sound = examined
-        .iter()
-        .filter(|one| matches!(one.state, installed::State::Verified));
+    let sound = examined.iter().filter(|one| one.content().is_some());
     let sound = sound.count();
     let message = format!("{sound} of {} installed bundles verify", examined.len());
     let mut checks = vec![Check::new(CHECK_NAME, State::Ok, message)];

@@ -42,6 +42,14 @@ impl PolicyReview {
 }
 
 impl Row {
+    /// The row that says what becomes of calls of this tool: that of the first driver that
+    /// serves it, else the first.
+    pub fn of_tool<'r>(rows: &'r [Self], major_id: &str) -> Option<&'r Self> {
+        let mut own = rows.iter().filter(|row| row.tool == major_id);
+        let serves = |row: &&Self| matches!(row.state, "allowed" | "asks");
+        own.clone().find(serves).or_else(|| own.next())
+    }
+
     pub(super) fn of(one: Explanation) -> Self {
         Self {
             reasons: reasons(&one),
