@@ -1,10 +1,25 @@
 //! The command line: which subcommands there are. Their flags stand with them.
 
-use clap::{Parser, Subcommand};
+use std::ffi::OsString;
+
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
     build, call, check, completions, describe, doctor, import, inspect, install, keys, ledger, mcp,
-    new, pack, policy, publisher, pull, push, replay, serve, sign, test, trust, verify, why,
+    new, pack, policy, publisher, pull, push, replay, serve, show, sign, test, trust, verify, why,
+};
+use crate::environment::Colours;
+use crate::output::{Look, Output};
+use crate::{help, usage};
+
+/// How a command line is answered that asks for JSON and is not understood.
+const JSON: Look = Look {
+    json: true,
+    quiet: false,
+    colours: Colours {
+        stdout: false,
+        stderr: false,
+    },
 };
 
 const EXIT_CODES: &str = "\
@@ -20,18 +35,43 @@ Exit codes:
 #[derive(Debug, Parser)]
 #[command(name = "toolward", version, after_help = EXIT_CODES, arg_required_else_help = true)]
 pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) style: Style,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// How all commands write.
+#[derive(Debug, Clone, Copy, clap::Args)]
+pub(crate) struct Style {
     /// Write JSON to standard output instead of text for people
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
-    #[command(subcommand)]
-    pub(crate) command: Command,
+    /// Write results, warnings and errors only: no notes, no progress
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+
+    /// Where to write colours [default: on terminals, unless NO_COLOR is set]
+    #[arg(long, global = true, value_enum, value_name = "WHEN")]
+    pub(crate) color: Option<Color>,
+}
+
+/// Where colours are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Call a tool
     Call(call::Arguments),
+    /// Show a tool: what it takes and gives, and what it may do here
+    Show(show::Arguments),
     /// Serve tools to agents over MCP
     Serve(serve::Arguments),
     /// Set MCP clients up
@@ -116,8 +156,8 @@ pub(crate) enum Command {
 /// good part of a millisecond, which an agent's client waits for.
 #[derive(Debug, Parser)]
 struct Serving {
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    style: Style,
 
     #[command(subcommand)]
     command: Serve,
@@ -139,18 +179,28 @@ impl Cli {
         {
             let Serve::Serve(arguments) = serving.command;
             return Self {
-                json: serving.json,
+                style: serving.style,
                 command: Command::Serve(arguments),
             };
         }
-        Self::parse()
+        let words: Vec<OsString> = std::env::args_os().collect();
+        let command = help::complete(Self::command()).color(usage::colour(&words));
+        let matches = command.try_get_matches_from(&words);
+        match matches.and_then(|matches| Self::from_arg_matches(&matches)) {
+            Ok(cli) => cli,
+            // Help goes to standard output and is for people, whatever else is asked.
+            Err(error) if error.use_stderr() && usage::wants_json(&words) => {
+                let _ = Output::new(&JSON).value(&usage::as_json(&error));
+                std::process::exit(error.exit_code());
+            }
+            Err(error) => error.exit(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn flags_contradict_each_other_nowhere() {
@@ -193,14 +243,15 @@ mod tests {
             "toolward serve",
             "toolward serve --stdio --json --bundle b --trust-key k --policy p",
             "toolward serve --http 127.0.0.1:0 --no-token --defer-above 7",
+            "toolward serve -q --color never",
         ] {
-            let Serving { json, command } = Serving::try_parse_from(line.split(' ')).unwrap();
+            let Serving { style, command } = Serving::try_parse_from(line.split(' ')).unwrap();
             let Serve::Serve(alone) = command;
             let all = Cli::try_parse_from(line.split(' ')).unwrap();
             let Command::Serve(among) = all.command else {
                 panic!("{line}");
             };
-            assert_eq!(json, all.json);
+            assert_eq!(format!("{style:?}"), format!("{:?}", all.style));
             assert_eq!(format!("{alone:?}"), format!("{among:?}"));
         }
         for line in ["toolward serve --help", "toolward serve --stdio --http 1"] {

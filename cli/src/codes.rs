@@ -6,6 +6,7 @@ use toolward_operator::toolward_report::codes;
 codes! {
     /// Why the command did not do what it was asked to.
     pub(crate) enum Code {
+        UsageInvalid = "usage-invalid", "with `--json`: the command line is not understood";
         FingerprintUnconfirmed = "fingerprint-unconfirmed",
             "`trust add` without `--fingerprint`, and without confirmation on a terminal";
         FingerprintMismatch = "fingerprint-mismatch",

@@ -25,6 +25,7 @@ pub(crate) mod recorder;
 pub(crate) mod replay;
 mod reply;
 pub(crate) mod serve;
+pub(crate) mod show;
 pub(crate) mod sign;
 pub(crate) mod test;
 pub(crate) mod trust;
@@ -36,6 +37,7 @@ use clap::CommandFactory as _;
 use crate::arguments::{Cli, Command};
 use crate::environment::Environment;
 use crate::failure::{Exit, Result};
+use crate::help;
 use crate::output::Output;
 
 pub(crate) fn run(
@@ -45,6 +47,7 @@ pub(crate) fn run(
 ) -> Result<Exit> {
     let done = match command {
         Command::Call(arguments) => return call::run(&arguments, environment, output),
+        Command::Show(arguments) => show::run(&arguments, environment, output),
         Command::Serve(arguments) => return serve::run(arguments, environment, output),
         Command::Check(arguments) => return check::run(&arguments, output),
         Command::Verify(arguments) => return verify::run(&arguments, environment, output),
@@ -72,7 +75,9 @@ pub(crate) fn run(
         Command::Describe(arguments) => describe::run(&arguments, environment, output),
         Command::Why(arguments) => why::run(&arguments, environment, output),
         Command::Keys(command) => command.run(output),
-        Command::Completions(arguments) => completions::run(&arguments, Cli::command()),
+        Command::Completions(arguments) => {
+            completions::run(&arguments, help::complete(Cli::command()))
+        }
         Command::InternalCompileBroker => compile_broker::broker(),
         Command::InternalCompileWorker => compile_broker::worker(),
         Command::InternalRecorder => recorder::recorder(),

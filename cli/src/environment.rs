@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use toolward_author::build::RustSettings;
 
+use crate::arguments::Color;
 use crate::failure::{Code, Failure, Result};
 
 /// The environment, as far as the command cares.
@@ -41,6 +42,19 @@ pub(crate) struct Colours {
 }
 
 impl Colours {
+    /// The streams that take colours by this flag.
+    pub(crate) fn wanted(self, color: Option<Color>) -> Self {
+        let all = |on| Self {
+            stdout: on,
+            stderr: on,
+        };
+        match color {
+            None | Some(Color::Auto) => self,
+            Some(Color::Always) => all(true),
+            Some(Color::Never) => all(false),
+        }
+    }
+
     fn read() -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Self {
@@ -142,6 +156,19 @@ fn registry_tokens() -> Vec<OsString> {
 /// Whether a person can be asked: on standard error, and answer on standard input.
 pub(crate) fn has_terminal() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// The file or directory that a variable names, where it is not empty.
+pub(crate) fn path(variable: &str) -> Option<PathBuf> {
+    let value = std::env::var_os(variable)?;
+    (!value.is_empty()).then(|| value.into())
+}
+
+/// The files that a variable names, separated by colons.
+pub(crate) fn paths(variable: &str) -> Vec<PathBuf> {
+    let value = std::env::var_os(variable).unwrap_or_default();
+    let paths = std::env::split_paths(&value);
+    paths.filter(|path| !path.as_os_str().is_empty()).collect()
 }
 
 /// Where programs are looked for: `PATH`.

@@ -63,12 +63,13 @@ impl<T: FromFlags> Args for Flagged<T> {
 #[derive(Debug, Args)]
 pub(crate) struct TrustFlags {
     /// Trust this public key, for all ids, for this command only (PEM file;
-    /// may be given again)
+    /// may be given again) [env: TOOLWARD_TRUST_KEY, files separated by colons]
     #[arg(long, value_name = "PEM")]
     trust_key: Vec<PathBuf>,
 
-    /// Read whom to trust, and what to grant, from this file [default:
-    /// toolward.toml in the user's configuration directory]
+    /// Read whom to trust, and what to grant, from this file [env:
+    /// TOOLWARD_CONFIG] [default: toolward.toml in the user's configuration
+    /// directory]
     #[arg(long, value_name = "FILE", conflicts_with = "trust_key")]
     config: Option<PathBuf>,
 }
@@ -77,7 +78,17 @@ impl FromFlags for Trust {
     type Flags = TrustFlags;
 
     fn from_flags(flags: TrustFlags) -> Self {
-        Self::new(flags.trust_key, flags.config)
+        // A flag replaces what the environment says of the same.
+        let named = !flags.trust_key.is_empty() || flags.config.is_some();
+        let keys = match named {
+            true => flags.trust_key,
+            false => environment::paths("TOOLWARD_TRUST_KEY"),
+        };
+        let config = flags.config;
+        Self::new(
+            keys,
+            config.or_else(|| environment::path("TOOLWARD_CONFIG")),
+        )
     }
 }
 
@@ -121,8 +132,9 @@ impl FromFlags for HostSetup {
 
 #[derive(Debug, Args)]
 pub(crate) struct StoreFlags {
-    /// Where installed bundles and the record of trust are kept [default:
-    /// toolward in the user's data and state directories]
+    /// Where installed bundles and the record of trust are kept [env:
+    /// TOOLWARD_STORE_DIR] [default: toolward in the user's data and state
+    /// directories]
     #[arg(long, value_name = "DIR")]
     store_dir: Option<PathBuf>,
 }
@@ -131,7 +143,8 @@ impl FromFlags for StoreLocation {
     type Flags = StoreFlags;
 
     fn from_flags(flags: StoreFlags) -> Self {
-        Self(flags.store_dir)
+        let directory = flags.store_dir;
+        Self(directory.or_else(|| environment::path("TOOLWARD_STORE_DIR")))
     }
 }
 

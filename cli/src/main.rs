@@ -12,22 +12,28 @@ mod commands;
 mod environment;
 mod failure;
 mod flags;
+mod help;
 mod keyfile;
 mod logging;
 mod output;
 mod progress;
 mod stderr;
+mod usage;
 
 use std::process::ExitCode;
 
 use crate::arguments::Cli;
 use crate::environment::Environment;
-use crate::output::Output;
+use crate::output::{Look, Output};
 
 fn main() -> ExitCode {
     let cli = Cli::of_process();
     let environment = Environment::read();
-    let mut output = Output::new(cli.json, environment.colours);
+    let mut output = Output::new(&Look {
+        json: cli.style.json,
+        quiet: cli.style.quiet,
+        colours: environment.colours.wanted(cli.style.color),
+    });
     let exit = match commands::run(cli.command, &environment, &mut output) {
         Ok(exit) => exit,
         Err(failure) => output.failure(&failure),

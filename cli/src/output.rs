@@ -23,20 +23,32 @@ const MAX_MESSAGE_CHARS: usize = 4000;
 /// Longest text that is for a file, in characters: it is of use only whole.
 const MAX_FILE_CHARS: usize = 256 * 1024;
 
+/// How output looks, as flags and the environment say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    /// JSON instead of text for people.
+    pub(crate) json: bool,
+    /// No notes and no progress.
+    pub(crate) quiet: bool,
+    pub(crate) colours: Colours,
+}
+
 #[derive(Debug)]
 pub(crate) struct Output {
     json: bool,
+    quiet: bool,
     colours: Colours,
     /// What was warned of already: a key may be met several times.
     warned: RefCell<BTreeSet<String>>,
 }
 
 impl Output {
-    pub(crate) fn new(json: bool, colours: Colours) -> Self {
+    pub(crate) fn new(look: &Look) -> Self {
         let none = Colours::default();
         Self {
-            json,
-            colours: if json { none } else { colours },
+            json: look.json,
+            quiet: look.quiet,
+            colours: if look.json { none } else { look.colours },
             warned: RefCell::default(),
         }
     }
@@ -44,6 +56,11 @@ impl Output {
     /// Whether `--json` was given.
     pub(crate) fn json(&self) -> bool {
         self.json
+    }
+
+    /// Whether people are told what is going on.
+    pub(crate) fn tells(&self) -> bool {
+        !self.json && !self.quiet
     }
 
     /// Writes a result to standard output: as JSON, or as lines for people.
@@ -77,6 +94,14 @@ impl Output {
 
     /// Says something on standard error, for people only.
     pub(crate) fn note(&self, text: impl Display) {
+        if self.tells() {
+            stderr::write(format!("{text}\n"));
+        }
+    }
+
+    /// Says on standard error what people need for what comes next, with `--quiet`, too: a
+    /// token to connect with, the facts of a question.
+    pub(crate) fn say(&self, text: impl Display) {
         if !self.json {
             stderr::write(format!("{text}\n"));
         }

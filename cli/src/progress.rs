@@ -35,7 +35,7 @@ enum Turn {
 
 impl Bar {
     pub(crate) fn new(what: impl Into<String>, output: &Output) -> Self {
-        let visible = std::io::stderr().is_terminal() && !output.json();
+        let visible = std::io::stderr().is_terminal() && output.tells();
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
         if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent}% {elapsed}") {
             bar.set_style(style);

@@ -25,7 +25,7 @@ use toolward_operator::runtime;
 use toolward_policy::Decision;
 use toolward_records::{AmplifierResult, CallRecords, EndedCall, Recorder};
 
-use super::{compile_broker, exec_broker, recorder, reply};
+use super::{compile_broker, exec_broker, recorder, reply, show};
 use crate::approve::Terminal;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure, Kind, OperatorCode, Result};
@@ -41,6 +41,10 @@ const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
 pub(crate) struct Arguments {
     /// The tool's id, or id@major
     tool: String,
+
+    /// What stands where no flag does: told what it may have been meant as.
+    #[arg(hide = true)]
+    stray: Vec<String>,
 
     #[command(flatten)]
     source: Flagged<BundleSource>,
@@ -101,6 +105,9 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit> {
+    if let Some(stray) = arguments.stray.first() {
+        return Err(not_a_flag(&arguments.tool, stray));
+    }
     let source = &arguments.source;
     // It starts up while bundles are read.
     let started = recorder::start(&source.trust, environment, Stdio::null())?;
@@ -109,6 +116,11 @@ pub(crate) fn run(
         return Err(failure);
     }
     let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
+    if arguments.input.is_none() && arguments.set.is_empty() && lacks_input(arguments, &contents) {
+        let policies = &arguments.means.policies;
+        let about = show::about(&arguments.tool, &contents, source, policies, environment)?;
+        output.note(about.unwrap_or_default());
+    }
     let (request, input) = request(arguments, &contents, output)?;
     let confinement = arguments.confine.recorded(&source.trust, environment)?;
     let begin = |started: StartedRecorder| started.begin(&contents, &granted, confinement);
@@ -315,6 +327,25 @@ impl Observer for Watch {
     }
 }
 
+/// Whether the tool has to be given something.
+fn lacks_input(arguments: &Arguments, contents: &[Content]) -> bool {
+    let id = arguments.tool.split('@').next().unwrap_or_default();
+    let mut tools = contents.iter().filter_map(|content| content.tool(id));
+    let empty = Value::Object(Map::new());
+    tools.any(|entry| entry.tool.inputs.validate(&empty).is_err())
+}
+
+/// The failure for a word that should have been the value of a flag.
+fn not_a_flag(tool: &str, stray: &str) -> Failure {
+    let hint = match stray {
+        json if json.starts_with(['{', '[']) => format!("write --input '{json}'"),
+        setting if setting.contains('=') => format!("write --set {setting}"),
+        _ => format!("`toolward show {tool}` lists the inputs: give them with --set KEY=VALUE"),
+    };
+    let message = format!("expected flags after the tool's id, found {stray:?}");
+    Failure::usage(OperatorCode::SettingInvalid, message).hint(hint)
+}
+
 /// The request, and its input where records are made of the call and it is JSON at all.
 fn request(
     arguments: &Arguments,
@@ -345,7 +376,7 @@ fn request(
             let schema = contract.map(|tool| tool.inputs.value());
             let settings = settings(&arguments.set)?;
             let input = arguments::apply(base, &settings, schema)
-                .map_err(|error| Failure::with_code(Kind::Usage, error.code(), &error))?;
+                .map_err(|error| Failure::of(Kind::Usage, error))?;
             let seen = recorded.then(|| input.clone());
             (Request::with_value(arguments.tool.as_str(), input), seen)
         }
@@ -407,6 +438,9 @@ fn parse(flag: &str, text: &str) -> Result<Value> {
                 error.line, error.column, error.message
             ),
         )
+        .hint(format!(
+            "write JSON, names and texts in double quotes: {flag} '{{\"KEY\": \"TEXT\"}}'"
+        ))
     })
 }
 

@@ -4,6 +4,7 @@ use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;
+use toolward_bundle::tool_names;
 use toolward_host::{Host, LOCAL, ToolInfo};
 use toolward_mcp::ServerFeatures;
 use toolward_operator::bundles::BundleSource;
@@ -16,9 +17,6 @@ use crate::environment::Environment;
 use crate::failure::{Failure, Kind, OperatorCode, Result};
 use crate::flags::Flagged;
 use crate::output::Output;
-
-/// How many tools an error about a missing one lists.
-const MAX_NAMED: usize = 10;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -108,7 +106,7 @@ fn records(tool: &ToolInfo, host: &Host, features: &ServerFeatures) -> Result<Va
 /// The tool as the server lists it; the error of its calls if it lists none.
 fn definition(tool: &ToolInfo, features: &ServerFeatures) -> Result<Value> {
     if let Some(refusal) = tool.refusal() {
-        return Err(reply::refused(&refusal));
+        return Err(reply::refused(&refusal, &tool.contract.major_id()));
     }
     let name = name_of(tool, features).ok_or_else(|| unnamed(tool))?;
     features.definition(name).ok_or_else(|| unnamed(tool))
@@ -132,11 +130,9 @@ fn unnamed(tool: &ToolInfo) -> Failure {
 }
 
 fn missing(name: &str, host: &Host) -> Failure {
-    let ids = host.tools().take(MAX_NAMED);
-    let ids: Vec<String> = ids.map(|tool| tool.contract.major_id()).collect();
+    let ids: Vec<String> = host.tools().map(|tool| tool.contract.major_id()).collect();
+    let hint = tool_names::hint(name, ids.iter().map(String::as_str));
     let message = format!("no bundle has a tool `{name}`");
-    Failure::new(Kind::Failed, OperatorCode::ToolMissing, message).hint(match ids.as_slice() {
-        [] => "name a bundle with contracts and drivers".to_owned(),
-        ids => format!("the tools are: {}", ids.join(", ")),
-    })
+    Failure::new(Kind::Failed, OperatorCode::ToolMissing, message)
+        .hint(hint.unwrap_or_else(|| "name a bundle with contracts and drivers".to_owned()))
 }

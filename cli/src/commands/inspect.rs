@@ -9,7 +9,7 @@ use serde_json::json;
 use toolward_bundle::component::{Functions, MAX_SIZE, MadeFor, Surface, Usability};
 use toolward_bundle::inspect::{Difference, InputView, Inspection};
 use toolward_bundle::text::visible_line;
-use toolward_operator::installed::StoreLocation;
+use toolward_operator::installed::{State, StoreLocation, bundle_of, examined, next_step};
 use toolward_operator::trust::{Trust, is_under_work, under_work};
 
 use crate::environment::Environment;
@@ -22,8 +22,8 @@ const MAX_LINE_CHARS: usize = 300;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A bundle (a directory or an archive), a bundle under work, or a .wasm
-    /// file
+    /// A bundle (a directory or an archive), a bundle under work, a .wasm file,
+    /// or the id of an installed bundle or of a tool in it
     path: PathBuf,
 
     /// List every file
@@ -46,7 +46,9 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         return component(path, output);
     }
     let (trust, store) = (&arguments.trust, &arguments.store);
-    let inspection = if !trust.is_named() && is_under_work(path) {
+    let inspection = if let Some(content) = installed(arguments, environment, output)? {
+        Inspection::of(&content)
+    } else if !trust.is_named() && is_under_work(path) {
         Inspection::of(&under_work(path, trust, store, environment, output)?)
     } else if trust.is_given(environment) {
         Inspection::of(&trust.content(path, store, environment, output)?)
@@ -56,6 +58,30 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     match output.json() {
         true => output.value(&inspection),
         false => show(&inspection, arguments.files, output),
+    }
+}
+
+/// The installed bundle that is meant, where no file has this name.
+fn installed(
+    arguments: &Arguments,
+    environment: &Environment,
+    output: &Output,
+) -> Result<Option<Content>> {
+    let (Some(name), false) = (arguments.path.to_str(), arguments.path.exists()) else {
+        return Ok(None);
+    };
+    let Some(store) = arguments.store.existing(environment)? else {
+        return Ok(None);
+    };
+    let Some(id) = bundle_of(&store, name)? else {
+        return Ok(None);
+    };
+    let examined = examined(&store, &arguments.trust, environment, output)?;
+    let mut same = examined.into_iter().filter(|one| one.installed.id == id);
+    match same.next().map(|one| one.state) {
+        Some(State::Verified(content)) => Ok(Some(*content)),
+        Some(State::Refused(failure)) => Err(failure.hint(next_step(&id))),
+        Some(State::Unknown) | None => Ok(None),
     }
 }
 
@@ -96,6 +122,8 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
         output.line(format!("  {}", line(&tool.description)))?;
         let inputs: Vec<String> = tool.inputs.iter().map(input).collect();
         output.line(format!("  inputs     {}", list(&inputs)))?;
+        let outputs: Vec<String> = tool.outputs.iter().map(input).collect();
+        output.line(format!("  outputs    {}", list(&outputs)))?;
         output.line(format!("  declares   {}", list(&tool.declares)))?;
         output.line(format!(
             "  approval   {}, risk {}, timeout {} ms, cost {}",

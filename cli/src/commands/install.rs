@@ -68,9 +68,10 @@ pub(crate) struct Install {
 impl Install {
     pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
         let common = &self.common;
+        let place = Place::parse(&self.source)?;
+        place.check_there()?;
         let context = common.trust.context(environment, output)?;
         let store = common.store.open(environment)?;
-        let place = Place::parse(&self.source)?;
         let accept = common.accepted()?;
         let compiler = common.compiler(environment, output)?;
         let installer = common.installer(accept, &store, &context, environment, &compiler, output);

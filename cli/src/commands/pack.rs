@@ -19,9 +19,9 @@ pub(crate) struct Arguments {
     directory: PathBuf,
 
     /// Where to: NAME.toolbundle makes an archive (which needs --key), any
-    /// other name a directory
+    /// other name a directory [default: ID.toolbundle]
     #[arg(short, long, value_name = "OUT")]
-    output: PathBuf,
+    output: Option<PathBuf>,
 
     /// Sign with this private key (PEM file; may be given again)
     #[arg(long, value_name = "PEM")]
@@ -38,15 +38,15 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
-    let place = &arguments.output;
-    let archive = is_archive(place);
+    let named = arguments.output.as_deref();
+    let archive = named.is_none_or(is_archive);
     if archive && arguments.key.is_empty() {
         return Err(Failure::usage(
             Code::KeyMissing,
             "an archive carries its signatures, and no key was given",
         )
         .hint("sign it at once: --key PRIVATE.pem (`toolward keys new` makes one)")
-        .hint("or pack into a directory, and `toolward sign` it later"));
+        .hint("or pack into a directory, `-o DIR`, and `toolward sign` it later"));
     }
     let options = PackOptions {
         source_date_epoch: environment.source_date_epoch()?,
@@ -56,6 +56,8 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     for warning in &packed.warnings {
         output.warning(warning);
     }
+    let own = PathBuf::from(format!("{}.{ARCHIVE_EXTENSION}", packed.manifest.id));
+    let place = named.unwrap_or(&own);
     let mut sealed = Sealed::new(&packed);
     let mut signers = Vec::new();
     let mut compiler = arguments.provenance.as_ref();

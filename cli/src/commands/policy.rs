@@ -47,7 +47,7 @@ impl Command {
 #[derive(Debug, Args)]
 pub(crate) struct Subject {
     #[command(flatten)]
-    source: Flagged<BundleSource>,
+    pub(super) source: Flagged<BundleSource>,
 
     #[command(flatten)]
     policies: Flagged<PolicyFiles>,

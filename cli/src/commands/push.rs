@@ -9,7 +9,7 @@ use toolward_signing::channel;
 use toolward_signing::envelope::Envelope;
 
 use crate::environment::Environment;
-use crate::failure::{Code, Failure, Kind, Result};
+use crate::failure::{Code, Failure, Kind, OperatorCode, Result};
 use crate::flags::Flagged;
 use crate::output::Output;
 use crate::progress::Bar;
@@ -53,7 +53,16 @@ impl Push {
             return pushed(&reference.with_digest(digest), output);
         }
         // A bundle that does not verify is not pushed.
-        let bundle = self.trust.open(&self.bundle, environment, output)?;
+        let opened = self.trust.open(&self.bundle, environment, output);
+        let bundle = opened.map_err(|mut failure| {
+            // Who pushes is mostly who signed.
+            if failure.code == OperatorCode::NobodyTrusted.code() {
+                let hint = "what is pushed is verified first, against a key that you trust; for \
+                            your own bundle give your own public key: --trust-key YOU.pub.pem";
+                failure.hints = vec![hint.to_owned()];
+            }
+            failure
+        })?;
         if self.signatures {
             let client = self.network.client()?;
             let kind = DocumentArtifact::Signatures;

@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 use toolward_bundle::text::{visible, visible_line};
-use toolward_host::{CallError, Origin, Reply};
+use toolward_host::{CallError, ErrorClass, ErrorCode, Origin, Reply};
 
 use crate::failure::{Exit, Failure, Kind, Result};
 use crate::output::{Output, counted};
@@ -69,13 +69,37 @@ fn aside(reply: &Reply, verbose: bool, output: &Output) {
 }
 
 /// The failure of a tool that no call can run.
-pub(super) fn refused(error: &CallError) -> Failure {
-    let code = error.code.as_str();
-    let failure = Failure::with_code(kind_of(error), code, &error.message);
-    match &error.hint {
-        Some(hint) => failure.hint(hint.as_str()),
-        None => failure,
-    }
+pub(super) fn refused(error: &CallError, tool: &str) -> Failure {
+    let failure = Failure::with_code(kind_of(error), error.code.as_str(), &error.message);
+    hinted(failure, error, tool)
+}
+
+/// Adds the next steps: what the host says, and for the operator the command that shows more.
+fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
+    let tool = tool.split('@').next().unwrap_or_default();
+    let command = match error.class {
+        _ if error.origin != Origin::Host => None,
+        ErrorClass::PolicyBlocked | ErrorClass::CapabilityGap | ErrorClass::SetupRequired
+            if error.code == ErrorCode::UNAUTHORISED =>
+        {
+            Some(format!(
+                "`toolward policy explain {tool}` shows what is missing"
+            ))
+        }
+        ErrorClass::DependencyUnavailable => Some(format!(
+            "`toolward why {tool}` shows each driver and what is in its way"
+        )),
+        ErrorClass::SchemaValidationFailed => Some(format!(
+            "`toolward show {tool}` lists its inputs; give them with --set KEY=VALUE, or as JSON: \
+             --input '{{\"KEY\": \"TEXT\"}}'"
+        )),
+        _ => None,
+    };
+    // An operator is not told to ask the operator, where that is all.
+    let gap = [ErrorClass::PolicyBlocked, ErrorClass::CapabilityGap];
+    let own = command.is_some() && gap.contains(&error.class);
+    let said = error.hint.as_deref().filter(|_| !own);
+    failure.maybe_hint(said).maybe_hint(command)
 }
 
 fn kind_of(error: &CallError) -> Kind {
@@ -179,10 +203,8 @@ fn call_failure(error: &CallError, reply: &Reply) -> Failure {
         Origin::Driver => format!("[{}] says: {}", speaker(reply), error.message),
         _ => error.message.clone(),
     };
-    let mut failure = Failure::with_code(kind_of(error), error.code.as_str(), message);
-    if let Some(hint) = &error.hint {
-        failure = failure.hint(hint.as_str());
-    }
+    let failure = Failure::with_code(kind_of(error), error.code.as_str(), message);
+    let mut failure = hinted(failure, error, &visible_line(&reply.metadata.tool, 200));
     failure.cause = error
         .cause
         .as_ref()

@@ -14,15 +14,16 @@ use tokio_util::sync::CancellationToken;
 use toolward_host::confine::Confinement;
 use toolward_host::{EventFilter, Host, LOCAL, memory};
 use toolward_ledger::Pending;
+use toolward_mcp::http::HttpError;
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::{StdioError, Streams};
 use toolward_mcp::{Denials, DenialsError, ServerFeatures, Service, stdio};
 
 use crate::environment::{Colours, Environment};
-use crate::failure::{Code, Exit, Failure, Kind, Result};
+use crate::failure::{self, Code, Exit, Failure, Kind, Result};
 use crate::flags::ConfineFlags;
 use crate::flags::Flagged;
-use crate::output::{Output, counted};
+use crate::output::{Look, Output, counted};
 use crate::{logging, stderr};
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::compile_cache::CompileCache;
@@ -64,9 +65,9 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     source: Flagged<BundleSource>,
 
-    /// Serve many clients over HTTP at this address, an IP address and a port
-    /// [default: one client, on standard input and output]
-    #[arg(long, value_name = "ADDRESS")]
+    /// Serve many clients over HTTP at this address, an IP address or localhost,
+    /// and a port [default: one client, on standard input and output]
+    #[arg(long, value_name = "ADDRESS", value_parser = listener::address)]
     http: Option<SocketAddr>,
 
     /// Serve one client on standard input and output, as without --http
@@ -267,7 +268,11 @@ impl Server {
             buckets,
         };
         let reports = Box::new(move || -> Box<dyn Report> {
-            Box::new(Output::new(json, Colours::default()))
+            Box::new(Output::new(&Look {
+                json,
+                quiet: false,
+                colours: Colours::default(),
+            }))
         });
         let (control, handle) = (asked.control.clone(), runtime.handle());
         let following =
@@ -329,7 +334,9 @@ impl Transport {
             Some(listener) => listener,
             None => listener::listen(address)?,
         };
-        let server = flags.server(trust_client)?;
+        let bound = listener.local_addr();
+        let bound = bound.map_err(|error| failure::http(HttpError::Listener(error)))?;
+        let server = flags.server(bound, trust_client)?;
         Ok(Self::Http(listener, Box::new(server)))
     }
 

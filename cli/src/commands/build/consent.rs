@@ -64,7 +64,7 @@ pub(crate) fn obtain(
         true => "They read nothing in your home but the checkout and the toolchain.",
         false => "They run with your rights, and can read what you can read.",
     };
-    output.note(format!("{starts}. {reach}"));
+    output.say(format!("{starts}. {reach}"));
     match dialoguer::Confirm::new()
         .with_prompt("Build it?")
         .default(false)

@@ -1,11 +1,14 @@
 //! `list` and `remove`: what is installed, and whether it would be loaded now.
 
 use clap::Args;
+use serde::Serialize;
 use serde_json::{Value, json};
 use toolward_bundle::text::visible_line;
+use toolward_operator::config::PolicyFiles;
 use toolward_operator::installed::{self, Examined, StoreLocation, next_step};
+use toolward_operator::policy_review::{PolicyReview, Row};
 use toolward_operator::trust::Trust;
-use toolward_store::Held;
+use toolward_store::{Held, InstalledTool};
 
 use crate::environment::Environment;
 use crate::failure::Result;
@@ -31,10 +34,17 @@ impl List {
             return Ok(());
         };
         let pending = store.pending()?;
-        for one in installed::examined(&store, &self.trust, environment, output)? {
+        let known = store.tools()?;
+        let examined = installed::examined(&store, &self.trust, environment, output)?;
+        if examined.is_empty() && pending.is_empty() {
+            output.note("nothing is installed");
+        }
+        let rows = self.rows(&examined, environment, output);
+        for one in &examined {
             let mut held = pending.iter().map(|(held, _)| held);
             let held = held.find(|held| held.id == one.installed.id);
-            output.result(&as_json(&one, held), lines(&one, held))?;
+            let tools = tools(one, &known, &rows);
+            output.result(&as_json(one, held, &tools), lines(one, held, &tools))?;
         }
         // What waits for a first yes, with nothing installed.
         for (held, _) in &pending {
@@ -47,7 +57,7 @@ impl List {
                 "publisher": held.publisher, "digest": null, "surface": null,
                 "source": held.source, "installed": null,
                 "held": version, "held_surface": surface,
-                "state": "held", "error": null,
+                "state": "held", "error": null, "tools": [],
             });
             output.result(
                 &value,
@@ -58,7 +68,58 @@ impl List {
     }
 }
 
-fn as_json(one: &Examined, held: Option<&Held>) -> Value {
+impl List {
+    /// What the policy makes of the tools that are loaded; nothing where that is not known.
+    fn rows(&self, examined: &[Examined], environment: &Environment, output: &Output) -> Vec<Row> {
+        let contents = examined.iter().filter_map(Examined::content).cloned();
+        let policies = PolicyFiles::default();
+        let review = PolicyReview::of(contents.collect(), &self.trust, &policies, environment);
+        review
+            .and_then(|review| review.rows())
+            .unwrap_or_else(|failure| {
+                output.warning(format!(
+                    "what the policy makes of the tools is not known: {} ({})",
+                    failure.message, failure.code
+                ));
+                Vec::new()
+            })
+    }
+}
+
+/// A tool of an installed bundle, and whether it can be called.
+#[derive(Debug, Serialize)]
+struct ListedTool<'a> {
+    /// `id@major`.
+    tool: &'a str,
+    /// `allowed`, `asks` or `blocked`, `refused` with its bundle, or `unknown`.
+    state: &'static str,
+    reasons: &'a [String],
+}
+
+/// The tools of one bundle.
+fn tools<'a>(
+    one: &'a Examined,
+    known: &'a [InstalledTool],
+    rows: &'a [Row],
+) -> Vec<ListedTool<'a>> {
+    let own = known.iter().filter(|tool| tool.bundle == one.installed.id);
+    own.map(|tool| {
+        let tool = tool.major_id.as_str();
+        let row = Row::of_tool(rows, tool).filter(|_| one.content().is_some());
+        ListedTool {
+            tool,
+            state: match (row, one.refusal()) {
+                (Some(row), _) => row.state,
+                (None, Some(_)) => "refused",
+                (None, None) => "unknown",
+            },
+            reasons: row.map(|row| row.reasons.as_slice()).unwrap_or_default(),
+        }
+    })
+    .collect()
+}
+
+fn as_json(one: &Examined, held: Option<&Held>, tools: &[ListedTool<'_>]) -> Value {
     let installed = &one.installed;
     let error = one.refusal().map(|failure| {
         let mut hints = failure.hints.clone();
@@ -74,11 +135,11 @@ fn as_json(one: &Examined, held: Option<&Held>) -> Value {
         "source": installed.source, "installed": installed.at.to_string(),
         "held": held.map(|held| held.version.to_string()),
         "held_surface": held.map(|held| held.surface),
-        "state": one.word(), "error": error,
+        "state": one.word(), "error": error, "tools": tools,
     })
 }
 
-fn lines(one: &Examined, held: Option<&Held>) -> String {
+fn lines(one: &Examined, held: Option<&Held>, tools: &[ListedTool<'_>]) -> String {
     let installed = &one.installed;
     let mut lines = format!(
         "{} {} (sequence {}) by {}",
@@ -94,12 +155,26 @@ fn lines(one: &Examined, held: Option<&Held>) -> String {
         let (version, surface) = (&held.version, &held.surface);
         lines += &format!("\n  {version} is held; surface {surface}");
     }
+    let width = tools.iter().map(|tool| tool.tool.len()).max();
+    let width = width.unwrap_or_default();
+    for tool in tools {
+        let (id, reasons) = (tool.tool, tool.reasons.join("; "));
+        let state = match tool.state {
+            "blocked" => "BLOCKED",
+            "refused" => "REFUSED",
+            state => state,
+        };
+        lines += &format!("\n  {id:<width$}  {state}");
+        if !reasons.is_empty() {
+            lines += &format!(": {}", visible_line(&reasons, MAX_REASON_CHARS));
+        }
+    }
     lines
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct Remove {
-    /// The bundle's id
+    /// The bundle's id, or that of a tool in it
     id: String,
 
     #[command(flatten)]
@@ -109,8 +184,8 @@ pub(crate) struct Remove {
 impl Remove {
     pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let now = std::time::SystemTime::now();
-        let files = self.store.remove(&self.id, now, environment)?;
-        let value = json!({ "ok": true, "removed": self.id, "files": files });
-        output.result(&value, format_args!("{}: removed", self.id))
+        let installed::Removed { id, files, .. } = self.store.remove(&self.id, now, environment)?;
+        let value = json!({ "ok": true, "removed": id, "files": files });
+        output.result(&value, format_args!("{id}: removed"))
     }
 }

@@ -62,7 +62,11 @@ impl Search {
                     bundles.push(listed);
                 }
             }
-            for position in rank(&query, &entries).into_iter().take(MAX_MATCHES) {
+            let ranked = rank(&query, &entries);
+            if ranked.is_empty() {
+                output.note(format!("the channel {name} lists no tool that matches"));
+            }
+            for position in ranked.into_iter().take(MAX_MATCHES) {
                 if let (Some(entry), Some(listed)) = (entries.get(position), bundles.get(position))
                 {
                     found(entry, &listed.id, &listed.version.to_string(), None, output)?;
@@ -75,6 +79,9 @@ impl Search {
             return Ok(());
         };
         let matches = store.search(&query, MAX_MATCHES)?;
+        if matches.is_empty() {
+            output.note("no installed tool matches");
+        }
         let examined = match matches.is_empty() {
             true => Vec::new(),
             false => installed::examined(&store, &self.trust, environment, output)?,

@@ -3,6 +3,8 @@
 use clap::Args;
 use serde_json::json;
 
+use toolward_store::Store;
+
 use super::{CommonFlags, print, show};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure, Result};
@@ -20,6 +22,10 @@ pub(crate) struct Update {
 impl Update {
     pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
         let common = &self.common;
+        if self.id.is_none() && is_empty(common.store.existing(environment)?.as_ref())? {
+            output.note("nothing is installed, so there is nothing to update");
+            return Ok(Exit::Fine);
+        }
         let context = common.trust.context(environment, output)?;
         let store = common.store.open(environment)?;
         let accept = common.accepted()?;
@@ -54,6 +60,14 @@ impl Update {
         }
         Ok(worst)
     }
+}
+
+/// Whether a store has neither bundles nor some that wait.
+fn is_empty(store: Option<&Store>) -> Result<bool> {
+    let Some(store) = store else {
+        return Ok(true);
+    };
+    Ok(store.list()?.is_empty() && store.pending()?.is_empty())
 }
 
 /// Says why one of several was not updated: the others are, all the same.

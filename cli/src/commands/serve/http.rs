@@ -1,6 +1,6 @@
 //! Who may connect over HTTP.
 
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,11 +89,12 @@ impl HttpFlags {
     }
 
     /// Reads or makes what clients are checked by.
-    pub(super) fn server(&self, trust_client: bool) -> Result<HttpServer> {
+    pub(super) fn server(&self, address: SocketAddr, trust_client: bool) -> Result<HttpServer> {
         let (authentication, token) = self.authentication(trust_client).map_err(failure::http)?;
         let mut settings = Settings::new(authentication);
         settings.hosts.clone_from(&self.allow_host);
         settings.origins.clone_from(&self.allow_origin);
+        http::check(address, &settings).map_err(failure::http)?;
         Ok(HttpServer { settings, token })
     }
 
@@ -145,11 +146,11 @@ impl HttpServer {
             };
             return output.value(&shown);
         }
-        output.note(format!("listening on {url}"));
+        output.say(format!("listening on {url}"));
         match &self.token {
             ShownToken::Token(secret) => {
                 let token = secret.expose();
-                output.note(format!("clients send: Authorization: Bearer {token}"));
+                output.say(format!("clients send: Authorization: Bearer {token}"));
             }
             ShownToken::File(path) => output.note(format!("the token is in {}", path.display())),
             ShownToken::Tokens(count) => output.note(format!("{count} tokens are known")),

@@ -1,7 +1,7 @@
 //! The socket that clients of HTTP connect to: made here, or handed over by a service
 //! manager (`LISTEN_FDS`, sd_listen_fds(3)).
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::os::fd::{FromRawFd as _, OwnedFd};
 
 use rustix::io::FdFlags;
@@ -94,6 +94,24 @@ fn refused(message: impl std::fmt::Display) -> Failure {
         "a socket unit with one `ListenStream=`, an IP address and a port, and `--http` with the \
          same, see the book's page on serving over HTTP",
     )
+}
+
+/// Reads an address to listen at. `localhost` is 127.0.0.1: a name is not looked up, since
+/// whoever answers would choose who can connect.
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let port = match text.split_once(':') {
+        Some(("localhost", port)) => port.parse::<u16>().ok(),
+        _ => None,
+    };
+    port.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+        .ok_or_else(|| {
+            "expected an IP address or localhost, and a port: localhost:8000, 127.0.0.1:8000, \
+             [::1]:8000"
+                .to_owned()
+        })
 }
 
 /// Listens at an address.

@@ -1,7 +1,13 @@
 //! `trust add`: a new publisher, once a person has compared its fingerprint.
 
+use std::io::Read as _;
+use std::path::Path;
+
+use toolward_signing::ErrorKind;
 use toolward_signing::fingerprint::Fingerprint;
+use toolward_signing::key::PublicKey;
 use toolward_signing::publisher::VerifiedPublisher;
+use toolward_signing::verify::unsigned;
 
 use super::{FreshnessFlags, Subject, print};
 use crate::environment::has_terminal;
@@ -17,7 +23,8 @@ impl Subject<'_> {
         freshness: &FreshnessFlags,
         output: &mut Output,
     ) -> Result {
-        let candidate = self.changes(output).candidate(source, prefixes, actions)?;
+        let candidate = self.changes(output).candidate(source, prefixes, actions);
+        let candidate = candidate.map_err(|failure| explained(failure, source))?;
         let (document, settings) = (&candidate.known.document, &candidate.settings);
         // An invalid rule is refused before a person is asked.
         freshness.given(settings)?;
@@ -25,6 +32,42 @@ impl Subject<'_> {
         let rule = freshness.given_or_asked(&document.name, settings, output)?;
         let known = self.changes(output).add(&candidate, rule)?;
         print(&known, output)
+    }
+}
+
+/// The failure of a source that is no document, with what it is instead.
+fn explained(failure: Failure, source: &str) -> Failure {
+    let path = Path::new(source);
+    let instead = if PublicKey::from_pem(&beginning(path)).is_ok() {
+        "this is a public key, and publishers are trusted by their documents: ask for \
+         NAME.publisher.json. The key itself verifies one command: --trust-key FILE"
+    } else if unsigned(path).is_ok() {
+        "this is a bundle: `toolward verify BUNDLE --trust-key KEY` checks it, `toolward install \
+         BUNDLE` installs it. Publishers are trusted by their documents: ask for NAME.publisher.json"
+    } else if failure.code == ErrorKind::EnvelopeInvalid.code() {
+        "a publisher's document is a file that `toolward publisher new` made, NAME.publisher.json"
+    } else {
+        return failure;
+    };
+    let mut failure = match failure.code == ErrorKind::EnvelopeInvalid.code() {
+        true => failure.saying(format!("{source}: this is not a publisher's document")),
+        false => failure,
+    };
+    failure.hints = vec![instead.to_owned()];
+    failure
+}
+
+/// The text of a file that may be a key.
+fn beginning(path: &Path) -> String {
+    const MAX_KEY_BYTES: u64 = 16 * 1024;
+    let mut text = String::new();
+    let read = toolward_files::open_regular(path).map(|file| {
+        let mut file = file.take(MAX_KEY_BYTES);
+        file.read_to_string(&mut text).is_ok()
+    });
+    match read {
+        Ok(true) => text,
+        _ => String::new(),
     }
 }
 
@@ -58,7 +101,7 @@ fn compared(document: &VerifiedPublisher, given: Option<&str>, output: &Output) 
     if !has_terminal() {
         return Err(unconfirmed());
     }
-    output.note(format!(
+    output.say(format!(
         "publisher    {}\nkeys         {}, of which {} must sign\nfingerprint  {fingerprint}",
         document.name,
         document.keys.len(),

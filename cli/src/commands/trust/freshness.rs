@@ -55,7 +55,7 @@ impl FreshnessFlags {
         if has_terminal() {
             return asked(name);
         }
-        output.note(format!(
+        output.say(format!(
             "releases of {name} that come over the network are refused until a maximum age is set: \
              toolward trust update {name} --max-age-days {DEFAULT_MAX_AGE_DAYS}"
         ));

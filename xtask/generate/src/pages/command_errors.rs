@@ -46,6 +46,7 @@ fn other(codes: &[&'static str], exit: &'static str, meaning: &'static str) -> R
 
 fn rows() -> Vec<Row> {
     vec![
+        own(Code::UsageInvalid, "2"),
         own(OperatorCode::NobodyTrusted, "2"),
         own(OperatorCode::PublisherKnown, "2"),
         own(OperatorCode::PublisherUnknown, "2"),

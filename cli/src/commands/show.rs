@@ -1,0 +1,165 @@
+//! `show`: one tool, from its inputs to what it may do here. Nothing is called.
+
+use clap::Args;
+use serde_json::json;
+use toolward_bundle::content::Content;
+use toolward_bundle::inspect::InputView;
+use toolward_bundle::text::{visible, visible_line};
+use toolward_operator::bundles::{BundleSource, SourceKind};
+use toolward_operator::config::PolicyFiles;
+use toolward_operator::policy_review::{PolicyReview, ToolStatus};
+use toolward_store::Installed;
+
+use super::policy::Subject;
+use crate::environment::Environment;
+use crate::failure::Result;
+use crate::output::Output;
+
+/// Longest text of a bundle's that is shown on a line, in characters.
+const MAX_LINE_CHARS: usize = 1000;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// A tool's id, or id@major
+    tool: String,
+
+    #[command(flatten)]
+    subject: Subject,
+}
+
+pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
+    let (subject, name) = (&arguments.subject, &arguments.tool);
+    let review = subject.review(environment, output)?;
+    let installed = installed(&subject.source, environment)?;
+    let found = review.tools_named(name, &installed)?;
+    if found.is_empty() {
+        let withheld = subject.withheld(&review, name, environment, output)?;
+        return Err(withheld.unwrap_or_else(|| review.missing(Some(name))));
+    }
+    if output.json() {
+        return output.value(&json!({ "ok": true, "tools": found }));
+    }
+    for (number, tool) in found.iter().enumerate() {
+        if number > 0 {
+            output.line("")?;
+        }
+        output.line(lines(tool))?;
+    }
+    Ok(())
+}
+
+/// The lines about a tool of bundles that were read already; `None` if they have none of this name.
+pub(super) fn about(
+    name: &str,
+    contents: &[Content],
+    source: &BundleSource,
+    policies: &PolicyFiles,
+    environment: &Environment,
+) -> Result<Option<String>> {
+    let review = PolicyReview::of(contents.to_vec(), &source.trust, policies, environment)?;
+    let found = review.tools_named(name, &installed(source, environment)?)?;
+    Ok(found.first().map(lines))
+}
+
+/// What the store knows of the bundles that the tools come from.
+fn installed(source: &BundleSource, environment: &Environment) -> Result<Vec<Installed>> {
+    match (source.kind(), source.store.existing(environment)?) {
+        (SourceKind::Installed, Some(store)) => Ok(store.list()?),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn lines(tool: &ToolStatus) -> String {
+    let contract = &tool.contract;
+    let mut lines = vec![
+        format!("{} {}", line(&tool.tool), contract.version),
+        format!(
+            "  {}",
+            visible(&contract.description, MAX_LINE_CHARS).replace('\n', "\n  ")
+        ),
+    ];
+    let mut row = |name: &str, text: String| lines.push(format!("  {name:<10} {text}"));
+    row("publisher", line(&tool.publisher));
+    let state = match tool.state {
+        "blocked" => "BLOCKED",
+        state => state,
+    };
+    row(
+        "state",
+        match tool.reasons.as_slice() {
+            [] => state.to_owned(),
+            reasons => format!("{state}: {}", line(&reasons.join("; "))),
+        },
+    );
+    fields("inputs", &contract.inputs, &mut row);
+    fields("outputs", &contract.outputs, &mut row);
+    row("declares", list(&contract.declares));
+    row("grants", list(&tool.grants));
+    row(
+        "approval",
+        format!(
+            "{}, risk {}, timeout {} ms, cost {}",
+            line(&contract.approval),
+            contract.risk_level,
+            contract.timeout_ms,
+            contract.cost_class
+        ),
+    );
+    if let (Some(driver), Some(publisher)) = (&tool.driver, &tool.driver_publisher) {
+        let other = match *publisher == tool.publisher {
+            true => String::new(),
+            false => format!(" by ANOTHER publisher, {}", line(publisher)),
+        };
+        row("driver", format!("{}{other}", line(driver)));
+    }
+    row(
+        "bundle",
+        format!(
+            "{} {} (sequence {})",
+            line(&tool.bundle),
+            tool.bundle_version,
+            tool.sequence
+        ),
+    );
+    if let Some(source) = &tool.source {
+        row("source", line(source));
+    }
+    if let Some(installed) = &tool.installed {
+        row("installed", installed.clone());
+    }
+    row(
+        "verified",
+        match &tool.verified {
+            Some(verified) => verified.clone(),
+            None => "never: under work, unsigned".to_owned(),
+        },
+    );
+    lines.join("\n")
+}
+
+/// The properties of an input or output, one on a line.
+fn fields(name: &str, fields: &[InputView], row: &mut impl FnMut(&str, String)) {
+    if fields.is_empty() {
+        row(name, "nothing".to_owned());
+    }
+    for (number, field) in fields.iter().enumerate() {
+        let kind = field.kind.as_deref().unwrap_or("any");
+        let needed = if field.required { ", required" } else { "" };
+        let name = if number == 0 { name } else { "" };
+        row(
+            name,
+            format!("{}: {}{needed}", line(&field.name), line(kind)),
+        );
+    }
+}
+
+fn line(text: &str) -> String {
+    visible_line(text, MAX_LINE_CHARS)
+}
+
+fn list(items: &[String]) -> String {
+    match items {
+        [] => "nothing".to_owned(),
+        items => line(&items.join(", ")),
+    }
+}

@@ -1,0 +1,214 @@
+//! What `--help` shows beside the flags: commands in groups, and an example of each.
+
+use clap::Command;
+
+/// The groups of commands, in the order in which they are shown.
+const GROUPS: [(&str, &[&str]); 4] = [
+    ("use", &["call", "show", "serve", "mcp", "list", "search"]),
+    (
+        "trust",
+        &["trust", "install", "update", "remove", "verify", "policy"],
+    ),
+    (
+        "publish",
+        &[
+            "new",
+            "import",
+            "check",
+            "build",
+            "test",
+            "pack",
+            "sign",
+            "push",
+            "pull",
+            "keys",
+            "publisher",
+        ],
+    ),
+    (
+        "look",
+        &[
+            "inspect",
+            "describe",
+            "why",
+            "ledger",
+            "replay",
+            "doctor",
+            "completions",
+        ],
+    ),
+];
+
+/// An example of each command, by its words.
+const EXAMPLES: &[(&[&str], &str)] = &[
+    (
+        &["call"],
+        "toolward call text.stats --set text='to be or not to be'",
+    ),
+    (&["show"], "toolward show text.stats"),
+    (&["serve"], "toolward serve --http localhost:8000"),
+    (&["mcp", "config"], "toolward mcp config claude-code"),
+    (
+        &["mcp", "token"],
+        "toolward mcp token alice --file tokens.toml",
+    ),
+    (&["list"], "toolward list"),
+    (&["search"], "toolward search word count"),
+    (
+        &["trust", "add"],
+        "toolward trust add acme.publisher.json --prefix acme --max-age-days 90",
+    ),
+    (&["trust", "list"], "toolward trust list"),
+    (&["trust", "show"], "toolward trust show acme"),
+    (&["trust", "update"], "toolward trust update acme"),
+    (&["trust", "remove"], "toolward trust remove acme"),
+    (
+        &["install"],
+        "toolward install oci://registry.example/acme/notes:1.2.0",
+    ),
+    (&["update"], "toolward update"),
+    (&["remove"], "toolward remove text.stats"),
+    (
+        &["verify"],
+        "toolward verify notes.toolbundle --trust-key acme.pub.pem",
+    ),
+    (&["policy", "list"], "toolward policy list"),
+    (
+        &["policy", "explain"],
+        "toolward policy explain notes.append",
+    ),
+    (
+        &["policy", "suggest"],
+        "toolward policy suggest notes.append",
+    ),
+    (&["policy", "check"], "toolward policy check policy.toml"),
+    (&["new"], "toolward new greeter --id acme.greet"),
+    (&["check"], "toolward check greeter"),
+    (&["build"], "toolward build greeter"),
+    (&["test"], "toolward test --dev greeter"),
+    (&["pack"], "toolward pack greeter --key acme.pem"),
+    (&["sign"], "toolward sign packed --key acme.pem"),
+    (
+        &["push"],
+        "toolward push greeter.toolbundle oci://registry.example/acme/greeter:1.0.0",
+    ),
+    (
+        &["pull"],
+        "toolward pull oci://registry.example/acme/greeter:1.0.0 -o greeter.toolbundle",
+    ),
+    (&["keys", "new"], "toolward keys new --out acme.pem"),
+    (&["keys", "show"], "toolward keys show acme.pub.pem"),
+    (&["keys", "export"], "toolward keys export acme.pem"),
+    (
+        &["keys", "encrypt"],
+        "toolward keys encrypt acme.pem --out safe.pem",
+    ),
+    (&["inspect"], "toolward inspect notes.toolbundle"),
+    (&["describe"], "toolward describe text.stats --format mcp"),
+    (&["why"], "toolward why text.stats"),
+    (&["ledger", "list"], "toolward ledger list"),
+    (&["ledger", "verify"], "toolward ledger verify"),
+    (&["replay"], "toolward replay 0..100"),
+    (&["doctor"], "toolward doctor"),
+    (&["completions"], "toolward completions bash"),
+];
+
+/// The command line with groups and examples in its help.
+pub(crate) fn complete(mut command: Command) -> Command {
+    let groups = groups(&command);
+    for (words, example) in EXAMPLES {
+        command = with_example(command, words, example);
+    }
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nCommands:\n{groups}\n\
+         Options:\n{{options}}{{after-help}}"
+    ))
+}
+
+fn with_example(command: Command, words: &[&str], example: &str) -> Command {
+    match words.split_first() {
+        None => command.after_help(format!("Example:\n  {example}")),
+        Some((word, _)) if !command.get_subcommands().any(|one| one.get_name() == *word) => command,
+        Some((word, rest)) => {
+            command.mut_subcommand(word, |inner| with_example(inner, rest, example))
+        }
+    }
+}
+
+/// The commands with what they do, below the names of their groups. One that no group names comes last.
+fn groups(command: &Command) -> String {
+    let shown: Vec<&Command> = command
+        .get_subcommands()
+        .filter(|one| !one.is_hide_set())
+        .collect();
+    let width = shown.iter().map(|one| one.get_name().len()).max();
+    let width = width.unwrap_or_default();
+    let mut text = String::new();
+    let line = |one: &&Command| {
+        let about = one.get_about().map(ToString::to_string);
+        format!(
+            "  {:<width$}  {}\n",
+            one.get_name(),
+            about.unwrap_or_default()
+        )
+    };
+    for (name, commands) in GROUPS {
+        text.push_str(&format!(" {name}\n"));
+        let named = commands.iter();
+        let named = named.filter_map(|name| shown.iter().find(|one| one.get_name() == *name));
+        text.extend(named.map(line));
+    }
+    let grouped = |one: &&&Command| {
+        let mut all = GROUPS.iter().flat_map(|(_, commands)| commands.iter());
+        all.any(|name| *name == one.get_name())
+    };
+    text.extend(shown.iter().filter(|one| !grouped(one)).map(line));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+    use crate::arguments::Cli;
+
+    #[test]
+    fn each_command_is_in_one_group() {
+        let command = Cli::command();
+        let shown = command.get_subcommands().filter(|one| !one.is_hide_set());
+        for one in shown {
+            let all = GROUPS.iter().flat_map(|(_, commands)| commands.iter());
+            let found = all.filter(|name| **name == one.get_name()).count();
+            assert_eq!(found, 1, "{}", one.get_name());
+        }
+    }
+
+    #[test]
+    fn each_example_is_a_command_line_that_is_understood() {
+        for (words, example) in EXAMPLES {
+            let line = example.replace("'to be or not to be'", "a");
+            let found = Cli::command().try_get_matches_from(line.split(' '));
+            assert!(found.is_ok(), "{example}: {found:?}");
+            let said = format!("toolward {}", words.join(" "));
+            assert!(example.starts_with(&said), "{example}");
+        }
+    }
+
+    #[test]
+    fn each_command_that_is_no_group_itself_has_an_example() {
+        let command = complete(Cli::command());
+        for one in command.get_subcommands().filter(|one| !one.is_hide_set()) {
+            let own = one.get_after_help().is_some();
+            let inner = one
+                .get_subcommands()
+                .any(|inner| inner.get_after_help().is_some());
+            let documents = ["import", "publisher"];
+            assert!(
+                own || inner || documents.contains(&one.get_name()),
+                "{}",
+                one.get_name()
+            );
+        }
+    }
+}
