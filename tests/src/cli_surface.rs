@@ -23,7 +23,7 @@ fn help_names_every_command_and_every_exit_code() {
     let machine = Machine::new();
     let help = machine.toolward("--help").ends(0).stdout;
     let commands = commands(&help);
-    assert_eq!(commands.len(), 29, "{commands:?}");
+    assert_eq!(commands.len(), 30, "{commands:?}");
     for (code, meaning) in [
         (0, "fine"),
         (1, "the tool or a check failed"),
@@ -56,6 +56,29 @@ fn every_command_explains_itself() {
 }
 
 #[test]
+fn commands_are_shown_in_groups_and_with_examples() {
+    let machine = Machine::new();
+    let help = machine.toolward("--help").ends(0).stdout;
+    let groups: Vec<&str> = help
+        .lines()
+        .filter(|line| line.starts_with(' ') && !line.starts_with("  "))
+        .map(str::trim)
+        .collect();
+    assert_eq!(groups, ["use", "trust", "publish", "look"], "{help}");
+    for words in [
+        "call",
+        "install",
+        "trust add",
+        "policy suggest",
+        "ledger list",
+    ] {
+        let help = machine.toolward(&format!("{words} --help")).ends(0).stdout;
+        let example = format!("Example:\n  toolward {words}");
+        assert!(help.contains(&example), "{help}");
+    }
+}
+
+#[test]
 fn the_version_is_the_packages() {
     let machine = Machine::new();
     let version = machine.toolward("--version").ends(0);
@@ -76,7 +99,7 @@ fn wrong_usage_ends_with_2_and_says_what_to_do() {
         ("call a --bundle b --dev c", "cannot be used with"),
         ("verify b --trust-key k --config c", "cannot be used with"),
         ("sign b", "--key"),
-        ("pack", "--output"),
+        ("pack", "--key"),
         ("keys", "Usage"),
         ("completions tcsh", "bash"),
         ("call a --dev d --timeout soon", "invalid value"),
@@ -293,6 +316,24 @@ fn colours_are_for_terminals_whose_owner_wants_them() {
             "{words}: {plain:?}"
         );
     }
+}
+
+#[test]
+fn a_flag_says_where_colours_go_whatever_the_stream_is() {
+    let machine = Machine::new();
+    spoiled(&machine);
+    for words in ["check b --color always", "--color=always check b"] {
+        let ended = machine.toolward(words).end();
+        assert!(ended.stdout.contains("\u{1b}["), "{ended}");
+    }
+    let ended = machine.toolward("verfy --color always").ends(2);
+    assert!(ended.stderr.contains("\u{1b}["), "{ended}");
+    let ended = machine.toolward("check b --color always --json").end();
+    assert!(!ended.stdout.contains('\u{1b}'), "{ended}");
+    let never = machine.toolward("check b --color never").into_command();
+    let shown = Session::showing_stdout(never).leaves();
+    assert!(!shown.screen.contains('\u{1b}'), "{shown:?}");
+    machine.toolward("check b --color sometimes").ends(2);
 }
 
 #[test]

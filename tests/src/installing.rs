@@ -22,7 +22,7 @@ pub(crate) mod secure;
 mod serving;
 mod substituting;
 mod updating;
-mod web;
+pub(crate) mod web;
 mod withheld;
 
 use std::collections::BTreeMap;
@@ -42,12 +42,12 @@ use crate::support::bundle::{TOOLS_JSON, new_key};
 use crate::support::{Draft, Ended, Machine, tree};
 
 /// The bundle that most tests ship, its tool, and what both need granted.
-const ID: &str = "text.stats-bundle";
+pub(crate) const ID: &str = "text.stats-bundle";
 const TOOL_MD: &str = "tools/text.stats/TOOL.md";
 const GRANT: &str = "--prefix text --prefix text-stats";
 
 /// A new key, as `NAME.pem` and `NAME.pub.pem` in the work directory.
-fn key(machine: &Machine, name: &str) -> SigningKey {
+pub(crate) fn key(machine: &Machine, name: &str) -> SigningKey {
     let key = new_key(&machine.work(), name);
     write_key(machine, name, &key);
     key
@@ -71,7 +71,7 @@ fn now() -> Timestamp {
 }
 
 /// A release of acme's, with 1.SEQUENCE.0 as its version.
-fn release(sequence: u64) -> Draft {
+pub(crate) fn release(sequence: u64) -> Draft {
     let mut draft = Draft::of("text-stats");
     draft.manifest.publisher = "acme".to_owned();
     draft.manifest.sequence = sequence;
@@ -87,14 +87,14 @@ fn reworded(draft: Draft) -> Draft {
 }
 
 /// Signs a release, writes its archive, and gives its manifest's digest.
-fn ship(machine: &Machine, draft: &Draft, key: &SigningKey, file: &str) -> String {
+pub(crate) fn ship(machine: &Machine, draft: &Draft, key: &SigningKey, file: &str) -> String {
     let signed = draft.sign(key);
     signed.write_archive(&machine.path(file));
     Digest::of(&signed.manifest).to_string()
 }
 
 /// Makes `NAME.publisher.json` with the key `KEY.pem`; gives its fingerprint.
-fn document(machine: &Machine, name: &str, key: &str) -> String {
+pub(crate) fn document(machine: &Machine, name: &str, key: &str) -> String {
     let file = format!("{name}.publisher.json");
     machine
         .toolward(&format!(
@@ -116,7 +116,7 @@ fn add(machine: &Machine, name: &str, grant: &str, fingerprint: &str) -> crate::
 }
 
 /// A machine that trusts acme, whose key is `one`.
-fn trusting() -> (Machine, SigningKey) {
+pub(crate) fn trusting() -> (Machine, SigningKey) {
     let machine = Machine::new();
     let one = key(&machine, "one");
     let fingerprint = document(&machine, "acme", "one");
@@ -125,7 +125,7 @@ fn trusting() -> (Machine, SigningKey) {
 }
 
 /// A machine that trusts acme and has its release with sequence 1, which runs.
-fn installed() -> (Machine, SigningKey) {
+pub(crate) fn installed() -> (Machine, SigningKey) {
     let (machine, one) = trusting();
     ship(&machine, &release(1), &one, "b.toolbundle");
     machine.toolward("install b.toolbundle").ends(0);
@@ -133,7 +133,7 @@ fn installed() -> (Machine, SigningKey) {
 }
 
 /// What is installed, one value each.
-fn listed(machine: &Machine) -> Vec<Value> {
+pub(crate) fn listed(machine: &Machine) -> Vec<Value> {
     machine.toolward("list --json").ends(0).json_lines()
 }
 

@@ -30,6 +30,8 @@ mod ledger;
 #[cfg(test)]
 mod mcp;
 #[cfg(test)]
+mod mistakes;
+#[cfg(test)]
 mod policy;
 #[cfg(test)]
 mod publishing;

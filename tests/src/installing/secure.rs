@@ -63,15 +63,15 @@ impl Certificates {
 }
 
 /// A web server with files, over https.
-pub(super) struct SecureWeb {
-    pub(super) port: u16,
+pub(crate) struct SecureWeb {
+    pub(crate) port: u16,
     files: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
     // Its tasks end with it.
     _runtime: tokio::runtime::Runtime,
 }
 
 impl SecureWeb {
-    pub(super) fn start(certificates: &Certificates) -> Self {
+    pub(crate) fn start(certificates: &Certificates) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()

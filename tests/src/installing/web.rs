@@ -12,7 +12,7 @@ use std::time::Duration;
 /// How long anybody waits for anybody.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-pub(super) struct Web {
+pub(crate) struct Web {
     address: String,
     bytes: Arc<Mutex<Vec<u8>>>,
     asked: Receiver<()>,
@@ -23,7 +23,7 @@ pub(super) struct Web {
 
 impl Web {
     /// Answers every request with these bytes, at once.
-    pub(super) fn serve(bytes: Vec<u8>) -> Self {
+    pub(crate) fn serve(bytes: Vec<u8>) -> Self {
         Self::start(bytes, false)
     }
 
@@ -71,7 +71,7 @@ impl Web {
         }
     }
 
-    pub(super) fn url(&self, file: &str) -> String {
+    pub(crate) fn url(&self, file: &str) -> String {
         format!("http://{}/{file}", self.address)
     }
 

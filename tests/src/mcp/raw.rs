@@ -21,6 +21,7 @@ pub(crate) struct Raw {
     stderr: Option<JoinHandle<String>>,
     /// What nobody reads of standard error.
     unread: Option<PipeReader>,
+    instructions: String,
 }
 
 impl Raw {
@@ -58,6 +59,7 @@ impl Raw {
             early: VecDeque::new(),
             stderr: None,
             unread: None,
+            instructions: String::new(),
         }
     }
 
@@ -98,8 +100,15 @@ impl Raw {
             answer["result"]["serverInfo"]["name"], "toolward",
             "{answer}"
         );
+        let instructions = answer["result"]["instructions"].as_str();
+        self.instructions = instructions.unwrap_or_default().to_owned();
         self.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
         self
+    }
+
+    /// What the server told the model when the session was opened.
+    pub(crate) fn instructions(&self) -> &str {
+        &self.instructions
     }
 
     pub(crate) fn send(&mut self, message: &Value) {

@@ -1,0 +1,97 @@
+//! What a model is told, over MCP: everything that is wrong, in the words of the schema that it has, and nothing of
+//! the operator's machine.
+
+use serde_json::{Value, json};
+
+use crate::mcp::raw::Raw;
+use crate::support::Machine;
+
+fn served(examples: &[&str]) -> (Machine, Raw) {
+    let machine = Machine::new();
+    let mut serve = "serve --trust-key example.pub.pem".to_owned();
+    for example in examples {
+        machine.add_example(example);
+        serve += &format!(" --bundle {example}.toolbundle");
+    }
+    let raw = Raw::open(machine.toolward(&serve).into_command(), json!({}));
+    (machine, raw)
+}
+
+/// The text that a model reads of a call that failed.
+#[track_caller]
+fn read(answer: &Value) -> String {
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    answer["result"]["content"][0]["text"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+/// A model is told whom a person may ask, and no command, flag, path or line of a policy.
+#[track_caller]
+fn is_for_a_model(machine: &Machine, text: &str) {
+    for told in [
+        "`toolward ",
+        "--",
+        "[[",
+        "toolward.toml",
+        machine.home().to_str().unwrap(),
+    ] {
+        assert!(!text.contains(told), "{told:?} in {text}");
+    }
+}
+
+#[test]
+fn all_violations_are_in_the_text_with_what_is_allowed() {
+    let (machine, mut raw) = served(&["text-stats"]);
+    raw.call(1, "text_stats", &json!({"top": 100_000, "tops": 3}));
+    let text = read(&raw.answer(1));
+    for part in [
+        "input_invalid",
+        "`/top`: 100000 is greater than the maximum of 1000",
+        "\"text\" is a required property",
+        "'tops' was unexpected",
+        "did you mean `top`?",
+        "`text` (string, required), `top` (integer)",
+    ] {
+        assert!(text.contains(part), "no {part:?} in {text}");
+    }
+    is_for_a_model(&machine, &text);
+}
+
+#[test]
+fn an_unknown_tool_gets_the_near_one() {
+    let (_machine, mut raw) = served(&["text-stats", "notes-append"]);
+    raw.call(1, "text_stat", &json!({}));
+    let answer = raw.answer(1);
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert!(
+        message.contains("did you mean \"text_stats\"?"),
+        "{message}"
+    );
+    raw.call(2, "weather", &json!({}));
+    let answer = raw.answer(2);
+    let message = answer["error"]["message"].as_str().unwrap();
+    assert_eq!(message, "there is no tool \"weather\"");
+}
+
+#[test]
+fn a_blocked_tool_is_counted_and_says_whom_to_ask() {
+    let (machine, mut raw) = served(&["text-stats", "notes-append"]);
+    let instructions = raw.instructions().to_owned();
+    assert!(
+        instructions.contains("One more tool is blocked by the operator's policy"),
+        "{instructions}"
+    );
+    is_for_a_model(&machine, &instructions);
+    raw.call(1, "notes_append", &json!({"note": "a", "text": "b"}));
+    let text = read(&raw.answer(1));
+    assert!(
+        text.contains("ask the operator of this host to grant it (code `unauthorised`)"),
+        "{text}"
+    );
+    is_for_a_model(&machine, &text);
+    let (_machine, raw) = served(&["text-stats"]);
+    assert!(!raw.instructions().contains("blocked"));
+}

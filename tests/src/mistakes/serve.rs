@@ -1,0 +1,127 @@
+//! Servers, and disks.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+
+use super::{BUNDLE, machine, told};
+use crate::support::{Ended, Run};
+
+/// Serves over HTTP, which must fail, and before anything is said to be listened at.
+#[track_caller]
+fn refused(flags: &str) -> Ended {
+    let ended = machine()
+        .toolward(&format!("serve {BUNDLE} {flags}"))
+        .ends(2);
+    assert!(!ended.stderr.contains("listening"), "{ended}");
+    ended
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ended = refused(&format!("--http {address}"));
+    told(&ended, "address-unusable", &address, "a port that is free");
+}
+
+#[test]
+fn localhost_is_an_address_to_serve_at() {
+    let machine = machine();
+    let mut command = machine
+        .toolward(&format!("serve {BUNDLE} --http localhost:0"))
+        .into_command();
+    let mut child = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let listening = lines
+        .map_while(Result::ok)
+        .find(|line| line.contains("listening on "));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let listening = listening.unwrap();
+    assert!(
+        listening.starts_with("listening on http://127.0.0.1:"),
+        "{listening}"
+    );
+}
+
+#[test]
+fn an_address_without_a_port_gets_the_form_of_one() {
+    for address in [
+        "localhost",
+        "8000",
+        ":8000",
+        "example.com:80",
+        "localhost:99999",
+    ] {
+        let ended = refused(&format!("--http {address}"));
+        assert!(ended.stderr.contains(address), "{ended}");
+        assert!(
+            ended.stderr.contains("localhost:8000, 127.0.0.1:8000"),
+            "{ended}"
+        );
+    }
+}
+
+#[test]
+fn an_address_that_no_client_can_name_needs_names() {
+    let ended = refused("--http 0.0.0.0:0");
+    told(&ended, "http-no-hosts", "0.0.0.0", "--allow-host NAME");
+    // Without tokens it is for this machine only.
+    let ended = refused("--http 0.0.0.0:0 --no-token --allow-host a.example");
+    told(&ended, "http-open-address", "0.0.0.0", "serve on 127.0.0.1");
+}
+
+#[test]
+fn a_folder_that_is_missing_or_takes_nothing_is_named() {
+    let machine = machine();
+    for file in ["gone/me.pem", "/proc/me.pem"] {
+        let ended = machine.toolward(&format!("keys new --out {file}")).ends(1);
+        told(
+            &ended,
+            "write-failed",
+            file,
+            "a directory that is there and that you may write to",
+        );
+    }
+}
+
+#[test]
+fn a_cache_that_others_may_write_to_says_how_to_repair_it() {
+    let machine = machine();
+    std::fs::create_dir(machine.path("open")).unwrap();
+    let mode = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(machine.path("open"), mode).unwrap();
+    let ended = machine.toolward(&format!(
+        "call text.stats {BUNDLE} --set text=a --cache-dir open"
+    ));
+    told(
+        &ended.ends(1),
+        "cache-unusable",
+        "use chmod go-rwx",
+        "name another cache directory",
+    );
+}
+
+#[test]
+fn too_little_address_space_says_which_limit_to_raise() {
+    let machine = machine();
+    let mut shell = machine.program("bash");
+    let toolward = crate::support::machine::toolward().display();
+    shell.args([
+        "-c",
+        &format!("ulimit -v 2000000; exec {toolward} call text.stats {BUNDLE} --set text=a"),
+    ]);
+    let ended = Run::new(shell).ends(1);
+    told(
+        &ended,
+        "engine-unavailable",
+        "could not be made",
+        "ulimit -v",
+    );
+}
