@@ -103,7 +103,12 @@ fn a_file_that_is_no_bundle_is_none_for_who_trusts_nobody() {
     let machine = machine();
     machine.write("README.md", "# Not a bundle\n");
     let ended = machine.toolward("verify README.md").ends(3);
-    told(&ended, "archive-format", "zstd", "name a bundle's directory");
+    told(
+        &ended,
+        "archive-format",
+        "zstd",
+        "name a bundle's directory",
+    );
     // One that is a bundle waits for somebody to be trusted.
     let ended = machine.toolward("verify text-stats.toolbundle").ends(2);
     told(

@@ -101,7 +101,11 @@ fn a_value_of_another_type_gets_line_and_type() {
 fn a_bad_capability_gets_the_form_of_one() {
     for (capability, place, next) in [
         ("workspace", "policy.toml:3:12", "`workspace:/notes`"),
-        ("wrkspace:/notes", "policy.toml:1:1", "the classes are: network, workspace"),
+        (
+            "wrkspace:/notes",
+            "policy.toml:1:1",
+            "the classes are: network, workspace",
+        ),
     ] {
         let policy = format!("[[grant]]\npublisher = \"dev:b\"\nmutates = [\"{capability}\"]\n");
         told(&call_under(&policy, 2), "policy-capability", place, next);
@@ -136,5 +140,10 @@ fn a_tilde_is_not_a_directory() {
     machine.write("policy.toml", granting(&machine, "~/notes"));
     let words = format!("{CALL} --policy policy.toml --set note=a --set text=a");
     let ended = machine.toolward(&words).ends(2);
-    told(&ended, "policy-workspace", "~/notes", "write the whole path");
+    told(
+        &ended,
+        "policy-workspace",
+        "~/notes",
+        "write the whole path",
+    );
 }
