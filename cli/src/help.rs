@@ -50,7 +50,7 @@ const EXAMPLES: &[(&[&str], &str)] = &[
     (&["mcp", "config"], "toolward mcp config claude-code"),
     (
         &["mcp", "token"],
-        "toolward mcp token alice --file tokens.toml",
+        "toolward mcp token alice --tools text.stats",
     ),
     (&["list"], "toolward list"),
     (&["search"], "toolward search word count"),
