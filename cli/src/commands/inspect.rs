@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::json;
 use toolward_bundle::component::{Functions, MAX_SIZE, MadeFor, Surface, Usability};
+use toolward_bundle::content::Content;
 use toolward_bundle::inspect::{Difference, InputView, Inspection};
 use toolward_bundle::text::visible_line;
 use toolward_operator::installed::{State, StoreLocation, bundle_of, examined, next_step};
