@@ -248,7 +248,7 @@ fn build_one(
     }
     check_features(entry, &bytes)?;
     check_rules(directory, entry, &bytes)?;
-    output::file_beneath(directory, &entry.output, &bytes)?;
+    output::file_beneath(directory, &files::place(directory, &entry.output), &bytes)?;
     Ok(Built {
         entry: entry.clone(),
         reproducible: !matches!(entry.kind, BuildKind::Js | BuildKind::Python),

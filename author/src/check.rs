@@ -229,7 +229,7 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> Findings {
             parsed.value
         }
     };
-    let collected = match files::collect(root) {
+    let mut collected = match files::collect(root) {
         Ok(collected) => collected,
         Err(error) => {
             found.show_lines(&sources);
@@ -284,8 +284,11 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> Findings {
         let empty = rules::not_empty(&documents, &collected.files);
         found.diagnostics.extend(empty);
     }
-    sources.extend(collected.files);
+    sources.extend(std::mem::take(&mut collected.files));
     found.show_lines(&sources);
+    for one in &mut found.diagnostics {
+        one.file = collected.place(&one.file);
+    }
     found
 }
 

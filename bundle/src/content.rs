@@ -2,10 +2,11 @@
 //! from a directory under work. Nothing is opened again here: what is parsed
 //! are the bytes that were verified.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use toolward_contract::action;
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
 use toolward_contract::driver::Driver;
 use toolward_contract::index::Index;
@@ -262,7 +263,18 @@ impl Content {
             },
             libraries,
         )?;
-        content.warnings.extend(packed.warnings);
+        // Both read the documents; packing knows where they lie, and no libraries.
+        let resolved = content.takes_actions();
+        let mut warnings = packed.warnings;
+        warnings.retain(|found| !resolved || found.code != action::ELSEWHERE);
+        let of = |found: &Diagnostic| {
+            let file = found.file.trim_start_matches('.').to_owned();
+            (found.code, file, found.position(), found.message.clone())
+        };
+        let known: BTreeSet<_> = warnings.iter().map(of).collect();
+        let more = content.warnings.into_iter();
+        warnings.extend(more.filter(|found| !known.contains(&of(found))));
+        content.warnings = warnings;
         Ok(content)
     }
 

@@ -25,6 +25,10 @@ pub const FOLDERS: &[&str] = &[
     "tools",
 ];
 
+/// Those that an authoring directory may have with a dot before the name (AIP-14, AIP-30, AIP-39). No path in a bundle
+/// begins with one.
+const DOTTED: &[&str] = &["actions", "drivers", "tools"];
+
 /// All files together, in bytes: the limit of the archive.
 pub const MAX_TOTAL_BYTES: u64 = 512 * 1024 * 1024;
 
@@ -45,6 +49,33 @@ pub struct Found {
     pub files: Files,
     /// Hidden files that were left out.
     pub skipped: Vec<String>,
+    /// The folders that lie under a name with a dot, without it.
+    dotted: Vec<&'static str>,
+}
+
+impl Found {
+    /// Where a file of the bundle lies in the directory.
+    #[must_use]
+    pub fn place(&self, path: &str) -> String {
+        let folder = path.split('/').next().unwrap_or_default();
+        match self.dotted.contains(&folder) {
+            true => format!(".{path}"),
+            false => path.to_owned(),
+        }
+    }
+}
+
+/// Where a file of the bundle in `directory` lies, or will lie once it is made.
+#[must_use]
+pub fn place(directory: &Path, path: &str) -> String {
+    let folder = path.split('/').next().unwrap_or_default();
+    let dotted = DOTTED.contains(&folder)
+        && directory.join(format!(".{folder}")).is_dir()
+        && !directory.join(folder).exists();
+    match dotted {
+        true => format!(".{path}"),
+        false => path.to_owned(),
+    }
 }
 
 /// Why an authoring directory can't be read.
@@ -66,6 +97,14 @@ pub enum FilesError {
         path: PathBuf,
         /// What it is.
         kind: &'static str,
+    },
+    /// A folder with and without a dot before its name.
+    #[error("{path}: there is {without}/, too, and both are the same folder of the bundle", path = path.display())]
+    Twice {
+        /// The one with the dot.
+        path: PathBuf,
+        /// The other's name.
+        without: &'static str,
     },
     /// A name that isn't UTF-8.
     #[error("{path}: the name is not UTF-8", path = path.display())]
@@ -89,6 +128,7 @@ codes! {
     for FilesError {
         Self::Io { .. } = "file-unreadable";
         Self::NotRegular { .. } = "file-not-regular", "put the file itself there instead of a link to it";
+        Self::Twice { .. } = "folder-twice", "move the files of one into the other";
         Self::Name { .. } = "file-name", "use ASCII letters, digits, '.', '_' and '-' in names";
         Self::TooMuch { .. } = "bundle-too-large",
             "move what is not part of the bundle out of its folders";
@@ -102,6 +142,7 @@ impl FilesError {
         match self {
             Self::Io { path, .. }
             | Self::NotRegular { path, .. }
+            | Self::Twice { path, .. }
             | Self::Name { path }
             | Self::TooMuch { path, .. } => path,
         }
@@ -109,7 +150,8 @@ impl FilesError {
 }
 
 /// Reads the files that belong into a bundle: everything in [`FOLDERS`] and, of
-/// the root, `README.md` and names that start with `LICENSE`.
+/// the root, `README.md` and names that start with `LICENSE`. `.actions`, `.drivers` and
+/// `.tools` are read as the folders without the dot.
 ///
 /// # Errors
 ///
@@ -123,7 +165,24 @@ pub fn collect(directory: &Path) -> Result<Found, FilesError> {
         total: 0,
         pick: Pick::Packed,
     };
-    for name in walk.names(&root, "")? {
+    let names = walk.names(&root, "")?;
+    for name in &names {
+        let Some(bare) = name.strip_prefix('.') else {
+            continue;
+        };
+        let Some(bare) = DOTTED.iter().find(|folder| **folder == bare) else {
+            continue;
+        };
+        if names.iter().any(|name| name == bare) {
+            return Err(FilesError::Twice {
+                path: directory.join(name),
+                without: bare,
+            });
+        }
+        walk.found.dotted.push(bare);
+        walk.folder(&root, name, bare, 1)?;
+    }
+    for name in names {
         let folder = FOLDERS.contains(&name.as_str());
         let document = name == "README.md" || name.starts_with("LICENSE");
         if folder {
@@ -310,7 +369,7 @@ impl Walk<'_> {
         path: &str,
         depth: usize,
     ) -> Result<(), FilesError> {
-        let shown = self.at.join(path);
+        let shown = self.at.join(self.found.place(path));
         let io = |source| FilesError::Io {
             path: shown.clone(),
             source,
@@ -372,7 +431,8 @@ impl Walk<'_> {
             return Err(self.too_many(path));
         }
         let left = MAX_TOTAL_BYTES.saturating_sub(self.total);
-        let bytes = read_in(dir, name, &self.at.join(path), left)?;
+        let shown = self.at.join(self.found.place(path));
+        let bytes = read_in(dir, name, &shown, left)?;
         self.total += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.found.files.insert(path.to_owned(), bytes);
         Ok(())

@@ -21,6 +21,9 @@ pub use reference::{Reference, RegistryReference};
 /// The code of an `implements` whose action is neither in the bundle nor in a library at hand.
 pub const UNRESOLVED: &str = crate::codes::ACTION_UNRESOLVED.code;
 
+/// The code of an `implements` that leads out of the bundle, where no libraries are known.
+pub const ELSEWHERE: &str = crate::codes::ACTION_ELSEWHERE.code;
+
 /// A validated action: the floor under every tool that implements it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

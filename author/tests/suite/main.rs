@@ -16,6 +16,7 @@ mod checking;
 // One fixture for those who make bundles and those who read them.
 #[path = "../../../bundle/tests/suite/demo.rs"]
 mod demo;
+mod dotted;
 mod importing;
 mod importing_runloop;
 mod lints;

@@ -68,8 +68,8 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<Packed, ReadError
         }
         (None, None) => return Err(ReadError::NoTime),
     };
-    let found = files::collect(directory)?;
-    let mut bundle_files = found.files;
+    let mut found = files::collect(directory)?;
+    let mut bundle_files = std::mem::take(&mut found.files);
     let surroundings = Surroundings::of_author(&bundle.publisher, &bundle.id);
     let authored = index::authored(directory, &bundle_files)?;
     let Examined {
@@ -81,6 +81,9 @@ pub fn pack(directory: &Path, options: &PackOptions) -> Result<Packed, ReadError
         let found = authored.or_else(|| bundle_files.get(name));
         found.map(|bytes| bytes.as_ref())
     });
+    for one in &mut diagnostics {
+        one.file = found.place(&one.file);
+    }
     let (errors, mut warnings): (Vec<_>, Vec<_>) = diagnostics
         .into_iter()
         .partition(|diagnostic| diagnostic.severity == Severity::Error);

@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::json;
 use toolward_author::BuildKind;
 use toolward_author::build::{self, BuildProgress, Built, Options, Plan, Tools};
-use toolward_bundle::{codes, text};
+use toolward_bundle::{codes, files, text};
 
 use super::probe;
 use crate::environment::{Environment, search_path};
@@ -154,7 +154,7 @@ fn report(built: &[Built], directory: &Path, confined: bool, output: &mut Output
             value.insert("crate".to_owned(), json!(entry.source));
         }
         values.push(value);
-        let place = directory.join(&entry.output);
+        let place = directory.join(files::place(directory, &entry.output));
         let varies = match one.reproducible {
             true => "",
             false => ", other bytes in each build",

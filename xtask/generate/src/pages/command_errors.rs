@@ -465,6 +465,11 @@ fn rows() -> Vec<Row> {
         ),
         other(&["file-name"], "1", "a file's name can't be in a bundle"),
         other(
+            &["folder-twice"],
+            "1",
+            "a directory has a folder with and without a dot, such as `tools` and `.tools`",
+        ),
+        other(
             &["bundle-too-large"],
             "1",
             "a directory holds more than a bundle may",
