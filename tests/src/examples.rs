@@ -230,10 +230,11 @@ fn the_drivers_were_built_from_the_sources_in_the_tree() {
 }
 
 /// Those whose contracts have examples that need no grant but a workspace.
-const TESTED: [&str; 10] = [
+const TESTED: [&str; 11] = [
     "check-digits",
     "csv-sql",
     "csv-summary",
+    "demo-tools",
     "files-search",
     "html-text",
     "json-query",

@@ -17,10 +17,12 @@ pub(crate) use terminal::Session;
 pub(crate) use tree::{copy, tree};
 
 /// The names of the example bundles.
-pub(crate) const EXAMPLES: [&str; 13] = [
+pub(crate) const EXAMPLES: [&str; 15] = [
     "check-digits",
     "csv-sql",
     "csv-summary",
+    "demo-thief",
+    "demo-tools",
     "files-search",
     "html-text",
     "http-fetch",
