@@ -9,6 +9,7 @@ pub mod cassette;
 pub mod compile_cache;
 pub mod config;
 pub mod confine;
+pub mod demo;
 pub mod doctor;
 mod environment;
 mod error;

@@ -51,6 +51,9 @@ codes! {
             "at SIGHUP: the new policy may grant more than the current one, which stays";
         ReloadTrust = "reload-trust",
             "at SIGHUP: more than the policy has changed; the current configuration stays";
+        DemoExists = "demo-exists", "`demo` finds the directory of an earlier demo";
+        DemoUnknown = "demo-unknown",
+            "`demo --remove` finds no list of what the demo made, or one that the demo did not write";
         WatchEnded = "watch-ended",
             "an internal fault stopped the scan for changes and revocations; nothing is served without it";
     }

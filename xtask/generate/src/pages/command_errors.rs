@@ -87,6 +87,8 @@ fn rows() -> Vec<Row> {
         ),
         own(OperatorCode::CaFileInvalid, "2, or 1 of `policy check`"),
         own(OperatorCode::BundleMissing, "2"),
+        own(OperatorCode::DemoExists, "1"),
+        own(OperatorCode::DemoUnknown, "1"),
         own(Code::BundleUnsigned, "2"),
         own(Code::KeyMissing, "2"),
         own(Code::KeyEncrypted, "2"),

@@ -1,0 +1,295 @@
+//! What the hostile tool tries, and what stopped it. An attempt counts as stopped only where that shows: the canary is
+//! not in the reply, nothing arrived at the port, and the refusal is the one that the attempt has to meet.
+
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, TcpListener};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use toolward_host::confine::Confinement;
+use toolward_host::{ErrorCode, Host, Origin, Reply, Request, ViolationKind};
+
+use super::Demo;
+use crate::error::{Code, Error, Kind};
+use crate::host_setup::opens_buckets;
+use crate::report::Report;
+
+const TOOL: &str = "demo.thief";
+
+/// A host that the tool does not declare. Names below `.example` lead nowhere (RFC 2606).
+const FOREIGN: &str = "https://collector.example/";
+
+/// What ends a call that does not end by itself.
+const TIME: &[ErrorCode] = &[ErrorCode::TIMEOUT, ErrorCode::FUEL_EXHAUSTED];
+const MEMORY: &[ErrorCode] = &[ErrorCode::MEMORY_EXCEEDED];
+
+/// The hostile tool, in a host of its own.
+#[derive(Debug)]
+pub struct Thief {
+    host: Host,
+    attempts: Vec<Attempt>,
+    confinement: Confinement,
+    /// Where nothing may arrive.
+    listener: TcpListener,
+    canary: String,
+}
+
+/// Something that the tool tries.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Attempt {
+    /// What it tries, in words.
+    pub title: String,
+    #[serde(skip)]
+    input: Value,
+    #[serde(skip)]
+    meets: Meets,
+}
+
+/// What stops an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Meets {
+    /// An error of the guest's own library: the sandbox has no such place.
+    Nothing,
+    /// A refusal of the host that was recorded.
+    Violation(ViolationKind),
+    /// One of these limits.
+    Limit(&'static [ErrorCode]),
+}
+
+/// How an attempt ended.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// What stopped it; `None` if nothing did. May contain untrusted text.
+    pub stopped_by: Option<String>,
+    /// The reply's value or error, if nothing stopped it. Untrusted text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reply: Option<String>,
+    /// How long the call took, in milliseconds.
+    pub milliseconds: f64,
+}
+
+impl Thief {
+    pub(super) fn new(demo: &Demo, report: &dyn Report) -> Result<Self, Error> {
+        let operator = &demo.operator;
+        let contents = operator.source.contents(&operator.environment, report)?;
+        let granted = operator.granted()?;
+        let buckets = opens_buckets(&contents, &granted.policy);
+        let builder = operator.host_builder(contents, &granted, buckets)?;
+        let host = operator.build(builder, &demo.broker)?;
+        let confinement = operator
+            .setup
+            .kept(&host, &granted, &operator.environment)?;
+        let no_port = |error| {
+            let message = format!("no port of this machine can be listened on: {error}");
+            Error::new(Kind::Failed, Code::RuntimeUnavailable, message)
+        };
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(no_port)?;
+        listener.set_nonblocking(true).map_err(no_port)?;
+        let address = listener.local_addr().map_err(no_port)?;
+        let canary_file = demo.place.canary_file().display().to_string();
+        Ok(Self {
+            attempts: attempts(&canary_file, &format!("http://{address}/")),
+            confinement: confinement.accept_on(&listener),
+            host,
+            listener,
+            canary: demo.place.canary.clone(),
+        })
+    }
+
+    /// What it tries, in order.
+    pub fn attempts(&self) -> &[Attempt] {
+        &self.attempts
+    }
+
+    /// What this process keeps when it confines itself before [`Thief::run`].
+    pub fn confinement(&self) -> Confinement {
+        self.confinement.clone()
+    }
+
+    /// Calls the tool, and looks whether it got what it wanted.
+    ///
+    /// # Errors
+    /// If the port can't be looked at.
+    pub async fn run(&self, attempt: &Attempt) -> Result<Outcome, Error> {
+        let reply = self
+            .host
+            .call(Request::with_value(TOOL, attempt.input.clone()))
+            .await;
+        let arrived = match self.listener.accept() {
+            Ok(_) => true,
+            Err(error) if error.kind() == ErrorKind::WouldBlock => false,
+            Err(error) => {
+                let message = format!("what arrived at the port can't be looked at: {error}");
+                return Err(Error::new(Kind::Failed, Code::RuntimeUnavailable, message));
+            }
+        };
+        let shown = shown(&reply);
+        let stopped_by = match arrived || shown.contains(&self.canary) {
+            true => None,
+            false => stopped_by(&reply, attempt.meets),
+        };
+        Ok(Outcome {
+            reply: stopped_by.is_none().then_some(shown),
+            stopped_by,
+            milliseconds: reply.metadata.milliseconds,
+        })
+    }
+}
+
+fn attempts(canary: &str, port: &str) -> Vec<Attempt> {
+    let attempt = |title: String, input: Value, meets| Attempt {
+        title,
+        input,
+        meets,
+    };
+    let read = |path: &str| json!({"attempt": "read-file", "target": path});
+    let get = |url: &str| json!({"attempt": "send-request", "target": url});
+    let path = Meets::Violation(ViolationKind::Path);
+    let network = Meets::Violation(ViolationKind::Network);
+    vec![
+        attempt(format!("read {canary}"), read(canary), Meets::Nothing),
+        attempt(
+            "read /inbox/../canary.txt, out of its folder".to_owned(),
+            read("/inbox/../canary.txt"),
+            path,
+        ),
+        attempt(
+            "read /inbox/link.txt, a link that leads there".to_owned(),
+            read("/inbox/link.txt"),
+            path,
+        ),
+        attempt(
+            format!("send a request to {FOREIGN}"),
+            get(FOREIGN),
+            network,
+        ),
+        attempt(
+            format!("send a request to {port}, a port of this machine"),
+            get(port),
+            network,
+        ),
+        attempt(
+            "run for ever".to_owned(),
+            json!({"attempt": "run-forever"}),
+            Meets::Limit(TIME),
+        ),
+        attempt(
+            "take all memory".to_owned(),
+            json!({"attempt": "take-memory"}),
+            Meets::Limit(MEMORY),
+        ),
+    ]
+}
+
+/// What stopped an attempt, if it was what had to.
+fn stopped_by(reply: &Reply, meets: Meets) -> Option<String> {
+    let told = match &reply.result {
+        Ok(output) if output.structured.get("taken").is_none() => {
+            output.structured.get("refused")?.as_str()
+        }
+        _ => None,
+    };
+    match meets {
+        Meets::Nothing => told.map(|told| format!("not in the sandbox: {told}")),
+        Meets::Violation(kind) => {
+            let mut violations = reply.metadata.violations.iter();
+            let violation = violations.find(|violation| violation.kind == kind)?;
+            told.map(|_| format!("refused and recorded: {violation}"))
+        }
+        Meets::Limit(codes) => {
+            let error = reply.result.as_ref().err()?;
+            // A driver can return such a code, too.
+            let met = error.origin == Origin::Host && codes.contains(&error.code);
+            met.then(|| format!("{}: {}", error.code, error.message))
+        }
+    }
+}
+
+fn shown(reply: &Reply) -> String {
+    match &reply.result {
+        Ok(output) => output.structured.to_string(),
+        Err(error) => format!("{}: {}", error.code, error.message),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolward_host::{CallError, Captured, ErrorClass, Metadata, Output, Violation};
+
+    use super::*;
+
+    fn reply(result: Result<Value, CallError>, violations: &[ViolationKind]) -> Reply {
+        let violations = violations.iter().map(|kind| Violation {
+            kind: *kind,
+            subject: "it".to_owned(),
+        });
+        Reply {
+            result: result.map(|structured| Output {
+                structured,
+                content: Vec::new(),
+            }),
+            metadata: Metadata {
+                violations: violations.collect(),
+                ..Metadata::default()
+            },
+            captured: Captured::default(),
+            asked: None,
+        }
+    }
+
+    fn error(code: ErrorCode) -> CallError {
+        CallError::new(code, ErrorClass::Timeout, "ended")
+    }
+
+    #[test]
+    fn what_was_taken_or_refused_by_nothing_known_counts_as_not_stopped() {
+        let path = Meets::Violation(ViolationKind::Path);
+        let refused = || Ok(json!({"refused": "no"}));
+        let taken = || Ok(json!({"taken": "it", "refused": "no"}));
+        for (result, violations, meets) in [
+            (taken(), &[][..], Meets::Nothing),
+            (taken(), &[ViolationKind::Path][..], path),
+            (Ok(json!({})), &[], Meets::Nothing),
+            (refused(), &[], path),
+            (refused(), &[ViolationKind::Network], path),
+            (refused(), &[], Meets::Limit(TIME)),
+            (Err(error(ErrorCode::INTERNAL)), &[], Meets::Limit(TIME)),
+            (Err(error(ErrorCode::TIMEOUT)), &[], Meets::Limit(MEMORY)),
+            (Err(error(ErrorCode::TIMEOUT)), &[ViolationKind::Path], path),
+            (Err(error(ErrorCode::UNAUTHORISED)), &[], Meets::Nothing),
+        ] {
+            let reply = reply(result, violations);
+            assert_eq!(stopped_by(&reply, meets), None, "{reply:?} {meets:?}");
+        }
+        let mut of_driver = error(ErrorCode::TIMEOUT);
+        of_driver.origin = Origin::Driver;
+        let reply = reply(Err(of_driver), &[]);
+        assert_eq!(stopped_by(&reply, Meets::Limit(TIME)), None);
+    }
+
+    #[test]
+    fn a_refusal_that_fits_counts_as_stopped_and_says_by_what() {
+        let path = Meets::Violation(ViolationKind::Path);
+        let refused = || Ok(json!({"refused": "no entry"}));
+        for (result, violations, meets, by) in [
+            (
+                refused(),
+                &[][..],
+                Meets::Nothing,
+                "not in the sandbox: no entry",
+            ),
+            (refused(), &[ViolationKind::Path][..], path, "path \"it\""),
+            (
+                Err(error(ErrorCode::TIMEOUT)),
+                &[],
+                Meets::Limit(TIME),
+                "timeout: ended",
+            ),
+        ] {
+            let stopped = stopped_by(&reply(result, violations), meets).unwrap();
+            assert!(stopped.contains(by), "{stopped}");
+        }
+    }
+}
