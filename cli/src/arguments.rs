@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    build, call, check, completions, describe, doctor, import, inspect, install, keys, ledger, mcp,
+    build, call, check, completions, demo, describe, doctor, import, inspect, install, keys, ledger, mcp,
     new, pack, policy, publisher, pull, push, replay, serve, show, sign, test, trust, verify, why,
 };
 use crate::environment::Colours;
@@ -74,6 +74,8 @@ pub(crate) enum Command {
     Show(show::Arguments),
     /// Serve tools to agents over MCP
     Serve(serve::Arguments),
+    /// Watch a hostile tool being stopped, and give three tools to an agent
+    Demo(demo::Arguments),
     /// Set MCP clients up
     #[command(subcommand)]
     Mcp(mcp::Command),

@@ -5,6 +5,7 @@ pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod compile_broker;
 pub(crate) mod completions;
+pub(crate) mod demo;
 pub(crate) mod describe;
 pub(crate) mod doctor;
 pub(crate) mod exec_broker;
@@ -49,6 +50,7 @@ pub(crate) fn run(
         Command::Call(arguments) => return call::run(&arguments, environment, output),
         Command::Show(arguments) => show::run(&arguments, environment, output),
         Command::Serve(arguments) => return serve::run(arguments, environment, output),
+        Command::Demo(arguments) => return demo::run(&arguments, environment, output),
         Command::Check(arguments) => return check::run(&arguments, output),
         Command::Verify(arguments) => return verify::run(&arguments, environment, output),
         Command::Test(arguments) => return test::run(&arguments, environment, output),

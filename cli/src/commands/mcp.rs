@@ -2,7 +2,7 @@
 
 mod token;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Map, Value, json};
@@ -44,7 +44,7 @@ pub(crate) struct Config {
 
 /// The clients whose configuration is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Client {
+pub(crate) enum Client {
     /// Claude Desktop
     ClaudeDesktop,
     /// Claude Code
@@ -83,20 +83,23 @@ impl Config {
     }
 
     fn server(&self) -> Result<Server> {
-        if let Some(url) = &self.url {
-            return Ok(Server::Reached { url: url.clone() });
+        match &self.url {
+            Some(url) => Ok(Server::Reached { url: url.clone() }),
+            None => started(self.flags.iter().map(|flag| absolute(flag))),
         }
-        let program = std::env::current_exe().map_err(|error| {
-            let message = format!("this program's own file can't be found: {error}");
-            Failure::new(Kind::Failed, Code::ProgramUnknown, message)
-        })?;
-        let mut flags = vec!["serve".to_owned()];
-        flags.extend(self.flags.iter().map(|flag| absolute(flag)));
-        Ok(Server::Started {
-            program: program.display().to_string(),
-            flags,
-        })
     }
+}
+
+/// This very program, serving with these flags.
+fn started(flags: impl IntoIterator<Item = String>) -> Result<Server> {
+    let program = std::env::current_exe().map_err(|error| {
+        let message = format!("this program's own file can't be found: {error}");
+        Failure::new(Kind::Failed, Code::ProgramUnknown, message)
+    })?;
+    Ok(Server::Started {
+        program: program.display().to_string(),
+        flags: std::iter::once("serve".to_owned()).chain(flags).collect(),
+    })
 }
 
 /// A flag's path as one that holds wherever the client starts the server. What
@@ -110,6 +113,34 @@ fn absolute(flag: &str) -> String {
 }
 
 impl Client {
+    /// Where the block goes that makes the client start this program, and the block.
+    pub(crate) fn starting(
+        self,
+        name: &str,
+        flags: impl IntoIterator<Item = String>,
+    ) -> Result<(&'static str, String)> {
+        self.block(name, &started(flags)?)
+    }
+
+    /// The files of all clients, in a home directory and in a project's.
+    pub(crate) fn files(home: Option<&Path>, project: &Path) -> Vec<PathBuf> {
+        const OF_HOME: [&str; 6] = [
+            ".config/Claude/claude_desktop_config.json",
+            ".claude.json",
+            ".cursor/mcp.json",
+            ".codex/config.toml",
+            ".gemini/settings.json",
+            ".config/zed/settings.json",
+        ];
+        const OF_PROJECT: [&str; 3] = [".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"];
+        let of_home = OF_HOME.iter().filter_map(|file| Some(home?.join(file)));
+        let of_project = OF_PROJECT.iter().map(|file| project.join(file));
+        let mut files: Vec<PathBuf> = of_home.chain(of_project).collect();
+        files.sort();
+        files.dedup();
+        files
+    }
+
     /// Where the block goes, and the block.
     fn block(self, name: &str, server: &Server) -> Result<(&'static str, String)> {
         let place = match self {
@@ -199,7 +230,7 @@ fn codex(name: &str, server: &Server) -> Result<String> {
 mod tests {
     use super::*;
 
-    fn started() -> Server {
+    fn server() -> Server {
         Server::Started {
             program: "/bin/toolward".to_owned(),
             flags: vec![
@@ -220,7 +251,7 @@ mod tests {
             (Client::Gemini, "mcpServers"),
             (Client::Zed, "context_servers"),
         ] {
-            let (_, text) = client.block("mine", &started()).unwrap();
+            let (_, text) = client.block("mine", &server()).unwrap();
             let block: Value = serde_json::from_str(&text).unwrap();
             let entry = &block[table]["mine"];
             assert_eq!(entry["command"], "/bin/toolward", "{client:?}");
@@ -230,7 +261,7 @@ mod tests {
                 "{client:?}"
             );
         }
-        let (_, text) = Client::Codex.block("mine", &started()).unwrap();
+        let (_, text) = Client::Codex.block("mine", &server()).unwrap();
         let block: toml::Table = text.parse().unwrap();
         assert_eq!(
             block["mcp_servers"]["mine"]["args"][0].as_str(),

@@ -1,0 +1,155 @@
+//! `demo`: a hostile tool being stopped, and tools for an agent to try.
+
+use clap::Args;
+use serde_json::json;
+use toolward_bundle::text::visible_line;
+use toolward_operator::demo::{self, Attempt, Demo, Outcome};
+use toolward_operator::runtime;
+
+use super::compile_broker;
+use super::mcp::Client;
+use crate::environment::Environment;
+use crate::failure::{Exit, Result};
+use crate::flags::ConfineFlags;
+use crate::output::Output;
+
+/// What clients call the server of the demo.
+const SERVER: &str = "toolward-demo";
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// Remove the demo, with everything in its directory that it made
+    #[arg(long, conflicts_with_all = ["client", "no_confine"])]
+    remove: bool,
+
+    /// Print the block for this client
+    #[arg(long, value_enum, default_value = "claude-code")]
+    client: Client,
+
+    #[command(flatten)]
+    confine: ConfineFlags,
+}
+
+pub(crate) fn run(
+    arguments: &Arguments,
+    environment: &Environment,
+    output: &mut Output,
+) -> Result<Exit> {
+    match arguments.remove {
+        true => remove(environment, output).map(|()| Exit::Fine),
+        false => make(arguments, environment, output),
+    }
+}
+
+fn make(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result<Exit> {
+    let demo = Demo::make(environment, &compile_broker::command()?, output)?;
+    let (place, block) = arguments.client.starting(SERVER, demo.flags())?;
+    let directory = demo.directory().display();
+    output.note(format!(
+        "Made a publisher whose key signed two bundles and was dropped; trusted it, until {}, in\n  \
+         {directory}\nand granted what the bundles declare:\n",
+        demo.expires
+    ));
+    output.note(indented(demo.policy_lines.trim()));
+    let thief = demo.thief(output)?;
+    arguments.confine.apply(
+        thief.confinement(),
+        &demo.broker,
+        &demo.operator.source.trust,
+        environment,
+        output,
+    )?;
+    output.note("\nThe tool demo.thief may read the folder /inbox and ask the host weather.example. It tries to:\n");
+    let runtime = runtime()?;
+    let mut tried = Vec::new();
+    for attempt in thief.attempts() {
+        let outcome = runtime.block_on(thief.run(attempt))?;
+        if !output.json() {
+            output.line(shown(attempt, &outcome))?;
+        }
+        tried.push((attempt, outcome));
+    }
+    runtime.shutdown_background();
+    let stopped = tried
+        .iter()
+        .all(|(_, outcome)| outcome.stopped_by.is_some());
+    if output.json() {
+        let attempts = tried.iter();
+        let attempts = attempts.map(|(attempt, outcome)| {
+            json!({
+                "title": attempt.title,
+                "stopped": outcome.stopped_by.is_some(),
+                "stopped_by": outcome.stopped_by,
+                "reply": outcome.reply,
+                "milliseconds": outcome.milliseconds,
+            })
+        });
+        output.value(&json!({
+            "ok": stopped,
+            "directory": demo.directory(),
+            "expires": demo.expires.to_string(),
+            "attempts": attempts.collect::<Vec<_>>(),
+            "flags": demo.flags(),
+            "block": block,
+        }))?;
+    } else {
+        output.note(
+            "\nTo give an agent demo.words, demo.note (which asks you each time) and the thief, \
+             put this block into",
+        );
+        output.note(format!("  {place}\n"));
+        output.line(block)?;
+        output.note("\nTo remove all of it: toolward demo --remove");
+    }
+    Ok(if stopped { Exit::Fine } else { Exit::Failed })
+}
+
+fn shown(attempt: &Attempt, outcome: &Outcome) -> String {
+    let title = visible_line(&attempt.title, 300);
+    match &outcome.stopped_by {
+        Some(by) => format!("{title}\n  stopped: {}", visible_line(by, 300)),
+        None => format!(
+            "{title}\n  NOT STOPPED: {}",
+            visible_line(outcome.reply.as_deref().unwrap_or_default(), 300)
+        ),
+    }
+}
+
+fn indented(text: &str) -> String {
+    let lines = text.lines().map(|line| match line.is_empty() {
+        true => String::new(),
+        false => format!("  {line}"),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn remove(environment: &Environment, output: &mut Output) -> Result {
+    let Some(removed) = demo::remove(environment)? else {
+        return output.result(&json!({"ok": true, "state": "absent"}), "there is no demo");
+    };
+    let directory = removed.directory.display();
+    for name in &removed.kept {
+        output.warning(format!(
+            "{directory}: {name} stays: the demo did not make it"
+        ));
+    }
+    let project = std::env::current_dir().unwrap_or_default();
+    let files = Client::files(environment.home.as_deref(), &project);
+    let clients = demo::mentioning(&removed.directory, &files);
+    for file in &clients {
+        output.warning(format!(
+            "{} still has the demo's block; take it out there",
+            file.display()
+        ));
+    }
+    output.result(
+        &json!({
+            "ok": true,
+            "state": "removed",
+            "directory": removed.directory,
+            "kept": removed.kept,
+            "clients": clients,
+        }),
+        format_args!("removed the demo in {directory}"),
+    )
+}
