@@ -6,6 +6,7 @@ mod changes;
 mod embedding;
 mod errors;
 mod expected;
+mod links;
 mod markdown;
 mod session;
 mod shell;
@@ -54,6 +55,19 @@ fn readme() -> Page {
     Page::read(&root().join("README.md"))
 }
 
+/// README and the pages beside it.
+fn beside_readme() -> Vec<Page> {
+    [
+        "README.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "SECURITY.md",
+    ]
+    .iter()
+    .map(|name| Page::read(&root().join(name)))
+    .collect()
+}
+
 fn book_page(name: &str) {
     let page = Page::read(&root().join("docs/src").join(name));
     let mut steps = session::runnable(&page);
@@ -97,6 +111,7 @@ macro_rules! pages {
 }
 
 pages! {
+    the_page_on_three_tools_does_what_it_shows = "three-tools.md";
     the_publishers_page_does_what_it_shows = "publishers.md";
     the_page_on_languages_does_what_it_shows = "languages.md";
     the_page_on_importing_does_what_it_shows = "importing.md";
@@ -149,7 +164,7 @@ fn no_page_with_commands_is_forgotten() {
 
 #[test]
 fn commands_stand_in_console_blocks_and_those_not_run_are_listed() {
-    for page in book().iter().chain([&readme()]) {
+    for page in book().iter().chain(&beside_readme()) {
         for block in page.blocks() {
             let place = format!("{}:{}", page.path.display(), block.line);
             match block.language.as_str() {
@@ -170,6 +185,37 @@ fn commands_stand_in_console_blocks_and_those_not_run_are_listed() {
                 }
             }
         }
+    }
+}
+
+/// Pages that are made of tables in the code, and looked up rather than read.
+const GENERATED: &[&str] = &["reference/commands.md", "reference/diagnostics.md"];
+
+/// Pages that are longer than a page should be, with the lines that they may have at most.
+const LONG: &[(&str, usize)] = &[
+    ("operators.md", 640),
+    ("policy.md", 660),
+    ("publishers.md", 460),
+    ("threat-model.md", 500),
+];
+
+#[test]
+fn each_page_has_fewer_than_400_lines() {
+    let source = root().join("docs/src");
+    for page in book().iter().chain(&beside_readme()) {
+        let name = page.path.strip_prefix(&source).unwrap_or(&page.path);
+        let name = name.to_str().unwrap();
+        if GENERATED.contains(&name) {
+            continue;
+        }
+        let long = LONG.iter().find(|(long, _)| *long == name);
+        let most = long.map_or(400, |(_, most)| *most);
+        let lines = page.text().lines().count();
+        assert!(lines < most, "{name}: {lines} lines; split it");
+        assert!(
+            long.is_none() || lines >= 400,
+            "{name} is short enough by now: take it out of LONG"
+        );
     }
 }
 
