@@ -5,8 +5,9 @@ use std::ffi::OsString;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    build, call, check, completions, demo, describe, doctor, import, inspect, install, keys, ledger, mcp,
-    new, pack, policy, publisher, pull, push, replay, serve, show, sign, test, trust, verify, why,
+    build, call, check, completions, demo, describe, doctor, import, inspect, install, keys,
+    ledger, mcp, new, pack, policy, publisher, pull, push, replay, serve, show, sign, test, trust,
+    verify, why,
 };
 use crate::environment::Colours;
 use crate::output::{Look, Output};

@@ -4,7 +4,10 @@ use clap::Command;
 
 /// The groups of commands, in the order in which they are shown.
 const GROUPS: [(&str, &[&str]); 4] = [
-    ("use", &["call", "show", "serve", "mcp", "list", "search"]),
+    (
+        "use",
+        &["call", "show", "serve", "demo", "mcp", "list", "search"],
+    ),
     (
         "trust",
         &["trust", "install", "update", "remove", "verify", "policy"],
