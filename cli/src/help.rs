@@ -50,6 +50,7 @@ const EXAMPLES: &[(&[&str], &str)] = &[
     ),
     (&["show"], "toolward show text.stats"),
     (&["serve"], "toolward serve --http localhost:8000"),
+    (&["demo"], "toolward demo --client cursor"),
     (&["mcp", "config"], "toolward mcp config claude-code"),
     (
         &["mcp", "token"],
