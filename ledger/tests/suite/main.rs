@@ -10,6 +10,7 @@
 )]
 
 mod calls;
+mod cassettes;
 mod crash;
 mod disks;
 mod given;
