@@ -4,6 +4,7 @@ mod failing;
 mod kept;
 mod named;
 mod order;
+mod replaying;
 mod rows;
 mod uncommon;
 
