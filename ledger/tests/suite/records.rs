@@ -55,6 +55,13 @@ fn all() -> Vec<Record> {
     let refused = toolward_ledger::record::Refused {
         call: call.clone(),
         invocation: id,
+        outcome: outcome.clone(),
+    };
+    let replayed = toolward_ledger::record::Replayed {
+        call: call.clone(),
+        invocation: id,
+        ledger: Hex([7; 16]),
+        of: invocation(4),
         outcome,
     };
     let started = toolward_ledger::record::Started {
@@ -67,6 +74,7 @@ fn all() -> Vec<Record> {
         Event::Started(Box::new(started)),
         Event::Ended(Box::new(ended)),
         Event::Refused(Box::new(refused)),
+        Event::Replayed(Box::new(replayed)),
         Event::RefusedMore(RefusedMore {
             codes: [(why.clone(), Number::from(99))].into(),
             cut: Number::from(2),
