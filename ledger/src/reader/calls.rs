@@ -8,6 +8,8 @@ use crate::reader::{Filter, Reader, Row};
 use crate::record::{Call, Content, Event, Invocation, Number, Outcome, Record};
 use crate::tree::leaf_hash;
 
+/// The code of a call whose driver asked something.
+const INPUT_REQUIRED: &str = "toolward:input_required";
 /// Rows that are read at once.
 const PAGE_ROWS: u64 = 256;
 
@@ -50,6 +52,12 @@ impl CallEnd {
             Self::Abandoned(row) => Some(*row),
             Self::Unknown => None,
         }
+    }
+
+    /// Whether the call ended with a question, after which it may be resumed.
+    fn asks(&self) -> bool {
+        let code = self.outcome().and_then(|outcome| outcome.code.as_ref());
+        code.is_some_and(|code| code.as_str() == INPUT_REQUIRED)
     }
 
     /// What the row says.
@@ -148,6 +156,9 @@ impl Reader {
                 if call.call.is_none() {
                     // It started before these rows.
                     call = self.call(invocation)?;
+                    if call.end.row() != Some(row.seq) {
+                        continue;
+                    }
                 }
                 each(call)?;
             }
@@ -177,6 +188,8 @@ fn read(row: &Row) -> Result<Option<Record>, Error> {
     }
 }
 
+/// Adds what a row says of a call. The first end counts, unless the call asked a question and was resumed: a process
+/// that was taken over can add rows about calls that have ended.
 fn add(
     before: Option<RecordedCall>,
     invocation: Invocation,
@@ -190,6 +203,9 @@ fn add(
         end: CallEnd::Unknown,
         at: record.at,
     });
+    if call.end != CallEnd::Unknown && !call.end.asks() {
+        return Some(call);
+    }
     match record.event {
         Event::Started(body) => {
             call.started = Some(seq);

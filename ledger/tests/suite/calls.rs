@@ -91,3 +91,21 @@ fn nothing_is_proved_without_a_checkpoint_or_under_one_that_does_not_hold() {
     let differs = place.reader().proofs([1]).unwrap_err();
     assert_eq!(differs.code(), "ledger-differs");
 }
+
+#[test]
+fn rows_that_are_added_about_a_call_that_has_ended_change_nothing() {
+    let place = Place::new();
+    let writer = place.open();
+    durable(&writer, started(invocation(1))).unwrap();
+    durable(&writer, ended(invocation(1))).unwrap();
+    let before = place.reader().call(invocation(1)).unwrap();
+    for forged in [
+        ended(invocation(1)),
+        read_only(invocation(1)),
+        started(invocation(1)),
+        refused(invocation(1), "no_route"),
+    ] {
+        durable(&writer, forged).unwrap();
+        assert_eq!(place.reader().call(invocation(1)).unwrap(), before);
+    }
+}
