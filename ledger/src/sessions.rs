@@ -121,7 +121,7 @@ impl Dead {
                     of: self.id,
                 }),
             })?;
-            finished(rows, invocation)?;
+            finished(rows, self.id, invocation)?;
         }
         Ok(())
     }
@@ -135,16 +135,16 @@ impl Dead {
 /// A call was started.
 pub(crate) fn started(rows: &Appending<'_>, own: Session, id: Invocation) -> Result<(), Error> {
     rows.tx
-        .prepare_cached("INSERT OR REPLACE INTO unfinished VALUES (?1, ?2)")?
+        .prepare_cached("INSERT OR IGNORE INTO unfinished VALUES (?1, ?2)")?
         .execute((id.0.as_bytes(), own.0))?;
     Ok(())
 }
 
-/// It has ended.
-pub(crate) fn finished(rows: &Appending<'_>, id: Invocation) -> Result<(), Error> {
+/// It has ended, as the session says that started it.
+pub(crate) fn finished(rows: &Appending<'_>, of: Session, id: Invocation) -> Result<(), Error> {
     rows.tx
-        .prepare_cached("DELETE FROM unfinished WHERE invocation = ?1")?
-        .execute([id.0.as_bytes()])?;
+        .prepare_cached("DELETE FROM unfinished WHERE invocation = ?1 AND session = ?2")?
+        .execute((id.0.as_bytes(), of.0))?;
     Ok(())
 }
 

@@ -360,7 +360,9 @@ fn append(rows: &mut Appending<'_>, entry: &Entry, session: Session) -> Result<(
     match &entry.event {
         Event::Started(body) => sessions::started(rows, session, body.invocation),
         // One with its call was never started.
-        Event::Ended(body) if body.call.is_none() => sessions::finished(rows, body.invocation),
+        Event::Ended(body) if body.call.is_none() => {
+            sessions::finished(rows, session, body.invocation)
+        }
         _ => Ok(()),
     }
 }
