@@ -109,7 +109,15 @@ impl Entry {
         let outcome = self.event.outcome().map_or(0, |outcome| {
             64 * (outcome.attempts.len() + outcome.violations.len())
         });
-        1024 + call + outcome + payloads + self.principal.as_ref().map_or(0, |name| name.len())
+        let codes = match &self.event {
+            Event::RefusedMore(body) => 96 * body.codes.len(),
+            _ => 0,
+        };
+        1024 + call
+            + outcome
+            + codes
+            + payloads
+            + self.principal.as_ref().map_or(0, |name| name.len())
     }
 
     pub(crate) fn record(&self, session: Session) -> Record {
