@@ -1,16 +1,19 @@
 //! The recorder's half: takes frames from a process that may be taken over by a guest, checks each, and has the
 //! writer write them.
 
+use std::collections::HashSet;
 use std::io::{BufReader, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Instant;
 
+use sha2::{Digest as _, Sha256};
+
 use super::allowance::Allowance;
 use super::frame::{Answer, FrameError, Outcome, Request, said};
 use super::start::Start;
-use crate::entry::Repeated;
+use crate::entry::{Entry, Repeated};
 use crate::error::Error;
 use crate::pending::Pending;
 use crate::record::Code;
@@ -19,6 +22,8 @@ use crate::writer::{Options, Writer};
 
 /// Requests whose answers are awaited at once. Beyond it, nothing more is read.
 const IN_FLIGHT: usize = 4096;
+/// Principals that a session may name.
+const MAX_PRINCIPALS: usize = 65_536;
 /// The code of a connection that ended because of a frame that can't be taken.
 const FRAME_INVALID: &str = "frame-invalid";
 /// The code of a connection that ended without the recording process having said so.
@@ -150,6 +155,7 @@ fn take(
     answering: &SyncSender<Answering>,
 ) -> Result<(), FrameError> {
     let mut allowance = Allowance::new(Instant::now());
+    let mut principals = Principals::default();
     let gone = || FrameError::Io(std::io::ErrorKind::UnexpectedEof.into());
     let mut read = from.get_ref().bytes;
     loop {
@@ -164,11 +170,13 @@ fn take(
             Request::Start(_) => return Err(FrameError::Bad("a second start")),
             Request::End => return Ok(()),
             Request::Append { id, entry } => {
+                principals.take(&entry)?;
                 // What waits for room would take memory here.
                 let _ = writer.room().wait();
                 Answering::Row(id, writer.append(*entry, Durability::Disk))
             }
             Request::Queue(entry) => {
+                principals.take(&entry)?;
                 let _ = writer.room().wait();
                 drop(writer.append(*entry, Durability::Queued).wait());
                 continue;
@@ -201,6 +209,25 @@ fn answer(answering: &Receiver<Answering>, mut to: UnixStream) {
     }
 }
 
+/// The principals that a session has named. Their names are kept until they are erased, so that a process that was
+/// taken over could fill the disk with them.
+#[derive(Default)]
+struct Principals(HashSet<[u8; 32]>);
+
+impl Principals {
+    fn take(&mut self, entry: &Entry) -> Result<(), FrameError> {
+        let Some(name) = &entry.principal else {
+            return Ok(());
+        };
+        let name: [u8; 32] = Sha256::digest(name.as_bytes()).into();
+        if self.0.len() >= MAX_PRINCIPALS && !self.0.contains(&name) {
+            return Err(FrameError::Bad("too many principals"));
+        }
+        self.0.insert(name);
+        Ok(())
+    }
+}
+
 /// Counts what is read. Reads without control messages, so that no descriptor comes in.
 struct Counted {
     socket: UnixStream,
@@ -212,5 +239,22 @@ impl Read for Counted {
         let read = self.socket.read(into)?;
         self.bytes = self.bytes.saturating_add(read as u64);
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Closed, Event};
+
+    #[test]
+    fn a_session_names_so_many_principals_and_no_more() {
+        let entry = |name: String| Entry::new(Event::Closed(Closed { why: None })).principal(name);
+        let mut principals = Principals::default();
+        for number in 0..MAX_PRINCIPALS {
+            principals.take(&entry(number.to_string())).unwrap();
+        }
+        principals.take(&entry("7".to_owned())).unwrap();
+        principals.take(&entry("another".to_owned())).unwrap_err();
     }
 }
