@@ -140,7 +140,8 @@ fn open(path: &Path) -> std::result::Result<File, Problem> {
     let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
     let failed = |action| move |source| Problem::Io { action, source };
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).mode(0o600);
+    // Appending: what a failed rotation leaves of the offset does not count.
+    options.read(true).append(true).create(true).mode(0o600);
     let file = options
         .custom_flags(flags)
         .open(path)
