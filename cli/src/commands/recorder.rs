@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use tokio::signal::unix::{SignalKind, signal};
 use toolward_host::HostBuilder;
 use toolward_operator::config::Granted;
 use toolward_operator::recorder::{CallRecorder, RecorderCommand, StartedRecorder, run_recorder};
@@ -50,9 +51,29 @@ pub(crate) fn close(recorder: Option<&CallRecorder>, output: &Output) {
 pub(super) fn recorder() -> Result {
     logging::start_of_recorder();
     let confined = || {
+        ignore_signals();
         // Without the thread, lines are written at once.
         let _ = stderr::detach();
     };
     run_recorder(confined)
         .map_err(|error| Failure::new(Kind::Failed, OperatorCode::RecorderUnavailable, error))
+}
+
+/// A service manager tells all processes of a service to end: the recorder ends with its connection, which has the
+/// last rows.
+fn ignore_signals() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build();
+    if let Ok(runtime) = runtime {
+        let _entered = runtime.enter();
+        for kind in [
+            SignalKind::terminate(),
+            SignalKind::interrupt(),
+            SignalKind::hangup(),
+        ] {
+            // The default action is never restored, whatever becomes of the listener.
+            let _ = signal(kind);
+        }
+    }
 }
