@@ -1,4 +1,4 @@
-//! README's "Install and trust", run as it is printed. Only the two hosts are others:
+//! README's "Trust and update", run as it is printed. Only the two hosts are others:
 //! a registry and a web server on this machine, whose authority the system trusts.
 
 use std::process::Command;
@@ -15,7 +15,7 @@ const REGISTRY: &str = "registry.example";
 /// The commands of README's block.
 fn printed() -> Vec<String> {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
-    let (_, section) = readme.split_once("\n## Install and trust\n").unwrap();
+    let (_, section) = readme.split_once("\n## Trust and update\n").unwrap();
     let (_, block) = section.split_once("```text\n").unwrap();
     let (block, _) = block.split_once("```").unwrap();
     block.lines().map(str::to_owned).collect()

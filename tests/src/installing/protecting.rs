@@ -79,6 +79,8 @@ fn no_workspace_has_anything_in_common_with_trust_or_the_store() {
 #[test]
 fn no_workspace_has_anything_in_common_with_the_ledger() {
     let machine = with_notes();
+    // The folder of the file of checkpoints is the operator's to make.
+    std::fs::create_dir(machine.path("log")).unwrap();
     let ledger = "[ledger]\ndirectory = \"../calls/ledger\"\ncheckpoints = \"../log/signed\"\n";
     append_beside(&machine, &machine.path("notes"), ledger).ends(0);
     for (directory, off) in [
