@@ -76,6 +76,7 @@ pub use compile::{
 pub use elicitation::{Answer, Answerable, Ask, Asked, Question, Resume, Spent};
 pub use events::{Events, Heard};
 pub use host::Host;
+pub use recording::has_hidden;
 pub use requirements::Requirements;
 pub use sandbox::engine::EngineProfile;
 pub use shared_state::SharedState;

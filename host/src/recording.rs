@@ -14,6 +14,7 @@ use toolward_ledger::Recorder;
 use toolward_ledger::record::Hash;
 
 pub(crate) use names::{RecordedRoute, RecordedTool, publisher_id};
+pub use payloads::has_hidden;
 pub(crate) use payloads::{Keeping, Kept};
 pub(crate) use rows::{End, Rows};
 

@@ -13,7 +13,7 @@ use crate::api::result::{
 use crate::secrets::SecretValue;
 
 /// Replaces a secret.
-const REDACTED: &str = "[secret]";
+pub(crate) const REDACTED: &str = "[secret]";
 
 /// Shorter values are not redacted: they would be found everywhere.
 const MIN_VALUE_BYTES: usize = 4;

@@ -13,7 +13,7 @@ use crate::api::result::{CallError, Output};
 use crate::api::violations::Violation;
 use crate::catalogue::{Route, ToolEntry};
 use crate::pipeline::replay::RecordedInput;
-use crate::redact::Redactor;
+use crate::redact::{REDACTED, Redactor};
 use crate::secrets::{SecretStore, SecretValue};
 
 /// Replaces a sensitive value.
@@ -65,6 +65,21 @@ impl Keeping<'_> {
             input: shown(inputs, self.input, redactor.as_ref()),
             redactor,
         }
+    }
+}
+
+/// Whether values were replaced in a recorded input: sensitive ones, or bytes of secrets. A caller's own text that reads
+/// like the replacement counts, too.
+#[must_use]
+pub fn has_hidden(recorded: &Value) -> bool {
+    match recorded {
+        Value::String(text) => text == HIDDEN || text.contains(REDACTED),
+        Value::Array(items) => items.iter().any(has_hidden),
+        Value::Object(members) => {
+            let mut members = members.iter();
+            members.any(|(name, item)| name.contains(REDACTED) || has_hidden(item))
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
     }
 }
 
