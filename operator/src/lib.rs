@@ -29,6 +29,7 @@ pub mod releases;
 pub mod reload;
 pub mod replay;
 mod report;
+pub mod rerun;
 pub mod runloop;
 mod runtime;
 pub mod trust;
