@@ -132,7 +132,7 @@ pub(crate) enum Command {
     /// Look at the record of calls: list, verify, prove, prune, erase
     #[command(subcommand)]
     Ledger(ledger::Command),
-    /// Show the recorded results of calls, without making one
+    /// Show the recorded results of calls, or make the calls once more
     Replay(replay::Arguments),
     /// Check this machine and installation
     Doctor(doctor::Arguments),

@@ -46,6 +46,8 @@ codes! {
         LedgerMissing = "ledger-missing", "there is no ledger where one was to be looked at";
         DeletionUnconfirmed = "deletion-unconfirmed",
             "`ledger prune` or `erase` without `--yes`, and without confirmation on a terminal";
+        RerunUnconfirmed = "rerun-unconfirmed",
+            "`replay --rerun` of many calls, or of one that may change something, was not confirmed";
         NothingToTest = "nothing-to-test", "no contract with examples has a driver here";
     }
 }

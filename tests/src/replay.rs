@@ -1,6 +1,7 @@
 //! `replay`: recorded results from ledgers that the crate's own writer made.
 
 mod cassettes;
+mod rerun;
 mod runloop;
 
 use std::fs;

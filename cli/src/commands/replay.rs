@@ -1,10 +1,14 @@
 //! `replay`: results of recorded calls.
 
+mod rerun;
+
 use clap::Args;
 use toolward_bundle::text::visible_line;
 use toolward_ledger::{Reader, RecordedCall};
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::replay::{RecordedResult, Replay, Replayed, ToolNow};
+
+use rerun::RerunFlags;
 
 use super::ledger::{Id, Rows, Which, id, rows, time};
 use crate::environment::Environment;
@@ -27,6 +31,9 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     store: Flagged<StoreLocation>,
+
+    #[command(flatten)]
+    rerun: RerunFlags,
 }
 
 /// Which calls.
@@ -47,6 +54,9 @@ impl Arguments {
     pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
         let found = self.which.find(environment)?;
         let reader = found.reader(output)?;
+        if self.rerun.is_set() {
+            return self.rerun(reader, &found.settings, environment, output);
+        }
         let store = self.store.shown(environment, output)?;
         let replay = Replay::new(&reader, &found.settings, store.as_ref())?;
         let mut exit = Exit::Fine;

@@ -107,6 +107,7 @@ fn rows() -> Vec<Row> {
         ),
         own(Code::LedgerMissing, "1"),
         own(Code::DeletionUnconfirmed, "4"),
+        own(Code::RerunUnconfirmed, "4"),
         own(OperatorCode::CassettePrincipals, "2"),
         own(OperatorCode::SettingInvalid, "2"),
         other(
