@@ -27,7 +27,7 @@ fn prose(page: &Page) -> Vec<String> {
     let mut fence: Option<&str> = None;
     for line in text.lines() {
         let trimmed = line.trim();
-        let ticks = &trimmed[..trimmed.len() - trimmed.trim_start_matches('`').len()];
+        let (ticks, _) = trimmed.split_at(trimmed.len() - trimmed.trim_start_matches('`').len());
         match fence {
             Some(open) if trimmed == open => fence = None,
             Some(_) => {}
