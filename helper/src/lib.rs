@@ -3,6 +3,7 @@
 //! who start it.
 
 pub mod frames;
+mod inherited;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -16,6 +17,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+pub use inherited::close_on_exec;
 
 use rustix::process::{Resource, Rlimit};
 
@@ -31,6 +34,9 @@ pub fn start(
     arguments: &[OsString],
     stderr: Stdio,
 ) -> io::Result<(Child, UnixStream)> {
+    // Without it, what this process was started with stays open in the helper. A kernel that lacks it is older than
+    // those that can confine.
+    let _ = close_on_exec();
     let (socket, theirs) = UnixStream::pair()?;
     let child = Command::new(program)
         .args(arguments)

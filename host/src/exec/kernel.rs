@@ -27,23 +27,6 @@ pub(super) fn leave(namespace: Namespace) -> io::Result<()> {
     result(libc::c_long::from(done))
 }
 
-/// Has all files but the standard streams closed when a program is executed: whoever started this process may have
-/// left some open.
-pub(super) fn close_on_exec() -> io::Result<()> {
-    const FIRST: libc::c_uint = 3;
-    const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
-    // SAFETY: three numbers; it closes nothing in this program.
-    let done = unsafe {
-        libc::syscall(
-            libc::SYS_close_range,
-            FIRST,
-            libc::c_uint::MAX,
-            CLOSE_RANGE_CLOEXEC,
-        )
-    };
-    result(done)
-}
-
 /// Gives up all capabilities of this thread, for good once it can gain no rights.
 pub(super) fn drop_capabilities() -> io::Result<()> {
     const VERSION_3: u32 = 0x2008_0522;

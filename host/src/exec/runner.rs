@@ -48,7 +48,7 @@ pub fn run_runner() -> io::Result<()> {
 /// Does not return where it succeeds: then the socket is closed with nothing said.
 fn execute(plan: &Plan, files: Files<OwnedFd>) -> io::Error {
     let tried = || -> io::Result<io::Error> {
-        kernel::close_on_exec()?;
+        toolward_helper::close_on_exec()?;
         let mut command = command(plan, &files)?;
         match files.workspaces.first() {
             Some(directory) => rustix::process::fchdir(directory)?,
