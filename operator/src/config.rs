@@ -124,6 +124,10 @@ impl ConfigFile {
 
     /// The settings of `[ledger]`; paths of files and directories are relative to it.
     pub fn ledger(&self) -> Result<LedgerSettings, Error> {
+        // What is not TOML at all is told as all of the file is.
+        if toolward_fields::parse_toml(&self.text).is_err() {
+            self.policy()?;
+        }
         let settings = ledger::settings(&self.text, &self.path, &self.folder()?)?;
         Ok(settings.unwrap_or_default())
     }
