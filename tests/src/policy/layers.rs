@@ -31,7 +31,6 @@ fn a_policy_of_the_current_directory_or_the_bundle_is_none() {
     // Nor does an agent's own environment name one.
     for (name, value) in [
         ("TOOLWARD_POLICY", "toolward.toml"),
-        ("TOOLWARD_CONFIG", "toolward.toml"),
         ("XDG_CONFIG_HOME", "."),
     ] {
         let run = append(&machine, "--json", "a").env(name, value);

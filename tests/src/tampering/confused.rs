@@ -41,7 +41,7 @@ fn a_planted_bundle_toml_does_not_make_a_signed_bundle_one_under_work() {
     // Nor does it without a word on whom to trust.
     let shown = machine.toolward("inspect b").end();
     assert!(!shown.stdout.contains("under work"), "{shown}");
-    machine.toolward("test b").ends(2).says("nobody-trusted");
+    machine.toolward("test b").ends(3).says("file-extra");
 }
 
 #[test]
