@@ -30,6 +30,22 @@ impl<T> Pending<T> {
         Self(Inner::Later(Box::pin(future)))
     }
 
+    /// The same answer, but with `why` in place of [`Error::Closed`], where that is known when the answer comes.
+    pub(crate) fn closed_because(self, why: impl FnOnce() -> Option<Error> + Send + 'static) -> Self
+    where
+        T: 'static,
+    {
+        let named = |error| match error {
+            Error::Closed => why().unwrap_or(Error::Closed),
+            error => error,
+        };
+        match self.0 {
+            Inner::Ready(Some(Err(error))) => Self::ready(Err(named(error))),
+            Inner::Ready(_) => self,
+            Inner::Later(answer) => Self::later(async move { answer.await.map_err(named) }),
+        }
+    }
+
     /// Blocks the thread until the answer is there.
     ///
     /// # Errors

@@ -88,6 +88,13 @@ impl Remote {
         ended
     }
 
+    /// What the queue answers. The queue closes after the connection's end is known, and the answer says how it ended.
+    fn ask<T: 'static>(&self, ask: impl FnOnce(&Arc<Queue>) -> Pending<T>) -> Pending<T> {
+        self.run();
+        let shared = self.shared.clone();
+        ask(&self.queue).closed_because(move || shared.problem())
+    }
+
     /// Starts the threads, once.
     fn run(&self) {
         self.running.get_or_init(|| {
@@ -246,27 +253,15 @@ impl Sender<'_> {
 
 impl Recorder for Remote {
     fn append(&self, entry: Entry, durability: Durability) -> Pending<()> {
-        self.run();
-        match self.problem() {
-            Some(error) => Pending::ready(Err(error)),
-            None => self.queue.append(entry, durability),
-        }
+        self.ask(|queue| queue.append(entry, durability))
     }
 
     fn flush(&self) -> Pending<()> {
-        self.run();
-        match self.problem() {
-            Some(error) => Pending::ready(Err(error)),
-            None => self.queue.flush(),
-        }
+        self.ask(|queue| queue.flush())
     }
 
     fn given(&self, given: Given) -> Pending<Option<Repeated>> {
-        self.run();
-        match self.problem() {
-            Some(error) => Pending::ready(Err(error)),
-            None => self.queue.given(given),
-        }
+        self.ask(|queue| queue.given(given))
     }
 
     fn keeps(&self, kind: PayloadKind, matters: bool) -> usize {
