@@ -195,9 +195,11 @@ impl Core {
         let timeout = self.timeout(rows);
         self.records.busy_timeout(timeout)?;
         self.payloads.busy_timeout(timeout)?;
-        let late = self.late.rows().iter_mut();
-        let mut entries: Vec<&mut Entry> = rows.iter_mut().map(|row| &mut row.entry).collect();
-        entries.extend(late);
+        let room = self.room()?;
+        // What a row that is not written would keep is not written either.
+        let fitting = rows.iter_mut().filter(|row| fits(row, room));
+        let mut entries: Vec<&mut Entry> = fitting.map(|row| &mut row.entry).collect();
+        entries.extend(self.late.rows().iter_mut());
         if let Err(error) = self.payloads.prepare(&mut entries) {
             replace(&mut self.payloads, error)?;
             self.payloads_lost = true;
@@ -206,7 +208,6 @@ impl Core {
 
         let durable = flush || !self.late.is_empty() || rows.iter().any(|row| row.reply.is_some());
         self.wait_for_disk(durable)?;
-        let room = self.room()?;
         let session = self.session.id;
         let mut appending = Appending::begin(&mut self.records)?;
         for entry in self.late.rows().iter() {

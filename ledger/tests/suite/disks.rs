@@ -200,6 +200,7 @@ fn a_ledger_as_large_as_it_may_be_takes_the_ends_of_calls_only() {
     let place = Place::new();
     let mut options = place.options();
     options.max_bytes = 400_000;
+    options.keep = Keep::All;
     let writer = Writer::open(options, opened()).unwrap();
     let mut started_calls = Vec::new();
     let refused = (0..5000).find_map(|number| {
@@ -214,6 +215,19 @@ fn a_ledger_as_large_as_it_may_be_takes_the_ends_of_calls_only() {
         }
     });
     assert_eq!(refused.unwrap().code(), "ledger-full");
+    // Nothing is kept of a call whose row has no room.
+    let much = started(invocation(80_000)).principal("newcomer");
+    let much = much.payload(PayloadKind::Input, b"marked-input".to_vec());
+    assert_eq!(durable(&writer, much).unwrap_err().code(), "ledger-full");
+    for entry in std::fs::read_dir(place.ledger()).unwrap() {
+        let bytes = std::fs::read(entry.unwrap().path()).unwrap_or_default();
+        for kept in ["marked-input", "newcomer"] {
+            let found = bytes
+                .windows(kept.len())
+                .any(|part| part == kept.as_bytes());
+            assert!(!found, "{kept}");
+        }
+    }
     for number in started_calls.iter().rev().take(5) {
         durable(&writer, ended(invocation(*number))).unwrap();
     }
