@@ -1,6 +1,6 @@
 //! Reads a cassette, and holds everything in it against the checkpoint.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -146,7 +146,6 @@ fn take(
 #[derive(Default)]
 struct Calls {
     started: HashMap<Invocation, (Call, Vec<u8>)>,
-    known: HashSet<Invocation>,
     ended: Vec<CassetteCall>,
 }
 
@@ -170,14 +169,15 @@ impl Calls {
             input.ok_or_else(missing)
         };
         match record.event {
-            Event::Started(body) if self.known.insert(body.invocation) => {
+            // A call that asked a question starts again with its answer, under the same id.
+            Event::Started(body) if !self.started.contains_key(&body.invocation) => {
                 let input = with_input(&body.call)?;
                 self.started.insert(body.invocation, (body.call, input));
             }
             Event::Ended(body) => {
                 let (call, input) = match (body.call, self.started.remove(&body.invocation)) {
                     (None, Some(started)) => started,
-                    (Some(call), None) if self.known.insert(body.invocation) => {
+                    (Some(call), None) => {
                         let input = with_input(&call)?;
                         (call, input)
                     }

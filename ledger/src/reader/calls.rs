@@ -55,7 +55,7 @@ impl CallEnd {
     }
 
     /// Whether the call ended with a question, after which it may be resumed.
-    fn asks(&self) -> bool {
+    pub(crate) fn asks(&self) -> bool {
         let code = self.outcome().and_then(|outcome| outcome.code.as_ref());
         code.is_some_and(|code| code.as_str() == INPUT_REQUIRED)
     }

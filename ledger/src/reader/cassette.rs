@@ -35,7 +35,8 @@ pub struct CassetteExport {
 
 impl Reader {
     /// Writes calls with their payloads, and proofs that their rows are below the newest checkpoint. Calls that tools
-    /// made and that were refused are not copied: a replayed call makes none, and is refused anew.
+    /// made, that were refused and that ended with a question are not copied: a replayed call makes none, is refused
+    /// by today's rules, and asks nothing.
     ///
     /// # Errors
     /// [`Error::NoCheckpoint`], [`Error::Differs`]; [`Error::TooMuch`] if there are more than one cassette holds,
@@ -50,7 +51,9 @@ impl Reader {
             let Some(of) = &call.call else { return Ok(()) };
             let is_chosen = selection.person.is_none_or(|one| of.person == Some(one));
             let refused = matches!(call.end, CallEnd::Refused(..) | CallEnd::Replayed(..));
-            if !is_chosen || refused || of.parent.is_some() || of.tool.is_none() {
+            // A question is no result; once it is answered, the call ends in another row.
+            let is_result = !refused && !call.end.asks();
+            if !is_chosen || !is_result || of.parent.is_some() || of.tool.is_none() {
                 return Ok(());
             }
             if let Some(why) = self.lacks(&call, signed)? {

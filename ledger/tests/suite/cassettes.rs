@@ -91,6 +91,49 @@ fn calls_come_back_in_the_order_in_which_they_ended() {
 }
 
 #[test]
+fn a_call_that_asked_is_copied_with_its_answer_alone() {
+    let place = Place::new();
+    let mut options = place.options();
+    options.keep = Keep::All;
+    let writer = Writer::open(options, opened()).unwrap();
+    let with = |entry: toolward_ledger::Entry, kind, text: &str| {
+        entry.payload(kind, text.as_bytes().to_vec())
+    };
+    let start = |number| with(started(invocation(number)), INPUT, r#"{"n":1}"#);
+    let asks = |number| {
+        let body = toolward_ledger::record::Ended {
+            call: None,
+            invocation: invocation(number),
+            outcome: crate::support::outcome(Some("toolward:input_required")),
+        };
+        toolward_ledger::Entry::new(toolward_ledger::record::Event::Ended(Box::new(body)))
+    };
+    for number in [1, 2] {
+        durable(&writer, start(number)).unwrap();
+        durable(&writer, asks(number)).unwrap();
+    }
+    durable(&writer, start(1)).unwrap();
+    durable(
+        &writer,
+        with(ended(invocation(1)), OUTPUT, r#"{"value":1}"#),
+    )
+    .unwrap();
+    writer.close().unwrap();
+    let verifier = place.reader().verifier().clone();
+    let export = place.reader().cassette(&Selection::default()).unwrap();
+    assert_eq!((export.calls, export.left_out.len()), (1, 0));
+    let calls = Cassette::read(&export.bytes, Some(&verifier))
+        .unwrap()
+        .calls;
+    assert_eq!(calls.len(), 1);
+    assert_eq!(calls[0].invocation, invocation(1));
+    assert_eq!(
+        calls[0].output.as_deref(),
+        Some(br#"{"value":1}"#.as_slice())
+    );
+}
+
+#[test]
 fn what_was_not_kept_or_not_signed_is_left_out_and_counted() {
     let place = filled(3);
     let export = place.reader().cassette(&Selection::default()).unwrap();
