@@ -31,6 +31,7 @@ use crate::trust::Trust;
 use place::Place;
 
 pub use clients::mentioning;
+pub(crate) use place::private;
 pub use place::{Removed, remove};
 pub use thief::{Attempt, Outcome, Thief};
 

@@ -15,6 +15,7 @@ use toolward_keyvalue::Store;
 use toolward_policy::{Policy, Rule, SecretSource};
 
 use crate::config::{Granted, PolicyFiles, read_text};
+use crate::demo;
 use crate::environment::Environment;
 use crate::error::{Code, Error, Kind};
 use crate::id_secret;
@@ -149,6 +150,9 @@ pub fn protect(
 ) -> Result<HostBuilder, Error> {
     for (what, directory) in environment.protected() {
         builder = builder.protect(what, directory);
+    }
+    for directory in demo::private(environment) {
+        builder = builder.protect("the demo's directory", directory);
     }
     for path in &granted.files {
         builder = builder.protect("a policy's file", path);

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use crate::mcp::names::listed;
 use crate::mcp::raw::Raw;
+use crate::mistakes::granting;
 use crate::support::{Machine, tree};
 
 fn directory(machine: &Machine) -> PathBuf {
@@ -232,4 +233,24 @@ fn the_installed_command_needs_nothing_beside_it() {
         String::from_utf8_lossy(&ended.stderr)
     );
     assert_eq!(shown.matches("\n  stopped: ").count(), 7, "{shown}");
+}
+
+#[test]
+fn no_tool_of_the_user_is_given_what_the_demo_keeps() {
+    let machine = Machine::new();
+    made(&machine);
+    machine.add_example("notes-append");
+    for folder in ["config", "bundles", "installed", "state", "cache", "ledger"] {
+        let mapped = directory(&machine).join(folder);
+        assert!(mapped.is_dir(), "{folder}");
+        machine.configure("");
+        machine.configure(&granting(&machine, mapped.to_str().unwrap()));
+        let call = "call notes.append --bundle notes-append.toolbundle --trust-key example.pub.pem";
+        let ended = machine
+            .toolward(&format!("{call} --set note=a --set text=b"))
+            .end();
+        assert_eq!(ended.code, Some(2), "{folder}: {ended}");
+        ended.says("workspace-refused");
+        assert!(ended.stderr.contains("is the demo's directory"), "{ended}");
+    }
 }

@@ -9,6 +9,8 @@ mod policy;
 mod serve;
 mod shown;
 
+pub(crate) use policy::granting;
+
 use crate::support::{Ended, Machine};
 
 /// A machine with the archive of `text.stats` and the key that it is signed with.

@@ -34,6 +34,9 @@ const LINK: &str = "link.txt";
 
 const FOLDERS: [&str; 8] = [CONFIG, BUNDLES, STORE, STATE, CACHE, LEDGER, INBOX, NOTES];
 
+/// The folders that its tools are given.
+const TOOLS: [&str; 2] = [INBOX, NOTES];
+
 /// The demo's directory.
 #[derive(Debug)]
 pub(super) struct Place {
@@ -177,6 +180,13 @@ fn directory(environment: &Environment) -> Result<PathBuf, Error> {
         )
         .hint("set HOME or XDG_STATE_HOME to an absolute path")
     })
+}
+
+/// What the demo keeps for itself: no tool that is not the demo's may be given any of it.
+pub(crate) fn private(environment: &Environment) -> impl Iterator<Item = PathBuf> {
+    let directory = directory(environment).ok();
+    let folders = FOLDERS.iter().filter(|folder| !TOOLS.contains(folder));
+    folders.filter_map(move |folder| Some(directory.as_ref()?.join(folder)))
 }
 
 /// What [`remove`] did.

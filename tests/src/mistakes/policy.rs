@@ -25,7 +25,7 @@ fn call_under(policy: &str, exit: i32) -> Ended {
 }
 
 /// The lines that give the tool what it declares, with its notes in a directory.
-fn granting(machine: &Machine, directory: &str) -> String {
+pub(crate) fn granting(machine: &Machine, directory: &str) -> String {
     let suggest = "policy suggest --bundle notes-append.toolbundle --trust-key example.pub.pem";
     let lines = machine.toolward(suggest).ends(0).stdout;
     assert!(
