@@ -115,11 +115,21 @@ impl Error {
         self
     }
 
-    /// Adds the lines that a policy file lacks, unless there are only comments.
+    /// Adds the lines that a policy file lacks. Of lines that are all comments, which say why no line helps, it
+    /// adds what they say.
     #[must_use]
     pub fn lines_for(mut self, file: &Path, lines: String) -> Self {
         let says = |line: &str| !line.is_empty() && !line.starts_with('#');
-        if lines.lines().any(says) {
+        if !lines.lines().any(says) {
+            let reasons = lines
+                .lines()
+                .map(|line| line.trim_start_matches(['#', ' ']));
+            let reasons: Vec<&str> = reasons.filter(|reason| !reason.is_empty()).collect();
+            if !reasons.is_empty() {
+                self.hints
+                    .push(format!("{}: {}", file.display(), reasons.join(" ")));
+            }
+        } else {
             self.hints.push(format!(
                 "as far as you agree with them, add these lines to {}",
                 file.display()

@@ -99,10 +99,15 @@ fn denied(tool: &str, denial: &Denial) -> CallError {
     if let Some(directories) = unusable(denial) {
         return without_directories(tool, &names, &directories);
     }
-    let (class, message) = if names.is_empty() {
+    let (class, message) = if names.is_empty() && denial.denied_by.is_empty() {
         (
             ErrorClass::PolicyBlocked,
-            format!("the policy denies `{tool}`: {denial}"),
+            format!("`{tool}` is blocked: the policy does not let its program run"),
+        )
+    } else if names.is_empty() {
+        (
+            ErrorClass::PolicyBlocked,
+            format!("the policy denies `{tool}`"),
         )
     } else {
         (
@@ -154,14 +159,7 @@ fn without_directories(
         format!("`{tool}` is blocked: {}", problems.join("; ")),
     )
     .with_cause(json!({ "missing": names, "rule": first.map(|unusable| unusable.code) }))
-    .with_hint(match first {
-        Some(unusable) => format!(
-            "{}; that is for the operator of this host (code `{}`)",
-            unusable.hint,
-            ErrorCode::UNAUTHORISED
-        ),
-        None => ErrorCode::UNAUTHORISED.ask_the_operator("repair the directory"),
-    })
+    .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("repair the directory"))
 }
 
 impl Route {

@@ -220,5 +220,5 @@ pub(crate) fn no_credential(slug: &str) -> CallError {
         ErrorClass::CredentialMissing,
         format!("the secret `{slug}` is granted and has no value"),
     )
-    .with_hint("the operator gives it one where the policy's `[[secret]]` says")
+    .with_hint(ErrorCode::AUTH_REQUIRED.ask_the_operator("give the secret a value"))
 }

@@ -67,22 +67,22 @@ fn program(grant: &Grant, services: &Services) -> Result<Option<Bound>, CallErro
     let Some(rule) = grant.program() else {
         return Ok(None);
     };
-    let refused = |message: &str, rule: &str, hint: &str| {
+    let refused = |message: &str, rule: &str, to: &str| {
         CallError::new(ErrorCode::UNAUTHORISED, ErrorClass::SetupRequired, message)
             .with_cause(json!({ "rule": rule }))
-            .with_hint(hint.to_owned())
+            .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator(to))
     };
     let Some(broker) = &services.programs else {
         return Err(refused(
             "the policy lets a program run, and this host has no broker that runs programs",
             "exec-broker-missing",
-            "use a command that runs programs, or give the host an `ExecBroker`",
+            "let this host run programs",
         ));
     };
     // A broker takes up no lines after its start.
     let line = broker.number(rule).ok_or_else(|| {
         refused(
-            "the `[[exec]]` of this program came after the host was started",
+            "the policy lets this program run since after the host was started",
             "exec-line-new",
             "start the host again",
         )
@@ -108,7 +108,7 @@ fn plan(grant: &Grant, services: &Services) -> Result<Option<Arc<files::Plan>>, 
             error.to_string(),
         )
         .with_cause(json!({ "rule": error.code() }))
-        .with_hint(error.hint().unwrap_or_default())),
+        .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("repair the directory"))),
     }
 }
 

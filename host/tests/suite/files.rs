@@ -273,7 +273,12 @@ async fn a_directory_that_is_missing_blocks_its_tools_and_says_what_to_do() {
     assert_eq!(error.code.as_str(), "unauthorised");
     assert_eq!(error.class, ErrorClass::SetupRequired);
     assert_eq!(error.cause.unwrap()["rule"], "workspace-missing");
-    assert!(error.hint.unwrap().starts_with("create the directory"));
+    assert!(
+        error
+            .hint
+            .unwrap()
+            .starts_with("ask the operator of this host to repair the directory")
+    );
 }
 
 #[tokio::test]

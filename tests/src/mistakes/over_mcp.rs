@@ -8,13 +8,19 @@ use crate::support::Machine;
 
 fn served(examples: &[&str]) -> (Machine, Raw) {
     let machine = Machine::new();
-    let mut serve = "serve --trust-key example.pub.pem".to_owned();
     for example in examples {
         machine.add_example(example);
+    }
+    let raw = serving(&machine, examples);
+    (machine, raw)
+}
+
+fn serving(machine: &Machine, examples: &[&str]) -> Raw {
+    let mut serve = "serve --trust-key example.pub.pem".to_owned();
+    for example in examples {
         serve += &format!(" --bundle {example}.toolbundle");
     }
-    let raw = Raw::open(machine.toolward(&serve).into_command(), json!({}));
-    (machine, raw)
+    Raw::open(machine.toolward(&serve).into_command(), json!({}))
 }
 
 /// The text that a model reads of a call that failed.
@@ -94,4 +100,35 @@ fn a_blocked_tool_is_counted_and_says_whom_to_ask() {
     is_for_a_model(&machine, &text);
     let (_machine, raw) = served(&["text-stats"]);
     assert!(!raw.instructions().contains("blocked"));
+}
+
+#[test]
+fn a_tool_that_lacks_nothing_and_is_denied_does_not_name_the_rule() {
+    let machine = Machine::new();
+    machine.add_example("text-stats");
+    machine.configure("[[deny]]\ntool = \"text.*\"\n");
+    let mut raw = serving(&machine, &["text-stats"]);
+    is_for_a_model(&machine, raw.instructions());
+    raw.call(1, "text_stats", &json!({"text": "a"}));
+    let answer = raw.answer(1);
+    let text = read(&answer);
+    assert!(text.contains("the policy denies `text.stats@1`"), "{text}");
+    is_for_a_model(&machine, &answer.to_string());
+}
+
+#[test]
+fn a_workspace_without_its_directory_is_for_the_operator_to_repair() {
+    let machine = Machine::new();
+    machine.add_example("notes-append");
+    machine.configure(&super::granting(&machine, "/nowhere/at/all"));
+    let mut raw = serving(&machine, &["notes-append"]);
+    raw.call(1, "notes_append", &json!({"note": "a", "text": "b"}));
+    let answer = raw.answer(1);
+    let text = read(&answer);
+    assert!(
+        text.contains("ask the operator of this host to repair"),
+        "{text}"
+    );
+    is_for_a_model(&machine, &answer.to_string());
+    assert!(!answer.to_string().contains("nowhere"), "{answer}");
 }

@@ -129,7 +129,11 @@ fn what_no_line_can_give_is_said_and_no_lines_are_shown() {
     machine.configure(&policy);
     let ended = append(&machine, "", "a").ends(4);
     ended.says("unauthorised");
+    // On the operator's own terminal alone.
+    assert!(ended.stderr.contains("denied by"), "{ended}");
     assert!(ended.stderr.contains("[[deny]] 1"), "{ended}");
+    let json = append(&machine, "--json", "a").ends(4).stdout;
+    assert!(!json.contains("[[deny]]"), "{json}");
     assert!(!ended.stderr.contains("add these lines"), "{ended}");
     assert_eq!(written(&machine), [""; 0]);
 

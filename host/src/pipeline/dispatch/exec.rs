@@ -71,7 +71,7 @@ impl Program<'_> {
                 "the broker that runs programs has ended",
                 "exec-broker-unavailable",
             )
-            .with_hint("start the host again")
+            .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("start the host again"))
         })?;
         let is_cut = ran.is_stderr_cut();
         let Run {
@@ -115,14 +115,14 @@ impl Program<'_> {
                 json!({ "signal": signal }),
             )
             .with_hint(
-                "signal 9 means that it used more than `cpu_seconds` of its `[[exec]]`, or that the machine is \
+                "signal 9 means that it used more processor time than the operator lets it, or that the machine is \
                  short of memory",
             )),
             Ending::Late => Err(timed_out(limits.timeout(), took)
-                .with_hint("ask for less, or raise `timeout_ms` of its `[[exec]]`")),
+                .with_hint(format!("ask for less, or {}", ErrorCode::TIMEOUT.ask_the_operator("raise the program's limit")))),
             Ending::TooMuch => Err(
                 too_large(limits.output_bytes.saturating_add(1), limits.output_bytes)
-                    .with_hint("ask for less, or raise `output_bytes` of its `[[exec]]`"),
+                    .with_hint(format!("ask for less, or {}", ErrorCode::RESULT_TOO_LARGE.ask_the_operator("raise the program's limit"))),
             ),
             Ending::Busy => Err(CallError::new(
                 ErrorCode::RATE_LIMITED,
@@ -148,9 +148,10 @@ fn refused(problem: &ExecProblem) -> CallError {
         )
         .with_cause(json!({ "rule": code }))
         .of_attachment(true),
-        _ => not_run("the program can't be run as its `[[exec]]` says", code),
+        _ => not_run("the program can't be run as the policy says", code),
     };
-    error.with_hint("the operator finds out why: `toolward doctor`")
+    let code = error.code.clone();
+    error.with_hint(code.ask_the_operator("find out why"))
 }
 
 fn not_run(message: &str, rule: &str) -> CallError {

@@ -304,5 +304,5 @@ fn unfit_credential(slug: &str, problem: SecretProblem) -> CallError {
         ErrorClass::CredentialMissing,
         format!("the secret `{slug}` can't be sent: {message} ({code})"),
     )
-    .with_hint("the operator gives it another value where the policy's `[[secret]]` says")
+    .with_hint(ErrorCode::AUTH_REQUIRED.ask_the_operator("give the secret another value"))
 }
