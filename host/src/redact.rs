@@ -155,6 +155,26 @@ impl Redactor {
         }
     }
 
+    /// Removes the beginning of a value at the end of a text.
+    fn cut(&self, text: &mut String) {
+        let begun = self.hidden.iter().filter_map(|hidden| {
+            let value = hidden.value.bytes();
+            let longest = value.len().saturating_sub(1).min(text.len());
+            let begins = |length: &usize| {
+                let begun = value.get(..*length);
+                begun.is_some_and(|begun| text.as_bytes().ends_with(begun))
+            };
+            (MIN_VALUE_BYTES..=longest).rev().find(begins)
+        });
+        if let Some(longest) = begun.max() {
+            let mut bytes = std::mem::take(text).into_bytes();
+            bytes.truncate(bytes.len().saturating_sub(longest));
+            bytes.extend_from_slice(REDACTED.as_bytes());
+            *text = String::from_utf8_lossy(&bytes).into_owned();
+            self.found.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
     fn bytes(&self, bytes: &mut Vec<u8>) {
         if let Some(replaced) = self.replaced(bytes) {
             *bytes = replaced;
@@ -261,9 +281,12 @@ impl Redactor {
         self.value(&mut record.fields);
     }
 
+    /// Redacts what a guest wrote. A stream may have been cut at its limit, within a value.
     pub(crate) fn captured(&self, captured: &mut Captured) {
-        self.text(&mut captured.stdout);
-        self.text(&mut captured.stderr);
+        for stream in [&mut captured.stdout, &mut captured.stderr] {
+            self.text(stream);
+            self.cut(stream);
+        }
         for record in &mut captured.logs {
             self.record(record);
         }
@@ -392,6 +415,30 @@ mod tests {
         // It begins there.
         let whole = b"22 of hunter22".to_vec();
         assert_eq!(redactor.end_of_text(whole, false), b"22 of [secret]");
+    }
+
+    #[test]
+    fn of_a_stream_that_was_cut_within_a_secret_no_part_is_left() {
+        let redactor = redactor(&["hunter22", "ünter22"]);
+        for cut in MIN_VALUE_BYTES.."hunter22".len() {
+            let (begun, _) = "hunter22".split_at(cut);
+            let mut captured = Captured {
+                stdout: format!("hunter22 and {begun}"),
+                stderr: "nothing of hunt".to_owned() + "er",
+                ..Captured::default()
+            };
+            redactor.captured(&mut captured);
+            assert_eq!(captured.stdout, "[secret] and [secret]");
+            assert_eq!(captured.stderr, "nothing of [secret]");
+        }
+        let mut captured = Captured {
+            stdout: "whole hun".to_owned(),
+            stderr: "hunter and hounds".to_owned(),
+            ..Captured::default()
+        };
+        redactor.captured(&mut captured);
+        assert_eq!(captured.stdout, "whole hun");
+        assert_eq!(captured.stderr, "hunter and hounds");
     }
 
     #[test]
