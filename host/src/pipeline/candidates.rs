@@ -43,11 +43,19 @@ pub(crate) struct Considered<'a> {
 /// Why drivers before the one that is picked do not take a call.
 #[derive(Default)]
 struct Skipped<'a> {
-    unsupported: Option<CallError>,
+    unsupported: Option<Unsupported<'a>>,
     denied: Option<&'a Arc<Route>>,
     without_secret: Option<CallError>,
     lacking: Option<CallError>,
     rejected: Vec<Rejected>,
+}
+
+/// The input that a driver can't be given. Its error is made if no other driver takes the call.
+struct Unsupported<'a> {
+    driver: &'a str,
+    input: &'a str,
+    /// The one of the driver's entry file, which nobody runs.
+    transform: Option<&'a str>,
 }
 
 impl Skipped<'_> {
@@ -111,7 +119,7 @@ fn pick_of<'r>(
         });
     }
     let none = || CallError::internal("a tool without a driver was resolved");
-    Err(skipped.unsupported.unwrap_or_else(none))
+    Err(skipped.unsupported.map_or_else(none, unsupported))
 }
 
 /// Whether a driver serves a call; else adds why it does not.
@@ -120,12 +128,20 @@ fn takes<'a>(route: &'a Arc<Route>, call: Considered<'_>, skipped: &mut Skipped<
     let used = |name: &&String| call.input.get(name.as_str()).is_some();
     if let Some(name) = entry.drop_inputs.iter().find(used) {
         skipped.add(route, &ErrorCode::INPUT_UNSUPPORTED);
-        skipped.unsupported = Some(unsupported(driver, name));
+        skipped.unsupported = Some(Unsupported {
+            driver,
+            input: name,
+            transform: None,
+        });
         return false;
     }
-    if let Some((name, transform)) = entry.mapping.lacks_transform(call.input) {
+    if let Some((input, transform)) = entry.mapping.lacks_transform(call.input) {
         skipped.add(route, &ErrorCode::INPUT_UNSUPPORTED);
-        skipped.unsupported = Some(untransformed(driver, name, transform));
+        skipped.unsupported = Some(Unsupported {
+            driver,
+            input,
+            transform: Some(transform),
+        });
         return false;
     }
     let principal = &call.scope.principal;
@@ -191,24 +207,23 @@ pub(crate) fn named(route: &Route) -> NamedDriver {
     }
 }
 
-fn unsupported(driver: &str, input: &str) -> CallError {
-    CallError::new(
-        ErrorCode::INPUT_UNSUPPORTED,
-        ErrorClass::InvalidArguments,
-        format!("the driver `{driver}` does not support the input `{input}`"),
-    )
-    .with_hint(format!("leave out `{input}`"))
-}
-
-/// The transform is one of the driver's entry file, which nobody runs.
-fn untransformed(driver: &str, input: &str, transform: &str) -> CallError {
-    CallError::new(
-        ErrorCode::INPUT_UNSUPPORTED,
-        ErrorClass::InvalidArguments,
-        format!(
+fn unsupported(one: Unsupported<'_>) -> CallError {
+    let Unsupported {
+        driver,
+        input,
+        transform,
+    } = one;
+    let message = match transform {
+        None => format!("the driver `{driver}` does not support the input `{input}`"),
+        Some(transform) => format!(
             "the driver `{driver}` takes the input `{input}` through the transform `{}`, which this host lacks",
             shortened(transform.to_owned())
         ),
+    };
+    CallError::new(
+        ErrorCode::INPUT_UNSUPPORTED,
+        ErrorClass::InvalidArguments,
+        message,
     )
     .with_hint(format!("leave out `{input}`"))
 }
