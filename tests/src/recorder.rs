@@ -1,5 +1,7 @@
 //! The process that records calls, beside `call` and `serve`.
 
+mod crash;
+
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -1,0 +1,200 @@
+//! A server whose client has eight calls under way until it is killed, and what the client saw.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::mcp::raw::{PATIENCE, Raw};
+use crate::recorder::{gone, recorder_of};
+use crate::support::Machine;
+
+/// Calls under way at once.
+const TASKS: u64 = 8;
+
+/// Who is killed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Killed {
+    Server,
+    /// The server ends by itself then.
+    Recorder,
+    /// The recorder, and at once the server.
+    Both,
+}
+
+/// What a call does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    Write,
+    Nested,
+}
+
+impl Kind {
+    fn of(number: u64) -> Self {
+        match number % 4 {
+            0 => Self::Write,
+            1 => Self::Nested,
+            _ => Self::Read,
+        }
+    }
+
+    fn request(self, path: &str) -> (&'static str, Value) {
+        let write = json!({
+            "do": "fs", "op": "write", "path": path, "how": ["create"], "text": "x",
+        });
+        match self {
+            Self::Read => ("crash_read", json!({"do": "echo", "value": path})),
+            Self::Write => ("crash_write", write),
+            Self::Nested => {
+                let call = json!({"do": "call-tool", "tool": "crash.write", "input": write});
+                ("crash_outer", call)
+            }
+        }
+    }
+}
+
+/// An answer that the client saw.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) kind: Kind,
+    /// What the call was told to write, or to say.
+    pub(super) path: String,
+    /// The id of the call, where the answer has it.
+    pub(super) invocation: Option<String>,
+    pub(super) code: Option<String>,
+    /// Whether its end was recorded before it was answered.
+    pub(super) recorded: bool,
+    pub(super) at: Instant,
+    /// How many answers the client had when it made the call.
+    pub(super) after: usize,
+}
+
+/// What a client saw.
+#[derive(Debug)]
+pub(super) struct Seen {
+    pub(super) answers: Vec<Answered>,
+    /// When the process was killed.
+    pub(super) killed: Instant,
+}
+
+impl Seen {
+    /// The results of calls of this kind.
+    pub(super) fn results(&self, kind: Kind) -> impl Iterator<Item = &Answered> {
+        let answers = self.answers.iter();
+        answers.filter(move |answer| answer.kind == kind && answer.code.is_none())
+    }
+
+    /// What calls were to write that were not made, because that could not be recorded.
+    pub(super) fn unrecorded(&self) -> impl Iterator<Item = &str> {
+        let unrecorded = |answer: &&Answered| answer.code.as_deref() == Some("toolward:unrecorded");
+        let answers = self.answers.iter().filter(unrecorded);
+        answers.map(|answer| answer.path.as_str())
+    }
+}
+
+/// A server, and its client.
+pub(super) struct Session {
+    raw: Raw,
+    recorder: u32,
+    /// Tells its calls from those of other sessions.
+    number: u64,
+    sent: u64,
+    /// How many answers there were when each call was made.
+    waiting: HashMap<u64, usize>,
+    answers: Vec<Answered>,
+}
+
+impl Session {
+    /// One that has answered a call.
+    pub(super) fn start(machine: &Machine, number: u64) -> Self {
+        let serve = machine.toolward("serve --dev crash").into_command();
+        let mut raw = Raw::open(serve, json!({}));
+        raw.call("first", "crash_read", &json!({"do": "echo"}));
+        let first = raw.answer("first");
+        assert_eq!(first["result"]["isError"], false, "{first}");
+        let recorder = recorder_of(raw.process()).expect("there is a recorder");
+        Self {
+            raw,
+            recorder,
+            number,
+            sent: 0,
+            waiting: HashMap::new(),
+            answers: Vec::new(),
+        }
+    }
+
+    fn path(&self, id: u64) -> String {
+        format!("{}-{id}", self.number)
+    }
+
+    fn send(&mut self) {
+        let id = self.sent;
+        self.sent += 1;
+        let (tool, arguments) = Kind::of(id).request(&self.path(id));
+        self.raw.call(id, tool, &arguments);
+        self.waiting.insert(id, self.answers.len());
+    }
+
+    fn take(&mut self, answer: &Value) {
+        let id = answer["id"].as_u64().unwrap();
+        let after = self.waiting.remove(&id);
+        let after = after.unwrap_or_else(|| panic!("nobody waits for this: {answer}"));
+        let (kind, result) = (Kind::of(id), &answer["result"]);
+        let meta = &result["_meta"];
+        let call = &meta["toolward/call"];
+        // A tool that calls another one says how that ended.
+        let nested = &result["structuredContent"]["value"]["err"];
+        let code = meta["toolward/error"]["code"].as_str();
+        let code = code.or(nested.as_str());
+        assert!(code.is_some() || result["isError"] == false, "{answer}");
+        self.answers.push(Answered {
+            kind,
+            path: self.path(id),
+            invocation: call["invocation"].as_str().map(str::to_owned),
+            code: code.map(str::to_owned),
+            recorded: call["recorded"] != false,
+            at: Instant::now(),
+            after,
+        });
+    }
+
+    /// Makes calls for this long, kills, and gives what the client saw. No process of the session is left.
+    pub(super) fn run(mut self, time: Duration, killed: Killed) -> Seen {
+        let end = Instant::now() + time;
+        for _ in 0..TASKS {
+            self.send();
+        }
+        while let Some(left) = end.checked_duration_since(Instant::now()) {
+            if let Some(answer) = self.raw.next(left) {
+                self.take(&answer);
+                self.send();
+            }
+        }
+        let at = Instant::now();
+        if killed != Killed::Server {
+            kill(self.recorder);
+        }
+        if killed != Killed::Recorder {
+            kill(self.raw.process());
+        }
+        while let Some(answer) = self.raw.next(PATIENCE) {
+            self.take(&answer);
+        }
+        let ended = self.raw.ended(PATIENCE).expect("the server has ended");
+        if killed == Killed::Recorder {
+            assert_eq!(ended.code(), Some(1), "{ended}");
+        }
+        assert!(gone(self.recorder), "the recorder does not end");
+        Seen {
+            answers: self.answers,
+            killed: at,
+        }
+    }
+}
+
+fn kill(process: u32) {
+    let process = Pid::from_raw(process.try_into().unwrap()).unwrap();
+    kill_process(process, Signal::KILL).unwrap();
+}
