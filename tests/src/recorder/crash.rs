@@ -67,6 +67,9 @@ fn after(round: u64) -> Duration {
     Duration::from_millis(20 + round * 157 % 600)
 }
 
+/// Rows that are older than this are on the disk in most rounds, also of calls that only read.
+const OLD: Duration = Duration::from_millis(150);
+
 /// What all rounds of a test came to.
 #[derive(Debug, Default)]
 struct Sum {
@@ -77,6 +80,8 @@ struct Sum {
     abandoned: usize,
     /// Ages of the answers to read-only calls whose rows are missing, when the process was killed.
     lost: Vec<Duration>,
+    /// Rounds in which all calls only read in the end, and those of them that lost a row that is old.
+    only_read: (usize, usize),
 }
 
 impl Sum {
@@ -85,7 +90,12 @@ impl Sum {
         found.check_rows();
         found.check_files(&files(machine));
         for seen in seen {
-            self.lost.extend(found.check_seen(seen));
+            let lost = found.check_seen(seen);
+            if seen.only_read {
+                self.only_read.0 += 1;
+                self.only_read.1 += usize::from(lost.iter().any(|age| *age > OLD));
+            }
+            self.lost.extend(lost);
             self.mutating += seen.results(Kind::Write).count();
             self.nested += seen.results(Kind::Nested).count();
             self.read_only += seen.results(Kind::Read).count();
@@ -106,14 +116,17 @@ impl Sum {
             unrecorded,
             abandoned,
             lost,
+            only_read: (only_read, old),
         } = self;
         println!(
             "{what}: answers to {mutating} calls that change something, {nested} that call such a tool and {read_only} \
              that read; {unrecorded} unrecorded; {abandoned} abandoned; {} rows of reading calls missing, the oldest \
-             {:?} old",
+             {:?} old; old ones in {old} of {only_read} rounds of reading",
             lost.len(),
             lost.last()
         );
+        // A few rounds say nothing of time.
+        assert!(!long() || *old * 2 <= *only_read);
         assert!(*mutating > 0 && *nested > 0 && *read_only > 0);
     }
 }
@@ -125,8 +138,13 @@ fn rounds(what: &str, count: u64, killed: impl Fn(u64) -> Killed) -> Sum {
         if round % 3 == 0 {
             place = machine();
         }
-        let session = Session::start(&place, round);
-        let seen = session.run(after(round), killed(round));
+        let mut session = Session::start(&place, round);
+        let mut time = after(round);
+        if round % 4 >= 2 {
+            session = session.only_reading();
+            time += OLD * 2;
+        }
+        let seen = session.run(time, killed(round));
         sum.check(&place, &[seen]);
     }
     sum.show(what);

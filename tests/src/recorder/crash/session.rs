@@ -32,14 +32,6 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    fn of(number: u64) -> Self {
-        match number % 4 {
-            0 => Self::Write,
-            1 => Self::Nested,
-            _ => Self::Read,
-        }
-    }
-
     fn request(self, path: &str) -> (&'static str, Value) {
         let write = json!({
             "do": "fs", "op": "write", "path": path, "how": ["create"], "text": "x",
@@ -77,6 +69,10 @@ pub(super) struct Seen {
     pub(super) answers: Vec<Answered>,
     /// When the process was killed.
     pub(super) killed: Instant,
+    /// How long calls waited whose rows were waited for, at most: until they were answered, or until the end.
+    pub(super) longest_wait: Duration,
+    /// Whether nothing but calls that read was made in the end.
+    pub(super) only_read: bool,
 }
 
 impl Seen {
@@ -101,9 +97,12 @@ pub(super) struct Session {
     /// Tells its calls from those of other sessions.
     number: u64,
     sent: u64,
-    /// How many answers there were when each call was made.
-    waiting: HashMap<u64, usize>,
+    /// How many answers there were when each call was made, and when that was.
+    waiting: HashMap<u64, (usize, Instant)>,
     answers: Vec<Answered>,
+    longest_wait: Duration,
+    /// Calls from this one on only read.
+    reads_from: u64,
 }
 
 impl Session {
@@ -122,6 +121,29 @@ impl Session {
             sent: 0,
             waiting: HashMap::new(),
             answers: Vec::new(),
+            longest_wait: Duration::ZERO,
+            reads_from: u64::MAX,
+        }
+    }
+
+    /// The same, which soon makes no calls but such that read.
+    pub(super) fn only_reading(mut self) -> Self {
+        self.reads_from = 2 * TASKS;
+        self
+    }
+
+    fn kind(&self, id: u64) -> Kind {
+        match id % 4 {
+            _ if id >= self.reads_from => Kind::Read,
+            0 => Kind::Write,
+            1 => Kind::Nested,
+            _ => Kind::Read,
+        }
+    }
+
+    fn waited(&mut self, id: u64, since: Instant) {
+        if self.kind(id) != Kind::Read {
+            self.longest_wait = self.longest_wait.max(since.elapsed());
         }
     }
 
@@ -132,16 +154,18 @@ impl Session {
     fn send(&mut self) {
         let id = self.sent;
         self.sent += 1;
-        let (tool, arguments) = Kind::of(id).request(&self.path(id));
+        let (tool, arguments) = self.kind(id).request(&self.path(id));
         self.raw.call(id, tool, &arguments);
-        self.waiting.insert(id, self.answers.len());
+        let now = (self.answers.len(), Instant::now());
+        self.waiting.insert(id, now);
     }
 
     fn take(&mut self, answer: &Value) {
         let id = answer["id"].as_u64().unwrap();
-        let after = self.waiting.remove(&id);
-        let after = after.unwrap_or_else(|| panic!("nobody waits for this: {answer}"));
-        let (kind, result) = (Kind::of(id), &answer["result"]);
+        let waiting = self.waiting.remove(&id);
+        let (after, since) = waiting.unwrap_or_else(|| panic!("nobody waits for this: {answer}"));
+        self.waited(id, since);
+        let (kind, result) = (self.kind(id), &answer["result"]);
         let meta = &result["_meta"];
         let call = &meta["toolward/call"];
         // A tool that calls another one says how that ended.
@@ -173,6 +197,9 @@ impl Session {
             }
         }
         let at = Instant::now();
+        for (id, (_, since)) in self.waiting.clone() {
+            self.waited(id, since);
+        }
         if killed != Killed::Server {
             kill(self.recorder);
         }
@@ -190,6 +217,8 @@ impl Session {
         Seen {
             answers: self.answers,
             killed: at,
+            longest_wait: self.longest_wait,
+            only_read: self.reads_from < self.sent,
         }
     }
 }
