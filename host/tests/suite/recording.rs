@@ -1,6 +1,7 @@
 //! Calls are recorded in a ledger: those that change something before they start, all of them when they end.
 
 mod failing;
+mod floods;
 mod kept;
 mod named;
 mod order;
