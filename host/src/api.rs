@@ -8,6 +8,7 @@ pub(crate) mod limits;
 pub(crate) mod listener;
 pub(crate) mod observer;
 pub(crate) mod principal;
+pub(crate) mod refused;
 pub(crate) mod request;
 pub(crate) mod result;
 pub(crate) mod violations;

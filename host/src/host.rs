@@ -5,6 +5,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Instant;
 
+use serde_json::Value;
 use toolward_bundle::content::Content;
 use toolward_contract::driver::DriverKind;
 use tracing::Instrument;
@@ -13,6 +14,7 @@ use crate::admission::Admission;
 use crate::api::error::HostError;
 use crate::api::event::EventFilter;
 use crate::api::listener::CallStage;
+use crate::api::refused::RefusedCall;
 use crate::api::request::Request;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Reply};
 use crate::catalogue::Catalogue;
@@ -213,6 +215,22 @@ impl Host {
             captured,
             asked,
         }
+    }
+
+    /// Records a call that ended before it got here, as calls are that this host refuses: with a row in the ledger,
+    /// events, and a word to each listener. Whoever passes calls on for others says so of each that it answers itself.
+    ///
+    /// The row is queued: this waits only while the queue is full. Where a principal's refusals are many, they are
+    /// counted together.
+    pub async fn refused(&self, call: RefusedCall<'_>) {
+        let request = Request::with_value(call.name, Value::Null).principal(call.principal);
+        let mut record = CallRecord::new(&request, &self.inner.services);
+        let tool = call.tool.and_then(|name| self.inner.catalogue.find(name));
+        if let Some(tool) = tool {
+            record.resolved(tool);
+        }
+        record.enter(call.stage(tool.is_some()));
+        record.end(&Err(call.error.clone())).await;
     }
 
     /// The stages. Each takes what only the one before it makes.

@@ -61,6 +61,7 @@ pub use api::event::{CallCost, CallDecision, CallEvent, CallEventKind, EventFilt
 pub use api::listener::{CallListener, CallStage, FinishedCall};
 pub use api::observer::{Canceled, Compiling, Observer, Progress};
 pub use api::principal::LOCAL;
+pub use api::refused::RefusedCall;
 pub use api::request::Request;
 pub use api::result::{
     Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, LogLevel,

@@ -5,6 +5,7 @@ mod floods;
 mod kept;
 mod named;
 mod order;
+mod refused;
 mod replaying;
 mod rows;
 mod uncommon;
