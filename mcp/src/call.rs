@@ -12,7 +12,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
-use toolward_host::Request;
+use toolward_host::{CallError, ErrorClass, ErrorCode, RefusedCall, Request};
 
 use crate::catalogue::{Found, Listed};
 use crate::client::Client;
@@ -20,11 +20,11 @@ use crate::features::ServerFeatures;
 use crate::observe::Wanted;
 use crate::principal::Principal;
 use crate::result;
-use crate::search::Asked;
+use crate::search::{self, Asked};
 use crate::strict;
 pub(crate) use named::new_session;
-use round_trips::Finished;
 pub(crate) use round_trips::RoundTrips;
+use round_trips::{Called, Finished};
 
 /// An incoming call with its context.
 pub(crate) struct Incoming<'a> {
@@ -39,13 +39,33 @@ pub(crate) struct Incoming<'a> {
 }
 
 impl Incoming<'_> {
-    /// The error for a name that is no tool's. It suggests only what this principal may use.
-    fn unknown(&self, name: &str) -> ErrorData {
+    /// The fault of a name that is no tool's. It suggests only what this principal may use.
+    async fn unknown(&self, name: &str) -> ErrorData {
         let near = self.features.near(name, self.principal);
         let hint = near.map(|near| format!("; did you mean {near:?}?"));
-        let name = toolward_bundle::text::visible_line(name, 200);
+        let shown = toolward_bundle::text::visible_line(name, 200);
         let hint = hint.unwrap_or_default();
-        ErrorData::invalid_params(format!("there is no tool {name:?}{hint}"), None)
+        let message = format!("there is no tool {shown:?}{hint}");
+        let error = CallError::new(
+            ErrorCode::NOT_FOUND,
+            ErrorClass::UnknownTool,
+            message.as_str(),
+        );
+        self.refused(name, None, &error).await;
+        ErrorData::invalid_params(message, None)
+    }
+
+    /// The result of a call that does not reach the host: its end is recorded here. `name` is the client's, `tool` the
+    /// host's.
+    async fn refused(&self, name: &str, tool: Option<&str>, error: &CallError) -> CallToolResult {
+        let refused = RefusedCall {
+            principal: &self.principal.name,
+            name,
+            tool,
+            error,
+        };
+        self.features.host.refused(refused).await;
+        result::failed(error)
     }
 
     pub(crate) async fn call(
@@ -54,7 +74,14 @@ impl Incoming<'_> {
     ) -> Result<CallToolResponse, ErrorData> {
         let features = self.features;
         if let Some(malformed) = strict::found(&self.context.extensions) {
-            return Ok(result::failed(&malformed.of_call()).into());
+            let name = &request.name;
+            if features.finder().is_some() && search::only_looks(name) {
+                return Ok(result::failed(&malformed.of_call()).into());
+            }
+            let found = features.catalogue().find(name, self.principal);
+            let tool = found.map(|found| found.target());
+            let error = malformed.of_call();
+            return Ok(self.refused(name, tool, &error).await.into());
         }
         let arguments = request.arguments.take().unwrap_or_default();
         if let Some(finder) = features.finder() {
@@ -66,9 +93,13 @@ impl Incoming<'_> {
             );
             return match asked {
                 Asked::Answer(result) => Ok(result.into()),
-                Asked::Refused(error) => Ok(result::failed(&error).into()),
+                Asked::Failed(error) => Ok(result::failed(&error).into()),
+                Asked::Refused(call) => {
+                    let result = self.refused(&call.name, call.tool, &call.error).await;
+                    Ok(result.into())
+                }
                 Asked::Call { tool, input } => self.run(tool, input, request).await,
-                Asked::Unknown => Err(self.unknown(&request.name)),
+                Asked::Unknown => Err(self.unknown(&request.name).await),
             };
         }
         match features.catalogue().find(&request.name, self.principal) {
@@ -80,8 +111,14 @@ impl Incoming<'_> {
                 let reply = features.host.call(reply).await;
                 Ok(result::of(reply, false).into())
             }
-            None => Err(self.unknown(&request.name)),
+            None => Err(self.unknown(&request.name).await),
         }
+    }
+
+    /// The end of a call whose arguments can't be made a request.
+    async fn unfit(&self, tool: &Listed, error: &CallError) -> CallToolResponse {
+        let result = self.refused(&tool.name, Some(&tool.target), error).await;
+        result.into()
     }
 
     async fn run(
@@ -94,13 +131,13 @@ impl Incoming<'_> {
         let client = Client::new(context, self.principal);
         let value = match tool.input(input.clone()) {
             Ok(value) => value,
-            Err(error) => return Ok(result::failed(&error).into()),
+            Err(error) => return Ok(self.unfit(tool, &error).await),
         };
         let request = Request::with_value(tool.target.as_str(), value)
             .principal(self.principal.name.as_ref());
         let mut request = match named::named(request, &context.meta, self.session) {
             Ok(request) => request,
-            Err(error) => return Ok(result::failed(&error).into()),
+            Err(error) => return Ok(self.unfit(tool, &error).await),
         };
         let wanted = Wanted {
             token: context.meta.get_progress_token(),
@@ -108,22 +145,21 @@ impl Incoming<'_> {
         };
         let observed = wanted.observer(&context.peer, &tool.name);
         let host = &self.features.host;
+        let called = Called {
+            name: &tool.name,
+            target: &tool.target,
+        };
         let finished = match observed {
             Some((observer, forwarder)) => {
                 request = request.observer(observer);
-                let call = self.round_trips.carry_out(
-                    &client,
-                    host,
-                    request,
-                    &tool.name,
-                    &input,
-                    &parameters,
-                );
+                let call =
+                    self.round_trips
+                        .carry_out(&client, host, request, called, &input, &parameters);
                 forwarder.during(call).await?
             }
             None => {
                 self.round_trips
-                    .carry_out(&client, host, request, &tool.name, &input, &parameters)
+                    .carry_out(&client, host, request, called, &input, &parameters)
                     .await?
             }
         };

@@ -154,6 +154,16 @@ pub(crate) enum Found<'a> {
     Blocked(&'a Blocked),
 }
 
+impl<'a> Found<'a> {
+    /// `id@major`: what the host is asked for.
+    pub(crate) fn target(self) -> &'a str {
+        match self {
+            Self::Listed(tool) => &tool.target,
+            Self::Blocked(tool) => &tool.target,
+        }
+    }
+}
+
 impl Catalogue {
     /// The tool that a client means: the one that is shown by this very name, else the one
     /// with this id, or `id@major`. Of several with one id it is the one that has the plain

@@ -5,4 +5,4 @@ mod finder;
 mod reference;
 mod schemas;
 
-pub(crate) use finder::{Asked, Finder, tools};
+pub(crate) use finder::{Asked, Finder, only_looks, tools};

@@ -25,8 +25,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolward_host::digest;
 use toolward_host::{
-    Answer, Answerable, Asked, CallError, ErrorClass, ErrorCode, Host, Origin, Reply, Request,
-    Resume,
+    Answer, Answerable, Asked, CallError, ErrorClass, ErrorCode, Host, Origin, RefusedCall, Reply,
+    Request, Resume,
 };
 
 use crate::approval::denial_backoff::DenialBackoff;
@@ -38,6 +38,33 @@ use crate::approval::{
 use crate::client::{Client, Era, Unanswered};
 use crate::elicitation::questions;
 use crate::elicitation::request_state::{ANSWER_TIMEOUT, Binding, Sealer, StateError};
+
+/// The tool that is called.
+#[derive(Clone, Copy)]
+pub(crate) struct Called<'a> {
+    /// Its name over MCP, as it is listed.
+    pub(crate) name: &'a str,
+    /// `id@major`: what the host is asked for.
+    pub(crate) target: &'a str,
+}
+
+impl Called<'_> {
+    /// The call does not reach the host.
+    async fn refused(self, client: &Client, host: &Host, fault: &ErrorData) {
+        let error = CallError::new(
+            ErrorCode::INPUT_INVALID,
+            ErrorClass::InvalidArguments,
+            fault.message.as_ref(),
+        );
+        let refused = RefusedCall {
+            principal: &client.principal.name,
+            name: self.name,
+            tool: Some(self.target),
+            error: &error,
+        };
+        host.refused(refused).await;
+    }
+}
 
 /// How a call ended, as far as the client is concerned.
 pub(crate) enum Finished {
@@ -99,7 +126,7 @@ impl RoundTrips {
     }
 
     /// Carries a call out: puts its questions to the client and continues with the
-    /// answers. `tool` and `input` are the call's, as the client sent them.
+    /// answers. `input` is the call's, as the client sent it.
     ///
     /// # Errors
     ///
@@ -110,18 +137,22 @@ impl RoundTrips {
         client: &Client,
         host: &Host,
         request: Request,
-        tool: &str,
+        tool: Called<'_>,
         input: &JsonObject,
         parameters: &CallToolRequestParams,
     ) -> Result<Finished, ErrorData> {
-        let subject = ["call", tool];
+        let subject = ["call", tool.name];
         let mut start = Start::default();
         if let Some(state) = &parameters.request_state {
             let responses = parameters.input_responses.as_ref();
-            match self.opened(client, subject, input, state, responses)? {
-                Opened::Start(opened) => start = opened,
-                Opened::Repeat(state, requests, until) => {
+            match self.opened(client, subject, input, state, responses) {
+                Ok(Opened::Start(opened)) => start = opened,
+                Ok(Opened::Repeat(state, requests, until)) => {
                     return self.ask(client, subject, input, &state, requests, Some(until));
+                }
+                Err(fault) => {
+                    tool.refused(client, host, &fault).await;
+                    return Err(fault);
                 }
             }
         }

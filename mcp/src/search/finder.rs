@@ -56,17 +56,34 @@ pub(crate) fn tools() -> Vec<Tool> {
     ]
 }
 
+/// Whether this is a tool of the server that calls no other.
+pub(crate) fn only_looks(name: &str) -> bool {
+    [SEARCH, LOAD].contains(&name)
+}
+
 /// The outcome of a call of one of the three tools.
 #[derive(Debug)]
 pub(crate) enum Asked<'a> {
     /// A result of the server.
     Answer(CallToolResult),
-    /// It ends with this error.
-    Refused(Box<CallError>),
+    /// One of the tools that find others ends with this error.
+    Failed(Box<CallError>),
+    /// A call of another tool is refused.
+    Refused(Box<Refused<'a>>),
     /// Another tool has to be called.
     Call { tool: &'a Listed, input: JsonObject },
     /// There is no tool with that name.
     Unknown,
+}
+
+/// A call that does not reach the host.
+#[derive(Debug)]
+pub(crate) struct Refused<'a> {
+    /// What the client called the tool.
+    pub(crate) name: String,
+    /// The tool, as the host knows it.
+    pub(crate) tool: Option<&'a str>,
+    pub(crate) error: CallError,
 }
 
 /// Finds tools in a catalogue whose tools are not listed.
@@ -137,19 +154,29 @@ impl Finder {
         let answer = match name {
             SEARCH => read(arguments).and_then(|search| behind.search(search)),
             LOAD => read(arguments).and_then(|load| behind.load(&load)),
-            CALL => match read(arguments).and_then(|call| behind.call(call)) {
-                Ok((tool, input)) => return Asked::Call { tool, input },
-                Err(error) => Err(error),
-            },
-            _ => match behind.find(name) {
-                Some(Found::Listed(tool)) => Err(not_loaded(&tool.name)),
-                Some(Found::Blocked(blocked)) => Err(blocked.refusal.clone()),
-                None => return Asked::Unknown,
-            },
+            CALL => {
+                return match read::<Call>(arguments) {
+                    Ok(call) => {
+                        let name = reference::name(&call.reference).to_owned();
+                        match behind.call(call) {
+                            Ok((tool, input)) => Asked::Call { tool, input },
+                            Err(error) => behind.refused(&name, error),
+                        }
+                    }
+                    Err(error) => behind.refused(CALL, error),
+                };
+            }
+            _ => {
+                return match behind.find(name) {
+                    Some(Found::Listed(tool)) => behind.refused(name, not_loaded(&tool.name)),
+                    Some(Found::Blocked(one)) => behind.refused(name, one.refusal.clone()),
+                    None => Asked::Unknown,
+                };
+            }
         };
         match answer {
             Ok(value) => Asked::Answer(structured(value)),
-            Err(error) => Asked::Refused(Box::new(error)),
+            Err(error) => Asked::Failed(Box::new(error)),
         }
     }
 }
@@ -264,6 +291,15 @@ impl<'a> Behind<'_, 'a> {
             return Err(not_loaded(&tool.name));
         }
         Ok((tool, call.input))
+    }
+
+    /// A call by this name that ends with an error.
+    fn refused(&self, name: &str, error: CallError) -> Asked<'a> {
+        Asked::Refused(Box::new(Refused {
+            name: name.to_owned(),
+            tool: self.find(name).map(|found| found.target()),
+            error,
+        }))
     }
 
     /// The tool at a place of the index, if it is for the principal.

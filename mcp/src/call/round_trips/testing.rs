@@ -15,7 +15,7 @@ use toolward_bundle::content::Content;
 use toolward_host::{Answerable, Cache, Host, Reply, Request};
 use toolward_policy::Policy;
 
-use super::{ErrorData, Finished, RoundTrips};
+use super::{Called, ErrorData, Finished, RoundTrips};
 use crate::client::{Client, Era, Person, Said, Unanswered};
 use crate::principal::{Principal, Tools};
 
@@ -207,7 +207,11 @@ impl Sent {
         parameters.request_state = self.state.clone();
         let request = Request::with_value(self.tool, Value::Object(self.input.clone()))
             .principal(client.principal.name.as_ref());
-        let (tool, input) = (self.tool, &self.input);
+        let input = &self.input;
+        let tool = Called {
+            name: self.tool,
+            target: self.tool,
+        };
         round_trips
             .carry_out(client, host, request, tool, input, &parameters)
             .await

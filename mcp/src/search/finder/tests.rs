@@ -66,7 +66,8 @@ impl Fixture {
 
     fn refused(&self, name: &str, arguments: Value, principal: &Principal) -> CallError {
         match self.asked(name, arguments, principal) {
-            Asked::Refused(error) => *error,
+            Asked::Failed(error) => *error,
+            Asked::Refused(call) => call.error,
             other => panic!("{other:?}"),
         }
     }
