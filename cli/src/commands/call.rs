@@ -1,5 +1,7 @@
 //! `call`: one call of one tool.
 
+mod refused;
+
 use std::io::Read as _;
 use std::process::Stdio;
 use std::sync::Arc;
@@ -32,6 +34,7 @@ use crate::failure::{Exit, Failure, Kind, OperatorCode, Result};
 use crate::flags::{ConfineFlags, Flagged};
 use crate::output::Output;
 use crate::progress::{Bar, SHOW_DELAY};
+use refused::Early;
 
 /// Longest input, in bytes: one more than the host takes, so that the host says
 /// which limit it is.
@@ -112,8 +115,14 @@ pub(crate) fn run(
     // It starts up while bundles are read.
     let started = recorder::start(&source.trust, environment, Stdio::null())?;
     let contents = source.contents(environment, output)?;
+    let early = Early {
+        arguments,
+        contents: &contents,
+        environment,
+        output,
+    };
     if let Some(failure) = source.withheld(&arguments.tool, &contents, environment, output)? {
-        return Err(failure);
+        return Err(early.withheld(started, failure));
     }
     let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
     if arguments.input.is_none() && arguments.set.is_empty() && lacks_input(arguments, &contents) {
@@ -121,11 +130,14 @@ pub(crate) fn run(
         let about = show::about(&arguments.tool, &contents, source, policies, environment)?;
         output.note(about.unwrap_or_default());
     }
-    let (request, input) = request(arguments, &contents, output)?;
+    let (request, input) = match request(arguments, &contents, output) {
+        Ok(request) => request,
+        Err(failure) => return Err(early.unfit(started, failure)),
+    };
     let confinement = arguments.confine.recorded(&source.trust, environment)?;
     let begin = |started: StartedRecorder| started.begin(&contents, &granted, confinement);
     let call_recorder = started.map(begin).transpose()?;
-    // What is refused above leaves nothing behind, a cache neither.
+    // What is refused above leaves its row behind, and no cache.
     let broker = arguments
         .cache
         .broker(&compile_broker::command()?, environment, output)?;
