@@ -1,6 +1,7 @@
 //! The process that records calls, beside `call` and `serve`.
 
 mod crash;
+mod refused;
 
 use std::fs;
 use std::path::PathBuf;

@@ -115,6 +115,26 @@ fn a_revoked_bundle_is_shown_as_revoked_everywhere_with_its_publishers_reason() 
 }
 
 #[test]
+fn a_call_of_a_tool_that_is_left_out_is_recorded() {
+    let machine = revoked("leaks");
+    machine
+        .toolward("call text.stats --set text=one")
+        .ends(3)
+        .says("bundle-revoked");
+    let rows = machine.toolward("ledger list --json --code not_found");
+    let rows = rows.ends(0).json_lines();
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    let record = &rows[0]["record"];
+    assert_eq!(record["kind"], "refused", "{record}");
+    assert_eq!(
+        record["body"]["outcome"]["class"], "unknown_tool",
+        "{record}"
+    );
+    assert_eq!(record["body"]["call"].get("tool"), None, "{record}");
+    machine.toolward("ledger verify").ends(0);
+}
+
+#[test]
 fn a_server_says_at_its_start_which_bundle_it_leaves_out() {
     let machine = revoked("leaks");
     let mut raw = Raw::open(machine.toolward("serve").into_command(), json!({}));
