@@ -2,7 +2,8 @@
 //! once as many of the other, over and over. A busy machine slows both halves of a
 //! pair alike, so the median of the pairs' ratios holds where single medians scatter.
 //!
-//! `cargo bench --bench paired` prints one line per driver. Two builds are compared by
+//! `cargo bench --bench paired` prints two lines per driver: without a record of the calls, and with one on the disk,
+//! as `serve` and `call` keep it. Two builds are compared by
 //! letting them take turns.
 
 #![expect(unreachable_pub, reason = "a benchmark has no users")]
@@ -10,9 +11,13 @@
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 use std::hint::black_box;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 use toolward_host::{Host, Request};
+use toolward_ledger::record::{Number, Opened, Version, Word};
+use toolward_ledger::{Options, Writer};
 use wasmtime::component::Component;
 
 #[expect(dead_code, reason = "each benchmark uses a part of it")]
@@ -24,8 +29,13 @@ const CALLS: u32 = 20;
 const PAIRS: usize = 1500;
 
 fn main() {
-    for (name, subject) in [("echo", ECHO), ("text.stats", TEXT_STATS)] {
-        let (bare, host, ratios) = measure(subject);
+    let subjects = [("echo", ECHO), ("text.stats", TEXT_STATS)];
+    let all = subjects
+        .into_iter()
+        .flat_map(|(name, subject)| [false, true].map(|recorded| (name, subject, recorded)));
+    for (name, subject, recorded) in all {
+        let (bare, host, ratios) = measure(subject, recorded);
+        let name = format!("{name}{}", if recorded { ", recorded" } else { "" });
         let at = |part: usize| ratios.get(ratios.len() * part / 4).copied();
         let [low, median, high] = [1, 2, 3].map(|part| at(part).unwrap_or(f64::NAN));
         println!(
@@ -37,7 +47,7 @@ fn main() {
 }
 
 /// The fastest call of each in microseconds, and the ratios of all pairs, sorted.
-fn measure(subject: Subject) -> (f64, f64, Vec<f64>) {
+fn measure(subject: Subject, recorded: bool) -> (f64, f64, Vec<f64>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
@@ -45,10 +55,12 @@ fn measure(subject: Subject) -> (f64, f64, Vec<f64>) {
     let engine = support::engine();
     let component = Component::new(&engine, subject.wasm()).expect("compiles");
     let bare = Bare::new(engine, &component, subject);
-    let host = Host::builder()
-        .bundle(subject.content())
-        .build()
-        .expect("a host");
+    let folder = tempfile::tempdir().expect("a directory");
+    let mut host = Host::builder().bundle(subject.content());
+    if recorded {
+        host = host.recorder(Arc::new(writer(folder.path())));
+    }
+    let host = host.build().expect("a host");
     let run_bare = || {
         runtime.block_on(async {
             for _ in 0..CALLS {
@@ -84,6 +96,19 @@ fn measure(subject: Subject) -> (f64, f64, Vec<f64>) {
     }
     ratios.sort_by(f64::total_cmp);
     (least_bare, least_host, ratios)
+}
+
+/// Writes a ledger from a thread of its own; a server's does so in a process of its own.
+fn writer(folder: &Path) -> Writer {
+    let opened = Opened {
+        build: Version::parse("0.1.0").expect("a version"),
+        bundles: Vec::new(),
+        bundles_set: None,
+        confinement: Word::parse("none").expect("a word"),
+        cut: Number::default(),
+        policy: None,
+    };
+    Writer::open(Options::new(folder.join("ledger")), opened).expect("a ledger")
 }
 
 /// Microseconds per call.
