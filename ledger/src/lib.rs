@@ -37,20 +37,22 @@
 //!
 //! # What it costs
 //!
-//! Measured by `cargo bench -p toolward-ledger` on two cores that other builds kept busy (load average 12), so that
-//! times are upper bounds. F is one `fdatasync` of 600 bytes, the median of the same run.
+//! Measured by `cargo bench -p toolward-ledger` on two cores that other builds kept busy, without link-time
+//! optimisation and with 16 codegen units; the benchmark ran with priority over other processes. F is one `fdatasync`
+//! of 600 bytes, the median of the same run.
 //!
-//! | what | result |
-//! |---|---|
-//! | a mutating call alone: two durable rows | 3.7 F (F = 4.2 ms) |
-//! | the same with 64 callers | 0.03 F a call (F = 8.2 ms) |
-//! | a queued row, on the caller's thread | 0.48 µs |
-//! | a queued row, processor time of caller and writer | 6.6 µs |
-//! | a read-only call's row on disk | 821 bytes |
-//! | a mutating call's two rows on disk | 1,027 bytes |
-//! | verifying 1,000,000 rows | 332,000 rows/s |
-//! | opening and closing a ledger of 1,000,000 rows | 59 ms |
-//! | a list, once the index is there | 1.4 ms |
+//! | what | goal | result |
+//! |---|---|---|
+//! | a mutating call alone: two durable rows | 2 F + 100 µs | 428 µs (F = 168 µs) |
+//! | the same with 64 callers | F / 2 a call | 0.11 F a call (F = 260 µs) |
+//! | a queued row, on the caller's thread | 2 µs | 0.97 µs |
+//! | a queued row, processor time of caller and writer | 7 µs | 8.3 µs, missed |
+//! | a read-only call's row on disk | 1,000 bytes | 821 bytes |
+//! | a mutating call's two rows on disk | 1,800 bytes | 1,027 bytes |
+//! | verifying 1,000,000 rows | 400,000 rows/s | 709,000 rows/s |
+//! | the first list of 1,000,000 rows, which makes the index | 10 s | 6.7 s |
+//! | a list, once the index is there | 20 ms | 1.5 ms |
+//! | opening and closing a ledger of 1,000,000 rows | | 3.3 ms |
 
 #![cfg_attr(
     not(feature = "sqlite"),
