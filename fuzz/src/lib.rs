@@ -8,6 +8,7 @@
 
 mod archive;
 mod capabilities;
+mod cassette;
 mod documents;
 mod recorder;
 mod requests;
@@ -20,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 pub use archive::archive_walk;
 pub use capabilities::{capability_patterns, policy};
+pub use cassette::cassette;
 pub use documents::{component, front_matter, tools_json};
 pub use recorder::recorder_frames;
 pub use requests::http_render;
@@ -50,6 +52,7 @@ pub const TARGETS: &[Target] = &[
     target("archive_walk", archive_walk, &[]),
     target("authority_and_headers", authority_and_headers, &[]),
     target("capability_patterns", capability_patterns, &[]),
+    target("cassette", cassette, &[]),
     target("component", component, &[]),
     target("envelope", envelope, &[]),
     target("front_matter", front_matter, CASES),

@@ -1,5 +1,7 @@
-//! Writes the seeds that no editor can: archives, a manifest, an envelope, components. The others
-//! below `corpus` are text, written by hand.
+//! Writes the seeds that no editor can: archives, a manifest, an envelope, components, cassettes. The
+//! others below `corpus` are text, written by hand. Cassettes are of a new ledger each time.
+
+mod cassettes;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -105,5 +107,8 @@ fn main() {
         ("module", "(module (memory 1))".to_owned()),
     ] {
         write("component", name, &wat::parse_str(text).expect("a component"));
+    }
+    for (name, bytes) in cassettes::seeds() {
+        write("cassette", name, &bytes);
     }
 }
