@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+use rusqlite::Connection;
+
+use crate::append::{integer, unsigned};
 use crate::error::Error;
 use crate::payload::PayloadKind;
 use crate::reader::{Filter, Reader, Row};
@@ -121,7 +124,8 @@ impl Reader {
     }
 
     /// Calls `each` with the calls that ended in the rows from `from` on, up to `to`, in that order; those without
-    /// an end that started there come last. Pruned rows are passed over.
+    /// an end that started there come last. Pruned rows are passed over, and so are those that were added about a
+    /// call after its end. The ids of all calls of these rows are in memory meanwhile.
     ///
     /// # Errors
     /// Those of [`Reader::call`] and of `each`.
@@ -132,6 +136,7 @@ impl Reader {
         mut each: impl FnMut(RecordedCall) -> Result<(), E>,
     ) -> Result<(), E> {
         let to = to.min(self.size()?);
+        let mut over = Over::before(self, from);
         let mut open: HashMap<Invocation, RecordedCall> = HashMap::new();
         let mut page = from;
         while page < to {
@@ -141,10 +146,10 @@ impl Reader {
                 let Some(invocation) = record.invocation() else {
                     continue;
                 };
-                let ends = matches!(
-                    record.event,
-                    Event::Ended(_) | Event::Refused(_) | Event::Replayed(_) | Event::Abandoned(_)
-                );
+                if over.contains(invocation)? {
+                    continue;
+                }
+                let ends = ends(&record);
                 let before = open.remove(&invocation);
                 let Some(mut call) = add(before, invocation, row.seq, record) else {
                     continue;
@@ -159,6 +164,9 @@ impl Reader {
                     if call.end.row() != Some(row.seq) {
                         continue;
                     }
+                }
+                if !call.end.asks() {
+                    over.calls.insert(invocation, true);
                 }
                 each(call)?;
             }
@@ -175,6 +183,65 @@ impl Reader {
         }
         Ok(())
     }
+}
+
+/// Which calls have ended, so that rows about them that come later say nothing.
+struct Over<'a> {
+    reader: &'a Reader,
+    /// Rows before this one are looked up.
+    from: u64,
+    index: Option<Connection>,
+    calls: HashMap<Invocation, bool>,
+}
+
+impl<'a> Over<'a> {
+    fn before(reader: &'a Reader, from: u64) -> Self {
+        Self {
+            reader,
+            from,
+            index: None,
+            calls: HashMap::new(),
+        }
+    }
+
+    fn contains(&mut self, invocation: Invocation) -> Result<bool, Error> {
+        if let Some(known) = self.calls.get(&invocation) {
+            return Ok(*known);
+        }
+        let found = self.from > 0 && self.ended_before(invocation)?;
+        self.calls.insert(invocation, found);
+        Ok(found)
+    }
+
+    fn ended_before(&mut self, invocation: Invocation) -> Result<bool, Error> {
+        let index = match self.index.take() {
+            Some(index) => index,
+            None => self.reader.bring_up_to_date()?,
+        };
+        let index = self.index.insert(index);
+        let mut rows = index.prepare_cached(
+            "SELECT seq FROM row WHERE invocation = ?1 AND seq < ?2 ORDER BY seq",
+        )?;
+        let rows = rows.query_map((*invocation.0.as_bytes(), integer(self.from)), |row| {
+            row.get(0)
+        })?;
+        let mut call = None;
+        for seq in rows {
+            let seq = unsigned(seq?)?;
+            if let Some(record) = read(&self.reader.row(seq)?)? {
+                call = add(call, invocation, seq, record);
+            }
+        }
+        Ok(call.is_some_and(|call| call.end != CallEnd::Unknown && !call.end.asks()))
+    }
+}
+
+/// Whether a record says how its call ended.
+fn ends(record: &Record) -> bool {
+    matches!(
+        record.event,
+        Event::Ended(_) | Event::Refused(_) | Event::Replayed(_) | Event::Abandoned(_)
+    )
 }
 
 /// The record of a row, if it is there: the one that the leaf stands for.

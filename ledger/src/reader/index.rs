@@ -169,7 +169,8 @@ impl Reader {
         Ok(id.map(Hex))
     }
 
-    fn bring_up_to_date(&self) -> Result<Connection, Error> {
+    /// The index, with all rows that are there now.
+    pub(super) fn bring_up_to_date(&self) -> Result<Connection, Error> {
         match self.fill() {
             // It is derived: whatever it is, it is made anew.
             Err(Error::Corrupt(_) | Error::Version { .. }) => {

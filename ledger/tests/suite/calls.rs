@@ -109,3 +109,38 @@ fn rows_that_are_added_about_a_call_that_has_ended_change_nothing() {
         assert_eq!(place.reader().call(invocation(1)).unwrap(), before);
     }
 }
+
+#[test]
+fn rows_that_are_added_about_a_call_that_has_ended_are_no_calls_of_their_own() {
+    let place = Place::new();
+    let writer = place.open();
+    // Rows 1 to 3: one that changed something, one that read. From row 4 on, what was added.
+    durable(&writer, started(invocation(1))).unwrap();
+    durable(&writer, ended(invocation(1))).unwrap();
+    durable(&writer, read_only(invocation(2))).unwrap();
+    for id in [invocation(1), invocation(2)] {
+        durable(&writer, read_only(id)).unwrap();
+        durable(&writer, refused(id, "no_route")).unwrap();
+        durable(&writer, started(id)).unwrap();
+        durable(&writer, ended(id)).unwrap();
+    }
+    durable(&writer, read_only(invocation(3))).unwrap();
+    let reader = place.reader();
+    let of = |from, to| {
+        let mut found = Vec::new();
+        let each = |call: toolward_ledger::RecordedCall| {
+            found.push((call.invocation, call.end.row()));
+            Ok(())
+        };
+        reader.calls::<Error>(from, to, each).unwrap();
+        found
+    };
+    let (one, two) = ((invocation(1), Some(2)), (invocation(2), Some(3)));
+    let last = (invocation(3), Some(12));
+    assert_eq!(of(0, u64::MAX), [one, two, last]);
+    assert_eq!(of(2, u64::MAX), [one, two, last], "the start lies before");
+    assert_eq!(of(3, u64::MAX), [two, last], "so does the end");
+    for from in 4..=12 {
+        assert_eq!(of(from, u64::MAX), [last], "from row {from}");
+    }
+}
