@@ -5,6 +5,7 @@ mod lack;
 pub(crate) mod rule;
 pub(crate) mod value;
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -126,10 +127,16 @@ fn composed(rule: &ContextRule, schema: &Schema) -> Result<GivenContext, Context
                 problem: problem.to_owned(),
             })?,
         };
+        let typed = typed(text.as_str(), schema, name);
         if !rule.public {
             secrets.push((name.clone(), text.clone()));
+            let mut parts = BTreeSet::new();
+            leaves(&typed, &mut parts);
+            parts.remove(text.as_str());
+            let parts = parts.into_iter().map(ContextText::from);
+            secrets.extend(parts.map(|part| (name.clone(), part)));
         }
-        value.insert(name.clone(), typed(text.as_str(), schema, name));
+        value.insert(name.clone(), typed);
     }
     let value = Value::Object(value);
     match schema.validate(&value) {
@@ -139,6 +146,21 @@ fn composed(rule: &ContextRule, schema: &Schema) -> Result<GivenContext, Context
             place: violation.instance_path,
             rule: violation.schema_path,
         }),
+    }
+}
+
+/// The texts and numbers within a value: a template can send each by itself.
+fn leaves(value: &Value, into: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => {
+            into.insert(text.clone());
+        }
+        Value::Number(number) => {
+            into.insert(number.to_string());
+        }
+        Value::Array(items) => items.iter().for_each(|item| leaves(item, into)),
+        Value::Object(members) => members.values().for_each(|member| leaves(member, into)),
+        Value::Null | Value::Bool(_) => {}
     }
 }
 

@@ -8,8 +8,10 @@ use toolward_policy::{ContextSource, Policy};
 use crate::fixture::{Extra, Fixture};
 
 const SCHEMA: &str = "contextSchema:\n  type: object\n  additionalProperties: false\n  properties:\n    \
-                      tenant:\n      type: string\n    level:\n      type: integer\n  \
+                      tenant:\n      type: string\n    level:\n      type: integer\n    people:\n      type: object\n  \
                       required: [tenant]\n";
+const PEOPLE: &str =
+    r#"{"first": {"id": "person-of-the-first-kind"}, "others": ["the-second", 40414243]}"#;
 const VALUE: &str = "a-tenant-that-nobody-may-see";
 
 fn fixture() -> Fixture {
@@ -20,7 +22,7 @@ fn fixture() -> Fixture {
 }
 
 /// A host under these tables, for the publisher of the fixture. Each variable holds
-/// [`VALUE`], but `LEVEL` a number and `MISSING` nothing.
+/// [`VALUE`], but `LEVEL` a number, `PEOPLE` an object, and `MISSING` nothing.
 fn host(fixture: &Fixture, tables: &str) -> Host {
     let publisher = fixture.content().origin.publisher();
     let policy = tables.replace("PUBLISHER", &format!("{publisher:?}"));
@@ -30,6 +32,7 @@ fn host(fixture: &Fixture, tables: &str) -> Host {
         looked += 1;
         match source {
             ContextSource::Env(name) if name == "LEVEL" => Ok("7".to_owned()),
+            ContextSource::Env(name) if name == "PEOPLE" => Ok(PEOPLE.to_owned()),
             ContextSource::Env(name) if name == "MISSING" => Err("it is not set".to_owned()),
             _ => Ok(VALUE.to_owned()),
         }
@@ -176,4 +179,26 @@ async fn a_value_from_elsewhere_is_kept_out_of_all_that_a_call_shows_unless_it_i
     let host = self::host(&fixture, &format!("{table}public = true\n"));
     let shown = format!("{}", call(&host, "alice").await.envelope());
     assert!(shown.contains(VALUE), "{shown}");
+}
+
+#[tokio::test]
+async fn each_text_within_such_a_value_is_kept_out_by_itself() {
+    let fixture = fixture();
+    let table = "[[context]]\npublisher = PUBLISHER\ntool = \"hostile.run\"\nprincipal = \"*\"\n\
+                 values.tenant = \"a\"\nenv.people = \"PEOPLE\"\n";
+    let parts = ["person-of-the-first-kind", "the-second", "40414243"];
+    let shown = |table: String| {
+        let host = host(&fixture, &table);
+        async move {
+            let reply = call(&host, "alice").await;
+            assert!(reply.result.is_ok(), "{}", reply.envelope());
+            reply.envelope().to_string()
+        }
+    };
+    let public = shown(format!("{table}public = true\n")).await;
+    let kept = shown(table.to_owned()).await;
+    for part in parts {
+        assert!(public.contains(part), "{public}");
+        assert!(!kept.contains(part), "{kept}");
+    }
 }
