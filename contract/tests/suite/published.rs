@@ -377,10 +377,9 @@ fn actions_made_from_the_schema_are_judged_alike_or_the_difference_is_known() {
 
 /// For readers who have the published files: `PUBLISHED_SCHEMAS=DIR`. They are not in the repository.
 #[test]
+#[ignore = "needs the published files in PUBLISHED_SCHEMAS"]
 fn the_statements_say_what_the_published_schemas_say() {
-    let Some(folder) = std::env::var_os("PUBLISHED_SCHEMAS") else {
-        return;
-    };
+    let folder = std::env::var_os("PUBLISHED_SCHEMAS").expect("the folder of the published files");
     for statement in [&CONTRACT, &DRIVER, &HTTP, &ACTION] {
         let of = statement.specification;
         let path = Path::new(&folder).join(statement.file);
