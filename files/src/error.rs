@@ -26,6 +26,18 @@ pub enum Problem {
     /// A folder was expected, and something else is there.
     #[error("is not a directory")]
     NotAFolder,
+    /// It is a symbolic link, and none is followed there.
+    #[error("is a symbolic link")]
+    Link,
+    /// A file has further names, by which it would keep its old contents.
+    #[error("has {count} names (hard links)")]
+    HardLinks {
+        /// How many names it has.
+        count: u64,
+    },
+    /// A file is not as it was when it was read.
+    #[error("was changed meanwhile")]
+    Changed,
     /// It belongs to a user who may not own it.
     #[error("belongs to user {owner}, not to {user}")]
     Owner {

@@ -5,6 +5,7 @@
 //! * [`open`], [`open_regular`], [`read`]: reading what was checked, and nothing that was put in its place;
 //! * [`Folder`], [`private_file`]: places that are made where they are missing;
 //! * [`write_new`], [`create`], [`replace`]: writing;
+//! * [`EditedFile`]: changing a file of the user's that other programs own;
 //! * [`lock`]: keeping other processes away for a while.
 //!
 //! ```
@@ -24,6 +25,7 @@
 //! # }
 //! ```
 
+mod edited;
 mod error;
 mod folder;
 mod lock;
@@ -31,6 +33,7 @@ mod protection;
 mod reading;
 mod writing;
 
+pub use edited::EditedFile;
 pub use error::{Error, Problem};
 pub use folder::{Folder, private_file};
 pub use lock::{Lock, lock};

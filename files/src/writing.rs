@@ -67,7 +67,11 @@ fn write(mut file: File, bytes: &[u8]) -> io::Result<()> {
 /// container the next process has its number.
 fn temporary(path: &Path) -> io::Result<PathBuf> {
     path.file_name().ok_or(io::ErrorKind::IsADirectory)?;
+    Ok(path.with_file_name(temporary_name()?))
+}
+
+pub(crate) fn temporary_name() -> io::Result<String> {
     let mut random = [0; 8];
     getrandom::fill(&mut random).map_err(io::Error::other)?;
-    Ok(path.with_file_name(format!(".toolward-{:016x}", u64::from_ne_bytes(random))))
+    Ok(format!(".toolward-{:016x}", u64::from_ne_bytes(random)))
 }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod edited;
 mod folders;
 mod locks;
 mod reading;
