@@ -1,6 +1,7 @@
 //! Checks that the configuration works on this machine. Each check tries the operation
 //! it reports on.
 
+mod lasting_changes;
 mod ledger;
 mod machine;
 mod policy;
@@ -10,6 +11,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 
+pub use lasting_changes::lasting_changes;
 pub use ledger::ledger;
 pub use machine::{
     cache, configuration, confinement, engine, memory_reset, publishers, system_calls,

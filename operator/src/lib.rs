@@ -6,6 +6,7 @@
 
 pub mod bundles;
 pub mod cassette;
+pub mod client_file;
 pub mod compile_cache;
 pub mod config;
 pub mod confine;
@@ -18,6 +19,7 @@ pub mod file;
 pub mod host_setup;
 mod id_secret;
 pub mod installed;
+pub mod lasting_changes;
 pub mod ledger;
 mod live_host;
 pub mod network;
@@ -32,6 +34,7 @@ mod report;
 pub mod rerun;
 pub mod runloop;
 mod runtime;
+pub mod text_edit;
 pub mod trust;
 
 pub use environment::Environment;

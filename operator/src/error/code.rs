@@ -43,6 +43,13 @@ codes! {
         WriteFailed = "write-failed", "a file can't be written";
         OutputExists = "output-exists",
             "the output exists already; an archive replaces only a bundle of its id";
+        FileUnfit = "file-unfit",
+            "a file of the user is not changed: it is a link, not a regular file, has several names, or others may change it";
+        FileChanged = "file-changed", "a file was changed by another program while its difference was shown";
+        ClientFileInvalid = "client-file-invalid",
+            "`mcp config --write` can't add the entry to a client's file with the rest of it as it is; it prints the entry";
+        EntryForeign = "entry-foreign",
+            "a client's file has an entry of this name that `mcp config --write` did not write";
         UnwritableValue = "unwritable-value", "a name can't be written into a TOML file";
         StoreUnusable = "store-unusable",
             "the key-value store or [the store of bundles](store.md) can't be used safely (owner, mode, or not a regular file), or has no place";

@@ -1,0 +1,298 @@
+//! The entry in JSON, also with comments. Its place is found in a text of the same length in which comments and last
+//! commas are spaces, so that the offsets are those of the client's text.
+
+use std::ops::Range;
+
+use serde::Serialize as _;
+use serde_json::Value;
+use serde_json::ser::{PrettyFormatter, Serializer};
+
+use super::{Entry, Form};
+
+/// The indentation of a file that has none.
+const INDENT: &str = "  ";
+
+pub(super) fn parse(form: Form, text: &str) -> Result<Value, String> {
+    serde_json::from_str(&plain(form, text)).map_err(|error| error.to_string())
+}
+
+/// The text with the entry; `None` where the file is not of a form that can be changed. `text` is valid.
+pub(super) fn put(entry: &Entry<'_>, text: &str) -> Option<String> {
+    let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    if text.trim_ascii().is_empty() {
+        let block = serde_json::json!({ entry.table: { entry.name: entry.value } });
+        return Some(format!("{}\n", pretty(&block, INDENT)?));
+    }
+    let plain = plain(entry.form, text);
+    let scan = Scan(&plain);
+    let root = scan.object(scan.skip(0))?;
+    let unit = root
+        .first()
+        .and_then(|first| indent_before(text, first.key.start))
+        .filter(|unit| !unit.is_empty())
+        .unwrap_or(INDENT);
+    let servers = only(&root, entry.table)?;
+    let Some(servers) = servers else {
+        let block = serde_json::json!({ entry.name: entry.value });
+        let target = Target {
+            text,
+            newline,
+            unit,
+            open: scan.skip(0),
+            members: &root,
+        };
+        return target.with(entry.table, &block);
+    };
+    let members = scan.object(servers.value.start)?;
+    let target = Target {
+        text,
+        newline,
+        unit,
+        open: servers.value.start,
+        members: &members,
+    };
+    match only(&members, entry.name)? {
+        None => target.with(entry.name, entry.value),
+        Some(old) => {
+            let value = target.value(entry.value, indent_before(text, old.key.start))?;
+            Some(replaced(text, old.value.clone(), &value))
+        }
+    }
+}
+
+/// An object of the text to which a member is added.
+struct Target<'a> {
+    text: &'a str,
+    newline: &'a str,
+    unit: &'a str,
+    /// Where its `{` is.
+    open: usize,
+    members: &'a [Member],
+}
+
+impl Target<'_> {
+    /// The text with one member more, behind the last one.
+    fn with(&self, key: &str, value: &Value) -> Option<String> {
+        let (text, newline) = (self.text, self.newline);
+        let key = Value::from(key);
+        if let (Some(first), Some(last)) = (self.members.first(), self.members.last()) {
+            let indent = indent_before(text, first.key.start);
+            let value = self.value(value, indent)?;
+            let added = match indent {
+                Some(indent) => format!(",{newline}{indent}{key}: {value}"),
+                None => format!(", {key}: {value}"),
+            };
+            return Some(replaced(text, last.value.end..last.value.end, &added));
+        }
+        // Behind `{`, before whatever comment is there.
+        let base = indent_of_line(text, self.open);
+        let indent = format!("{base}{}", self.unit);
+        let value = self.value(value, Some(&indent))?;
+        let inside = self.open.checked_add(1)?;
+        let rest = text.get(inside..)?;
+        let closing = rest.find('}')?;
+        let end = match rest.get(..closing)?.contains('\n') {
+            true => String::new(),
+            false => format!("{newline}{base}"),
+        };
+        let added = format!("{newline}{indent}{key}: {value}{end}");
+        // Spaces between the braces are not kept before the closing one.
+        let blank = rest.get(..closing)?.chars().all(|c| c == ' ');
+        let until = if blank {
+            inside.checked_add(closing)?
+        } else {
+            inside
+        };
+        Some(replaced(text, inside..until, &added))
+    }
+
+    /// A value in the file's own indentation, or on one line where its member is.
+    fn value(&self, value: &Value, indent: Option<&str>) -> Option<String> {
+        let Some(indent) = indent else {
+            return Some(value.to_string());
+        };
+        let lines = pretty(value, self.unit)?;
+        Some(lines.replace('\n', &format!("{}{indent}", self.newline)))
+    }
+}
+
+fn pretty(value: &Value, unit: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let formatter = PrettyFormatter::with_indent(unit.as_bytes());
+    let mut serializer = Serializer::with_formatter(&mut bytes, formatter);
+    value.serialize(&mut serializer).ok()?;
+    String::from_utf8(bytes).ok()
+}
+
+fn replaced(text: &str, range: Range<usize>, by: &str) -> String {
+    let mut after = text.to_owned();
+    after.replace_range(range, by);
+    after
+}
+
+/// The white space between the line's beginning and this place, if there is nothing else.
+fn indent_before(text: &str, at: usize) -> Option<&str> {
+    let before = text.get(..at)?;
+    let line = before.rfind('\n').map_or(0, |end| end + 1);
+    let indent = before.get(line..)?;
+    (line > 0 && indent.chars().all(|c| c == ' ' || c == '\t')).then_some(indent)
+}
+
+/// The white space at the beginning of the line with this place.
+fn indent_of_line(text: &str, at: usize) -> &str {
+    let before = text.get(..at).unwrap_or_default();
+    let line = before.rfind('\n').map_or(0, |end| end + 1);
+    let line = text.get(line..).unwrap_or_default();
+    let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
+    line.get(..indent).unwrap_or_default()
+}
+
+/// The member with this key; nothing at all where two have it: clients differ in which one counts.
+fn only<'m>(members: &'m [Member], key: &str) -> Option<Option<&'m Member>> {
+    let mut named = members.iter().filter(|member| member.name == key);
+    let first = named.next();
+    named.next().is_none().then_some(first)
+}
+
+/// A member of an object, with its places.
+struct Member {
+    name: String,
+    key: Range<usize>,
+    value: Range<usize>,
+}
+
+/// Finds places in valid JSON.
+struct Scan<'a>(&'a str);
+
+impl Scan<'_> {
+    fn at(&self, at: usize) -> Option<u8> {
+        self.0.as_bytes().get(at).copied()
+    }
+
+    /// The next place that is no white space.
+    fn skip(&self, mut at: usize) -> usize {
+        while matches!(self.at(at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            at += 1;
+        }
+        at
+    }
+
+    /// The members of the object that begins here.
+    fn object(&self, open: usize) -> Option<Vec<Member>> {
+        let mut members = Vec::new();
+        if self.at(open)? != b'{' {
+            return None;
+        }
+        let mut at = self.skip(open + 1);
+        while self.at(at)? != b'}' {
+            let key = at..self.string(at)?;
+            let name = serde_json::from_str(self.0.get(key.clone())?).ok()?;
+            let colon = self.skip(key.end);
+            let start = self.skip(colon + 1);
+            let value = start..self.value(start)?;
+            at = self.skip(value.end);
+            members.push(Member { name, key, value });
+            if self.at(at)? == b',' {
+                at = self.skip(at + 1);
+            }
+        }
+        Some(members)
+    }
+
+    /// Where the string ends that begins here.
+    fn string(&self, start: usize) -> Option<usize> {
+        let mut at = start + 1;
+        loop {
+            match self.at(at)? {
+                b'\\' => at += 2,
+                b'"' => return Some(at + 1),
+                _ => at += 1,
+            }
+        }
+    }
+
+    /// Where the value ends that begins here.
+    fn value(&self, start: usize) -> Option<usize> {
+        let mut at = start;
+        let mut depth = 0_usize;
+        loop {
+            match self.at(at) {
+                Some(b'"') => at = self.string(at)?,
+                Some(b'{' | b'[') => {
+                    depth += 1;
+                    at += 1;
+                }
+                Some(b'}' | b']') if depth > 0 => {
+                    depth -= 1;
+                    at += 1;
+                }
+                None | Some(b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n') if depth == 0 => {
+                    return Some(at);
+                }
+                Some(_) => {
+                    at += 1;
+                    continue;
+                }
+                None => return None,
+            }
+            if depth == 0 {
+                return Some(at);
+            }
+        }
+    }
+}
+
+/// The text in which spaces stand for comments and last commas, as far as the form has them.
+fn plain(form: Form, text: &str) -> String {
+    if form == Form::Json {
+        return text.to_owned();
+    }
+    let mut plain = text.as_bytes().to_vec();
+    let blank = |plain: &mut Vec<u8>, range: Range<usize>| {
+        for byte in plain.get_mut(range).into_iter().flatten() {
+            if !matches!(byte, b'\n' | b'\r') {
+                *byte = b' ';
+            }
+        }
+    };
+    let scan = Scan(text);
+    let mut at = 0;
+    let mut comma = None;
+    while let Some(byte) = scan.at(at) {
+        let rest = text.as_bytes().get(at..).unwrap_or_default();
+        let comment = if rest.starts_with(b"//") {
+            Some(
+                rest.iter()
+                    .position(|byte| *byte == b'\n')
+                    .unwrap_or(rest.len()),
+            )
+        } else if rest.starts_with(b"/*") {
+            let end = rest.windows(2).skip(2).position(|two| two == b"*/");
+            // One that does not end is left, and makes the text invalid.
+            end.map(|end| end + 4)
+        } else {
+            None
+        };
+        if let Some(length) = comment {
+            blank(&mut plain, at..at + length);
+            at += length;
+            continue;
+        }
+        match byte {
+            b'}' | b']' => {
+                if let Some(comma) = comma.take().filter(|_| form == Form::Jsonc) {
+                    blank(&mut plain, comma..comma + 1);
+                }
+            }
+            b',' => comma = Some(at),
+            b' ' | b'\t' | b'\r' | b'\n' => {}
+            _ => comma = None,
+        }
+        at = match byte {
+            b'"' => scan.string(at).unwrap_or(text.len()),
+            _ => at + 1,
+        };
+    }
+    // Whole characters became spaces, or nothing did.
+    String::from_utf8(plain).unwrap_or_default()
+}

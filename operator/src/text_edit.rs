@@ -1,0 +1,119 @@
+//! A change of a text file of the user's: what differs, for a person to read, and the change itself, which leaves a
+//! line among the [lasting changes](crate::lasting_changes).
+
+use std::path::{Path, PathBuf};
+
+use toolward_files::{EditedFile, Problem};
+
+use crate::error::{Code, Error, Kind};
+use crate::lasting_changes::{LastingChange, LastingChanges};
+
+/// Largest file that is changed, in bytes. Clients keep histories in theirs.
+const MAX_FILE_BYTES: u64 = 16 << 20;
+
+/// A text file that may be changed.
+///
+/// ```
+/// use std::path::Path;
+/// use toolward_operator::text_edit::TextEdit;
+///
+/// # fn main() -> Result<(), toolward_operator::Error> {
+/// # let home = tempfile::tempdir().unwrap();
+/// std::fs::write(home.path().join("settings.json"), "{\n}\n").unwrap();
+/// let edit = TextEdit::beneath(home.path(), Path::new("settings.json"))?;
+/// assert_eq!(edit.difference("{\n  \"a\": 1\n}\n"), "+  \"a\": 1\n");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct TextEdit {
+    file: EditedFile,
+    text: String,
+}
+
+impl TextEdit {
+    /// Reads a file beneath `root` without following links; one that is not there is empty.
+    ///
+    /// # Errors
+    /// `file-unfit` for a link, anything but a regular file, one with several names, one of another user or one that
+    /// others may change, also where that is true of a folder of `path`, one of more than 16 MiB, and one that is not
+    /// UTF-8; `file-unreadable`.
+    pub fn beneath(root: &Path, path: &Path) -> Result<Self, Error> {
+        let file = EditedFile::beneath(root, path, MAX_FILE_BYTES).map_err(unusable)?;
+        let bytes = file.bytes().unwrap_or_default().to_vec();
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let message = format!("{}: {}", file.path().display(), error.utf8_error());
+            Error::new(Kind::Failed, Code::FileUnfit, message).hint("change the file yourself")
+        })?;
+        Ok(Self { file, text })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Where its earlier text will be.
+    pub fn backup(&self) -> Option<PathBuf> {
+        self.file.backup()
+    }
+
+    /// The lines that differ from `after`: those that go behind `-`, those that come behind `+`. May hold untrusted
+    /// text.
+    pub fn difference(&self, after: &str) -> String {
+        let old: Vec<&str> = self.text.lines().collect();
+        let new: Vec<&str> = after.lines().collect();
+        let pairs = old.iter().zip(&new);
+        let first = pairs.take_while(|(old, new)| old == new).count();
+        let most = old.len().min(new.len()).saturating_sub(first);
+        let pairs = old.iter().rev().zip(new.iter().rev()).take(most);
+        let last = pairs.take_while(|(old, new)| old == new).count();
+        let middle = |lines: &[&str], sign: char| -> String {
+            let end = lines.len().saturating_sub(last);
+            let lines = lines.get(first..end).unwrap_or_default();
+            lines.iter().map(|line| format!("{sign}{line}\n")).collect()
+        };
+        middle(&old, '-') + &middle(&new, '+')
+    }
+
+    /// Records the change, then writes the file with `after`.
+    ///
+    /// # Errors
+    /// `file-changed` if the file is not as it was read; those of [`TextEdit::beneath`] and [`LastingChanges::add`].
+    /// The file is as it was then.
+    pub fn write(
+        self,
+        after: &str,
+        change: LastingChange,
+        changes: &LastingChanges,
+    ) -> Result<(), Error> {
+        changes.add(change)?;
+        self.file.write(after.as_bytes()).map_err(unusable)
+    }
+}
+
+fn unusable(error: toolward_files::Error) -> Error {
+    let path = error.path.clone();
+    let unfit = |hint: &str| Error::new(Kind::Failed, Code::FileUnfit, &error).hint(hint);
+    match &error.problem {
+        Problem::Io {
+            action: "opened" | "read",
+            ..
+        } => Error::unreadable(&path, error),
+        Problem::Io { .. } => Error::unwritable(&path, error),
+        Problem::Changed => Error::new(Kind::Failed, Code::FileChanged, &error)
+            .hint("end the program that writes to it, and give the command again"),
+        Problem::Mode { .. } => {
+            let path = path.display();
+            unfit(&format!(
+                "take others' right to write from it: chmod go-w {path}"
+            ))
+        }
+        _ => unfit("change the file yourself"),
+    }
+}
