@@ -113,6 +113,14 @@ impl Approver for Terminal {
     }
 }
 
+/// Shows a text and a question, and waits for the answer. What was typed before is dropped.
+pub(crate) fn confirmed(text: &str, question: &str) -> std::io::Result<bool> {
+    let keys = Keys::take()?;
+    write(&format!("{text}\n\n{question} [y/N] "))?;
+    keys.forget()?;
+    keys::answer()
+}
+
 fn write(text: &str) -> std::io::Result<()> {
     let mut error = std::io::stderr().lock();
     error.write_all(text.as_bytes())?;

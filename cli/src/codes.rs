@@ -6,7 +6,11 @@ use toolward_operator::toolward_report::codes;
 codes! {
     /// Why the command did not do what it was asked to.
     pub(crate) enum Code {
-        UsageInvalid = "usage-invalid", "with `--json`: the command line is not understood";
+        UsageInvalid = "usage-invalid", "with `--json`: the command line is not understood; `mcp config`: the flags after `--` are not those of `serve`";
+        FlagRefused = "flag-refused",
+            "`mcp config --write` was given a flag or an address that is not written into a client's file";
+        ChangeUnconfirmed = "change-unconfirmed",
+            "a lasting change of a file was not confirmed on a terminal, after the difference was shown";
         FingerprintUnconfirmed = "fingerprint-unconfirmed",
             "`trust add` without `--fingerprint`, and without confirmation on a terminal";
         FingerprintMismatch = "fingerprint-mismatch",

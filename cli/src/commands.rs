@@ -59,7 +59,7 @@ pub(crate) fn run(
         Command::Ledger(command) => return command.run(environment, output),
         Command::Replay(arguments) => return arguments.run(environment, output),
         Command::Doctor(arguments) => return doctor::run(&arguments, environment, output),
-        Command::Mcp(command) => mcp::run(&command, output),
+        Command::Mcp(command) => mcp::run(&command, environment, output),
         Command::Import(command) => command.run(environment, output),
         Command::New(arguments) => new::run(&arguments, environment, output),
         Command::Build(arguments) => build::run(&arguments, environment, output),

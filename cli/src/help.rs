@@ -51,7 +51,10 @@ const EXAMPLES: &[(&[&str], &str)] = &[
     (&["show"], "toolward show text.stats"),
     (&["serve"], "toolward serve --http localhost:8000"),
     (&["demo"], "toolward demo --client cursor"),
-    (&["mcp", "config"], "toolward mcp config claude-code"),
+    (
+        &["mcp", "config"],
+        "toolward mcp config claude-code --write",
+    ),
     (
         &["mcp", "token"],
         "toolward mcp token alice --tools text.stats",

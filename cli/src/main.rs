@@ -7,6 +7,7 @@
 
 mod approve;
 mod arguments;
+mod change;
 mod codes;
 mod commands;
 mod environment;

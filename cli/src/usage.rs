@@ -31,8 +31,13 @@ pub(crate) fn colour(arguments: &[OsString]) -> clap::ColorChoice {
     }
 }
 
-/// The error as `--json` shows failures: what is wrong, and as hints what the parser advises.
+/// The error as `--json` shows failures.
 pub(crate) fn as_json(error: &clap::Error) -> Value {
+    failure(error).to_json()
+}
+
+/// The error as a failure: what is wrong, and as hints what the parser advises.
+pub(crate) fn failure(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
     let mut lines = text.lines();
     let message: Vec<&str> = lines
@@ -47,7 +52,7 @@ pub(crate) fn as_json(error: &clap::Error) -> Value {
         let hint = line.strip_prefix("tip: ").unwrap_or(line);
         failure = failure.hint(hint);
     }
-    failure.to_json()
+    failure
 }
 
 #[cfg(test)]

@@ -10,6 +10,8 @@ mod call;
 #[cfg(test)]
 mod cli_surface;
 #[cfg(test)]
+mod client_files;
+#[cfg(test)]
 mod demo;
 #[cfg(test)]
 mod docs;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use bundle::{Draft, Signed};
 pub(crate) use machine::Machine;
 pub(crate) use run::{Ended, Run};
-pub(crate) use terminal::Session;
+pub(crate) use terminal::{Left, Session};
 pub(crate) use tree::{copy, tree};
 
 /// The names of the example bundles.

@@ -66,6 +66,7 @@ pub(crate) fn run(
         environment,
         output,
     ));
+    checks.extend(doctor::lasting_changes(environment));
     checks.extend(doctor::policy(&trust, &arguments.policies, environment));
     let failed = checks.iter().any(|check| check.state == State::Error);
     if output.json() {

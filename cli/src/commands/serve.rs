@@ -28,6 +28,7 @@ use crate::{logging, stderr};
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::host_setup::HostSetup;
+use toolward_operator::lasting_changes::LastingChanges;
 use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::reload::{Watch, prepare};
 use toolward_operator::{Operator, Report};
@@ -159,6 +160,7 @@ pub(crate) fn run(
     let transport = Transport::open(address, handed_over, &builder.http, trust_client)?;
     output.note(welcome(&features, builder.replaying.as_ref()));
     warn_of_names(&features, output);
+    warn_of_changes(environment, output);
     let host = features.host().clone();
     let denials = denials(&builder.operator.setup, environment, output);
     let denials_directory = denials
@@ -437,6 +439,20 @@ fn denials(setup: &HostSetup, environment: &Environment, output: &Output) -> Opt
         ));
     };
     opened.inspect_err(refused).ok()
+}
+
+/// Tells once of each lasting change that a command has made: whoever typed the yes may not be who reads this.
+fn warn_of_changes(environment: &Environment, output: &Output) {
+    let Ok(changes) = LastingChanges::of(environment) else {
+        return;
+    };
+    match changes.unserved() {
+        Ok(changes) => changes.iter().for_each(|one| output.warning(one)),
+        Err(failure) => output.warning(format!(
+            "what commands have changed is not known: {failure} ({})",
+            failure.code
+        )),
+    }
 }
 
 fn welcome(features: &ServerFeatures, replaying: Option<&Replaying>) -> String {

@@ -1,46 +1,17 @@
-//! `mcp`: the lines that make a client start or reach this server, and tokens.
-
-mod token;
+//! The clients whose configuration is known: where it is, and the block or entry in it.
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::ValueEnum;
 use serde_json::{Map, Value, json};
+use toolward_operator::client_file::Form;
 
+use crate::environment;
 use crate::failure::{Code, Failure, Kind, Result};
-use crate::output::Output;
 
 /// The variable that a client's token is taken from, where a client can take one
 /// from there.
 const TOKEN_VARIABLE: &str = "TOOLWARD_TOKEN";
-
-#[derive(Debug, Subcommand)]
-pub(crate) enum Command {
-    /// Print the block that makes a client use this server
-    Config(Config),
-    /// Make a token for `serve --tokens`
-    Token(token::Arguments),
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct Config {
-    /// The client to print it for
-    #[arg(value_enum)]
-    client: Client,
-
-    /// What the client calls the server
-    #[arg(long, value_name = "NAME", default_value = "toolward")]
-    name: String,
-
-    /// Have the client connect to this address, which `serve --http` printed,
-    /// rather than start a server of its own
-    #[arg(long, value_name = "URL", conflicts_with = "flags")]
-    url: Option<String>,
-
-    /// Flags for `toolward serve`, such as -- --bundle PATH --trust-key PEM
-    #[arg(last = true, value_name = "FLAG")]
-    flags: Vec<String>,
-}
 
 /// The clients whose configuration is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -61,37 +32,14 @@ pub(crate) enum Client {
     Zed,
 }
 
-pub(crate) fn run(command: &Command, output: &mut Output) -> Result {
-    match command {
-        Command::Config(config) => config.run(output),
-        Command::Token(arguments) => token::run(arguments, output),
-    }
-}
-
 /// How a client reaches the server.
-enum Server {
+pub(super) enum Server {
     Started { program: String, flags: Vec<String> },
     Reached { url: String },
 }
 
-impl Config {
-    fn run(&self, output: &mut Output) -> Result {
-        let server = self.server()?;
-        let (place, text) = self.client.block(&self.name, &server)?;
-        output.note(format!("# {place}"));
-        output.line(text)
-    }
-
-    fn server(&self) -> Result<Server> {
-        match &self.url {
-            Some(url) => Ok(Server::Reached { url: url.clone() }),
-            None => started(self.flags.iter().map(|flag| absolute(flag))),
-        }
-    }
-}
-
 /// This very program, serving with these flags.
-fn started(flags: impl IntoIterator<Item = String>) -> Result<Server> {
+pub(super) fn started(flags: impl IntoIterator<Item = String>) -> Result<Server> {
     let program = std::env::current_exe().map_err(|error| {
         let message = format!("this program's own file can't be found: {error}");
         Failure::new(Kind::Failed, Code::ProgramUnknown, message)
@@ -100,16 +48,6 @@ fn started(flags: impl IntoIterator<Item = String>) -> Result<Server> {
         program: program.display().to_string(),
         flags: std::iter::once("serve".to_owned()).chain(flags).collect(),
     })
-}
-
-/// A flag's path as one that holds wherever the client starts the server. What
-/// names nothing here is left as it is.
-fn absolute(flag: &str) -> String {
-    let path = PathBuf::from(flag);
-    match std::fs::canonicalize(&path) {
-        Ok(whole) if !flag.starts_with('-') => whole.display().to_string(),
-        _ => flag.to_owned(),
-    }
 }
 
 impl Client {
@@ -124,16 +62,9 @@ impl Client {
 
     /// The files of all clients, in a home directory and in a project's.
     pub(crate) fn files(home: Option<&Path>, project: &Path) -> Vec<PathBuf> {
-        const OF_HOME: [&str; 6] = [
-            ".config/Claude/claude_desktop_config.json",
-            ".claude.json",
-            ".cursor/mcp.json",
-            ".codex/config.toml",
-            ".gemini/settings.json",
-            ".config/zed/settings.json",
-        ];
         const OF_PROJECT: [&str; 3] = [".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"];
-        let of_home = OF_HOME.iter().filter_map(|file| Some(home?.join(file)));
+        let all = Self::value_variants().iter();
+        let of_home = all.filter_map(|client| Some(home?.join(client.file())));
         let of_project = OF_PROJECT.iter().map(|file| project.join(file));
         let mut files: Vec<PathBuf> = of_home.chain(of_project).collect();
         files.sort();
@@ -141,8 +72,61 @@ impl Client {
         files
     }
 
+    /// The user's own file, in the home directory.
+    pub(super) fn file(self) -> &'static str {
+        match self {
+            Self::ClaudeDesktop => ".config/Claude/claude_desktop_config.json",
+            Self::ClaudeCode => ".claude.json",
+            Self::Cursor => ".cursor/mcp.json",
+            Self::VsCode => ".config/Code/User/mcp.json",
+            Self::Codex => ".codex/config.toml",
+            Self::Gemini => ".gemini/settings.json",
+            Self::Zed => ".config/zed/settings.json",
+        }
+    }
+
+    /// The variable that has this client look for its file elsewhere, if it is set to that.
+    pub(super) fn moved(self, home: Option<&Path>) -> Option<&'static str> {
+        let (variable, usual) = match self {
+            Self::ClaudeDesktop | Self::VsCode | Self::Zed => ("XDG_CONFIG_HOME", ".config"),
+            Self::ClaudeCode => ("CLAUDE_CONFIG_DIR", ""),
+            Self::Codex => ("CODEX_HOME", ".codex"),
+            Self::Cursor | Self::Gemini => return None,
+        };
+        let place = environment::path(variable)?;
+        let moved = home.is_none_or(|home| place != home.join(usual));
+        moved.then_some(variable)
+    }
+
+    pub(super) fn form(self) -> Form {
+        match self {
+            Self::ClaudeDesktop | Self::ClaudeCode | Self::Cursor => Form::Json,
+            Self::Gemini => Form::JsonWithComments,
+            Self::VsCode | Self::Zed => Form::Jsonc,
+            Self::Codex => Form::Toml,
+        }
+    }
+
+    /// The table of the file that has an entry for each server.
+    pub(super) fn table(self) -> &'static str {
+        match self {
+            Self::Codex => "mcp_servers",
+            Self::VsCode => "servers",
+            Self::Zed => "context_servers",
+            _ => "mcpServers",
+        }
+    }
+
+    /// Whether a file of it can name the variable that has a token, rather than hold the token.
+    pub(super) fn refers_to_tokens(self) -> bool {
+        matches!(
+            self,
+            Self::ClaudeCode | Self::Cursor | Self::Codex | Self::Gemini
+        )
+    }
+
     /// Where the block goes, and the block.
-    fn block(self, name: &str, server: &Server) -> Result<(&'static str, String)> {
+    pub(super) fn block(self, name: &str, server: &Server) -> Result<(&'static str, String)> {
         let place = match self {
             Self::ClaudeDesktop => "claude_desktop_config.json (Settings, Developer, Edit Config)",
             Self::ClaudeCode => ".mcp.json in the project's folder",
@@ -152,16 +136,15 @@ impl Client {
             Self::Gemini => "~/.gemini/settings.json",
             Self::Zed => "settings.json of Zed",
         };
+        let entry = self.entry(server);
         let text = match self {
-            Self::Codex => codex(name, server)?,
-            Self::VsCode => pretty("servers", name, &self.entry(server)),
-            Self::Zed => pretty("context_servers", name, &self.entry(server)),
-            _ => pretty("mcpServers", name, &self.entry(server)),
+            Self::Codex => codex(self.table(), name, &entry)?,
+            _ => pretty(self.table(), name, &entry),
         };
         Ok((place, text))
     }
 
-    fn entry(self, server: &Server) -> Value {
+    pub(super) fn entry(self, server: &Server) -> Value {
         let mut entry = Map::new();
         let mut add = |key: &str, value: Value| entry.insert(key.to_owned(), value);
         match server {
@@ -171,6 +154,10 @@ impl Client {
                 }
                 add("command", program.as_str().into());
                 add("args", json!(flags));
+            }
+            Server::Reached { url } if self == Self::Codex => {
+                add("url", url.as_str().into());
+                add("bearer_token_env_var", TOKEN_VARIABLE.into());
             }
             Server::Reached { url } => {
                 match self {
@@ -207,23 +194,14 @@ fn pretty(table: &str, name: &str, entry: &Value) -> String {
 }
 
 /// TOML, since that client reads nothing else.
-fn codex(name: &str, server: &Server) -> Result<String> {
-    let mut entry = toml::Table::new();
-    match server {
-        Server::Started { program, flags } => {
-            entry.insert("command".to_owned(), program.as_str().into());
-            entry.insert("args".to_owned(), flags.clone().into());
-        }
-        Server::Reached { url } => {
-            entry.insert("url".to_owned(), url.as_str().into());
-            entry.insert("bearer_token_env_var".to_owned(), TOKEN_VARIABLE.into());
-        }
-    }
-    let servers = toml::Table::from_iter([(name.to_owned(), toml::Value::Table(entry))]);
-    let whole = toml::Table::from_iter([("mcp_servers".to_owned(), toml::Value::Table(servers))]);
+fn codex(table: &str, name: &str, entry: &Value) -> Result<String> {
+    let unwritable = |error| Failure::new(Kind::Failed, Code::OutputUnwritable, error);
+    let entry = toml::Value::try_from(entry).map_err(unwritable)?;
+    let servers = toml::Table::from_iter([(name.to_owned(), entry)]);
+    let whole = toml::Table::from_iter([(table.to_owned(), toml::Value::Table(servers))]);
     toml::to_string(&whole)
         .map(|text| text.trim_end().to_owned())
-        .map_err(|error| Failure::new(Kind::Failed, Code::OutputUnwritable, error))
+        .map_err(unwritable)
 }
 
 #[cfg(test)]

@@ -1,0 +1,63 @@
+//! A lasting change of a user's file: shown, confirmed by keys typed after that, and made. No flag and no variable
+//! confirms it.
+
+use serde_json::json;
+use toolward_bundle::text::{visible, visible_line};
+use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
+use toolward_operator::text_edit::TextEdit;
+
+use crate::approve;
+use crate::environment::has_terminal;
+use crate::failure::{Code, Failure, Kind, Result};
+use crate::output::Output;
+
+/// Longest difference that is shown, in characters. What is longer can't be confirmed.
+const MAX_DIFFERENCE_CHARS: usize = 256 * 1024;
+
+/// Shows what differs, asks, and writes the file.
+pub(crate) fn make(
+    edit: TextEdit,
+    after: &str,
+    change: LastingChange,
+    changes: &LastingChanges,
+    output: &mut Output,
+) -> Result {
+    let path = edit.path().to_owned();
+    let shown = visible_line(&path.display().to_string(), 1000);
+    let unconfirmed = |message: String| {
+        Failure::new(Kind::Denied, Code::ChangeUnconfirmed, message)
+            .hint("give the command on a terminal, where it shows the difference and asks")
+    };
+    if !has_terminal() {
+        return Err(unconfirmed(format!(
+            "{shown}: nobody can be asked about the change"
+        )));
+    }
+    let difference = edit.difference(after);
+    if difference.chars().count() > MAX_DIFFERENCE_CHARS {
+        return Err(unconfirmed(format!(
+            "{shown}: the difference is too long to be shown"
+        )));
+    }
+    let backup = edit.backup();
+    let kept = match &backup {
+        Some(backup) => format!(
+            "What it holds now is kept in {}",
+            visible_line(&backup.display().to_string(), 1000)
+        ),
+        None => "The file is new".to_owned(),
+    };
+    let difference = visible(&difference, MAX_DIFFERENCE_CHARS);
+    let text = format!("{shown}\n\n{}\n\n{kept}.", difference.trim_end());
+    match approve::confirmed(&text, "Write this?") {
+        Ok(true) => {}
+        _ => {
+            return Err(unconfirmed(format!(
+                "{shown}: the change was not confirmed"
+            )));
+        }
+    }
+    edit.write(after, change, changes)?;
+    let value = json!({ "ok": true, "state": "written", "file": path, "backup": backup });
+    output.result(&value, format_args!("wrote {shown}"))
+}

@@ -1,0 +1,252 @@
+//! `mcp config`: the block is printed, or written into the client's file after a person has seen the difference.
+
+use std::any::TypeId;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, CommandFactory as _, Parser as _};
+use serde_json::json;
+use toolward_operator::client_file::{self, Outcome};
+use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
+use toolward_operator::text_edit::TextEdit;
+
+use super::client::{Client, Server, started};
+use crate::arguments::Cli;
+use crate::change;
+use crate::environment::Environment;
+use crate::failure::{Code, Failure, Kind, OperatorCode, Result};
+use crate::output::Output;
+use crate::usage;
+
+/// What no client's file may carry: each gives whoever can write to that file more than the operator's own
+/// configuration says.
+const REFUSED: [&str; 5] = [
+    "--no-confine",
+    "--trust-client",
+    "--dev",
+    "--trust-key",
+    "--grant",
+];
+
+/// Longest name of a server that is written.
+const MAX_NAME_CHARS: usize = 64;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The client to print it for
+    #[arg(value_enum)]
+    client: Client,
+
+    /// What the client calls the server
+    #[arg(long, value_name = "NAME", default_value = "toolward")]
+    name: String,
+
+    /// Have the client connect to this address, which `serve --http` printed,
+    /// rather than start a server of its own
+    #[arg(long, value_name = "URL", conflicts_with = "flags")]
+    url: Option<String>,
+
+    /// Write the entry into your own file of the client, after you have seen the
+    /// difference and typed a yes. All other text of the file stays as it is
+    #[arg(long)]
+    write: bool,
+
+    /// Flags for `toolward serve`, such as -- --bundle PATH --trust-key PEM
+    #[arg(last = true, value_name = "FLAG")]
+    flags: Vec<String>,
+}
+
+pub(super) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
+    let server = match &arguments.url {
+        Some(url) => Server::Reached { url: url.clone() },
+        None => started(checked(&arguments.flags)?)?,
+    };
+    let (place, block) = arguments.client.block(&arguments.name, &server)?;
+    if !arguments.write {
+        output.note(format!("# {place}"));
+        return output.line(block);
+    }
+    arguments.refuse(&server)?;
+    let written = arguments.write(&server, environment, output);
+    // What was not written is there to be added by hand.
+    written.inspect_err(|_| {
+        if !output.json() {
+            output.note(format!("# {place}"));
+            let _ = output.line(block);
+        }
+    })
+}
+
+impl Arguments {
+    /// Refuses what may be printed and not written.
+    fn refuse(&self, server: &Server) -> Result {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        let length = self.name.chars().count();
+        if !(1..=MAX_NAME_CHARS).contains(&length) || !self.name.chars().all(plain) {
+            let message = format!("--name {:?} can't be written", self.name);
+            return Err(Failure::usage(OperatorCode::SettingInvalid, message)
+                .hint("use 1 to 64 of the letters A to Z and a to z, digits, - and _"));
+        }
+        match server {
+            Server::Started { flags, .. } => {
+                let name = |flag: &str| flag.split('=').next().unwrap_or_default().to_owned();
+                let mut names = flags.iter().map(|flag| name(flag));
+                let Some(refused) = names.find(|name| REFUSED.contains(&name.as_str())) else {
+                    return Ok(());
+                };
+                let message = format!("{refused} is not written into a client's file");
+                let hint = "say it in toolward.toml, or print the block without --write and add it yourself";
+                Err(Failure::usage(Code::FlagRefused, message).hint(hint))
+            }
+            Server::Reached { url } => self.refuse_address(url),
+        }
+    }
+
+    fn refuse_address(&self, url: &str) -> Result {
+        let authority = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let authority = authority.split('/').next().unwrap_or_default();
+        if authority.contains('@') || url.contains(['?', '#']) {
+            let message = "an address with a user, a query or a fragment is not written: it may hold a secret";
+            return Err(Failure::usage(Code::FlagRefused, message)
+                .hint("give the address that `serve --http` printed"));
+        }
+        if !self.client.refers_to_tokens() {
+            let message = "this client's file would hold the token itself";
+            return Err(Failure::usage(Code::FlagRefused, message)
+                .hint("print the block without --write, or let the client start the server"));
+        }
+        Ok(())
+    }
+
+    fn write(&self, server: &Server, environment: &Environment, output: &mut Output) -> Result {
+        let file = self.client.file();
+        if let Some(variable) = self.client.moved(environment.home.as_deref()) {
+            let message = format!("{variable} is set: the client's file is somewhere else");
+            return Err(Failure::new(Kind::Failed, OperatorCode::FileUnfit, message)
+                .hint("add the entry to that file yourself"));
+        }
+        let home = environment.home.as_deref().ok_or_else(|| {
+            Failure::new(
+                Kind::Failed,
+                OperatorCode::FileUnfit,
+                "there is no home directory",
+            )
+            .hint("set HOME to an absolute path")
+        })?;
+        let edit = TextEdit::beneath(home, Path::new(file))?;
+        let changes = LastingChanges::of(environment)?;
+        let value = self.client.entry(server);
+        let entry = client_file::Entry {
+            form: self.client.form(),
+            table: self.client.table(),
+            name: &self.name,
+            value: &value,
+        };
+        let path = edit.path().to_owned();
+        // Those that were written by this command are known by name, file and digest.
+        let known = changes.all()?;
+        let own = |digest: &_| known.iter().any(|one| one.wrote(&path, &self.name, digest));
+        let outcome = entry
+            .put(edit.text(), own)
+            .map_err(|failure| failure.in_file(&path))?;
+        let Outcome::Changed(after) = outcome else {
+            let value = json!({ "ok": true, "state": "unchanged", "file": path });
+            return output.result(&value, format_args!("{} has it already", path.display()));
+        };
+        let what = format!("wrote the entry `{}`", self.name);
+        let change = LastingChange::new("mcp config --write", what, &path)
+            .with_entry(&self.name, client_file::digest(&value));
+        change::make(edit, &after, change, &changes, output)?;
+        output.note("the client reads it when it starts again");
+        Ok(())
+    }
+}
+
+/// The flags as a client may give them to `serve`: understood by it, and each path absolute.
+fn checked(flags: &[String]) -> Result<Vec<String>> {
+    let words = ["toolward", "serve"].into_iter();
+    let words = words.chain(flags.iter().map(String::as_str));
+    if let Err(error) = Cli::try_parse_from(words) {
+        let failure = usage::failure(&error);
+        let message = format!(
+            "`toolward serve` does not take these flags: {}",
+            failure.message
+        );
+        return Err(failure.saying(message));
+    }
+    let command = Cli::command();
+    let serve = command.find_subcommand("serve");
+    let takes_path = |name: &str| {
+        let mut all = serve.into_iter().flat_map(clap::Command::get_arguments);
+        let found = all.find(|one| one.get_long() == Some(name));
+        found.is_some_and(|one| one.get_value_parser().type_id() == TypeId::of::<PathBuf>())
+    };
+    let mut whole = Vec::with_capacity(flags.len());
+    let mut path_follows = false;
+    for flag in flags {
+        let name = flag.strip_prefix("--").filter(|_| !path_follows);
+        whole.push(match name.map(|name| (name.split_once('='), name)) {
+            None if path_follows => absolute(flag),
+            Some((Some((name, value)), _)) if takes_path(name) => {
+                format!("--{name}={}", absolute(value))
+            }
+            _ => flag.clone(),
+        });
+        path_follows = name.is_some_and(takes_path);
+    }
+    Ok(whole)
+}
+
+/// A path as one that holds wherever the client starts the server.
+fn absolute(path: &str) -> String {
+    let whole = std::fs::canonicalize(path).or_else(|_| std::path::absolute(path));
+    whole.map_or_else(|_| path.to_owned(), |whole| whole.display().to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn paths_become_absolute_in_each_form_and_nothing_else_does() {
+        let here = std::env::current_dir().unwrap().canonicalize().unwrap();
+        let here = here.display();
+        // `src` is a folder here: as a value that is not a path it stays.
+        for (given, expected) in [
+            ("--bundle src", format!("--bundle {here}/src")),
+            ("--bundle=src", format!("--bundle={here}/src")),
+            (
+                "--state-dir nowhere/x",
+                format!("--state-dir {here}/nowhere/x"),
+            ),
+            (
+                "--http 127.0.0.1:0 --allow-host src",
+                "--http 127.0.0.1:0 --allow-host src".to_owned(),
+            ),
+            ("--defer-above 9 -q", "--defer-above 9 -q".to_owned()),
+        ] {
+            assert_eq!(checked(&words(given)).unwrap(), words(&expected), "{given}");
+        }
+    }
+
+    #[test]
+    fn flags_that_serve_does_not_have_are_refused() {
+        for flags in [
+            "--bundel x",
+            "--defer-above many",
+            "--set a=1",
+            "x",
+            "--help",
+        ] {
+            let failure = checked(&words(flags)).unwrap_err();
+            assert_eq!(
+                (failure.code.as_str(), failure.kind),
+                ("usage-invalid", Kind::Usage),
+                "{flags}"
+            );
+        }
+    }
+}
