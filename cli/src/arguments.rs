@@ -116,7 +116,8 @@ pub(crate) enum Command {
     Trust(trust::Command),
     /// Run the examples of a bundle's contracts against its drivers
     Test(test::Arguments),
-    /// Look at what the policy grants: list, explain, suggest, check
+    /// Look at what the policy grants, and add to it: list, explain, suggest, grant,
+    /// check
     #[command(subcommand)]
     Policy(policy::Command),
     /// Describe a tool in the form of another specification

@@ -88,6 +88,7 @@ const EXAMPLES: &[(&[&str], &str)] = &[
         &["policy", "suggest"],
         "toolward policy suggest notes.append",
     ),
+    (&["policy", "grant"], "toolward policy grant notes.append"),
     (&["policy", "check"], "toolward policy check policy.toml"),
     (&["new"], "toolward new greeter --id acme.greet"),
     (&["check"], "toolward check greeter"),

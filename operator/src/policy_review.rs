@@ -3,6 +3,7 @@
 
 mod action_rules;
 mod candidates;
+mod grant;
 mod row;
 mod suggest;
 mod tool_status;

@@ -7,6 +7,7 @@ mod documents;
 mod files;
 mod foreign;
 mod forms;
+mod granting;
 mod layers;
 mod looking;
 mod promised;

@@ -1,9 +1,10 @@
-//! `policy`: what the operator grants, looked at from the tools' side. Nothing
-//! here changes a file.
+//! `policy`: what the operator grants, looked at from the tools' side. Only `grant`
+//! changes a file.
 
 mod check;
 mod documents;
 mod explain;
+mod grant;
 mod list;
 mod suggest;
 
@@ -28,6 +29,9 @@ pub(crate) enum Command {
     /// Write the smallest policy that lets a bundle's tools run, and its prompts
     /// and resources be seen
     Suggest(suggest::Arguments),
+    /// Add what `suggest` prints to the policy's file, after you have seen it and
+    /// typed a yes
+    Grant(grant::Arguments),
     /// Check a policy file
     Check(check::Arguments),
 }
@@ -38,6 +42,7 @@ impl Command {
             Self::List(arguments) => list::run(arguments, environment, output),
             Self::Explain(arguments) => explain::run(arguments, environment, output),
             Self::Suggest(arguments) => suggest::run(arguments, environment, output),
+            Self::Grant(arguments) => grant::run(arguments, environment, output),
             Self::Check(arguments) => check::run(arguments, environment, output),
         }
     }

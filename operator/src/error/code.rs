@@ -43,6 +43,8 @@ codes! {
         WriteFailed = "write-failed", "a file can't be written";
         OutputExists = "output-exists",
             "the output exists already; an archive replaces only a bundle of its id";
+        GrantImpossible = "grant-impossible",
+            "`policy grant`: no line of a policy lets the tool run, or run without asking a person";
         FileUnfit = "file-unfit",
             "a file of the user is not changed: it is a link, not a regular file, has several names, or others may change it";
         FileChanged = "file-changed", "a file was changed by another program while its difference was shown";

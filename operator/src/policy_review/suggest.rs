@@ -72,7 +72,7 @@ fn known(tools: &[ToolRoutes<'_>], driver: &str) -> Result<(), Error> {
 }
 
 /// The drivers of other publishers that got no lines.
-fn foreign(tools: &[ToolRoutes<'_>], named: Option<&str>) -> Vec<String> {
+pub(super) fn foreign(tools: &[ToolRoutes<'_>], named: Option<&str>) -> Vec<String> {
     let remark = |contract: &Contract<'_>, one: &Implementation<'_>, state: &str| {
         let (tool, id) = (contract.tool.major_id(), &one.driver.id);
         format!(
@@ -101,7 +101,7 @@ fn foreign(tools: &[ToolRoutes<'_>], named: Option<&str>) -> Vec<String> {
 }
 
 /// What the policy leaves for a person to approve at each call.
-fn asking(tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
+pub(super) fn asking(tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
     let routes = tools.iter().flat_map(|tool| &tool.routes);
     let wanted = routes.filter(|route| match driver {
         None => !route.is_foreign(),

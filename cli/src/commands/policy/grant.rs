@@ -1,0 +1,88 @@
+//! `policy grant`: what `policy suggest` prints, added to the policy's file after a person has seen it and typed a yes.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
+use toolward_operator::text_edit::TextEdit;
+use toolward_policy::Policy;
+
+use super::Subject;
+use crate::change;
+use crate::environment::Environment;
+use crate::failure::{Failure, Kind, Result};
+use crate::output::Output;
+
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// The tools, each an id or id@major
+    #[arg(required = true)]
+    tools: Vec<String>,
+
+    /// Let their calls run without asking a person. Not for a tool of risk 3, or one
+    /// that always asks
+    #[arg(long)]
+    preapprove: bool,
+
+    #[command(flatten)]
+    subject: Subject,
+}
+
+pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
+    let review = arguments.subject.review(environment, output)?;
+    for tool in &arguments.tools {
+        let subject = &arguments.subject;
+        if let Some(failure) = subject.withheld(&review, tool, environment, output)? {
+            return Err(failure);
+        }
+    }
+    let grant = review.grant(&arguments.tools, arguments.preapprove)?;
+    let place = std::path::absolute(&review.granted.place)
+        .map_err(|error| Failure::unwritable(&review.granted.place, error))?;
+    for remark in &grant.remarks {
+        output.note(format!(
+            "note: {}",
+            toolward_bundle::text::visible_line(remark, 1000)
+        ));
+    }
+    if grant.lines.is_empty() {
+        let value = json!({ "ok": true, "state": "unchanged", "file": place });
+        return output.result(&value, "nothing is missing");
+    }
+    let (root, path) = beneath(&place);
+    let edit = TextEdit::beneath(&root, &path)?;
+    let after = appended(edit.text(), &grant.lines);
+    // The rest of the file, too, has to be valid with them.
+    let folder = place.parent().unwrap_or(Path::new("/"));
+    Policy::from_toml_in(&after, &place.display().to_string(), folder)
+        .map_err(|error| Failure::with_code(Kind::Failed, error.code(), &error).in_file(&place))?;
+    let what = format!("granted what {} declares", arguments.tools.join(", "));
+    let change = LastingChange::new("policy grant", what, &place);
+    let changes = LastingChanges::of(environment)?;
+    change::make(edit, &after, change, &changes, output)?;
+    if grant.lines.contains("# choose") {
+        output.note("a line with `# choose` waits for your decision: until then it gives nothing");
+    }
+    Ok(())
+}
+
+/// The deepest folder above a file that is there, and the file's path in it.
+fn beneath(place: &Path) -> (PathBuf, PathBuf) {
+    let mut above = place.ancestors().skip(1);
+    let root = above.find(|above| above.is_dir()).unwrap_or(Path::new("/"));
+    let path = place.strip_prefix(root).unwrap_or(place);
+    (root.to_owned(), path.to_owned())
+}
+
+/// The text with lines below it, in its own form of lines.
+fn appended(text: &str, lines: &str) -> String {
+    let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let between = match text {
+        "" => String::new(),
+        text if text.ends_with('\n') => newline.to_owned(),
+        _ => newline.repeat(2),
+    };
+    let lines = lines.trim_end().replace('\n', newline);
+    format!("{text}{between}{lines}{newline}")
+}

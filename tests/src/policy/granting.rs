@@ -1,0 +1,161 @@
+//! `policy grant` adds the suggested lines to the policy's file, once a person has seen them and typed a yes.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use super::{append, change, dev, notes, written};
+use crate::support::{Left, Machine, Session};
+
+const GRANT: &str = "policy grant notes.append --dev notes-append";
+const QUESTION: &str = "Write this? [y/N] ";
+
+fn typed(machine: &Machine, command: &str, keys: &str) -> Left {
+    let mut session = Session::start(machine.toolward(command).into_command(), 120, "y\r");
+    session.sees(QUESTION);
+    session.types(keys);
+    session.leaves()
+}
+
+fn config(machine: &Machine) -> String {
+    let path = machine.home().join(".config/toolward/toolward.toml");
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+/// A policy that maps the workspace of the notes and grants nothing.
+fn mapped(machine: &Machine) -> String {
+    format!(
+        "# mine\n[[workspace]]   # where notes go\npath = \"/notes\"\ndirectory = {:?}",
+        machine.path("my-notes")
+    )
+}
+
+#[test]
+fn a_typed_yes_adds_the_lines_and_nothing_else_does() {
+    let machine = notes();
+    let before = mapped(&machine);
+    machine.configure(&before);
+    append(&machine, "", "a").ends(4);
+    for keys in ["\r", "n\r", "\u{3}"] {
+        let left = typed(&machine, GRANT, keys);
+        assert_eq!(left.code, Some(4), "{left:?}");
+        assert!(
+            left.screen.contains("error[change-unconfirmed]"),
+            "{left:?}"
+        );
+        assert_eq!(config(&machine), before);
+    }
+    let piped = machine.toolward(GRANT).stdin("y\n").ends(4);
+    assert!(
+        piped.stderr.contains("error[change-unconfirmed]"),
+        "{piped}"
+    );
+    machine.toolward(&format!("{GRANT} --yes")).ends(2);
+    assert_eq!(config(&machine), before);
+
+    let left = typed(&machine, GRANT, "y\r");
+    assert_eq!(left.code, Some(0), "{left:?}");
+    let after = config(&machine);
+    let added = after.strip_prefix(&before).unwrap();
+    let lines = format!(
+        "\n\n[[grant]]\npublisher = {:?}\ntool = \"notes.append@1\"\nmutates = [\"workspace:/notes\"]\n",
+        dev(&machine, "notes-append")
+    );
+    assert_eq!(added, lines);
+    let asked = left.screen.split(QUESTION).next().unwrap();
+    for line in lines.lines().filter(|line| !line.is_empty()) {
+        assert!(asked.contains(&format!("+{line}")), "{line}: {asked}");
+    }
+    let backup = machine
+        .home()
+        .join(".config/toolward/toolward.toml.toolward-backup");
+    assert_eq!(fs::read_to_string(backup).unwrap(), before);
+    // Calls still ask, and here nobody can be asked.
+    let call = append(&machine, "", "a").ends(4);
+    assert!(call.stderr.contains("toolward:approval_denied"), "{call}");
+    let again = machine.toolward(GRANT).ends(0);
+    assert!(again.stdout.contains("nothing is missing"), "{again}");
+    let doctor = machine.toolward("doctor").end();
+    assert!(
+        doctor
+            .stdout
+            .contains("`policy grant` granted what notes.append declares"),
+        "{doctor}"
+    );
+}
+
+#[test]
+fn preapproved_calls_run_without_a_person_as_far_as_the_risk_allows_it() {
+    let machine = notes();
+    machine.configure(&mapped(&machine));
+    let left = typed(&machine, &format!("{GRANT} --preapprove"), "y\r");
+    assert_eq!(left.code, Some(0), "{left:?}");
+    assert!(
+        config(&machine).ends_with("\npreapproved = true\n"),
+        "{}",
+        config(&machine)
+    );
+    append(&machine, "", "a").ends(0);
+    assert_eq!(written(&machine), ["journal.md"]);
+
+    for (from, to) in [
+        ("risk_level: 1", "risk_level: 3"),
+        ("approval: on-mutate", "approval: always"),
+    ] {
+        let machine = notes();
+        let before = mapped(&machine);
+        machine.configure(&before);
+        change(
+            &machine,
+            "notes-append/tools/notes.append/TOOL.md",
+            from,
+            to,
+        );
+        let refused = machine.toolward(&format!("{GRANT} --preapprove")).ends(4);
+        assert!(
+            refused.stderr.contains("error[grant-impossible]"),
+            "{refused}"
+        );
+        assert_eq!(config(&machine), before);
+    }
+}
+
+#[test]
+fn a_deny_wins_and_an_unknown_tool_or_a_link_is_refused() {
+    let machine = notes();
+    let deny = format!(
+        "[[deny]]\npublisher = {:?}\n",
+        dev(&machine, "notes-append")
+    );
+    let before = mapped(&machine) + "\n" + &deny;
+    machine.configure(&before);
+    let refused = machine.toolward(GRANT).ends(4);
+    assert!(
+        refused.stderr.contains("error[grant-impossible]"),
+        "{refused}"
+    );
+    machine
+        .toolward("policy grant notes.apend --dev notes-append")
+        .ends(1);
+
+    let path = machine.home().join(".config/toolward/toolward.toml");
+    fs::write(machine.path("elsewhere.toml"), mapped(&machine)).unwrap();
+    fs::remove_file(&path).unwrap();
+    symlink(machine.path("elsewhere.toml"), &path).unwrap();
+    let refused = machine.toolward(GRANT).ends(1);
+    assert!(refused.stderr.contains("error[file-unfit]"), "{refused}");
+    assert_eq!(machine.text("elsewhere.toml"), mapped(&machine));
+}
+
+#[test]
+fn where_there_is_no_policy_one_is_made_with_what_is_left_to_choose() {
+    let machine = notes();
+    let left = typed(&machine, GRANT, "yes\r");
+    assert_eq!(left.code, Some(0), "{left:?}");
+    assert!(
+        config(&machine).contains("# choose"),
+        "{}",
+        config(&machine)
+    );
+    machine.toolward("policy check").ends(0);
+    append(&machine, "", "a").ends(4);
+}
