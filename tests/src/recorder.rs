@@ -4,6 +4,7 @@ mod crash;
 mod refused;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -282,4 +283,41 @@ fn the_recorder_has_three_streams_and_its_ledger_open_and_nothing_else() {
         let opened = fs::read_link(fd.unwrap().path()).unwrap_or_default();
         assert!(!opened.starts_with(&ledger), "{}", opened.display());
     }
+}
+
+#[test]
+fn the_recorder_appends_checkpoints_to_the_operators_file_and_refuses_an_older_ledger() {
+    let machine = machine();
+    let kept = machine.path("kept/signed");
+    fs::create_dir(kept.parent().unwrap()).unwrap();
+    machine.configure(&format!("[ledger]\ncheckpoints = {kept:?}\n"));
+    let (ledger, older) = (directory(&machine), machine.path("older"));
+    let read = r#"{"text":"One two."}"#;
+    call(&machine, "text.stats", "text-stats", read).ends(0);
+    fs::create_dir(&older).unwrap();
+    for entry in fs::read_dir(&ledger).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_file() {
+            fs::copy(entry.path(), older.join(entry.file_name())).unwrap();
+        }
+    }
+    call(&machine, "text.stats", "text-stats", read).ends(0);
+    // One at the end of each session: three rows, six rows.
+    let notes = fs::read_to_string(&kept).unwrap();
+    let lines: Vec<&str> = notes.lines().collect();
+    let sizes: Vec<&str> = lines
+        .windows(2)
+        .filter(|pair| pair[0].starts_with("toolward.ledger/"))
+        .map(|pair| pair[1])
+        .collect();
+    assert_eq!(sizes, ["3", "6"], "{notes}");
+    let found = machine.toolward("ledger verify --json").ends(0).json();
+    assert_eq!(found["checkpoints"], 2, "{found}");
+    // The older state of the whole ledger, with the key and all.
+    fs::rename(&ledger, machine.path("newest")).unwrap();
+    fs::rename(&older, &ledger).unwrap();
+    fs::set_permissions(&ledger, fs::Permissions::from_mode(0o700)).unwrap();
+    let refused = call(&machine, "kv.counter", "kv-counter", COUNT).ends(1);
+    assert!(refused.stderr.contains("toolward:unrecorded"), "{refused}");
+    call(&machine, "text.stats", "text-stats", read).ends(0);
 }
