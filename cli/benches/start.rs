@@ -1,8 +1,10 @@
 //! How long a client waits for the answer to `initialize` from a server that it has
 //! just started, with ten installed bundles whose drivers are in the cache; and for
-//! the same command when it only says its version.
+//! the same command when it only says its version. Then how much longer `toolward call` takes when it records the
+//! call, measured in pairs.
 
 #![expect(clippy::expect_used, reason = "a benchmark may stop")]
+#![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -22,6 +24,9 @@ const INITIALIZE: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","par
 
 /// Longer than the drivers of ten bundles take to compile.
 const COMPILING: Duration = Duration::from_secs(15);
+
+/// Calls of each kind, in turns.
+const CALLS: usize = 100;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -130,8 +135,39 @@ impl Machine {
     }
 }
 
+/// Prints what the record of one call costs a command that makes one.
+fn recorded(machine: &Machine) {
+    let off = machine.path("off.toml");
+    std::fs::write(&off, "[ledger]\noff = true\n").expect("written");
+    let call = |more: &str| {
+        let start = Instant::now();
+        machine.run(&format!("call text.stats --set text=a{more}"));
+        start.elapsed()
+    };
+    let without = format!(" --config {off}");
+    let mut times = [Vec::new(), Vec::new(), Vec::new()];
+    for _ in 0..CALLS {
+        let (with, without) = (call(""), call(&without));
+        let more = with.as_secs_f64() - without.as_secs_f64();
+        for (times, time) in times
+            .iter_mut()
+            .zip([with.as_secs_f64(), without.as_secs_f64(), more])
+        {
+            times.push(time * 1e3);
+        }
+    }
+    let [with, without, more] = times.map(|mut times| {
+        times.sort_by(f64::total_cmp);
+        times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+    });
+    println!(
+        "call: recorded {with:.1} ms, not recorded {without:.1} ms; median of the differences {more:.2} ms"
+    );
+}
+
 fn start(criterion: &mut Criterion) {
     let machine = Machine::with_ten_bundles();
+    recorded(&machine);
     let mut group = criterion.benchmark_group("start");
     group.bench_function("version", |bencher| {
         bencher.iter(|| machine.run("--version"));
