@@ -118,6 +118,7 @@ impl Demo {
             environment,
             // A thread would keep the process from confining itself.
             compiler: None,
+            rows: None,
             report,
         };
         for (name, archive) in &signed.archives {

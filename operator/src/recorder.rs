@@ -158,13 +158,18 @@ impl StartedRecorder {
         granted: &Granted,
         confinement: RecordedConfinement,
     ) -> Result<CallRecorder, Error> {
+        self.begin_as(opened(contents, granted, confinement)?)
+    }
+
+    /// [`StartedRecorder::begin`], with what the session's first record says.
+    pub(crate) fn begin_as(self, opened: Opened) -> Result<CallRecorder, Error> {
         let socket = self.process.socket.try_clone();
         let socket = socket.map_err(|error| {
             Error::new(Kind::Failed, Code::RecorderUnavailable, error.to_string())
         })?;
         let start = Start {
             options: self.options,
-            opened: opened(contents, granted, confinement)?,
+            opened,
         };
         Ok(CallRecorder {
             inner: Arc::new(Inner {
@@ -186,6 +191,11 @@ impl CallRecorder {
             WaitFor::Started => builder.queue_ended_rows(),
             WaitFor::Ended => builder,
         }
+    }
+
+    /// What entries are appended to.
+    pub(crate) fn remote(&self) -> &Remote {
+        &self.inner.remote
     }
 
     /// Records that other bundles, or another policy, are served from now on. Blocks while the queue is full.
@@ -240,6 +250,17 @@ fn opened(
         bundles.collect(),
         Word::parse(confinement.word()).map_err(invalid)?,
         Some(Hex(granted.policy_digest())),
+    ))
+}
+
+/// The first record of a session in which no calls are made.
+pub(crate) fn opened_for_trust() -> Result<Opened, Error> {
+    let invalid = |error| Error::from(toolward_ledger::Error::Record(error));
+    Ok(Opened::of(
+        Version::parse(env!("CARGO_PKG_VERSION")).map_err(invalid)?,
+        Vec::new(),
+        Word::parse(RecordedConfinement::Off.word()).map_err(invalid)?,
+        None,
     ))
 }
 

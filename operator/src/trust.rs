@@ -4,6 +4,7 @@
 pub mod changes;
 mod context;
 pub mod publishers;
+pub mod rows;
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;

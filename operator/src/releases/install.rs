@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use toolward_bundle::libraries::{Reading, Shelf};
 use toolward_host::Broker;
+use toolward_ledger::record::TrustAction;
 use toolward_registry::Source;
 use toolward_signing::Digest;
 use toolward_signing::verify::{Bundle, Verified};
@@ -17,6 +18,7 @@ use crate::installed;
 use crate::network::Network;
 use crate::report::Report;
 use crate::trust::TrustContext;
+use crate::trust::rows::{self, TrustRows};
 
 /// Installs bundles. Fetching blocks, see [`network`](crate::network).
 ///
@@ -38,6 +40,7 @@ use crate::trust::TrustContext;
 ///     context: &Trust::default().context(&environment, &Silent)?,
 ///     environment: &environment,
 ///     compiler: None,
+///     rows: None,
 ///     report: &Silent,
 /// };
 /// let outcome = installer.install(&Place::parse("notes.toolbundle")?, None)?;
@@ -64,6 +67,8 @@ pub struct Installer<'a> {
     /// Compiles the drivers of what was installed into its cache. Never those of a held
     /// release.
     pub compiler: Option<&'a Broker>,
+    /// Records what was installed, held, accepted and rolled back in the ledger, beside the store's own log.
+    pub rows: Option<TrustRows<'a>>,
     /// Receives warnings and progress.
     pub report: &'a dyn Report,
 }
@@ -102,7 +107,16 @@ impl Installer<'_> {
             false => Shelf::default(),
         };
         installed::renew_surfaces(self.store, self.context)?;
+        let waiting = rows::waiting(self.store)?;
+        let highest = self.highest(&bundle)?;
         let outcome = self.store.install_with(&bundle, &options, &shelf)?;
+        if let InstallOutcome::Installed { installed, .. } = &outcome {
+            let action = match installed.sequence < highest {
+                true => TrustAction::RolledBack,
+                false => TrustAction::Installed,
+            };
+            self.record(action, installed);
+        }
         if let InstallOutcome::Installed {
             previous: Some(_), ..
         } = outcome
@@ -114,7 +128,22 @@ impl Installer<'_> {
             self.compile_ahead(bundle);
             installed::hold_changed(self.store, self.context, self.report)?;
         }
+        rows::record_held(self.rows, self.store, &waiting)?;
         Ok(outcome)
+    }
+
+    /// The highest sequence of this bundle that was installed, or 0.
+    fn highest(&self, bundle: &Bundle) -> Result<u64, Error> {
+        let (id, publisher) = (&bundle.manifest.id, bundle.publisher.name());
+        let marks = self.store.marks()?.into_iter();
+        let own = marks.filter(|mark| mark.id == *id && mark.publisher == publisher);
+        Ok(own.map(|mark| mark.sequence).max().unwrap_or_default())
+    }
+
+    fn record(&self, action: TrustAction, installed: &Installed) {
+        if let Some(rows) = &self.rows {
+            rows.record(action, &[installed.into()]);
+        }
     }
 
     fn compile_ahead(&self, bundle: Verified<Bundle>) {
@@ -155,7 +184,9 @@ impl Installer<'_> {
         };
         let now = self.context.now;
         installed::renew_surfaces(self.store, self.context)?;
+        let waiting = rows::waiting(self.store)?;
         let installed = self.store.accept(&held.id, surface, &verify, now)?;
+        self.record(TrustAction::Accepted, &installed);
         let warnings = warnings.into_inner();
         for warning in warnings.unwrap_or_else(PoisonError::into_inner) {
             self.report.warning(&warning);
@@ -165,6 +196,7 @@ impl Installer<'_> {
             self.compile_ahead(bundle);
         }
         installed::hold_changed(self.store, self.context, self.report)?;
+        rows::record_held(self.rows, self.store, &waiting)?;
         Ok(installed)
     }
 }

@@ -4,6 +4,7 @@
 use std::time::SystemTime;
 
 use toolward_bundle::text::visible_line;
+use toolward_ledger::record::TrustAction;
 use toolward_registry::{DocumentArtifact, Source};
 use toolward_signing::trust::TrustSettings;
 use toolward_signing::{Digest, publisher, revocation};
@@ -12,6 +13,7 @@ use toolward_store::audit_log::{NewDecision, Verdict};
 use toolward_store::rollback::{self, Following};
 
 use super::publishers::{FreshnessRule, Grant, Known, Transaction, Trusted, parsed};
+use super::rows::{self, Release, TrustRows};
 use super::{Trust, TrustContext};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
@@ -33,6 +35,7 @@ use crate::report::{Report, Silent};
 ///     store: &StoreLocation::default(),
 ///     network: &Network::default(),
 ///     environment: &Environment::of_process(),
+///     rows: None,
 ///     report: &Silent,
 /// };
 /// let removed = changes.remove("acme", false)?;
@@ -50,6 +53,8 @@ pub struct Changes<'a> {
     pub network: &'a Network,
     /// The operator's directories.
     pub environment: &'a Environment,
+    /// Records in the ledger which bundles of the store are revoked or held, beside the store's own log.
+    pub rows: Option<TrustRows<'a>>,
     /// Receives warnings.
     pub report: &'a dyn Report,
 }
@@ -181,6 +186,7 @@ impl Changes<'_> {
         let publishers = self.trust.publishers(self.environment)?;
         let store = self.store.open(self.environment)?;
         let own = publishers.get(name)?.ok_or_else(|| unknown(name))?;
+        let revoked: Vec<Digest> = digests(&own).collect();
         let own = [own.grant.source];
         let trust = self.trust;
         let settings = trust.context_or_empty(&publishers.all()?, self.environment, self.report)?;
@@ -227,10 +233,39 @@ impl Changes<'_> {
             record(&store, "trust-update", name, None, &reason, now)?;
         }
         drop(transaction);
+        self.record_revoked(&store, &known, &revoked)?;
         if actions.is_some() {
+            let waiting = rows::waiting(&store)?;
             self.settle_actions(name, &store)?;
+            rows::record_held(self.rows, &store, &waiting)?;
         }
         Ok(known)
+    }
+
+    /// Records which releases in the store the publisher's list revokes, without those that it did `before`.
+    fn record_revoked(&self, store: &Store, known: &Known, before: &[Digest]) -> Result<(), Error> {
+        let Some(rows) = &self.rows else {
+            return Ok(());
+        };
+        let revoked: Vec<Digest> = digests(known)
+            .filter(|digest| !before.contains(digest))
+            .collect();
+        if revoked.is_empty() {
+            return Ok(());
+        }
+        let (installed, held) = (store.list()?, store.pending()?);
+        let installed = installed
+            .iter()
+            .filter(|one| revoked.contains(&one.digest))
+            .map(Release::from);
+        let held = held
+            .iter()
+            .map(|(held, _)| held)
+            .filter(|one| revoked.contains(&one.digest))
+            .map(Release::from);
+        let releases: Vec<Release<'_>> = installed.chain(held).collect();
+        rows.record(TrustAction::Revoked, &releases);
+        Ok(())
     }
 
     /// Holds the installed bundles that take other actions by now, and says which bundles of the publisher are no longer
@@ -382,6 +417,12 @@ impl Changes<'_> {
             self.report.warning(&message);
         }
     }
+}
+
+/// The bundles that a publisher's list revokes.
+fn digests(known: &Known) -> impl Iterator<Item = Digest> {
+    let list = known.revocations.iter();
+    list.flat_map(|list| list.bundles.iter().map(|bundle| bundle.digest))
 }
 
 /// Records a refusal.

@@ -1,0 +1,137 @@
+//! What is decided about bundles, in the ledger of calls. The store's own log stays the one that counts: a ledger that
+//! fails is a warning.
+
+use std::collections::BTreeSet;
+use std::process::Stdio;
+
+use toolward_ledger::record::{
+    Event, Hex, Id, Number, RecordError, Trust as TrustRecord, TrustAction, Version,
+};
+use toolward_ledger::{Durability, Entry, Recorder as _};
+use toolward_signing::Digest;
+use toolward_store::{Held, Installed, Store};
+
+use super::Trust;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::recorder::{RecorderCommand, StartedRecorder, opened_for_trust};
+use crate::report::Report;
+
+/// Records decisions about bundles in the ledger, where `[ledger]` is on. Each time a recorder is started, and ends
+/// once the rows are on the disk.
+#[derive(Clone, Copy)]
+pub struct TrustRows<'a> {
+    /// What becomes a recorder.
+    pub command: &'a RecorderCommand,
+    /// The configuration that has `[ledger]`.
+    pub trust: &'a Trust,
+    /// The operator's directories.
+    pub environment: &'a Environment,
+    /// Receives a warning where something is not recorded.
+    pub report: &'a dyn Report,
+}
+
+/// A release, as the store has it.
+pub(crate) struct Release<'a> {
+    id: &'a str,
+    digest: &'a Digest,
+    publisher: &'a str,
+    sequence: u64,
+    version: String,
+}
+
+impl<'a> From<&'a Installed> for Release<'a> {
+    fn from(of: &'a Installed) -> Self {
+        Self {
+            id: &of.id,
+            digest: &of.digest,
+            publisher: &of.publisher,
+            sequence: of.sequence,
+            version: of.version.to_string(),
+        }
+    }
+}
+
+impl<'a> From<&'a Held> for Release<'a> {
+    fn from(of: &'a Held) -> Self {
+        Self {
+            id: &of.id,
+            digest: &of.digest,
+            publisher: &of.publisher,
+            sequence: of.sequence,
+            version: of.version.to_string(),
+        }
+    }
+}
+
+impl Release<'_> {
+    fn record(&self, action: TrustAction) -> Result<TrustRecord, RecordError> {
+        Ok(TrustRecord {
+            action,
+            bundle: Some(Hex(*self.digest.as_bytes())),
+            id: Id::parse(self.id)?,
+            // As calls name it: a key has a colon, which no id has.
+            publisher: Id::parse(&self.publisher.replace(':', "_")).ok(),
+            sequence: Some(Number::from(self.sequence)),
+            version: Version::parse(&self.version).ok(),
+        })
+    }
+}
+
+impl TrustRows<'_> {
+    /// Records what was done about each of these. What was done stands, also where this fails.
+    pub(crate) fn record(&self, action: TrustAction, about: &[Release<'_>]) {
+        if about.is_empty() {
+            return;
+        }
+        if let Err(error) = self.write(action, about) {
+            self.report.warning(&format!(
+                "what was decided here is not in the ledger: {} ({})",
+                error.message, error.code
+            ));
+        }
+    }
+
+    fn write(&self, action: TrustAction, about: &[Release<'_>]) -> Result<(), Error> {
+        let (trust, environment) = (self.trust, self.environment);
+        let started = StartedRecorder::start(self.command, trust, environment, Stdio::null())?;
+        let Some(started) = started else {
+            return Ok(());
+        };
+        let recorder = started.begin_as(opened_for_trust()?)?;
+        for release in about {
+            let record = release.record(action);
+            let record = record.map_err(toolward_ledger::Error::Record)?;
+            let entry = Entry::new(Event::Trust(record));
+            recorder.remote().append(entry, Durability::Disk).wait()?;
+        }
+        recorder.close()
+    }
+}
+
+/// The updates that wait: bundle, release and surface.
+pub(crate) fn waiting(store: &Store) -> Result<BTreeSet<(String, String, String)>, Error> {
+    let pending = store.pending()?.into_iter();
+    Ok(pending.map(|(held, _)| key(&held)).collect())
+}
+
+/// Records the updates that wait by now and did not when `before` was read.
+pub(crate) fn record_held(
+    rows: Option<TrustRows<'_>>,
+    store: &Store,
+    before: &BTreeSet<(String, String, String)>,
+) -> Result<(), Error> {
+    let Some(rows) = rows else {
+        return Ok(());
+    };
+    let mut held: Vec<Held> = store.pending()?.into_iter().map(|(held, _)| held).collect();
+    held.retain(|held| !before.contains(&key(held)));
+    let held: Vec<Release<'_>> = held.iter().map(Release::from).collect();
+    rows.record(TrustAction::Held, &held);
+    Ok(())
+}
+
+fn key(held: &Held) -> (String, String, String) {
+    let (digest, surface) = (held.digest.to_string(), held.surface.to_string());
+    (held.id.clone(), digest, surface)
+}
