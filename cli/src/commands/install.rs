@@ -12,12 +12,14 @@ use toolward_host::Broker;
 use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::network::Network;
+use toolward_operator::recorder::RecorderCommand;
 use toolward_operator::releases::{Installer, Place};
+use toolward_operator::trust::rows::TrustRows;
 use toolward_operator::trust::{Trust, TrustContext};
 use toolward_signing::Digest;
 use toolward_store::{Held, InstallOutcome, Installed, Store};
 
-use super::compile_broker;
+use super::{compile_broker, recorder};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure, Kind, Result};
 use crate::flags::Flagged;
@@ -73,8 +75,8 @@ impl Install {
         let context = common.trust.context(environment, output)?;
         let store = common.store.open(environment)?;
         let accept = common.accepted()?;
-        let compiler = common.compiler(environment, output)?;
-        let installer = common.installer(accept, &store, &context, environment, &compiler, output);
+        let helpers = common.helpers(environment, output)?;
+        let installer = common.installer(accept, &store, &context, environment, &helpers, output);
         let outcome = installer.install(&place, None)?;
         show(outcome, output)
     }
@@ -93,7 +95,7 @@ impl CommonFlags {
         store: &'a Store,
         context: &'a TrustContext,
         environment: &'a Environment,
-        compiler: &'a Broker,
+        helpers: &'a Helpers,
         report: &'a Output,
     ) -> Installer<'a> {
         Installer {
@@ -104,16 +106,32 @@ impl CommonFlags {
             store,
             context,
             environment,
-            compiler: Some(compiler),
+            compiler: Some(&helpers.compiler),
+            rows: Some(TrustRows {
+                command: &helpers.recorder,
+                trust: &self.trust,
+                environment,
+                report,
+            }),
             report,
         }
     }
 
-    /// What compiles the drivers of an installed release. It is started by the first.
-    fn compiler(&self, environment: &Environment, output: &Output) -> Result<Broker> {
-        self.cache
-            .broker(&compile_broker::command()?, environment, output)
+    fn helpers(&self, environment: &Environment, output: &Output) -> Result<Helpers> {
+        let compiler = compile_broker::command()?;
+        Ok(Helpers {
+            compiler: self.cache.broker(&compiler, environment, output)?,
+            recorder: recorder::command()?,
+        })
     }
+}
+
+/// The processes that help. Each is started where it is first needed.
+struct Helpers {
+    /// Compiles the drivers of an installed release.
+    compiler: Broker,
+    /// Records what was decided.
+    recorder: RecorderCommand,
 }
 
 /// Says what became of a release.

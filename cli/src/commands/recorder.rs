@@ -19,11 +19,15 @@ pub(crate) fn start(
     environment: &Environment,
     stderr: Stdio,
 ) -> Result<Option<StartedRecorder>> {
-    let command = RecorderCommand {
+    StartedRecorder::start(&command()?, trust, environment, stderr)
+}
+
+/// What starts the recorder.
+pub(super) fn command() -> Result<RecorderCommand> {
+    Ok(RecorderCommand {
         program: own_program()?,
         arguments: vec!["internal-recorder".into()],
-    };
-    StartedRecorder::start(&command, trust, environment, stderr)
+    })
 }
 
 /// Has a host's calls recorded, if there is a recorder.

@@ -8,11 +8,14 @@ use serde_json::json;
 use toolward_bundle::text::visible_line;
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::network::Network;
+use toolward_operator::recorder::RecorderCommand;
 use toolward_operator::trust::Trust;
 use toolward_operator::trust::changes::{Changes, Update, unknown};
 use toolward_operator::trust::publishers::Known;
+use toolward_operator::trust::rows::TrustRows;
 use toolward_store::audit_log::Filter;
 
+use super::recorder;
 use crate::environment::Environment;
 use crate::failure::Result;
 use crate::flags::Flagged;
@@ -106,6 +109,7 @@ impl Command {
     pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let subject = |common| Subject {
             common,
+            recorder: recorder::command().ok(),
             environment,
         };
         match self {
@@ -153,6 +157,8 @@ impl Command {
 
 struct Subject<'a> {
     common: &'a CommonFlags,
+    /// Records which bundles are revoked. Without this program's own file nothing is.
+    recorder: Option<RecorderCommand>,
     environment: &'a Environment,
 }
 
@@ -206,7 +212,14 @@ impl Subject<'_> {
     }
 
     fn changes<'a>(&'a self, report: &'a Output) -> Changes<'a> {
+        let rows = self.recorder.as_ref().map(|command| TrustRows {
+            command,
+            trust: &self.common.trust,
+            environment: self.environment,
+            report,
+        });
         Changes {
+            rows,
             trust: &self.common.trust,
             store: &self.common.store,
             network: &self.common.network,

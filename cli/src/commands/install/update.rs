@@ -29,13 +29,13 @@ impl Update {
         let context = common.trust.context(environment, output)?;
         let store = common.store.open(environment)?;
         let accept = common.accepted()?;
-        let compiler = common.compiler(environment, output)?;
+        let helpers = common.helpers(environment, output)?;
         if let (Some(id), Some(surface)) = (&self.id, &accept) {
             let waiting = store.pending()?.into_iter();
             let waiting = waiting.map(|(held, _)| held).find(|held| held.id == *id);
             if let Some(held) = waiting {
                 let installer =
-                    common.installer(accept, &store, &context, environment, &compiler, output);
+                    common.installer(accept, &store, &context, environment, &helpers, output);
                 let installed = installer.accept(&held, surface)?;
                 print("installed", &installed, output)?;
                 return Ok(Exit::Fine);
@@ -49,7 +49,7 @@ impl Update {
         let mut worst = Exit::Fine;
         for installed in all {
             let installer =
-                common.installer(accept, &store, &context, environment, &compiler, output);
+                common.installer(accept, &store, &context, environment, &helpers, output);
             let outcome = installer.update(&installed);
             let exit = match outcome.and_then(|outcome| show(outcome, output)) {
                 Ok(exit) => exit,

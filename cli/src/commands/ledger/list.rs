@@ -146,6 +146,8 @@ pub(super) fn line(seq: u64, record: &Record, principal: Option<&str>) -> String
     match &record.event {
         Event::Opened(body) => add(body.build.as_str()),
         Event::Trust(body) => {
+            let action = serde_json::to_value(body.action).unwrap_or_default();
+            add(action.as_str().unwrap_or_default());
             add(body.id.as_str());
             let version = body.version.as_ref();
             add(version.map_or("-", |version| version.as_str()));
