@@ -14,6 +14,7 @@ mod mending;
 mod printed;
 mod protecting;
 mod racing;
+mod recorded;
 mod registry;
 mod releases;
 mod revoking;
