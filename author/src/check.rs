@@ -389,8 +389,8 @@ fn check_index(files: &Files, documents: &Documents, found: &mut Findings) {
     if files.contains_key(TOOLS_JSON) {
         found.documents += 1;
         let index = index::check(files, documents, &mut found.diagnostics);
-        let budgets = index.iter().flat_map(lints::budgets);
-        found.diagnostics.extend(budgets);
+        let warnings = index.iter().flat_map(lints::index);
+        found.diagnostics.extend(warnings);
     }
 }
 

@@ -8,6 +8,7 @@ mod required;
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use toolward_bundle::codes;
 use toolward_bundle::dev::{BuildEntry, bundle_toml};
 use toolward_bundle::documents::{Documents, Located, beside, file_name, folder};
@@ -16,12 +17,11 @@ use toolward_bundle::locate::{about_error, about_file};
 use toolward_bundle::text::list;
 use toolward_contract::Outline;
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
+use toolward_contract::index::Index;
 use toolward_contract::tool::Tool;
 use toolward_fields::{NearNames, nearest};
 use toolward_signing::manifest::FileRole;
 use toolward_signing::path::{BundlePath, check_set};
-
-pub(crate) use budgets::budgets;
 
 /// Names that can't be in a bundle, and files that are left out.
 pub(crate) fn names(found: &Found) -> Vec<Diagnostic> {
@@ -213,7 +213,7 @@ fn misspelt<'d>(
     found
 }
 
-/// What contracts and drivers say that is valid and likely a mistake.
+/// What contracts, drivers and actions say that is valid and likely a mistake.
 pub(crate) fn contents(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     for tool in &documents.tools {
@@ -225,27 +225,67 @@ pub(crate) fn contents(documents: &Documents, files: &Files) -> Vec<Diagnostic> 
         egress::check(driver, documents, files, &mut diagnostics);
         credentials::check_driver(driver, files, &mut diagnostics);
     }
+    for action in &documents.actions {
+        credentials::check_action(action, files, &mut diagnostics);
+    }
+    diagnostics
+}
+
+/// As [`contents`], of a tools.json of version 1. One of version 2 repeats its contracts.
+pub(crate) fn index(index: &Index) -> Vec<Diagnostic> {
+    let mut diagnostics = Vec::new();
+    for (number, entry) in index
+        .tools
+        .iter()
+        .enumerate()
+        .filter(|_| index.version == 1)
+    {
+        let pointer = format!("/tools/{number}");
+        required::check_entry(entry, &pointer, &mut diagnostics);
+        credentials::check_entry(entry, &pointer, &mut diagnostics);
+        budgets::check_entry(entry, &mut diagnostics);
+        egress::check_entry(entry, &mut diagnostics);
+    }
     diagnostics
 }
 
 /// Where the values of a document stand.
-struct Places(Option<Outline>);
+struct Places {
+    outline: Option<Outline>,
+    otherwise: Position,
+}
 
 impl Places {
     fn of(files: &Files, path: &str) -> Self {
         let source = files.get(path).and_then(|bytes| str::from_utf8(bytes).ok());
-        Self(source.and_then(Outline::read))
+        Self {
+            outline: source.and_then(Outline::read),
+            otherwise: Position::START,
+        }
+    }
+
+    /// One place for all values.
+    fn only(at: Position) -> Self {
+        Self {
+            outline: None,
+            otherwise: at,
+        }
     }
 
     /// Where a JSON pointer leads; the start of the document if that can't be told.
     fn at(&self, pointer: &str) -> Position {
-        let outline = self.0.as_ref();
-        outline.map_or(Position::START, |outline| outline.position(pointer))
+        let outline = self.outline.as_ref();
+        outline.map_or(self.otherwise, |outline| outline.position(pointer))
+    }
+
+    /// The value of a field of the document, as written.
+    fn value(&self, field: &str) -> Option<Value> {
+        self.outline.as_ref()?.value(field)
     }
 }
 
 /// Where one value of a document stands, by its JSON pointer.
-fn place(files: &Files, path: &str, pointer: &str) -> Position {
+pub(crate) fn place(files: &Files, path: &str, pointer: &str) -> Position {
     Places::of(files, path).at(pointer)
 }
 

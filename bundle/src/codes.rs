@@ -47,10 +47,10 @@ codes! {
     REQUIRED_UNDECLARED = "required-undeclared" Warning, "`required` names a property that the schema does not declare",
         "Nothing says what the value is, so a model has to guess it. The name is likely misspelt, or was forgotten when a property got another name.";
     EGRESS_ANY = "egress-any" Warning, "a driver asks for every host",
-        "With `*` in `network.egress` a driver may send what it is given anywhere. List the hosts that it needs; where the operator decides, say so in the driver's text.";
+        "With `*` in `network.egress` a driver may send what it is given anywhere. The same holds for `net:*` in `capabilities` of a version 1 tools.json. List the hosts that it needs; where the operator decides, say so in the driver's text.";
     EGRESS_EMPTY = "egress-empty" Warning, "a driver lists no host, and its contract needs the network",
         "A driver reaches only what `network.egress` of its DRIVER.md lists, so every request of this one is refused.";
-    LOOKS_LIKE_SECRET = "looks-like-secret" Warning, "an example or metadata holds what looks like a key",
+    LOOKS_LIKE_SECRET = "looks-like-secret" Warning, "an example, a request or metadata holds what looks like a key",
         "Bundles are published as they are. The text has the form of an access key, a private key or a signed token. Revoke it if it is real, and write a placeholder.";
     DRIVER_MISSING = "driver-missing" Warning, "no driver of the bundle carries out a contract",
         "A bundle of contracts only is allowed: its drivers may come from somebody else. Where that is not meant, add a DRIVER.md whose `implements` names the contract and a range that holds its version.";

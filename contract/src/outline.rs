@@ -1,8 +1,10 @@
-//! What can be said of a document without reading it as one: the id that it claims, and where a value stands. Serves
-//! messages only; says nothing about whether the document is valid.
+//! What can be said of a document without reading it as one: the id that it claims, its values as written, and where
+//! they stand. Serves messages only; says nothing about whether the document is valid.
+
+use serde_json::Value;
 
 use crate::diagnostic::{Position, Report};
-use crate::source::{Content, Node, split};
+use crate::source::{Content, Field, Node, split};
 
 /// The front matter of a document that may be invalid.
 #[derive(Clone, Debug)]
@@ -30,6 +32,13 @@ impl Outline {
         }
     }
 
+    /// The value under a field of the document, as written.
+    #[must_use]
+    pub fn value(&self, field: &str) -> Option<Value> {
+        let node = self.fields.get(field)?;
+        Some(Field::new(field, node).to_value())
+    }
+
     /// Where a JSON pointer leads: the key of a field, the item of a list; the nearest part that is there if the last
     /// is not.
     #[must_use]
@@ -40,6 +49,8 @@ impl Outline {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -50,6 +61,8 @@ mod tests {
         assert_eq!(at("/inputs/type"), "4:3");
         assert_eq!(at("/inputs/properties/x"), "3:1");
         assert_eq!(at("/outputs"), "2:1");
+        assert_eq!(outline.value("inputs"), Some(json!({ "type": 7 })));
+        assert_eq!(outline.value("outputs"), None);
     }
 
     #[test]

@@ -4,16 +4,14 @@ use toolward_bundle::codes;
 use toolward_bundle::documents::Located;
 use toolward_bundle::index::TOOLS_JSON;
 use toolward_contract::diagnostic::{Diagnostic, Position};
-use toolward_contract::index::Index;
+use toolward_contract::index::IndexEntry;
 use toolward_contract::tool::Tool;
 
-/// Those of a version 1 index. One of version 2 repeats its contracts.
-pub(crate) fn budgets(index: &Index) -> Vec<Diagnostic> {
-    let entries = index.tools.iter().filter(|_| index.version == 1);
-    entries
-        .filter(|entry| !entry.budget.is_empty())
-        .map(|entry| warning(TOOLS_JSON, entry.at, entry.id.as_str()))
-        .collect()
+/// That of an entry of tools.json.
+pub(super) fn check_entry(entry: &IndexEntry, diagnostics: &mut Vec<Diagnostic>) {
+    if !entry.budget.is_empty() {
+        diagnostics.push(warning(TOOLS_JSON, entry.at, entry.id.as_str()));
+    }
 }
 
 /// That of a contract.

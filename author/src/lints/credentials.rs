@@ -4,8 +4,11 @@ use serde_json::Value;
 use toolward_bundle::codes;
 use toolward_bundle::documents::Located;
 use toolward_bundle::files::Files;
+use toolward_bundle::index::TOOLS_JSON;
+use toolward_contract::action::Action;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::Driver;
+use toolward_contract::index::{IndexEntry, Transport};
 use toolward_contract::schema::escape;
 use toolward_contract::tool::Tool;
 
@@ -42,30 +45,87 @@ pub(super) fn check_tool(tool: &Located<Tool>, files: &Files, diagnostics: &mut 
             search(output, &format!("/examples/{index}/output"), &mut found);
         }
     }
-    members(&tool.value.metadata, &mut found);
-    report(&tool.path, found, files, diagnostics);
+    members("/metadata", &tool.value.metadata, &mut found);
+    report(&tool.path, found, diagnostics, || {
+        Places::of(files, &tool.path)
+    });
 }
 
-/// Looks through the metadata of a driver and of its entries.
+/// Looks through the examples and the metadata of an action.
+pub(super) fn check_action(
+    action: &Located<Action>,
+    files: &Files,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let mut found = Vec::new();
+    for (index, example) in action.value.examples.iter().enumerate() {
+        let texts = [
+            ("name", Some(&example.name)),
+            ("scenario", Some(&example.scenario)),
+            ("note", example.note.as_ref()),
+        ];
+        for (key, text) in texts {
+            if text.is_some_and(|text| holds_key(text)) {
+                found.push(format!("/examples/{index}/{key}"));
+            }
+        }
+    }
+    members("/metadata", &action.value.metadata, &mut found);
+    report(&action.path, found, diagnostics, || {
+        Places::of(files, &action.path)
+    });
+}
+
+/// Looks through the transport of an entry of tools.json.
+pub(super) fn check_entry(entry: &IndexEntry, pointer: &str, diagnostics: &mut Vec<Diagnostic>) {
+    let mut found = Vec::new();
+    let mut look = |text: &str, place: String| {
+        if holds_key(text) {
+            found.push(format!("{pointer}/transport/{place}"));
+        }
+    };
+    match &entry.transport {
+        Transport::Http { url, headers, .. } => {
+            look(url, "url".to_owned());
+            for (name, value) in headers {
+                look(value, format!("headers/{}", escape(name)));
+            }
+        }
+        Transport::Exec { args, .. } => {
+            for (index, text) in args.iter().enumerate() {
+                look(text, format!("args/{index}"));
+            }
+        }
+        _ => {}
+    }
+    report(TOOLS_JSON, found, diagnostics, || Places::only(entry.at));
+}
+
+/// Looks through the examples, the request and the metadata of a driver and of its entries.
 pub(super) fn check_driver(
     driver: &Located<Driver>,
     files: &Files,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
     let mut found = Vec::new();
-    members(&driver.value.metadata, &mut found);
+    let places = Places::of(files, &driver.path);
+    if let Some(examples) = places.value("examples") {
+        search(&examples, "/examples", &mut found);
+    }
+    members("", &driver.value.request_defaults, &mut found);
+    members("/metadata", &driver.value.metadata, &mut found);
     for (index, entry) in driver.value.implements.iter().enumerate() {
         for (key, value) in &entry.metadata {
             let pointer = format!("/implements/{index}/metadata/{}", escape(key));
             search(value, &pointer, &mut found);
         }
     }
-    report(&driver.path, found, files, diagnostics);
+    report(&driver.path, found, diagnostics, || places);
 }
 
-fn members(metadata: &serde_json::Map<String, Value>, found: &mut Vec<String>) {
-    for (key, value) in metadata {
-        search(value, &format!("/metadata/{}", escape(key)), found);
+fn members(pointer: &str, members: &serde_json::Map<String, Value>, found: &mut Vec<String>) {
+    for (key, value) in members {
+        search(value, &format!("{pointer}/{}", escape(key)), found);
     }
 }
 
@@ -109,11 +169,16 @@ fn is_web_token(word: &str) -> bool {
         if head.starts_with("eyJ") && claims.starts_with("eyJ") && signature.len() >= 20)
 }
 
-fn report(path: &str, found: Vec<String>, files: &Files, diagnostics: &mut Vec<Diagnostic>) {
+fn report(
+    path: &str,
+    found: Vec<String>,
+    diagnostics: &mut Vec<Diagnostic>,
+    places: impl FnOnce() -> Places,
+) {
     if found.is_empty() {
         return;
     }
-    let places = Places::of(files, path);
+    let places = places();
     diagnostics.extend(found.into_iter().map(|pointer| {
         let message = format!("`{pointer}` holds what looks like a key of a service");
         let at = places.at(&pointer);

@@ -3,11 +3,23 @@
 use toolward_bundle::codes;
 use toolward_bundle::documents::{Documents, Located};
 use toolward_bundle::files::Files;
+use toolward_bundle::index::TOOLS_JSON;
 use toolward_contract::capability::Class;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::{Driver, DriverKind};
+use toolward_contract::index::IndexEntry;
 
 use super::place;
+
+/// Looks at the hosts that an entry of tools.json declares.
+pub(super) fn check_entry(entry: &IndexEntry, diagnostics: &mut Vec<Diagnostic>) {
+    let mut hosts = entry.capabilities.iter().filter_map(|one| one.host());
+    if hosts.any(|host| host.host() == "*") {
+        let message = format!("`capabilities` of {} have `net:*`: any host", entry.id);
+        let found = Diagnostic::new(&codes::EGRESS_ANY, TOOLS_JSON, entry.at, message);
+        diagnostics.push(found.with_hint("name the host of its `url`, and no other"));
+    }
+}
 
 /// Compares what a driver reaches with what its contracts need.
 pub(super) fn check(

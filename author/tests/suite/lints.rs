@@ -57,6 +57,98 @@ fn required_names_what_properties_has() {
 }
 
 #[test]
+fn what_a_caller_has_to_give_is_described() {
+    let demo = Demo::new();
+    let inputs = TOOL
+        .lines()
+        .find(|line| line.starts_with("inputs"))
+        .unwrap();
+    let context = "contextSchema: { type: object, properties: { t: {} }, required: [tenant] }\n";
+    for wrong in [
+        TOOL.replace(inputs, "inputs: { type: object, required: [tenant] }"),
+        tool_with(context),
+        tool_with("contextSchema: { type: object, required: [tenant] }\n"),
+    ] {
+        demo.write(TOOL_MD, &wrong);
+        let found = found(&demo);
+        let [("required-undeclared", _, message)] = &found[..] else {
+            panic!("{wrong}: {found:?}");
+        };
+        assert!(message.contains("\"tenant\""), "{message}");
+    }
+    let open = "contextSchema: { type: object, additionalProperties: {}, required: [tenant] }\n";
+    demo.write(TOOL_MD, tool_with(open));
+    assert_eq!(found(&demo), []);
+}
+
+#[test]
+fn a_version_1_index_is_held_to_the_same() {
+    let demo = Demo::new();
+    for path in [TOOL_MD, DRIVER_MD, "drivers/demo-greet/driver.wasm"] {
+        demo.remove(path);
+    }
+    let index = |properties: &str, capability: &str, header: &str| {
+        format!(
+            r#"{{ "version": 1, "tools": [{{
+                "id": "demo.send",
+                "description": "Sends a greeting.",
+                "transport": {{ "kind": "http", "method": "POST", "url": "https://a.example/", "headers": {{ "X-Key": "{header}" }} }},
+                "input_schema": {{ "type": "object", "properties": {{ {properties} }}, "required": ["b"] }},
+                "result_schema": {{}},
+                "capabilities": ["{capability}", "net:a.example"]
+            }}] }}"#
+        )
+    };
+    let key = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+    let fine = ("\"b\": {}", "net:a.example", "plain");
+    for (case, expected) in [
+        (fine, None),
+        (("\"a\": {}", fine.1, fine.2), Some("required-undeclared")),
+        ((fine.0, "net:*", fine.2), Some("egress-any")),
+        ((fine.0, fine.1, key), Some("looks-like-secret")),
+    ] {
+        demo.write("tools.json", index(case.0, case.1, case.2));
+        let found = found(&demo);
+        assert!(
+            found.iter().all(|(.., text)| !text.contains(key)),
+            "{found:?}"
+        );
+        let codes: Vec<_> = found.iter().map(|(code, ..)| *code).collect();
+        assert_eq!(
+            codes,
+            expected.into_iter().collect::<Vec<_>>(),
+            "{case:?}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn keys_are_found_in_examples_of_drivers_and_actions() {
+    let key = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+    let action = "actions/act/ACTION.md";
+    let head = "schema: action/v1\nid: demo:act\ndescription: Acts.\n";
+    for lines in [
+        format!("examples: [{{ name: one, scenario: 'with {key}' }}]\n"),
+        format!("metadata: {{ note: {key} }}\n"),
+    ] {
+        let demo = Demo::new();
+        demo.write(action, format!("---\n{head}{lines}---\n"));
+        let found = found(&demo);
+        assert!(
+            matches!(&found[..], [("looks-like-secret", ..)]),
+            "{lines}: {found:?}"
+        );
+    }
+    let demo = Demo::new();
+    demo.write(
+        DRIVER_MD,
+        driver_with(&format!("examples: [{{ input: {{ k: {key} }} }}]\n")),
+    );
+    let codes: Vec<_> = found(&demo).into_iter().map(|(code, ..)| code).collect();
+    assert!(codes.contains(&"looks-like-secret"), "{codes:?}");
+}
+
+#[test]
 fn a_driver_asks_for_the_hosts_that_it_needs() {
     let demo = Demo::new();
     demo.write(TOOL_MD, tool_with("requires: { network: [api.example] }\n"));
