@@ -21,6 +21,8 @@ use toolward_contract::tool::Tool;
 use toolward_report::Code;
 use toolward_signing::manifest::FileRole;
 
+use crate::lints::place;
+
 use self::subset::{Difference, What, differences};
 
 /// The contracts of an earlier release. Its signatures are not looked at: it is the author's own.
@@ -75,6 +77,9 @@ impl Earlier {
                 continue;
             };
             let (old, new) = (&earlier.version, &tool.value.version);
+            if new < old {
+                found.push(lowered(earlier, tool, files));
+            }
             if line(old.major, old.minor) == line(new.major, new.minor) {
                 let source = files.get(&tool.path).map(AsRef::as_ref).unwrap_or_default();
                 let outline = str::from_utf8(source).ok().and_then(Outline::read);
@@ -88,6 +93,15 @@ impl Earlier {
         }
         found
     }
+}
+
+/// That a contract went back to a lower version.
+fn lowered(earlier: &Tool, tool: &Located<Tool>, files: &Files) -> Diagnostic {
+    let (old, new) = (&earlier.version, &tool.value.version);
+    let message = format!("{} is {new}, lower than {old} before", earlier.id);
+    let at = place(files, &tool.path, "/version");
+    Diagnostic::new(&codes::CONTRACT_LOWERED, &tool.path, at, message)
+        .with_hint(format!("give the contract a version above {old}"))
 }
 
 /// Of releases with the same line the later promises to be compatible. Before 1.0.0 each minor version is a line of its
@@ -124,7 +138,7 @@ impl Contracts<'_> {
             }
             (_, None) => {}
         }
-        // What callers get now, and did not get before. Added properties don't count.
+        // What callers get now, and did not get before.
         for difference in differences(new.outputs.closed(), old.outputs.closed()) {
             let (code, says) = match &difference.what {
                 What::Type(name) => (&codes::CONTRACT_WIDENED, format!("gives {name}")),
@@ -132,10 +146,18 @@ impl Contracts<'_> {
                 What::Bound(keyword) => {
                     (&codes::CONTRACT_WIDENED, format!("has a wider `{keyword}`"))
                 }
+                What::Added(keyword) => (
+                    &codes::CONTRACT_WIDENED,
+                    format!("gives values that `{keyword}` did not allow"),
+                ),
                 What::Required(name) => (&codes::CONTRACT_WIDENED, format!("may lack {name:?}")),
+                What::Unnamed(name) => {
+                    (&codes::CONTRACT_WIDENED, format!("does not name {name:?}"))
+                }
                 What::Unclear(keyword) => {
                     (&codes::CONTRACT_CHANGED, format!("has another `{keyword}`"))
                 }
+                // Added properties don't count.
                 What::Property(_) | What::Others => continue,
             };
             let at = (
@@ -161,7 +183,12 @@ impl Contracts<'_> {
                     &codes::CONTRACT_NARROWED,
                     format!("has a narrower `{keyword}`"),
                 ),
+                What::Added(keyword) => (
+                    &codes::CONTRACT_NARROWED,
+                    format!("has a `{keyword}` that does not allow all values"),
+                ),
                 What::Required(name) => (&codes::CONTRACT_NARROWED, format!("requires {name:?}")),
+                What::Unnamed(_) => continue,
                 What::Property(name) => (
                     &codes::CONTRACT_NARROWED,
                     format!("does not allow the property {name:?}"),

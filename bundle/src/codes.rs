@@ -39,11 +39,13 @@ codes! {
     CONTRACT_NARROWED = "contract-narrowed", "a contract allows less than an earlier release of the same major version",
         "`check --against` compares the schemas. An input that was accepted no longer is, which breaks callers, or a driver may no longer give what it gave, which breaks drivers of other bundles (AIP-14, \"Stable identity\"). Give the contract a new major version, or keep what it allowed. Before 1.0.0 a new minor version does.";
     CONTRACT_WIDENED = "contract-widened", "a contract's output may be what no earlier release of the same major version gave",
-        "`check --against` compares the schemas. A caller that relied on the output's type, values or required properties meets others. Properties that are added are allowed. Give the contract a new major version, or keep what it promised.";
+        "`check --against` compares the schemas. A caller that relied on the output's type, values or required properties meets others, or misses a property that the schema no longer names. Properties that are added are allowed. Give the contract a new major version, or keep what it promised.";
+    CONTRACT_LOWERED = "contract-lowered", "a contract has a lower version than in an earlier release",
+        "`check --against` compares the versions. A driver or a lock that names a range of versions then meets other contents under an older number. Give the contract a version above the earlier one.";
     CONTRACT_GONE = "contract-gone" Warning, "a contract of an earlier release is not in this one",
         "`check --against` found its id in no document. Whoever calls the tool, or implements it, finds nothing after the update.";
     CONTRACT_CHANGED = "contract-changed" Warning, "a contract differs from an earlier release in a way that can't be judged",
-        "`check --against` can't tell whether one `pattern`, `not` or another such keyword allows less than the other. Where it does, give the contract a new major version.";
+        "`check --against` found no value that shows whether one `pattern`, `not` or another such keyword allows less than the other. Where it does, give the contract a new major version.";
     REQUIRED_UNDECLARED = "required-undeclared" Warning, "`required` names a property that the schema does not declare",
         "Nothing says what the value is, so a model has to guess it. The name is likely misspelt, or was forgotten when a property got another name.";
     EGRESS_ANY = "egress-any" Warning, "a driver asks for every host",

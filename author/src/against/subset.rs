@@ -3,6 +3,7 @@
 
 mod bounds;
 mod place;
+mod witness;
 
 use std::collections::BTreeSet;
 
@@ -13,6 +14,9 @@ use self::place::{Place, refers_elsewhere, target};
 
 /// Pairs of schemas that are compared.
 const MAX_PAIRS: usize = 10_000;
+
+/// Pairs of schemas that values are tried on; each is compiled for it.
+const MAX_JUDGEMENTS: usize = 256;
 
 /// Levels of schemas that are compared. A contract's schemas may be 64 deep.
 const MAX_DEPTH: usize = 128;
@@ -65,12 +69,16 @@ pub(super) enum What {
     Values,
     /// The outer schema has a narrower bound.
     Bound(&'static str),
+    /// A value of the inner schema is known that the outer schema's keyword forbids.
+    Added(&'static str),
     /// The outer schema requires a property that may be missing.
     Required(String),
     /// The outer schema forbids a property.
     Property(String),
     /// The outer schema forbids properties that it does not name.
     Others,
+    /// The outer schema says what an optional property is, and the inner does not name it.
+    Unnamed(String),
     /// The keyword differs, and what follows can't be told.
     Unclear(&'static str),
 }
@@ -81,15 +89,16 @@ impl What {
         match self {
             Self::Type(_) => "type",
             Self::Values => "enum",
-            Self::Bound(keyword) | Self::Unclear(keyword) => keyword,
+            Self::Bound(keyword) | Self::Added(keyword) | Self::Unclear(keyword) => keyword,
             Self::Required(_) => "required",
             Self::Property(_) | Self::Others => "additionalProperties",
+            Self::Unnamed(_) => "properties",
         }
     }
 }
 
-/// Where values of `inner` are none of `outer`. Properties that only one of them names, and that the other allows,
-/// are no difference.
+/// Where values of `inner` are none of `outer`. A property that only one of them names, and that the other allows, is
+/// at most [`What::Unnamed`].
 pub(super) fn differences(inner: &Value, outer: &Value) -> Vec<Difference> {
     let (inner, outer) = (without_annotations(inner), without_annotations(outer));
     let definitions = ["$defs", "definitions"];
@@ -102,6 +111,7 @@ pub(super) fn differences(inner: &Value, outer: &Value) -> Vec<Difference> {
             && !refers_elsewhere(&outer, &definitions),
         followed: BTreeSet::new(),
         left: MAX_PAIRS,
+        judgements: MAX_JUDGEMENTS,
         found: Vec::new(),
     };
     comparison.compare(&Place::root(&inner), &Place::root(&outer));
@@ -119,6 +129,8 @@ struct Comparison<'s> {
     /// The pairs of references that are being followed.
     followed: BTreeSet<(String, String)>,
     left: usize,
+    /// How often values are still tried.
+    judgements: usize,
     found: Vec<Difference>,
 }
 
@@ -149,19 +161,22 @@ impl<'s> Comparison<'s> {
         if inner.get("$ref").is_some() || outer.get("$ref").is_some() {
             return self.follow(inner, outer);
         }
-        for keyword in ["anyOf", "oneOf"] {
-            if self.is_same(keyword, inner, outer) {
-                continue;
-            }
-            // What stands beside the branches holds for each of them.
-            let alone = inner.get("type").is_none() && inner.get("properties").is_none();
-            if let Some(Value::Array(branches)) = inner.get(keyword).filter(|_| alone) {
+        let mut changed = vec!["anyOf", "oneOf"];
+        changed.retain(|keyword| !self.is_same(keyword, inner, outer));
+        // What stands beside the branches holds for each of them.
+        let beside = ["type", "properties"];
+        let alone = beside.iter().all(|key| inner.get(key).is_none())
+            && !(inner.get("anyOf").is_some() && inner.get("oneOf").is_some());
+        for keyword in changed.iter().filter(|_| alone) {
+            if let Some(Value::Array(branches)) = inner.get(keyword) {
                 for (index, branch) in branches.iter().enumerate() {
                     let branch = inner.below(&format!("{keyword}/{index}"), branch);
                     self.compare(&branch, outer);
                 }
                 return;
             }
+        }
+        for keyword in changed {
             if let Some(Value::Array(branches)) = outer.get(keyword) {
                 self.branches(keyword, branches, inner, outer);
             }
@@ -193,7 +208,8 @@ impl<'s> Comparison<'s> {
         }
     }
 
-    /// One branch that takes all values is enough; of `oneOf` the others have to take none of them.
+    /// One branch that takes all values is enough; of `oneOf` the others have to take none of them. What the only
+    /// branch with values in common does not take is a difference; of several, that can't be told.
     fn branches(
         &mut self,
         keyword: &'static str,
@@ -201,21 +217,30 @@ impl<'s> Comparison<'s> {
         inner: &Place<'s>,
         outer: &Place<'s>,
     ) {
-        let before = self.found.len();
-        for (index, branch) in branches.iter().enumerate() {
-            let place = outer.below(&format!("{keyword}/{index}"), branch);
-            self.compare(inner, &place);
-            let fits = self.found.len() == before;
-            self.found.truncate(before);
-            let others = || branches.iter().enumerate().filter(|(at, _)| *at != index);
-            if fits
-                && (keyword == "anyOf"
-                    || others().all(|(_, other)| Place::root(other).is_apart_from(inner)))
-            {
-                return;
+        let places: Vec<Place<'s>> = branches
+            .iter()
+            .enumerate()
+            .map(|(index, branch)| outer.below(&format!("{keyword}/{index}"), branch))
+            .collect();
+        let mut meeting = Vec::new();
+        for place in places.iter().filter(|place| !place.is_apart_from(inner)) {
+            let before = self.found.len();
+            self.compare(inner, place);
+            let own = self.found.split_off(before);
+            let fits = own.iter().all(|one| matches!(one.what, What::Unnamed(_)));
+            meeting.push((fits, own));
+        }
+        match &mut meeting[..] {
+            [] => self.add(inner, outer, What::Type(inner.types().join(" or "))),
+            [(_, own)] => self.found.append(own),
+            several => {
+                let any = several.iter().any(|(fits, _)| *fits);
+                if !any || keyword == "oneOf" {
+                    let what = self.judged(keyword, inner, outer);
+                    self.add(inner, outer, what);
+                }
             }
         }
-        self.add(inner, outer, What::Unclear(keyword));
     }
 
     fn values(&mut self, inner: &Place<'s>, outer: &Place<'s>) {
@@ -260,6 +285,12 @@ impl<'s> Comparison<'s> {
                 (None, None) => {}
             }
         }
+        for (name, schema) in outer.properties() {
+            let named = inner.properties().any(|(own, _)| own == name);
+            if !named && !outer.requires(name) && !place::is_open(schema) {
+                self.add(inner, outer, What::Unnamed(name.clone()));
+            }
+        }
         self.others(inner, outer);
     }
 
@@ -288,7 +319,8 @@ impl<'s> Comparison<'s> {
             _ if own == Some(&Value::Bool(false)) => {}
             Some(Value::Bool(false)) => self.add(inner, outer, What::Others),
             Some(Value::Object(members)) if !members.is_empty() => {
-                self.add(inner, outer, What::Unclear("additionalProperties"));
+                let what = self.judged("additionalProperties", inner, outer);
+                self.add(inner, outer, what);
             }
             _ => {}
         }
@@ -298,11 +330,13 @@ impl<'s> Comparison<'s> {
         let Some(outer_items) = outer.get("items").filter(|_| inner.may_be(&["array"])) else {
             return;
         };
+        let list = outer;
         let outer = outer.below("items", outer_items);
         match inner.get("items") {
             Some(items) => self.compare(&inner.below("items", items), &outer),
             None if !outer.allows_all() && inner.values().is_none() => {
-                self.add(inner, &outer, What::Unclear("items"));
+                let what = self.judged("items", inner, list);
+                self.add(inner, &outer, what);
             }
             None => {}
         }
@@ -312,7 +346,8 @@ impl<'s> Comparison<'s> {
         for (keyword, types) in WHOLE {
             let concerned = types.is_empty() || inner.may_be(types);
             if concerned && outer.get(keyword).is_some() && !self.is_same(keyword, inner, outer) {
-                self.add(inner, outer, What::Unclear(keyword));
+                let what = self.judged(keyword, inner, outer);
+                self.add(inner, outer, what);
             }
         }
         let closes = |keyword: &str| outer.get(keyword).is_some_and(|one| !place::is_open(one));
@@ -334,241 +369,4 @@ impl<'s> Comparison<'s> {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Map, json};
-
-    use super::*;
-
-    fn found(inner: Value, outer: Value) -> Vec<What> {
-        let found = differences(&inner, &outer).into_iter();
-        found.map(|difference| difference.what).collect()
-    }
-
-    #[test]
-    fn each_keyword_narrows_and_widens() {
-        let object = |name: &str, schema: Value| {
-            let properties = json!({ name: schema });
-            json!({ "type": "object", "properties": properties })
-        };
-        // Each pair: the wider first. All values of the narrower are values of the wider, and not the other way round.
-        for (wide, narrow, what) in [
-            (
-                json!({}),
-                json!({ "type": "string" }),
-                What::Type("array or boolean or null or number or object".to_owned()),
-            ),
-            (
-                json!({ "type": "number" }),
-                json!({ "type": "integer" }),
-                What::Type("number".to_owned()),
-            ),
-            (
-                json!({ "type": ["string", "null"] }),
-                json!({ "type": "string" }),
-                What::Type("null".to_owned()),
-            ),
-            (
-                json!({ "enum": ["a", "b"] }),
-                json!({ "enum": ["a"] }),
-                What::Values,
-            ),
-            (
-                json!({ "type": "string" }),
-                json!({ "const": "a" }),
-                What::Values,
-            ),
-            (
-                json!({ "minimum": 1 }),
-                json!({ "minimum": 2 }),
-                What::Bound("minimum"),
-            ),
-            (
-                json!({ "maxLength": 9 }),
-                json!({ "maxLength": 8 }),
-                What::Bound("maxLength"),
-            ),
-            (
-                json!({ "type": "array" }),
-                json!({ "type": "array", "uniqueItems": true }),
-                What::Bound("uniqueItems"),
-            ),
-            (
-                object("a", json!({})),
-                json!({ "type": "object", "properties": { "a": {} }, "required": ["a"] }),
-                What::Required("a".to_owned()),
-            ),
-            (
-                object("a", json!({})),
-                object("a", json!({ "minimum": 3 })),
-                What::Bound("minimum"),
-            ),
-            (
-                json!({ "type": "object" }),
-                json!({ "type": "object", "additionalProperties": false }),
-                What::Others,
-            ),
-            (
-                json!({ "items": { "maximum": 5 } }),
-                json!({ "items": { "maximum": 4 } }),
-                What::Bound("maximum"),
-            ),
-            (
-                json!({ "type": "string" }),
-                json!({ "type": "string", "pattern": "a" }),
-                What::Unclear("pattern"),
-            ),
-            (
-                json!({ "anyOf": [{ "type": "string" }, { "type": "null" }] }),
-                json!({ "type": "string" }),
-                What::Type("null".to_owned()),
-            ),
-        ] {
-            assert_eq!(
-                found(narrow.clone(), wide.clone()),
-                [],
-                "{narrow} in {wide}"
-            );
-            assert_eq!(
-                found(wide.clone(), narrow.clone()),
-                [what],
-                "{wide} in {narrow}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_change_that_breaks_is_found_whatever_its_form() {
-        let list = |items: Value| json!({ "type": "array", "items": items });
-        for (old, new) in [
-            (
-                json!({ "properties": { "i": { "$ref": "#/definitions/I" } }, "definitions": { "I": { "type": "string" } } }),
-                json!({ "properties": { "i": { "$ref": "#/definitions/I" } }, "definitions": { "I": { "type": "integer" } } }),
-            ),
-            (
-                json!({ "patternProperties": { "^x-": {} }, "additionalProperties": false }),
-                json!({ "additionalProperties": false }),
-            ),
-            (
-                json!({ "prefixItems": [{ "type": "string" }], "items": { "type": "integer" } }),
-                list(json!({ "type": "integer" })),
-            ),
-            (
-                json!({ "properties": { "a": {}, "b": {} }, "unevaluatedProperties": false }),
-                json!({ "properties": { "a": {} }, "unevaluatedProperties": false }),
-            ),
-            (
-                json!({ "type": ["string", "null"], "enum": ["a", null] }),
-                json!({ "type": "string", "enum": ["a", null] }),
-            ),
-            (
-                json!({ "enum": [1, 2, 3] }),
-                json!({ "type": "integer", "minimum": 2 }),
-            ),
-            (
-                json!({ "enum": ["low", "medium"] }),
-                json!({ "type": "string", "maxLength": 3 }),
-            ),
-            (
-                json!({ "oneOf": [{ "type": "integer" }, { "type": "string" }] }),
-                json!({ "oneOf": [{ "type": "integer" }, { "type": "string" }, { "type": "number" }] }),
-            ),
-            (
-                json!({ "type": "object", "additionalProperties": { "type": "string" } }),
-                json!({ "type": "object", "properties": { "n": { "type": "integer" } }, "additionalProperties": { "type": "string" } }),
-            ),
-        ] {
-            assert!(
-                !found(old.clone(), new.clone()).is_empty(),
-                "{old} to {new}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_change_that_is_compatible_is_none() {
-        for (old, new) in [
-            (
-                json!({ "type": "string" }),
-                json!({ "type": ["string", "integer"], "minimum": 1 }),
-            ),
-            (
-                json!({ "type": "string" }),
-                json!({ "type": ["string", "object"], "required": ["a"], "additionalProperties": false }),
-            ),
-            (
-                json!({ "type": "integer", "minimum": 5 }),
-                json!({ "type": "integer", "exclusiveMinimum": 0 }),
-            ),
-            (
-                json!({ "type": "number", "exclusiveMinimum": 0 }),
-                json!({ "type": "number", "minimum": 0 }),
-            ),
-            (
-                json!({ "allOf": [{ "type": "object", "description": "a" }] }),
-                json!({ "allOf": [{ "type": "object", "description": "b" }] }),
-            ),
-            (
-                json!({ "$ref": "#/$defs/r", "default": 1, "$defs": { "r": { "type": "integer" } } }),
-                json!({ "$ref": "#/$defs/r", "default": 2, "$defs": { "r": { "type": "integer", "title": "R" } } }),
-            ),
-            (
-                json!({ "type": "object" }),
-                json!({ "type": "object", "additionalProperties": {} }),
-            ),
-            (json!({ "const": 1.0 }), json!({ "type": "integer" })),
-            (json!({ "enum": ["a"] }), json!({ "enum": ["a", "b"] })),
-            (
-                json!({ "oneOf": [{ "type": "integer" }] }),
-                json!({ "oneOf": [{ "type": "integer" }, { "type": "string" }] }),
-            ),
-            (json!({ "type": "string" }), json!({ "type": ["string"] })),
-        ] {
-            assert_eq!(found(old.clone(), new.clone()), [], "{old} to {new}");
-        }
-    }
-
-    #[test]
-    fn properties_that_one_side_adds_are_no_difference_unless_the_other_forbids_them() {
-        let one = json!({ "type": "object", "properties": { "a": { "type": "string" } } });
-        let two = json!({ "type": "object", "properties": { "a": { "type": "string" }, "b": {} } });
-        assert_eq!(found(one.clone(), two.clone()), []);
-        assert_eq!(found(two.clone(), one.clone()), []);
-        let mut closed = one;
-        closed["additionalProperties"] = json!(false);
-        let forbidden = What::Property("b".to_owned());
-        assert_eq!(found(two, closed), [forbidden, What::Others]);
-    }
-
-    #[test]
-    fn references_are_followed_once() {
-        let tree = |leaf: Value| {
-            json!({
-                "$ref": "#/$defs/tree",
-                "$defs": { "tree": { "type": "object", "properties": {
-                    "leaf": leaf, "next": { "$ref": "#/$defs/tree" },
-                } } },
-            })
-        };
-        let (wide, narrow) = (tree(json!({})), tree(json!({ "type": "string" })));
-        assert_eq!(found(narrow.clone(), wide.clone()), []);
-        let all = differences(&wide, &narrow);
-        assert_eq!(all.len(), 1, "{all:?}");
-        assert_eq!(all[0].outer, "/$defs/tree/properties/leaf");
-    }
-
-    #[test]
-    fn schemas_that_double_at_each_step_are_compared_in_bounded_time() {
-        let bomb = |leaf: &str| {
-            let mut definitions = Map::new();
-            for step in 0..40 {
-                let next = json!({ "$ref": format!("#/$defs/s{}", step + 1) });
-                let both = json!({ "anyOf": [next.clone(), { "items": next }] });
-                definitions.insert(format!("s{step}"), both);
-            }
-            definitions.insert("s40".to_owned(), json!({ "type": leaf }));
-            json!({ "anyOf": [{ "$ref": "#/$defs/s0" }], "$defs": definitions })
-        };
-        let found = differences(&bomb("string"), &bomb("number"));
-        assert!(found.len() <= MAX_PAIRS);
-    }
-}
+mod tests;

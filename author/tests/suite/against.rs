@@ -48,7 +48,12 @@ fn outputs_keep_what_they_promised() {
         (
             list.clone(),
             list.replace(", items: { type: string }", ""),
-            vec!["contract-changed"],
+            vec!["contract-widened"],
+        ),
+        (
+            giving("{ type: object, properties: { greeting: { type: string } } }"),
+            giving("{ type: object }"),
+            vec!["contract-widened"],
         ),
         (
             TOOL.to_owned(),
@@ -61,6 +66,75 @@ fn outputs_keep_what_they_promised() {
     ] {
         assert_eq!(codes(&old, &new), expected, "{old} to {new}");
     }
+}
+
+#[test]
+fn inputs_allow_what_they_allowed() {
+    let taking = |name: &str| TOOL.replace("name: { type: string }", &format!("name: {name}"));
+    let text = "{ type: string }";
+    let either = "{ anyOf: [{ type: string }, { type: integer }] }";
+    for (old, new) in [
+        (text, "{ type: string, pattern: '^[a-z]+$' }"),
+        (text, "{ type: string, format: email }"),
+        (text, "{ type: string, not: { const: a } }"),
+        ("{ type: integer }", "{ type: integer, multipleOf: 10 }"),
+        (
+            "{ type: object }",
+            "{ type: object, propertyNames: { maxLength: 3 } }",
+        ),
+        (
+            "{ type: object }",
+            "{ type: object, additionalProperties: { type: string } }",
+        ),
+        (
+            "{ type: array }",
+            "{ type: array, items: { type: string } }",
+        ),
+        (
+            "{ type: array }",
+            "{ type: array, contains: { type: string } }",
+        ),
+        (either, "{ anyOf: [{ type: string }] }"),
+        (
+            either,
+            "{ oneOf: [{ type: string, maxLength: 3 }, { type: integer }] }",
+        ),
+        (
+            "{ type: [string, integer] }",
+            "{ anyOf: [{ type: string }] }",
+        ),
+        (
+            "{ anyOf: [{ type: object, properties: { k: { const: a } }, required: [k] }, { type: object, properties: { k: { const: b } }, required: [k] }] }",
+            "{ anyOf: [{ type: object, properties: { k: { const: a } }, required: [k] }] }",
+        ),
+    ] {
+        let found = codes(&taking(old), &taking(new));
+        assert_eq!(found, ["contract-narrowed"], "{old} to {new}");
+        let found = codes(&taking(new), &taking(old));
+        assert_eq!(found, Vec::<&str>::new(), "{new} to {old}");
+    }
+    for (old, new) in [
+        (text, "{ type: string, pattern: '' }"),
+        ("{ type: integer }", "{ type: integer, multipleOf: 1 }"),
+        ("{ enum: [a, b] }", "{ enum: [a, b], pattern: '^[ab]$' }"),
+        (
+            "{ type: string, pattern: '^a' }",
+            "{ type: string, pattern: '^aa?' }",
+        ),
+    ] {
+        let found = codes(&taking(old), &taking(new));
+        assert!(!found.contains(&"contract-narrowed"), "{old} to {new}");
+    }
+}
+
+#[test]
+fn a_version_does_not_go_back() {
+    let changed = TOOL
+        .replace("version: 1.0.0", "version: 0.9.0")
+        .replace("name: { type: string }", "name: { type: integer }");
+    assert_eq!(codes(TOOL, &changed), ["contract-lowered"]);
+    let later = TOOL.replace("version: 1.0.0", "version: 1.0.1");
+    assert_eq!(codes(&later, TOOL), ["contract-lowered"]);
 }
 
 #[test]

@@ -121,7 +121,20 @@ impl<'s> Place<'s> {
             let mut others = others.iter();
             others.any(|other| other == own || number(other) && number(own))
         };
-        !self.types().iter().any(meets)
+        !self.types().iter().any(meets) || self.is_other_variant_than(other)
+    }
+
+    /// Whether both take objects alone, and both require a property that no value of both could have.
+    fn is_other_variant_than(&self, other: &Place<'_>) -> bool {
+        let only_objects = self.types() == ["object"] && other.types() == ["object"];
+        only_objects
+            && self.properties().any(|(name, schema)| {
+                let theirs = other.properties().find(|(one, _)| *one == name);
+                let both = self.requires(name) && other.requires(name);
+                both && theirs.is_some_and(|(_, theirs)| {
+                    Place::root(schema).is_apart_from(&Place::root(theirs))
+                })
+            })
     }
 
     fn named_types(&self) -> Option<Vec<&'s str>> {
