@@ -229,10 +229,22 @@ impl Granted {
         self.policy = joined.map_err(|error| file.broken(&error))?;
         file.path().clone_into(&mut self.place);
         self.files.push(self.place.clone());
-        let length = file.text.len() as u64;
-        self.texts.extend_from_slice(&length.to_le_bytes());
-        self.texts.extend_from_slice(file.text.as_bytes());
+        self.count(&file.text);
         Ok(())
+    }
+
+    /// Adds a policy that no file has. It counts for the digest as the text of a file does.
+    pub(crate) fn layer(&mut self, more: Policy, text: &str) -> Result<(), PolicyError> {
+        let earlier = std::mem::take(&mut self.policy);
+        self.policy = earlier.layer(more)?;
+        self.count(text);
+        Ok(())
+    }
+
+    fn count(&mut self, text: &str) {
+        let length = text.len() as u64;
+        self.texts.extend_from_slice(&length.to_le_bytes());
+        self.texts.extend_from_slice(text.as_bytes());
     }
 
     /// The digest by which records name this policy: BLAKE3 of the texts of its files in their order, each behind

@@ -5,6 +5,7 @@
 //! a [`Report`]. Only [`Environment::of_process`] reads environment variables.
 
 pub mod bundles;
+mod call_grant;
 pub mod cassette;
 pub mod client_file;
 pub mod compile_cache;

@@ -175,7 +175,7 @@ fn twice(
         .hint("name one of the two bundles only, or remove one")
 }
 
-fn is_named(contract: &Tool, name: &str) -> bool {
+pub(crate) fn is_named(contract: &Tool, name: &str) -> bool {
     contract.id.as_str() == name
         || contract.major_id() == name
         || contract.aliases.iter().any(|alias| alias == name)

@@ -5,6 +5,7 @@ mod blocked;
 mod contexts;
 mod documents;
 mod files;
+mod for_one_call;
 mod foreign;
 mod forms;
 mod granting;

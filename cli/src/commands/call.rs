@@ -73,6 +73,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "JSON|@FILE")]
     context: Option<String>,
 
+    /// Give the tool this for the call, too: network:HOST or workspace:/PATH=DIR (may
+    /// be given again). A deny wins, and what it may change is asked about
+    #[arg(long, value_name = "CAPABILITY")]
+    grant: Vec<String>,
+
     /// Lower the time limit to this many milliseconds
     #[arg(long, value_name = "MS")]
     timeout: Option<u64>,
@@ -124,7 +129,12 @@ pub(crate) fn run(
     if let Some(failure) = source.withheld(&arguments.tool, &contents, environment, output)? {
         return Err(early.withheld(started, failure));
     }
-    let granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
+    let mut granted = Granted::read(&source.trust, &arguments.means.policies, environment)?;
+    if !arguments.grant.is_empty() {
+        let here =
+            std::env::current_dir().map_err(|error| Failure::unreadable(".".as_ref(), error))?;
+        granted.add_for_call(&arguments.grant, &arguments.tool, &contents, &here)?;
+    }
     if arguments.input.is_none() && arguments.set.is_empty() && lacks_input(arguments, &contents) {
         let policies = &arguments.means.policies;
         let about = show::about(&arguments.tool, &contents, source, policies, environment)?;

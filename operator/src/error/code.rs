@@ -43,6 +43,8 @@ codes! {
         WriteFailed = "write-failed", "a file can't be written";
         OutputExists = "output-exists",
             "the output exists already; an archive replaces only a bundle of its id";
+        GrantRefused = "grant-refused",
+            "`call --grant` is not `network:HOST` or `workspace:/PATH=DIRECTORY`, or has a `*` or an address";
         GrantImpossible = "grant-impossible",
             "`policy grant`: no line of a policy lets the tool run, or run without asking a person";
         FileUnfit = "file-unfit",

@@ -118,6 +118,7 @@ fn rows() -> Vec<Row> {
         own(Code::SourceDateEpochInvalid, "2"),
         own(OperatorCode::FileUnreadable, "2 or 1"),
         own(Code::FlagRefused, "2"),
+        own(OperatorCode::GrantRefused, "2"),
         own(OperatorCode::GrantImpossible, "4"),
         own(OperatorCode::FileUnfit, "1"),
         own(OperatorCode::ClientFileInvalid, "1"),
