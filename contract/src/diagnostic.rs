@@ -9,6 +9,7 @@ pub use toolward_report::{Code, Severity};
 
 pub use crate::codes::CODES;
 pub use crate::excerpt::{Excerpt, attach};
+use crate::source::follows_from;
 
 /// One finding in one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -127,6 +128,8 @@ pub(crate) struct Report<'f> {
     file: &'f str,
     diagnostics: Vec<Diagnostic>,
     follows: bool,
+    /// The names of absent fields that a misspelt key stands for.
+    misspelt: Vec<String>,
 }
 
 impl<'f> Report<'f> {
@@ -135,6 +138,7 @@ impl<'f> Report<'f> {
             file,
             diagnostics: Vec::new(),
             follows: false,
+            misspelt: Vec::new(),
         }
     }
 
@@ -187,8 +191,16 @@ impl<'f> Report<'f> {
         self.follows = true;
     }
 
+    /// A key that has been reported stands for this field: that the field is absent is not reported as well.
+    pub(crate) fn misspelt(&mut self, field: String) {
+        self.misspelt.push(field);
+    }
+
     /// `value` counts only when no error was reported; a missing value without an error can't be.
     pub(crate) fn finish<T>(mut self, value: Option<T>) -> Parsed<T> {
+        let meant = &self.misspelt;
+        let follows = |found: &Diagnostic| meant.iter().any(|field| follows_from(found, field));
+        self.diagnostics.retain(|found| !follows(found));
         self.diagnostics.sort_by_key(Diagnostic::position);
         let refused = self.follows || self.has_errors();
         debug_assert!(refused || value.is_some(), "a refusal needs a diagnostic");

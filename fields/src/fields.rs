@@ -152,6 +152,8 @@ pub struct Fields<'n, P> {
     prefix: String,
     spelling: Spelling,
     asked: Vec<&'static str>,
+    /// Those of `asked` that are not there.
+    absent: Vec<&'static str>,
 }
 
 impl<'n, P: Clone> Fields<'n, P> {
@@ -170,6 +172,7 @@ impl<'n, P: Clone> Fields<'n, P> {
             },
             spelling: Spelling::Snake,
             asked: Vec::new(),
+            absent: Vec::new(),
         })
     }
 
@@ -208,7 +211,10 @@ impl<'n, P: Clone> Fields<'n, P> {
             .entries
             .iter_mut()
             .find(|entry| entry.is_some_and(|entry| entry.key == spelled));
-        let entry = found.and_then(Option::take)?;
+        let Some(entry) = found.and_then(Option::take) else {
+            self.absent.push(key);
+            return None;
+        };
         Some(Field::keyed(self.name_of(key), entry))
     }
 
@@ -229,6 +235,7 @@ impl<'n, P: Clone> Fields<'n, P> {
     /// A problem for each field that was not taken.
     pub fn unknown(self) -> impl Iterator<Item = Problem<'n, P>> {
         let known: Vec<String> = self.asked.iter().map(|key| self.spelling.of(key)).collect();
+        let absent: Vec<String> = self.absent.iter().map(|key| self.name_of(key)).collect();
         let entries = self.entries.into_iter().flatten();
         entries.map(move |entry| Problem::Unknown {
             key: &entry.key,
@@ -236,6 +243,7 @@ impl<'n, P: Clone> Fields<'n, P> {
             within: self.name.clone(),
             at: entry.key_at.clone(),
             known: known.clone(),
+            absent: absent.clone(),
         })
     }
 }

@@ -28,6 +28,8 @@ pub enum Problem<'n, P> {
         at: P,
         /// The keys that were asked for.
         known: Vec<String>,
+        /// The names of the fields that were asked for and are not there.
+        absent: Vec<String>,
     },
     /// A value of another type.
     Type {

@@ -193,6 +193,57 @@ fn a_misspelt_kind_refuses_none_of_what_goes_with_the_right_one() {
 }
 
 #[test]
+fn a_misspelt_key_is_not_a_missing_one_as_well() {
+    let demo = Demo::new();
+    for (right, wrong) in [("inputs:", "inptus:"), ("version:", "verison:")] {
+        demo.write(TOOL_MD, TOOL.replace(right, wrong));
+        assert_eq!(found(&demo), one(TOOL_MD, "unknown-field"), "{wrong}");
+    }
+    demo.write(TOOL_MD, TOOL);
+    for (right, wrong) in [("implements:", "implments:"), ("- tool:", "- tol:")] {
+        demo.write(DRIVER_MD, DRIVER.replace(right, wrong));
+        assert_eq!(found(&demo), one(DRIVER_MD, "unknown-field"), "{wrong}");
+    }
+    demo.write(DRIVER_MD, DRIVER);
+    // Both are there, or neither is meant: each is a mistake of its own.
+    demo.write(TOOL_MD, tool_with("verison: 1.0.0"));
+    assert_eq!(found(&demo), one(TOOL_MD, "unknown-field"));
+    demo.write(
+        TOOL_MD,
+        TOOL.replace("version: 1.0.0", "quite_other: 1.0.0"),
+    );
+    let mut both = one(TOOL_MD, "missing-field");
+    both.extend(one(TOOL_MD, "unknown-field"));
+    assert_eq!(found(&demo), both);
+}
+
+#[test]
+fn a_misspelt_key_of_a_request_is_one_finding() {
+    let demo = Demo::new();
+    demo.remove("drivers/demo-greet/driver.wasm");
+    let http = "kind: http\nbase_url: https://a.example\nnetwork: { egress: [a.example] }\n\
+        default_headers: { X-Key: '${secrets.k}' }\nauth: { state: { env: [k] } }";
+    let driver = DRIVER.replace("kind: component\ncomponent: driver.wasm", http);
+    let driver = driver.trim_end_matches("---\n").to_owned()
+        + "    metadata: { http: { endpoint: /a } }\n---\n";
+    demo.write(
+        TOOL_MD,
+        tool_with("mutates: ['network:a.example']\nrequires: { secrets: [k] }"),
+    );
+    demo.write(DRIVER_MD, &driver);
+    assert_eq!(found(&demo), []);
+    for (right, wrong) in [
+        ("network:", "netwrk:"),
+        ("base_url:", "bas_url:"),
+        ("default_headers:", "defaut_headers:"),
+        ("endpoint:", "endpont:"),
+    ] {
+        demo.write(DRIVER_MD, driver.replace(right, wrong));
+        assert_eq!(found(&demo), one(DRIVER_MD, "unknown-field"), "{wrong}");
+    }
+}
+
+#[test]
 fn an_invalid_host_is_not_a_missing_one() {
     let demo = Demo::new();
     let http = "kind: http\nnetwork: { egress: [\"https://a.example\"] }";

@@ -5,7 +5,7 @@ use toolward_fields::{Kind, Problem, nearest};
 
 use super::{Content, Field, Fields, Node};
 use crate::codes;
-use crate::diagnostic::{Code, Position, Report};
+use crate::diagnostic::{Code, Diagnostic, Position, Report};
 
 impl Report<'_> {
     /// What was read, or a diagnostic on why it could not be.
@@ -82,19 +82,27 @@ impl Report<'_> {
 
     fn refuse(&mut self, problem: &Problem<'_, Position>) {
         match problem {
-            Problem::Missing { name, at, .. } => self.add(
-                &codes::MISSING_FIELD,
-                *at,
-                format!("expected the field `{name}`, found none"),
-            ),
+            Problem::Missing { name, at, .. } => {
+                self.add(&codes::MISSING_FIELD, *at, missing(name))
+            }
             Problem::Unknown {
                 key,
                 name,
                 at,
                 known,
-                ..
+                absent,
+                within,
             } => {
                 let near = nearest(key, known.iter().map(String::as_str));
+                if let Some(near) = near {
+                    let meant = match within.as_str() {
+                        "" => near.to_owned(),
+                        within => format!("{within}.{near}"),
+                    };
+                    if absent.contains(&meant) {
+                        self.misspelt(meant);
+                    }
+                }
                 self.add_hinted(
                     &codes::UNKNOWN_FIELD,
                     *at,
@@ -137,4 +145,25 @@ impl Report<'_> {
         let message = format!("expected {what} to be {expected}, found {}", found.kind());
         self.add_hinted(&codes::WRONG_TYPE, found.at, message, hint);
     }
+}
+
+fn missing(name: &str) -> String {
+    format!("expected the field `{name}`, found none")
+}
+
+/// What an absent field leads to, besides that it is missing.
+const FOLLOWING: [(&str, &Code); 4] = [
+    ("network", &codes::HTTP_EGRESS),
+    ("base_url", &codes::HTTP_EGRESS),
+    ("base_url", &codes::HTTP_FORMAT_OLD),
+    ("default_headers", &codes::HTTP_SECRET_UNUSED),
+];
+
+/// Whether a finding only says that this field is absent.
+pub(crate) fn follows_from(found: &Diagnostic, absent: &str) -> bool {
+    let is_missing = found.code == codes::MISSING_FIELD.code && found.message == missing(absent);
+    is_missing
+        || FOLLOWING
+            .iter()
+            .any(|(name, code)| *name == absent && code.code == found.code)
 }
