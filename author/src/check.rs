@@ -1,14 +1,14 @@
 //! `check`: everything that can be said about a bundle under work, a packed
 //! directory, or a single file, as diagnostics. Verifies no signature.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use toolward_bundle::codes;
 use toolward_bundle::component::Surface;
 use toolward_bundle::dev::{BundleToml, bundle_toml};
 use toolward_bundle::documents::{Documents, file_name, is_prompt};
-use toolward_bundle::files::{self, BUILD_FOLDERS, Files, FilesError};
+use toolward_bundle::files::{self, Files, FilesError};
 use toolward_bundle::index::{self, TOOLS_JSON};
 use toolward_bundle::libraries::Surroundings;
 use toolward_bundle::locate::{about_error, about_file};
@@ -20,15 +20,11 @@ use toolward_signing::manifest::{self, Manifest};
 use crate::against::Earlier;
 use crate::{aml, lints};
 
+mod below;
 mod enclosing;
 
+use below::bundles_below;
 use enclosing::enclosing_bundle;
-
-/// How deep bundles are looked for below a directory that is none itself.
-const SEARCH_DEPTH: usize = 4;
-
-/// How many directories are looked into for bundles.
-const SEARCH_LIMIT: usize = 10_000;
 
 /// What a check has found.
 #[derive(Debug, Default)]
@@ -139,9 +135,7 @@ fn check_directory(path: &Path, earlier: Option<&Earlier>, report: &mut CheckRep
         report.take(path, found);
         return;
     }
-    let mut roots = Vec::new();
-    let mut left = SEARCH_LIMIT;
-    find_bundles(path, SEARCH_DEPTH, &mut left, &mut roots);
+    let roots = bundles_below(path);
     if roots.is_empty() {
         report.take(path, check_loose(path));
     }
@@ -229,7 +223,7 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> Findings {
             parsed.value
         }
     };
-    let mut collected = match files::collect(root) {
+    let mut collected = match files::survey(root) {
         Ok(collected) => collected,
         Err(error) => {
             found.show_lines(&sources);
@@ -237,6 +231,7 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> Findings {
             return found;
         }
     };
+    let problems = std::mem::take(&mut collected.problems);
     let surroundings = bundle.as_ref().map_or(Surroundings::NONE, |bundle| {
         Surroundings::of_author(&bundle.publisher, &bundle.id)
     });
@@ -280,7 +275,7 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> Findings {
         )),
         Ok(None) => {}
     }
-    if found.documents == 0 {
+    if found.documents == 0 && problems.is_empty() {
         let empty = rules::not_empty(&documents, &collected.files);
         found.diagnostics.extend(empty);
     }
@@ -289,6 +284,10 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> Findings {
     for one in &mut found.diagnostics {
         one.file = collected.place(&one.file);
     }
+    let problems = problems.iter();
+    found
+        .diagnostics
+        .extend(problems.map(|problem| unreadable_at(root, problem)));
     found
 }
 
@@ -323,6 +322,9 @@ fn check_loose(root: &Path) -> Findings {
         },
     };
     if found.documents == 0 && found.diagnostics.is_empty() {
+        found = check_definitions(root);
+    }
+    if found.documents == 0 && found.diagnostics.is_empty() {
         let message =
             "found no bundle.toml, no manifest.toml and no TOOL.md, DRIVER.md or ACTION.md";
         found.diagnostics.push(about_file(
@@ -331,6 +333,35 @@ fn check_loose(root: &Path) -> Findings {
             message,
             "name a bundle's directory, or make one: `toolward new`",
         ));
+    }
+    found
+}
+
+/// A directory of AML's definitions, as `import aml` takes it.
+fn check_definitions(root: &Path) -> Findings {
+    let mut found = Findings::default();
+    let entries = std::fs::read_dir(root).into_iter().flatten();
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut names: Vec<String> = names
+        .filter(|name| name.ends_with(aml::EXTENSION))
+        .take(files::MAX_FILES)
+        .collect();
+    names.sort();
+    let mut left = files::MAX_TOTAL_BYTES;
+    for name in names {
+        match files::read(root, &name, left) {
+            Err(error) => found.diagnostics.push(unreadable(&name, &error)),
+            Ok(bytes) => {
+                left = left.saturating_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+                found.documents += 1;
+                let mut own = Findings {
+                    diagnostics: aml::check_bytes(&name, &bytes),
+                    ..Findings::default()
+                };
+                own.show_lines(&Files::from([(name, bytes)]));
+                found.diagnostics.append(&mut own.diagnostics);
+            }
+        }
     }
     found
 }
@@ -389,37 +420,20 @@ fn check_index(files: &Files, documents: &Documents, found: &mut Findings) {
     if files.contains_key(TOOLS_JSON) {
         found.documents += 1;
         let index = index::check(files, documents, &mut found.diagnostics);
+        if let Some(index) = &index
+            && index.version == 1
+            && index.tools.is_empty()
+            && documents.is_empty(files)
+        {
+            found.diagnostics.push(about_file(
+                TOOLS_JSON,
+                &codes::BUNDLE_EMPTY,
+                "`tools` has no entry, and nothing else is here",
+                "describe a tool in `tools`: `toolward new --format runloop` writes one",
+            ));
+        }
         let warnings = index.iter().flat_map(lints::index);
         found.diagnostics.extend(warnings);
-    }
-}
-
-fn find_bundles(folder: &Path, depth: usize, left: &mut usize, roots: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(folder) else {
-        return;
-    };
-    let mut folders: Vec<PathBuf> = entries
-        .map_while(Result::ok)
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .filter(|entry| {
-            entry
-                .file_name()
-                .to_str()
-                .is_some_and(|name| !name.starts_with('.') && !BUILD_FOLDERS.contains(&name))
-        })
-        .map(|entry| entry.path())
-        .collect();
-    folders.sort();
-    for folder in folders {
-        match left.checked_sub(1) {
-            None => return,
-            Some(less) => *left = less,
-        }
-        if folder.join(bundle_toml::FILE).is_file() || folder.join(manifest::FILE).is_file() {
-            roots.push(folder);
-        } else if depth > 1 {
-            find_bundles(&folder, depth - 1, left, roots);
-        }
     }
 }
 
@@ -434,7 +448,14 @@ fn unknown_kind(name: &str) -> Diagnostic {
 }
 
 fn unreadable(name: &str, error: &FilesError) -> Diagnostic {
-    about_error(name, &codes::FILE_UNREADABLE, error)
+    let code = match error {
+        FilesError::NotRegular { .. } => &codes::FILE_NOT_REGULAR,
+        FilesError::Twice { .. } => &codes::FOLDER_TWICE,
+        FilesError::TooDeep { .. } | FilesError::Name { .. } => &codes::FILE_NAME,
+        FilesError::TooMuch { .. } => &codes::BUNDLE_TOO_LARGE,
+        _ => &codes::FILE_UNREADABLE,
+    };
+    about_error(name, code, error)
 }
 
 /// As [`unreadable`], about the file that the error itself names.

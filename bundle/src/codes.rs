@@ -19,9 +19,15 @@ codes! {
     BUNDLE_EMPTY = "bundle-empty", "the bundle brings nothing to use",
         "Contracts are `TOOL.md` files below `tools/`, drivers are `DRIVER.md` files below `drivers/`, actions are `ACTION.md` files below `actions/`, prompts are Markdown files below `prompts/`, and all files below `resources/` are resources.";
     FILE_UNREADABLE = "file-unreadable", "a file of the bundle can't be read",
-        "The file is missing, is not a regular file, or may not be read. Symbolic links are not followed: what a bundle holds lies inside it.";
+        "The file is missing, or may not be read.";
+    FILE_NOT_REGULAR = "file-not-regular", "a link, device, socket or pipe lies among a bundle's files",
+        "Symbolic links are not followed: what a bundle holds lies inside it. Put the file itself there, or remove the link, device, socket or pipe.";
+    FOLDER_TWICE = "folder-twice", "a directory has a folder with and without a dot, such as `tools` and `.tools`",
+        "Both are the same folder of the bundle. Move the files of one into the other.";
+    BUNDLE_TOO_LARGE = "bundle-too-large", "a directory holds more than a bundle may",
+        "A bundle has at most 4096 files, of 512 MiB together. Move what is not part of it out of its folders.";
     FILE_KIND = "file-kind", "a file is of no kind that can be checked",
-        "`check` reads TOOL.md, DRIVER.md, ACTION.md, prompts, sidecars of resources, tools.json, bundle.toml, components, and directories of them; of AML, single files `NAME.tool.md`.";
+        "`check` reads TOOL.md, DRIVER.md, ACTION.md, prompts, sidecars of resources, tools.json, bundle.toml, components, and directories of them; of AML, files `NAME.tool.md` and directories of them.";
     FILE_NOT_UTF8 = "file-not-utf8", "a document of the bundle is not UTF-8",
         "TOOL.md, DRIVER.md, ACTION.md, prompts, sidecars of resources, tools.json and bundle.toml are UTF-8 text.";
     FILE_NAME = "file-name", "a file's name can't be in a bundle",

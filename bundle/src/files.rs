@@ -4,15 +4,18 @@
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
-use toolward_report::codes;
 use toolward_signing::manifest::FileRole;
 
+pub use self::error::FilesError;
+use self::error::SYMBOLIC_LINK;
 use crate::documents::role_of;
+
+mod error;
 
 /// The folders that a bundle is made of.
 pub const FOLDERS: &[&str] = &[
@@ -49,6 +52,8 @@ pub struct Found {
     pub files: Files,
     /// Hidden files that were left out.
     pub skipped: Vec<String>,
+    /// What could not be read, where the rest was.
+    pub problems: Vec<FilesError>,
     /// The folders that lie under a name with a dot, without it.
     dotted: Vec<&'static str>,
 }
@@ -78,77 +83,6 @@ pub fn place(directory: &Path, path: &str) -> String {
     }
 }
 
-/// Why an authoring directory can't be read.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FilesError {
-    /// The operating system refused.
-    #[error("{path}: {source}", path = path.display())]
-    Io {
-        /// What was to be read.
-        path: PathBuf,
-        /// Its answer.
-        source: std::io::Error,
-    },
-    /// A symbolic link, a device, a socket or a pipe.
-    #[error("{path}: this is {kind}; a bundle holds regular files only", path = path.display())]
-    NotRegular {
-        /// Where it lies.
-        path: PathBuf,
-        /// What it is.
-        kind: &'static str,
-    },
-    /// A folder with and without a dot before its name.
-    #[error("{path}: there is {without}/, too, and both are the same folder of the bundle", path = path.display())]
-    Twice {
-        /// The one with the dot.
-        path: PathBuf,
-        /// The other's name.
-        without: &'static str,
-    },
-    /// A name that isn't UTF-8.
-    #[error("{path}: the name is not UTF-8", path = path.display())]
-    Name {
-        /// Where it lies.
-        path: PathBuf,
-    },
-    /// More than a bundle may hold.
-    #[error("{path}: more than {limit} {what}", path = path.display())]
-    TooMuch {
-        /// Where the limit was passed.
-        path: PathBuf,
-        /// The limit.
-        limit: u64,
-        /// Its unit.
-        what: &'static str,
-    },
-}
-
-codes! {
-    for FilesError {
-        Self::Io { .. } = "file-unreadable";
-        Self::NotRegular { .. } = "file-not-regular", "put the file itself there instead of a link to it";
-        Self::Twice { .. } = "folder-twice", "move the files of one into the other";
-        Self::Name { .. } = "file-name", "use ASCII letters, digits, '.', '_' and '-' in names";
-        Self::TooMuch { .. } = "bundle-too-large",
-            "move what is not part of the bundle out of its folders";
-    }
-}
-
-impl FilesError {
-    /// What it is about.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        match self {
-            Self::Io { path, .. }
-            | Self::NotRegular { path, .. }
-            | Self::Twice { path, .. }
-            | Self::Name { path }
-            | Self::TooMuch { path, .. } => path,
-        }
-    }
-}
-
 /// Reads the files that belong into a bundle: everything in [`FOLDERS`] and, of
 /// the root, `README.md` and names that start with `LICENSE`. `.actions`, `.drivers` and
 /// `.tools` are read as the folders without the dot.
@@ -158,12 +92,26 @@ impl FilesError {
 /// When something is not a regular file, can't be read, has no UTF-8 name, or when
 /// all of it is more than a bundle may hold.
 pub fn collect(directory: &Path) -> Result<Found, FilesError> {
+    packed(directory, false)
+}
+
+/// [`collect`], but passes over what can't be read, and says so in [`Found::problems`].
+///
+/// # Errors
+///
+/// When the directory itself can't be read, or all of it is more than a bundle may hold.
+pub fn survey(directory: &Path) -> Result<Found, FilesError> {
+    packed(directory, true)
+}
+
+fn packed(directory: &Path, tolerant: bool) -> Result<Found, FilesError> {
     let root = open(directory)?;
     let mut walk = Walk {
         at: directory,
         found: Found::default(),
         total: 0,
         pick: Pick::Packed,
+        tolerant,
     };
     let names = walk.names(&root, "")?;
     for name in &names {
@@ -174,22 +122,27 @@ pub fn collect(directory: &Path) -> Result<Found, FilesError> {
             continue;
         };
         if names.iter().any(|name| name == bare) {
-            return Err(FilesError::Twice {
+            walk.tolerate(Err(FilesError::Twice {
                 path: directory.join(name),
                 without: bare,
-            });
+            }))?;
+            continue;
         }
         walk.found.dotted.push(bare);
-        walk.folder(&root, name, bare, 1)?;
+        let read = walk.folder(&root, name, bare, 1);
+        walk.tolerate(read)?;
     }
     for name in names {
         let folder = FOLDERS.contains(&name.as_str());
         let document = name == "README.md" || name.starts_with("LICENSE");
-        if folder {
-            walk.folder(&root, &name, &name, 1)?;
+        let read = if folder {
+            walk.folder(&root, &name, &name, 1)
         } else if document {
-            walk.file(&root, &name, &name)?;
-        }
+            walk.file(&root, &name, &name)
+        } else {
+            Ok(())
+        };
+        walk.tolerate(read)?;
     }
     Ok(walk.found)
 }
@@ -207,6 +160,7 @@ pub fn tree(directory: &Path) -> Result<Files, FilesError> {
         found: Found::default(),
         total: 0,
         pick: Pick::All,
+        tolerant: false,
     };
     walk.entries(&root, "", 0)?;
     Ok(walk.found.files)
@@ -225,6 +179,7 @@ pub fn documents(directory: &Path) -> Result<Files, FilesError> {
         found: Found::default(),
         total: 0,
         pick: Pick::Documents,
+        tolerant: false,
     };
     walk.entries(&root, "", 0)?;
     Ok(walk.found.files)
@@ -243,6 +198,7 @@ pub fn sources(directory: &Path) -> Result<Files, FilesError> {
         found: Found::default(),
         total: 0,
         pick: Pick::Sources,
+        tolerant: false,
     };
     walk.entries(&root, "", 0)?;
     Ok(walk.found.files)
@@ -307,7 +263,7 @@ fn regular(metadata: &cap_std::fs::Metadata, path: &Path) -> Result<(), FilesErr
     Err(FilesError::NotRegular {
         path: path.to_owned(),
         kind: if kind.is_symlink() {
-            "a symbolic link"
+            SYMBOLIC_LINK
         } else if kind.is_dir() {
             "a directory"
         } else {
@@ -321,6 +277,8 @@ struct Walk<'a> {
     found: Found,
     total: u64,
     pick: Pick,
+    /// Whether what can't be read is passed over.
+    tolerant: bool,
 }
 
 /// Which files of a folder are read.
@@ -382,11 +340,7 @@ impl Walk<'_> {
             });
         }
         if depth > MAX_DEPTH {
-            return Err(FilesError::TooMuch {
-                path: shown,
-                limit: 8,
-                what: "levels of folders",
-            });
+            return Err(FilesError::TooDeep { path: shown });
         }
         let dir = parent.open_dir(name).map_err(io)?;
         self.entries(&dir, path, depth)
@@ -417,13 +371,28 @@ impl Walk<'_> {
             if self.pick == Pick::Documents && !metadata.is_dir() && !is_document(&path) {
                 continue;
             }
-            if metadata.is_dir() {
-                self.folder(dir, &name, &path, depth + 1)?;
+            let read = if metadata.is_dir() {
+                self.folder(dir, &name, &path, depth + 1)
             } else {
-                self.file(dir, &name, &path)?;
-            }
+                self.file(dir, &name, &path)
+            };
+            self.tolerate(read)?;
         }
         Ok(())
+    }
+
+    /// Keeps a problem of one file or folder, where the rest is to be read. Limits of the whole hold always.
+    fn tolerate(&mut self, read: Result<(), FilesError>) -> Result<(), FilesError> {
+        match read {
+            Err(error) if self.tolerant && !matches!(error, FilesError::TooMuch { .. }) => {
+                if self.found.problems.len() >= MAX_FILES {
+                    return Err(self.too_many(""));
+                }
+                self.found.problems.push(error);
+                Ok(())
+            }
+            read => read,
+        }
     }
 
     fn file(&mut self, dir: &Dir, name: &str, path: &str) -> Result<(), FilesError> {

@@ -355,3 +355,72 @@ fn a_registry_reference_is_checked_against_the_library_that_it_stands_in() {
     let report = check_path(demo.path());
     assert!(codes(&report).contains(&"action-unresolved"), "{report:?}");
 }
+
+#[test]
+fn what_can_not_be_read_has_its_code_and_the_rest_is_checked() {
+    let deep = "tools/a/b/c/d/e/f/g/h/TOOL.md";
+    let link = "tools/demo.greet/link.md";
+    for (broken, expected) in [
+        (deep, "file-name"),
+        (link, "file-not-regular"),
+        (".tools/x/TOOL.md", "folder-twice"),
+    ] {
+        let demo = Demo::new();
+        if broken == link {
+            std::os::unix::fs::symlink("TOOL.md", demo.path().join(link)).unwrap();
+        } else {
+            demo.write(broken, TOOL);
+        }
+        let report = check_path(demo.path());
+        assert_eq!(
+            codes(&report),
+            [expected],
+            "{broken}: {:?}",
+            report.diagnostics
+        );
+        assert_eq!(report.documents, 2, "{broken}");
+        demo.write(
+            "drivers/demo-greet/DRIVER.md",
+            DRIVER.replace("version: 1.0.0", "version: one"),
+        );
+        let mut both = codes(&check_path(demo.path()));
+        both.sort_unstable();
+        let mut wanted = [expected, "version-invalid"];
+        wanted.sort_unstable();
+        assert_eq!(both, wanted, "{broken}");
+    }
+}
+
+#[test]
+fn a_tools_json_without_tools_is_an_empty_bundle() {
+    for text in ["{\"version\":1}", "{\"version\":1,\"tools\":[]}"] {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().join("tools.json");
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(codes(&check_path(&path)), ["bundle-empty"], "{text}");
+        std::fs::write(place.path().join("bundle.toml"), BUNDLE).unwrap();
+        assert_eq!(codes(&check_path(place.path())), ["bundle-empty"], "{text}");
+    }
+}
+
+#[test]
+fn a_directory_of_definitions_is_checked() {
+    let place = tempfile::tempdir().unwrap();
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/aml");
+    for name in [
+        "valid/01-minimal.tool.md",
+        "invalid/24-transport-unknown.tool.md",
+    ] {
+        let to = place.path().join(name.rsplit('/').next().unwrap());
+        std::fs::copy(corpus.join(name), to).unwrap();
+    }
+    let report = check_path(place.path());
+    assert_eq!(codes(&report), ["aml-transport-unknown"]);
+    assert!(
+        report.diagnostics[0]
+            .file
+            .ends_with("24-transport-unknown.tool.md")
+    );
+    assert!(report.diagnostics[0].excerpt.is_some());
+    assert_eq!(report.documents, 2);
+}
