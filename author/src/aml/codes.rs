@@ -47,6 +47,9 @@ codes! {
         "`use_when` and `avoid_when` become part of an agent's instructions.";
     SIDE_EFFECTS_MISSING = "aml-side-effects-missing" Warning, "a tool of type `action` names its side effects",
         "Say in `use_guidance.side_effects` what a call changes.";
+    REQUEST_INCOMPLETE = "aml-request-incomplete" Warning, "a `rest-api` transport says where its request goes",
+        "`transport.base_url` is `https://` and a host, `transport.endpoint` a method in capitals, a space and a path: \
+         `GET /parcels/{number}`. `import` makes no driver without them.";
     DEPRECATED_UNDATED = "aml-deprecated-undated" Warning, "a deprecated tool says when it was last changed",
         "Add `meta.last_updated`, as in `\"2025-04-01\"`.";
 }

@@ -3,6 +3,7 @@
 use semver::Version;
 use toolward_contract::NoScope;
 use toolward_contract::diagnostic::Position;
+use toolward_contract::driver::Method;
 use toolward_contract::schema::Schema;
 use toolward_fields::Content;
 use toolward_report::Code;
@@ -213,6 +214,9 @@ fn transport(field: &Field<'_>, findings: &mut Findings<'_>) {
     match present(&mut transport, "type") {
         Some(protocol) => {
             findings.choice(&protocol, &codes::TRANSPORT_UNKNOWN, &PROTOCOLS);
+            if matches!(&protocol.content, Content::Text(name) if name == "rest-api") {
+                request(&mut transport, field.key_at, findings);
+            }
         }
         None => findings.missing(&codes::TRANSPORT_UNKNOWN, "transport.type", field.key_at),
     }
@@ -222,6 +226,30 @@ fn transport(field: &Field<'_>, findings: &mut Findings<'_>) {
             let name = "transport.credentials";
             findings.missing(&codes::CREDENTIALS_MISSING, name, field.key_at);
         }
+    }
+}
+
+/// AML requires neither part of a request, and without them there is none.
+fn request(transport: &mut Fields<'_>, at: Position, findings: &mut Findings<'_>) {
+    let code = &codes::REQUEST_INCOMPLETE;
+    if present(transport, "base_url").is_none_or(|field| is_empty(&field)) {
+        findings.missing(code, "transport.base_url", at);
+    }
+    let Some(endpoint) = present(transport, "endpoint").filter(|field| !is_empty(field)) else {
+        findings.missing(code, "transport.endpoint", at);
+        return;
+    };
+    let has_method = |text: &str| {
+        let method = text.split_once(' ').map(|(method, _)| method);
+        method.is_some_and(|method| Method::parse(method).is_some())
+    };
+    if let Content::Text(text) = &endpoint.content
+        && !has_method(text)
+    {
+        let message = format!(
+            "expected `transport.endpoint` to be a method, a space and a path, found {text:?}"
+        );
+        findings.add(code, endpoint.at, message);
     }
 }
 

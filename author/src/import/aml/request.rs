@@ -121,6 +121,9 @@ fn host(base_url: &str) -> Result<String, Refused> {
     {
         return Err(Refused::Insecure);
     }
+    if base_url.is_empty() {
+        return Err(Refused::Request("`base_url` is missing".to_owned()));
+    }
     let rest = base_url.strip_prefix("https://");
     let authority = rest.and_then(|rest| rest.split(['/', '?', '#']).next());
     let host = authority.and_then(|authority| Capability::of(Class::Network, authority).ok());
