@@ -99,8 +99,8 @@ pub use maintenance::Maintenance;
 pub use pending::Pending;
 #[cfg(feature = "sqlite")]
 pub use reader::{
-    CallEnd, CassetteExport, Filter, Finding, Listed, Missing, Payload, PayloadState, Proofs,
-    Reader, RecordedCall, Row, Selection, Verified,
+    CallEnd, CassetteExport, DamagedRow, Filter, Finding, Listed, Missing, Payload, PayloadState,
+    Proofs, Reader, RecordedCall, Row, Selection, Verified,
 };
 pub use recorder::{Durability, Recorder};
 #[cfg(feature = "sqlite")]

@@ -245,3 +245,23 @@ fn a_result_under_rows_that_were_changed_is_not_shown() {
     drop(sql);
     replay(&machine, "1").ends(1).says("ledger-differs");
 }
+
+#[test]
+fn a_damaged_row_is_missing_and_the_other_calls_are_shown() {
+    let machine = filled(Keep::All);
+    let whole = replay(&machine, "0..5 --json").ends(0).json_lines();
+    let sql = rusqlite::Connection::open(place(&machine).join("records.sqlite")).unwrap();
+    sql.execute("UPDATE entry SET record = X'7B7D' WHERE seq = 1", [])
+        .unwrap();
+    drop(sql);
+    let lines = replay(&machine, "0..5 --json").ends(1).json_lines();
+    assert_eq!(lines.len(), whole.len());
+    assert_eq!(lines[0]["rows"], serde_json::json!([1]));
+    assert_eq!(lines[0]["missing"]["row"]["why"], "changed");
+    assert_eq!(lines[1..], whole[1..]);
+    let shown = replay(&machine, "0..5").ends(1);
+    assert!(shown.stdout.contains("       1  row missing: "), "{shown}");
+    // Where the call is named, there is nothing else to show.
+    let named = replay(&machine, "1").ends(1);
+    assert!(named.stderr.contains("record-invalid"), "{named}");
+}

@@ -3,8 +3,9 @@
 mod rerun;
 
 use clap::Args;
+use serde_json::json;
 use toolward_bundle::text::visible_line;
-use toolward_ledger::{Reader, RecordedCall};
+use toolward_ledger::{DamagedRow, Reader, RecordedCall};
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::replay::{RecordedResult, Replay, Replayed, ToolNow};
 
@@ -60,7 +61,14 @@ impl Arguments {
         let store = self.store.shown(environment, output)?;
         let replay = Replay::new(&reader, &found.settings, store.as_ref())?;
         let mut exit = Exit::Fine;
-        let mut show = |call: RecordedCall, output: &mut Output| {
+        let mut show = |found: Found, output: &mut Output| {
+            let call = match found {
+                Ok(call) => call,
+                Err(damaged) => {
+                    exit = Exit::Failed;
+                    return row_missing(&damaged, output);
+                }
+            };
             let replayed = replay.of(call)?;
             if !replayed.is_whole() {
                 exit = Exit::Failed;
@@ -70,27 +78,37 @@ impl Arguments {
                 false => print(&replay, &replayed, output),
             }
         };
-        calls(&self.what, &reader, |call| show(call, output))?;
+        calls(&self.what, &reader, |found| show(found, output))?;
         Ok(exit)
     }
 }
 
-/// Calls `each` with the calls that are meant.
-fn calls(what: &What, reader: &Reader, mut each: impl FnMut(RecordedCall) -> Result) -> Result {
+/// A call that is meant, or a damaged row between such calls.
+type Found = Result<RecordedCall, DamagedRow>;
+
+/// Calls `each` with the calls that are meant. Where one is named, damage of its rows is an error.
+fn calls(what: &What, reader: &Reader, mut each: impl FnMut(Found) -> Result) -> Result {
     match *what {
         What::Rows(Rows { from, to }) => {
-            reader.calls::<Failure>(from, to.unwrap_or(u64::MAX), each)
+            reader.calls_and_damage::<Failure>(from, to.unwrap_or(u64::MAX), each)
         }
-        What::One(Id::Call(invocation)) => each(reader.call(invocation)?),
+        What::One(Id::Call(invocation)) => each(Ok(reader.call(invocation)?)),
         What::One(Id::Row(seq)) => {
             let invocation = reader.row(seq)?.read()?.invocation();
             let missing = || {
                 let about = format!("row {seq} is about no call");
                 toolward_ledger::Error::NoRow(about.into())
             };
-            each(reader.call(invocation.ok_or_else(missing)?)?)
+            each(Ok(reader.call(invocation.ok_or_else(missing)?)?))
         }
     }
+}
+
+fn row_missing(damaged: &DamagedRow, output: &mut Output) -> Result {
+    let DamagedRow { seq, error } = damaged;
+    let missing = json!({ "why": "changed", "message": error.to_string() });
+    let value = json!({ "rows": [seq], "missing": { "row": missing } });
+    output.result(&value, format_args!("{seq:>8}  row missing: {error}"))
 }
 
 fn print(replay: &Replay<'_>, replayed: &Replayed, output: &mut Output) -> Result {

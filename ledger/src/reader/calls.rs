@@ -31,6 +31,15 @@ pub struct RecordedCall {
     pub at: Number,
 }
 
+/// A row that is not the one that was recorded: its record is not the one of its leaf, or no record.
+#[derive(Clone, Debug)]
+pub struct DamagedRow {
+    /// The row.
+    pub seq: u64,
+    /// What is wrong with it.
+    pub error: Error,
+}
+
 /// How a call ended, and which row says so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CallEnd {
@@ -135,6 +144,23 @@ impl Reader {
         to: u64,
         mut each: impl FnMut(RecordedCall) -> Result<(), E>,
     ) -> Result<(), E> {
+        self.calls_and_damage(from, to, |found| match found {
+            Ok(call) => each(call),
+            Err(damaged) => Err(damaged.error.into()),
+        })
+    }
+
+    /// [`Reader::calls`], with the rows between them that are damaged. Of a call that such a row is about, the other
+    /// rows count alone.
+    ///
+    /// # Errors
+    /// Those of the files and of `each`.
+    pub fn calls_and_damage<E: From<Error>>(
+        &self,
+        from: u64,
+        to: u64,
+        mut each: impl FnMut(Result<RecordedCall, DamagedRow>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let to = to.min(self.size()?);
         let mut over = Over::before(self, from);
         let mut open: HashMap<Invocation, RecordedCall> = HashMap::new();
@@ -142,7 +168,15 @@ impl Reader {
         while page < to {
             let next = page.saturating_add(PAGE_ROWS).min(to);
             for row in self.rows(page, next)? {
-                let Some(record) = read(&row)? else { continue };
+                let record = match undamaged(read(&row))? {
+                    Ok(Some(record)) => record,
+                    Ok(None) => continue,
+                    Err(error) => {
+                        let seq = row.seq;
+                        each(Err(DamagedRow { seq, error }))?;
+                        continue;
+                    }
+                };
                 let Some(invocation) = record.invocation() else {
                     continue;
                 };
@@ -159,8 +193,8 @@ impl Reader {
                     continue;
                 }
                 if call.call.is_none() {
-                    // It started before these rows.
-                    call = self.call(invocation)?;
+                    // It started before these rows, or its start is damaged.
+                    call = undamaged(self.call(invocation))?.unwrap_or(call);
                     if call.end.row() != Some(row.seq) {
                         continue;
                     }
@@ -168,20 +202,29 @@ impl Reader {
                 if !call.end.asks() {
                     over.calls.insert(invocation, true);
                 }
-                each(call)?;
+                each(Ok(call))?;
             }
             page = next;
         }
         let mut open: Vec<RecordedCall> = open.into_values().collect();
         open.sort_by_key(|call| call.started);
         for call in open {
-            let call = self.call(call.invocation)?;
+            let call = undamaged(self.call(call.invocation))?.unwrap_or(call);
             // Those that ended later belong to the rows in which they did.
             if call.end == CallEnd::Unknown {
-                each(call)?;
+                each(Ok(call))?;
             }
         }
         Ok(())
+    }
+}
+
+/// Tells damage of a row from all other errors.
+fn undamaged<T>(read: Result<T, Error>) -> Result<Result<T, Error>, Error> {
+    match read {
+        Err(error @ (Error::Differs(_) | Error::Record(_))) => Ok(Err(error)),
+        Err(error) => Err(error),
+        Ok(read) => Ok(Ok(read)),
     }
 }
 
@@ -228,7 +271,7 @@ impl<'a> Over<'a> {
         let mut call = None;
         for seq in rows {
             let seq = unsigned(seq?)?;
-            if let Some(record) = read(&self.reader.row(seq)?)? {
+            if let Ok(Some(record)) = undamaged(read(&self.reader.row(seq)?))? {
                 call = add(call, invocation, seq, record);
             }
         }

@@ -144,3 +144,55 @@ fn rows_that_are_added_about_a_call_that_has_ended_are_no_calls_of_their_own() {
         assert_eq!(of(from, u64::MAX), [last], "from row {from}");
     }
 }
+
+#[test]
+fn a_damaged_row_is_told_between_the_calls_and_the_others_are_read() {
+    let place = Place::new();
+    let writer = place.open();
+    // Rows 1 to 6: three that read, one that changed something, one that only started.
+    for number in 1..=3 {
+        durable(&writer, read_only(invocation(number))).unwrap();
+    }
+    durable(&writer, started(invocation(4))).unwrap();
+    durable(&writer, ended(invocation(4))).unwrap();
+    durable(&writer, started(invocation(5))).unwrap();
+    writer.close().unwrap();
+    let of = |reader: &toolward_ledger::Reader| {
+        let mut found = Vec::new();
+        reader
+            .calls_and_damage::<Error>(0, u64::MAX, |one| {
+                found.push(match one {
+                    Ok(call) => Ok((call.invocation, call.call.is_some(), call.end.row())),
+                    Err(damaged) => Err((damaged.seq, damaged.error.code())),
+                });
+                Ok(())
+            })
+            .unwrap();
+        found
+    };
+    let sound = of(&place.reader());
+    assert_eq!(sound.len(), 5);
+    assert!(sound.iter().all(Result::is_ok), "{sound:?}");
+    let damage = |seq: u64, record: &str| {
+        let sql = place.records();
+        sql.execute(
+            "UPDATE entry SET record = ?1 WHERE seq = ?2",
+            (record.as_bytes(), seq as i64),
+        )
+        .unwrap();
+    };
+    damage(2, "{}");
+    damage(4, &place.lines()[1]);
+    let found = of(&place.reader());
+    assert_eq!(found[0], sound[0]);
+    assert_eq!(found[1], Err((2, "ledger-differs")));
+    assert_eq!(found[2], sound[2]);
+    assert_eq!(found[3], Err((4, "ledger-differs")));
+    // What its start said of the call is lost with it.
+    assert_eq!(found[4], Ok((invocation(4), false, Some(5))));
+    assert_eq!(found[5], sound[4]);
+    assert_eq!(found.len(), 6);
+    // Whoever copies calls hears it as an error.
+    let strict = place.reader().calls::<Error>(0, u64::MAX, |_| Ok(()));
+    assert_eq!(strict.unwrap_err().code(), "ledger-differs");
+}

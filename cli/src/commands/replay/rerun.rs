@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
 use toolward_host::{Host, Reply};
-use toolward_ledger::Reader;
 use toolward_ledger::record::Invocation;
+use toolward_ledger::{DamagedRow, Reader};
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::config::Granted;
@@ -20,7 +20,7 @@ use toolward_operator::replay::{Replay, Replayed};
 use toolward_operator::rerun::{Difference, Rerun, Surfaces, differences, prepare};
 use toolward_operator::runtime;
 
-use super::{Arguments, What, calls};
+use super::{Arguments, What, calls, row_missing};
 use crate::approve::Terminal;
 use crate::commands::{compile_broker, exec_broker, recorder};
 use crate::environment::{Environment, has_terminal};
@@ -61,6 +61,8 @@ pub(crate) struct RerunFlags {
 enum Planned {
     Made(Box<Rerun>),
     Left(Invocation, String),
+    /// A row of which nothing is known.
+    Damaged(DamagedRow),
 }
 
 /// What calls are made with.
@@ -152,6 +154,11 @@ impl Arguments {
                     left_out(of, &why, output)?;
                     continue;
                 }
+                Planned::Damaged(damaged) => {
+                    exit = Exit::Failed;
+                    row_missing(&damaged, output)?;
+                    continue;
+                }
             };
             let reply = runtime.block_on(host.call(rerun.request));
             bar.clear();
@@ -173,12 +180,19 @@ impl Arguments {
     ) -> Result<Vec<Planned>> {
         let replay = Replay::new(reader, settings, None)?;
         let mut planned = Vec::new();
-        calls(&self.what, reader, |call| {
+        calls(&self.what, reader, |found| {
             if planned.len() == MAX_CALLS {
                 let message = format!("there are more than {MAX_CALLS} calls in these rows");
                 return Err(Failure::new(Kind::Denied, Code::RerunUnconfirmed, message)
                     .hint("name fewer rows"));
             }
+            let call = match found {
+                Ok(call) => call,
+                Err(damaged) => {
+                    planned.push(Planned::Damaged(damaged));
+                    return Ok(());
+                }
+            };
             planned.push(match prepare(call, host, &replay)? {
                 Ok(rerun) if rerun.writes && matches!(self.what, What::Rows(_)) => Planned::Left(
                     rerun.replayed.call.invocation,
@@ -198,7 +212,7 @@ impl Arguments {
     fn confirm(&self, planned: &[Planned], output: &Output) -> Result {
         let writes = planned.iter().filter_map(|one| match one {
             Planned::Made(rerun) => Some(rerun.writes),
-            Planned::Left(..) => None,
+            Planned::Left(..) | Planned::Damaged(_) => None,
         });
         let (count, writes) = (writes.clone().count(), writes.clone().any(|writes| writes));
         let what = match (writes, count > MAX_UNASKED) {
