@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolward_ledger::payload::{Keep, PayloadKind};
-use toolward_ledger::record::{Call, Ended, Event, Hash, Hex, Id, Part, Tool};
+use toolward_ledger::record::{Call, Ended, Event, Hash, Hex, Id, Part, Replayed, Tool};
 use toolward_ledger::{Durability, Entry, Recorder as _, Writer};
 
 use super::open;
@@ -59,6 +59,10 @@ fn record(writer: &Writer, number: u8, of: &Call, input: &Value, output: &Value)
         invocation: invocation(number),
         outcome: outcome(None),
     }));
+    record_event(writer, event, input, output);
+}
+
+fn record_event(writer: &Writer, event: Event, input: &Value, output: &Value) {
     let entry = Entry::new(event).principal("local");
     let entry = entry.payload(PayloadKind::Input, input.to_string().into_bytes());
     let output = json!({ "value": output }).to_string();
@@ -204,4 +208,153 @@ fn many_calls_are_counted_first_and_what_cannot_be_made_is_said() {
     assert!(why(22).contains("sensitive values"), "{}", why(22));
     assert!(why(23).contains("not installed"), "{}", why(23));
     machine.toolward("replay .. --yes").ends(2);
+}
+
+#[test]
+fn another_code_is_a_difference() {
+    let machine = machine();
+    let reply = live(&machine, "text.stats --set text=one");
+    let (call, input) = (recorded(&reply["meta"]), json!({ "text": "one" }));
+    let writer = open(&machine, Keep::All);
+    let failed = Event::Ended(Box::new(Ended {
+        call: Some(call.clone()),
+        invocation: invocation(1),
+        outcome: outcome(Some("upstream_error")),
+    }));
+    record_event(&writer, failed, &input, &json!(null));
+    // One that went well, with an input that is refused today.
+    record(&writer, 2, &call, &json!({ "text": 7 }), &reply["value"]);
+    writer.close().unwrap();
+    let code = |number: u8| {
+        let made = rerun(&machine, &invocation(number).to_string());
+        let made = made.ends(1).json();
+        let differs = made["differs"].as_array().unwrap().clone();
+        differs
+            .into_iter()
+            .find(|one| one["what"] == "code")
+            .unwrap()
+    };
+    let (first, second) = (code(1), code(2));
+    assert_eq!(
+        (&first["before"], &first["now"]),
+        (&json!("upstream_error"), &Value::Null)
+    );
+    assert_eq!(
+        (&second["before"], &second["now"]),
+        (&Value::Null, &json!("input_invalid"))
+    );
+}
+
+#[test]
+fn nested_replayed_and_blocked_calls_and_damaged_rows_are_left_out_and_said() {
+    let machine = machine();
+    let reply = live(&machine, "text.stats --set text=one");
+    let counted = live(&machine, "kv.counter --set action=list");
+    let (call, input) = (recorded(&reply["meta"]), json!({ "text": "one" }));
+    let writer = open(&machine, Keep::All);
+    let mut nested = call.clone();
+    nested.parent = Some(invocation(9));
+    record(&writer, 1, &nested, &input, &reply["value"]);
+    let replayed = Event::Replayed(Box::new(Replayed {
+        call: call.clone(),
+        invocation: invocation(2),
+        ledger: Hex([3; 16]),
+        of: invocation(8),
+        outcome: outcome(None),
+    }));
+    record_event(&writer, replayed, &input, &reply["value"]);
+    let count = json!({ "action": "list" });
+    record(
+        &writer,
+        3,
+        &recorded(&counted["meta"]),
+        &count,
+        &counted["value"],
+    );
+    record(&writer, 4, &call, &input, &reply["value"]);
+    record(&writer, 5, &call, &input, &reply["value"]);
+    let damaged = writer
+        .flush()
+        .wait()
+        .map(|()| machine_rows(&machine) - 1)
+        .unwrap();
+    writer.close().unwrap();
+    // The tool may do nothing any more.
+    let config = machine.home().join(".config/toolward/toolward.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let grant = text.find("[[grant]]").unwrap();
+    let ledger = text.find("[ledger]").unwrap();
+    machine.configure(&(text[..grant].to_owned() + &text[ledger..]));
+    let sql = rusqlite::Connection::open(crate::ledger::place(&machine).join("records.sqlite"));
+    let damage = "UPDATE entry SET record = X'7B7D' WHERE seq = ?1";
+    sql.unwrap().execute(damage, [damaged as i64]).unwrap();
+    let before = rows_of_calls(&machine);
+    let lines = rerun(&machine, "..").ends(1).json_lines();
+    let made = |line: &&Value| line["made"] == true;
+    let again = [reply["meta"]["invocation"].clone(), json!(invocation(4))];
+    let of: Vec<Value> = lines
+        .iter()
+        .filter(made)
+        .map(|line| line["of"].clone())
+        .collect();
+    assert_eq!(of, again);
+    let why = |number: u8| {
+        let of = json!(invocation(number));
+        let line = lines.iter().find(|line| line["of"] == of).unwrap();
+        assert_eq!(line["made"], false, "{line}");
+        line["why"].as_str().unwrap()
+    };
+    assert!(why(1).contains("a tool made it"), "{}", why(1));
+    assert!(why(2).contains("cassette"), "{}", why(2));
+    assert!(why(3).contains("no driver"), "{}", why(3));
+    let row = lines
+        .iter()
+        .find(|line| line["missing"]["row"].is_object())
+        .unwrap();
+    assert_eq!(row["rows"], json!([damaged]), "{row}");
+    assert_eq!(
+        rows_of_calls(&machine),
+        before + again.len(),
+        "nothing else was called"
+    );
+}
+
+fn machine_rows(machine: &Machine) -> u64 {
+    let reader = toolward_ledger::Reader::open(&crate::ledger::place(machine), None).unwrap();
+    reader.size().unwrap()
+}
+
+/// How many calls have ended.
+fn rows_of_calls(machine: &Machine) -> usize {
+    let rows = machine.toolward("ledger list --json --limit 1000").ends(0);
+    let rows = rows.json_lines();
+    rows.iter()
+        .filter(|row| row["record"]["kind"] == "ended")
+        .count()
+}
+
+#[test]
+fn more_than_a_thousand_calls_are_made_by_no_command() {
+    let machine = machine();
+    let reply = live(&machine, "text.stats --set text=one");
+    let call = recorded(&reply["meta"]);
+    let writer = open(&machine, Keep::None);
+    for _ in 0..1000 {
+        let event = Event::Ended(Box::new(Ended {
+            call: Some(call.clone()),
+            invocation: toolward_ledger::record::Invocation::from_bytes(
+                uuid::Uuid::now_v7().into_bytes(),
+            ),
+            outcome: outcome(None),
+        }));
+        let entry = Entry::new(event).principal("local");
+        writer.append(entry, Durability::Queued).wait().unwrap();
+    }
+    writer.close().unwrap();
+    let before = machine_rows(&machine);
+    let refused = machine.toolward("replay .. --rerun --yes").ends(4);
+    refused.says("rerun-unconfirmed");
+    assert!(refused.stderr.contains("more than 1000 calls"), "{refused}");
+    // Nothing but its session was recorded.
+    assert_eq!(machine_rows(&machine), before + 2);
 }
