@@ -282,9 +282,9 @@ fn nested_replayed_and_blocked_calls_and_damaged_rows_are_left_out_and_said() {
     // The tool may do nothing any more.
     let config = machine.home().join(".config/toolward/toolward.toml");
     let text = std::fs::read_to_string(&config).unwrap();
-    let grant = text.find("[[grant]]").unwrap();
-    let ledger = text.find("[ledger]").unwrap();
-    machine.configure(&(text[..grant].to_owned() + &text[ledger..]));
+    let (before, _) = text.split_once("[[grant]]").unwrap();
+    let (_, ledger) = text.split_once("[ledger]").unwrap();
+    machine.configure(&format!("{before}[ledger]{ledger}"));
     let sql = rusqlite::Connection::open(crate::ledger::place(&machine).join("records.sqlite"));
     let damage = "UPDATE entry SET record = X'7B7D' WHERE seq = ?1";
     sql.unwrap().execute(damage, [damaged as i64]).unwrap();
