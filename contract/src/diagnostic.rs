@@ -1,5 +1,6 @@
 //! Findings about a file: code, place, message and hint. Not how they are printed.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Serialize;
@@ -9,7 +10,7 @@ pub use toolward_report::{Code, Severity};
 
 pub use crate::codes::CODES;
 pub use crate::excerpt::{Excerpt, attach};
-use crate::source::follows_from;
+use crate::source::drop_following;
 
 /// One finding in one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -129,7 +130,7 @@ pub(crate) struct Report<'f> {
     diagnostics: Vec<Diagnostic>,
     follows: bool,
     /// The names of absent fields that a misspelt key stands for.
-    misspelt: Vec<String>,
+    misspelt: BTreeSet<String>,
 }
 
 impl<'f> Report<'f> {
@@ -138,7 +139,7 @@ impl<'f> Report<'f> {
             file,
             diagnostics: Vec::new(),
             follows: false,
-            misspelt: Vec::new(),
+            misspelt: BTreeSet::new(),
         }
     }
 
@@ -193,14 +194,12 @@ impl<'f> Report<'f> {
 
     /// A key that has been reported stands for this field: that the field is absent is not reported as well.
     pub(crate) fn misspelt(&mut self, field: String) {
-        self.misspelt.push(field);
+        self.misspelt.insert(field);
     }
 
     /// `value` counts only when no error was reported; a missing value without an error can't be.
     pub(crate) fn finish<T>(mut self, value: Option<T>) -> Parsed<T> {
-        let meant = &self.misspelt;
-        let follows = |found: &Diagnostic| meant.iter().any(|field| follows_from(found, field));
-        self.diagnostics.retain(|found| !follows(found));
+        drop_following(&mut self.diagnostics, &self.misspelt);
         self.diagnostics.sort_by_key(Diagnostic::position);
         let refused = self.follows || self.has_errors();
         debug_assert!(refused || value.is_some(), "a refusal needs a diagnostic");

@@ -7,7 +7,7 @@ mod yaml;
 
 pub(crate) use front_matter::{FrontMatter, split, split_with};
 pub(crate) use json_nodes::located;
-pub(crate) use reading::follows_from;
+pub(crate) use reading::drop_following;
 pub(crate) use toolward_fields::{Spelling, nearest};
 pub(crate) use yaml::Keys;
 

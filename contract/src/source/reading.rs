@@ -1,5 +1,7 @@
 //! Fields as values or diagnostics: every problem of a document is reported, and the rest is read.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value};
 use toolward_fields::{Kind, Problem, nearest};
 
@@ -159,11 +161,16 @@ const FOLLOWING: [(&str, &Code); 4] = [
     ("default_headers", &codes::HTTP_SECRET_UNUSED),
 ];
 
-/// Whether a finding only says that this field is absent.
-pub(crate) fn follows_from(found: &Diagnostic, absent: &str) -> bool {
-    let is_missing = found.code == codes::MISSING_FIELD.code && found.message == missing(absent);
-    is_missing
-        || FOLLOWING
-            .iter()
-            .any(|(name, code)| *name == absent && code.code == found.code)
+/// Drops the findings that only say that one of these fields is absent.
+pub(crate) fn drop_following(found: &mut Vec<Diagnostic>, absent: &BTreeSet<String>) {
+    if absent.is_empty() {
+        return;
+    }
+    let missing: BTreeSet<String> = absent.iter().map(|name| missing(name)).collect();
+    let mut following = FOLLOWING.to_vec();
+    following.retain(|(name, _)| absent.contains(*name));
+    found.retain(|one| {
+        let is_missing = one.code == codes::MISSING_FIELD.code && missing.contains(&one.message);
+        !is_missing && following.iter().all(|(_, code)| code.code != one.code)
+    });
 }
