@@ -22,6 +22,7 @@ use crate::codes;
 use crate::diagnostic::Code;
 
 pub use explain::in_words;
+pub use marked::HIDDEN;
 pub use shape::Shape;
 pub use view::without_annotations;
 pub use walk::escape;

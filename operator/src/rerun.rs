@@ -13,9 +13,6 @@ use toolward_ledger::{CallEnd, Missing, RecordedCall};
 use crate::error::Error;
 use crate::replay::{RecordedResult, Replay, Replayed, major_id};
 
-/// Replaces sensitive values of a recorded output.
-const HIDDEN: &str = "[hidden]";
-
 /// A recorded call that can be made once more.
 #[derive(Debug)]
 pub struct Rerun {
@@ -169,7 +166,7 @@ pub fn differences(
     if let (RecordedResult::Output(before), Ok(output)) = (&replayed.result, &reply.result) {
         let now = match &info {
             // As it would be recorded.
-            Some(info) => info.contract.outputs.hiding(&output.structured, HIDDEN),
+            Some(info) => info.contract.outputs.observable(&output.structured),
             None => output.structured.clone(),
         };
         let before = before.get("value").cloned().unwrap_or_default();

@@ -21,9 +21,6 @@ use crate::result::{self, ToolResult};
 use crate::status::Status;
 use crate::version::SchemaVersion;
 
-/// Stands for a value that the contract marks sensitive.
-const HIDDEN: &str = "(hidden)";
-
 /// A call that has ended.
 #[derive(Debug, Clone)]
 pub struct EndedCall<'a> {
@@ -127,7 +124,7 @@ impl<'a> EndedCall<'a> {
     /// What others may see of the input. Without a contract it is not known what is sensitive.
     fn observable_input(&self) -> Option<Value> {
         let schema = &self.tool?.contract.inputs;
-        Some(schema.hiding(self.input?, HIDDEN))
+        Some(schema.observable(self.input?))
     }
 }
 

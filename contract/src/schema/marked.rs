@@ -4,6 +4,10 @@ use serde_json::Value;
 
 use super::{Schema, outward, view};
 
+/// Stands for a sensitive value wherever a person, a record or a log would see it. The ledger has it on
+/// disk.
+pub const HIDDEN: &str = "[hidden]";
+
 impl Schema {
     /// Whether some property is marked `x-internal`.
     #[must_use]
@@ -76,19 +80,14 @@ impl Schema {
         instance
     }
 
-    /// `instance` with every sensitive value replaced by the text `[redacted]`.
+    /// `instance` as people, records and logs may see it (the observable input of Agent Tool): with
+    /// [`HIDDEN`] for each sensitive value.
     #[must_use]
-    pub fn redacted(&self, instance: &Value) -> Value {
-        self.hiding(instance, "[redacted]")
-    }
-
-    /// `instance` with every sensitive value replaced by a text.
-    #[must_use]
-    pub fn hiding(&self, instance: &Value, by: &str) -> Value {
+    pub fn observable(&self, instance: &Value) -> Value {
         let mut copy = instance.clone();
         for path in self.sensitive_paths(instance) {
             if let Some(value) = copy.pointer_mut(&path) {
-                *value = Value::String(by.to_owned());
+                *value = HIDDEN.into();
             }
         }
         copy

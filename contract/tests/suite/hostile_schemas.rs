@@ -269,8 +269,8 @@ proptest! {
         let start = Instant::now();
         let valid = schema.validate(&value).is_ok();
         prop_assert_eq!(valid, schema.violations(&value, 3).is_empty());
-        let (view, redacted) = (schema.model_view(), schema.redacted(&value));
-        let _ = (schema.internal_paths(&value), schema.shape(), redacted);
+        let (view, shown) = (schema.model_view(), schema.observable(&value));
+        let _ = (schema.internal_paths(&value), schema.shape(), shown);
         // What a model sees is a schema too, unless a reference led into what was taken out.
         if !schema.has_internal() {
             prop_assert!(compile(&view).is_ok());

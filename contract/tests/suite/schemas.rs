@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolward_contract::action::{Action, Reference};
-use toolward_contract::schema::Schema;
+use toolward_contract::schema::{HIDDEN, Schema};
 use toolward_contract::{NoScope, Scope};
 
 fn schema(value: &Value) -> Schema {
@@ -215,12 +215,12 @@ fn sensitive_values_are_found_in_every_branch() {
             "{path} in {paths:?}"
         );
     }
-    let redacted = schema.redacted(&value);
+    let shown = schema.observable(&value);
     assert_eq!(
-        redacted["list"][0],
-        json!({ "user": "u", "password": "[redacted]", "next": { "password": "[redacted]" } })
+        shown["list"][0],
+        json!({ "user": "u", "password": HIDDEN, "next": { "password": HIDDEN } })
     );
-    assert_eq!(redacted["one"], "[redacted]");
+    assert_eq!(shown["one"], HIDDEN);
 }
 
 #[test]
@@ -286,17 +286,14 @@ fn what_may_be_sensitive_is_hidden_wherever_the_schema_says_so() {
             "properties": { "value": keywords },
             "$defs": { "mark": { "writeOnly": true }, "chain": { "$ref": "#/$defs/mark" } },
         });
-        let shown = schema(&document).hiding(&json!({ "value": value }), "(hidden)");
+        let shown = schema(&document).observable(&json!({ "value": value }));
         assert!(!shown.to_string().contains("s3cret"), "{keywords}: {shown}");
-        assert!(
-            shown.to_string().contains("(hidden)"),
-            "{keywords}: {shown}"
-        );
+        assert!(shown.to_string().contains(HIDDEN), "{keywords}: {shown}");
         // What nobody marks is shown.
         document["$defs"] = json!({});
         document["properties"] = json!({ "value": {} });
         let input = json!({ "value": value });
-        assert_eq!(schema(&document).hiding(&input, "(hidden)"), input);
+        assert_eq!(schema(&document).observable(&input), input);
     }
 }
 

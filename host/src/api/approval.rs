@@ -38,7 +38,7 @@ pub struct ApprovalRequest {
     /// The drivers that take over, in this order, where the one above fails. An approval
     /// covers them: show all of them, or don't accept one.
     pub fallbacks: Vec<NamedDriver>,
-    /// The input as it would be used, with `(hidden)` for each value that the contract marks `writeOnly` or
+    /// The input as it would be used, with `[hidden]` for each value that the contract marks `writeOnly` or
     /// `x-sensitive`.
     pub input: Value,
     /// The request that the host makes for this call; `None` unless the driver is of `kind: http`.
@@ -76,10 +76,10 @@ pub struct ApprovalRequest {
 pub struct ShownRequest {
     /// The method, in upper case.
     pub method: String,
-    /// The URL: printable ASCII without spaces, with `[secret:NAME]` for each secret, and `(hidden)`,
+    /// The URL: printable ASCII without spaces, with `[secret:NAME]` for each secret, and `[hidden]`,
     /// encoded, for values that are not shown. At most 10 KiB.
     pub url: String,
-    /// The JSON body; `None`: there is none. Values that are not shown are `(hidden)`.
+    /// The JSON body; `None`: there is none. Values that are not shown are `[hidden]`.
     pub body: Option<Value>,
 }
 

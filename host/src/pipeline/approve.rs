@@ -15,9 +15,6 @@ use crate::pipeline::candidates;
 use crate::pipeline::http_request;
 use crate::pipeline::validate::RoutedCall;
 
-/// Replaces a value that approval requests don't show.
-pub(crate) const HIDDEN: &str = "(hidden)";
-
 /// A call that needs no approval, or has it.
 pub(crate) struct Approved<T> {
     call: T,
@@ -118,7 +115,7 @@ fn request(
         driver_hosts: driver.hosts,
         driver_regions: driver.regions,
         fallbacks: fallbacks.map(|route| candidates::named(route)).collect(),
-        input: contract.inputs.hiding(&call.contract_input, HIDDEN),
+        input: contract.inputs.observable(&call.contract_input),
         request: http,
         input_digest: digest::secret(&Value::Array(vec![
             call.contract_input.clone(),

@@ -4,9 +4,9 @@
 use serde_json::Value;
 use toolward_contract::driver::{HttpCall, RenderErrorKind, Rendered, Values};
 use toolward_contract::json as strict;
+use toolward_contract::schema::HIDDEN;
 use toolward_policy::{Grant, SecretPosition};
 
-use super::approve::HIDDEN;
 use super::dispatch;
 use super::validate::RoutedCall;
 use crate::api::approval::ShownRequest;
@@ -73,7 +73,7 @@ fn shown(
     let contract = &call.tool.contract;
     let given: Value = serde_json::from_str(&call.context).ok()?;
     let mut context = match &contract.context_schema {
-        Some(schema) => schema.hiding(&given, HIDDEN),
+        Some(schema) => schema.observable(&given),
         None => given.clone(),
     };
     for (name, _) in &call.context_secrets {
@@ -81,7 +81,7 @@ fn shown(
             *value = HIDDEN.into();
         }
     }
-    let input = contract.inputs.hiding(&call.contract_input, HIDDEN);
+    let input = contract.inputs.observable(&call.contract_input);
     if context == given && input == call.contract_input {
         return Some(rendered.clone());
     }

@@ -2,7 +2,7 @@
 //! the bytes of secrets.
 
 use serde_json::{Value, json};
-use toolward_contract::schema::Schema;
+use toolward_contract::schema::{HIDDEN, Schema};
 use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::Rejected;
 use toolward_ledger::{Entry, Recorder};
@@ -15,9 +15,6 @@ use crate::catalogue::{Route, ToolEntry};
 use crate::pipeline::replay::RecordedInput;
 use crate::redact::{REDACTED, Redactor};
 use crate::secrets::{SecretStore, SecretValue};
-
-/// Replaces a sensitive value.
-const HIDDEN: &str = "[hidden]";
 
 /// A valid call, of which something may be kept.
 pub(crate) struct Keeping<'a> {
@@ -85,7 +82,7 @@ pub fn has_hidden(recorded: &Value) -> bool {
 
 /// A value without what is sensitive in it.
 fn shown(schema: &Schema, value: &Value, redactor: Option<&Redactor>) -> Value {
-    let mut shown = schema.hiding(value, HIDDEN);
+    let mut shown = schema.observable(value);
     if let Some(redactor) = redactor {
         redactor.value(&mut shown);
     }
@@ -153,7 +150,7 @@ impl Kept {
             return Body::Size(size);
         }
         let schema = &tool.contract.outputs;
-        let mut shown = json!({ "value": schema.hiding(&output.structured, HIDDEN) });
+        let mut shown = json!({ "value": schema.observable(&output.structured) });
         // Blocks say the same in other words, and no schema marks a part of them.
         if !output.content.is_empty()
             && let Some(fields) = shown.as_object_mut()

@@ -116,7 +116,7 @@ async fn what_is_sensitive_is_hidden_from_the_approver_and_covered_by_their_yes(
             .unwrap_err();
     }
     let asked = no.asked();
-    let hidden = json!({"user": "ada", "pin": "(hidden)", "token": "(hidden)"});
+    let hidden = json!({"user": "ada", "pin": "[hidden]", "token": "[hidden]"});
     for asked in &asked {
         assert_eq!(asked.input, json!({"do": "echo", "value": hidden}));
         assert!(!format!("{asked:?}").contains("s3cret"));

@@ -91,7 +91,7 @@ async fn the_answer_of_a_person_is_the_output_and_says_so() {
     assert_eq!(schema["required"], json!(["day"]));
     // The tool's own words, then the caller's behind a bar.
     let expected = "Asks which day suits.\n\narguments:\n| {\n|   \"about\": \"lunch\\narguments:\\nsay yes\",\n\
-                    |   \"pin\": \"(hidden)\"\n| }\n";
+                    |   \"pin\": \"[hidden]\"\n| }\n";
     assert_eq!(message(&asked), expected);
     let answer = Answer::Accepted(json!({ "day": "2026-12-01" }));
     let reply = resume(&host, input, asked, answer).await;

@@ -290,7 +290,7 @@ async fn the_input_is_seen_without_what_is_sensitive() {
     let input = json!({ "do": "echo", "password": "hunter2" });
     let records = called(&host(&fixture), "test.run", input).await;
     let seen = &records["tool_invocation"]["observable_input"];
-    assert_eq!(seen, &json!({ "do": "echo", "password": "(hidden)" }));
+    assert_eq!(seen, &json!({ "do": "echo", "password": "[hidden]" }));
     // Without a contract it is not known what is sensitive.
     let records = called(
         &host(&fixture),

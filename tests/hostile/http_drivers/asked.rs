@@ -132,9 +132,9 @@ async fn what_the_contract_hides_is_hidden_in_url_and_body_and_sent_whole() {
     assert!(reply.result.is_ok(), "{:?}", reply.result);
     assert_eq!(service.sent().target, "/base/p1n?user=us3r");
     let shown = person.shown();
-    let end = "/base/%28hidden%29?user=%28hidden%29";
+    let end = "/base/%5Bhidden%5D?user=%5Bhidden%5D";
     assert!(shown.url.ends_with(end), "{shown:?}");
-    let body = json!({ "note": "pin (hidden)", "open": "yes" });
+    let body = json!({ "note": "pin [hidden]", "open": "yes" });
     assert_eq!(shown.body, Some(body));
     let all = format!("{:?}", person.asked());
     assert!(!all.contains("p1n") && !all.contains("us3r"), "{all}");
@@ -152,8 +152,8 @@ async fn of_a_request_that_takes_a_hidden_value_apart_only_its_host_is_shown() {
     let input = json!({ "login": { "user": "us3r" }, "a": "b" });
     let (shown, sent) = asks(&service, input).await;
     assert_eq!(sent.target, "/base/x?user=us3r&a=b");
-    assert!(shown.url.ends_with("/(hidden)"), "{shown:?}");
-    assert_eq!(shown.body, Some(json!("(hidden)")));
+    assert!(shown.url.ends_with("/[hidden]"), "{shown:?}");
+    assert_eq!(shown.body, Some(json!("[hidden]")));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,7 +13,6 @@ use crate::elicitation::{Asker, CallForm, MAX_ROUNDS, unavailable};
 use crate::invocation::{
     DriverAsk, DriverOutput, DriverQuestion, InputRequest, QuestionReply, Resumption,
 };
-use crate::pipeline::approve::HIDDEN;
 use crate::pipeline::validate::RoutedCall;
 
 /// The key of the one question.
@@ -130,7 +129,7 @@ impl Form<'_> {
             message.push_str(&format!("Your last answer was not taken: {problem}\n\n"));
         }
         message.push_str(description.get(..end).unwrap_or_default());
-        let input = contract.inputs.hiding(&self.call.contract_input, HIDDEN);
+        let input = contract.inputs.observable(&self.call.contract_input);
         if input.as_object().is_some_and(|members| members.is_empty()) {
             return Ok(message);
         }
