@@ -11,6 +11,7 @@ use crate::exec::ExecLack;
 use crate::grant::SecretPosition;
 use crate::machine::UnusableDirectory;
 use crate::rule_id::RuleId;
+use crate::secret_use::SecretMisfit;
 
 /// Why a tool is blocked. It names contract and driver, so that the lines that
 /// would allow it can be written from it ([`Denial::lines_to_add`]).
@@ -104,6 +105,8 @@ pub enum Why {
     NoSecret,
     /// Its `[[secret]]` has no origin, and no rule reveals it.
     SecretNotUsable,
+    /// Its `[[secret]]` is tied to another place or other methods than the driver's request has.
+    SecretMisfit(SecretMisfit),
     /// Its `[[workspace]]`, `[[secret]]` or `[[service]]` has values for the operator to replace.
     NotChosen,
     /// No `[[service]]` has the name.
@@ -123,6 +126,7 @@ impl Why {
             Self::DeniedBy(_)
                 | Self::NeverGranted
                 | Self::SecretNotUsable
+                | Self::SecretMisfit(_)
                 | Self::NotChosen
                 | Self::Directory(_)
         )
@@ -153,6 +157,12 @@ impl fmt::Display for Why {
             Self::NoWorkspace => "no [[workspace]] maps the path to a directory",
             Self::NoSecret => "there is no [[secret]] of that name for the publisher",
             Self::SecretNotUsable => "its [[secret]] has no origin, and no rule reveals it",
+            Self::SecretMisfit(misfit) => {
+                return write!(
+                    f,
+                    "{misfit}: change the [[secret]] if you trust the request"
+                );
+            }
             Self::NotChosen => "its table still waits for the choice that `# choose` marks",
             Self::NoService => "there is no [[service]] of that name",
             Self::NeverGranted => "it is never granted",
@@ -173,6 +183,8 @@ pub(crate) enum Lack {
         /// The hosts that the driver declares: shown to a person, never used as a
         /// value.
         egress: Vec<String>,
+        /// The method of a declarative driver's request.
+        method: Option<&'static str>,
         /// Where a declarative driver's request has it, so that nothing is sent from
         /// elsewhere.
         position: Option<SecretPosition>,

@@ -170,7 +170,14 @@ impl<'a> View<'a> {
                 Some(secret) if secret.binding.is_none() && !reveals(&rules, asked) => {
                     return Err(Why::SecretNotUsable);
                 }
-                Some(_) => {}
+                Some(secret) => {
+                    let sent = self.secret_use(&asked.scope());
+                    let binding = secret.binding.as_ref();
+                    let misfit = sent.zip(binding).and_then(|(sent, to)| sent.misfit(to));
+                    if let Some(misfit) = misfit {
+                        return Err(Why::SecretMisfit(misfit));
+                    }
+                }
             },
             Some(Backing::Service) if !self.has_service(asked) => return Err(Why::NoService),
             Some(Backing::Service) if self.services(asked).all(Service::is_placeholder) => {

@@ -31,6 +31,7 @@ mod resolve;
 mod routing;
 mod rule;
 mod rule_id;
+mod secret_use;
 mod suggest;
 mod toml_text;
 
@@ -68,4 +69,5 @@ pub use rule::{
     PLACEHOLDER_VARIABLE, Rule, Secret, SecretSource, Service, Share, Workspace,
 };
 pub use rule_id::{RuleId, RuleKind};
+pub use secret_use::SecretMisfit;
 pub use suggest::suggest;

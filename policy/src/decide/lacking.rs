@@ -1,11 +1,9 @@
 //! Which tables a blocked tool lacks beside rules.
 
 use toolward_contract::capability::{Backing, Capability, Class};
-use toolward_contract::driver::Template;
 
 use crate::denial::{Lack, Missing};
 use crate::evaluate::View;
-use crate::grant::SecretPosition;
 
 /// The tables that are lacking for what is missing.
 pub(super) fn lacks(view: &View<'_>, missing: &[Missing]) -> Vec<Lack> {
@@ -21,11 +19,13 @@ pub(super) fn lacks(view: &View<'_>, missing: &[Missing]) -> Vec<Lack> {
             Some(Backing::Secret)
                 if !one.mutates && view.secret(asked, one.declared_by).is_none() =>
             {
+                let sent = view.secret_use(&asked.scope());
                 lacks.push(Lack::Secret {
                     slug: asked.scope(),
                     publisher: view.publisher_of(one.declared_by).to_owned(),
                     egress: egress(view),
-                    position: position(view, &asked.scope()),
+                    method: sent.as_ref().map(|sent| sent.method.as_str()),
+                    position: sent.and_then(|sent| sent.position),
                 });
             }
             Some(Backing::Service) if !view.has_service(asked) => {
@@ -46,25 +46,6 @@ pub(super) fn lacks(view: &View<'_>, missing: &[Missing]) -> Vec<Lack> {
         }
     }
     lacks
-}
-
-/// Where the driver's own request has a secret, if it is a declarative one.
-fn position(view: &View<'_>, slug: &str) -> Option<SecretPosition> {
-    let holds = |template: &Template| template.secrets().any(|own| own == slug);
-    let implements = view.implementation.driver.implements.iter();
-    implements
-        .filter_map(|entry| entry.http.as_ref())
-        .find_map(|http| {
-            let mut query = http.endpoint.query.iter();
-            let mut headers = http.headers.iter();
-            let parameter = query.find(|(_, value)| holds(value));
-            let header = headers.find(|(_, value)| holds(value));
-            match (parameter, header) {
-                (Some((name, _)), _) => Some(SecretPosition::Query(name.clone())),
-                (None, Some((name, _))) => Some(SecretPosition::Header(name.clone())),
-                (None, None) => None,
-            }
-        })
 }
 
 fn egress(view: &View<'_>) -> Vec<String> {

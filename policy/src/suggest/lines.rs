@@ -38,6 +38,17 @@ struct Key {
     driver: Option<String>,
 }
 
+/// What is known of a secret.
+#[derive(Default)]
+struct KnownSecret {
+    /// The hosts that the drivers declare: only shown.
+    egress: BTreeSet<String>,
+    /// The methods of the requests that send it; empty where no declarative driver does.
+    methods: BTreeSet<&'static str>,
+    /// Where a request has it.
+    position: Option<SecretPosition>,
+}
+
 /// What a `[[grant]]` gives.
 #[derive(Default)]
 struct Given {
@@ -64,8 +75,8 @@ pub(super) struct Lines {
     /// Directories that a placeholder must not overlap.
     taken: Vec<PathBuf>,
     workspaces: CapabilitySet,
-    /// With the hosts that the drivers declare, and where they send it.
-    secrets: BTreeMap<(String, String), (BTreeSet<String>, Option<SecretPosition>)>,
+    /// By publisher and slug.
+    secrets: BTreeMap<(String, String), KnownSecret>,
     services: BTreeMap<String, BTreeSet<String>>,
     grants: BTreeMap<Key, Given>,
     programs: BTreeSet<String>,
@@ -105,11 +116,13 @@ impl Lines {
                     slug,
                     publisher,
                     egress,
+                    method,
                     position,
                 } => {
                     let known = self.secrets.entry((publisher, slug)).or_default();
-                    known.0.extend(egress);
-                    known.1 = known.1.take().or(position);
+                    known.egress.extend(egress);
+                    known.methods.extend(method);
+                    known.position = known.position.take().or(position);
                 }
                 Lack::Service { name, egress } => {
                     self.services.entry(name).or_default().extend(egress);
@@ -191,21 +204,25 @@ impl Lines {
         }
         // A bundle's own words never decide where a secret comes from or goes to:
         // these values work only once the operator replaces them.
-        for ((publisher, slug), (egress, position)) in &self.secrets {
-            let (name, other) = match position {
+        for ((publisher, slug), secret) in &self.secrets {
+            let (name, other) = match &secret.position {
                 Some(SecretPosition::Query(name)) => (pair("query", name), "header"),
                 Some(SecretPosition::Header(name)) => (pair("header", name), "query"),
                 None => (pair("header", "authorization"), "query"),
             };
             let origin = pair("origin", &format!("https://{PLACEHOLDER_HOST}"));
-            blocks.push(vec![
+            let mut block = vec![
                 "[[secret]]".to_owned(),
                 pair("slug", slug),
                 pair("publisher", publisher),
                 format!("{} # choose", pair("env", PLACEHOLDER_VARIABLE)),
-                format!("{origin} {}", choose(egress)),
+                format!("{origin} {}", choose(&secret.egress)),
                 format!("{name} # choose, or `{other}`"),
-            ]);
+            ];
+            if !secret.methods.is_empty() {
+                block.push(list("methods", &secret.methods));
+            }
+            blocks.push(block);
         }
         for (name, egress) in &self.services {
             blocks.push(vec![

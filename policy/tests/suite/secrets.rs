@@ -2,7 +2,7 @@
 
 use toolward_policy::{SecretPosition, Why};
 
-use crate::support::{allowed, ask, denial, driver, granted, missing, policy, tool};
+use crate::support::{allowed, ask, denial, driver, granted, http_driver, missing, policy, tool};
 
 #[test]
 fn a_secret_is_that_of_the_publisher_and_goes_out_where_its_table_says() {
@@ -143,4 +143,39 @@ fn a_secret_that_the_contract_stores_and_the_driver_uses_is_asked_for_twice() {
     let missing = &denial(&decision).missing;
     assert_eq!(missing.len(), 1);
     assert!(!missing[0].mutates);
+}
+
+#[test]
+fn a_secret_that_the_drivers_request_can_never_send_blocks_the_tool() {
+    let lines = |ties: &str| {
+        policy(&format!(
+            "[[secret]]\nslug = \"token\"\npublisher = \"acme\"\nenv = \"T\"\n\
+             origin = \"https://api.example\"\n{ties}\n\
+             [[grant]]\npublisher = \"acme\"\nrequires = [\"secret:token\"]\n\
+             mutates = [\"network:api.example\"]\n"
+        ))
+    };
+    let tool = tool("requires: { secrets: [token] }\nmutates: ['network:api.example']");
+    let driver = http_driver("method: POST, headers: { X-Key: '${secrets.token}' }");
+    let fits = lines("header = \"X-Key\"\nmethods = [\"POST\"]");
+    assert!(ask(&fits, &tool, &driver).grant().is_some());
+    for (ties, words) in [
+        (
+            "header = \"X-Key\"",
+            "allows `methods` GET, HEAD, and the driver's request sends it with POST",
+        ),
+        (
+            "header = \"authorization\"\nmethods = [\"POST\"]",
+            "allows it in the header `authorization`, and the driver's request sends it in the header `x-key`",
+        ),
+        (
+            "query = \"key\"\nmethods = [\"POST\"]",
+            "allows it as the parameter `key`, and the driver's request sends it in the header `x-key`",
+        ),
+    ] {
+        let decision = ask(&lines(ties), &tool, &driver);
+        let missing = missing(&decision);
+        assert_eq!(missing.len(), 1, "{missing:?}");
+        assert!(missing[0].contains(words), "{missing:?}");
+    }
 }

@@ -4,7 +4,9 @@ use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_policy::{Policy, SecretSource, Why};
 
-use crate::support::{ask, ask_of, denial, driver, named_tool, policy, suggested_for, tool};
+use crate::support::{
+    ask, ask_of, denial, driver, http_driver, named_tool, policy, suggested_for, tool,
+};
 
 fn suggested(policy: &Policy, tools: &[Tool], driver: &Driver) -> String {
     suggested_for(policy, tools, (driver, "acme"), None)
@@ -234,26 +236,21 @@ fn a_name_that_no_policy_takes_gets_no_lines() {
 #[test]
 fn a_secret_stands_where_the_drivers_own_request_has_it() {
     let suggested_with = |request: &str| {
-        let source = format!(
-            "---\nid: acme.notes\nname: A driver\ndescription: Does it.\nversion: 1.0.0\nkind: http\n\
-             base_url: https://api.example\nnetwork: {{ egress: [api.example] }}\n\
-             implements:\n  - {{ tool: notes.append, version: \"^1.0.0\", metadata: {{ http: {{ endpoint: /, method: GET, {request} }} }} }}\n---\n"
-        );
-        let driver = Driver::parse("DRIVER.md", &source).into_result().unwrap();
+        let driver = http_driver(request);
         let tool = tool("requires: { network: [api.example], secrets: [key] }");
         suggested(&Policy::empty(), &[tool], &driver)
     };
     for (request, line) in [
         (
-            "query_template: { token: '${secrets.key}' }",
+            "method: GET, query_template: { token: '${secrets.key}' }",
             "query = \"token\" # choose, or `header`\n",
         ),
         (
-            "headers: { X-Api-Key: '${secrets.key}' }",
+            "method: GET, headers: { X-Api-Key: '${secrets.key}' }",
             "header = \"x-api-key\" # choose, or `query`\n",
         ),
         (
-            "headers: {}",
+            "method: GET",
             "header = \"authorization\" # choose, or `query`\n",
         ),
     ] {
@@ -266,5 +263,27 @@ fn a_secret_stands_where_the_drivers_own_request_has_it() {
         );
         let read = Policy::from_toml(&lines);
         assert!(read.is_ok(), "{read:?}\n{lines}");
+    }
+}
+
+#[test]
+fn the_suggested_secret_passes_with_the_method_of_the_drivers_request() {
+    let tool = tool("requires: { secrets: [key] }\nmutates: ['network:api.example']");
+    for method in ["GET", "POST", "DELETE"] {
+        let driver = http_driver(&format!(
+            "method: {method}, headers: {{ X-Api-Key: '${{secrets.key}}' }}"
+        ));
+        let lines = suggested(&Policy::empty(), std::slice::from_ref(&tool), &driver);
+        assert!(
+            lines.contains(&format!("methods = [\"{method}\"]\n")),
+            "{lines}"
+        );
+        let chosen = lines
+            .replace("host.invalid", "api.example")
+            .replace("TOOLWARD_CHOOSE", "T");
+        let decision = ask(&policy(&chosen), &tool, &driver);
+        let secrets = decision.grant().expect("allowed").secrets();
+        let binding = secrets[0].binding.as_ref().expect("it goes out");
+        assert_eq!(binding.methods, [method]);
     }
 }

@@ -38,6 +38,18 @@ pub(crate) fn driver(lines: &str) -> Driver {
         .unwrap_or_else(|found| panic!("{source}\n{found:?}"))
 }
 
+/// A declarative driver `acme.notes` of notes.append, whose request has these members more.
+pub(crate) fn http_driver(request: &str) -> Driver {
+    let source = format!(
+        "---\nid: acme.notes\nname: A driver\ndescription: Does it.\nversion: 1.0.0\nkind: http\n\
+         base_url: https://api.example\nnetwork: {{ egress: [api.example] }}\n\
+         implements:\n  - {{ tool: notes.append, version: \"^1.0.0\", metadata: {{ http: {{ endpoint: /, {request} }} }} }}\n---\n"
+    );
+    Driver::parse("DRIVER.md", &source)
+        .into_result()
+        .unwrap_or_else(|found| panic!("{source}\n{found:?}"))
+}
+
 /// A machine on which every driver runs.
 pub(crate) fn machine() -> Machine {
     Machine::new("linux", "x86_64", 64 << 20)
