@@ -35,6 +35,7 @@ pub use mapping::{Mapping, MappingError, Source, Transform};
 pub use platform::Platform;
 pub use render::{HeaderPiece, RenderError, RenderErrorKind, Rendered, Values};
 pub use response::{ExtractError, JsonPath, Response};
+pub(crate) use template::Places;
 pub use template::{Body, Part, Slot, SlotSource, Template};
 
 /// The id of a driver: the same form as a contract's.
@@ -208,6 +209,8 @@ pub struct Implements {
 
 impl Driver {
     /// Reads a DRIVER.md. `file` names it in diagnostics.
+    /// Where the document has the placeholders of the request.
+    pub(crate) places: Places,
     #[must_use]
     pub fn parse(file: &str, source: &str) -> Parsed<Driver> {
         parse::document(file, source)

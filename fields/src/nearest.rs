@@ -11,8 +11,8 @@ const MAX_KNOWN: usize = 512;
 const MAX_PAIRS: usize = 100_000;
 
 /// The word of `known` that the fewest slips turn into `word`, where they are at most a third of its letters. A slip
-/// is a letter too many, too few or wrong, or two neighbours that changed places. Of several words that are as near,
-/// the first in the alphabet.
+/// is a letter too many, too few or wrong, or two neighbours that changed places. A word of two letters is also near
+/// one with a letter too many. Of several words that are as near, the first in the alphabet.
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let word: Vec<char> = word.chars().take(MAX_CHARS).collect();
     let mut left = MAX_PAIRS;
@@ -53,7 +53,10 @@ impl NearNames {
 /// to compare.
 fn slips(word: &[char], candidate: &str, left: &mut usize) -> Option<usize> {
     let candidate: Vec<char> = candidate.chars().take(MAX_CHARS + 1).collect();
-    let allowed = candidate.len() / 3;
+    let allowed = match (candidate.len(), word.len()) {
+        (2, 3) => 1,
+        (letters, _) => letters / 3,
+    };
     if candidate.len() > MAX_CHARS || candidate.len().abs_diff(word.len()) > allowed {
         return None;
     }
@@ -98,6 +101,10 @@ mod tests {
         assert_eq!(near("tools"), Some("tool"));
         assert_eq!(near("fule"), Some("fuel"));
         assert_eq!(near("colour"), None);
+        assert_eq!(nearest("idd", ["id"]), Some("id"));
+        for far in ["i", "ix", "ide1", "dxi"] {
+            assert_eq!(nearest(far, ["id"]), None, "{far}");
+        }
         assert_eq!(near(""), None);
         assert_eq!(nearest("driven", ["drives", "driver"]), Some("driver"));
         assert_eq!(nearest("kitten", ["sitting"]), None);

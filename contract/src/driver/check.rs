@@ -2,7 +2,7 @@
 
 use toolward_fields::NearNames;
 
-use super::{Driver, DriverKind, Implements};
+use super::{Driver, DriverKind, Implements, SlotSource};
 use crate::capability::{Capability, Class};
 use crate::codes;
 use crate::diagnostic::{Diagnostic, Report};
@@ -149,6 +149,8 @@ fn request(
         return;
     };
     let inputs = tool.inputs.shape();
+    // Those of `default_headers` stand elsewhere.
+    let placed = |source, name: &str| entry.places.find(source, name).unwrap_or(entry.at);
     for name in call.inputs() {
         let renamed = entry.mapping.iter().any(|(own, _)| own == name);
         let elsewhere = entry.mapping.iter().any(|(_, source)| source.from == name);
@@ -157,8 +159,15 @@ fn request(
                 "expected placeholders for inputs of {}, found `${{input.{name}}}`",
                 tool.id
             );
-            let hint = hint(near, name, &inputs);
-            report.add_hinted(&codes::HTTP_INPUT_UNKNOWN, entry.at, message, hint);
+            let mut own = entry.mapping.iter();
+            let hint = match own.find(|(_, source)| source.from == name) {
+                Some((own, _)) => Some(format!(
+                    "`mapping` renames the input `{name}`: write `${{input.{own}}}`"
+                )),
+                None => hint(near, name, &inputs),
+            };
+            let at = placed(SlotSource::Input, name);
+            report.add_hinted(&codes::HTTP_INPUT_UNKNOWN, at, message, hint);
         }
     }
     let context = call.context();
@@ -167,7 +176,11 @@ fn request(
             "expected {} to have a `contextSchema`, found none: its calls have no context",
             tool.id
         );
-        report.add(&codes::HTTP_INPUT_UNKNOWN, entry.at, message);
+        let first = context
+            .first()
+            .map(|name| placed(SlotSource::Context, name));
+        let at = first.unwrap_or(entry.at);
+        report.add(&codes::HTTP_INPUT_UNKNOWN, at, message);
     }
     if let Some(schema) = &tool.context_schema {
         let known = schema.shape();
@@ -177,7 +190,8 @@ fn request(
                 tool.id
             );
             let hint = hint(near, name, &known);
-            report.add_hinted(&codes::HTTP_INPUT_UNKNOWN, entry.at, message, hint);
+            let at = placed(SlotSource::Context, name);
+            report.add_hinted(&codes::HTTP_INPUT_UNKNOWN, at, message, hint);
         }
     }
     let host = |capability: &Capability| {

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::http::HttpDefaults;
 use super::mapping::Mapping;
-use super::{DriverKind, HttpCall, Implements, World, cost};
+use super::{DriverKind, HttpCall, Implements, Places, World, cost};
 use crate::codes;
 use crate::diagnostic::Report;
 use crate::id::ToolId;
@@ -97,6 +97,10 @@ fn entry(
         ))
     };
     let (request, component) = (below("http"), below("component"));
+    let places = request
+        .as_ref()
+        .map(|request| Places::of(request.node))
+        .unwrap_or_default();
     let label = format!("{}.http", fields.name_of("metadata"));
     let metadata = report.mapping(metadata.as_ref());
     let http = match (kind, request) {
@@ -132,6 +136,7 @@ fn entry(
         timeout,
         retry,
         http,
+        places,
         program: None,
         world: world?,
         kind_fields,

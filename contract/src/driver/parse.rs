@@ -8,7 +8,7 @@ use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Parsed, Report};
 use crate::shared::{self, requires_parts, scopes};
-use crate::source::{Content, Field, Fields, FrontMatter, Keys, split, split_with};
+use crate::source::{Content, Field, Fields, FrontMatter, Keys, nearest, split, split_with};
 use crate::tool::Requires;
 use crate::wording;
 
@@ -145,7 +145,13 @@ fn kind(field: &Field<'_>, report: &mut Report<'_>) -> Option<DriverKind> {
             let message = format!(
                 "expected `kind` to be component, http, form, cli, mcp, sdk or builtin, found {other:?}"
             );
-            report.add(&codes::KIND_UNKNOWN, field.at, message);
+            let known = ["component", "http", "form"];
+            let near = nearest(
+                other,
+                known.into_iter().chain(DriverKind::OTHER.iter().copied()),
+            );
+            let hint = near.map(|near| format!("did you mean `{near}`?"));
+            report.add_hinted(&codes::KIND_UNKNOWN, field.at, message, hint);
             None
         }
     }

@@ -2,11 +2,13 @@
 
 mod body;
 mod placeholder;
+mod places;
 mod reading;
 
 use serde_json::Value;
 
 pub use body::Body;
+pub(crate) use places::Places;
 pub(super) use reading::Reading;
 
 /// Placeholders of one text: each takes many times the memory of its text, and each entry of a driver has a copy of

@@ -298,6 +298,7 @@ fn assemble(
         platform: Platform::default(),
         cost_override: CostOverride::default(),
         timeout_override: None,
+        places: Places::default(),
         retry_override: None,
         limits: DriverLimits::default(),
         region: Vec::new(),

@@ -84,12 +84,22 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
                 tool.major_id
             ),
         )
-        .with_hint("leave out the pin, or load the bundle with that driver"),
+        .with_hint(pin_hint(driver, tool)),
         None => no_route(&tool.major_id, &tool.unserved),
     })
 }
 
 /// The ids of drivers that the call is pinned to: by the request, and by its context.
+/// The driver that was meant, where one is near.
+fn pin_hint(pin: &str, tool: &ToolEntry) -> String {
+    let ids = tool.routes.iter();
+    let ids = ids.map(|route| route.driver.driver.id.as_str());
+    match tool_names::near(pin, ids).filter(|near| *near != pin) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => "leave out the pin, or load the bundle with that driver".to_owned(),
+    }
+}
+
 fn pins(request: &Request) -> Result<Vec<String>, CallError> {
     let mut pins: Vec<String> = request.pinned_driver.iter().cloned().collect();
     match &request.pinned_provider {

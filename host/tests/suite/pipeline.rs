@@ -295,6 +295,8 @@ async fn a_pinned_driver_serves_the_call_or_nothing_does() {
     }
     let error = host.call(request("third")).await.result.unwrap_err();
     assert_eq!(error.code.as_str(), "pinned_provider_unavailable");
+    let error = host.call(request("hostle")).await.result.unwrap_err();
+    assert_eq!(error.hint.as_deref(), Some("did you mean `hostile`?"));
 }
 
 #[tokio::test]

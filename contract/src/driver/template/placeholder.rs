@@ -5,6 +5,10 @@ use serde_json::Value;
 use super::{Part, Slot, SlotSource};
 use crate::capability::{Capability, Class};
 use crate::json;
+use crate::source::nearest;
+
+/// What the name of a placeholder begins with.
+const SOURCES: [&str; 3] = ["input", "context", "secrets"];
 
 /// Where the placeholder ends: at the first `}` outside quotes.
 pub(super) fn end(text: &str) -> Option<usize> {
@@ -23,8 +27,13 @@ pub(super) fn end(text: &str) -> Option<usize> {
 /// The placeholder, and whether it is spelled as in version 0.1.
 pub(super) fn read(inner: &str) -> Result<(Part, bool), String> {
     let unknown = || {
+        let near = inner.split_once('.').and_then(|(source, rest)| {
+            let near = nearest(source, SOURCES).filter(|near| *near != source)?;
+            Some(format!(": did you mean `${{{near}.{rest}}}`?"))
+        });
         format!(
-            "expected `${{input.NAME}}`, `${{context.NAME}}` or, in headers, `${{secrets.NAME}}`, found `${{{inner}}}`"
+            "expected `${{input.NAME}}`, `${{context.NAME}}` or, in headers, `${{secrets.NAME}}`, found `${{{inner}}}`{}",
+            near.unwrap_or_default()
         )
     };
     for (prefix, old) in [("secrets.", false), ("secret.", true)] {
@@ -168,6 +177,18 @@ mod tests {
         ] {
             assert_eq!(slot(inner), expected, "{inner}");
         }
+    }
+
+    #[test]
+    fn a_misspelt_source_is_named() {
+        let refused = |inner| read(inner).map(|_| ()).expect_err("refused");
+        let message = refused("inptu.id");
+        assert!(
+            message.ends_with(": did you mean `${input.id}`?"),
+            "{message}"
+        );
+        assert!(!refused("env.HOME").contains("did you mean"));
+        assert!(!refused("input.").contains("did you mean"));
     }
 
     #[test]
