@@ -161,8 +161,8 @@ codes! {
     DRIVER_FIELD_IGNORED = "driver-field-ignored" Warning, "a driver has only fields that this host uses",
         "The field is AIP-30's and has no meaning for a component or a declarative http driver.";
     DRIVER_FIELD_WITHOUT_EFFECT = "driver-field-without-effect" Warning, "a driver has only fields that have an effect",
-        "The field is AIP-30's, and is kept for clients to read. This host chooses no driver by it: what a call needs goes \
-         into `requires` and into the operator's policy.";
+        "The field is kept for clients to read, or has an effect for drivers of another kind alone: a limit of code, where no \
+         code runs; a host beside that of `base_url`. What a call needs goes into `requires` and into the operator's policy.";
     COST_UNCOUNTED = "cost-uncounted" Warning, "a cost class is one that this host acts on",
         "`metered` is shown to clients and operators. No host counts calls against a quota yet.";
     DRIVER_AUTH_UNSUPPORTED = "driver-auth-unsupported" Warning, "a driver leaves logging in to its secrets",

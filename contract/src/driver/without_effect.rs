@@ -37,6 +37,46 @@ const IGNORED: &str = "it is ignored";
 const NO_LOGIN: &str = "this host does not log in for a driver";
 const READ_WHOLE: &str = "responses are read whole";
 
+const NO_CODE: &str = "no code of the driver runs";
+
+/// Fields without effect for drivers of one kind: the kind, paths, and what holds instead.
+const FIELDS_OF_KIND: &[(&str, &[&str], &str)] = &[
+    (
+        "http",
+        &[
+            "limits.fuel",
+            "limits.stdio_bytes",
+            "limits.log_records",
+            "limits.resources",
+            "limits.workspace_bytes",
+            "limits.workspace_files",
+            "limits.nested_calls",
+        ],
+        NO_CODE,
+    ),
+    (
+        "form",
+        &[
+            "limits.fuel",
+            "limits.stdio_bytes",
+            "limits.log_records",
+            "limits.resources",
+            "limits.http_requests",
+            "limits.http_body_bytes",
+            "limits.http_timeout_ms",
+            "limits.workspace_bytes",
+            "limits.workspace_files",
+            "limits.nested_calls",
+        ],
+        NO_CODE,
+    ),
+    (
+        "form",
+        &["implements[].mapping"],
+        "the person sees the input under the contract's own names",
+    ),
+];
+
 /// Paths, in which `[]` is each item of a list; and what holds instead.
 const FIELDS: &[(&str, Why, &str)] = &[
     ("code", Why::NotRun, IGNORED),
@@ -48,7 +88,7 @@ const FIELDS: &[(&str, Why, &str)] = &[
     ("examples", Why::NotRun, IGNORED),
     ("quota_key", Why::NotRun, IGNORED),
     ("version_check", Why::NotRun, IGNORED),
-    ("health_check", Why::Unused, "it has none yet"),
+    ("health_check", Why::Unused, "this host probes no driver"),
     (
         "network.ingress",
         Why::Unused,
@@ -85,7 +125,14 @@ pub(super) fn unread() -> impl Iterator<Item = &'static str> {
 
 /// Warns of each that is there.
 pub(super) fn warn(root: &Field<'_>, report: &mut Report<'_>) {
-    for (path, why, instead) in FIELDS {
+    let kind = match root.get("kind").map(|kind| &kind.content) {
+        Some(Content::Text(kind)) => kind.as_str(),
+        _ => "",
+    };
+    let of_kind = FIELDS_OF_KIND.iter().filter(|(own, _, _)| *own == kind);
+    let of_kind = of_kind
+        .flat_map(|(_, paths, instead)| paths.iter().map(|path| (*path, Why::Unused, *instead)));
+    for (path, why, instead) in FIELDS.iter().copied().chain(of_kind) {
         let mut found = Vec::new();
         find(root.node, path, "", &mut found);
         for (entry, name) in found {
@@ -168,6 +215,44 @@ mod tests {
             }
         };
         format!("{head}network: {{ {network} }}\n{entry}{field}---\n")
+    }
+
+    #[test]
+    fn a_field_that_has_no_effect_for_its_kind_is_warned_of() {
+        let head = "---\nname: Sample\nid: sample\ndescription: Does it.\nversion: 1.0.0\n";
+        let of = |kind: &str, mapping: &str, limit: &str| match kind {
+            "http" => format!(
+                "{head}kind: http\nbase_url: https://a.example\nnetwork: {{ egress: [a.example] }}\n{limit}\
+                 implements:\n  - {{ tool: a.b, version: 1.x, metadata: {{ http: {{ endpoint: / }} }} }}\n---\n"
+            ),
+            _ => format!(
+                "{head}kind: {kind}\n{limit}implements:\n  - {{ tool: a.b, version: 1.x{mapping} }}\n---\n"
+            ),
+        };
+        for (kind, paths, instead) in FIELDS_OF_KIND {
+            for path in *paths {
+                let source = match path.strip_prefix("limits.") {
+                    Some(limit) => of(kind, "", &format!("limits: {{ {limit}: 5 }}\n")),
+                    None => of(kind, ", mapping: { a: b }", ""),
+                };
+                let parsed = Driver::parse("DRIVER.md", &source);
+                let found = &parsed.diagnostics;
+                assert!(parsed.value.is_some(), "{path}: {found:?}\n{source}");
+                assert_eq!(found.len(), 1, "{kind} {path}: {found:?}");
+                assert_eq!(found[0].code, Why::Unused.code().code);
+                assert!(found[0].message.ends_with(instead), "{found:?}");
+            }
+        }
+        // A component has all of them.
+        let component = of(
+            "component\ncomponent: a.wasm",
+            ", mapping: { a: b }",
+            "limits: { fuel: 5 }\n",
+        );
+        let found = Driver::parse("DRIVER.md", &component).diagnostics;
+        assert!(found.is_empty(), "{found:?}");
+        let lasting = of("http", "", "limits: { memory_mib: 5, output_bytes: 5 }\n");
+        assert!(Driver::parse("DRIVER.md", &lasting).diagnostics.is_empty());
     }
 
     #[test]

@@ -94,6 +94,8 @@ impl HttpDefaults {
             }
             return Given {
                 value: CapabilitySet::from_iter([host.clone()]),
+            } else {
+                unused(&egress, host, report);
                 at: egress.at,
             };
         }
@@ -112,9 +114,22 @@ impl HttpDefaults {
         egress
     }
 
-    /// What was found out while templates were read, and the fields as written.
-    pub(in crate::driver) fn finish(self) -> (Reading, Map<String, Value>) {
-        (self.reading, self.written)
+    /// What was found out while templates were read, the fields as written, and those without effect.
+    pub(in crate::driver) fn finish(self) -> (Reading, Map<String, Value>, Map<String, Value>) {
+        (self.reading, self.written, self.hints)
+    }
+}
+
+/// Warns of the hosts beside that of `base_url`.
+fn unused(egress: &Given<CapabilitySet>, host: &Capability, report: &mut Report<'_>) {
+    let others = egress.value.iter().filter(|one| !one.covers(host));
+    let others: Vec<String> = others.map(Capability::scope).collect();
+    if !others.is_empty() {
+        let message = format!(
+            "expected a field that has an effect, found {} in `network.egress`: requests go to the host of `base_url`",
+            others.join(", ")
+        );
+        report.add(&codes::DRIVER_FIELD_WITHOUT_EFFECT, egress.at, message);
     }
 }
 
