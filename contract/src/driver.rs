@@ -124,6 +124,8 @@ pub struct Driver {
     /// What holds for all requests of a driver of `kind: http`, as written: `base_url`, `default_headers`,
     /// `default_method`; of a transport in tools.json, `method`, `url` and `headers`.
     pub request_defaults: Map<String, Value>,
+    /// `streaming` and `rate_limit` of a driver of `kind: http`, as written: no call depends on them.
+    pub hints: Map<String, Value>,
     /// `auth`, as written.
     pub auth: Option<Map<String, Value>>,
     /// `health_check`, as written.

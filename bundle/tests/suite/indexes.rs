@@ -78,7 +78,7 @@ fn an_inspection_that_verifies_nothing_shows_them_too() {
     assert_eq!(shown.tools[0].declares, ["network:api.example.com"]);
     assert_eq!(
         shown.drivers[0].requests,
-        ["GET https://api.example.com:443"]
+        ["GET https://api.example.com:443/find?q=${q}"]
     );
     assert_eq!(
         serde_json::to_value(&shown.tools[0].inputs).unwrap(),

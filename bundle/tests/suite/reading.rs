@@ -313,3 +313,45 @@ fn the_hint_about_a_component_of_another_world_names_a_macro_that_there_is() {
     let sdk = std::fs::read_to_string(sdk).unwrap();
     assert!(sdk.contains(&format!("macro_rules! {name} ")), "{hint}");
 }
+
+#[test]
+fn an_inspection_shows_what_a_driver_and_a_budget_claim() {
+    let demo = Demo::new();
+    let tool = TOOL.replace(
+        "outputs:",
+        "requires: { network: [api.example] }\nmetadata: { runloop: { budget: { tokens: 3 } } }\noutputs:",
+    );
+    demo.write("tools/demo.greet/TOOL.md", tool);
+    demo.remove("drivers/demo-greet/driver.wasm");
+    demo.write(
+        "drivers/demo-greet/DRIVER.md",
+        "---\nid: demo-greet\nname: Greet\ndescription: Greets.\nversion: 1.0.0\nkind: http\n\
+         base_url: https://api.example/v1\nnetwork: { egress: [api.example] }\nregion: eu\n\
+         policy_tags: [pii-safe]\nstreaming: { transport: sse }\nrate_limit: { burst: 2 }\n\
+         health_check: { path: /up }\ncost_override: { cost_units_per_call: 2 }\n\
+         implements:\n  - tool: ../../tools/demo.greet/TOOL.md\n    version: 1.x\n\
+         \u{20}   metadata: { http: { endpoint: /greet, method: GET } }\n---\n",
+    );
+    let shown = Inspection::of(&Content::from_dev(demo.path()).unwrap());
+    assert_eq!(
+        serde_json::to_value(&shown.tools[0].budget).unwrap(),
+        serde_json::json!({ "tokens": 3 })
+    );
+    let driver = &shown.drivers[0];
+    assert!(
+        driver.implements[0].starts_with("demo.greet "),
+        "{driver:?}"
+    );
+    assert_eq!(driver.costs[0].tool, "demo.greet");
+    assert_eq!(driver.region, ["eu"]);
+    assert_eq!(driver.policy_tags, ["pii-safe"]);
+    assert_eq!(driver.requests, ["GET https://api.example/v1/greet"]);
+    assert_eq!(
+        serde_json::to_value(&driver.unused).unwrap(),
+        serde_json::json!({
+            "health_check": { "path": "/up" },
+            "rate_limit": { "burst": 2 },
+            "streaming": { "transport": "sse" },
+        })
+    );
+}

@@ -136,6 +136,10 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
         if !tool.fires_events.is_empty() {
             output.line(format!("  fires      {}", list(&tool.fires_events)))?;
         }
+        for (name, value) in &tool.budget {
+            let budget = format!("{name} {value}, which nothing counts");
+            output.line(format!("  budget     {}", line(&budget)))?;
+        }
     }
     for driver in &inspection.drivers {
         output.line(format!(
@@ -154,6 +158,18 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
         }
         for request in &driver.requests {
             output.line(format!("  requests   {}", line(request)))?;
+        }
+        if !driver.region.is_empty() {
+            output.line(format!("  region     {}", list(&driver.region)))?;
+        }
+        if !driver.policy_tags.is_empty() {
+            output.line(format!("  tags       {}", list(&driver.policy_tags)))?;
+        }
+        for (name, value) in &driver.unused {
+            output.line(format!(
+                "  no effect  {}",
+                line(&format!("{name}: {value}"))
+            ))?;
         }
         for (name, value) in &driver.fields {
             output.line(format!(

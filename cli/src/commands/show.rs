@@ -105,6 +105,12 @@ fn lines(tool: &ToolStatus) -> String {
             contract.cost_class
         ),
     );
+    for (name, value) in &contract.budget {
+        row(
+            "budget",
+            line(&format!("{name} {value}, which nothing counts")),
+        );
+    }
     if let (Some(driver), Some(publisher)) = (&tool.driver, &tool.driver_publisher) {
         let other = match *publisher == tool.publisher {
             true => String::new(),

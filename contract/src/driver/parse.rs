@@ -77,7 +77,7 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
     let implements = entries
         .map(|field| implements::read(&field, kind.as_ref(), &mut defaults, report))
         .unwrap_or_default();
-    let (templates, request_defaults) = defaults.finish();
+    let (templates, request_defaults, hints) = defaults.finish();
     templates.warn_of_old_form(report);
     let (platform, mut requires) = requires(&mut fields, report);
     let cost_override = cost::read(&mut fields, report);
@@ -120,6 +120,7 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
         region,
         policy_tags,
         request_defaults,
+        hints,
         auth,
         health_check,
         kind_fields,

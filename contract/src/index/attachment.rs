@@ -312,3 +312,4 @@ fn assemble(
         is_attachment: true,
     })
 }
+        hints: Map::new(),

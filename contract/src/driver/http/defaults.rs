@@ -22,6 +22,8 @@ pub(in crate::driver) struct HttpDefaults {
     method: Option<Method>,
     pub(super) reading: Reading,
     written: Map<String, Value>,
+    /// What no call depends on.
+    hints: Map<String, Value>,
 }
 
 impl HttpDefaults {
@@ -48,10 +50,11 @@ impl HttpDefaults {
         if let Some(field) = kept("default_headers", fields, written) {
             defaults.headers = headers::read(&field, &mut defaults.reading, report);
         }
-        if let Some(field) = fields.take("streaming") {
+        let hints = &mut defaults.hints;
+        if let Some(field) = kept("streaming", fields, hints) {
             hints::streaming(&field, true, report);
         }
-        if let Some(field) = fields.take("rate_limit") {
+        if let Some(field) = kept("rate_limit", fields, hints) {
             hints::rate_limit(&field, report);
         }
         defaults
@@ -91,11 +94,11 @@ impl HttpDefaults {
                 );
                 let hint = format!("write `network: {{ egress: [\"{}\"] }}`", host.scope());
                 report.add_with_hint(&codes::HTTP_EGRESS, egress.at, message, hint);
+            } else {
+                unused(&egress, host, report);
             }
             return Given {
                 value: CapabilitySet::from_iter([host.clone()]),
-            } else {
-                unused(&egress, host, report);
                 at: egress.at,
             };
         }
