@@ -148,6 +148,8 @@ pub struct Content {
     pub tools: Vec<ToolEntry>,
     /// The drivers, by id.
     pub drivers: Vec<DriverEntry>,
+    /// The drivers of transports that are denied: routing rejects them, with the reason.
+    pub denied: Vec<Arc<Driver>>,
     /// The prompts, by id.
     pub prompts: Vec<PromptEntry>,
     /// The resources, by path.
@@ -387,6 +389,7 @@ impl Content {
             manifest,
             tools,
             drivers,
+            denied: indexed.denied,
             prompts,
             resources,
             index,

@@ -53,6 +53,8 @@ pub(crate) struct Indexed {
     pub(crate) contracts: Vec<Arc<Tool>>,
     /// The drivers that version 1 transports stand for.
     pub(crate) drivers: Vec<Arc<Driver>>,
+    /// Those whose transports are denied.
+    pub(crate) denied: Vec<Arc<Driver>>,
 }
 
 /// What is wrong with `tools.json`, and where it disagrees with the documents; `found` is what is
@@ -105,30 +107,35 @@ pub(crate) fn read(
             diagnostics.extend(disagreements);
         }
     }
-    let drivers = attached(&index, &contracts, documents, diagnostics);
-    Indexed {
-        index: Some(index),
+    let mut indexed = Indexed {
         contracts,
-        drivers,
-    }
+        ..Indexed::default()
+    };
+    attach(&index, &mut indexed, documents, diagnostics);
+    indexed.index = Some(index);
+    indexed
 }
 
-/// The drivers of a version 1 document. One that is denied leaves its contract
-/// without a driver, and the bundle as it is.
-fn attached(
+/// Adds the drivers of a version 1 document. One that is denied leaves its contract
+/// without a driver that serves it, and the bundle as it is.
+fn attach(
     index: &Index,
-    contracts: &[Arc<Tool>],
+    indexed: &mut Indexed,
     documents: &Documents,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Vec<Arc<Driver>> {
-    let mut drivers = Vec::new();
+) {
     for entry in index.tools.iter().filter(|_| index.version == 1) {
         let written = documents.tools.iter().map(|tool| &tool.value);
-        let mut all = written.chain(contracts);
+        let mut all = written.chain(&indexed.contracts);
         let contract = all.find(|tool| tool.id == entry.id);
-        match contract.and_then(|contract| entry.driver(contract, TOOLS_JSON)) {
+        let Some(contract) = contract else { continue };
+        match entry.driver(contract, TOOLS_JSON) {
             None => {}
-            Some(Err(denied)) => diagnostics.push(denied),
+            Some(Err(denied)) => {
+                let driver = entry.denied(contract, &denied);
+                indexed.denied.extend(driver.map(Arc::new));
+                diagnostics.push(denied);
+            }
             Some(Ok(driver)) => {
                 let mut others = documents.drivers.iter();
                 if let Some(other) = others.find(|other| other.value.id == driver.id) {
@@ -145,11 +152,10 @@ fn attached(
                     (taken.line, taken.column) = (entry.at.line, entry.at.column);
                     diagnostics.push(taken);
                 }
-                drivers.push(Arc::new(driver));
+                indexed.drivers.push(Arc::new(driver));
             }
         }
     }
-    drivers
 }
 
 /// The manifest's word on which version of `tools.json` it lists.

@@ -138,6 +138,18 @@ pub struct Driver {
     pub body: String,
     /// Whether it stands for a transport of tools.json: it has no DRIVER.md then.
     pub is_attachment: bool,
+    /// Why the transport of tools.json that it stands for is denied. Such a driver serves no call.
+    pub denied: Option<Denied>,
+}
+
+/// Why a transport of tools.json is denied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Denied {
+    /// The code of the diagnostic: `transport-…`.
+    pub code: &'static str,
+    /// The diagnostic's message.
+    pub message: String,
 }
 
 /// Limits that a driver asks for, each of a call and at least 1. `None`: the host's default.
@@ -197,6 +209,8 @@ pub struct Implements {
     pub retry: Option<Retry>,
     /// The request to make; present exactly for [`DriverKind::Http`].
     pub http: Option<HttpCall>,
+    /// Where the document has the placeholders of the request.
+    pub(crate) places: Places,
     /// The program to run; present exactly for [`DriverKind::Exec`].
     pub program: Option<Program>,
     /// The world that its component is called in.
@@ -211,8 +225,6 @@ pub struct Implements {
 
 impl Driver {
     /// Reads a DRIVER.md. `file` names it in diagnostics.
-    /// Where the document has the placeholders of the request.
-    pub(crate) places: Places,
     #[must_use]
     pub fn parse(file: &str, source: &str) -> Parsed<Driver> {
         parse::document(file, source)

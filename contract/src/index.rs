@@ -117,4 +117,11 @@ impl IndexEntry {
     pub fn driver(&self, contract: &Tool, file: &str) -> Option<Result<Driver, Diagnostic>> {
         attachment::driver(self, contract, file)
     }
+
+    /// The driver of a transport that [`IndexEntry::driver`] denied with `why`: it serves no call, and tells why.
+    /// `None` for a component, and where the contract's version is none that npm can read.
+    #[must_use]
+    pub fn denied(&self, contract: &Tool, why: &Diagnostic) -> Option<Driver> {
+        attachment::denied(self, contract, why)
+    }
 }

@@ -14,9 +14,7 @@ use std::sync::Arc;
 
 use toolward_bundle::content::Content;
 use toolward_contract::tool::Tool;
-use toolward_policy::{
-    Confirmed, ContextLack, Contract, Decision, Effects, Implementation, ToolRoutes,
-};
+use toolward_policy::{Confirmed, ContextLack, Contract, Decision, Effects, ToolRoutes};
 
 use crate::admission::{Admission, Gate};
 use crate::api::error::HostError;
@@ -121,11 +119,7 @@ impl Catalogue {
             brought.add(content, shared_state, services.recording.is_some());
         }
         let tools: Vec<Contract<'_>> = brought.tools.iter().map(Found::contract).collect();
-        let drivers = brought.drivers.iter().map(|driver| Implementation {
-            driver: &driver.driver,
-            publisher: &driver.publisher,
-        });
-        let drivers: Vec<Implementation<'_>> = drivers.collect();
+        let drivers = brought.implementations();
         let planned =
             toolward_policy::routes(&tools, &drivers, &services.policy, &services.machine)
                 .map_err(|duplicate| brought.duplicate(duplicate))?;

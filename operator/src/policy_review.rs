@@ -123,10 +123,12 @@ impl PolicyReview {
                 tool: &entry.tool,
                 publisher,
             }));
-            drivers.extend(content.drivers.iter().map(|entry| Implementation {
-                driver: &entry.driver,
-                publisher,
-            }));
+            let served = content.drivers.iter().map(|entry| &entry.driver);
+            drivers.extend(
+                served
+                    .chain(&content.denied)
+                    .map(|driver| Implementation { driver, publisher }),
+            );
         }
         let mut found = toolward_policy::routes(&contracts, &drivers, policy, machine)
             .map_err(|duplicate| twice(duplicate, &contracts, &drivers))?;

@@ -100,10 +100,15 @@ pub fn routes<'a>(
     policy: &Policy,
     machine: &Machine,
 ) -> Result<Vec<ToolRoutes<'a>>, DuplicateId> {
-    let driver_ids = drivers.iter().map(|one| one.driver.id.to_string());
-    unique("driver", driver_ids)?;
+    // A denied one serves nothing: its id is not taken.
+    let driver_ids = drivers.iter().enumerate();
+    let driver_ids = driver_ids.filter(|(_, one)| one.driver.denied.is_none());
+    unique(
+        "driver",
+        driver_ids.map(|(at, one)| (at, one.driver.id.to_string())),
+    )?;
     let major_ids: Vec<String> = tools.iter().map(|one| one.tool.major_id()).collect();
-    unique("tool", major_ids.iter().cloned())?;
+    unique("tool", major_ids.iter().cloned().enumerate())?;
     let candidates: BTreeMap<String, Candidates<'a>> = major_ids
         .iter()
         .zip(tools)
@@ -148,9 +153,12 @@ fn of_tool<'a>(
     fit.collect()
 }
 
-fn unique(kind: &'static str, ids: impl Iterator<Item = String>) -> Result<(), DuplicateId> {
+fn unique(
+    kind: &'static str,
+    ids: impl Iterator<Item = (usize, String)>,
+) -> Result<(), DuplicateId> {
     let mut seen = BTreeMap::new();
-    for (second, id) in ids.enumerate() {
+    for (second, id) in ids {
         if let Some(first) = seen.insert(id, second) {
             return Err(DuplicateId {
                 kind,

@@ -128,6 +128,13 @@ fn draft(index: &Index, caps: Option<&Caps>) -> Draft {
         draft.remark(text);
     }
     for (entry, contract) in index.tools.iter().zip(index.contracts()) {
+        if let Some(Err(denied)) = entry.driver(&contract, TOOLS_JSON) {
+            draft.remark(&format!(
+                "{} gets nothing: its transport is denied, {}",
+                entry.id, denied.message
+            ));
+            continue;
+        }
         if let Transport::Exec { command, .. } = &entry.transport {
             draft.remark(&format!(
                 "{} runs the program {command}, which an operator has to allow by name",

@@ -158,7 +158,9 @@ fn an_attachment_that_is_denied_is_said() {
     assert!(
         imported
             .policy
-            .contains("# mail.local runs the program /usr/bin/env")
+            .contains("# mail.local gets nothing: its transport is denied"),
+        "{}",
+        imported.policy
     );
 }
 
@@ -264,5 +266,45 @@ fn a_new_document_passes_check_and_pack() {
         let error = scaffold::create_runloop(&gone, &options(&wrong)).unwrap_err();
         assert_eq!(error.code(), "scaffold-entry-invalid", "{url} {method}");
         assert!(!gone.exists());
+    }
+}
+
+#[test]
+fn a_denied_transport_gets_nothing_in_the_policy() {
+    let denied = with(&[
+        ("id", json!("mail.shell")),
+        (
+            "transport",
+            json!({ "kind": "exec", "command": "/bin/sh", "args": ["-c", "id"] }),
+        ),
+    ]);
+    let policy = import(&files(&[entry(), denied])).unwrap().policy;
+    assert!(policy.contains("mail.shell gets nothing"), "{policy}");
+    assert!(!policy.contains("has to allow by name"), "{policy}");
+    assert!(!policy.contains("tool = \"mail.shell\""), "{policy}");
+    assert!(policy.contains("tool = \"mail.smtp_send\""), "{policy}");
+}
+
+#[test]
+fn an_entry_is_refused_alone_before_the_others_are_asked_for() {
+    let good = Attachment {
+        id: "mail.find".to_owned(),
+        description: "Finds.".to_owned(),
+        method: "GET".to_owned(),
+        url: "https://api.example/find?q=${q}".to_owned(),
+        secret: None,
+    };
+    assert!(scaffold::check_entry(&good).is_ok());
+    for (id, url) in [
+        ("Mail Find", good.url.as_str()),
+        ("mail.find", "http://api.example/find"),
+    ] {
+        let (id, url) = (id.to_owned(), url.to_owned());
+        let bad = Attachment {
+            id,
+            url,
+            ..good.clone()
+        };
+        assert!(scaffold::check_entry(&bad).is_err(), "{bad:?}");
     }
 }

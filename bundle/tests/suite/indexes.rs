@@ -60,6 +60,19 @@ fn a_denied_transport_leaves_its_contract_without_a_driver_and_the_others_as_the
     assert_eq!(ids, ["demo.good"]);
     let codes: Vec<&str> = content.warnings.iter().map(|found| found.code).collect();
     assert_eq!(codes, ["transport-undeclared", "transport-command-refused"]);
+    // Routing is told of them, and why.
+    let denied: Vec<(&str, &str)> = content
+        .denied
+        .iter()
+        .map(|driver| (driver.id.as_str(), driver.denied.as_ref().unwrap().code))
+        .collect();
+    assert_eq!(
+        denied,
+        [
+            ("demo.elsewhere", "transport-undeclared"),
+            ("demo.exec", "transport-command-refused"),
+        ]
+    );
 }
 
 #[test]

@@ -127,6 +127,7 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
         metadata,
         body: body.to_owned(),
         is_attachment: false,
+        denied: None,
     })
 }
 

@@ -11,8 +11,9 @@ use crate::capability::{Capability, CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::driver::{
-    Body, CostOverride, Driver, DriverKind, DriverLimits, Endpoint, HttpCall, Implements, Mapping,
-    Method, Part, Platform, Program, Response, SlotSource, Template, World, header_refusal,
+    Body, CostOverride, Denied, Driver, DriverKind, DriverLimits, Endpoint, HttpCall, Implements,
+    Mapping, Method, Part, Places, Platform, Program, Response, SlotSource, Template, World,
+    header_refusal,
 };
 use crate::tool::{Requires, Tool};
 
@@ -34,6 +35,21 @@ pub(super) fn driver(
         } => attach(entry, contract, method, url, headers),
     };
     Some(made.map_err(|(code, message)| Diagnostic::new(code, file, entry.at, message)))
+}
+
+/// The driver of a transport that is denied: it serves nothing, and says why.
+pub(super) fn denied(entry: &IndexEntry, contract: &Tool, why: &Diagnostic) -> Option<Driver> {
+    let means = match &entry.transport {
+        Transport::Component { .. } => return None,
+        Transport::Exec { .. } => Means::Nothing(DriverKind::Exec),
+        Transport::Http { .. } => Means::Nothing(DriverKind::Http),
+    };
+    let mut driver = assemble(entry, contract, CapabilitySet::new(), means)?;
+    driver.denied = Some(Denied {
+        code: why.code,
+        message: why.message.clone(),
+    });
+    Some(driver)
 }
 
 fn attach(
@@ -254,6 +270,8 @@ enum Means {
     /// A request, and as the document has it.
     Request(Box<HttpCall>, Map<String, Value>),
     Program(Program),
+    /// What its transport asks for is denied.
+    Nothing(DriverKind),
 }
 
 fn assemble(
@@ -266,6 +284,7 @@ fn assemble(
     let (kind, http, written, program) = match means {
         Means::Request(call, written) => (DriverKind::Http, Some(*call), written, None),
         Means::Program(program) => (DriverKind::Exec, None, Map::new(), Some(program)),
+        Means::Nothing(kind) => (kind, None, Map::new(), None),
     };
     let implements = Implements {
         tool: entry.id.to_string(),
@@ -279,6 +298,7 @@ fn assemble(
         timeout: None,
         retry: None,
         http,
+        places: Places::default(),
         program,
         world: World::default(),
         kind_fields: Map::new(),
@@ -298,18 +318,18 @@ fn assemble(
         platform: Platform::default(),
         cost_override: CostOverride::default(),
         timeout_override: None,
-        places: Places::default(),
         retry_override: None,
         limits: DriverLimits::default(),
         region: Vec::new(),
         policy_tags: Vec::new(),
         request_defaults: written,
+        hints: Map::new(),
         auth: None,
         health_check: None,
         kind_fields: Map::new(),
         metadata: Map::new(),
         body: String::new(),
         is_attachment: true,
+        denied: None,
     })
 }
-        hints: Map::new(),

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use toolward_bundle::content::Content;
 use toolward_bundle::surface::BundleSurface;
+use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
-use toolward_policy::{Contract, DuplicateId};
+use toolward_policy::{Contract, DuplicateId, Implementation};
 use toolward_signing::Digest;
 
 use super::driver::LoadedDriver;
@@ -21,6 +22,8 @@ use crate::withdrawal::Withdrawal;
 pub(super) struct Brought {
     pub(super) tools: Vec<Found>,
     pub(super) drivers: Vec<Arc<LoadedDriver>>,
+    /// The drivers whose transports are denied, with their publishers.
+    denied: Vec<(Arc<Driver>, String)>,
     /// By the digest of each bundle's manifest.
     pub(super) bundles: HashMap<String, Arc<Withdrawal>>,
     /// The name of each driver's bundle, for messages.
@@ -80,6 +83,9 @@ impl Brought {
             self.drivers.push(Arc::new(loaded));
             self.labels.push(label.clone());
         }
+        let denied = content.denied.into_iter();
+        self.denied
+            .extend(denied.map(|driver| (driver, publisher.clone())));
         for entry in content.tools {
             self.tools.push(Found {
                 icon: icons.for_tool(&entry.tool),
@@ -92,6 +98,19 @@ impl Brought {
                 label: label.clone(),
             });
         }
+    }
+
+    /// The drivers that routing decides about: the denied ones last, which it rejects.
+    pub(super) fn implementations(&self) -> Vec<Implementation<'_>> {
+        let loaded = self.drivers.iter().map(|driver| Implementation {
+            driver: &driver.driver,
+            publisher: &driver.publisher,
+        });
+        let denied = self
+            .denied
+            .iter()
+            .map(|(driver, publisher)| Implementation { driver, publisher });
+        loaded.chain(denied).collect()
     }
 
     /// The error that names the two bundles that have the same id.

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use toolward_bundle::tool_names;
+use toolward_policy::Rejection;
 
 use crate::api::request::Request;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
-use crate::catalogue::{Catalogue, Route, ToolEntry, Unserved};
+use crate::catalogue::{Catalogue, Route, ToolEntry, Unserved, UnservedDriver};
 
 /// A tool that exists here, with at least one driver to serve it.
 pub(crate) struct Resolved {
@@ -89,7 +90,6 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
     })
 }
 
-/// The ids of drivers that the call is pinned to: by the request, and by its context.
 /// The driver that was meant, where one is near.
 fn pin_hint(pin: &str, tool: &ToolEntry) -> String {
     let ids = tool.routes.iter();
@@ -100,6 +100,7 @@ fn pin_hint(pin: &str, tool: &ToolEntry) -> String {
     }
 }
 
+/// The ids of drivers that the call is pinned to: by the request, and by its context.
 fn pins(request: &Request) -> Result<Vec<String>, CallError> {
     let mut pins: Vec<String> = request.pinned_driver.iter().cloned().collect();
     match &request.pinned_provider {
@@ -142,9 +143,17 @@ pub(crate) fn no_route(tool: &str, unserved: &Unserved) -> CallError {
             "load a bundle of the same publisher with a component driver for this version",
         );
     };
+    let denied = |driver: &UnservedDriver| {
+        let mut reasons = driver.reasons.iter();
+        reasons.any(|one| matches!(one, Rejection::TransportDenied { .. }))
+    };
+    let help = match drivers.iter().all(denied) {
+        true => "have its transport in tools.json changed",
+        false => "load a driver that this host can run",
+    };
     error
         .with_cause(cause)
-        .with_hint(code.ask_the_operator("load a driver that this host can run"))
+        .with_hint(code.ask_the_operator(help))
 }
 
 /// Refuses a call whose bundles were withdrawn while it waited.

@@ -1,6 +1,6 @@
 //! The drivers that may serve a contract, best first, and why the others may not.
 
-use toolward_contract::driver::{DriverKind, Implements, Platform};
+use toolward_contract::driver::{Implements, Platform};
 
 use super::rank::{Rank, Standing};
 use super::rejection::Rejection;
@@ -71,14 +71,22 @@ impl<'a> Candidates<'a> {
                     found: tool.version.to_string(),
                 });
             }
-            let kind = driver.kind.as_str().to_owned();
-            if !matches!(driver.kind, DriverKind::Other(_)) {
-                if !tool.driver_constraints.permits(&kind) {
-                    reasons.push(Rejection::KindForbidden { kind });
-                }
-            } else {
-                reasons.push(Rejection::KindNotRun { kind });
+            let kind = || driver.kind.as_str().to_owned();
+            if !driver.kind.is_run() {
+                reasons.push(Rejection::KindNotRun { kind: kind() });
             }
+            if !tool.driver_constraints.permits(driver.kind.as_str()) {
+                reasons.push(Rejection::KindForbidden { kind: kind() });
+            }
+            reasons.extend(
+                driver
+                    .denied
+                    .iter()
+                    .map(|denied| Rejection::TransportDenied {
+                        rule: denied.code.to_owned(),
+                        message: denied.message.clone(),
+                    }),
+            );
             reasons.extend(lacks(machine, &driver.platform));
             reasons.extend(policy.resolve().rejects(implementation));
             match (implements, binding) {

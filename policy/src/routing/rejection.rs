@@ -28,6 +28,13 @@ pub enum Rejection {
         /// The driver's kind.
         kind: String,
     },
+    /// The transport of tools.json that it stands for is denied.
+    TransportDenied {
+        /// The code of the rule that the transport breaks.
+        rule: String,
+        /// How it breaks it.
+        message: String,
+    },
     /// It runs on other operating systems.
     Os {
         /// Those that it names.
@@ -85,6 +92,7 @@ impl Rejection {
             Self::Version { .. } => "version",
             Self::KindNotRun { .. } => "kind-not-run",
             Self::KindForbidden { .. } => "kind-forbidden",
+            Self::TransportDenied { .. } => "transport-denied",
             Self::Os { .. } => "os",
             Self::Arch { .. } => "arch",
             Self::Memory { .. } => "memory",
@@ -123,6 +131,12 @@ impl fmt::Display for Rejection {
                 f,
                 "it is of kind {kind}, which the contract's driver_constraints do not permit"
             ),
+            Self::TransportDenied { rule, message } => {
+                write!(
+                    f,
+                    "its transport in tools.json is denied: {message} [{rule}]"
+                )
+            }
             Self::Os { needed, found } => {
                 write!(
                     f,
@@ -147,7 +161,7 @@ impl fmt::Display for Rejection {
             ),
             Self::Region { needed, claimed } => {
                 let claimed = match claimed.as_slice() {
-                    [] => "none".to_owned(),
+                    [] => "global, by default".to_owned(),
                     claimed => claimed.join(", "),
                 };
                 write!(
@@ -187,6 +201,10 @@ mod tests {
             },
             Rejection::KindNotRun { kind: kind.clone() },
             Rejection::KindForbidden { kind },
+            Rejection::TransportDenied {
+                rule: text(),
+                message: text(),
+            },
             Rejection::Os {
                 needed: Vec::new(),
                 found: text(),

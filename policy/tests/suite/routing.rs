@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use toolward_contract::driver::Driver;
+use toolward_contract::NoScope;
+use toolward_contract::driver::{Driver, DriverKind};
+use toolward_contract::index::Index;
 use toolward_contract::tool::Tool;
 use toolward_policy::{
     Contract, Decision, Implementation, Policy, Rejection, UnusableDirectory, Why, routes,
@@ -221,6 +223,13 @@ fn every_reason_against_a_driver_is_named() {
         matches!(rejected[0].1[..], [Rejection::KindForbidden { .. }]),
         "{rejected:?}"
     );
+    // A kind that no host runs may be forbidden as well.
+    let mut mcp = here.clone();
+    mcp.kind = DriverKind::Other("mcp".to_owned());
+    let forbids = tool("driver_constraints: { forbid: [mcp] }");
+    let rejected = found(&Policy::empty(), &forbids, &[(&mcp, "acme")]).1;
+    let codes: Vec<&str> = rejected[0].1.iter().map(Rejection::code).collect();
+    assert_eq!(codes, ["kind-not-run", "kind-forbidden"]);
     // Of no interest to a driver that does not name the tool at all.
     let unnamed = named_tool("other.tool", "");
     assert!(
@@ -449,4 +458,45 @@ fn a_policy_that_lets_calls_fall_or_prefers_a_driver_is_no_narrower() {
     assert!(!both.expect("two layers").resolve().fallback());
     let both = policy("[resolve]\nfallback = true\n").layer(Policy::empty());
     assert!(both.expect("two layers").resolve().fallback());
+}
+
+#[test]
+fn a_denied_transport_is_rejected_with_its_reason_and_takes_no_id() {
+    let text = r#"{"version": 1, "tools": [{
+        "id": "notes.append", "description": "Runs.", "transport": {"kind": "exec", "command": "/bin/sh"},
+        "input_schema": {"type": "object"}, "result_schema": {}
+    }]}"#;
+    let index = Index::parse("tools.json", text.as_bytes(), &NoScope);
+    let index = index.value.expect("an index");
+    let contract = index.contracts().remove(0);
+    let entry = &index.tools[0];
+    let why = entry.driver(&contract, "tools.json").expect("a transport");
+    let why = why.expect_err("denied");
+    let denied = entry.denied(&contract, &why).expect("a driver");
+    // Also beside a driver of its id.
+    let same = {
+        let mut same = driver("");
+        same.id = denied.id.clone();
+        same
+    };
+    let (serving, rejected) = found(
+        &Policy::empty(),
+        &contract,
+        &[(&denied, "acme"), (&same, "acme")],
+    );
+    assert_eq!(serving, ["notes.append"]);
+    let [Rejection::TransportDenied { rule, message }] = &rejected[0].1[..] else {
+        panic!("{rejected:?}");
+    };
+    assert_eq!(rule, "transport-command-refused");
+    assert_eq!(message, &why.message);
+}
+
+#[test]
+fn a_driver_without_a_region_is_global() {
+    let plain = driver(EGRESS);
+    let policy = policy("[resolve]\nregion = \"eu\"\n");
+    let rejected = found(&policy, &tool(""), &[(&plain, "acme")]).1;
+    let text = rejected[0].1[0].to_string();
+    assert!(text.ends_with("its own is: global, by default"), "{text}");
 }
