@@ -13,7 +13,7 @@ use toolward_signing::id::Id;
 use toolward_signing::timestamp::Timestamp;
 
 pub use self::language::Language;
-pub use self::runloop::{Attachment, RunloopOptions, create_runloop};
+pub use self::runloop::{Attachment, RunloopOptions, check_entry, create_runloop};
 use crate::error::AuthorError;
 use crate::output;
 

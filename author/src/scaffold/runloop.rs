@@ -64,7 +64,7 @@ pub fn create_runloop(
         text(&created.to_string()),
     );
     for entry in &options.entries {
-        checked(entry)?;
+        check_entry(entry)?;
     }
     let entries: Vec<Value> = options.entries.iter().map(written).collect();
     let document = format!("{:#}\n", json!({ "version": 1, "tools": entries }));
@@ -75,8 +75,11 @@ pub fn create_runloop(
     Ok(files.into_iter().map(|(name, _)| name.to_owned()).collect())
 }
 
-/// That an entry alone is one that a host reads and runs.
-fn checked(entry: &Attachment) -> Result<(), ScaffoldError> {
+/// Checks that an entry alone is one that a host reads and runs.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_entry(entry: &Attachment) -> Result<(), ScaffoldError> {
     let document = json!({ "version": 1, "tools": [written(entry)] });
     read_back(&document.to_string(), &entry.id)
 }

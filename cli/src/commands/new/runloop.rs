@@ -2,7 +2,7 @@
 
 use clap::Args;
 use serde_json::json;
-use toolward_author::scaffold::{self, Attachment, RunloopOptions};
+use toolward_author::scaffold::{self, Attachment, RunloopOptions, ScaffoldError};
 
 use super::Arguments;
 use crate::codes::Code;
@@ -73,7 +73,13 @@ pub(super) fn run(
     let directory = &arguments.directory;
     let entries = match arguments.entry.given(&id) {
         Some(entry) => vec![entry],
-        None if has_terminal() => asked(&id).map_err(|error| missing(&error.to_string()))?,
+        None if has_terminal() => {
+            let tell = |problem: &ScaffoldError| {
+                output.note(format!("{problem}\nDescribe it again."));
+            };
+            let entries = collected(|first| ask(&id, first), tell);
+            entries.map_err(|error| missing(&error.to_string()))?
+        }
         None => return Err(missing("there is no terminal to ask on")),
     };
     let options = RunloopOptions {
@@ -103,46 +109,92 @@ fn missing(why: &str) -> Failure {
         .hint("give it with --url URL, and --method, --description and --secret where they matter")
 }
 
-/// Asks for entries until there are no more.
-fn asked(bundle: &str) -> dialoguer::Result<Vec<Attachment>> {
+/// The entries that a person describes, until there are no more. One that no host would run is told of and asked for
+/// again; the others are kept.
+fn collected(
+    mut ask: impl FnMut(bool) -> dialoguer::Result<Option<Attachment>>,
+    tell: impl Fn(&ScaffoldError),
+) -> dialoguer::Result<Vec<Attachment>> {
     let mut entries: Vec<Attachment> = Vec::new();
     while entries.len() < MAX_ENTRIES {
-        let id = match entries.is_empty() {
-            true => dialoguer::Input::<String>::new()
-                .with_prompt("The tool's id")
-                .default(bundle.to_owned())
-                .interact_text()?,
-            false => dialoguer::Input::<String>::new()
-                .with_prompt("The next tool's id (nothing: no more tools)")
-                .allow_empty(true)
-                .interact_text()?,
-        };
-        if id.trim().is_empty() {
+        let Some(entry) = ask(entries.is_empty())? else {
             break;
+        };
+        match scaffold::check_entry(&entry) {
+            Ok(()) => entries.push(entry),
+            Err(problem) => tell(&problem),
         }
-        let description = dialoguer::Input::<String>::new()
-            .with_prompt("What does it do, and when is it used?")
-            .default(default_description(&id))
-            .interact_text()?;
-        let method = dialoguer::Input::<String>::new()
-            .with_prompt("Method")
-            .default("GET".to_owned())
-            .interact_text()?;
-        let url = dialoguer::Input::<String>::new()
-            .with_prompt("URL (https; ${NAME} is an input)")
-            .interact_text()?;
-        let secret = dialoguer::Input::<String>::new()
-            .with_prompt("The id of a secret for `Authorization: Bearer` (nothing: none)")
-            .allow_empty(true)
-            .interact_text()?;
-        let secret = Some(secret.trim().to_owned()).filter(|slug| !slug.is_empty());
-        entries.push(Attachment {
-            id: id.trim().to_owned(),
-            description,
-            method: method.trim().to_ascii_uppercase(),
-            url: url.trim().to_owned(),
-            secret,
-        });
     }
     Ok(entries)
+}
+
+/// Asks for one entry. The first has an id to begin with, and has to be described; `None`: no more.
+fn ask(bundle: &str, first: bool) -> dialoguer::Result<Option<Attachment>> {
+    let id = match first {
+        true => dialoguer::Input::<String>::new()
+            .with_prompt("The tool's id")
+            .default(bundle.to_owned())
+            .interact_text()?,
+        false => dialoguer::Input::<String>::new()
+            .with_prompt("The next tool's id (nothing: no more tools)")
+            .allow_empty(true)
+            .interact_text()?,
+    };
+    if id.trim().is_empty() {
+        return Ok(None);
+    }
+    let description = dialoguer::Input::<String>::new()
+        .with_prompt("What does it do, and when is it used?")
+        .default(default_description(&id))
+        .interact_text()?;
+    let method = dialoguer::Input::<String>::new()
+        .with_prompt("Method")
+        .default("GET".to_owned())
+        .interact_text()?;
+    let url = dialoguer::Input::<String>::new()
+        .with_prompt("URL (https; ${NAME} is an input)")
+        .interact_text()?;
+    let secret = dialoguer::Input::<String>::new()
+        .with_prompt("The id of a secret for `Authorization: Bearer` (nothing: none)")
+        .allow_empty(true)
+        .interact_text()?;
+    let secret = Some(secret.trim().to_owned()).filter(|slug| !slug.is_empty());
+    Ok(Some(Attachment {
+        id: id.trim().to_owned(),
+        description,
+        method: method.trim().to_ascii_uppercase(),
+        url: url.trim().to_owned(),
+        secret,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn an_entry_that_no_host_runs_is_asked_for_again_and_the_others_are_kept() {
+        let entry = |id: &str| Attachment {
+            id: id.to_owned(),
+            description: "Finds.".to_owned(),
+            method: "GET".to_owned(),
+            url: "https://api.example/find".to_owned(),
+            secret: None,
+        };
+        let answers = [Some("a.good"), Some("No Id"), Some("a.better"), None];
+        let mut answers = answers.into_iter();
+        let told = RefCell::new(Vec::new());
+        let entries = collected(
+            |_| Ok(answers.next().flatten().map(entry)),
+            |problem| told.borrow_mut().push(problem.to_string()),
+        );
+        let ids = entries
+            .expect("no terminal is needed")
+            .into_iter()
+            .map(|one| one.id);
+        assert_eq!(ids.collect::<Vec<_>>(), ["a.good", "a.better"]);
+        assert_eq!(told.into_inner().len(), 1);
+    }
 }
