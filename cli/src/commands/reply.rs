@@ -2,6 +2,7 @@
 //! standard error, other people's words labelled with their publisher.
 
 use serde::Serialize;
+use serde_json::Value;
 use toolward_bundle::text::{visible, visible_line};
 use toolward_host::{CallError, ErrorClass, ErrorCode, Origin, Reply};
 
@@ -77,8 +78,17 @@ pub(super) fn refused(error: &CallError, tool: &str) -> Failure {
 /// Adds the next steps: what the host says, and for the operator the command that shows more.
 fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
     let tool = tool.split('@').next().unwrap_or_default();
+    let rule = error.cause.as_ref().and_then(|cause| cause.get("rule"));
+    let of_program = rule
+        .and_then(Value::as_str)
+        .is_some_and(|rule| rule.starts_with("exec-") && rule != "exec-broker-unavailable");
     let command = match error.class {
         _ if error.origin != Origin::Host => None,
+        // The line is there: what is wrong is the program's file, or the machine.
+        _ if of_program => Some(
+            "`toolward doctor` says what is wrong with the program, with the digest of its file"
+                .to_owned(),
+        ),
         ErrorClass::PolicyBlocked | ErrorClass::CapabilityGap | ErrorClass::SetupRequired
             if error.code == ErrorCode::UNAUTHORISED =>
         {
@@ -97,7 +107,7 @@ fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
     };
     // An operator is not told to ask the operator, where that is all.
     let gap = [ErrorClass::PolicyBlocked, ErrorClass::CapabilityGap];
-    let own = command.is_some() && gap.contains(&error.class);
+    let own = command.is_some() && (of_program || gap.contains(&error.class));
     let said = error.hint.as_deref().filter(|_| !own);
     failure.maybe_hint(said).maybe_hint(command)
 }

@@ -72,6 +72,10 @@ fn a_changed_program_does_not_run() {
     bytes.push(0);
     fs::write(scene.program(), bytes).unwrap();
     refused(&scene, "exec-digest");
+    // The policy allows it, so that `policy explain` would help nobody.
+    let ended = scene.call_with("");
+    assert!(ended.stderr.contains("`toolward doctor` says"), "{ended}");
+    assert!(!ended.stderr.contains("policy explain"), "{ended}");
     let doctor = scene.machine.toolward("doctor --policy policy.toml").end();
     assert!(
         doctor.stdout.contains("and not that of the line"),
