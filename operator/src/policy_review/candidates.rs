@@ -43,7 +43,7 @@ pub struct Candidate {
     pub decision: &'static str,
     /// Why a person is asked, or why the driver is blocked.
     pub reasons: Vec<String>,
-    /// Whether calls fall to it once the driver before it failed.
+    /// Whether calls fall to it once a driver before it failed: never to a blocked one, nor to the first.
     pub takes_over: bool,
     /// Calls that it does not serve, in words: those that give an input whose transform no
     /// host knows.
@@ -94,6 +94,10 @@ impl PolicyReview {
             }
         }
         rejected.extend(tool.rejected.iter().map(RejectedDriver::of));
+        let first = candidates.iter().position(|one| one.decision != "blocked");
+        for (at, one) in candidates.iter_mut().enumerate() {
+            one.takes_over &= one.decision != "blocked" && first.is_some_and(|first| first < at);
+        }
         let serves = candidates.iter().find(|one| one.decision != "blocked");
         ToolCandidates {
             tool: tool.contract.tool.major_id(),
