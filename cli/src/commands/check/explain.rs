@@ -23,6 +23,7 @@ fn rows() -> impl Iterator<Item = &'static toolward_report::Code> {
                 .iter()
                 .map(|reason| reason.row()),
         )
+        .chain(toolward_host::ErrorCode::CODES)
         .chain(OperatorCode::ALL.iter().map(|code| code.row()))
         .chain(Code::ALL.iter().map(|code| code.row()))
 }
@@ -54,4 +55,22 @@ pub(super) fn run(code: &str, output: &mut Output) -> Result {
         let _ = write!(text, "\n\n{}", row.advice);
     }
     output.line(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_codes_of_calls_have_rows() {
+        for code in [
+            "cap_denied",
+            "no_route",
+            "input_invalid",
+            "toolward:withdrawn",
+        ] {
+            let row = rows().find(|row| row.code == code);
+            assert!(row.is_some_and(|row| !row.meaning.is_empty()), "{code}");
+        }
+    }
 }
