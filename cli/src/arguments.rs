@@ -6,8 +6,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
     build, call, check, completions, demo, describe, doctor, import, inspect, install, keys,
-    ledger, mcp, new, pack, policy, publisher, pull, push, replay, serve, show, sign, test, trust,
-    verify, why,
+    ledger, man_pages, mcp, new, pack, policy, publisher, pull, push, replay, serve, show, sign,
+    test, trust, verify, why,
 };
 use crate::environment::Colours;
 use crate::output::{Look, Output};
@@ -139,6 +139,9 @@ pub(crate) enum Command {
     Doctor(doctor::Arguments),
     /// Write a completion script for a shell
     Completions(completions::Arguments),
+    /// Write a manual page of each command, for packages
+    #[command(hide = true)]
+    InternalManPages(man_pages::Arguments),
     /// The process that has drivers compiled, started by the others
     #[command(hide = true)]
     InternalCompileBroker,

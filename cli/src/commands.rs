@@ -14,6 +14,7 @@ pub(crate) mod inspect;
 pub(crate) mod install;
 pub(crate) mod keys;
 pub(crate) mod ledger;
+pub(crate) mod man_pages;
 pub(crate) mod mcp;
 pub(crate) mod new;
 pub(crate) mod pack;
@@ -79,6 +80,9 @@ pub(crate) fn run(
         Command::Keys(command) => command.run(output),
         Command::Completions(arguments) => {
             completions::run(&arguments, help::complete(Cli::command()))
+        }
+        Command::InternalManPages(arguments) => {
+            man_pages::run(&arguments, help::complete(Cli::command()))
         }
         Command::InternalCompileBroker => compile_broker::broker(),
         Command::InternalCompileWorker => compile_broker::worker(),
