@@ -9,6 +9,7 @@
 
 mod bindings;
 mod book;
+mod dist;
 mod drivers;
 mod embedding;
 mod generate;
@@ -41,6 +42,9 @@ usage: cargo xtask CHORE
   embedding            the example application in embedding/, built and run; the drivers
                        have to be there (`guests`)
   licences             whether every dependency's licence is one we take
+  dist [--binary FILE] [--key FILE] [--check]
+                       a release in target/dist, of the release build or of FILE;
+                       --check: of the debug build in target/dist-check, and tried
   book [--check]       docs/ as HTML in target/book; --check: only its links
 
 With --check nothing is written, and it fails where something would change.";
@@ -63,6 +67,7 @@ fn run(chore: &str, arguments: &[String]) -> Outcome {
         }),
         "docs" => generate::docs(check?),
         "examples" => generate::examples(check?),
+        "dist" => dist::run(arguments),
         "test" => test::run(test::Size::Short, arguments),
         "long" => test::run(test::Size::Long, arguments),
         "embedding" => embedding::run(),
