@@ -119,7 +119,7 @@ impl Terms {
         );
         let policy = format!(
             "[[secret]]\nslug = \"THINGS_KEY\"\npublisher = \"PUBLISHER\"\nenv = \"TOKEN\"\n\
-             origin = \"https://api.test:{port}\"\nmethods = [\"GET\", \"POST\"]\npath_prefix = \"/\"\n{}\n\
+             origin = \"https://api.test:{port}\"\nmethods = [\"GET\", \"POST\", \"PUT\"]\npath_prefix = \"/\"\n{}\n\
              [[grant]]\npublisher = \"PUBLISHER\"\ndriver = \"things-http\"\npreapproved = {}\n\
              requires = [\"secret:THINGS_KEY\"]\nmutates = [\"network:api.test:{port}\"]\naddresses = [\"127.0.0.0/8\"]\n",
             self.secret, !self.asks

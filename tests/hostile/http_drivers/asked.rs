@@ -71,11 +71,7 @@ async fn a_person_sees_the_request_that_is_sent_with_secrets_hidden() {
     let terms = Terms::of(edit()).tool(USER).secret(IN_QUERY).asking();
     let service = terms.serve().await;
     let input = json!({ "id": "a b", "q": "&key=1\r\nHost: evil.test", "name": "x\ny" });
-    // Not a method that the secret is given for: nothing is sent, and the question is the same.
-    let person = Person::says(Verdict::Approved);
-    let reply = service.run(call(input.clone(), &person)).await;
-    assert_eq!(reply.result.unwrap_err().code, ErrorCode::UNAUTHORISED);
-    let shown = person.shown();
+    let (shown, _) = asks(&service, input.clone()).await;
     let port = service.vault.port;
     let end = "/base/v1/a%20b?q=%26key%3D1%0D%0AHost%3A%20evil.test";
     let url = format!("https://api.test:{port}{end}&key=[secret:THINGS_KEY]");

@@ -1,7 +1,7 @@
 //! A secret of a driver of `kind: http`: in the one place that template and policy both name, and nowhere else.
 
 use serde_json::{Value, json};
-use toolward_host::{ErrorCode, Request, ViolationKind};
+use toolward_host::{ErrorCode, Request};
 
 use super::{ENCODED, TOOL, Terms, VALUE};
 use crate::vault::Vault;
@@ -55,8 +55,8 @@ async fn template_and_policy_name_the_same_place_or_nothing_is_sent() {
         let error = reply.result.unwrap_err();
         assert_eq!(error.code, ErrorCode::UNAUTHORISED, "{request} {secret}");
         assert_eq!(
-            reply.metadata.violations[0].kind,
-            ViolationKind::Secret,
+            error.cause,
+            Some(json!({ "missing": ["secret:THINGS_KEY"] })),
             "{request} {secret}"
         );
         assert!(service.vault.seen().is_empty(), "{request} {secret}");
