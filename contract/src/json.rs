@@ -8,6 +8,7 @@ mod inspect;
 pub mod weight;
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 
@@ -444,4 +445,24 @@ fn end_of_string(text: &[u8], mut at: usize) -> usize {
         }
     }
     at
+}
+/// The texts and numbers within a value, each once; no names of members.
+#[must_use]
+pub fn texts(value: &Value) -> BTreeSet<String> {
+    fn add(value: &Value, all: &mut BTreeSet<String>) {
+        match value {
+            Value::String(text) => {
+                all.insert(text.clone());
+            }
+            Value::Number(number) => {
+                all.insert(number.to_string());
+            }
+            Value::Array(items) => items.iter().for_each(|item| add(item, all)),
+            Value::Object(members) => members.values().for_each(|member| add(member, all)),
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+    let mut all = BTreeSet::new();
+    add(value, &mut all);
+    all
 }

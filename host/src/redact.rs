@@ -33,20 +33,22 @@ struct Hidden {
 }
 
 impl Redactor {
-    /// A redactor for this value and those of `known`; `None` if that adds nothing.
-    pub(crate) fn with(known: Option<&Self>, slug: &str, value: &SecretValue) -> Option<Self> {
+    /// A redactor for these values, each with its name, and those of `known`; `None` if that adds nothing.
+    pub(crate) fn with<'v>(
+        known: Option<&Self>,
+        values: impl IntoIterator<Item = (&'v str, SecretValue)>,
+    ) -> Option<Self> {
         let mut hidden = known.map(|known| known.hidden.clone()).unwrap_or_default();
-        let is_known = hidden
-            .iter()
-            .any(|hidden| hidden.value.bytes() == value.bytes());
-        if is_known || value.bytes().len() < MIN_VALUE_BYTES {
-            return None;
+        let before = hidden.len();
+        for (slug, value) in values {
+            let bytes = value.bytes();
+            let is_known = hidden.iter().any(|hidden| hidden.value.bytes() == bytes);
+            if !is_known && bytes.len() >= MIN_VALUE_BYTES {
+                let slug = slug.to_owned();
+                hidden.push(Hidden { slug, value });
+            }
         }
-        hidden.push(Hidden {
-            slug: slug.to_owned(),
-            value: value.clone(),
-        });
-        Some(Self {
+        (hidden.len() > before).then(|| Self {
             hidden,
             ..Self::default()
         })
@@ -326,15 +328,13 @@ mod tests {
 
     use super::*;
 
+    fn value(text: &str) -> SecretValue {
+        SecretValue::new(text.as_bytes().to_vec())
+    }
+
     fn redactor(values: &[&str]) -> Redactor {
-        let add = |known: Option<Redactor>, value: &&str| {
-            let value = SecretValue::new(value.as_bytes().to_vec());
-            Redactor::with(known.as_ref(), "slug", &value)
-        };
-        values
-            .iter()
-            .fold(None, add)
-            .expect("something to look for")
+        let values = values.iter().map(|text| ("slug", value(text)));
+        Redactor::with(None, values).expect("something to look for")
     }
 
     #[track_caller]
@@ -364,10 +364,9 @@ mod tests {
 
     #[test]
     fn nothing_is_looked_for_that_is_too_short_or_known() {
-        let value = |text: &str| SecretValue::new(text.as_bytes().to_vec());
-        assert!(Redactor::with(None, "a", &value("abc")).is_none());
+        assert!(Redactor::with(None, [("a", value("abc"))]).is_none());
         let known = redactor(&["hunter22"]);
-        assert!(Redactor::with(Some(&known), "b", &value("hunter22")).is_none());
+        assert!(Redactor::with(Some(&known), [("b", value("hunter22"))]).is_none());
     }
 
     #[test]

@@ -5,7 +5,6 @@ mod lack;
 pub(crate) mod rule;
 pub(crate) mod value;
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use serde_json::{Map, Value};
@@ -18,6 +17,9 @@ use crate::policy::Policy;
 pub use lack::{ContextLack, ContextWhy};
 pub use rule::ContextRule;
 pub use value::{ContextSource, ContextText, ContextValue};
+
+/// Most texts within one secret value: each is looked for in all that a call shows.
+const MAX_SECRET_TEXTS: usize = 256;
 
 /// The context of one call, valid by the contract's `contextSchema`.
 #[derive(Clone, PartialEq, Eq)]
@@ -130,9 +132,14 @@ fn composed(rule: &ContextRule, schema: &Schema) -> Result<GivenContext, Context
         let typed = typed(text.as_str(), schema, name);
         if !rule.public {
             secrets.push((name.clone(), text.clone()));
-            let mut parts = BTreeSet::new();
-            leaves(&typed, &mut parts);
+            // A template can send each by itself.
+            let mut parts = json::texts(&typed);
             parts.remove(text.as_str());
+            if parts.len() > MAX_SECRET_TEXTS {
+                let (name, most) = (name.clone(), MAX_SECRET_TEXTS);
+                let problem = format!("more than {most} texts in it would have to be kept secret");
+                return Err(ContextWhy::Unreadable { name, problem });
+            }
             let parts = parts.into_iter().map(ContextText::from);
             secrets.extend(parts.map(|part| (name.clone(), part)));
         }
@@ -146,21 +153,6 @@ fn composed(rule: &ContextRule, schema: &Schema) -> Result<GivenContext, Context
             place: violation.instance_path,
             rule: violation.schema_path,
         }),
-    }
-}
-
-/// The texts and numbers within a value: a template can send each by itself.
-fn leaves(value: &Value, into: &mut BTreeSet<String>) {
-    match value {
-        Value::String(text) => {
-            into.insert(text.clone());
-        }
-        Value::Number(number) => {
-            into.insert(number.to_string());
-        }
-        Value::Array(items) => items.iter().for_each(|item| leaves(item, into)),
-        Value::Object(members) => members.values().for_each(|member| leaves(member, into)),
-        Value::Null | Value::Bool(_) => {}
     }
 }
 

@@ -2,6 +2,7 @@
 //! the bytes of secrets.
 
 use serde_json::{Value, json};
+use toolward_contract::json as strict;
 use toolward_contract::schema::{HIDDEN, Schema};
 use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::Rejected;
@@ -240,44 +241,26 @@ fn is_sensitive(tool: &ToolEntry) -> bool {
 
 /// Takes out the secrets that the driver may use, the context's, and the sensitive values of input and context.
 fn redactor(call: &Keeping<'_>) -> Option<Redactor> {
-    let mut all: Option<Redactor> = None;
-    let mut add = |name: &str, value: &SecretValue| {
-        if let Some(more) = Redactor::with(all.as_ref(), name, value) {
-            all = Some(more);
-        }
-    };
+    let mut all: Vec<(&str, SecretValue)> = Vec::new();
     if let (Some(access), Some(store)) = (&call.route.access, call.secrets) {
         for secret in access.grant.secrets() {
             let found = store.get(&secret.publisher, call.principal, &secret.slug);
             if let Ok(Some(value)) = found {
-                add(&secret.slug, &value);
+                all.push((&secret.slug, value));
             }
         }
     }
-    for (name, text) in call.context_secrets {
-        add(name, &SecretValue::new(text.as_str().as_bytes().to_vec()));
-    }
+    let value = |text: &str| SecretValue::new(text.as_bytes().to_vec());
+    let given = call.context_secrets.iter();
+    all.extend(given.map(|(name, text)| (name.as_str(), value(text.as_str()))));
     let contract = &call.tool.contract;
     let inputs = (Some(&contract.inputs), call.input);
-    for (schema, value) in [inputs, (contract.context_schema.as_ref(), call.context)] {
-        let paths = schema.map(|schema| schema.sensitive_paths(value));
+    for (schema, of) in [inputs, (contract.context_schema.as_ref(), call.context)] {
+        let paths = schema.map(|schema| schema.sensitive_paths(of));
         for path in paths.unwrap_or_default() {
-            let mut found = Vec::new();
-            texts(value.pointer(&path).unwrap_or(&Value::Null), &mut found);
-            for text in found {
-                add(HIDDEN, &SecretValue::new(text.into_bytes()));
-            }
+            let texts = strict::texts(of.pointer(&path).unwrap_or(&Value::Null));
+            all.extend(texts.iter().map(|text| (HIDDEN, value(text))));
         }
     }
-    all
-}
-
-fn texts(value: &Value, found: &mut Vec<String>) {
-    match value {
-        Value::String(text) => found.push(text.clone()),
-        Value::Number(number) => found.push(number.to_string()),
-        Value::Array(items) => items.iter().for_each(|item| texts(item, found)),
-        Value::Object(members) => members.values().for_each(|item| texts(item, found)),
-        Value::Null | Value::Bool(_) => {}
-    }
+    Redactor::with(None, all)
 }

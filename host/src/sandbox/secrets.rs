@@ -82,17 +82,16 @@ impl CallSecrets {
 
     /// Also redacts what drivers used that were tried before.
     pub(crate) fn keep_out_earlier(&self, earlier: &Redactor) {
-        for (slug, value) in earlier.hidden() {
-            self.remember(slug, value);
-        }
+        let earlier = earlier.hidden();
+        self.remember(earlier.map(|(slug, value)| (slug, value.clone())));
     }
 
     /// Also redacts these texts of the call's context.
     pub(crate) fn keep_out(&self, texts: &[(String, ContextText)]) {
-        for (name, text) in texts {
+        self.remember(texts.iter().map(|(name, text)| {
             let value = SecretValue::new(text.as_str().as_bytes().to_vec());
-            self.remember(name, &value);
-        }
+            (name.as_str(), value)
+        }));
     }
 
     fn grant(&self, slug: &str) -> Option<&SecretGrant> {
@@ -137,7 +136,7 @@ impl CallSecrets {
             return Ok(Err(Refused::Failed));
         }
         self.stores.grow(value.bytes().len())?;
-        self.remember(slug, &value);
+        self.remember([(slug, value.clone())]);
         let (publisher, principal) = (grant.publisher.clone(), self.principal.clone());
         let own = slug.to_owned();
         // Blocks on the disk.
@@ -154,13 +153,13 @@ impl CallSecrets {
             .get(&grant.publisher, &self.principal, &grant.slug)
             .map_err(|error| failed(&grant.slug, &error))?
             .ok_or(Refused::Missing)?;
-        self.remember(&grant.slug, &value);
+        self.remember([(grant.slug.as_str(), value.clone())]);
         Ok(value)
     }
 
-    fn remember(&self, slug: &str, value: &SecretValue) {
+    fn remember<'v>(&self, values: impl IntoIterator<Item = (&'v str, SecretValue)>) {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(more) = Redactor::with(used.as_deref(), slug, value) {
+        if let Some(more) = Redactor::with(used.as_deref(), values) {
             *used = Some(Arc::new(more));
         }
     }

@@ -33,6 +33,7 @@ fn host(fixture: &Fixture, tables: &str) -> Host {
         match source {
             ContextSource::Env(name) if name == "LEVEL" => Ok("7".to_owned()),
             ContextSource::Env(name) if name == "PEOPLE" => Ok(PEOPLE.to_owned()),
+            ContextSource::Env(name) if name == "CROWD" => Ok(crowd()),
             ContextSource::Env(name) if name == "MISSING" => Err("it is not set".to_owned()),
             _ => Ok(VALUE.to_owned()),
         }
@@ -201,4 +202,14 @@ async fn each_text_within_such_a_value_is_kept_out_by_itself() {
         assert!(public.contains(part), "{public}");
         assert!(!kept.contains(part), "{kept}");
     }
+    // More than can be looked for in all that a call shows.
+    let crowded = table.replace("PEOPLE", "CROWD");
+    refused(call(&host(&fixture, &crowded), "alice").await);
+    let public = format!("{crowded}public = true\n");
+    assert!(call(&host(&fixture, &public), "alice").await.result.is_ok());
+}
+
+fn crowd() -> String {
+    json!({ "all": (0..257).map(|number| format!("person-{number}")).collect::<Vec<_>>() })
+        .to_string()
 }
