@@ -18,16 +18,19 @@ use lines::Lines;
 ///
 /// Without `driver` the lines are for drivers of each contract's own publisher,
 /// and change nothing about others, whether the policy binds them or not. With it
-/// they are for this one driver, and bind it where it is another publisher's.
+/// they are for this one driver, and bind it where it is another publisher's. With
+/// `preapproved` each `[[grant]]` of the lines says so.
 /// `policy` and `machine` are those that the routes were made with.
 #[must_use]
 pub fn suggest<'r, 'a: 'r>(
     tools: impl IntoIterator<Item = &'r ToolRoutes<'a>>,
     driver: Option<&str>,
+    preapproved: bool,
     policy: &Policy,
     machine: &Machine,
 ) -> String {
     let mut lines = Lines::new(directories(policy));
+    lines.preapproved = preapproved;
     for tool in tools {
         for route in &tool.routes {
             let wanted = match driver {

@@ -406,7 +406,7 @@ fn suggested_lines_give_what_they_name_and_bind_no_driver_that_was_not_named() {
             true => Some(set.drivers[random.below(set.drivers.len())].id.clone()),
             false => None,
         };
-        let lines = toolward_policy::suggest(&before, named.as_deref(), &policy, &machine);
+        let lines = toolward_policy::suggest(&before, named.as_deref(), false, &policy, &machine);
         let what = || format!("set {number}, for {named:?}: {set:#?}\n{lines}");
         let more = Policy::from_toml(&lines).unwrap_or_else(|error| panic!("{error}: {}", what()));
         for rule in more.grants() {
@@ -481,7 +481,8 @@ fn suggested_lines_give_what_they_name_and_bind_no_driver_that_was_not_named() {
             }
         }
         seen.note("nothing to say", lines.is_empty());
-        let again = toolward_policy::suggest(&after, named.as_deref(), &policy_after, &machine);
+        let again =
+            toolward_policy::suggest(&after, named.as_deref(), false, &policy_after, &machine);
         let tables = again.lines().any(|line| line.starts_with("[["));
         assert!(!tables, "{again}\nafter {}", what());
     }

@@ -1,7 +1,7 @@
 //! The lines that `policy grant` adds: those of `policy suggest` for some tools, with the operator's standing approval
 //! where that is asked for and can be given.
 
-use toolward_policy::{AskReason, Decision, Policy, ToolRoutes};
+use toolward_policy::{AskReason, Decision, Missing, Policy, ToolRoutes, Why};
 
 use super::suggest::{asking, foreign};
 use super::{PolicyReview, Suggestion, is_named};
@@ -25,10 +25,8 @@ impl PolicyReview {
         let wanted = |one: &ToolRoutes<'_>| tools.iter().any(|tool| named(tool, one));
         let chosen = all.iter().filter(|one| wanted(one));
         let policy = &self.granted.policy;
-        let mut lines = toolward_policy::suggest(chosen.clone(), None, policy, &self.machine);
-        if preapprove {
-            lines = with_approval(&lines);
-        }
+        let machine = &self.machine;
+        let lines = toolward_policy::suggest(chosen.clone(), None, preapprove, policy, machine);
         let more = Policy::from_toml(&lines);
         let after = more.and_then(|more| policy.clone().layer(more));
         let after = after.map_err(|error| impossible(error.to_string()))?;
@@ -57,6 +55,12 @@ fn runs(tool: &ToolRoutes<'_>, preapprove: bool) -> Result<(), Error> {
                         .hint("a rule that denies wins: change that rule yourself"),
                 );
             }
+            Decision::Deny(denial) if denial.missing.iter().any(is_final) => {
+                let missing = denial.missing.iter().filter(|missing| is_final(missing));
+                let missing: Vec<String> = missing.map(ToString::to_string).collect();
+                return Err(impossible(format!("{id}: {}", missing.join("; ")))
+                    .hint("no added line helps: change what is there yourself"));
+            }
             Decision::Ask(_, reasons) if preapprove => {
                 let lasting = reasons.iter().filter(|reason| !reason.can_be_preapproved());
                 let lasting: Vec<String> = lasting.map(AskReason::to_string).collect();
@@ -79,24 +83,12 @@ fn runs(tool: &ToolRoutes<'_>, preapprove: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// The same lines, with `preapproved` in each `[[grant]]`.
-fn with_approval(lines: &str) -> String {
-    let mut text = String::new();
-    let mut in_grant = false;
-    // No string or comment of these lines has a line break.
-    for line in lines.lines().chain([""]) {
-        if line.is_empty() && std::mem::take(&mut in_grant) {
-            text.push_str("preapproved = true\n");
-        }
-        in_grant = in_grant || line == "[[grant]]";
-        text.push_str(line);
-        text.push('\n');
-    }
-    text.truncate(text.trim_end().len());
-    if !text.is_empty() {
-        text.push('\n');
-    }
-    text
+/// Whether no choice of the operator in the added lines gives what is missing.
+fn is_final(missing: &Missing) -> bool {
+    matches!(
+        missing.why,
+        Why::DeniedBy(_) | Why::NeverGranted | Why::SecretNotUsable | Why::SecretMisfit(_)
+    )
 }
 
 fn impossible(message: String) -> Error {

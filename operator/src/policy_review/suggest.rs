@@ -38,7 +38,7 @@ impl PolicyReview {
             known(&tools, driver)?;
         }
         let policy = &self.granted.policy;
-        let lines = toolward_policy::suggest(&tools, driver, policy, &self.machine);
+        let lines = toolward_policy::suggest(&tools, driver, false, policy, &self.machine);
         let mut remarks = foreign(&tools, driver);
         let more = Policy::from_toml(&lines);
         if let Ok(Ok(after)) = more.map(|more| policy.clone().layer(more)) {

@@ -82,6 +82,8 @@ pub(super) struct Lines {
     programs: BTreeSet<String>,
     /// Whole blocks.
     pub(super) contexts: BTreeSet<String>,
+    /// Whether each `[[grant]]` says so.
+    pub(super) preapproved: bool,
     remarks: Vec<String>,
 }
 
@@ -95,6 +97,7 @@ impl Lines {
             grants: BTreeMap::new(),
             programs: BTreeSet::new(),
             contexts: BTreeSet::new(),
+            preapproved: false,
             remarks: Vec::new(),
         }
     }
@@ -249,6 +252,9 @@ impl Lines {
             if !given.accepts.is_empty() {
                 let accepts = list("accepts", &given.accepts);
                 block.push(format!("{accepts} # unknown to this host: gives nothing"));
+            }
+            if self.preapproved {
+                block.push("preapproved = true".to_owned());
             }
             blocks.push(block);
         }

@@ -316,7 +316,7 @@ fn a_directory_that_can_not_be_used_blocks_the_tool_and_no_line_helps() {
         explained.contains("/srv/notes: no such directory; create the directory"),
         "{explained}"
     );
-    let lines = toolward_policy::suggest(&found, None, &policy, &machine);
+    let lines = toolward_policy::suggest(&found, None, false, &policy, &machine);
     assert!(!lines.contains("[["), "{lines}");
     let all = machine.with_all_directories();
     let found = routes(&tools, &drivers, &policy, &all).expect("different ids");

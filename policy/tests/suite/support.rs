@@ -72,7 +72,7 @@ pub(crate) fn suggested_for(
     let drivers = [Implementation { driver, publisher }];
     let machine = machine();
     let routes = routes(&tools, &drivers, policy, &machine).expect("different ids");
-    suggest(&routes, named, policy, &machine)
+    suggest(&routes, named, false, policy, &machine)
 }
 
 /// Egress to everywhere.

@@ -126,13 +126,17 @@ fn a_deny_wins_and_an_unknown_tool_or_a_link_is_refused() {
         "[[deny]]\npublisher = {:?}\n",
         dev(&machine, "notes-append")
     );
-    let before = mapped(&machine) + "\n" + &deny;
-    machine.configure(&before);
-    let refused = machine.toolward(GRANT).ends(4);
-    assert!(
-        refused.stderr.contains("error[grant-impossible]"),
-        "{refused}"
-    );
+    // The whole tool, or what it needs.
+    for more in ["", "capabilities = [\"workspace:/notes\"]\n"] {
+        let before = mapped(&machine) + "\n" + &deny + more;
+        machine.configure(&before);
+        let refused = machine.toolward(GRANT).ends(4);
+        assert!(
+            refused.stderr.contains("error[grant-impossible]"),
+            "{refused}"
+        );
+        assert_eq!(config(&machine), before);
+    }
     machine
         .toolward("policy grant notes.apend --dev notes-append")
         .ends(1);
