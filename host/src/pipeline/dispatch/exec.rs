@@ -115,14 +115,13 @@ impl Program<'_> {
                 json!({ "signal": signal }),
             )
             .with_hint(
-                "signal 9 means that it used more processor time than the operator lets it, or that the machine is \
-                 short of memory",
+                "signal 9 means that it used more processor time than it may, or that memory is short",
             )),
             Ending::Late => Err(timed_out(limits.timeout(), took)
-                .with_hint(format!("ask for less, or {}", ErrorCode::TIMEOUT.ask_the_operator("raise the program's limit")))),
+                .with_hint(less(ErrorCode::TIMEOUT))),
             Ending::TooMuch => Err(
                 too_large(limits.output_bytes.saturating_add(1), limits.output_bytes)
-                    .with_hint(format!("ask for less, or {}", ErrorCode::RESULT_TOO_LARGE.ask_the_operator("raise the program's limit"))),
+                    .with_hint(less(ErrorCode::RESULT_TOO_LARGE)),
             ),
             Ending::Busy => Err(CallError::new(
                 ErrorCode::RATE_LIMITED,
@@ -130,10 +129,18 @@ impl Program<'_> {
                 "as many programs run as this host runs at once",
             )
             .retry_after(BUSY_RETRY)),
-            Ending::Cancelled => Err(CallError::internal("the broker ended a program that this host did not cancel")),
+            Ending::Cancelled => Err(CallError::internal(
+                "the broker ended a program that this host did not cancel",
+            )),
             Ending::Refused(problem) => Err(refused(&problem)),
         }
     }
+}
+
+/// What to do about a limit of the program.
+fn less(code: ErrorCode) -> String {
+    let operator = code.ask_the_operator("raise the program's limit");
+    format!("ask for less, or {operator}")
 }
 
 /// The operator's own files and directories are not for callers to see.
