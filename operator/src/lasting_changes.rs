@@ -64,9 +64,7 @@ impl LastingChange {
         let entry = Some((name.to_owned(), digest.to_string()));
         Self { entry, ..self }
     }
-}
 
-impl LastingChange {
     /// Whether it wrote an entry of this name and digest to the file.
     #[must_use]
     pub fn wrote(&self, file: &Path, name: &str, digest: &Digest) -> bool {

@@ -268,8 +268,11 @@ fn plain(form: Form, text: &str) -> String {
             )
         } else if rest.starts_with(b"/*") {
             let end = rest.windows(2).skip(2).position(|two| two == b"*/");
-            // One that does not end is left, and makes the text invalid.
-            end.map(|end| end + 4)
+            let Some(end) = end else {
+                // It makes the text invalid.
+                return text.to_owned();
+            };
+            Some(end + 4)
         } else {
             None
         };
