@@ -12,6 +12,10 @@ use crate::support::{
 const INPUT: PayloadKind = PayloadKind::Input;
 const OUTPUT: PayloadKind = PayloadKind::Output;
 
+fn with(entry: toolward_ledger::Entry, kind: PayloadKind, text: &str) -> toolward_ledger::Entry {
+    entry.payload(kind, text.as_bytes().to_vec())
+}
+
 /// Rows 1 to 6: a read (1), a call that changes something (2, 4), a read in between (3), a refusal (5), a call that
 /// a tool made (6).
 fn recorded() -> Place {
@@ -19,9 +23,6 @@ fn recorded() -> Place {
     let mut options = place.options();
     options.keep = Keep::All;
     let writer = Writer::open(options, opened()).unwrap();
-    let with = |entry: toolward_ledger::Entry, kind, text: &str| {
-        entry.payload(kind, text.as_bytes().to_vec())
-    };
     let read = |number| with(read_only(invocation(number)), INPUT, r#"{"n":1}"#);
     queued(&writer, with(read(1), OUTPUT, r#"{"value":1}"#));
     durable(&writer, with(started(invocation(2)), INPUT, r#"{"n":2}"#)).unwrap();
@@ -96,9 +97,6 @@ fn a_call_that_asked_is_copied_with_its_answer_alone() {
     let mut options = place.options();
     options.keep = Keep::All;
     let writer = Writer::open(options, opened()).unwrap();
-    let with = |entry: toolward_ledger::Entry, kind, text: &str| {
-        entry.payload(kind, text.as_bytes().to_vec())
-    };
     let start = |number| with(started(invocation(number)), INPUT, r#"{"n":1}"#);
     let asks = |number| {
         let body = toolward_ledger::record::Ended {
