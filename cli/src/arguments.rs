@@ -6,8 +6,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
     build, call, check, completions, demo, describe, doctor, import, inspect, install, keys,
-    ledger, man_pages, mcp, new, pack, policy, publisher, pull, push, replay, serve, show, sign,
-    test, trust, verify, why,
+    ledger, man_pages, mcp, new, pack, policy, publisher, pull, push, recorder, replay, serve,
+    show, sign, test, trust, verify, why,
 };
 use crate::environment::Colours;
 use crate::output::{Look, Output};
@@ -150,7 +150,7 @@ pub(crate) enum Command {
     InternalCompileWorker,
     /// The process that records calls, started by the others
     #[command(hide = true)]
-    InternalRecorder,
+    InternalRecorder(recorder::Arguments),
     /// The process that has programs run, started by the others
     #[command(hide = true)]
     InternalExecBroker,

@@ -86,7 +86,7 @@ pub(crate) fn run(
         }
         Command::InternalCompileBroker => compile_broker::broker(),
         Command::InternalCompileWorker => compile_broker::worker(),
-        Command::InternalRecorder => recorder::recorder(),
+        Command::InternalRecorder(arguments) => recorder::recorder(&arguments),
         Command::InternalExecBroker => exec_broker::broker(),
         Command::InternalExecRunner => exec_broker::runner(),
     };

@@ -1,9 +1,15 @@
 //! What libraries report while tools are served: on standard error, beside the
 //! command's own words, and never on standard output.
 
+mod json;
+
+use std::ffi::OsString;
 use std::io::Write;
 
 use toolward_bundle::text::visible_line;
+use toolward_host::CALL_LOG;
+use tracing_subscriber::Layer;
+use tracing_subscriber::Registry;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::layer;
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -16,26 +22,55 @@ use crate::stderr;
 /// Longest event that is shown, in characters.
 const MAX_EVENT_CHARS: usize = 4000;
 
+/// How lines of the log are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+impl LogFormat {
+    /// The flag that makes another process of this program write its lines alike.
+    pub(crate) fn flag(self) -> OsString {
+        match self {
+            Self::Text => "--log-format=text".into(),
+            Self::Json => "--log-format=json".into(),
+        }
+    }
+}
+
 /// Has events shown from now on: warnings and errors, but what a client can cause
 /// at will; or what `TOOLWARD_LOG` says,
-/// or else `RUST_LOG`.
-pub(crate) fn start(environment: &Environment, output: &Output) {
-    let lines = layer().with_writer(|| Line).with_ansi(false).without_time();
-    let subscriber = tracing_subscriber::registry().with(filter(environment, output));
-    // Only the first subscriber of a process counts, and there is one.
-    let _ = subscriber.with(lines).try_init();
+/// or else `RUST_LOG`. Where a format is asked for, the line of each call is shown, too.
+pub(crate) fn start(environment: &Environment, format: Option<LogFormat>, output: &Output) {
+    let mut shown = filter(environment, output);
+    let named = environment.log.as_ref();
+    if format.is_some() && !named.is_some_and(|(_, wanted)| wanted.contains(CALL_LOG)) {
+        shown = shown.with_target(CALL_LOG, LevelFilter::INFO);
+    }
+    show(shown, format);
 }
 
 /// Has the recorder's events shown: warnings, errors, and each checkpoint, which whoever reads the log then has.
-pub(crate) fn start_of_recorder() {
-    let lines = layer().with_writer(|| Line).with_ansi(false).without_time();
+pub(crate) fn start_of_recorder(format: Option<LogFormat>) {
     let shown = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target("toolward_ledger", LevelFilter::INFO);
-    let _ = tracing_subscriber::registry()
-        .with(shown)
-        .with(lines)
-        .try_init();
+    show(shown, format);
+}
+
+fn show(shown: Targets, format: Option<LogFormat>) {
+    let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
+        Some(LogFormat::Json) => json::JsonLines.boxed(),
+        None | Some(LogFormat::Text) => layer()
+            .with_writer(|| Line)
+            .with_ansi(false)
+            .without_time()
+            .boxed(),
+    };
+    let subscriber = tracing_subscriber::registry().with(lines.with_filter(shown));
+    // Only the first subscriber of a process counts, and there is one.
+    let _ = subscriber.try_init();
 }
 
 fn filter(environment: &Environment, output: &Output) -> Targets {

@@ -214,7 +214,7 @@ fn send(hub: &EventHub, subject: &Subject, kind: CallEventKind) {
 }
 
 /// An invocation's id. It is the host's own, but one that resumes comes back from its caller.
-fn uuid(invocation: &str) -> String {
+pub(crate) fn uuid(invocation: &str) -> String {
     let parsed = uuid::Uuid::try_parse(invocation).unwrap_or_default();
     parsed.hyphenated().to_string()
 }

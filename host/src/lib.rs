@@ -58,7 +58,7 @@ mod workspace;
 pub use api::approval::{ApprovalRequest, Approver, Chained, NamedDriver, ShownRequest, Verdict};
 pub use api::error::HostError;
 pub use api::event::{CallCost, CallDecision, CallEvent, CallEventKind, EventFilter, PrincipalId};
-pub use api::listener::{CallListener, CallStage, FinishedCall};
+pub use api::listener::{CALL_LOG, CallListener, CallStage, FinishedCall};
 pub use api::observer::{Canceled, Compiling, Observer, Progress};
 pub use api::principal::LOCAL;
 pub use api::refused::RefusedCall;

@@ -6,6 +6,7 @@ mod conformance;
 mod denials;
 mod hostile;
 mod ids;
+mod logs;
 mod malformed;
 pub(crate) mod names;
 mod official;

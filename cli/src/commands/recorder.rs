@@ -2,6 +2,7 @@
 
 use std::process::Stdio;
 
+use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use toolward_host::HostBuilder;
 use toolward_operator::config::Granted;
@@ -10,16 +11,26 @@ use toolward_operator::trust::Trust;
 
 use crate::environment::Environment;
 use crate::failure::{Failure, Kind, OperatorCode, Result, own_program};
+use crate::logging::LogFormat;
 use crate::output::Output;
 use crate::{logging, stderr};
 
-/// Starts the recorder, unless the configuration says that nothing is recorded.
+#[derive(Debug, Args)]
+pub(crate) struct Arguments {
+    /// How lines of its log are written
+    #[arg(long)]
+    log_format: Option<LogFormat>,
+}
+
+/// Starts the recorder, unless the configuration says that nothing is recorded. It logs to `stderr` in this format.
 pub(crate) fn start(
     trust: &Trust,
     environment: &Environment,
-    stderr: Stdio,
+    (stderr, format): (Stdio, Option<LogFormat>),
 ) -> Result<Option<StartedRecorder>> {
-    StartedRecorder::start(&command()?, trust, environment, stderr)
+    let mut command = command()?;
+    command.arguments.extend(format.map(LogFormat::flag));
+    StartedRecorder::start(&command, trust, environment, stderr)
 }
 
 /// What starts the recorder.
@@ -52,8 +63,8 @@ pub(crate) fn close(recorder: Option<&CallRecorder>, output: &Output) {
     }
 }
 
-pub(super) fn recorder() -> Result {
-    logging::start_of_recorder();
+pub(super) fn recorder(arguments: &Arguments) -> Result {
+    logging::start_of_recorder(arguments.log_format);
     let confined = || {
         ignore_signals();
         // Without the thread, lines are written at once.

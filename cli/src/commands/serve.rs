@@ -23,6 +23,7 @@ use crate::environment::{Colours, Environment};
 use crate::failure::{self, Code, Exit, Failure, Kind, Result};
 use crate::flags::ConfineFlags;
 use crate::flags::Flagged;
+use crate::logging::LogFormat;
 use crate::output::{Look, Output, counted};
 use crate::{logging, stderr};
 use toolward_operator::bundles::BundleSource;
@@ -93,6 +94,11 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     events: EventFlags,
 
+    /// Log a line for each call that ends, and write all lines of the log in this
+    /// format [default: text, without lines for calls]
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<LogFormat>,
+
     #[command(flatten)]
     setup: Flagged<HostSetup>,
 
@@ -108,7 +114,7 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit> {
-    logging::start(environment, output);
+    logging::start(environment, arguments.log_format, output);
     let Arguments {
         source: Flagged(source),
         setup: Flagged(setup),
@@ -128,7 +134,8 @@ pub(crate) fn run(
     let replaying = arguments.replay_flags.open(&operator, address.is_some())?;
     let trust = &operator.source.trust;
     // It starts up while bundles are read.
-    let started = recorder::start(trust, environment, Stdio::inherit())?;
+    let log = (Stdio::inherit(), arguments.log_format);
+    let started = recorder::start(trust, environment, log)?;
     let watch = Watch::load(Arc::clone(&operator), output)?;
     let confinement = arguments.confine.recorded(trust, environment)?;
     let begin =

@@ -4,6 +4,10 @@ use std::time::{Duration, SystemTime};
 
 use crate::api::result::{ErrorCode, Tried};
 
+/// The target of log lines of calls, by which a filter of `tracing` names them. A call that ends logs one line of
+/// level `INFO`: ids of what is loaded, codes, numbers, and a random id for the principal.
+pub const CALL_LOG: &str = "toolward_host::calls";
+
 /// The stages of a call, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use toolward_contract::driver::{Cost, Implements};
 use toolward_contract::tool::{Retry, Tool};
-use toolward_policy::{ApprovalClass, AskReason, Contexts, Contract, Decision, Policy};
+use toolward_policy::{ApprovalClass, AskReason, Contexts, Contract, Decision, Effects, Policy};
 
 use super::driver::LoadedDriver;
 use crate::api::approval::{ApprovalQuestion, Chain, Chained};
@@ -34,6 +34,8 @@ pub(crate) struct Route {
     pub(crate) tie: usize,
     /// What a call costs, as its publishers say.
     pub(crate) cost: Cost,
+    /// Whether a call by this driver changes something itself: it is recorded before it starts.
+    pub(crate) writes: bool,
     /// Whether a call may change something, itself or through the tools that it calls.
     pub(crate) changes: bool,
     /// What records say of it, where calls are recorded.
@@ -73,6 +75,7 @@ pub(super) fn route(
         takes_over: planned.takes_over,
         cost: driver.driver.cost(contract, planned.implements),
         tie: planned.tie,
+        writes: Effects::of(contract, &driver.driver).writes,
         recorded: services
             .recording
             .as_ref()

@@ -4,6 +4,7 @@
 //! The stages write into the record as they go, since a future that is dropped returns
 //! nothing.
 
+mod logged;
 mod told;
 
 use std::collections::BTreeMap;
@@ -37,6 +38,8 @@ pub(crate) struct CallRecord<'a> {
     stage: CallStage,
     tool: Option<Arc<ToolEntry>>,
     driver: Option<Arc<LoadedDriver>>,
+    /// Whether a driver that was picked changes something itself.
+    mutating: bool,
     scope: Arc<CallScope>,
     listeners: &'a [Arc<dyn CallListener>],
     events: CallEvents<'a>,
@@ -74,6 +77,7 @@ impl<'a> CallRecord<'a> {
             stage: CallStage::Resolve,
             tool: None,
             driver: None,
+            mutating: false,
             scope: request.scope.clone(),
             listeners: &services.listeners,
             events: CallEvents::new(&services.events),
@@ -228,6 +232,7 @@ impl<'a> CallRecord<'a> {
         self.metadata.driver_publisher = Some(driver.publisher.clone());
         self.metadata.bundle = Some(driver.bundle.clone());
         self.driver = Some(driver.clone());
+        self.mutating |= route.writes;
     }
 
     /// The call is answered from a tape.
@@ -284,7 +289,7 @@ impl<'a> CallRecord<'a> {
         if let Err(error) = result {
             self.failed(&error.code);
         }
-        self.tell(result.as_ref().err().map(|error| &error.code));
+        self.tell(result.as_ref().err());
         self.ends(result.as_ref());
         if let Some((recorded, waits)) = self.record(result.as_ref()) {
             let recorded = recorded.await;
@@ -331,11 +336,13 @@ impl<'a> CallRecord<'a> {
         self.metadata.milliseconds = (elapsed.as_secs_f64() * 1e6).round() / 1e3;
     }
 
-    fn tell(&self, error: Option<&ErrorCode>) {
+    /// Tells log and listeners how the call ends.
+    fn tell(&self, error: Option<&CallError>) {
+        self.log(error);
         if self.listeners.is_empty() {
             return;
         }
-        let finished = self.finished(error.cloned());
+        let finished = self.finished(error.map(|error| error.code.clone()));
         for listener in self.listeners {
             // A panic in one listener must not fail the call or keep it from the
             // others.
@@ -380,7 +387,7 @@ impl<'a> CallRecord<'a> {
             ErrorClass::Canceled,
             "the call was cancelled by its caller",
         );
-        self.tell(Some(&error.code));
+        self.tell(Some(&error));
         let cost = self.cost();
         self.happens(|| CallEventKind::Canceled(cost));
         // Nobody waits here. Where the queue is full, the end of a call whose start is recorded goes on to wait: there
@@ -394,13 +401,6 @@ impl<'a> CallRecord<'a> {
         }
         self.end_named(None);
         let metadata = std::mem::take(&mut self.metadata);
-        tracing::info!(
-            invocation = metadata.invocation,
-            tool = metadata.tool,
-            code = error.code.as_str(),
-            milliseconds = metadata.milliseconds,
-            "a call was cancelled"
-        );
         // The observer of the first call also observes those that tools make.
         let chain = &self.scope.chain;
         let above = || chain.caller()?.budget.observer.as_ref();

@@ -1,7 +1,7 @@
 //! Names of tools, drivers and rules in the form of records, made once for each.
 
 use toolward_ledger::record::{Action, Code, Hash, Id, Part, Rejected, Rule, Tool};
-use toolward_policy::{Decision, Effects, RuleId, RuleKind, ToolRoutes};
+use toolward_policy::{Decision, RuleId, RuleKind, ToolRoutes};
 
 use crate::api::result::ErrorCode;
 use crate::catalogue::{Found, LoadedDriver};
@@ -56,8 +56,6 @@ pub(crate) struct RecordedRoute {
     /// `None` where a name is not of a record's form.
     pub(crate) part: Option<Part<Id>>,
     pub(crate) rules: Vec<Rule>,
-    /// Whether a call by this driver changes something itself: it is recorded before it starts.
-    pub(crate) writes: bool,
 }
 
 impl RecordedRoute {
@@ -76,7 +74,6 @@ impl RecordedRoute {
         Self {
             part: part(id, &driver.bundle, &driver.publisher),
             rules,
-            writes: Effects::of(planned.contract.tool, &driver.driver).writes,
         }
     }
 

@@ -93,8 +93,7 @@ fn shown(schema: &Schema, value: &Value, redactor: Option<&Redactor>) -> Value {
 impl Recording {
     /// What is kept of a call. Whether it matters is not known yet: it may be that a person is asked.
     pub(crate) fn keep(&self, call: Keeping<'_>, rejected: Vec<Rejected>) -> Kept {
-        let writes = call.route.recorded.as_ref().is_some_and(|one| one.writes);
-        let matters = writes || call.route.question.is_some();
+        let matters = call.route.writes || call.route.question.is_some();
         let recorder = &*self.recorder;
         let most = |kind| recorder.keeps(kind, matters);
         let all = [

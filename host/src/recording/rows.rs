@@ -129,9 +129,7 @@ impl<'a> Rows<'a> {
 
     /// Whether the driver that was picked changes something itself.
     fn writes(&self) -> bool {
-        let route = self.route.as_ref();
-        let recorded = route.and_then(|route| route.recorded.as_ref());
-        recorded.is_some_and(|recorded| recorded.writes)
+        self.route.as_ref().is_some_and(|route| route.writes)
     }
 
     /// Waits until it is on the disk that a call which changes something starts. Calls that change nothing, and
