@@ -5,6 +5,7 @@ mod merge;
 mod read;
 mod reference;
 
+use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -87,6 +88,17 @@ pub enum Implementor {
     Ui,
     /// A handler of lifecycle events.
     Lifecycle,
+}
+
+impl fmt::Display for Implementor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Tool => "tool",
+            Self::Driver => "driver",
+            Self::Ui => "ui",
+            Self::Lifecycle => "lifecycle",
+        })
+    }
 }
 
 /// A situation in which an action is used. It has no input and output, since an action has no schema.

@@ -153,6 +153,8 @@ codes! {
         "They are inherited as they are. Remove the field.";
     ACTION_FIELD_ALONE = "action-field-alone", "`category`, `target_kind` and `fires_events` go with `implements`",
         "They belong to an action. Add `implements`, or remove the field.";
+    FIELD_WITHOUT_EFFECT = "field-without-effect" Warning, "a contract or action has only fields that have an effect",
+        "The field is kept for people and programs to read, and decides nothing here.";
     // Drivers
     KIND_UNKNOWN = "kind-unknown", "`kind` is a driver kind",
         "component, http and form run here; cli, mcp, sdk and builtin are known to AIP-30.";

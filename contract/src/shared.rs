@@ -30,6 +30,15 @@ pub(crate) fn id(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Too
     }
 }
 
+/// Why events do nothing.
+pub(crate) const NO_EVENTS: &str = "this host fires no events";
+
+/// Warns of a field that is kept and decides nothing. `instead`: what holds.
+pub(crate) fn without_effect(name: &str, at: Position, instead: &str, report: &mut Report<'_>) {
+    let message = format!("expected a field that has an effect, found `{name}`: {instead}");
+    report.add(&codes::FIELD_WITHOUT_EFFECT, at, message);
+}
+
 /// One word out of a closed set.
 pub(crate) fn word<T>(
     field: &Field<'_>,

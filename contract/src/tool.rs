@@ -100,6 +100,20 @@ impl Tool {
         format!("{}@{}", self.id, self.version.major)
     }
 
+    /// The numbers of a version 1 entry's `budget` in tools.json, `tokens` and `usd`. Nothing counts them.
+    #[must_use]
+    pub fn budget(&self) -> Map<String, Value> {
+        let runloop = self.metadata.get("runloop");
+        let budget = runloop.and_then(|runloop| runloop.get("budget")?.as_object());
+        let numbers = budget
+            .into_iter()
+            .flatten()
+            .filter(|(name, value)| matches!(name.as_str(), "tokens" | "usd") && value.is_number());
+        numbers
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect()
+    }
+
     /// What it asks for: `requires` and `mutates` together.
     #[must_use]
     pub fn declaration(&self) -> CapabilitySet {

@@ -12,7 +12,7 @@ const MAX_PAIRS: usize = 100_000;
 
 /// The word of `known` that the fewest slips turn into `word`, where they are at most a third of its letters. A slip
 /// is a letter too many, too few or wrong, or two neighbours that changed places. A word of two letters is also near
-/// one with a letter too many. Of several words that are as near, the first in the alphabet.
+/// one with a letter too many, and one in which the two changed places. Of several words that are as near, the first in the alphabet.
 pub fn nearest<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> Option<&'k str> {
     let word: Vec<char> = word.chars().take(MAX_CHARS).collect();
     let mut left = MAX_PAIRS;
@@ -55,6 +55,7 @@ fn slips(word: &[char], candidate: &str, left: &mut usize) -> Option<usize> {
     let candidate: Vec<char> = candidate.chars().take(MAX_CHARS + 1).collect();
     let allowed = match (candidate.len(), word.len()) {
         (2, 3) => 1,
+        (2, 2) if is_turned(word, &candidate) => 1,
         (letters, _) => letters / 3,
     };
     if candidate.len() > MAX_CHARS || candidate.len().abs_diff(word.len()) > allowed {
@@ -88,6 +89,10 @@ fn slips(word: &[char], candidate: &str, left: &mut usize) -> Option<usize> {
     row.last().copied().filter(|slips| *slips <= allowed)
 }
 
+fn is_turned(word: &[char], candidate: &[char]) -> bool {
+    matches!((word, candidate), ([a, b], [c, d]) if (a, b) == (d, c) && a != b)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,6 +107,7 @@ mod tests {
         assert_eq!(near("fule"), Some("fuel"));
         assert_eq!(near("colour"), None);
         assert_eq!(nearest("idd", ["id"]), Some("id"));
+        assert_eq!(nearest("di", ["id"]), Some("id"));
         for far in ["i", "ix", "ide1", "dxi"] {
             assert_eq!(nearest(far, ["id"]), None, "{far}");
         }

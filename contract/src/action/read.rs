@@ -182,10 +182,12 @@ fn events(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Vec<String> {
         return Vec::new();
     };
     let items = report.read(field.items()).unwrap_or_default();
-    items
-        .iter()
-        .filter_map(|item| wording::filled(item, false, report))
-        .collect()
+    let read = |item| wording::filled(item, false, report);
+    let events: Vec<String> = items.iter().filter_map(read).collect();
+    if !events.is_empty() && events.len() == items.len() {
+        shared::without_effect("fires_events", field.key_at, shared::NO_EVENTS, report);
+    }
+    events
 }
 
 /// A hint that decides nothing: the contract says what it implements.
@@ -198,8 +200,10 @@ fn implementations(
     let Some(field) = fields.take("implementations") else {
         return Vec::new();
     };
+    let items = report.read(field.items()).unwrap_or_default();
+    let written = items.len();
     let mut hints = Vec::new();
-    for item in report.read(field.items()).unwrap_or_default() {
+    for item in items {
         if edition == Edition::Unnamed && item.text().is_ok() {
             continue;
         }
@@ -216,8 +220,13 @@ fn implementations(
             hints.push(ImplementationHint { kind, reference });
         }
     }
+    if !hints.is_empty() && hints.len() == written {
+        shared::without_effect("implementations", field.key_at, NOT_FOLLOWED, report);
+    }
     hints
 }
+
+const NOT_FOLLOWED: &str = "it is shown, and what it names is not looked for";
 
 fn kind_of(word: &str) -> Option<Implementor> {
     match word {
