@@ -3,10 +3,12 @@
 use std::fmt;
 
 use serde::Serialize;
-use toolward_contract::driver::{Method, Template};
+use toolward_contract::driver::{Method, Part, Template};
 
 use crate::evaluate::View;
 use crate::grant::{SecretBinding, SecretPosition};
+
+const HTTPS_PORT: u16 = 443;
 
 /// How the request of a contract's calls sends a secret.
 pub(crate) struct SecretUse {
@@ -14,6 +16,10 @@ pub(crate) struct SecretUse {
     pub(crate) method: Method,
     /// Where the request has the secret; `None` where it leaves that to the policy.
     pub(crate) position: Option<SecretPosition>,
+    /// Where the request goes: host and port.
+    pub(crate) origin: Option<(String, u16)>,
+    /// What each path of the request begins with, and whether there is no more of it.
+    pub(crate) path: (String, bool),
 }
 
 /// A `[[secret]]` that the driver's request can never use: each call would be refused.
@@ -49,12 +55,59 @@ impl SecretUse {
                 sent: place(position),
             });
         }
+        if let Some(sent) = self.elsewhere(binding) {
+            return Some(sent);
+        }
         let method = self.method.as_str();
         (!binding.methods.iter().any(|own| own == method)).then(|| SecretMisfit {
             allowed: format!("`methods` {}", binding.methods.join(", ")),
             sent: format!("with {method}"),
         })
     }
+
+    /// Another origin or path than that of the `[[secret]]`.
+    fn elsewhere(&self, binding: &SecretBinding) -> Option<SecretMisfit> {
+        if let Some((host, port)) = &self.origin
+            && (*host != binding.host || *port != binding.port)
+        {
+            return Some(SecretMisfit {
+                allowed: format!("https://{}:{}", binding.host, binding.port),
+                sent: format!("to https://{host}:{port}"),
+            });
+        }
+        let (path, whole) = &self.path;
+        let prefix = binding.path_prefix.as_str();
+        let fits = covers(prefix, path) || (!whole && covers(path, prefix));
+        (!fits).then(|| SecretMisfit {
+            allowed: format!("paths below {prefix}"),
+            sent: match whole {
+                true => format!("to {path}"),
+                false => format!("to paths that begin with {path}"),
+            },
+        })
+    }
+}
+
+/// What each path of these segments begins with, up to the last `/` before the first placeholder; and whether there
+/// is none.
+fn path(segments: &[Template]) -> (String, bool) {
+    let mut path = String::new();
+    for segment in segments {
+        path.push('/');
+        match segment.parts.as_slice() {
+            [] => {}
+            [Part::Literal(text)] => path.push_str(text),
+            _ => return (path, false),
+        }
+    }
+    (path, true)
+}
+
+/// Whether a path is this one or below it: whole segments.
+fn covers(prefix: &str, path: &str) -> bool {
+    let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
+    let rest = path.strip_prefix(prefix);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn place(position: &SecretPosition) -> String {
@@ -78,9 +131,12 @@ impl View<'_> {
             let parameter = parameter.map(|(name, _)| SecretPosition::Query(name.clone()));
             let header = http.headers.iter().find(holds);
             let header = header.map(|(name, _)| SecretPosition::Header(name.clone()));
+            let origin = driver.origin();
             SecretUse {
                 method: http.method,
                 position: parameter.or(header),
+                origin: origin.map(|host| (host.host(), host.port().unwrap_or(HTTPS_PORT))),
+                path: path(&http.endpoint.segments),
             }
         })
     }

@@ -150,26 +150,61 @@ fn a_secret_that_the_drivers_request_can_never_send_blocks_the_tool() {
     let lines = |ties: &str| {
         policy(&format!(
             "[[secret]]\nslug = \"token\"\npublisher = \"acme\"\nenv = \"T\"\n\
-             origin = \"https://api.example\"\n{ties}\n\
+             {ties}\n\
              [[grant]]\npublisher = \"acme\"\nrequires = [\"secret:token\"]\n\
              mutates = [\"network:api.example\"]\n"
         ))
     };
     let tool = tool("requires: { secrets: [token] }\nmutates: ['network:api.example']");
-    let driver = http_driver("method: POST, headers: { X-Key: '${secrets.token}' }");
-    let fits = lines("header = \"X-Key\"\nmethods = [\"POST\"]");
-    assert!(ask(&fits, &tool, &driver).grant().is_some());
+    let driver = http_driver(
+        "endpoint: '/v1/items/${input.id}', method: POST, headers: { X-Key: '${secrets.token}' }",
+    );
+    let own = "origin = \"https://api.example\"\n";
+    for ties in [
+        "",
+        "path_prefix = \"/v1\"\n",
+        "path_prefix = \"/v1/items/\"\n",
+        // The placeholder may be `of`.
+        "path_prefix = \"/v1/items/of\"\n",
+    ] {
+        let fits = lines(&format!(
+            "{own}{ties}header = \"X-Key\"\nmethods = [\"POST\"]"
+        ));
+        assert!(ask(&fits, &tool, &driver).grant().is_some(), "{ties}");
+    }
+    let elsewhere = "origin = \"https://other.example\"\nheader = \"X-Key\"\nmethods = [\"POST\"]";
+    let port = "origin = \"https://api.example:8443\"\nheader = \"X-Key\"\nmethods = [\"POST\"]";
+    let path = |prefix: &str| {
+        format!("{own}path_prefix = \"{prefix}\"\nheader = \"X-Key\"\nmethods = [\"POST\"]")
+    };
+    let (item, other) = (path("/v1/item"), path("/v2"));
+    let with = |ties: &str| format!("{own}{ties}");
+    let (get, header, query) = (
+        with("header = \"X-Key\""),
+        with("header = \"authorization\"\nmethods = [\"POST\"]"),
+        with("query = \"key\"\nmethods = [\"POST\"]"),
+    );
     for (ties, words) in [
         (
-            "header = \"X-Key\"",
+            elsewhere,
+            "allows https://other.example:443, and the driver's request sends it to https://api.example:443",
+        ),
+        (port, "allows https://api.example:8443, and"),
+        (
+            item.as_str(),
+            "allows paths below /v1/item, and the driver's request sends it to paths that begin with /v1/items/",
+        ),
+        (other.as_str(), "allows paths below /v2, and"),
+        (
+            get.as_str(),
             "allows `methods` GET, HEAD, and the driver's request sends it with POST",
         ),
         (
-            "header = \"authorization\"\nmethods = [\"POST\"]",
+            header.as_str(),
             "allows it in the header `authorization`, and the driver's request sends it in the header `x-key`",
         ),
         (
-            "query = \"key\"\nmethods = [\"POST\"]",
+            query.as_str(),
             "allows it as the parameter `key`, and the driver's request sends it in the header `x-key`",
         ),
     ] {

@@ -43,7 +43,7 @@ pub(crate) fn http_driver(request: &str) -> Driver {
     let source = format!(
         "---\nid: acme.notes\nname: A driver\ndescription: Does it.\nversion: 1.0.0\nkind: http\n\
          base_url: https://api.example\nnetwork: {{ egress: [api.example] }}\n\
-         implements:\n  - {{ tool: notes.append, version: \"^1.0.0\", metadata: {{ http: {{ endpoint: /, {request} }} }} }}\n---\n"
+         implements:\n  - {{ tool: notes.append, version: \"^1.0.0\", metadata: {{ http: {{ {request} }} }} }}\n---\n"
     );
     Driver::parse("DRIVER.md", &source)
         .into_result()
