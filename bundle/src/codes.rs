@@ -96,6 +96,8 @@ codes! {
         "A component that imports `wasi:http` needs a contract with `requires.network`, `mutates: network:…` or `mutates: external:…`, and hosts of it in `network.egress` of its DRIVER.md; one that imports `wasi:keyvalue` needs a `database` declaration. The same check refuses the bundle in a host.";
     COMPONENT_STRAY = "component-stray" Warning, "a component belongs to no driver",
         "No DRIVER.md beside it names this file. It is packed and signed all the same.";
+    DRIVER_ENTRY_UNUSED = "driver-entry-unused" Warning, "an entry file belongs to a driver that runs no code",
+        "No host runs a `driver.ts` or `driver.js` (AIP-30) beside a driver of kind `http` or `form`. It is packed and signed all the same.";
     BUILD_OUTPUT_UNUSED = "build-output-unused" Warning, "a `[[build]]` writes a component that no driver names",
         "The `output` of a build is the file that a DRIVER.md of kind `component` names.";
     PROMPT_FILE = "prompt-file", "a prompt embeds a file that it can't",

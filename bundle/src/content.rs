@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use toolward_contract::action;
+use toolward_contract::action::{self, Action};
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
 use toolward_contract::driver::Driver;
 use toolward_contract::index::Index;
@@ -150,6 +150,8 @@ pub struct Content {
     pub drivers: Vec<DriverEntry>,
     /// The drivers of transports that are denied: routing rejects them, with the reason.
     pub denied: Vec<Arc<Driver>>,
+    /// The actions, by path.
+    pub actions: Vec<Arc<Action>>,
     /// The prompts, by id.
     pub prompts: Vec<PromptEntry>,
     /// The resources, by path.
@@ -390,6 +392,11 @@ impl Content {
             tools,
             drivers,
             denied: indexed.denied,
+            actions: documents
+                .actions
+                .iter()
+                .map(|action| Arc::clone(&action.value))
+                .collect(),
             prompts,
             resources,
             index,

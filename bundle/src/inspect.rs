@@ -2,6 +2,7 @@
 //! and runs nothing; the unverified kind exists so that people can look at a
 //! bundle before they decide whom to trust.
 
+mod action;
 mod driver;
 mod tool;
 
@@ -24,8 +25,9 @@ use crate::index;
 use crate::libraries::Surroundings;
 use crate::rules;
 
+pub use self::action::ActionView;
 pub use self::driver::{ComponentView, CostView, DriverView};
-pub use self::tool::{InputView, ToolView, budget};
+pub use self::tool::{InputView, ToolView};
 pub use crate::declared::{Difference, Undeclared};
 
 use self::driver::driver_view;
@@ -48,6 +50,9 @@ pub struct Inspection {
     pub tools: Vec<ToolView>,
     /// The drivers.
     pub drivers: Vec<DriverView>,
+    /// The actions.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<ActionView>,
     /// How the components were made, if a verified statement says so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provenance: Option<ProvenanceView>,
@@ -181,6 +186,7 @@ impl Inspection {
                 .iter()
                 .map(|d| driver_view(&d.driver, d.component.as_ref(), tools.clone()))
                 .collect(),
+            actions: content.actions.iter().map(|a| ActionView::of(a)).collect(),
             provenance: content
                 .provenance
                 .as_ref()
@@ -244,6 +250,11 @@ impl Inspection {
             manifest: manifest_view(&bundle.manifest),
             tools: tools.iter().map(|tool| ToolView::of(tool)).collect(),
             drivers,
+            actions: documents
+                .actions
+                .iter()
+                .map(|action| ActionView::of(&action.value))
+                .collect(),
             provenance: None,
             files: file_views(&bundle.manifest),
             problems,

@@ -71,17 +71,9 @@ impl ToolView {
             timeout_ms: u64::try_from(tool.timeout.as_millis()).unwrap_or(u64::MAX),
             fires_events: tool.fires_events.clone(),
             cost_class: tool.cost_class,
-            budget: budget(tool),
+            budget: tool.budget(),
         }
     }
-}
-
-/// What [`Tool::metadata`] keeps of a version 1 entry's `budget`.
-#[must_use]
-pub fn budget(tool: &Tool) -> Map<String, Value> {
-    let runloop = tool.metadata.get("runloop");
-    let budget = runloop.and_then(|runloop| runloop.get("budget")?.as_object());
-    budget.cloned().unwrap_or_default()
 }
 
 fn properties(schema: &Schema) -> Vec<InputView> {

@@ -1,6 +1,8 @@
 //! `inspect`: what a bundle holds and asks for. Needs no trust, and says
 //! whether there was any.
 
+mod actions;
+
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -140,6 +142,9 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
             let budget = format!("{name} {value}, which nothing counts");
             output.line(format!("  budget     {}", line(&budget)))?;
         }
+    }
+    for action in &inspection.actions {
+        actions::show(action, output)?;
     }
     for driver in &inspection.drivers {
         output.line(format!(

@@ -136,7 +136,8 @@ fn inspect_shows_requests_what_describes_their_secrets_and_the_events() {
     machine.write(
         "tickets/actions/tickets-open/ACTION.md",
         "---\nschema: action/v1\nid: tickets:open\ndescription: Opens a ticket.\n\
-         mutates: [\"network:api.example\"]\napproval: on-mutate\nfires_events: [ticket.opened]\n---\n",
+         mutates: [\"network:api.example\"]\napproval: on-mutate\nfires_events: [ticket.opened]\n\
+         implementations: [{ kind: tool, ref: \"./x\\e[2J\" }]\n---\n",
     );
     let contract = "tickets/tools/acme.tickets/TOOL.md";
     super::change(
@@ -154,6 +155,9 @@ fn inspect_shows_requests_what_describes_their_secrets_and_the_events() {
     for line in [
         "  requests   POST https://api.example/v1/queues/${input.queue}?k=${secrets.K}\n",
         "  fires      ticket.opened\n",
+        "action tickets:open 1.0.0\n",
+        "  at least   approval on-mutate, risk 0\n",
+        "  no effect  fires_events: ticket.opened\n",
     ] {
         assert!(shown.stdout.contains(line), "{line:?} in {shown}");
     }
@@ -163,6 +167,9 @@ fn inspect_shows_requests_what_describes_their_secrets_and_the_events() {
     );
     assert!(!shown.stdout.contains('\u{1b}'), "{shown}");
     let value = machine.toolward("inspect tickets --json").ends(0).json();
+    let action = &value["actions"][0];
+    assert_eq!(action["id"], "tickets:open", "{value}");
+    assert_eq!(action["implementations"][0][0], "tool", "{value}");
     assert_eq!(value["tools"][0]["fires_events"], json!(["ticket.opened"]));
     assert!(
         value["drivers"][0]["auth_ref"]
