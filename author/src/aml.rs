@@ -5,6 +5,7 @@ mod codes;
 mod definition;
 mod fields;
 mod lints;
+mod names;
 mod rules;
 
 use toolward_bundle::codes::FILE_NOT_UTF8;
@@ -36,6 +37,7 @@ pub fn check(file: &str, source: &str) -> Vec<Diagnostic> {
         return read.diagnostics;
     };
     let mut findings = Findings::new(file);
+    names::check(&document, &mut findings);
     if let Some(definition) = rules::check(&document, &mut findings) {
         lints::check(definition, &mut findings);
     }

@@ -321,6 +321,9 @@ fn check_loose(root: &Path) -> Findings {
             ..Findings::default()
         },
     };
+    if found.documents == 0 && found.diagnostics.is_empty() && root.join(TOOLS_JSON).exists() {
+        found = check_index_alone(root);
+    }
     if found.documents == 0 && found.diagnostics.is_empty() {
         found = check_definitions(root);
     }
@@ -335,6 +338,17 @@ fn check_loose(root: &Path) -> Findings {
         ));
     }
     found
+}
+
+/// A directory with a tools.json and no other document.
+fn check_index_alone(root: &Path) -> Findings {
+    match files::read(root, TOOLS_JSON, files::MAX_TOTAL_BYTES) {
+        Ok(bytes) => examine_loose(&Files::from([(TOOLS_JSON.to_owned(), bytes)])),
+        Err(error) => Findings {
+            diagnostics: vec![unreadable(TOOLS_JSON, &error)],
+            ..Findings::default()
+        },
+    }
 }
 
 /// A directory of AML's definitions, as `import aml` takes it.
@@ -413,6 +427,9 @@ fn examine_documents(
         .diagnostics
         .extend(lints::platforms(&documents, files));
     found.diagnostics.extend(lints::contents(&documents, files));
+    found
+        .diagnostics
+        .extend(lints::entry_files(&documents, files));
     documents
 }
 

@@ -17,6 +17,7 @@ use toolward_bundle::locate::{about_error, about_file};
 use toolward_bundle::text::list;
 use toolward_contract::Outline;
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
+use toolward_contract::driver::DriverKind;
 use toolward_contract::index::Index;
 use toolward_contract::tool::Tool;
 use toolward_fields::{NearNames, nearest};
@@ -317,6 +318,30 @@ pub(crate) fn components(
                 "`output` is the `component` of a DRIVER.md, beside it",
             ));
         }
+    }
+    diagnostics
+}
+
+/// Entry files of AIP-30 beside drivers that run no code.
+pub(crate) fn entry_files(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
+    let is_entry = |path: &str| {
+        matches!(
+            file_name(path),
+            "driver.ts" | "driver.js" | "driver.mjs" | "driver.py"
+        )
+    };
+    let mut diagnostics = Vec::new();
+    for driver in &documents.drivers {
+        let kind = &driver.value.kind;
+        let runs_none = matches!(kind, DriverKind::Http | DriverKind::Form);
+        let beside = files
+            .keys()
+            .filter(|path| is_entry(path) && folder(path) == folder(&driver.path));
+        diagnostics.extend(beside.filter(|_| runs_none).map(|path| {
+            let message = format!("a driver of kind `{kind}` runs no code");
+            let hint = "remove it, or make the driver a component: `toolward new` shows how";
+            about_file(path, &codes::DRIVER_ENTRY_UNUSED, message, hint)
+        }));
     }
     diagnostics
 }

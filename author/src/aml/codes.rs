@@ -50,6 +50,8 @@ codes! {
     REQUEST_INCOMPLETE = "aml-request-incomplete" Warning, "a `rest-api` transport says where its request goes",
         "`transport.base_url` is `https://` and a host, `transport.endpoint` a method in capitals, a space and a path: \
          `GET /parcels/{number}`. `import` makes no driver without them.";
+    FIELD_UNKNOWN = "aml-field-unknown" Warning, "a field's name is one that AML knows",
+        "AML's compiler reads past other fields, and so does `import`.";
     DEPRECATED_UNDATED = "aml-deprecated-undated" Warning, "a deprecated tool says when it was last changed",
         "Add `meta.last_updated`, as in `\"2025-04-01\"`.";
 }

@@ -79,7 +79,7 @@ fn an_action_that_can_not_be_read_is_not_held_against_its_tools() {
         let demo = Demo::new();
         demo.write(
             TOOL_MD,
-            tool_with(&format!("implements: {reference}\nfires_events: [a]")),
+            tool_with(&format!("implements: {reference}\ncategory: a")),
         );
         demo.write(action, ACTION);
         assert!(
@@ -96,10 +96,7 @@ fn an_action_that_can_not_be_read_is_not_held_against_its_tools() {
     // One that is not there at all is still said, also beside a broken one.
     let demo = Demo::new();
     demo.write(action, &broken);
-    demo.write(
-        TOOL_MD,
-        tool_with("implements: demo:gone\nfires_events: [a]"),
-    );
+    demo.write(TOOL_MD, tool_with("implements: demo:gone\ncategory: a"));
     let mut both = one(action, "missing-field");
     both.extend(one(TOOL_MD, "action-elsewhere"));
     assert_eq!(found(&demo), both);
@@ -167,7 +164,7 @@ fn while_bundle_toml_can_not_be_read_no_library_is_missing() {
     demo.write("actions/act/ACTION.md", ACTION);
     demo.write(
         TOOL_MD,
-        tool_with("implements: \"@acme/demo/greet/act\"\nfires_events: [a]"),
+        tool_with("implements: \"@acme/demo/greet/act\"\ncategory: a"),
     );
     let unresolved = |found: Vec<(String, &str)>| {
         let mut codes = found.into_iter().map(|(_, code)| code);

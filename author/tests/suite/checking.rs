@@ -424,3 +424,18 @@ fn a_directory_of_definitions_is_checked() {
     assert!(report.diagnostics[0].excerpt.is_some());
     assert_eq!(report.documents, 2);
 }
+
+#[test]
+fn a_tools_json_alone_is_checked() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("tools.json");
+    for (text, codes_of) in [
+        (r#"{"version":1,"tools":[]}"#, vec!["bundle-empty"]),
+        (r#"{"version":7}"#, vec!["index-version-unsupported"]),
+    ] {
+        std::fs::write(&path, text).unwrap();
+        let report = check_path(directory.path());
+        assert_eq!(codes(&report), codes_of, "{text}");
+        assert_eq!(report.documents, 1);
+    }
+}

@@ -198,3 +198,51 @@ fn what_looks_like_a_key_is_named_by_its_place_and_not_repeated() {
         "{driver:?}"
     );
 }
+
+#[test]
+fn fields_of_contracts_that_decide_nothing_are_warned_of() {
+    let demo = Demo::new();
+    demo.write(
+        "actions/sample.greet/ACTION.md",
+        "---\nschema: action/v1\nid: \"sample:greet\"\ndescription: Greets.\nfires_events: [sample.greeted]\n\
+         implementations: [{ kind: tool, ref: demo.greet }]\n---\n",
+    );
+    demo.write(
+        TOOL_MD,
+        tool_with("implements: \"sample:greet\"\nfires_events: [sample.greeted]\n"),
+    );
+    let mut found = found(&demo);
+    found.retain(|(code, ..)| *code == "field-without-effect");
+    let lines: Vec<u32> = found.iter().map(|(_, line, _)| *line).collect();
+    assert_eq!(lines.len(), 3, "{found:?}");
+    for words in ["fires no events", "is not looked for"] {
+        let said = found.iter().any(|(.., message)| message.contains(words));
+        assert!(said, "{words}: {found:?}");
+    }
+    demo.write(TOOL_MD, tool_with("implements: \"sample:greet\"\n"));
+    demo.write(
+        "actions/sample.greet/ACTION.md",
+        "---\nschema: action/v1\nid: \"sample:greet\"\ndescription: Greets.\nfires_events: []\nimplementations: []\n---\n",
+    );
+    let found = self::found(&demo);
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn an_entry_file_beside_a_driver_that_runs_no_code_is_warned_of() {
+    const ENTRY: &str = "drivers/demo-greet/driver.ts";
+    let demo = Demo::new();
+    demo.write(ENTRY, "export const transforms = {};");
+    // It may be what the component is made of.
+    assert_eq!(found(&demo), []);
+    let http = "---\nname: D\nid: demo-greet\ndescription: D.\nversion: 1.0.0\nkind: http\n\
+                base_url: https://a.example\nnetwork: { egress: [a.example] }\n\
+                implements:\n  - { tool: demo.greet, version: 1.x, metadata: { http: { endpoint: / } } }\n---\n";
+    demo.write(DRIVER_MD, http);
+    let report = check_path(demo.path());
+    let entry =
+        |one: &&toolward_contract::diagnostic::Diagnostic| one.code == "driver-entry-unused";
+    let found: Vec<_> = report.diagnostics.iter().filter(entry).collect();
+    assert_eq!(found.len(), 1, "{:?}", report.diagnostics);
+    assert!(found[0].file.ends_with(ENTRY), "{found:?}");
+}
