@@ -44,17 +44,19 @@ pub(super) fn listed(
     if let Some(icon) = info.icon.and_then(|icon| icons.take(&icon)) {
         tool = tool.with_icons(vec![icon]);
     }
+    let mut about = json!({
+        "id": contract.id.as_str(),
+        "version": contract.version.to_string(),
+        "publisher": publisher,
+        "cost_class": contract.cost_class,
+        "drivers": open(&info.drivers).map(driver).collect::<Vec<_>>(),
+    });
+    let budget = contract.budget();
+    if let (false, Some(about)) = (budget.is_empty(), about.as_object_mut()) {
+        about.insert("budget".to_owned(), Value::Object(budget));
+    }
     let mut meta = MetaObject::new();
-    meta.insert(
-        META_KEY.to_owned(),
-        json!({
-            "id": contract.id.as_str(),
-            "version": contract.version.to_string(),
-            "publisher": publisher,
-            "cost_class": contract.cost_class,
-            "drivers": open(&info.drivers).map(driver).collect::<Vec<_>>(),
-        }),
-    );
+    meta.insert(META_KEY.to_owned(), about);
     Listed {
         name,
         target: contract.major_id(),
