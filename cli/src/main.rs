@@ -18,6 +18,11 @@ mod keyfile;
 mod logging;
 mod output;
 mod progress;
+#[allow(
+    dead_code,
+    reason = "the generator of the book's pages reads the exit codes"
+)]
+mod shared_codes;
 mod stderr;
 mod usage;
 
