@@ -137,7 +137,7 @@ fn inspect_shows_requests_what_describes_their_secrets_and_the_events() {
         "tickets/actions/tickets-open/ACTION.md",
         "---\nschema: action/v1\nid: tickets:open\ndescription: Opens a ticket.\n\
          mutates: [\"network:api.example\"]\napproval: on-mutate\nfires_events: [ticket.opened]\n\
-         implementations: [{ kind: tool, ref: \"./x\\e[2J\" }]\n---\n",
+         implementations: [{ kind: tool, ref: acme.tickets }]\n---\n",
     );
     let contract = "tickets/tools/acme.tickets/TOOL.md";
     super::change(
@@ -158,6 +158,7 @@ fn inspect_shows_requests_what_describes_their_secrets_and_the_events() {
         "action tickets:open 1.0.0\n",
         "  at least   approval on-mutate, risk 0\n",
         "  no effect  fires_events: ticket.opened\n",
+        "  no effect  implementations: tool acme.tickets\n",
     ] {
         assert!(shown.stdout.contains(line), "{line:?} in {shown}");
     }
