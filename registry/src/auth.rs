@@ -14,6 +14,7 @@ use crate::address::{check_scheme, origin, shown};
 use crate::challenge::{Challenge, challenge};
 use crate::credentials::Login;
 use crate::failure::{Failure, Reason};
+use crate::known;
 use crate::response::{read, unexpected};
 use crate::retry::Deadline;
 use crate::transport::{Ask, RegistryTransport, Scope};
@@ -71,6 +72,7 @@ impl RegistryTransport {
             .map_err(|_| refuse().expected("https").found(shown(&url)))?;
         let realm_origin = origin(&url);
         let allowed = realm_origin == own
+            || known::is_realm(&access.registry, &realm_origin)
             || self
                 .realms
                 .iter()

@@ -13,6 +13,8 @@ use url::Url;
 use crate::address::check_scheme;
 use crate::credentials::Credentials;
 use crate::failure::{Failure, Reason, io_failed};
+use crate::proxy::Proxy;
+use crate::redirect::{AddressCheck, CheckedResolver, Redirects};
 use crate::reference::Reference;
 use crate::text::quoted;
 use crate::transport::RegistryTransport;
@@ -73,7 +75,8 @@ impl std::fmt::Debug for Client {
 }
 
 impl Client {
-    /// A client that trusts the system's certificate authorities, has no credentials, and follows no redirect.
+    /// A client that trusts the system's certificate authorities, has no credentials, no proxy, and follows no redirect
+    /// to another origin.
     #[must_use]
     pub fn builder() -> ClientBuilder {
         ClientBuilder {
@@ -85,6 +88,9 @@ impl Client {
             limits: Limits::default(),
             realms: Vec::new(),
             redirects: Vec::new(),
+            local_redirects: Vec::new(),
+            redirect_addresses: |_| Err("not allowed: no rule says which addresses are"),
+            proxy: None,
         }
     }
 }
@@ -100,6 +106,9 @@ pub struct ClientBuilder {
     limits: Limits,
     realms: Vec<(String, String)>,
     redirects: Vec<String>,
+    local_redirects: Vec<String>,
+    redirect_addresses: AddressCheck,
+    proxy: Option<Proxy>,
 }
 
 impl ClientBuilder {
@@ -167,10 +176,33 @@ impl ClientBuilder {
         self
     }
 
-    /// Lets downloads be redirected to this origin, `https://host[:port]`. No credentials ever go there.
+    /// Lets downloads be redirected to this origin, `https://host[:port]`, at addresses that
+    /// [`redirect_addresses`](Self::redirect_addresses) allows. No credentials ever go there.
     #[must_use]
     pub fn allow_redirects_to(mut self, origin: impl Into<String>) -> Self {
         self.redirects.push(origin.into());
+        self
+    }
+
+    /// Lets downloads be redirected to this origin, whatever its address is. No credentials ever go there.
+    #[must_use]
+    pub fn allow_local_redirects_to(mut self, origin: impl Into<String>) -> Self {
+        self.local_redirects.push(origin.into());
+        self
+    }
+
+    /// The addresses that downloads may be redirected to; none, if nothing is said. Through a proxy, the proxy
+    /// resolves names, and only addresses that stand in the redirect itself are checked.
+    #[must_use]
+    pub fn redirect_addresses(mut self, check: AddressCheck) -> Self {
+        self.redirect_addresses = check;
+        self
+    }
+
+    /// The proxy that https goes through. The environment is never looked at.
+    #[must_use]
+    pub fn proxy(mut self, proxy: Proxy) -> Self {
+        self.proxy = Some(proxy);
         self
     }
 
@@ -180,25 +212,20 @@ impl ClientBuilder {
     /// [`Reason::ClientInvalid`] for certificates, origins or a user agent that can't be used.
     pub fn build(self) -> Result<Client, Failure> {
         let tls = tls(self.system_roots, &self.authorities)?;
-        let http = reqwest::Client::builder()
-            .tls_backend_preconfigured(tls)
-            .http1_only()
-            .no_proxy()
-            .referer(false)
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(&self.user_agent)
-            .connect_timeout(self.limits.connect)
-            .read_timeout(self.limits.silence)
+        let http = self.http(tls.clone(), |http| {
             // Whatever a resolver thinks of the name, it is this machine.
-            .resolve_to_addrs(
-                "localhost",
-                &[
-                    ([127, 0, 0, 1], 0).into(),
-                    (std::net::Ipv6Addr::LOCALHOST, 0).into(),
-                ],
-            )
-            .build()
-            .map_err(|error| invalid().caused_by(error))?;
+            let loopback = [
+                ([127, 0, 0, 1], 0).into(),
+                (std::net::Ipv6Addr::LOCALHOST, 0).into(),
+            ];
+            let http = http.resolve_to_addrs("localhost", &loopback);
+            match &self.proxy {
+                Some(proxy) => http.proxy(proxy.intercept()),
+                None => http,
+            }
+        })?;
+        let check = self.redirect_addresses;
+        let redirected = self.http(tls, |http| http.dns_resolver(CheckedResolver(check)))?;
         let plain = self.plain_http;
         let realms = self
             .realms
@@ -211,14 +238,20 @@ impl ClientBuilder {
                 Ok((reference.registry(), parse_origin(origin, plain)?))
             })
             .collect::<Result<_, Failure>>()?;
-        let redirects = self
-            .redirects
-            .iter()
-            .map(|origin| parse_origin(origin, plain))
-            .collect::<Result<_, Failure>>()?;
+        let origins = |origins: &[String]| {
+            let origins = origins.iter().map(|origin| parse_origin(origin, plain));
+            origins.collect::<Result<_, Failure>>()
+        };
+        let redirects = Redirects {
+            origins: origins(&self.redirects)?,
+            local: origins(&self.local_redirects)?,
+            check,
+        };
         Ok(Client {
             transport: Arc::new(RegistryTransport {
                 http,
+                redirected,
+                proxy: self.proxy,
                 limits: self.limits,
                 plain,
                 realms,
@@ -228,16 +261,47 @@ impl ClientBuilder {
             }),
         })
     }
+
+    /// A client of HTTP, with what differs between those of this client.
+    fn http(
+        &self,
+        tls: ClientConfig,
+        more: impl FnOnce(reqwest::ClientBuilder) -> reqwest::ClientBuilder,
+    ) -> Result<reqwest::Client, Failure> {
+        let http = reqwest::Client::builder()
+            .tls_backend_preconfigured(tls)
+            .http1_only()
+            .no_proxy()
+            .referer(false)
+            .redirect(reqwest::redirect::Policy::none())
+            .user_agent(&self.user_agent)
+            .connect_timeout(self.limits.connect)
+            .read_timeout(self.limits.silence);
+        more(http)
+            .build()
+            .map_err(|error| invalid().caused_by(error))
+    }
 }
 
 fn invalid() -> Failure {
     Failure::new(Reason::ClientInvalid)
 }
 
+/// Checks that a text is an origin that realms and redirects may have: `https://host[:port]`, or with `plain` also one
+/// of this machine in plain http.
+///
+/// # Errors
+/// [`Reason::ClientInvalid`].
+pub fn check_origin(text: &str, plain: bool) -> Result<(), Failure> {
+    parse_origin(text, plain).map(drop)
+}
+
 fn parse_origin(text: &str, plain: bool) -> Result<String, Failure> {
     let url = Url::parse(text).ok();
     url.filter(|url| {
         check_scheme(url, plain).is_ok()
+            // The address's grammar has it; no host does.
+            && !text.contains('*')
             && url.path() == "/"
             && url.query().is_none()
             && url.fragment().is_none()

@@ -116,6 +116,13 @@ impl Credentials {
         self
     }
 
+    /// Adds a login for a registry, `host[:port]`, for which there is none in the file.
+    #[must_use]
+    pub fn with_fallback(mut self, registry: impl Into<String>, login: Login) -> Self {
+        self.logins.entry(registry.into()).or_insert(login);
+        self
+    }
+
     /// Reads Docker's `config.json`: `auths`, and, where `helpers` switches them on, `credHelpers` and
     /// `credsStore`.
     ///

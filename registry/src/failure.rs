@@ -60,6 +60,8 @@ codes! {
             "give a file or directory, `https://HOST/FILE.toolbundle`, or `oci://REGISTRY/REPOSITORY:TAG`";
         ClientInvalid = "registry-client-invalid", "the settings for registries are wrong",
             "correct the setting that is named";
+        ProxyInvalid = "registry-proxy-invalid", "the proxy of `HTTPS_PROXY` can't be used",
+            "set HTTPS_PROXY to http://HOST:PORT or https://HOST:PORT, or unset it";
         PlainHttp = "plain-http-refused", "plain http is for this machine only",
             "use https; a certificate authority of your own can be added";
         /// No connection, or it broke too often.
@@ -77,18 +79,18 @@ codes! {
             "check repository, tag and digest";
         /// 401 and no credentials.
         CredentialsNeeded = "registry-credentials-needed", "the registry wants credentials, and none are set for it",
-            "log in, and name the file that has the credentials of this registry";
+            "write `username` and `password` into a `[[registry]]` of toolward.toml, or give --docker-config";
         /// 401 or 403 with credentials.
         CredentialsRefused = "registry-credentials-refused", "the registry refuses access",
             "check user name, password and permissions for this repository";
         CredentialsInvalid = "registry-credentials-invalid", "the credentials can't be used",
-            "each entry of `auths` has `auth`, or `username` and `password`";
+            "a login is a name without a colon, and a password; each entry of `auths` has `auth`, or `username` and `password`";
         CredentialHelper = "registry-credential-helper", "the credential helper failed",
             "run the helper by hand to see why, or use a file with `auths`";
         RealmRefused = "registry-realm-refused", "the registry wants credentials sent to somewhere else",
-            "if that is known to be right, allow this realm for this registry";
+            "if that is known to be right, write it as `realm` into a `[[registry]]` of toolward.toml, or give --allow-realm";
         RedirectRefused = "registry-redirect-refused", "the registry redirects to somewhere else",
-            "if that is known to be right, allow downloads from this host";
+            "if that is known to be right, write it to `redirects_to` of a `[[registry]]` of toolward.toml, or give --allow-redirects-to";
         /// Not what the protocol says, or too much of it.
         ResponseInvalid = "registry-response-invalid", "the registry's answer makes no sense",
             "check that the address is that of a registry";

@@ -3,8 +3,8 @@
 //! large is downloaded.
 //!
 //! Registries, and anybody on the path to them, are assumed hostile: every size is bounded before it is read,
-//! every digest checked, no redirect followed unasked, and credentials go to the registry itself and to the
-//! realms that the operator allowed. That is why no client of others is used: `oci-client` reads manifests of any
+//! every digest checked, no redirect followed but to hosts that the operator allowed or that are known, and
+//! credentials go to the registry itself and to the realms of which the same holds. That is why no client of others is used: `oci-client` reads manifests of any
 //! length, follows redirects, sends credentials to the realm that the registry names, and looks for proxies
 //! in the environment.
 //!
@@ -37,11 +37,14 @@ mod document;
 mod failure;
 mod helper;
 mod https_source;
+mod known;
 pub mod media;
 mod oci;
 mod progress;
+mod proxy;
 mod pull;
 mod push;
+mod redirect;
 mod reference;
 mod releases;
 mod response;
@@ -54,7 +57,7 @@ mod upload;
 
 pub use artifact::{Artifact, Blob, Details, Outgoing};
 pub use attach::Referrer;
-pub use client::{Client, ClientBuilder, Limits};
+pub use client::{Client, ClientBuilder, Limits, check_origin};
 pub use cosign::merge_signatures;
 pub use credentials::{Credentials, Login};
 pub use digest::BlobDigest;
@@ -64,8 +67,10 @@ pub use helper::Helpers;
 pub use https_source::Fetched;
 pub use media::DocumentArtifact;
 pub use progress::{ProgressFn, Step, TransferProgress};
+pub use proxy::Proxy;
 pub use pull::{PullOptions, Pulled};
 pub use push::Pushed;
+pub use redirect::AddressCheck;
 pub use reference::Reference;
 pub use releases::{MAX_RELEASES, Release, Releases, TagPattern};
 pub use secrecy;

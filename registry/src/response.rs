@@ -5,6 +5,7 @@ use reqwest::{Response, StatusCode};
 
 use crate::address::shown;
 use crate::failure::{Failure, Reason};
+use crate::redirect::AddressRefused;
 use crate::text::{bytes, quoted};
 
 /// How much of an error's body is read.
@@ -74,6 +75,11 @@ pub(crate) async fn read(mut response: Response, max: u64) -> Result<Bytes, Fail
 
 /// The failure for a broken connection. It names no URL, as URLs can contain secrets.
 pub(crate) fn broken(error: &reqwest::Error) -> Failure {
+    if let Some(refused) = refused_address(error) {
+        return Failure::new(Reason::RedirectRefused)
+            .expected("a global unicast address")
+            .found(refused.to_string());
+    }
     let reason = if error.is_timeout() {
         Reason::Timeout
     } else {
@@ -93,12 +99,12 @@ fn advice(error: &reqwest::Error) -> Option<&'static str> {
         match of_tls(cause) {
             Some(rustls::Error::InvalidCertificate(_)) => Some(
                 "name the certificate authority that signed the server's certificate: \
-                 `--ca-file PEM`",
+                 `--ca-file PEM`, or `ca_file` in a `[[registry]]` of toolward.toml",
             ),
             // The first bytes of an answer in plain http are not a record of TLS.
             Some(rustls::Error::InvalidMessage(_)) => Some(
                 "the server does not speak TLS; for one on this machine that speaks plain http \
-                 give `--plain-http`",
+                 give `--plain-http`, or write `plain_http = true` into its `[[registry]]`",
             ),
             Some(_) => None,
             None => (io?.kind() == std::io::ErrorKind::ConnectionRefused)
@@ -122,9 +128,13 @@ fn deepest(error: &reqwest::Error) -> String {
     deepest.to_string()
 }
 
-/// Whether no certificate could be trusted: a retry would not help.
-pub(crate) fn untrusted(error: &reqwest::Error) -> bool {
-    causes(error).any(|error| of_tls(error).is_some())
+/// Whether a retry would not help: no certificate could be trusted, or a redirect leads to where none may.
+pub(crate) fn is_final(error: &reqwest::Error) -> bool {
+    refused_address(error).is_some() || causes(error).any(|error| of_tls(error).is_some())
+}
+
+fn refused_address(error: &reqwest::Error) -> Option<&AddressRefused> {
+    causes(error).find_map(|cause| cause.downcast_ref())
 }
 
 /// The TLS error that this is, or that errors of the system are wrapped around, one in another.

@@ -9,12 +9,14 @@ use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Method, Response, StatusCode};
 use url::Url;
 
-use crate::address::{check_scheme, origin, shown};
+use crate::address::{check_scheme, shown};
 use crate::client::Limits;
 use crate::credentials::Credentials;
 use crate::failure::{Failure, Reason};
+use crate::proxy::Proxy;
+use crate::redirect::{Redirects, Target};
 use crate::reference::Reference;
-use crate::response::{broken, unexpected, untrusted};
+use crate::response::{broken, is_final, unexpected};
 use crate::retry::{Deadline, Tries, retry_after};
 
 /// How many redirects are followed.
@@ -23,13 +25,16 @@ const MAX_REDIRECTS: usize = 3;
 /// What is shared by all operations of a client.
 pub(crate) struct RegistryTransport {
     pub(crate) http: reqwest::Client,
+    /// Without a proxy, for redirects to addresses that have to be checked.
+    pub(crate) redirected: reqwest::Client,
+    pub(crate) proxy: Option<Proxy>,
     pub(crate) limits: Limits,
     /// Whether this machine is spoken to in plain http.
     pub(crate) plain: bool,
     /// Registries, and origins that their credentials may be sent to.
     pub(crate) realms: Vec<(String, String)>,
-    /// Origins that downloads may be redirected to.
-    pub(crate) redirects: Vec<String>,
+    /// Where downloads may be redirected to.
+    pub(crate) redirects: Redirects,
     pub(crate) credentials: Credentials,
     /// What registries have granted: values of `Authorization`, marked as sensitive.
     pub(crate) granted: Mutex<HashMap<Scope, HeaderValue>>,
@@ -183,10 +188,15 @@ impl RegistryTransport {
         authorization: Option<&HeaderValue>,
     ) -> Result<Response, (Failure, bool)> {
         let mut url = ask.url.clone();
+        let mut target = Target::Any;
         let mut authorization = authorization;
         for _ in 0..=MAX_REDIRECTS {
-            let mut request = self
-                .http
+            let proxy = self.proxy.as_ref().filter(|proxy| proxy.covers(&url));
+            let http = match (target, proxy) {
+                (Target::Checked, None) => &self.redirected,
+                _ => &self.http,
+            };
+            let mut request = http
                 .request(ask.method.clone(), url.clone())
                 .headers(ask.headers.clone());
             if let Some(value) = authorization {
@@ -196,14 +206,22 @@ impl RegistryTransport {
                 request = request.body(body.clone());
             }
             let response = request.send().await.map_err(|error| {
-                let untrusted = untrusted(&error);
-                (broken(&error).at(shown(&url)), untrusted)
+                let failure = broken(&error).at(shown(&url));
+                let is_final = is_final(&error);
+                let failure = match proxy.filter(|_| !is_final) {
+                    Some(proxy) => failure.hinted(format!(
+                        "it was asked for through the proxy {proxy} of HTTPS_PROXY; NO_PROXY names hosts to reach \
+                         without it"
+                    )),
+                    None => failure,
+                };
+                (failure, is_final)
             })?;
             if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
                 return Ok(response);
             }
-            url = self
-                .redirected(ask, &url, &response)
+            (url, target) = self
+                .follow(ask, &url, &response)
                 .map_err(|failure| (failure, true))?;
             authorization = None;
         }
@@ -214,7 +232,7 @@ impl RegistryTransport {
     }
 
     /// Where a redirect leads, if it may be followed.
-    fn redirected(&self, ask: &Ask, from: &Url, response: &Response) -> Result<Url, Failure> {
+    fn follow(&self, ask: &Ask, from: &Url, response: &Response) -> Result<(Url, Target), Failure> {
         let to = response
             .headers()
             .get(LOCATION)
@@ -234,12 +252,13 @@ impl RegistryTransport {
             return Err(refuse().expected("an answer"));
         }
         check_scheme(&to, self.plain).map_err(|_| refuse().expected("https"))?;
-        let own = origin(&ask.url);
-        let to_origin = origin(&to);
-        if to_origin != own && !self.redirects.contains(&to_origin) {
-            return Err(refuse().expected(format!("{own}, or an origin that is allowed")));
+        match self.redirects.target(&ask.url, &to) {
+            Ok(target) => Ok((to, target)),
+            Err((expected, None)) => Err(refuse().expected(expected)),
+            Err((expected, Some(kind))) => Err(refuse()
+                .expected(expected)
+                .found(format!("{}, which is {kind}", shown(&to)))),
         }
-        Ok(to)
     }
 
     fn granted(&self, access: &Scope) -> Option<HeaderValue> {

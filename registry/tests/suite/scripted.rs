@@ -118,6 +118,11 @@ impl Scripted {
         format!("http://{}", self.address)
     }
 
+    /// Forgets what it was asked so far.
+    pub(crate) fn forget(&self) {
+        self.asked.lock().unwrap().clear();
+    }
+
     pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }

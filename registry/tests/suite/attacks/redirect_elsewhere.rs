@@ -1,5 +1,7 @@
 //! A registry that points elsewhere: nobody goes there unless the operator said so, and never with credentials.
 
+use std::net::IpAddr;
+
 use crate::attacks::{held, lying};
 use crate::realms::{self, has_secret, knowing, wants_password, wants_token};
 use crate::sample::{Sample, builder, client};
@@ -69,7 +71,7 @@ async fn a_redirect_to_where_it_is_allowed_is_followed() {
             .then(|| with(307, &[("Location", &to)]))
     });
     let client = builder()
-        .allow_redirects_to(elsewhere.origin())
+        .allow_local_redirects_to(elsewhere.origin())
         .build()
         .unwrap();
     pull_code(&client, &server).await.unwrap();
@@ -85,7 +87,7 @@ async fn a_token_server_that_redirects_takes_the_password_nowhere() {
     let server = wants_token(move || realm.clone());
     let client = knowing(&server)
         .allow_realm(server.address.to_string(), tokens.origin())
-        .allow_redirects_to(thief.origin())
+        .allow_local_redirects_to(thief.origin())
         .build()
         .unwrap();
     let code = pull_code(&client, &server).await.unwrap_err();
@@ -100,7 +102,7 @@ async fn credentials_are_not_sent_unasked_nor_across_a_redirect() {
     let storage = Scripted::start(move |_| ok(content.clone()));
     let server = wants_password(storage.origin());
     let client = knowing(&server)
-        .allow_redirects_to(storage.origin())
+        .allow_local_redirects_to(storage.origin())
         .build()
         .unwrap();
     pull_code(&client, &server).await.unwrap();
@@ -122,7 +124,7 @@ async fn a_challenge_by_the_target_of_a_redirect_is_not_answered() {
     let storage = Scripted::start(|_| with(401, &[("WWW-Authenticate", "Basic realm=\"x\"")]));
     let server = wants_password(storage.origin());
     let client = knowing(&server)
-        .allow_redirects_to(storage.origin())
+        .allow_local_redirects_to(storage.origin())
         .build()
         .unwrap();
     let code = pull_code(&client, &server).await.unwrap_err();
@@ -149,4 +151,38 @@ async fn an_upload_that_shall_go_on_elsewhere_does_not() {
     assert_eq!(failure.code(), "registry-redirect-refused");
     assert!(thief.asked().is_empty());
     assert_eq!(server.count("PUT", "/manifests/"), 0);
+}
+
+#[tokio::test]
+async fn an_allowed_origin_is_not_connected_to_at_an_address_that_is_not_global() {
+    let held = held();
+    let inside = {
+        let held = held.clone();
+        Scripted::start(move |_| ok(held.content.clone()))
+    };
+    let by_name = format!("http://localhost:{}", inside.address.port());
+    for origin in [inside.origin(), by_name] {
+        let (path, to) = (held.content_path(), origin.clone());
+        let server = lying(&held, move |asked| {
+            asked
+                .is("GET", &path)
+                .then(|| with(307, &[("Location", &to)]))
+        });
+        let no_loopback = |address: IpAddr| match address.is_loopback() {
+            true => Err("loopback"),
+            false => Ok(()),
+        };
+        let allowing = || builder().allow_redirects_to(&origin);
+        for client in [allowing(), allowing().redirect_addresses(no_loopback)] {
+            let code = pull_code(&client.build().unwrap(), &server).await;
+            assert_eq!(code.unwrap_err(), "registry-redirect-refused", "{origin}");
+            assert_eq!(server.count("GET", &held.content_path()), 1, "no retry");
+            server.forget();
+        }
+        assert!(inside.asked().is_empty(), "{origin}");
+        let any = allowing().redirect_addresses(|_| Ok(())).build().unwrap();
+        pull_code(&any, &server).await.unwrap();
+        assert_eq!(inside.asked().len(), 1);
+        inside.forget();
+    }
 }
