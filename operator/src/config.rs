@@ -17,6 +17,7 @@ use crate::environment::Environment;
 use crate::error::{Error, Kind};
 use crate::file;
 use crate::ledger::{self, LedgerSettings};
+use crate::registries::{self, Registries};
 use crate::trust::Trust;
 
 /// The file in the configuration directory.
@@ -77,8 +78,8 @@ impl ConfigFile {
         self.trust_and_keys().0
     }
 
-    /// The tables beside the policy: publishers, trust, channels and the ledger. The policy's
-    /// parser handles or refuses all others.
+    /// The tables beside the policy that a server reads once: publishers, trust, channels and the ledger. Registries are
+    /// for commands that fetch; the policy's parser handles or refuses all others.
     pub fn beside_policy(&self) -> toml::Table {
         let table = self.text.parse::<toml::Table>().unwrap_or_default();
         let known = ["publisher", "trust", "channel", "ledger"];
@@ -130,6 +131,15 @@ impl ConfigFile {
         }
         let settings = ledger::settings(&self.text, &self.path, &self.folder()?)?;
         Ok(settings.unwrap_or_default())
+    }
+
+    /// The settings of `[[registry]]`; paths of files are relative to it.
+    pub fn registries(&self) -> Result<Registries, Error> {
+        // What is not TOML at all is told as all of the file is.
+        if toolward_fields::parse_toml(&self.text).is_err() {
+            self.policy()?;
+        }
+        registries::settings(&self.text, &self.path, &self.folder()?)
     }
 
     /// The policy; paths of files and directories are relative to it.
@@ -208,12 +218,14 @@ impl Granted {
             // Reports an invalid value before any work is done.
             file.system_calls()?;
             file.ledger()?;
+            file.registries()?;
         }
         for path in &policies.0 {
             let file = ConfigFile::read(path)?;
             granted.add(&file)?;
             confine::refuse_setting(&file.text, &file.path)?;
             ledger::refuse_setting(&file.text, &file.path)?;
+            registries::refuse_setting(&file.text, &file.path)?;
         }
         // Read once: later changes apply to the next process.
         let variable = environment.variable;

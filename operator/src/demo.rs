@@ -112,7 +112,7 @@ impl Demo {
             channel: None,
             accept: None,
             allow_rollback: None,
-            network: &Network::default(),
+            network: &Network::default().fetcher(&operator.source.trust, environment)?,
             store: &store,
             context: &context,
             environment,

@@ -4,14 +4,14 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
-use toolward_fields::{Content, Field, Fields, Kind, Problem, Span, nearest, parse_toml};
+use toolward_fields::{Field, Fields, Span, parse_toml};
 use toolward_host::HostBuilder;
 use toolward_ledger::Options;
 use toolward_ledger::payload::{Keep, PayloadLimits};
 
 use crate::environment::Environment;
 use crate::error::{Code, Error};
+use crate::setting_error::{self, SettingError, did_you_mean};
 
 const TABLE: &str = "ledger";
 const INVALID_CODE: Code = Code::LedgerSettingInvalid;
@@ -148,13 +148,6 @@ impl LedgerSettings {
     }
 }
 
-/// What is wrong, where, and the next step.
-struct Wrong {
-    message: String,
-    at: Span,
-    hint: Option<String>,
-}
-
 /// The settings in `[ledger]` of a configuration in `folder`; `None` without such a table.
 pub(crate) fn settings(
     text: &str,
@@ -163,13 +156,18 @@ pub(crate) fn settings(
 ) -> Result<Option<LedgerSettings>, Error> {
     let document = parse_toml(text).map_err(|error| {
         let at = error.span().unwrap_or_default();
-        invalid(text, path, Wrong::new(error.message(), at))
+        setting_error::invalid(
+            INVALID_CODE,
+            text,
+            path,
+            SettingError::new(error.message(), at),
+        )
     })?;
     let table = document
         .get(TABLE)
         .map(|table| Field::new("[ledger]", table));
     let read = table.map(|table| read(&table, folder)).transpose();
-    read.map_err(|wrong| invalid(text, path, wrong))
+    read.map_err(|wrong| setting_error::invalid(INVALID_CODE, text, path, wrong))
 }
 
 /// Refuses `[ledger]` in a file from `--policy`, where it would have no effect.
@@ -178,17 +176,22 @@ pub(crate) fn refuse_setting(text: &str, path: &Path) -> Result<(), Error> {
     match table.as_ref().and_then(|table| table.get(TABLE)) {
         None => Ok(()),
         Some(found) => {
-            let wrong = Wrong::new(
+            let wrong = SettingError::new(
                 "expected no `[ledger]` in a file of --policy",
                 found.at.clone(),
             );
             let hint = "`[ledger]` stands in toolward.toml, or in the file of --config";
-            Err(invalid(text, path, wrong.hint(hint)))
+            Err(setting_error::invalid(
+                INVALID_CODE,
+                text,
+                path,
+                wrong.hint(hint),
+            ))
         }
     }
 }
 
-fn read(table: &Field<'_, Span>, folder: &Path) -> Result<LedgerSettings, Wrong> {
+fn read(table: &Field<'_, Span>, folder: &Path) -> Result<LedgerSettings, SettingError> {
     let mut fields = Fields::of(table)?.by_key();
     let mut settings = LedgerSettings::default();
     if let Some(field) = fields.take("off") {
@@ -226,7 +229,7 @@ fn read(table: &Field<'_, Span>, folder: &Path) -> Result<LedgerSettings, Wrong>
     }
 }
 
-fn word<T: Copy>(field: &Field<'_, Span>, known: &[(&'static str, T)]) -> Result<T, Wrong> {
+fn word<T: Copy>(field: &Field<'_, Span>, known: &[(&'static str, T)]) -> Result<T, SettingError> {
     let found = field.text()?;
     let words = || known.iter().map(|(word, _)| *word);
     match known.iter().find(|(word, _)| *word == found) {
@@ -236,118 +239,25 @@ fn word<T: Copy>(field: &Field<'_, Span>, known: &[(&'static str, T)]) -> Result
                 "expected `{}` to be another word, found {found:?}",
                 field.name
             );
-            Err(Wrong::new(message, field.at.clone()).hint(did_you_mean(found, words(), "words")))
+            Err(
+                SettingError::new(message, field.at.clone()).hint(did_you_mean(
+                    found,
+                    words(),
+                    "words",
+                )),
+            )
         }
     }
 }
 
-fn file(field: &Field<'_, Span>, folder: &Path) -> Result<PathBuf, Wrong> {
+fn file(field: &Field<'_, Span>, folder: &Path) -> Result<PathBuf, SettingError> {
     match field.text()? {
         "" => {
             let message = format!("expected `{}` to be a path, found \"\"", field.name);
-            Err(Wrong::new(message, field.at.clone()))
+            Err(SettingError::new(message, field.at.clone()))
         }
         path => Ok(folder.join(path)),
     }
-}
-
-fn did_you_mean<'k>(
-    found: &str,
-    known: impl Iterator<Item = &'k str> + Clone,
-    what: &str,
-) -> String {
-    match nearest(found, known.clone()) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("the {what} are: {}", known.collect::<Vec<_>>().join(", ")),
-    }
-}
-
-impl Wrong {
-    fn new(message: impl Into<String>, at: Span) -> Self {
-        Self {
-            message: message.into(),
-            at,
-            hint: None,
-        }
-    }
-
-    fn hint(self, hint: impl Into<String>) -> Self {
-        Self {
-            hint: Some(hint.into()),
-            ..self
-        }
-    }
-}
-
-impl From<Problem<'_, Span>> for Wrong {
-    fn from(problem: Problem<'_, Span>) -> Self {
-        match problem {
-            Problem::Missing { name, within, at } => {
-                Self::new(format!("expected `{name}` in {within}, found none"), at)
-            }
-            Problem::Unknown {
-                key,
-                within,
-                at,
-                known,
-                ..
-            } => Self::new(format!("expected a key of {within}, found {key:?}"), at)
-                .hint(did_you_mean(key, known.iter().map(String::as_str), "keys")),
-            Problem::Type {
-                name,
-                expected,
-                found,
-            } => {
-                let expected = words(expected);
-                let message = format!(
-                    "expected `{name}` to be {expected}, found {}",
-                    words(found.kind())
-                );
-                Self::new(message, found.at.clone())
-            }
-            Problem::Integer { name, range, found } => {
-                let number = match &found.content {
-                    Content::Number(number) => number.to_string(),
-                    _ => words(found.kind()).to_owned(),
-                };
-                let (least, most) = (range.start(), range.end());
-                let message = format!(
-                    "expected `{name}` to be a whole number from {least} to {most}, found {number}"
-                );
-                Self::new(message, found.at.clone())
-            }
-        }
-    }
-}
-
-fn words(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Null => "nothing",
-        Kind::Text => "a text",
-        Kind::Integer => "a whole number",
-        Kind::Float => "a number",
-        Kind::Bool => "true or false",
-        Kind::Date => "a date or time",
-        Kind::List => "a list",
-        Kind::Mapping => "a table",
-    }
-}
-
-fn invalid(text: &str, path: &Path, wrong: Wrong) -> Error {
-    let at = Position::of_offset(text, wrong.at.start);
-    let problem = wrong.message.lines().collect::<Vec<_>>().join(", ");
-    let message = format!("{}:{at}: {problem}", path.display());
-    let failure = Error::usage(INVALID_CODE, message).maybe_hint(wrong.hint.clone());
-    failure.with_diagnostics(vec![Diagnostic {
-        code: INVALID_CODE.code(),
-        severity: Severity::Error,
-        message: problem,
-        file: path.display().to_string(),
-        line: at.line,
-        column: at.column,
-        hint: wrong.hint,
-        excerpt: None,
-    }])
 }
 
 #[cfg(test)]

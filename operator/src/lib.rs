@@ -28,6 +28,7 @@ mod operator;
 pub mod policy_review;
 pub mod programs;
 pub mod recorder;
+pub mod registries;
 pub mod releases;
 pub mod reload;
 pub mod replay;
@@ -35,6 +36,7 @@ mod report;
 pub mod rerun;
 pub mod runloop;
 mod runtime;
+mod setting_error;
 pub mod text_edit;
 pub mod trust;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toolward_registry::{
-    Client, Credentials, DocumentArtifact, Helpers, PullOptions, Source, TransferProgress,
+    Client, Credentials, DocumentArtifact, Helpers, Proxy, PullOptions, Source, TransferProgress,
 };
 use toolward_signing::archive::Effort;
 use toolward_signing::verify::{self, Bundle, Verified};
@@ -17,9 +17,10 @@ use toolward_signing::{ErrorKind, Refusal};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::file;
+use crate::registries::Registries;
 use crate::report::{self, Report};
 use crate::runtime::runtime;
-use crate::trust::TrustContext;
+use crate::trust::{Trust, TrustContext};
 
 /// How long a credential helper may take.
 const CREDENTIAL_HELPER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -28,22 +29,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// Largest file of credentials or certificates, in bytes.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
 
-/// The settings for registries and `https`.
-///
-/// ```no_run
-/// use toolward_operator::network::Network;
-/// use toolward_operator::trust::Trust;
-/// use toolward_operator::{Environment, Silent};
-///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let (trust, environment) = (Trust::default(), Environment::of_process());
-/// let context = trust.context(&environment, &Silent)?;
-/// let source = toolward_registry::Source::parse("oci://registry.example/acme/notes:1.2.0")?;
-/// let bundle = Network::default().bundle(&source, None, &context, &environment, &Silent)?;
-/// println!("{} {}", bundle.manifest.id, bundle.manifest.version);
-/// # Ok(())
-/// # }
-/// ```
+/// How registries and `https` are used for one call, by flags. [`Network::fetcher`] adds what lasts.
 #[derive(Debug, Default, Clone)]
 pub struct Network {
     /// A PEM file of certificate authorities, besides the system's.
@@ -62,7 +48,8 @@ pub struct Network {
     /// that origin, too.
     pub allow_realm: Vec<String>,
 
-    /// Origins that downloads may be redirected to, without credentials.
+    /// Origins that downloads may be redirected to, without credentials, at global unicast
+    /// addresses.
     pub allow_redirects_to: Vec<String>,
 
     /// Whether plain http is allowed for this machine itself.
@@ -70,33 +57,99 @@ pub struct Network {
 }
 
 impl Network {
-    /// A client of registries and `https` sources with these settings.
+    /// What fetches with these settings, those of `[[registry]]`, and the proxy of `HTTPS_PROXY`.
+    ///
+    /// # Errors
+    /// If the configuration can't be read or is invalid; `registry-proxy-invalid`.
+    pub fn fetcher(self, trust: &Trust, environment: &Environment) -> Result<Fetcher, Error> {
+        Ok(Fetcher {
+            flags: self,
+            registries: trust.registries(environment)?,
+            proxy: proxy(environment)?,
+            environment: environment.clone(),
+        })
+    }
+}
+
+/// The proxy that `HTTPS_PROXY` and `NO_PROXY` name, in capitals or not. Programs and guests never get it.
+fn proxy(environment: &Environment) -> Result<Option<Proxy>, Error> {
+    let value = |name: &str| {
+        let names = [name.to_owned(), name.to_lowercase()];
+        let mut values = names.iter().filter_map(|name| (environment.variable)(name));
+        values.find(|value| !value.is_empty())
+    };
+    let Some(address) = value("HTTPS_PROXY") else {
+        return Ok(None);
+    };
+    let exceptions = value("NO_PROXY").unwrap_or_default();
+    Ok(Some(Proxy::parse(&address, &exceptions)?))
+}
+
+/// Fetches from registries and `https`, and pushes to registries.
+///
+/// ```no_run
+/// use toolward_operator::network::Network;
+/// use toolward_operator::trust::Trust;
+/// use toolward_operator::{Environment, Silent};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (trust, environment) = (Trust::default(), Environment::of_process());
+/// let context = trust.context(&environment, &Silent)?;
+/// let fetcher = Network::default().fetcher(&trust, &environment)?;
+/// let source = toolward_registry::Source::parse("oci://registry.example/acme/notes:1.2.0")?;
+/// let bundle = fetcher.bundle(&source, None, &context, &Silent)?;
+/// println!("{} {}", bundle.manifest.id, bundle.manifest.version);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Fetcher {
+    flags: Network,
+    registries: Registries,
+    proxy: Option<Proxy>,
+    environment: Environment,
+}
+
+impl Fetcher {
+    /// A client for this source alone: what a `[[registry]]` says of one registry is not used for another.
     ///
     /// # Errors
     /// If a file can't be read, or a setting is invalid.
-    pub fn client(&self) -> Result<Client, Error> {
-        let mut builder = Client::builder().plain_http_on_loopback(self.plain_http);
-        if let Some(path) = &self.ca_file {
+    pub fn client(&self, source: &Source) -> Result<Client, Error> {
+        let settings = match source {
+            Source::Registry(reference) => self.registries.of(reference),
+            Source::Web(url) => {
+                let host = url.host_str().unwrap_or_default();
+                let port = url.port().map(|port| format!(":{port}"));
+                let host = format!("{host}{}", port.unwrap_or_default());
+                self.registries.of_host(&host)
+            }
+            _ => None,
+        };
+        let flags = &self.flags;
+        let plain = flags.plain_http || settings.is_some_and(|settings| settings.plain_http);
+        let mut builder = Client::builder()
+            .plain_http_on_loopback(plain)
+            .redirect_addresses(|address| toolward_egress::address::check(address, &[]).map(drop));
+        if let Some(proxy) = &self.proxy {
+            builder = builder.proxy(proxy.clone());
+        }
+        if let Some(path) = &flags.ca_file {
             builder = builder.authorities(file::read(path, MAX_FILE_BYTES)?);
         }
-        if let Some(path) = &self.docker_config {
-            let helpers = if self.credential_helpers {
-                Helpers::on(self.search_path.clone(), CREDENTIAL_HELPER_TIMEOUT)
-            } else {
-                Helpers::off()
-            };
-            let bytes = file::read(path, MAX_FILE_BYTES)?;
-            let credentials = Credentials::from_docker_config(&bytes, helpers);
-            builder = builder.credentials(credentials?);
-        }
-        for text in &self.allow_realm {
+        let credentials = flags.credentials()?;
+        builder = match settings {
+            Some(settings) => settings.apply(builder, credentials, &self.environment)?,
+            None => builder.credentials(credentials),
+        };
+        for text in &flags.allow_realm {
             let (registry, origin) = text.split_once('=').ok_or_else(|| {
                 Error::usage(Code::SettingInvalid, format!("--allow-realm {text:?}"))
                     .hint("write --allow-realm REGISTRY=https://HOST")
             })?;
             builder = builder.allow_realm(registry, origin);
         }
-        for origin in &self.allow_redirects_to {
+        for origin in &flags.allow_redirects_to {
             builder = builder.allow_redirects_to(origin);
         }
         Ok(builder.build()?)
@@ -114,7 +167,6 @@ impl Network {
         source: &Source,
         expected: Option<&str>,
         context: &TrustContext,
-        environment: &Environment,
         report: &dyn Report,
     ) -> Result<Verified<Bundle>, Error> {
         let is_expected = |id: &str| match expected {
@@ -124,7 +176,7 @@ impl Network {
                 .found(id)),
             _ => Ok(()),
         };
-        let bundle = self.fetch(source, &is_expected, context, environment, report)?;
+        let bundle = self.fetch(source, &is_expected, context, report)?;
         // A file has no separate envelope, and a source may have changed since.
         is_expected(&bundle.manifest.id).map_err(Error::refused)?;
         Ok(bundle)
@@ -135,7 +187,6 @@ impl Network {
         source: &Source,
         is_expected: &dyn Fn(&str) -> Result<(), Refusal>,
         context: &TrustContext,
-        environment: &Environment,
         report: &dyn Report,
     ) -> Result<Verified<Bundle>, Error> {
         let bar = report.begin(&format!("fetching {source}"));
@@ -154,16 +205,16 @@ impl Network {
                 return verify::open(path, &context.store, &options).map_err(Error::refused);
             }
             Source::Registry(reference) => {
-                let downloads = downloads(environment)?;
-                let client = self.client()?;
+                let downloads = downloads(&self.environment)?;
+                let client = self.client(source)?;
                 let (track, latest) = track_progress();
                 let pull = PullOptions::new(&downloads).progress(&track);
                 let pulled = run(&*bar, &latest, client.pull(reference, &pull, announced))??;
                 pulled.archive(Effort::Fast, Vec::new())?
             }
             Source::Web(url) => {
-                let downloads = downloads(environment)?;
-                let client = self.client()?;
+                let downloads = downloads(&self.environment)?;
+                let client = self.client(source)?;
                 let (track, latest) = track_progress();
                 let work = client.fetch_bundle(url, &downloads, Some(&track), announced);
                 let mut fetched = run(&*bar, &latest, work)??;
@@ -187,9 +238,24 @@ impl Network {
     /// If it can't be fetched; `runtime-unavailable` inside a tokio runtime.
     pub fn document(&self, source: &str, kind: DocumentArtifact) -> Result<Vec<u8>, Error> {
         let source = Source::parse(source)?;
-        let client = self.client()?;
+        let client = self.client(&source)?;
         let work = client.fetch_document(&source, kind, kind.max_bytes());
         Ok(runtime()?.block_on(work)?.bytes)
+    }
+}
+
+impl Network {
+    /// The credentials of the file that a flag names.
+    fn credentials(&self) -> Result<Credentials, Error> {
+        let Some(path) = &self.docker_config else {
+            return Ok(Credentials::none());
+        };
+        let helpers = match self.credential_helpers {
+            true => Helpers::on(self.search_path.clone(), CREDENTIAL_HELPER_TIMEOUT),
+            false => Helpers::off(),
+        };
+        let bytes = file::read(path, MAX_FILE_BYTES)?;
+        Ok(Credentials::from_docker_config(&bytes, helpers)?)
     }
 }
 

@@ -25,6 +25,7 @@ use crate::environment::Environment;
 use crate::error::{Code, Error, Kind, content_error};
 use crate::installed::{self, StoreLocation};
 use crate::ledger::LedgerSettings;
+use crate::registries::Registries;
 use crate::report::Report;
 
 use publishers::{Publishers, Trusted};
@@ -116,6 +117,12 @@ impl Trust {
     /// The settings of `[ledger]`, by configuration.
     pub fn ledger(&self, environment: &Environment) -> Result<LedgerSettings, Error> {
         let configured = self.file(environment)?.map(ConfigFile::ledger);
+        Ok(configured.transpose()?.unwrap_or_default())
+    }
+
+    /// The settings of `[[registry]]`, by configuration.
+    pub fn registries(&self, environment: &Environment) -> Result<Registries, Error> {
+        let configured = self.file(environment)?.map(ConfigFile::registries);
         Ok(configured.transpose()?.unwrap_or_default())
     }
 

@@ -105,8 +105,16 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
     if let Some(base) = base {
         builder = builder.base(base);
     }
-    // Those that read whom to trust, how a process is confined and what is recorded, read them.
-    for table in ["publisher", "trust", "channel", "confine", "ledger"] {
+    // Those that read whom to trust, how a process is confined, what is recorded and how registries are reached, read
+    // them.
+    for table in [
+        "publisher",
+        "trust",
+        "channel",
+        "confine",
+        "ledger",
+        "registry",
+    ] {
         fields.take(table);
     }
     if let Some(field) = fields.take("defaults") {

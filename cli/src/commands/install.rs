@@ -11,7 +11,7 @@ use toolward_bundle::text::visible_line;
 use toolward_host::Broker;
 use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::installed::StoreLocation;
-use toolward_operator::network::Network;
+use toolward_operator::network::{Fetcher, Network};
 use toolward_operator::recorder::RecorderCommand;
 use toolward_operator::releases::{Installer, Place};
 use toolward_operator::trust::rows::TrustRows;
@@ -76,7 +76,9 @@ impl Install {
         let store = common.store.open(environment)?;
         let accept = common.accepted()?;
         let helpers = common.helpers(environment, output)?;
-        let installer = common.installer(accept, &store, &context, environment, &helpers, output);
+        let network = common.fetcher(environment)?;
+        let shared = (&store, &context, &network);
+        let installer = common.installer(accept, shared, environment, &helpers, output);
         let outcome = installer.install(&place, None)?;
         show(outcome, output)
     }
@@ -92,8 +94,7 @@ impl CommonFlags {
     fn installer<'a>(
         &'a self,
         accept: Option<Digest>,
-        store: &'a Store,
-        context: &'a TrustContext,
+        (store, context, network): (&'a Store, &'a TrustContext, &'a Fetcher),
         environment: &'a Environment,
         helpers: &'a Helpers,
         report: &'a Output,
@@ -102,7 +103,7 @@ impl CommonFlags {
             channel: self.channel.as_deref(),
             accept,
             allow_rollback: self.allow_rollback.as_deref(),
-            network: &self.network,
+            network,
             store,
             context,
             environment,
@@ -115,6 +116,10 @@ impl CommonFlags {
             }),
             report,
         }
+    }
+
+    fn fetcher(&self, environment: &Environment) -> Result<Fetcher> {
+        self.network.clone().fetcher(&self.trust, environment)
     }
 
     fn helpers(&self, environment: &Environment, output: &Output) -> Result<Helpers> {

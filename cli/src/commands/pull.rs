@@ -37,9 +37,8 @@ impl Pull {
         }
         let source = Source::parse(&self.source)?;
         let standing = self.trust.context(environment, output)?;
-        let bundle = self
-            .network
-            .bundle(&source, None, &standing, environment, output)?;
+        let network = self.network.clone().fetcher(&self.trust, environment)?;
+        let bundle = network.bundle(&source, None, &standing, output)?;
         let bytes = toolward_signing::archive::write(&bundle.contents(), Vec::new())
             .map_err(Failure::refused)?;
         file::write_new(&self.output, &bytes)?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use toolward_registry::{Details, DocumentArtifact, Outgoing, Reference};
+use toolward_registry::{Details, DocumentArtifact, Outgoing, Reference, Source};
 use toolward_signing::channel;
 use toolward_signing::envelope::Envelope;
 
@@ -46,8 +46,10 @@ pub(crate) struct Push {
 impl Push {
     pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let reference: Reference = self.reference.parse()?;
+        let network = self.network.clone().fetcher(&self.trust, environment)?;
+        let client = || network.client(&Source::Registry(reference.clone()));
         if let Some((kind, envelope)) = document(&self.bundle)? {
-            let client = self.network.client()?;
+            let client = client()?;
             let work = client.push_document(kind, &envelope, &reference);
             let digest = runtime()?.block_on(work)?;
             return pushed(&reference.with_digest(digest), output);
@@ -64,7 +66,7 @@ impl Push {
             failure
         })?;
         if self.signatures {
-            let client = self.network.client()?;
+            let client = client()?;
             let kind = DocumentArtifact::Signatures;
             let work = async {
                 let there = client.resolve(&reference).await?;
@@ -79,7 +81,7 @@ impl Push {
             ..Details::default()
         };
         let outgoing = Outgoing::new(&bundle.contents(), &details)?;
-        let client = self.network.client()?;
+        let client = client()?;
         let bar = Bar::new(format!("pushing {reference}"), output);
         let (track, latest) = track_progress();
         let pushed = run(

@@ -26,6 +26,10 @@ codes! {
             "[`[confine]`](confinement.md#system-calls) of `toolward.toml` has an unknown value, or stands in a file of `--policy`";
         LedgerSettingInvalid = "ledger-setting-invalid",
             "[`[ledger]`](policy.md#ledger) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy`";
+        RegistrySettingInvalid = "registry-setting-invalid",
+            "[`[[registry]]`](registries.md) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy`";
+        RegistryPasswordMissing = "registry-password-missing",
+            "the variable or file that `password` of [`[[registry]]`](registries.md) names can't be read";
         LedgerPlaceless = "ledger-placeless",
             "there is no place for the record of calls: no `directory` in `[ledger]`, and no home directory";
         CassettePrincipals = "cassette-unnamed",

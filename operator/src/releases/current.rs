@@ -10,7 +10,7 @@ use toolward_store::{Store, rollback};
 
 use super::install::Installer;
 use crate::error::{Code, Error};
-use crate::network::Network;
+use crate::network::Fetcher;
 use crate::trust::TrustContext;
 
 /// The channel and maximum age for a source. Fetched once, and checked for each bundle
@@ -126,7 +126,7 @@ pub fn channel<'a>(name: &str, context: &'a TrustContext) -> Result<&'a Channel,
 /// Blocks, see [`network`](crate::network).
 pub fn fetch_index(
     channel: &Channel,
-    network: &Network,
+    network: &Fetcher,
     store: &Store,
     context: &TrustContext,
 ) -> Result<VerifiedIndex, Error> {

@@ -15,7 +15,7 @@ use super::{Place, compile_ahead};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::installed;
-use crate::network::Network;
+use crate::network::Fetcher;
 use crate::report::Report;
 use crate::trust::TrustContext;
 use crate::trust::rows::{self, TrustRows};
@@ -31,13 +31,14 @@ use crate::trust::rows::{self, TrustRows};
 ///
 /// # fn main() -> Result<(), toolward_operator::Error> {
 /// let environment = Environment::of_process();
+/// let trust = Trust::default();
 /// let installer = Installer {
 ///     channel: None,
 ///     accept: None,
 ///     allow_rollback: None,
-///     network: &Network::default(),
+///     network: &Network::default().fetcher(&trust, &environment)?,
 ///     store: &StoreLocation::default().open(&environment)?,
-///     context: &Trust::default().context(&environment, &Silent)?,
+///     context: &trust.context(&environment, &Silent)?,
 ///     environment: &environment,
 ///     compiler: None,
 ///     rows: None,
@@ -56,8 +57,8 @@ pub struct Installer<'a> {
     pub accept: Option<Digest>,
     /// The reason to allow a rollback, if one is allowed.
     pub allow_rollback: Option<&'a str>,
-    /// The settings for fetching.
-    pub network: &'a Network,
+    /// What fetches.
+    pub network: &'a Fetcher,
     /// The store to install into.
     pub store: &'a Store,
     /// Whom to trust.
@@ -81,13 +82,9 @@ impl Installer<'_> {
     /// If it can't be fetched or is refused.
     pub fn install(&self, place: &Place, expected: Option<&str>) -> Result<InstallOutcome, Error> {
         let source = &place.source;
-        let bundle = self.network.bundle(
-            source,
-            expected,
-            self.context,
-            self.environment,
-            self.report,
-        )?;
+        let bundle = self
+            .network
+            .bundle(source, expected, self.context, self.report)?;
         let current = self.current(source, bundle.publisher.name())?;
         let freshness = current.freshness();
         let warnings = freshness

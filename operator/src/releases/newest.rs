@@ -65,7 +65,7 @@ impl Installer<'_> {
                 digest: announced.manifest_digest,
             }))
         };
-        let client = self.network.client()?;
+        let client = self.network.client(&place.source)?;
         let bar = self
             .report
             .begin(&format!("looking for releases of {}", installed.id));

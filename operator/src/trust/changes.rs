@@ -18,7 +18,7 @@ use super::{Trust, TrustContext};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::installed::{self, StoreLocation};
-use crate::network::{Network, recorded};
+use crate::network::{Fetcher, Network, recorded};
 use crate::report::{Report, Silent};
 
 /// Changes the trusted publishers. Fetching blocks, see [`network`](crate::network).
@@ -109,13 +109,20 @@ impl Changes<'_> {
             revocation_signers: Vec::new(),
             freshness: FreshnessRule::default(),
         };
-        let bytes = self.network.document(source, DocumentArtifact::Publisher)?;
+        let bytes = self
+            .fetcher()?
+            .document(source, DocumentArtifact::Publisher)?;
         let (context, known) = self.verify_first(&bytes, &grant, &publishers.all()?)?;
         Ok(Candidate {
             bytes,
             known,
             settings: context.settings,
         })
+    }
+
+    /// What fetches; a removal never needs it.
+    fn fetcher(&self) -> Result<Fetcher, Error> {
+        self.network.clone().fetcher(self.trust, self.environment)
     }
 
     /// Trusts a publisher with this freshness rule, after its fingerprint was compared.
@@ -205,7 +212,7 @@ impl Changes<'_> {
             (sources, _) => sources,
         };
         // Fetch first, without holding the lock.
-        let network = self.network;
+        let network = self.fetcher()?;
         let chain = sources.iter();
         let chain = chain.map(|source| network.document(source, DocumentArtifact::Publisher));
         let chain: Vec<Vec<u8>> = chain.collect::<Result<_, _>>()?;

@@ -13,7 +13,7 @@ use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ServerConfig, crypto::ring};
 
-/// An authority, and a certificate of its for `localhost`. All in PEM.
+/// An authority, and a certificate of its, by default for `localhost`. All in PEM.
 pub(crate) struct Certificates {
     pub(crate) authority: String,
     certificate: String,
@@ -22,13 +22,24 @@ pub(crate) struct Certificates {
 
 impl Certificates {
     pub(crate) fn new() -> Self {
+        Self::of(&["localhost"])
+    }
+
+    /// Those for these names.
+    pub(crate) fn of(names: &[&str]) -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let authority = params.self_signed(&key).unwrap().pem();
         let issuer = Issuer::new(params, key);
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let params = CertificateParams::new(
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>(),
+        )
+        .unwrap();
         let certificate = params.signed_by(&key, &issuer).unwrap();
         Self {
             authority,

@@ -47,7 +47,8 @@ impl Search {
             )?;
             let store = self.store.open(environment)?;
             let channel = releases::channel(name, &standing)?;
-            let index = releases::fetch_index(channel, &self.network, &store, &standing)?;
+            let network = self.network.clone().fetcher(&self.trust, environment)?;
+            let index = releases::fetch_index(channel, &network, &store, &standing)?;
             let mut entries = Vec::new();
             let mut bundles = Vec::new();
             for listed in &index.bundles {

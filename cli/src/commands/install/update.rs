@@ -30,12 +30,13 @@ impl Update {
         let store = common.store.open(environment)?;
         let accept = common.accepted()?;
         let helpers = common.helpers(environment, output)?;
+        let network = common.fetcher(environment)?;
+        let shared = (&store, &context, &network);
         if let (Some(id), Some(surface)) = (&self.id, &accept) {
             let waiting = store.pending()?.into_iter();
             let waiting = waiting.map(|(held, _)| held).find(|held| held.id == *id);
             if let Some(held) = waiting {
-                let installer =
-                    common.installer(accept, &store, &context, environment, &helpers, output);
+                let installer = common.installer(accept, shared, environment, &helpers, output);
                 let installed = installer.accept(&held, surface)?;
                 print("installed", &installed, output)?;
                 return Ok(Exit::Fine);
@@ -48,8 +49,7 @@ impl Update {
         }
         let mut worst = Exit::Fine;
         for installed in all {
-            let installer =
-                common.installer(accept, &store, &context, environment, &helpers, output);
+            let installer = common.installer(accept, shared, environment, &helpers, output);
             let outcome = installer.update(&installed);
             let exit = match outcome.and_then(|outcome| show(outcome, output)) {
                 Ok(exit) => exit,

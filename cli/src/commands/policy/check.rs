@@ -33,6 +33,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let trust = file.trust_store().map_err(failed)?;
     host_setup::transport(&policy).map_err(failed)?;
     file.ledger().map_err(failed)?;
+    file.registries().map_err(failed)?;
     let warnings = policy_warnings(&policy, &trust);
     let count = [
         ("grant", policy.grants().count()),

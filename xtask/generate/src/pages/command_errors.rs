@@ -67,6 +67,11 @@ fn rows() -> Vec<Row> {
         own(Code::NotExplained, "2"),
         own(Code::PolicyMissing, "2"),
         own(OperatorCode::CaFileInvalid, "2, or 1 of `policy check`"),
+        own(
+            OperatorCode::RegistrySettingInvalid,
+            "2, or 1 of `policy check`",
+        ),
+        own(OperatorCode::RegistryPasswordMissing, "2"),
         own(OperatorCode::BundleMissing, "2"),
         own(OperatorCode::DemoExists, "1"),
         own(OperatorCode::DemoUnknown, "1"),

@@ -1,0 +1,325 @@
+//! `[[registry]]` of the configuration: how a registry, or one repository in it, is reached. Flags of a command add to
+//! it for one call.
+
+use std::path::{Path, PathBuf};
+
+use toolward_fields::{Content, Field, Fields, Span, parse_toml};
+use toolward_host::secrets;
+use toolward_registry::secrecy::SecretString;
+use toolward_registry::{ClientBuilder, Credentials, Login, Reference, check_origin};
+
+use crate::environment::Environment;
+use crate::error::{Code, Error};
+use crate::file;
+use crate::setting_error::{self, SettingError};
+
+const TABLE: &str = "registry";
+const INVALID_CODE: Code = Code::RegistrySettingInvalid;
+
+/// Most tables, and most origins in one.
+const MAX_TABLES: usize = 100;
+
+/// Largest file of certificates, in bytes.
+const MAX_FILE_BYTES: usize = 1024 * 1024;
+
+/// The tables of a configuration.
+///
+/// ```
+/// use toolward_operator::config::ConfigFile;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("toolward.toml");
+/// std::fs::write(&path, "[[registry]]\nhost = \"registry.example\"\nca_file = \"ca.pem\"\n")?;
+/// let registries = ConfigFile::read(&path)?.registries()?;
+/// let found = registries.of_host("registry.example").ok_or("no table")?;
+/// assert_eq!(found.ca_file.as_deref(), Some(folder.path().canonicalize()?.join("ca.pem").as_path()));
+/// assert!(registries.of_host("registry.example:5000").is_none());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Registries(Vec<RegistrySettings>);
+
+/// How one registry is reached. What is not said is as without the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RegistrySettings {
+    /// `host[:port]`, as references have it.
+    pub host: String,
+    /// The one repository that this is for; by default all that have no table of their own.
+    pub repository: Option<String>,
+    /// A PEM file of certificate authorities, besides the system's, for this registry alone.
+    pub ca_file: Option<PathBuf>,
+    /// The user's name and where the password is.
+    pub login: Option<(String, PasswordSource)>,
+    /// The origin of the token server that the credentials may be sent to.
+    pub realm: Option<String>,
+    /// Origins that downloads may be redirected to. For a registry on this machine at any address, for others at
+    /// global unicast addresses only.
+    pub redirects_to: Vec<String>,
+    /// Whether the registry, which is on this machine, speaks plain http.
+    pub plain_http: bool,
+}
+
+/// Where a password is read from, when it is needed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PasswordSource {
+    /// An environment variable.
+    Env(String),
+    /// A file that only its user has access to.
+    File(PathBuf),
+}
+
+impl Registries {
+    /// The table for a repository: its own, else that of its registry.
+    #[must_use]
+    pub fn of(&self, reference: &Reference) -> Option<&RegistrySettings> {
+        let host = reference.registry();
+        let own = self.0.iter().find(|one| {
+            one.host == host && one.repository.as_deref() == Some(reference.repository())
+        });
+        own.or_else(|| self.of_host(&host))
+    }
+
+    /// The table for all of a registry, `host[:port]`.
+    #[must_use]
+    pub fn of_host(&self, host: &str) -> Option<&RegistrySettings> {
+        let mut tables = self.0.iter();
+        tables.find(|one| one.host == host && one.repository.is_none())
+    }
+}
+
+impl RegistrySettings {
+    /// Adds these settings to a client's; a login in `credentials` goes before that of the table.
+    pub(crate) fn apply(
+        &self,
+        mut builder: ClientBuilder,
+        credentials: Credentials,
+        environment: &Environment,
+    ) -> Result<ClientBuilder, Error> {
+        if let Some(path) = &self.ca_file {
+            builder = builder.authorities(file::read(path, MAX_FILE_BYTES)?);
+        }
+        let credentials = match &self.login {
+            Some((username, password)) => {
+                let login = Login::new(username, self.password(password, environment)?)?;
+                credentials.with_fallback(&self.host, login)
+            }
+            None => credentials,
+        };
+        builder = builder.credentials(credentials);
+        if let Some(origin) = &self.realm {
+            builder = builder.allow_realm(&self.host, origin);
+        }
+        let local = is_loopback(&self.host);
+        for origin in &self.redirects_to {
+            builder = match local {
+                true => builder.allow_local_redirects_to(origin),
+                false => builder.allow_redirects_to(origin),
+            };
+        }
+        Ok(builder)
+    }
+
+    fn password(
+        &self,
+        source: &PasswordSource,
+        environment: &Environment,
+    ) -> Result<SecretString, Error> {
+        let missing = |what: String| {
+            let message = format!("the password of `[[registry]]` {}: {what}", self.host);
+            Error::usage(Code::RegistryPasswordMissing, message)
+                .hint("set what its `password` names, in `[[registry]]` of toolward.toml")
+        };
+        let text = match source {
+            PasswordSource::Env(name) => (environment.variable)(name)
+                .ok_or_else(|| missing(format!("the environment variable {name} is not set")))?,
+            PasswordSource::File(path) => {
+                let value = secrets::read_file(path).map_err(|error| missing(error.to_string()))?;
+                let value = value
+                    .ok_or_else(|| missing(format!("{}: there is no such file", path.display())))?;
+                let text = std::str::from_utf8(value.bytes());
+                text.map_err(|_| missing(format!("{}: not UTF-8", path.display())))?
+                    .to_owned()
+            }
+        };
+        Ok(text.into())
+    }
+}
+
+/// The tables of a configuration in `folder`.
+pub(crate) fn settings(text: &str, path: &Path, folder: &Path) -> Result<Registries, Error> {
+    let refuse = |wrong| setting_error::invalid(INVALID_CODE, text, path, wrong);
+    let document = parse_toml(text).map_err(|error| {
+        let at = error.span().unwrap_or_default();
+        refuse(SettingError::new(error.message(), at))
+    })?;
+    match document.get(TABLE) {
+        Some(tables) => read_all(&Field::new("[[registry]]", tables), folder).map_err(refuse),
+        None => Ok(Registries::default()),
+    }
+}
+
+/// Refuses `[[registry]]` in a file from `--policy`, where it would have no effect.
+pub(crate) fn refuse_setting(text: &str, path: &Path) -> Result<(), Error> {
+    let document = parse_toml(text).ok();
+    match document.as_ref().and_then(|table| table.get(TABLE)) {
+        None => Ok(()),
+        Some(found) => {
+            let message = "expected no `[[registry]]` in a file of --policy";
+            let wrong = SettingError::new(message, found.at.clone())
+                .hint("`[[registry]]` stands in toolward.toml, or in the file of --config");
+            Err(setting_error::invalid(INVALID_CODE, text, path, wrong))
+        }
+    }
+}
+
+fn read_all(tables: &Field<'_, Span>, folder: &Path) -> Result<Registries, SettingError> {
+    let items = tables.items()?;
+    if items.len() > MAX_TABLES {
+        let message = format!("expected at most {MAX_TABLES} of `[[registry]]`");
+        return Err(SettingError::new(message, tables.at.clone()));
+    }
+    let mut all: Vec<RegistrySettings> = Vec::new();
+    for item in items {
+        let at = item.at.clone();
+        let one = read(&item.named("[[registry]]"), folder)?;
+        let twice =
+            |other: &RegistrySettings| other.host == one.host && other.repository == one.repository;
+        if all.iter().any(twice) {
+            let name = one.repository.as_ref();
+            let name = name.map_or(one.host.clone(), |name| format!("{}/{name}", one.host));
+            let message = format!("expected one `[[registry]]` for {name}, found two");
+            return Err(SettingError::new(message, at).hint("put both into one table"));
+        }
+        all.push(one);
+    }
+    Ok(Registries(all))
+}
+
+fn read(table: &Field<'_, Span>, folder: &Path) -> Result<RegistrySettings, SettingError> {
+    let mut fields = Fields::of(table)?.by_key();
+    let field = fields.required("host")?;
+    let host = field.text()?;
+    let spelled = |repository: &str| format!("oci://{host}/{repository}").parse::<Reference>();
+    let is_host = |found: &Reference| found.registry() == host;
+    if host.contains('/') || !spelled("x").is_ok_and(|found| is_host(&found)) {
+        return Err(wrong(&field, "HOST or HOST:PORT, as references have it"));
+    }
+    let local = is_loopback(host);
+    let repository = match fields.take("repository") {
+        Some(field) => {
+            let name = field.text()?;
+            let is_name = |found: Reference| is_host(&found) && found.repository() == name;
+            if !spelled(name).is_ok_and(is_name) {
+                return Err(wrong(&field, "a repository, such as team/tools"));
+            }
+            Some(name.to_owned())
+        }
+        None => None,
+    };
+    let plain_http = match fields.take("plain_http") {
+        Some(field) if field.boolean()? && !local => {
+            let hint =
+                "plain http is for a registry on this machine: 127.0.0.1, [::1] or localhost";
+            return Err(wrong(&field, "false for a registry elsewhere").hint(hint));
+        }
+        Some(field) => field.boolean()?,
+        None => false,
+    };
+    let ca_file = match fields.take("ca_file") {
+        Some(field) if field.text()?.is_empty() => return Err(wrong(&field, "a path")),
+        Some(field) => Some(folder.join(field.text()?)),
+        None => None,
+    };
+    let origin = |field: &Field<'_, Span>| match check_origin(field.text()?, plain_http) {
+        Ok(()) => Ok(field.text()?.to_owned()),
+        Err(_) => Err(wrong(field, "an origin, https://HOST or https://HOST:PORT")),
+    };
+    let realm = fields.take("realm").map(|field| origin(&field));
+    let realm = realm.transpose()?;
+    let redirects_to = match fields.take("redirects_to") {
+        Some(field) => {
+            let items = field.items()?;
+            if items.len() > MAX_TABLES {
+                return Err(wrong(&field, "a list of at most 100 origins"));
+            }
+            items.iter().map(origin).collect::<Result<_, _>>()?
+        }
+        None => Vec::new(),
+    };
+    let login = login(&mut fields, folder)?;
+    match fields.unknown().next() {
+        Some(problem) => Err(problem.into()),
+        None => Ok(RegistrySettings {
+            host: host.to_owned(),
+            repository,
+            ca_file,
+            login,
+            realm,
+            redirects_to,
+            plain_http,
+        }),
+    }
+}
+
+/// `username` and `password`, which come together. The password is never in the file.
+fn login(
+    fields: &mut Fields<'_, Span>,
+    folder: &Path,
+) -> Result<Option<(String, PasswordSource)>, SettingError> {
+    let (username, password) = (fields.take("username"), fields.take("password"));
+    let (username, password) = match (username, password) {
+        (None, None) => return Ok(None),
+        (Some(username), Some(password)) => (username, password),
+        (Some(one), None) | (None, Some(one)) => {
+            let message = "expected `username` and `password`, found one of them";
+            return Err(SettingError::new(message, one.at.clone()));
+        }
+    };
+    let name = username.text()?;
+    if Login::new(name, String::new().into()).is_err() {
+        return Err(wrong(&username, "a user's name without a colon"));
+    }
+    let forms = "write password = { env = \"VARIABLE\" } or password = { file = \"PATH\" }";
+    if !matches!(password.content, Content::Mapping(_)) {
+        // What stands there may be the password itself.
+        let message = "expected `password` to say where the password is";
+        return Err(SettingError::new(message, password.at.clone()).hint(forms));
+    }
+    let mut source = Fields::of(&password)?.by_key();
+    let (env, file) = (source.take("env"), source.take("file"));
+    if let Some(problem) = source.unknown().next() {
+        return Err(problem.into());
+    }
+    let source = match (env, file) {
+        (Some(env), None) => {
+            let name = env.text()?;
+            if name.is_empty() || name.contains(['=', '\0']) {
+                return Err(wrong(&env, "the name of a variable"));
+            }
+            PasswordSource::Env(name.to_owned())
+        }
+        (None, Some(file)) if file.text()?.is_empty() => return Err(wrong(&file, "a path")),
+        (None, Some(file)) => PasswordSource::File(folder.join(file.text()?)),
+        _ => {
+            let message = "expected `password` to have `env` or `file`";
+            return Err(SettingError::new(message, password.at.clone()).hint(forms));
+        }
+    };
+    Ok(Some((name.to_owned(), source)))
+}
+
+fn wrong(field: &Field<'_, Span>, expected: &str) -> SettingError {
+    let message = format!("expected `{}` to be {expected}", field.name);
+    SettingError::new(message, field.at.clone())
+}
+
+fn is_loopback(host: &str) -> bool {
+    let reference = format!("oci://{host}/x").parse::<Reference>();
+    reference.is_ok_and(|reference| reference.is_loopback())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,124 @@
+use super::*;
+
+fn read(text: &str) -> Result<Registries, Error> {
+    settings(text, Path::new("toolward.toml"), Path::new("/etc/tools"))
+}
+
+#[test]
+fn every_key_is_read_and_paths_are_relative_to_the_file() {
+    assert_eq!(read("[defaults]\n").unwrap(), Registries::default());
+    let text = "[[registry]]\nhost = \"registry.example:5000\"\nca_file = \"ca.pem\"\nusername = \"ci\"\n\
+                password = { file = \"word\" }\nrealm = \"https://auth.example\"\n\
+                redirects_to = [\"https://blobs.example:444\"]\n\
+                [[registry]]\nhost = \"127.0.0.1:5000\"\nplain_http = true\nusername = \"ci\"\n\
+                password = { env = \"WORD\" }\nredirects_to = [\"http://127.0.0.1:1\"]\n";
+    let registries = read(text).unwrap();
+    let one = registries.of_host("registry.example:5000").unwrap();
+    assert_eq!(one.ca_file.as_deref(), Some(Path::new("/etc/tools/ca.pem")));
+    let file = PasswordSource::File("/etc/tools/word".into());
+    assert_eq!(one.login, Some(("ci".to_owned(), file)));
+    assert_eq!(one.realm.as_deref(), Some("https://auth.example"));
+    assert_eq!(one.redirects_to, ["https://blobs.example:444"]);
+    assert!(!one.plain_http);
+    let two = registries.of_host("127.0.0.1:5000").unwrap();
+    assert!(two.plain_http);
+    let env = PasswordSource::Env("WORD".to_owned());
+    assert_eq!(two.login, Some(("ci".to_owned(), env)));
+}
+
+#[test]
+fn the_table_of_a_repository_goes_before_that_of_its_registry() {
+    let text = "[[registry]]\nhost = \"r.example\"\nrealm = \"https://a.example\"\n\
+                [[registry]]\nhost = \"r.example\"\nrepository = \"team/tools\"\n";
+    let registries = read(text).unwrap();
+    let realm = |reference: &str| {
+        let found = registries.of(&reference.parse().unwrap());
+        found.map(|found| found.realm.clone())
+    };
+    assert_eq!(realm("oci://r.example/team/tools:1"), Some(None));
+    let own = Some(Some("https://a.example".to_owned()));
+    assert_eq!(realm("oci://r.example/team/tools/x:1"), own);
+    assert_eq!(realm("oci://r.example/team:1"), own);
+    assert_eq!(realm("oci://r.example:443/team:1"), None);
+    assert_eq!(realm("oci://x.r.example/team:1"), None);
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_place_and_no_password() {
+    for (text, place, says) in [
+        ("", "1:1:", "expected `host`"),
+        (
+            "host = \"https://r.example\"\n",
+            "2:8:",
+            "HOST or HOST:PORT",
+        ),
+        ("host = \"R.example\"\n", "2:8:", "HOST or HOST:PORT"),
+        ("host = \"r.example/team\"\n", "2:8:", "HOST or HOST:PORT"),
+        (
+            "host = \"r.example\"\nrepository = \"a:1\"\n",
+            "3:14:",
+            "a repository",
+        ),
+        (
+            "host = \"r.example\"\nplain_http = true\n",
+            "3:14:",
+            "`plain_http`",
+        ),
+        ("host = \"r.example\"\nca_file = \"\"\n", "3:11:", "a path"),
+        (
+            "host = \"r.example\"\nrealm = \"http://a.example\"\n",
+            "3:9:",
+            "an origin",
+        ),
+        (
+            "host = \"r.example\"\nrealm = \"https://a.example/token\"\n",
+            "3:9:",
+            "an origin",
+        ),
+        (
+            "host = \"r.example\"\nredirects_to = [\"https://*.b.example\"]\n",
+            "3:17:",
+            "an origin",
+        ),
+        (
+            "host = \"r.example\"\nredirect_to = []\n",
+            "3:1:",
+            "expected a key",
+        ),
+        (
+            "host = \"r.example\"\nusername = \"ci\"\n",
+            "3:12:",
+            "found one of them",
+        ),
+        (
+            "host = \"r.example\"\nusername = \"ci\"\npassword = \"hunter2\"\n",
+            "4:12:",
+            "where the password is",
+        ),
+        (
+            "host = \"r.example\"\nusername = \"a:b\"\npassword = { env = \"A\" }\n",
+            "3:12:",
+            "without a colon",
+        ),
+        (
+            "host = \"r.example\"\nusername = \"ci\"\npassword = { env = \"A\", file = \"b\" }\n",
+            "4:12:",
+            "`env` or `file`",
+        ),
+        (
+            "host = \"r.example\"\n[[registry]]\nhost = \"r.example\"\n",
+            "3:1:",
+            "found two",
+        ),
+    ] {
+        let failure = read(&format!("[[registry]]\n{text}")).expect_err(text);
+        assert_eq!(failure.code, INVALID_CODE.code(), "{text}");
+        let message = &failure.message;
+        assert!(
+            message.starts_with(&format!("toolward.toml:{place}")),
+            "{message}"
+        );
+        assert!(message.contains(says), "{message}");
+        assert!(!format!("{failure:?}").contains("hunter2"), "{message}");
+    }
+}
