@@ -360,18 +360,29 @@ fn a_registry_reference_is_checked_against_the_library_that_it_stands_in() {
 fn what_can_not_be_read_has_its_code_and_the_rest_is_checked() {
     let deep = "tools/a/b/c/d/e/f/g/h/TOOL.md";
     let link = "tools/demo.greet/link.md";
+    let pipe = "tools/demo.greet/pipe.md";
     for (broken, expected) in [
         (deep, "file-name"),
         (link, "file-not-regular"),
+        (pipe, "file-not-regular"),
         (".tools/x/TOOL.md", "folder-twice"),
     ] {
         let demo = Demo::new();
         if broken == link {
             std::os::unix::fs::symlink("TOOL.md", demo.path().join(link)).unwrap();
+        } else if broken == pipe {
+            let made = std::process::Command::new("mkfifo")
+                .arg(demo.path().join(pipe))
+                .status();
+            assert!(made.unwrap().success());
         } else {
             demo.write(broken, TOOL);
         }
         let report = check_path(demo.path());
+        if broken == pipe {
+            let hint = report.diagnostics[0].hint.as_deref().unwrap_or_default();
+            assert!(hint.starts_with("remove it"), "{hint}");
+        }
         assert_eq!(
             codes(&report),
             [expected],

@@ -428,6 +428,16 @@ fn ids_that_fall_together_or_are_none_are_left_out() {
 }
 
 #[test]
+fn a_request_without_a_place_is_said_to_lack_it() {
+    let definition = with(&[("/transport/base_url", json!(""))]);
+    let refused = import_with(&definition, &options()).unwrap_err();
+    assert!(
+        refused.to_string().contains("`base_url` is missing"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn a_request_that_could_go_elsewhere_is_refused() {
     for (base, code) in [
         ("http://parcels.example/v1", "aml-url-insecure"),
