@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::service::Service;
+use crate::mcp::raw::Raw;
 use crate::support::{Machine, Session};
 
 /// The directory of an agent whose one tool goes to a service.
@@ -90,6 +91,50 @@ fn the_example_of_the_text_is_a_tool_that_reaches_its_service() {
     };
     assert!(request.starts_with("POST /send HTTP/1.1\r\n"), "{request}");
     assert!(request.contains("k3y-of-the-relay"), "{request}");
+}
+
+#[test]
+fn a_budget_is_shown_to_people_and_to_clients() {
+    let service = Service::answering("200 OK", "{}");
+    let machine = agent(&service);
+    let document = machine.text("agent/tools.json");
+    let budget = "\"budget\": { \"tokens\": 800, \"usd\": 0.25 },\n      \"description\"";
+    machine.write(
+        "agent/tools.json",
+        document.replacen("\"description\"", budget, 1),
+    );
+    let import = "import runloop agent --id mail -o mail --json";
+    let said = machine.toolward(import).ends(0).json();
+    let shown = machine.toolward("show mail.smtp_send --dev mail").ends(0);
+    for row in [
+        "tokens 800, which nothing counts",
+        "usd 0.25, which nothing counts",
+    ] {
+        assert!(shown.stdout.contains(row), "{row}: {shown}");
+    }
+    let publisher = format!(
+        "dev:{}",
+        machine.path("mail").canonicalize().unwrap().display()
+    );
+    let policy = said["policy"].as_str().unwrap();
+    let policy = policy
+        .replace("\"local\"", &format!("\"{publisher}\""))
+        .replace("TOOLWARD_CHOOSE", "MAIL_KEY")
+        .replace("host.invalid", &format!("localhost:{}", service.port));
+    machine.write("policy.toml", policy);
+    let serve = machine.toolward("serve --dev mail --policy policy.toml");
+    let mut raw = Raw::open(
+        serve.env("MAIL_KEY", "k3y-of-the-relay").into_command(),
+        json!({}),
+    );
+    raw.send(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
+    let answer = raw.answer(1);
+    let tools = answer["result"]["tools"].as_array().unwrap();
+    let [tool] = &tools[..] else {
+        panic!("{answer}");
+    };
+    let budget = &tool["_meta"]["toolward/tool"]["budget"];
+    assert_eq!(*budget, json!({ "tokens": 800, "usd": 0.25 }), "{answer}");
 }
 
 #[test]
