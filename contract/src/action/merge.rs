@@ -5,7 +5,7 @@ use super::{Action, Implements};
 use crate::capability::{CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Position, Report};
-use crate::shared::{Given, GivenRequires};
+use crate::shared::{self, Given, GivenRequires};
 use crate::terms::{Approval, Requires};
 
 /// What a contract says itself, before its action is merged in. `None`: not said.
@@ -149,6 +149,8 @@ impl Floor<'_, '_, '_> {
             let rule = "to include all events of the action";
             let (floor, claim) = (floor.join(", "), given.value.join(", "));
             self.widened(given.at, "fires_events", rule, &floor, &claim);
+        } else if !given.value.is_empty() {
+            shared::without_effect("fires_events", given.at, shared::NO_EVENTS, self.report);
         }
         given.value
     }

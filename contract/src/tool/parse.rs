@@ -168,7 +168,7 @@ fn claims(fields: &mut Fields<'_>, metadata: &Metadata<'_>, report: &mut Report<
         risk_level: shared::risk_level(fields, report),
         category: given_text(fields, "category", report),
         target_kind: given_text(fields, "target_kind", report),
-        fires_events: events(fields, report),
+        fires_events: given_texts(fields, "fires_events", report),
     }
 }
 
@@ -300,14 +300,6 @@ fn given_texts(
     let at = field.key_at;
     let value = report.unbroken(|report| report.strings(Some(field)))?;
     Some(Given { value, at })
-}
-
-fn events(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Given<Vec<String>>> {
-    let events = given_texts(fields, "fires_events", report)?;
-    if !events.value.is_empty() {
-        shared::without_effect("fires_events", events.at, shared::NO_EVENTS, report);
-    }
-    Some(events)
 }
 
 /// Driver kinds that a constraint may name.
