@@ -17,6 +17,17 @@ const TOOLWARD: &str = env!("CARGO_BIN_EXE_toolward");
 
 /// What the publishers of the examples, and of the test that does least, may publish.
 const OF_EXAMPLES: &str = "csv csv-summary files files-search http http-fetch json json-query kv kv-counter markdown markdown-html notes notes-append text text-digest text-stats";
+const EXAMPLES: [&str; 9] = [
+    "csv-summary",
+    "files-search",
+    "http-fetch",
+    "json-query",
+    "kv-counter",
+    "markdown-html",
+    "notes-append",
+    "text-digest",
+    "text-stats",
+];
 const OF_TESTS: &str = "plain echo endings";
 
 const INITIALIZE: &[u8] = br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"benchmark","version":"1"}}}
@@ -93,12 +104,8 @@ impl Machine {
         machine.trust("toolward-examples", OF_EXAMPLES);
         machine.trust("toolward-tests", OF_TESTS);
         machine.install("tests/guests/plain", "toolward-tests");
-        let examples = std::fs::read_dir(root().join("examples")).expect("examples");
-        for example in examples.flatten() {
-            if example.path().join("bundle.toml").is_file() {
-                let folder = format!("examples/{}", example.file_name().display());
-                machine.install(&folder, "toolward-examples");
-            }
+        for example in EXAMPLES {
+            machine.install(&format!("examples/{example}"), "toolward-examples");
         }
         let listed = machine.run("list --json");
         assert_eq!(listed.lines().count(), 10, "{listed}");
