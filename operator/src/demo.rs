@@ -112,6 +112,7 @@ impl Demo {
             channel: None,
             accept: None,
             allow_rollback: None,
+            move_source: None,
             network: &Network::default().fetcher(&operator.source.trust, environment)?,
             store: &store,
             context: &context,

@@ -3,6 +3,7 @@
 mod compile_ahead;
 mod current;
 mod install;
+mod moving;
 mod newest;
 
 use toolward_registry::Source;
@@ -12,6 +13,7 @@ use crate::network::{check_there, recorded};
 
 pub use current::{channel, fetch_index};
 pub use install::Installer;
+pub use moving::{ConfirmMove, SourceMove};
 
 /// Where a bundle comes from.
 #[derive(Debug, Clone)]

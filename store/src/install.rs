@@ -52,7 +52,7 @@ pub enum InstallOutcome {
         /// What would be seen otherwise; from nothing at all, where nothing is installed.
         difference: Difference,
     },
-    /// This very bundle is installed.
+    /// This very bundle is installed. Its recorded source is the latest by now.
     Unchanged(Installed),
 }
 
@@ -117,7 +117,18 @@ impl Store {
         self.state.write(|sql| {
             let previous = model::one_installed(sql, &candidate.held.id)?;
             match decide::decide(sql, &candidate, options.accept)? {
-                Decision::Unchanged(installed) => Ok(InstallOutcome::Unchanged(*installed)),
+                Decision::Unchanged(installed) => {
+                    let source = candidate.held.source.clone();
+                    sql.execute(
+                        "UPDATE installed SET source = ?1 WHERE id = ?2",
+                        [&source, &installed.id],
+                    )?;
+                    let installed = Installed {
+                        source,
+                        ..*installed
+                    };
+                    Ok(InstallOutcome::Unchanged(installed))
+                }
                 Decision::Install(acceptance) => {
                     let installed = decide::install(sql, &candidate, acceptance, at)?;
                     let reason = reason(&candidate.held, acceptance);

@@ -13,6 +13,7 @@ mod forgetting;
 mod fronted;
 mod layout;
 mod mending;
+mod moving;
 mod printed;
 mod protecting;
 mod racing;

@@ -13,15 +13,16 @@ use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::network::{Fetcher, Network};
 use toolward_operator::recorder::RecorderCommand;
-use toolward_operator::releases::{Installer, Place};
+use toolward_operator::releases::{Installer, Place, SourceMove};
 use toolward_operator::trust::rows::TrustRows;
 use toolward_operator::trust::{Trust, TrustContext};
 use toolward_signing::Digest;
 use toolward_store::{Held, InstallOutcome, Installed, Store};
 
 use super::{compile_broker, recorder};
-use crate::environment::Environment;
-use crate::failure::{Exit, Failure, Kind, Result};
+use crate::approve;
+use crate::environment::{Environment, has_terminal};
+use crate::failure::{Code, Exit, Failure, Kind, Result};
 use crate::flags::Flagged;
 use crate::output::Output;
 
@@ -63,6 +64,11 @@ pub(crate) struct Install {
     /// A bundle: a file, a directory, an https address, or oci://…
     source: String,
 
+    /// Let an installed bundle come from this source from now on, after a yes on
+    /// the terminal
+    #[arg(long)]
+    move_source: bool,
+
     #[command(flatten)]
     common: CommonFlags,
 }
@@ -78,7 +84,11 @@ impl Install {
         let helpers = common.helpers(environment, output)?;
         let network = common.fetcher(environment)?;
         let shared = (&store, &context, &network);
-        let installer = common.installer(accept, shared, environment, &helpers, output);
+        let confirm = |moved: &SourceMove| confirm_move(moved);
+        let installer = Installer {
+            move_source: self.move_source.then_some(&confirm as _),
+            ..common.installer(accept, shared, environment, &helpers, output)
+        };
         let outcome = installer.install(&place, None)?;
         show(outcome, output)
     }
@@ -103,6 +113,7 @@ impl CommonFlags {
             channel: self.channel.as_deref(),
             accept,
             allow_rollback: self.allow_rollback.as_deref(),
+            move_source: None,
             network,
             store,
             context,
@@ -137,6 +148,31 @@ struct Helpers {
     compiler: Broker,
     /// Records what was decided.
     recorder: RecorderCommand,
+}
+
+/// Shows from where to where a bundle's source moves, and asks.
+fn confirm_move(moved: &SourceMove) -> Result {
+    let unconfirmed = |message: &str| {
+        let message = format!("{}: {message}", moved.id);
+        Failure::new(Kind::Denied, Code::ChangeUnconfirmed, message)
+            .hint("give the command on a terminal, where it shows both sources and asks")
+    };
+    if !has_terminal() {
+        return Err(unconfirmed("nobody can be asked about its new source"));
+    }
+    let (from, to) = (
+        visible_line(&moved.from, 1000),
+        visible_line(&moved.to, 1000),
+    );
+    let text = format!(
+        "{} comes from\n  - {from}\n  + {to}\n\nIts updates will be looked for there. Its channel and its maximum age \
+         stay.",
+        moved.id
+    );
+    match approve::confirmed(&text, "Move it?") {
+        Ok(true) => Ok(()),
+        _ => Err(unconfirmed("its new source was not confirmed")),
+    }
 }
 
 /// Says what became of a release.

@@ -20,6 +20,8 @@ codes! {
             "several channels are configured, and none was named for a bundle from elsewhere";
         ReleaseMissing = "release-missing",
             "no tag of the repository that a bundle came from leads to a release of it";
+        SourceMoves = "source-moves",
+            "`install` of a bundle that is installed from somewhere else, without `--move-source`";
         SourceInvalid = "source-invalid", "a source is not a file, `https://…` or `oci://…`";
         CaFileInvalid = "ca-file-invalid", "the policy's `ca_file` holds no certificates in PEM";
         ConfineSettingInvalid = "confine-setting-invalid",

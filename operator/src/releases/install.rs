@@ -11,7 +11,7 @@ use toolward_signing::Digest;
 use toolward_signing::verify::{Bundle, Verified};
 use toolward_store::{Held, InstallOptions, InstallOutcome, Installed, Store};
 
-use super::{Place, compile_ahead};
+use super::{ConfirmMove, Place, compile_ahead};
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::installed;
@@ -36,6 +36,7 @@ use crate::trust::rows::{self, TrustRows};
 ///     channel: None,
 ///     accept: None,
 ///     allow_rollback: None,
+///     move_source: None,
 ///     network: &Network::default().fetcher(&trust, &environment)?,
 ///     store: &StoreLocation::default().open(&environment)?,
 ///     context: &trust.context(&environment, &Silent)?,
@@ -57,6 +58,8 @@ pub struct Installer<'a> {
     pub accept: Option<Digest>,
     /// The reason to allow a rollback, if one is allowed.
     pub allow_rollback: Option<&'a str>,
+    /// Asks whether a bundle may come from another place than before; without it none may.
+    pub move_source: Option<ConfirmMove<'a>>,
     /// What fetches.
     pub network: &'a Fetcher,
     /// The store to install into.
@@ -79,7 +82,7 @@ impl Installer<'_> {
     /// that id.
     ///
     /// # Errors
-    /// If it can't be fetched or is refused.
+    /// If it can't be fetched or is refused; `source-moves` if it is installed from another place.
     pub fn install(&self, place: &Place, expected: Option<&str>) -> Result<InstallOutcome, Error> {
         let source = &place.source;
         let bundle = self
@@ -93,6 +96,7 @@ impl Installer<'_> {
         for warning in warnings.iter().chain(&bundle.warnings) {
             self.report.warning(warning);
         }
+        self.check_place(&bundle, place)?;
         let options = InstallOptions {
             source: place.recorded.clone(),
             now: self.context.now,

@@ -188,6 +188,7 @@ fn of_several_channels_one_has_to_be_named_for_what_comes_from_elsewhere() {
     let update = format!("update {ID} --plain-http");
     refused(&machine, &update, 2, "channel-ambiguous");
     // Files of this machine are held to none.
+    machine.toolward(&format!("remove {ID}")).ends(0);
     machine.toolward("install 2.toolbundle").ends(0);
 }
 

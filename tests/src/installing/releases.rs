@@ -230,6 +230,7 @@ fn a_freshness_rule_is_given_kept_shown_and_enforced() {
     machine
         .toolward("trust update acme --max-age-days 60")
         .ends(0);
+    machine.toolward(&format!("remove {ID}")).ends(0);
     machine.toolward("install old.toolbundle").ends(0);
     machine
         .toolward("trust update acme --max-age-days 30")

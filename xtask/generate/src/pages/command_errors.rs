@@ -63,6 +63,7 @@ fn rows() -> Vec<Row> {
         own(OperatorCode::ChannelAmbiguous, "2"),
         own(Code::DocumentUnknown, "1 or 2"),
         own(OperatorCode::SourceInvalid, "2 or 1"),
+        own(OperatorCode::SourceMoves, "4"),
         own(Code::BundleOther, "2"),
         own(Code::NotExplained, "2"),
         own(Code::PolicyMissing, "2"),

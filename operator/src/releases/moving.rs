@@ -1,0 +1,119 @@
+//! Where an installed bundle comes from changes only when a person says so: whoever can make somebody install from
+//! another place would also decide about all its updates.
+
+use std::path::Path;
+
+use toolward_registry::Source;
+use toolward_signing::verify::Bundle;
+
+use super::Place;
+use super::install::Installer;
+use crate::error::{Code, Error, Kind};
+use crate::lasting_changes::{LastingChange, LastingChanges};
+
+/// A bundle that would come from another place than before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SourceMove {
+    /// The bundle.
+    pub id: String,
+    /// The source that is recorded.
+    pub from: String,
+    /// The one that would be.
+    pub to: String,
+}
+
+/// Asks whether a source may move; an error if it may not.
+pub type ConfirmMove<'a> = &'a dyn Fn(&SourceMove) -> Result<(), Error>;
+
+/// Whether two sources are the same place: one repository whatever the tag, one folder of a web server, or files of
+/// this machine, which their user chooses each time.
+fn is_same_place(one: &Source, other: &Source) -> bool {
+    match (one, other) {
+        (Source::Path(_), Source::Path(_)) => true,
+        (Source::Registry(one), Source::Registry(other)) => {
+            one.without_version() == other.without_version()
+        }
+        (Source::Web(one), Source::Web(other)) => {
+            let folder = |path: &str| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
+            one.origin() == other.origin() && folder(one.path()) == folder(other.path())
+        }
+        _ => false,
+    }
+}
+
+impl Installer<'_> {
+    /// Checks that a bundle comes from where the installed one came from, or that a person wants it from elsewhere.
+    pub(super) fn check_place(&self, bundle: &Bundle, place: &Place) -> Result<(), Error> {
+        let id = &bundle.manifest.id;
+        let Some(installed) = self.store.installed(id)? else {
+            return Ok(());
+        };
+        let before = Source::parse(&installed.source);
+        if before.is_ok_and(|before| is_same_place(&before, &place.source)) {
+            return Ok(());
+        }
+        let (from, to) = (installed.source, place.recorded.clone());
+        let moved = SourceMove {
+            id: id.clone(),
+            from,
+            to,
+        };
+        let Some(confirm) = self.move_source else {
+            return Err(refused(&moved));
+        };
+        confirm(&moved)?;
+        let SourceMove { id, from, to } = moved;
+        let what = format!("let {id} come from {to} instead of {from}");
+        let state = self.environment.state_directory.as_deref();
+        let change = LastingChange::new(
+            "install --move-source",
+            what,
+            state.unwrap_or(Path::new("")),
+        );
+        LastingChanges::of(self.environment)?.add(change)
+    }
+}
+
+fn refused(moved: &SourceMove) -> Error {
+    let SourceMove { id, from, to } = moved;
+    let message = format!("{id} is installed from {from}, and this is {to}");
+    Error::new(Kind::Denied, Code::SourceMoves, message).hint(
+        "if its updates shall come from there, give --move-source, which asks on the terminal; its channel and its \
+         maximum age stay",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_repository_a_folder_or_this_machine() {
+        let same = |one: &str, other: &str| {
+            let parse = |text: &str| Source::parse(text).unwrap();
+            is_same_place(&parse(one), &parse(other))
+        };
+        for (one, other) in [
+            ("a.toolbundle", "/elsewhere/b.toolbundle"),
+            ("oci://r.example/a/b:1.0.0", "oci://r.example/a/b:stable"),
+            (
+                "https://h.example/a/1.toolbundle",
+                "https://h.example/a/2.toolbundle?x=y",
+            ),
+        ] {
+            assert!(same(one, other), "{one} {other}");
+        }
+        for (one, other) in [
+            ("a.toolbundle", "oci://r.example/a/b:1.0.0"),
+            ("a.toolbundle", "https://h.example/a.toolbundle"),
+            ("oci://r.example/a/b:1", "oci://r.example/a/c:1"),
+            ("oci://r.example/a/b:1", "oci://r.example:444/a/b:1"),
+            ("https://h.example/a/1", "https://h.example/b/1"),
+            ("https://h.example/a", "https://g.example/a"),
+            ("https://h.example/a", "https://h.example:444/a"),
+        ] {
+            assert!(!same(one, other), "{one} {other}");
+        }
+    }
+}
