@@ -145,10 +145,8 @@ impl Digits {
     fn of(bytes: &[u8]) -> Self {
         let mut text = [0; 64];
         for (pair, byte) in text.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
-            *pair = [byte >> 4, byte & 15].map(|digit| match digit {
-                0..=9 => b'0' + digit,
-                _ => b'a' + digit - 10,
-            });
+            // Without `map` of arrays: it is not inlined, and hexadecimal digits are most of a record.
+            *pair = [letter(byte >> 4), letter(byte & 15)];
         }
         let length = (2 * bytes.len()).min(64);
         Self { text, length }
@@ -158,6 +156,10 @@ impl Digits {
         let text = self.text.get(..self.length).unwrap_or_default();
         std::str::from_utf8(text).unwrap_or_default()
     }
+}
+
+const fn letter(value: u8) -> u8 {
+    value + if value < 10 { b'0' } else { b'a' - 10 }
 }
 
 impl<const N: usize> fmt::Display for Hex<N> {
