@@ -76,6 +76,7 @@ pub(crate) fn check(rule: &Rule) -> Result<(), PolicyError> {
         ("confirms", rule.confirms != Default::default()),
         ("prefer", rule.prefer),
         ("fallback", rule.fallback),
+        ("partial", rule.partial),
     ];
     match others.into_iter().find(|(_, is_given)| *is_given) {
         None => Ok(()),

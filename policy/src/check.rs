@@ -14,6 +14,7 @@ use crate::document;
 use crate::error::{self, PolicyError, quoted};
 use crate::exec::ExecRule;
 use crate::file_name;
+use crate::partial;
 use crate::policy::Policy;
 use crate::rule::{DenyRule, Rule, Secret, SecretSource, Service, Share, Workspace};
 
@@ -318,6 +319,7 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
             .hinted("name the driver by `driver` and `driver_publisher`"));
         }
     }
+    partial::check(rule)?;
     for name in &rule.names {
         crate::document::check_name(name)?;
     }

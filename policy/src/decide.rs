@@ -17,13 +17,15 @@ use crate::effects::Effects;
 use crate::evaluate::{Evaluated, View, gives, reveals};
 use crate::exec::{self, ExecRule};
 use crate::grant::{BucketGrant, Grant, HostGrant, SecretGrant, WorkspaceGrant};
+use crate::partial::Partial;
 use crate::policy::Policy;
 use crate::rule::{ApprovalClass, Rule};
 use crate::rule_id::{Placed, RuleId};
 
 /// Decides what `implementation` gets to carry out `contract`: the grant is what
-/// both declare and the policy gives, in full, or the tool is blocked. Nothing
-/// declared is dropped silently, and nothing undeclared is given.
+/// both declare and the policy gives, in full, or the tool is blocked; hosts and workspaces
+/// may be left out where a rule says `partial`. Nothing declared is dropped silently, and
+/// nothing undeclared is given.
 #[must_use]
 pub fn decide(
     contract: &Contract<'_>,
@@ -65,7 +67,8 @@ pub(crate) fn of(
     }
     let contract = view.contract;
     let approval = view.policy.approval_of(contract.tool, contract.publisher);
-    let own = Effects::of(contract.tool, view.implementation.driver).asking(approval);
+    let own = Effects::given(contract.tool, view.implementation.driver, evaluated);
+    let own = own.asking(approval);
     let defaults = view.policy.defaults();
     let raised = view.grants.iter().map(|placed| placed.rule.approval);
     let approval = raised
@@ -82,6 +85,8 @@ pub(crate) fn of(
         preapproved: Vec::new(),
         confirmed: view.confirmed(),
         effects: own.join(request.reachable),
+        own_effects: own,
+        partial: Partial::of(evaluated),
         approval,
     };
     let reasons = reasons(view, own, request.reachable);

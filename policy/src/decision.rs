@@ -12,6 +12,7 @@ use crate::effects::Effects;
 use crate::grant::Grant;
 use crate::machine::Machine;
 use crate::operator_claims::Confirmed;
+use crate::partial::Partial;
 use crate::rule::ApprovalClass;
 use crate::rule_id::RuleId;
 
@@ -121,6 +122,10 @@ pub struct Allowed {
     /// The effects of a call, including those of the tools that it reaches: the
     /// source of annotations.
     pub effects: Effects,
+    /// The effects of the call itself, without the tools that it reaches.
+    pub own_effects: Effects,
+    /// What it is served without, where a rule says `partial`; `None`: it gets all that is declared.
+    pub partial: Option<Partial>,
     /// The strictest approval class of contract, reachable tools, defaults and
     /// rules.
     pub approval: ApprovalClass,

@@ -61,6 +61,20 @@ pub(crate) fn declared(tool: &Tool, driver: &Driver) -> Vec<Declared> {
         .collect()
 }
 
+/// What is declared for reading, and left out by [`declared`] because `mutates` includes it.
+pub(crate) fn implied_reads(tool: &Tool, driver: &Driver) -> Vec<Declared> {
+    let reads = tool.requires.capabilities.iter();
+    reads
+        .filter(|capability| implied(capability, &tool.mutates))
+        .map(|capability| Declared {
+            capability: capability.clone(),
+            mutates: false,
+            by: DeclaredBy::Contract,
+            asked: narrowed(capability, &driver.egress),
+        })
+        .collect()
+}
+
 /// Whether `mutates` already includes it: changing implies reading. Not for secrets:
 /// storing does not imply using.
 fn implied(capability: &Capability, mutates: &CapabilitySet) -> bool {

@@ -95,6 +95,8 @@ pub enum Why {
     WildcardNotWritten,
     /// The driver adds it, and no rule that gives it names the driver.
     DriverNotNamed,
+    /// No rule gives it, and the request of a declarative driver goes there: `partial` can't leave it out.
+    RequestHost,
     /// A deny rule is about it.
     DeniedBy(RuleId),
     /// No `[[workspace]]` maps the path or one above it.
@@ -146,6 +148,7 @@ impl fmt::Display for Why {
             Self::OnlyStoring => "rules give storing it only",
             Self::WildcardNotWritten => "a wildcard is given only by a rule that writes it",
             Self::DriverNotNamed => "no rule that gives it names the driver",
+            Self::RequestHost => "no rule gives it, and the driver's request goes there",
             Self::DeniedBy(rule) => return write!(f, "denied by {rule}"),
             Self::Directory(unusable) => {
                 return write!(

@@ -7,6 +7,7 @@ use toolward_contract::tool::Tool;
 
 use crate::decision::ASK_FROM_RISK;
 use crate::declared;
+use crate::evaluate::Evaluated;
 use crate::rule::ApprovalClass;
 
 /// The effects of calling a tool. Approval and annotations follow from them,
@@ -61,6 +62,23 @@ impl Effects {
             }
         }
         effects
+    }
+
+    /// [`Effects::of`], without the hosts and workspaces that a rule with `partial` leaves out.
+    pub(crate) fn given(tool: &Tool, driver: &Driver, evaluated: &[Evaluated<'_>]) -> Self {
+        let declared = Self::of(tool, driver);
+        if evaluated.iter().all(|one| one.withheld.is_empty()) {
+            return declared;
+        }
+        let is_given = |one: &&Evaluated<'_>| one.withheld.is_empty() || !one.found.is_empty();
+        let mut given = evaluated.iter().filter(is_given);
+        let mut parts = evaluated.iter().flat_map(|one| &one.found);
+        Self {
+            writes: given.any(|one| one.declared.mutates),
+            network: parts
+                .any(|(asked, _)| matches!(asked.class(), Class::Network | Class::External)),
+            ..declared
+        }
     }
 
     /// The same, with the approval class that an operator makes of the contract's.

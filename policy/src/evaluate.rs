@@ -10,6 +10,7 @@ use crate::grant::OnViolation;
 use crate::machine::Machine;
 use crate::operator_claims::Confirmed;
 use crate::overlap::{hosts_overlap, overlaps};
+use crate::partial;
 use crate::policy::Policy;
 use crate::rule::{DenyRule, Rule, Secret, Service, Workspace};
 use crate::rule_id::{Placed, RuleId};
@@ -37,6 +38,9 @@ pub(crate) struct Evaluated<'a> {
     pub(crate) declared: Declared,
     /// For each part that is asked for: the rules that give it, or why not.
     pub(crate) found: Vec<(Capability, Found<'a>)>,
+    /// The parts that a rule with `partial` leaves out, as a whole or but for what `found` has of
+    /// them, each with why no rule gives it.
+    pub(crate) withheld: Vec<(Capability, Why)>,
 }
 
 impl<'a> View<'a> {
@@ -97,20 +101,23 @@ impl<'a> View<'a> {
 
     /// Everything that is declared.
     pub(crate) fn evaluate(&self) -> Vec<Evaluated<'a>> {
-        declared::declared(self.contract.tool, self.implementation.driver)
-            .into_iter()
-            .map(|declared| {
-                let found = declared.asked.iter();
-                let found = found.map(|asked| {
-                    let result = self.look_up(asked, declared.mutates, declared.by);
-                    (asked.clone(), result)
-                });
-                Evaluated {
-                    found: found.collect(),
-                    declared,
-                }
-            })
-            .collect()
+        let all = declared::declared(self.contract.tool, self.implementation.driver);
+        let evaluated = all.into_iter().map(|declared| self.evaluated(declared));
+        partial::narrow(self, evaluated.collect())
+    }
+
+    /// One declared capability, without a look at `partial`.
+    pub(crate) fn evaluated(&self, declared: Declared) -> Evaluated<'a> {
+        let found = declared.asked.iter();
+        let found = found.map(|asked| {
+            let result = self.look_up(asked, declared.mutates, declared.by);
+            (asked.clone(), result)
+        });
+        Evaluated {
+            found: found.collect(),
+            withheld: Vec::new(),
+            declared,
+        }
     }
 
     /// Grants that may give what `by` declared.
@@ -139,7 +146,7 @@ impl<'a> View<'a> {
         }
     }
 
-    fn look_up(&self, asked: &Capability, mutates: bool, by: DeclaredBy) -> Found<'a> {
+    pub(crate) fn look_up(&self, asked: &Capability, mutates: bool, by: DeclaredBy) -> Found<'a> {
         let class = asked.class();
         let unknown = matches!(class, Class::Other(_));
         if (!mutates && !unknown && !class.can_be_required())

@@ -15,11 +15,12 @@ use crate::decision::{AskReason, Contract, Decision, DecisionContext, Implementa
 use crate::declared::DeclaredBy;
 use crate::denial::Why;
 use crate::effects::Effects;
-use crate::evaluate::{Evaluated, View};
+use crate::evaluate::{Evaluated, Found, View};
 use crate::exec::{ExecRule, ExecWhy};
 use crate::grant::{
     BucketGrant, Grant, HostGrant, OnViolation, SecretGrant, SecretPosition, WorkspaceGrant,
 };
+use crate::partial::{Partial, Withheld};
 use crate::policy::Policy;
 use crate::rule_id::RuleId;
 
@@ -54,6 +55,9 @@ pub struct Explanation {
     pub denied_by: Vec<RuleId>,
     /// One for each part of the declaration.
     pub capabilities: Vec<Explained>,
+    /// What the tool is served without, where a rule says `partial`.
+    #[serde(skip)]
+    pub without: Vec<Withheld>,
     /// Why a person is asked.
     pub ask: Vec<AskReason>,
     /// The rules that stand for the person.
@@ -96,6 +100,9 @@ pub struct Explained {
     pub granted: Vec<String>,
     /// Why it is not given.
     pub missing: Option<Why>,
+    /// Why it is not given, or not as a whole, to a tool that is served without it: a rule says `partial`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub withheld: Option<Why>,
 }
 
 /// A program that runs outside the sandbox, or may not.
@@ -158,7 +165,7 @@ pub fn explain(
     let evaluated = view.evaluate();
     let decision = decide::of(&view, &evaluated, request);
     let approval = policy.approval_of(contract.tool, contract.publisher);
-    let own = Effects::of(contract.tool, implementation.driver).asking(approval);
+    let own = Effects::given(contract.tool, implementation.driver, &evaluated).asking(approval);
     let mut explanation = Explanation {
         tool: contract.tool.major_id(),
         publisher: contract.publisher.to_owned(),
@@ -167,6 +174,7 @@ pub fn explain(
         outcome: Outcome::Deny,
         denied_by: Vec::new(),
         capabilities: Vec::new(),
+        without: Vec::new(),
         ask: Vec::new(),
         preapproved: Vec::new(),
         approval_policy: policy.approval_reference(contract.tool, contract.publisher),
@@ -181,10 +189,12 @@ pub fn explain(
     match decision {
         Decision::Allow(allowed) => {
             explanation.outcome = Outcome::Allow;
+            explanation.without = withheld(allowed.partial);
             explanation.preapproved = allowed.preapproved;
         }
-        Decision::Ask(_, reasons) => {
+        Decision::Ask(allowed, reasons) => {
             explanation.outcome = Outcome::Ask;
+            explanation.without = withheld(allowed.partial);
             explanation.ask = reasons;
         }
         Decision::Deny(denial) => {
@@ -210,6 +220,10 @@ pub fn explain(
     explanation
 }
 
+fn withheld(partial: Option<Partial>) -> Vec<Withheld> {
+    partial.map_or_else(Vec::new, |partial| partial.withheld)
+}
+
 fn rows(view: &View<'_>, one: &Evaluated<'_>, blocked: bool) -> Vec<Explained> {
     let row = |asked: Option<&Capability>| Explained {
         declared: one.declared.capability.clone(),
@@ -219,29 +233,45 @@ fn rows(view: &View<'_>, one: &Evaluated<'_>, blocked: bool) -> Vec<Explained> {
         rules: Vec::new(),
         granted: Vec::new(),
         missing: None,
+        withheld: None,
     };
-    if one.found.is_empty() {
+    if one.found.is_empty() && one.withheld.is_empty() {
         return vec![row(None)];
     }
-    let found = one.found.iter().map(|(asked, found)| {
-        let mut row = row(Some(asked));
-        match found {
-            Ok(rules) => {
-                row.rules = rules.iter().map(|placed| placed.id.clone()).collect();
-                // What a program gets stands beside the program.
-                let program = view.implementation.driver.kind == DriverKind::Exec;
-                if !blocked && !program {
-                    row.granted = words(&decide::part(view, one, asked, rules));
-                }
-                if let Class::Other(_) = asked.class() {
-                    row.granted = vec!["nothing: this host does not know its class".to_owned()];
-                }
+    let fill = |row: &mut Explained, (asked, found): &(Capability, Found<'_>)| match found {
+        Ok(rules) => {
+            row.rules
+                .extend(rules.iter().map(|placed| placed.id.clone()));
+            // What a program gets stands beside the program.
+            let program = view.implementation.driver.kind == DriverKind::Exec;
+            if !blocked && !program {
+                let part = decide::part(view, one, asked, rules);
+                row.granted.extend(words(&part));
             }
-            Err(why) => row.missing = Some(why.clone()),
+            if let Class::Other(_) = asked.class() {
+                row.granted = vec!["nothing: this host does not know its class".to_owned()];
+            }
         }
+        Err(why) => row.missing = Some(why.clone()),
+    };
+    let is_part = |part: &Capability| one.withheld.iter().any(|(asked, _)| asked.covers(part));
+    let whole = one.found.iter().filter(|(asked, _)| !is_part(asked));
+    let whole = whole.map(|found| {
+        let mut row = row(Some(&found.0));
+        fill(&mut row, found);
         row
     });
-    found.collect()
+    let withheld = one.withheld.iter().map(|(asked, why)| {
+        let mut row = row(Some(asked));
+        for found in one.found.iter().filter(|(part, _)| asked.covers(part)) {
+            fill(&mut row, found);
+        }
+        row.rules.sort();
+        row.rules.dedup();
+        row.withheld = Some(why.clone());
+        row
+    });
+    whole.chain(withheld).collect()
 }
 
 /// What a grant gives, for people.
@@ -441,6 +471,13 @@ impl fmt::Display for Explained {
         }
         for granted in &self.granted {
             writeln!(f, "    grant   {granted}")?;
+        }
+        if let Some(why) = &self.withheld {
+            let what = match self.granted.is_empty() {
+                true => "left out",
+                false => "the rest is left out",
+            };
+            writeln!(f, "    partial {what}: {why}")?;
         }
         match &self.missing {
             Some(why) => writeln!(f, "    missing {why}"),

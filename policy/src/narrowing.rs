@@ -26,7 +26,7 @@ impl Policy {
     /// * each of its grants is for the tools, publishers and driver of an earlier one, and
     ///   gives a part of what that one gives;
     /// * each earlier grant that asks more often, or ends a call at a violation, is still
-    ///   there, and so is each deny;
+    ///   there, and so is each deny; beside a grant with `partial` every earlier grant is;
     /// * workspaces, secrets, programs, documents and approvals are earlier ones, and contexts, services and shares
     ///   are the earlier ones: without one of these a tool may get another in its place;
     /// * every driver that its `[resolve]` wants is one that the earlier one wants;
@@ -72,6 +72,7 @@ impl Policy {
                 ));
             }
         }
+        self.partial_narrows(earlier)?;
         for placed in &earlier.denies {
             if !self.denies().any(|known| *known == placed.rule) {
                 return wider(format_args!("{} is no longer there", placed.id));
@@ -95,6 +96,22 @@ impl Policy {
                 wider("[network] `ca_file` names another file")
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Where a rule says `partial`, a tool that loses a grant may be served without what it gave: one that was blocked,
+    /// or asked about, may run.
+    fn partial_narrows(&self, earlier: &Self) -> Result<(), Wider> {
+        let is_there = |rule: &Rule| self.grants().any(|known| known == rule);
+        if !self.grants().any(|rule| rule.partial) {
+            return Ok(());
+        }
+        match earlier.grants.iter().find(|one| !is_there(&one.rule)) {
+            Some(gone) => wider(format_args!(
+                "{} is another, beside a grant with `partial`",
+                gone.id
+            )),
+            None => Ok(()),
         }
     }
 
@@ -193,6 +210,7 @@ fn part_of(rule: &Rule, of: &Rule) -> bool {
         && rule.on_violation >= of.on_violation
         && (!rule.prefer || of.prefer)
         && (!rule.fallback || of.fallback)
+        && (!rule.partial || of.partial)
 }
 
 /// Whether each capability is one of others, or a part of one. A host with a port is no

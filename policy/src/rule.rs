@@ -110,6 +110,9 @@ pub struct Rule {
     /// Whether calls fall to that driver once another one has failed, where `[resolve]` says that
     /// they fall at all.
     pub fallback: bool,
+    /// Whether a tool of which the rule gives a host or workspace is served without the declared ones that no rule
+    /// gives. Everything else that is declared is given, or the tool is blocked.
+    pub partial: bool,
 }
 
 impl Rule {
@@ -136,6 +139,7 @@ impl Rule {
             on_violation: OnViolation::Record,
             prefer: false,
             fallback: false,
+            partial: false,
         }
     }
 

@@ -98,6 +98,8 @@ impl PermissionProfile {
         match &driver.decision {
             Decision::Allow(allowed) | Decision::Ask(allowed, _) => {
                 profile.risk_level = RiskLevel::of(allowed.effects.risk);
+                let without = driver.without().iter();
+                profile.missing = without.map(|one| line(&one.to_string())).collect();
             }
             Decision::Deny(denial) => {
                 let missing = denial.missing.iter();

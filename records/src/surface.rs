@@ -4,6 +4,7 @@
 use std::time::SystemTime;
 
 use serde::Serialize;
+use toolward_contract::capability::Capability;
 use toolward_host::ErrorClass;
 
 use crate::declaration::{Described, line};
@@ -89,7 +90,12 @@ impl Surface {
             let reference = info.contract.major_id();
             let refusal = info.refusal();
             let class = refusal.as_ref().map(|error| error.class);
-            for part in [&reference, &info.bundle, &format!("{class:?}")] {
+            let without = info.without();
+            let mut state = format!("{class:?}");
+            for one in &without {
+                state.push_str(&format!(" without {one}"));
+            }
+            for part in [&reference, &info.bundle, &state] {
                 hasher.update(&part.len().to_le_bytes());
                 hasher.update(part.as_bytes());
             }
@@ -97,8 +103,12 @@ impl Surface {
                 None => {
                     surface.loaded_tools.push(reference.clone());
                     let declared = info.contract.declaration();
-                    let declared = declared.iter().map(|one| line(&one.to_string()));
-                    surface.capability_requirements.extend(declared);
+                    let is_left_out =
+                        |one: &&Capability| without.iter().any(|out| out.capability == **one);
+                    let given = declared.iter().filter(|one| !is_left_out(one));
+                    let parts = without.iter().flat_map(|out| &out.given);
+                    let given = given.chain(parts).map(|one| line(&one.to_string()));
+                    surface.capability_requirements.extend(given);
                 }
                 Some(error) => surface.blocked_tools.push(BlockedTool {
                     tool_id: info.contract.id.to_string(),

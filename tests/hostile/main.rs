@@ -22,6 +22,7 @@ mod measured;
 mod neighbours;
 mod nested;
 mod network;
+mod partial;
 mod schemas;
 mod secrets;
 mod server;

@@ -194,7 +194,7 @@ const GENERATED: &[&str] = &["reference/commands.md", "reference/diagnostics.md"
 /// Pages that are longer than a page should be, with the lines that they may have at most.
 const LONG: &[(&str, usize)] = &[
     ("operators.md", 640),
-    ("policy.md", 660),
+    ("policy.md", 690),
     ("publishers.md", 460),
     ("threat-model.md", 500),
 ];

@@ -11,6 +11,7 @@ mod forms;
 mod granting;
 mod layers;
 mod looking;
+mod partial;
 mod promised;
 mod requests;
 mod resolving;

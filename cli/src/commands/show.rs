@@ -95,6 +95,9 @@ fn lines(tool: &ToolStatus) -> String {
     fields("outputs", &contract.outputs, &mut row);
     row("declares", list(&contract.declares));
     row("grants", list(&tool.grants));
+    if !tool.without.is_empty() {
+        row("not given", list(&tool.without));
+    }
     row(
         "approval",
         format!(

@@ -89,6 +89,10 @@ fn row(one: &Candidate) -> [String; COLUMNS + 1] {
     if one.takes_over {
         decision.push_str("; takes over where another fails");
     }
+    if !one.without.is_empty() {
+        let without = visible_line(&one.without.join(", "), MAX_REASONS_CHARS);
+        decision.push_str(&format!("; without {without}"));
+    }
     if !one.except.is_empty() {
         let except = visible_line(&one.except.join("; "), MAX_REASONS_CHARS);
         decision.push_str(&format!("; not for {except}"));

@@ -4,9 +4,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use toolward_contract::capability::Capability;
 use toolward_contract::driver::{Cost, Implements};
 use toolward_contract::tool::{Retry, Tool};
-use toolward_policy::{ApprovalClass, AskReason, Contexts, Contract, Decision, Effects, Policy};
+use toolward_policy::{
+    ApprovalClass, AskReason, Contexts, Contract, Decision, Effects, Partial, Policy,
+};
 
 use super::driver::LoadedDriver;
 use crate::api::approval::{ApprovalQuestion, Chain, Chained};
@@ -63,7 +66,9 @@ pub(super) fn route(
             .map(|allowed| Arc::new(Access::new(&allowed.grant, &driver.publisher, services))),
         question: reasons.map(|reasons| {
             let each_time = asks_each_time(&planned.contract, &services.policy);
-            let question = question(planned, driver, chain(), (reasons, each_time));
+            let partial = allowed.and_then(|allowed| allowed.partial.as_ref());
+            let effects = effects(planned, driver, partial);
+            let question = question(planned, chain(), effects, (reasons, each_time));
             Arc::new(question)
         }),
         retry: driver.driver.retry(contract, planned.implements),
@@ -75,7 +80,12 @@ pub(super) fn route(
         takes_over: planned.takes_over,
         cost: driver.driver.cost(contract, planned.implements),
         tie: planned.tie,
-        writes: Effects::of(contract, &driver.driver).writes,
+        writes: allowed
+            .map_or_else(
+                || Effects::of(contract, &driver.driver),
+                |one| one.own_effects,
+            )
+            .writes,
         recorded: services
             .recording
             .as_ref()
@@ -89,13 +99,36 @@ const IRREVERSIBLE: u8 = 3;
 
 fn question(
     planned: &toolward_policy::Route<'_>,
-    driver: &LoadedDriver,
     chain: Chain,
+    effects: Vec<String>,
     (reasons, each_time): (&[AskReason], bool),
 ) -> ApprovalQuestion {
     let (contract, reach) = (planned.contract.tool, &planned.reach);
-    let added = &driver.driver.requires.capabilities;
-    let reads = contract.requires.capabilities.union(added);
+    ApprovalQuestion {
+        effects,
+        risk: contract.risk_level.max(reach.effects.risk),
+        reasons: reasons.iter().map(ToString::to_string).collect(),
+        chain,
+        each_time,
+    }
+}
+
+/// What a call itself may do: what is declared, or what a rule with `partial` gives of it.
+fn effects(
+    planned: &toolward_policy::Route<'_>,
+    driver: &LoadedDriver,
+    partial: Option<&Partial>,
+) -> Vec<String> {
+    let contract = planned.contract.tool;
+    let uses = |capability: &Capability| format!("uses {capability}");
+    if let Some(partial) = partial {
+        let (changed, read): (Vec<_>, Vec<_>) = partial.given.iter().partition(|one| one.mutates);
+        let changed = changed
+            .iter()
+            .map(|one| format!("changes {}", one.capability));
+        let read = read.iter().map(|one| uses(&one.capability));
+        return changed.chain(read).collect();
+    }
     let entry = driver
         .driver
         .implements_tool(contract.id.as_str(), &contract.version);
@@ -105,18 +138,12 @@ fn question(
         let words: Vec<&str> = words.map(String::as_str).collect();
         format!("runs {} outside the sandbox", words.join(" "))
     });
-    let effects = (program.into_iter())
+    let added = &driver.driver.requires.capabilities;
+    let reads = contract.requires.capabilities.union(added);
+    (program.into_iter())
         .chain(changes(contract))
-        .chain(reads.iter().map(|capability| format!("uses {capability}")))
-        .collect();
-    let risk = contract.risk_level.max(reach.effects.risk);
-    ApprovalQuestion {
-        effects,
-        risk,
-        reasons: reasons.iter().map(ToString::to_string).collect(),
-        chain,
-        each_time,
-    }
+        .chain(reads.iter().map(uses))
+        .collect()
 }
 
 fn changes(contract: &Tool) -> impl Iterator<Item = String> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use toolward_contract::driver::Cost;
-use toolward_policy::{Confirmed, ContextLack, Decision, Effects};
+use toolward_policy::{Confirmed, ContextLack, Decision, Effects, Withheld};
 
 use crate::api::result::Reply;
 use crate::catalogue::{Icon, ToolEntry, Unserved};
@@ -74,6 +74,18 @@ impl DriverInfo {
     pub fn is_open(&self) -> bool {
         self.decision.grant().is_some()
     }
+
+    /// The declared hosts and workspaces that it is used without, because a rule says `partial`.
+    #[must_use]
+    pub fn without(&self) -> &[Withheld] {
+        match &self.decision {
+            Decision::Allow(allowed) | Decision::Ask(allowed, _) => {
+                let partial = allowed.partial.as_ref();
+                partial.map_or(&[], |partial| &partial.withheld)
+            }
+            Decision::Deny(_) => &[],
+        }
+    }
 }
 
 impl ToolInfo {
@@ -93,6 +105,21 @@ impl ToolInfo {
             Decision::Deny(denial) if one.id == *driver => Some(denial.lines_to_add()),
             _ => None,
         })
+    }
+
+    /// The hosts and workspaces that it declares and is served without, because a rule says `partial`: those of every
+    /// driver that policy lets run.
+    #[must_use]
+    pub fn without(&self) -> Vec<&Withheld> {
+        let mut all: Vec<&Withheld> = Vec::new();
+        for driver in &self.drivers {
+            for one in driver.without() {
+                if !all.contains(&one) {
+                    all.push(one);
+                }
+            }
+        }
+        all
     }
 
     /// What callers may know of a tool of the catalogue.

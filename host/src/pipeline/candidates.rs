@@ -1,12 +1,13 @@
 //! Which of a tool's drivers serves a call, and which take over where it fails.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use serde_json::Value;
+use toolward_contract::capability::Capability;
 use toolward_contract::driver::DriverKind;
 use toolward_ledger::record::Rejected;
-use toolward_policy::SecretGrant;
+use toolward_policy::{Decision, SecretGrant};
 
 use crate::api::approval::NamedDriver;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, shortened};
@@ -195,16 +196,26 @@ pub(crate) fn named(route: &Route) -> NamedDriver {
         [] => vec!["global".to_owned()],
         regions => regions.to_vec(),
     };
-    let hosts = driver.egress.iter();
     NamedDriver {
         id: driver.id.to_string(),
         publisher: route.driver.publisher.clone(),
         bundle: route.driver.bundle.clone(),
-        hosts: hosts
-            .map(toolward_contract::capability::Capability::scope)
-            .collect(),
+        hosts: hosts(route),
         regions,
     }
+}
+
+/// The hosts that the driver declares; where a rule with `partial` leaves some out, those that it gets.
+fn hosts(route: &Route) -> Vec<String> {
+    if let Decision::Allow(allowed) | Decision::Ask(allowed, _) = &route.decision
+        && allowed.partial.is_some()
+    {
+        let given = allowed.grant.network().iter();
+        let given: BTreeSet<String> = given.map(|one| one.host.to_string()).collect();
+        return given.into_iter().collect();
+    }
+    let declared = route.driver.driver.egress.iter();
+    declared.map(Capability::scope).collect()
 }
 
 fn unsupported(one: Unsupported<'_>) -> CallError {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use toolward_bundle::text::{visible, visible_line};
 use toolward_contract::tool::CostClass;
 use toolward_host::{DriverInfo, ToolInfo};
-use toolward_policy::Effects;
+use toolward_policy::{Effects, Withheld};
 
 use super::{Listed, annotations, icons, schemas};
 
@@ -17,6 +17,10 @@ const MAX_TITLE_CHARS: usize = 120;
 const MAX_DESCRIPTION_CHARS: usize = 4000;
 /// Characters of a publisher's name.
 const MAX_PUBLISHER_CHARS: usize = 120;
+/// Parts of a declaration that are named as not given.
+const MAX_WITHOUT_SHOWN: usize = 5;
+/// Characters of one of them.
+const MAX_CAPABILITY_CHARS: usize = 120;
 /// `_meta` of a tool: its id and its publisher.
 const META_KEY: &str = "toolward/tool";
 
@@ -26,13 +30,14 @@ pub(super) fn listed(
     effects: Effects,
     icons: &mut icons::Room,
 ) -> Listed {
+    let not_given = not_given(&info.without());
     let contract = info.contract;
     let publisher = visible_line(&info.publisher, MAX_PUBLISHER_CHARS);
     let input = schemas::of_input(&contract.inputs);
     let output = schemas::of_output(&contract.outputs);
     // The label comes first, since the publisher chooses the text after it.
     let description = format!(
-        "[{publisher}{}] {}",
+        "[{publisher}{}{not_given}] {}",
         carried_out_by(&info.drivers, &info.publisher),
         visible(&contract.description, MAX_DESCRIPTION_CHARS)
     );
@@ -69,13 +74,41 @@ pub(super) fn listed(
     }
 }
 
-/// A driver, with its cost where it says one.
+/// A driver, with its cost where it says one, and what it is used without.
 fn driver(driver: &DriverInfo) -> Value {
     let says = driver.cost.class != CostClass::Trivial || driver.cost.units_per_call.is_some();
     let publisher = visible_line(&driver.publisher, MAX_PUBLISHER_CHARS);
-    match says {
+    let mut value = match says {
         true => json!({ "id": driver.id, "publisher": publisher, "cost": driver.cost }),
         false => json!({ "id": driver.id, "publisher": publisher }),
+    };
+    let without = driver.without().iter().map(declared);
+    let without: Vec<String> = without.take(MAX_WITHOUT_SHOWN).collect();
+    if let (false, Some(members)) = (without.is_empty(), value.as_object_mut()) {
+        members.insert("without".to_owned(), json!(without));
+    }
+    value
+}
+
+/// A part of a declaration, without what the policy gives of it.
+fn declared(one: &Withheld) -> String {
+    visible_line(&one.capability.to_string(), MAX_CAPABILITY_CHARS)
+}
+
+/// What the tool declares and does not get, or not as a whole.
+fn not_given(all: &[&Withheld]) -> String {
+    let mut shown: Vec<String> = Vec::new();
+    for one in all.iter().map(|one| declared(one)) {
+        if !shown.contains(&one) {
+            shown.push(one);
+        }
+    }
+    let more = shown.len().saturating_sub(MAX_WITHOUT_SHOWN);
+    shown.truncate(MAX_WITHOUT_SHOWN);
+    match (shown.as_slice(), more) {
+        ([], _) => String::new(),
+        (shown, 0) => format!(", not given: {}", shown.join(", ")),
+        (shown, more) => format!(", not given: {} and {more} more", shown.join(", ")),
     }
 }
 

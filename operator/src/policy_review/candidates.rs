@@ -43,6 +43,8 @@ pub struct Candidate {
     pub decision: &'static str,
     /// Why a person is asked, or why the driver is blocked.
     pub reasons: Vec<String>,
+    /// The declared hosts and workspaces that it is used without, because a rule says `partial`.
+    pub without: Vec<String>,
     /// Whether calls fall to it once a driver before it failed: never to a blocked one, nor to the first.
     pub takes_over: bool,
     /// Calls that it does not serve, in words: those that give an input whose transform no
@@ -119,6 +121,7 @@ impl PolicyReview {
             cost: driver.cost(route.contract.tool, route.implements),
             decision: row.state,
             reasons: row.reasons,
+            without: row.without,
             takes_over: route.takes_over,
             except: except(route.implements),
         }

@@ -3,7 +3,7 @@
 
 use toolward_policy::{AskReason, Decision, Missing, Policy, ToolRoutes, Why};
 
-use super::suggest::{asking, foreign};
+use super::suggest::{asking, foreign, left_out};
 use super::{PolicyReview, Suggestion, is_named};
 use crate::error::{Code, Error, Kind};
 
@@ -37,7 +37,9 @@ impl PolicyReview {
         for tool in &then {
             runs(tool, preapprove)?;
         }
-        let mut remarks = foreign(&chosen.cloned().collect::<Vec<_>>(), None);
+        let chosen: Vec<ToolRoutes<'_>> = chosen.cloned().collect();
+        let mut remarks = foreign(&chosen, None);
+        remarks.extend(left_out(&chosen));
         remarks.extend(asking(&then, None));
         Ok(Suggestion { lines, remarks })
     }

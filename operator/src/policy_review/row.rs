@@ -22,6 +22,8 @@ pub struct Row {
     pub state: &'static str,
     /// Why a person is asked, or why the driver does not serve the tool.
     pub reasons: Vec<String>,
+    /// The declared hosts and workspaces that it is served without, because a rule says `partial`.
+    pub without: Vec<String>,
 }
 
 impl PolicyReview {
@@ -53,6 +55,7 @@ impl Row {
     pub(super) fn of(one: Explanation) -> Self {
         Self {
             reasons: reasons(&one),
+            without: one.without.iter().map(ToString::to_string).collect(),
             tool: one.tool,
             driver: Some(one.driver),
             publisher: one.publisher,
@@ -76,6 +79,7 @@ fn unserved(tool: &ToolRoutes<'_>) -> Vec<Row> {
         driver_publisher: None,
         state: "blocked",
         reasons: vec!["no driver serves it".to_owned()],
+        without: Vec::new(),
     };
     let rejected = tool.rejected.iter().map(|rejected| Row {
         driver: Some(rejected.implementation.driver.id.to_string()),

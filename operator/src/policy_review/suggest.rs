@@ -40,6 +40,7 @@ impl PolicyReview {
         let policy = &self.granted.policy;
         let lines = toolward_policy::suggest(&tools, driver, false, policy, &self.machine);
         let mut remarks = foreign(&tools, driver);
+        remarks.extend(left_out(&tools));
         let more = Policy::from_toml(&lines);
         if let Ok(Ok(after)) = more.map(|more| policy.clone().layer(more)) {
             // Assumes that the operator made each choice that the lines leave open.
@@ -98,6 +99,27 @@ pub(super) fn foreign(tools: &[ToolRoutes<'_>], named: Option<&str>) -> Vec<Stri
         }
     }
     remarks
+}
+
+/// What tools are served without, because a rule says `partial`.
+pub(super) fn left_out(tools: &[ToolRoutes<'_>]) -> Vec<String> {
+    let routes = tools.iter().flat_map(|tool| &tool.routes);
+    let remarks = routes.filter_map(|route| {
+        let (Decision::Allow(allowed) | Decision::Ask(allowed, _)) = &route.decision else {
+            return None;
+        };
+        let without = allowed.partial.as_ref()?.withheld.iter();
+        let without: Vec<String> = without.map(ToString::to_string).collect();
+        let (tool, driver) = (
+            route.contract.tool.major_id(),
+            &route.implementation.driver.id,
+        );
+        Some(format!(
+            "{tool}: a grant says `partial`, and {driver} is used without {}",
+            without.join(", ")
+        ))
+    });
+    remarks.collect()
 }
 
 /// What the policy leaves for a person to approve at each call.

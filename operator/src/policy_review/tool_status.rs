@@ -30,6 +30,8 @@ pub struct ToolStatus {
     pub reasons: Vec<String>,
     /// What the sandbox gets for its declaration; empty if it is blocked.
     pub grants: Vec<String>,
+    /// The declared hosts and workspaces that it is served without, because a rule says `partial`.
+    pub without: Vec<String>,
     /// The driver that serves it, or else the first that does not.
     pub driver: Option<String>,
     /// That driver's publisher.
@@ -82,6 +84,7 @@ impl PolicyReview {
                     publisher: publisher.clone(),
                     state: row.map_or("blocked", |row| row.state),
                     reasons: row.map(|row| row.reasons.clone()).unwrap_or_default(),
+                    without: row.map(|row| row.without.clone()).unwrap_or_default(),
                     driver_publisher: row.and_then(|row| row.driver_publisher.clone()),
                     driver,
                     ..status(content, &entry.tool, installed)
@@ -108,6 +111,7 @@ fn status(content: &Content, tool: &Tool, installed: &[Installed]) -> ToolStatus
         state: "blocked",
         reasons: Vec::new(),
         grants: Vec::new(),
+        without: Vec::new(),
         driver: None,
         driver_publisher: None,
         bundle: manifest.id.clone(),

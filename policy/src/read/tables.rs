@@ -270,6 +270,7 @@ pub(super) fn grant(mut fields: Fields<'_>) -> Result<Rule, PolicyError> {
     rule.on_violation = on_violation(&mut fields)?.unwrap_or_default();
     rule.prefer = flag(&mut fields, "prefer")?;
     rule.fallback = flag(&mut fields, "fallback")?;
+    rule.partial = flag(&mut fields, "partial")?;
     finish(fields)?;
     Ok(rule)
 }

@@ -18,6 +18,7 @@ mod layers;
 mod matrix;
 mod narrowing;
 mod network;
+mod partial;
 mod properties;
 mod routing;
 mod secrets;

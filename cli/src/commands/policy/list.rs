@@ -82,5 +82,9 @@ fn line(row: &Row) -> String {
         let reasons = visible_line(&row.reasons.join("; "), MAX_REASONS_CHARS);
         line.push_str(&format!(": {reasons}"));
     }
+    if !row.without.is_empty() {
+        let without = visible_line(&row.without.join(", "), MAX_REASONS_CHARS);
+        line.push_str(&format!(" (without {without})"));
+    }
     line
 }

@@ -1,0 +1,223 @@
+//! `partial` of a `[[grant]]`: a tool is served with some of the hosts and workspaces that it declares, and without the
+//! others. It narrows a declaration and gives nothing; whatever else is declared is given, or the tool is blocked.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::Serialize;
+use toolward_contract::capability::{Capability, Class};
+use toolward_contract::driver::DriverKind;
+
+use crate::declared::{self, DeclaredBy};
+use crate::denial::Why;
+use crate::error::{self, PolicyError};
+use crate::evaluate::{Evaluated, Found, View};
+use crate::rule::Rule;
+
+/// Parts of all declarations of a tool that rules can give one by one. A hostile declaration has thousands of wildcards,
+/// of which a long rule gives as many parts each; with more parts the tool stays blocked.
+const MAX_PARTS: usize = 1024;
+
+/// What a tool gets of its declaration, where a rule says `partial` and something is left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Partial {
+    /// All that is given, hosts as far as the driver uses them.
+    pub given: Vec<GivenPart>,
+    /// What is declared and not given, or not as a whole; at least one.
+    pub withheld: Vec<Withheld>,
+}
+
+/// A part of a declaration that is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GivenPart {
+    /// The capability.
+    pub capability: Capability,
+    /// Whether it may be changed.
+    pub mutates: bool,
+}
+
+/// A declared host or workspace that a tool is served without.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Withheld {
+    /// The capability as declared.
+    pub capability: Capability,
+    /// Whether it is declared in `mutates`.
+    pub mutates: bool,
+    /// Who declared it.
+    pub declared_by: DeclaredBy,
+    /// The parts of it that are given all the same.
+    pub given: Vec<Capability>,
+}
+
+impl fmt::Display for Withheld {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// Parts that are named.
+        const MAX_SHOWN: usize = 5;
+        write!(f, "{}", self.capability)?;
+        if self.mutates {
+            f.write_str(" (to change it)")?;
+        }
+        if self.given.is_empty() {
+            return Ok(());
+        }
+        let shown = self.given.iter().take(MAX_SHOWN);
+        let shown: Vec<String> = shown.map(ToString::to_string).collect();
+        write!(f, " but for {}", shown.join(", "))?;
+        match self.given.len().checked_sub(MAX_SHOWN) {
+            None | Some(0) => Ok(()),
+            Some(more) => write!(f, " and {more} more"),
+        }
+    }
+}
+
+impl Partial {
+    /// `None` where nothing is left out.
+    pub(crate) fn of(evaluated: &[Evaluated<'_>]) -> Option<Self> {
+        let withheld: Vec<Withheld> = evaluated
+            .iter()
+            .filter(|one| !one.withheld.is_empty())
+            .map(|one| Withheld {
+                capability: one.declared.capability.clone(),
+                mutates: one.declared.mutates,
+                declared_by: one.declared.by,
+                given: one.found.iter().map(|(part, _)| part.clone()).collect(),
+            })
+            .collect();
+        let parts = evaluated.iter().flat_map(|one| {
+            one.found.iter().map(|(part, _)| GivenPart {
+                capability: part.clone(),
+                mutates: one.declared.mutates,
+            })
+        });
+        (!withheld.is_empty()).then(|| Self {
+            given: parts.collect(),
+            withheld,
+        })
+    }
+}
+
+/// Checks a rule with `partial`: it gives a host or a workspace.
+pub(crate) fn check(rule: &Rule) -> Result<(), PolicyError> {
+    let all = rule.requires.iter().chain(&rule.mutates);
+    if !rule.partial || all.into_iter().any(can_be_left_out) {
+        return Ok(());
+    }
+    Err(PolicyError::new(
+        &error::WRONG_VALUE,
+        "expected a host or a workspace beside `partial`, found none",
+    )
+    .hinted("write the hosts and workspaces to give into `requires` or `mutates`"))
+}
+
+fn can_be_left_out(capability: &Capability) -> bool {
+    matches!(capability.class(), Class::Network | Class::Workspace)
+}
+
+/// Leaves out what no rule gives of the declared hosts and workspaces, if a rule with `partial` gives some of them. A
+/// program is given what its `[[exec]]` says, and nothing else: nothing is left out for it.
+pub(crate) fn narrow<'a>(view: &View<'a>, mut evaluated: Vec<Evaluated<'a>>) -> Vec<Evaluated<'a>> {
+    let driver = view.implementation.driver;
+    if driver.kind == DriverKind::Exec {
+        return evaluated;
+    }
+    let partial = view.grants.iter().map(|placed| &placed.rule);
+    let partial = partial.filter(|rule| rule.partial && gives_some(rule, &evaluated));
+    let partial: Vec<&Rule> = partial.collect();
+    if partial.is_empty() {
+        return evaluated;
+    }
+    // Reading what may be changed is part of changing it only as long as all of that is given.
+    let narrowed = evaluated.iter().filter(|one| one.declared.mutates);
+    let narrowed = narrowed.filter(|one| one.found.iter().any(|(_, found)| found.is_err()));
+    let narrowed: Vec<Capability> = narrowed
+        .map(|one| one.declared.capability.clone())
+        .collect();
+    let reads = declared::implied_reads(view.contract.tool, driver).into_iter();
+    let reads = reads.filter(|read| {
+        can_be_left_out(&read.capability)
+            && narrowed.iter().any(|wide| wide.covers(&read.capability))
+    });
+    evaluated.extend(reads.map(|read| view.evaluated(read)));
+
+    let by_driver = partial.iter().any(|rule| rule.driver.is_some());
+    let mut room = MAX_PARTS;
+    for one in &mut evaluated {
+        let of_side = one.declared.by == DeclaredBy::Contract || by_driver;
+        for (asked, found) in std::mem::take(&mut one.found) {
+            let Some(why) = found.as_ref().err().filter(|why| of_side && is_open(why)) else {
+                one.found.push((asked, found));
+                continue;
+            };
+            if !can_be_left_out(&asked) {
+                one.found.push((asked, found));
+            } else if driver.kind == DriverKind::Http && *asked.class() == Class::Network {
+                one.found.push((asked, Err(Why::RequestHost)));
+            } else if let Some(parts) = parts(view, &asked, one, &mut room) {
+                one.withheld.push((asked, why.clone()));
+                one.found.extend(parts);
+            } else {
+                one.found.push((asked, found));
+            }
+        }
+    }
+    evaluated
+}
+
+/// Whether nothing but a rule is in the way.
+fn is_open(why: &Why) -> bool {
+    matches!(
+        why,
+        Why::NoRule | Why::OnlyReading | Why::WildcardNotWritten | Why::DriverNotNamed
+    )
+}
+
+/// Whether the rule gives at least a part of one declared host or workspace.
+fn gives_some(rule: &Rule, evaluated: &[Evaluated<'_>]) -> bool {
+    evaluated.iter().any(|one| {
+        let of_side = one.declared.by == DeclaredBy::Contract || rule.driver.is_some();
+        let mut asked = one.found.iter().map(|(asked, _)| asked);
+        of_side
+            && asked.any(|asked| {
+                can_be_left_out(asked)
+                    && entries(rule, one.declared.mutates)
+                        .any(|entry| asked.intersect(entry).is_some())
+            })
+    })
+}
+
+/// What a rule gives for reading, or for changing.
+fn entries(rule: &Rule, mutates: bool) -> impl Iterator<Item = &Capability> {
+    let reads = (!mutates).then_some(&rule.requires);
+    reads.into_iter().chain([&rule.mutates]).flatten()
+}
+
+/// The parts of what is asked for that rules give, each with what there is about it; `None` if there are more than
+/// `room`.
+fn parts<'a>(
+    view: &View<'a>,
+    asked: &Capability,
+    one: &Evaluated<'_>,
+    room: &mut usize,
+) -> Option<Vec<(Capability, Found<'a>)>> {
+    let (mutates, by) = (one.declared.mutates, one.declared.by);
+    let mut parts = BTreeSet::new();
+    for placed in view.grants_for(by) {
+        for entry in entries(&placed.rule, mutates) {
+            parts.extend(asked.intersect(entry));
+            if parts.len() > *room {
+                return None;
+            }
+        }
+    }
+    *room -= parts.len();
+    let all: Vec<Capability> = parts.iter().cloned().collect();
+    parts.retain(|part| !all.iter().any(|wide| wide != part && wide.covers(part)));
+    let found = parts.into_iter().map(|part| {
+        let found = view.look_up(&part, mutates, by);
+        (part, found)
+    });
+    Some(found.collect())
+}
