@@ -24,6 +24,7 @@ mod revoking;
 mod rotating;
 pub(crate) mod secure;
 mod serving;
+mod story;
 mod substituting;
 mod updating;
 pub(crate) mod web;

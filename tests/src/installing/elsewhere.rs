@@ -5,24 +5,24 @@ use super::fronted::Fronted;
 use super::{listed, refused_run, release, runs, sequence, ship, trusting};
 use crate::support::{Ended, Machine};
 
-const FIRST: &str = "oci://registry.example/acme/text-stats:1.0.0";
+pub(super) const FIRST: &str = "oci://registry.example/acme/text-stats:1.0.0";
 
 /// What acme's releases may be held to.
-const TRUST: &str = "[trust]\nmax_age_days = 90\n";
+pub(super) const TRUST: &str = "[trust]\nmax_age_days = 90\n";
 
 #[track_caller]
 fn tells(ended: &Ended, words: &str) {
     assert!(ended.stderr.contains(words), "no {words:?} in {ended}");
 }
 
-fn push(fronted: &Fronted, machine: &Machine, file: &str, tag: &str) {
+pub(super) fn push(fronted: &Fronted, machine: &Machine, file: &str, tag: &str) {
     let reference = format!("oci://registry.example/acme/text-stats:{tag}");
     let push = fronted.toolward(machine, &format!("push {file} {reference}"));
     push.ends(0);
 }
 
 /// A machine with the settings, and a registry with the first release.
-fn pushed() -> Option<(Fronted, Machine, toolward_signing::key::SigningKey)> {
+pub(super) fn pushed() -> Option<(Fronted, Machine, toolward_signing::key::SigningKey)> {
     let fronted = Fronted::start()?;
     let (machine, one) = trusting();
     machine.configure(&format!("{TRUST}{}", fronted.table(&machine, "")));
