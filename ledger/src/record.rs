@@ -224,6 +224,26 @@ impl Event {
         }
     }
 
+    /// Whom the record is about, by the id that stands for a principal.
+    #[must_use]
+    pub fn person(&self) -> Option<Person> {
+        match self {
+            Self::RefusedMore(body) => body.person,
+            Self::Approval(body) => body.person,
+            Self::Erased(body) => body.person,
+            event => event.call().and_then(|call| call.person),
+        }
+    }
+
+    /// The tool that the record is about, with its version.
+    #[must_use]
+    pub fn tool(&self) -> Option<&Tool> {
+        match self {
+            Self::Approval(body) => body.tool.as_ref(),
+            event => event.call()?.tool.as_ref().map(|tool| &tool.id),
+        }
+    }
+
     /// How the call ended, if it did.
     #[must_use]
     pub fn outcome(&self) -> Option<&Outcome> {

@@ -183,6 +183,9 @@ impl Reader {
                 if over.contains(invocation)? {
                     continue;
                 }
+                if !is_of_call(&record.event) {
+                    continue;
+                }
                 let ends = ends(&record);
                 let before = open.remove(&invocation);
                 let Some(mut call) = add(before, invocation, row.seq, record) else {
@@ -287,6 +290,18 @@ fn ends(record: &Record) -> bool {
     )
 }
 
+/// Whether an event is part of a call, and not only about one.
+fn is_of_call(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Started(_)
+            | Event::Ended(_)
+            | Event::Refused(_)
+            | Event::Replayed(_)
+            | Event::Abandoned(_)
+    )
+}
+
 /// The record of a row, if it is there: the one that the leaf stands for.
 fn read(row: &Row) -> Result<Option<Record>, Error> {
     let Some(record) = &row.record else {
@@ -306,6 +321,9 @@ fn add(
     seq: u64,
     record: Record,
 ) -> Option<RecordedCall> {
+    if !is_of_call(&record.event) {
+        return before;
+    }
     let mut call = before.unwrap_or(RecordedCall {
         invocation,
         started: None,
@@ -334,8 +352,7 @@ fn add(
             call.end = CallEnd::Replayed(seq, body.outcome);
         }
         Event::Abandoned(_) => call.end = CallEnd::Abandoned(seq),
-        // What is about a call and not part of it.
-        _ => return None,
+        _ => {}
     }
     call.at = record.at;
     Some(call)

@@ -245,15 +245,7 @@ impl Reader {
                 Event::Gap(body) => Some(&body.why),
                 event => event.outcome().and_then(|outcome| outcome.code.as_ref()),
             };
-            let person = match &record.event {
-                Event::RefusedMore(body) => body.person,
-                Event::Approval(body) => body.person,
-                Event::Erased(body) => body.person,
-                _ => call.and_then(|call| call.person),
-            };
-            let tool = call
-                .and_then(|call| call.tool.as_ref())
-                .map(|tool| &tool.id);
+            let (person, tool) = (record.event.person(), record.event.tool());
             let invocation = record.invocation().map(|id| *id.0.as_bytes());
             let (person, tool) = (person.map(|person| person.0), tool.map(Tool::as_str));
             // What ended says nothing of the call that its start said.

@@ -234,11 +234,11 @@ fields! {
         person: Option<Person>, if "Option::is_none";
         /// The rule that asks.
         rule: Option<Rule>, if "Option::is_none";
-        /// What the answer holds for.
+        /// What the answer holds for: `call`, or `session`.
         scope: Option<Word>, if "Option::is_none";
         /// The tool.
         tool: Option<Tool>, if "Option::is_none";
-        /// Until when it holds.
+        /// Until when it holds, in microseconds since 1970.
         until: Option<Number>, if "Option::is_none";
     }
 
@@ -308,9 +308,9 @@ words! {
         Answered,
         /// The answer holds for later calls.
         Remembered,
-        /// It holds no more, by a person.
+        /// A person took it back: a question, by denying another one about the same tool.
         Revoked,
-        /// It holds no more, by its age.
+        /// Its time is over: that of a question, or, where there is a scope, that of an answer which held.
         Expired,
     }
 

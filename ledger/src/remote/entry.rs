@@ -134,26 +134,26 @@ pub(super) fn read_given(body: &mut Body<'_>) -> Result<Given, FrameError> {
 /// An event that a recording process may state. The others are the recorder's own, and so are person, commitments
 /// and whether a row is late.
 fn stated(mut event: Event) -> Result<Event, FrameError> {
-    let person = match &event {
-        Event::RefusedMore(body) => body.person,
-        Event::Approval(body) => body.person,
+    match &event {
         Event::Opened(_)
         | Event::Started(_)
         | Event::Ended(_)
         | Event::Refused(_)
         | Event::Replayed(_)
+        | Event::RefusedMore(_)
         | Event::Trust(_)
-        | Event::Gap(_) => event.call().and_then(|call| call.person),
+        | Event::Approval(_)
+        | Event::Gap(_) => {}
         Event::Abandoned(_) | Event::Erased(_) | Event::Pruned(_) | Event::Closed(_) => {
             return Err(FrameError::Bad("a record of the recorder's own"));
         }
-    };
+    }
     let late = event.outcome().is_some_and(|outcome| outcome.late);
     let committed = PAYLOADS.iter().any(|(_, kind)| {
         let content = content_mut(&mut event, *kind).and_then(|content| content.as_ref());
         content.is_some_and(|content| content.commitment.is_some())
     });
-    match person.is_some() || late || committed {
+    match event.person().is_some() || late || committed {
         true => Err(FrameError::Bad("it says what the recorder fills in")),
         false => Ok(event),
     }

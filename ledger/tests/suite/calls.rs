@@ -4,7 +4,7 @@ use toolward_ledger::tree::verify_inclusion;
 use toolward_ledger::{CallEnd, Error, Recorder as _};
 
 use crate::support::{
-    Place, durable, ended, filled, invocation, queued, read_only, refused, started,
+    Place, asked, durable, ended, filled, invocation, queued, read_only, refused, started,
 };
 
 #[test]
@@ -47,6 +47,33 @@ fn a_call_belongs_to_the_rows_in_which_it_ended() {
         reader.call(invocation(9)).unwrap_err().code(),
         "ledger-no-row"
     );
+}
+
+#[test]
+fn rows_about_an_approval_are_no_part_of_a_call_wherever_they_stand() {
+    let place = Place::new();
+    let writer = place.open();
+    // Rows 1 to 4: one that was asked about, started and ended, with rows about it in between.
+    queued(&writer, asked(invocation(1)));
+    durable(&writer, started(invocation(1))).unwrap();
+    queued(&writer, asked(invocation(1)));
+    durable(&writer, ended(invocation(1))).unwrap();
+    queued(&writer, asked(invocation(1)));
+    queued(&writer, asked(invocation(2)));
+    writer.flush().wait().unwrap();
+    let reader = place.reader();
+    let mut found = Vec::new();
+    let each = |call: toolward_ledger::RecordedCall| {
+        found.push((call.invocation, call.started, call.end.row()));
+        Ok(())
+    };
+    reader.calls::<Error>(0, u64::MAX, each).unwrap();
+    let call = (invocation(1), Some(2), Some(4));
+    assert_eq!(found, [call]);
+    let read = reader.call(invocation(1)).unwrap();
+    assert_eq!((read.invocation, read.started, read.end.row()), call);
+    let none = reader.call(invocation(2)).unwrap_err();
+    assert_eq!(none.code(), "ledger-no-row");
 }
 
 #[test]

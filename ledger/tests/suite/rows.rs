@@ -7,7 +7,7 @@ use toolward_ledger::record::Code;
 use toolward_ledger::{Filter, Maintenance, Recorder, Writer};
 
 use crate::support::{
-    Place, durable, ended, filled, invocation, opened, queued, read_only, refused, started,
+    Place, asked, durable, ended, filled, invocation, opened, queued, read_only, refused, started,
 };
 
 #[test]
@@ -185,6 +185,7 @@ fn lists_are_filtered_and_the_index_is_made_anew_whatever_becomes_of_it() {
     durable(&writer, ended(invocation(1))).unwrap();
     queued(&writer, read_only(invocation(2)).principal("bob"));
     queued(&writer, refused(invocation(3), "no_route"));
+    queued(&writer, asked(invocation(4)));
     writer.flush().wait().unwrap();
     let list = |filter: &Filter| -> Vec<u64> {
         let listed = place.reader().list(filter).unwrap();
@@ -200,7 +201,9 @@ fn lists_are_filtered_and_the_index_is_made_anew_whatever_becomes_of_it() {
         ..Filter::default()
     };
     let check = || {
-        assert_eq!(list(&all), [4, 3, 2, 1, 0]);
+        assert_eq!(list(&all), [5, 4, 3, 2, 1, 0]);
+        assert_eq!(list(&named("asked")), [5]);
+        assert_eq!(list(&tool("notes.append")), [5]);
         // The end of a call is about whom and what its start was about.
         assert_eq!(list(&named("alice")), [4, 2, 1]);
         assert_eq!(list(&named("bob")), [3]);

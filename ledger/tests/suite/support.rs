@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 use toolward_ledger::record::{
-    Action, Attempt, Call, Code, Ended, Event, Hex, Id, Invocation, Number, Opened, Outcome, Part,
-    Refused, Rule, Started, Tool, Version, Word,
+    Action, Approval, ApprovalEvent, Attempt, Call, Code, Ended, Event, Hex, Id, Invocation,
+    Number, Opened, Outcome, Part, Refused, Rule, Started, Tool, Version, Word,
 };
 use toolward_ledger::{Durability, Entry, Options, Reader, Recorder, Verified, Writer};
 
@@ -194,6 +194,21 @@ pub(crate) fn refused(id: Invocation, code: &str) -> Entry {
         outcome,
     })))
     .principal("alice")
+}
+
+/// A person is asked about a call.
+pub(crate) fn asked(id: Invocation) -> Entry {
+    Entry::new(Event::Approval(Approval {
+        answer: None,
+        event: ApprovalEvent::Asked,
+        invocation: Some(id),
+        person: None,
+        rule: None,
+        scope: None,
+        tool: Some(Tool::parse("notes.append@1.0.0").unwrap()),
+        until: None,
+    }))
+    .principal("asked")
 }
 
 pub(crate) fn durable(writer: &Writer, entry: Entry) -> Result<(), toolward_ledger::Error> {
