@@ -267,10 +267,7 @@ impl Host {
 
         record.enter(CallStage::Approve);
         let approver = inner.services.approver.as_ref();
-        if granted.is_asked() {
-            record.asks();
-        }
-        let approved = approve::obtain(granted, approver, &record.metadata.invocation).await?;
+        let approved = approve::obtain(granted, approver, record).await?;
         record.approved();
 
         if let Some(output) = repeat::enter(approved.call(), &inner.named, record).await? {

@@ -55,7 +55,10 @@ mod validation_pool;
 mod withdrawal;
 mod workspace;
 
-pub use api::approval::{ApprovalRequest, Approver, Chained, NamedDriver, ShownRequest, Verdict};
+pub use api::approval::{
+    ApprovalRequest, ApprovalScope, Approver, Chained, NamedDriver, Remembered, ShownRequest,
+    Verdict,
+};
 pub use api::error::HostError;
 pub use api::event::{CallCost, CallDecision, CallEvent, CallEventKind, EventFilter, PrincipalId};
 pub use api::listener::{CALL_LOG, CallListener, CallStage, FinishedCall};

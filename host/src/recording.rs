@@ -4,6 +4,7 @@
 //! What a record may say of tools, drivers and rules is made ready with the catalogue; what callers and tools wrote
 //! is payload, without sensitive values.
 
+mod approvals;
 mod names;
 mod payloads;
 mod rows;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use toolward_ledger::Recorder;
 use toolward_ledger::record::Hash;
 
+pub(crate) use approvals::Said;
 pub(crate) use names::{RecordedRoute, RecordedTool, publisher_id};
 pub use payloads::has_hidden;
 pub(crate) use payloads::{Keeping, Kept};

@@ -4,28 +4,30 @@
 pub(crate) mod denial_backoff;
 pub(crate) mod denials;
 mod keys;
+mod memory;
 pub(crate) mod pending_approvals;
 pub(crate) mod prompt;
 pub(crate) mod session_approvals;
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rmcp::model::InputRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use toolward_host::{ApprovalRequest, Approver, CallError, ErrorCode, Origin, Verdict};
+use toolward_host::{
+    ApprovalRequest, ApprovalScope, Approver, CallError, ErrorCode, Origin, Remembered, Verdict,
+};
 
 use crate::client::{Client, Era, Person, Unanswered};
 use crate::elicitation::questions::{self, Choice};
 use crate::elicitation::request_state::ANSWER_TIMEOUT;
-use crate::principal::Principal;
-use denial_backoff::DenialBackoff;
 use keys::{ApprovalKeys, keys};
-use pending_approvals::{Full, Opened, PendingApprovals};
-use session_approvals::SessionApprovals;
+pub(crate) use memory::{ApprovalDecision, ApprovalMemory, Decided, DecidedBy};
+use pending_approvals::{Full, Opened};
+use session_approvals::Found;
 
 /// The key of the approval question, which no driver's question can have.
 pub(crate) const KEY: &str = "toolward:approval";
@@ -49,48 +51,6 @@ pub(crate) struct PendingApproval {
     pub(crate) question: u64,
     /// Whether "for this session" was among the choices.
     pub(crate) session: bool,
-}
-
-/// What a person decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ApprovalDecision {
-    Once,
-    Session,
-    Deny,
-}
-
-/// Earlier decisions, and the questions that are open.
-#[derive(Clone)]
-pub(crate) struct ApprovalMemory {
-    pub(crate) session: Arc<SessionApprovals>,
-    pub(crate) backoff: Arc<DenialBackoff>,
-    pub(crate) pending: Arc<PendingApprovals>,
-}
-
-impl ApprovalMemory {
-    /// Records a decision. A session approval counts only from a principal that may
-    /// approve.
-    pub(crate) fn keep(
-        &self,
-        principal: &Principal,
-        pending: &PendingApproval,
-        decision: ApprovalDecision,
-    ) {
-        let name = &principal.name;
-        match decision {
-            ApprovalDecision::Deny => {
-                self.backoff.denied(name, pending.named, Instant::now());
-                self.pending.cancel(name, &pending.named);
-            }
-            ApprovalDecision::Once => self.backoff.approved(name, &pending.named),
-            ApprovalDecision::Session => {
-                self.backoff.approved(name, &pending.named);
-                if principal.may_approve {
-                    self.session.add(name, pending.tool);
-                }
-            }
-        }
-    }
 }
 
 /// Why no one was asked.
@@ -123,7 +83,7 @@ pub(crate) struct ClientApprover {
 
 #[derive(Default)]
 struct State {
-    decided: Option<(ApprovalKey, bool)>,
+    decided: Option<Decided>,
     pending: Option<(PendingApproval, InputRequest)>,
     not_asked: Option<NotAsked>,
 }
@@ -134,7 +94,7 @@ impl ClientApprover {
         client: &Client,
         memory: &ApprovalMemory,
         resumes: bool,
-        decided: Option<(ApprovalKey, bool)>,
+        decided: Option<Decided>,
     ) -> Self {
         Self {
             client: client.clone(),
@@ -150,7 +110,8 @@ impl ClientApprover {
     /// The call that a person approved.
     pub(crate) fn approved(&self) -> Option<ApprovalKey> {
         let decided = self.state().decided;
-        decided.filter(|(_, yes)| *yes).map(|(call, _)| call)
+        let approved = decided.filter(|decided| decided.is_approved());
+        approved.map(|decided| decided.call)
     }
 
     /// The approval that has to be asked for before the call is made again.
@@ -232,6 +193,7 @@ impl ClientApprover {
             question: opened.number,
             session,
         };
+        request.mark_asked();
         let Some(person) = person else {
             self.state().pending = Some((pending, question));
             return Verdict::Later;
@@ -254,18 +216,25 @@ impl ClientApprover {
         if !self.client.principal.may_approve {
             return Err(NotAsked::Untrusted);
         }
-        if direct
-            && let Some((decided, yes)) = self.state().decided
-            && decided == keys.call
-        {
-            return Ok(Some(match yes {
-                true => Verdict::Approved,
-                false => Verdict::Denied(None),
+        let principal = &self.client.principal;
+        let decided = self.state().decided;
+        if let Some(decided) = decided.filter(|decided| direct && decided.call == keys.call) {
+            return Ok(Some(match decided.by {
+                DecidedBy::Before => Verdict::Remembered(Remembered {
+                    scope: ApprovalScope::Call,
+                    until: None,
+                }),
+                DecidedBy::Answer(decision) => Verdict::Answered {
+                    approved: decided.is_approved(),
+                    remembered: self.memory.keep(principal, keys.tool, decision),
+                },
             }));
         }
-        let principal = &self.client.principal.name;
-        if !request.each_time && self.memory.session.has(principal, &keys.tool) {
-            return Ok(Some(Verdict::Approved));
+        let found = self.memory.session.find(&principal.name, &keys.tool);
+        match found.filter(|_| !request.each_time) {
+            Some(Found::Valid(earlier)) => return Ok(Some(Verdict::Remembered(earlier))),
+            Some(Found::Expired(earlier)) => request.mark_expired(earlier),
+            None => {}
         }
         if self.resumes && direct {
             return Err(NotAsked::Changed);
@@ -317,12 +286,10 @@ impl ClientApprover {
         match said {
             Some(Ok(said)) => self.take(pending, decision(&said, pending), direct),
             // They denied another question about the same tool.
-            None => Verdict::Denied(None),
+            None => Verdict::Withdrawn,
             // An error is not a person's answer: their denial is a result.
             Some(Err(Unanswered::Refused)) => self.refuse(NotAsked::CanNotAsk, direct),
-            Some(Err(Unanswered::Late | Unanswered::Failed)) => {
-                Verdict::Denied(Some("nobody answered".to_owned()))
-            }
+            Some(Err(Unanswered::Late | Unanswered::Failed)) => Verdict::Unanswered,
         }
     }
 
@@ -345,14 +312,18 @@ impl ClientApprover {
     }
 
     fn take(&self, pending: &PendingApproval, decision: ApprovalDecision, direct: bool) -> Verdict {
-        self.memory.keep(&self.client.principal, pending, decision);
+        let principal = &self.client.principal;
+        self.memory.heed(principal, pending, decision);
         if decision == ApprovalDecision::Deny {
             return Verdict::Denied(None);
         }
         if direct {
-            self.state().decided = Some((pending.call, true));
+            self.state().decided = Some(Decided::before(pending.call));
         }
-        Verdict::Approved
+        match self.memory.keep(principal, pending.tool, decision) {
+            Some(kept) => Verdict::ApprovedFor(kept),
+            None => Verdict::Approved,
+        }
     }
 
     fn refuse(&self, not_asked: NotAsked, direct: bool) -> Verdict {
@@ -380,7 +351,7 @@ impl Drop for UnansweredGuard<'_> {
         let (memory, principal) = (&self.approver.memory, &self.approver.client.principal);
         memory.pending.close(&principal.name, self.pending.question);
         if self.unanswered {
-            memory.keep(principal, self.pending, ApprovalDecision::Deny);
+            memory.heed(principal, self.pending, ApprovalDecision::Deny);
         }
     }
 }

@@ -153,8 +153,15 @@ fn asked(call: &EndedCall<'_>, messages: Vec<String>) -> Option<Outcome> {
     let ended = |class| error.is_some_and(|error: &CallError| error.class == class);
     let pending = error.is_some_and(|error| error.code == ErrorCode::APPROVAL_PENDING);
     let (behavior, source, code) = match answer.map(|answer| &answer.verdict) {
-        Some(Verdict::Approved) => (Behavior::Allow, "person", "approved"),
-        Some(Verdict::Denied(_)) => (Behavior::Deny, "person", "approval_rejected"),
+        Some(
+            Verdict::Approved
+            | Verdict::ApprovedFor(_)
+            | Verdict::Remembered(_)
+            | Verdict::Answered { approved: true, .. },
+        ) => (Behavior::Allow, "person", "approved"),
+        Some(Verdict::Denied(_) | Verdict::Answered { .. } | Verdict::Withdrawn) => {
+            (Behavior::Deny, "person", "approval_rejected")
+        }
         Some(Verdict::Later) => (Behavior::Ask, "person", "pending"),
         Some(_) => (Behavior::Deny, "nobody", "approval_rejected"),
         None if pending => (Behavior::Ask, "person", "pending"),

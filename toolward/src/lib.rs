@@ -126,10 +126,10 @@ pub use toolward_policy::{Decision, Policy, PolicyError};
 
 // A call: what it takes, what it tells on the way, and what it returns.
 pub use toolward_host::{
-    Answer, Answerable, ApprovalRequest, Approver, Ask, Asked, CallError, CallListener, CallStage,
-    Canceled, Chained, Compiling, DriverInfo, ErrorClass, ErrorCode, FinishedCall, LOCAL, LogLevel,
-    LogRecord, Metadata, Observer, Origin, Output, Progress, Question, Reply, Request, Resume,
-    ShownRequest, ToolInfo, Verdict, Violation,
+    Answer, Answerable, ApprovalRequest, ApprovalScope, Approver, Ask, Asked, CallError,
+    CallListener, CallStage, Canceled, Chained, Compiling, DriverInfo, ErrorClass, ErrorCode,
+    FinishedCall, LOCAL, LogLevel, LogRecord, Metadata, Observer, Origin, Output, Progress,
+    Question, Remembered, Reply, Request, Resume, ShownRequest, ToolInfo, Verdict, Violation,
 };
 
 // The crates, with every type that stands in a signature of what is above.

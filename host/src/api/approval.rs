@@ -1,10 +1,15 @@
 //! The approval request that a person sees before a call runs, and their verdict. The
 //! stage that asks is [`crate::pipeline::approve`].
 
+mod verdict;
+
 use std::future::Future;
 use std::pin::Pin;
 
 use serde_json::Value;
+
+pub(crate) use verdict::Marks;
+pub use verdict::{ApprovalScope, Remembered, Verdict};
 
 /// A request for a person's approval of one call. Its texts come from bundles and
 /// callers and are untrusted: show them through [`toolward_bundle::text::visible`].
@@ -68,6 +73,21 @@ pub struct ApprovalRequest {
     pub called_by: Vec<String>,
     /// BLAKE3 of the manifests of the bundles of these tools and of their drivers.
     pub called_by_bundles: Vec<String>,
+    /// What the approver says of it before the verdict.
+    pub(crate) marks: Marks,
+}
+
+impl ApprovalRequest {
+    /// Says that a person sees the request from now on, so that events and the ledger have the moment. For an
+    /// approver that does not say it, they have the moment of the verdict.
+    pub fn mark_asked(&self) {
+        self.marks.mark_asked();
+    }
+
+    /// Says that an earlier approval would have covered the call, and has run out.
+    pub fn mark_expired(&self, earlier: Remembered) {
+        self.marks.mark_expired(earlier);
+    }
 }
 
 /// The request of a driver of `kind: http`, as it will be sent.
@@ -203,21 +223,6 @@ pub(crate) struct ApprovalQuestion {
     pub(crate) each_time: bool,
 }
 
-/// The answer to an [`ApprovalRequest`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Verdict {
-    /// This call is approved.
-    Approved,
-    /// Denied; with a reason for the caller, if the person gave one.
-    Denied(Option<String>),
-    /// No person could be asked.
-    Unavailable,
-    /// A person has been asked and has not answered yet: the call ends with
-    /// [`ErrorCode::APPROVAL_PENDING`](crate::ErrorCode::APPROVAL_PENDING), and is made again with the answer.
-    Later,
-}
-
 /// Asks a person to approve calls. The verdict has to come from a person, never from a
 /// tool or a model.
 ///
@@ -243,13 +248,14 @@ pub enum Verdict {
 ///     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
 ///         Box::pin(async move {
 ///             if request.risk == 3 {
-///                 return Verdict::Denied(Some("it can't be undone".to_owned()));
+///                 return Verdict::Unavailable;
 ///             }
 ///             let ApprovalRequest { tool, publisher, effects, input, .. } = request;
 ///             let mut question = format!("{tool} of {publisher}: {} {input}", effects.join(", "));
 ///             for Chained { tool, effects, .. } in &request.chain {
 ///                 question.push_str(&format!("; then {tool}: {}", effects.join(", ")));
 ///             }
+///             request.mark_asked();
 ///             match self.confirm(&visible_line(&question, 10_000)).await {
 ///                 true => Verdict::Approved,
 ///                 false => Verdict::Denied(None),

@@ -6,14 +6,20 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolward_contract::tool::CostClass;
 
-use crate::api::approval::{ApprovalQuestion, ApprovalRequest, Approver, ShownRequest, Verdict};
+use crate::api::approval::{
+    ApprovalQuestion, ApprovalRequest, Approver, Marks, ShownRequest, Verdict,
+};
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::catalogue::Route;
 use crate::digest;
 use crate::pipeline::authorise::Granted;
+use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::candidates;
 use crate::pipeline::http_request;
 use crate::pipeline::validate::RoutedCall;
+
+/// What helps a caller whose call was not approved.
+const ASK_AGAIN: &str = "ask the person who denied it";
 
 /// A call that needs no approval, or has it.
 pub(crate) struct Approved<T> {
@@ -38,9 +44,9 @@ impl<T> Approved<T> {
 pub(crate) async fn obtain(
     granted: Granted<RoutedCall>,
     hosts: Option<&Arc<dyn Approver>>,
-    invocation: &str,
+    record: &mut CallRecord<'_>,
 ) -> Result<Approved<RoutedCall>, CallError> {
-    let (mut call, question) = granted.into_parts();
+    let (call, question) = granted.into_parts();
     let Some(question) = question else {
         if let Some(cost) = expensive(std::iter::once(&call.route)) {
             let (tool, driver) = (&call.tool.major_id, &call.route.driver.driver.id);
@@ -51,41 +57,88 @@ pub(crate) async fn obtain(
             call,
         });
     };
+    // No part of the future of a call that nobody is asked about.
+    Box::pin(asked(call, question, hosts, record)).await
+}
+
+async fn asked(
+    mut call: RoutedCall,
+    question: Arc<ApprovalQuestion>,
+    hosts: Option<&Arc<dyn Approver>>,
+    record: &mut CallRecord<'_>,
+) -> Result<Approved<RoutedCall>, CallError> {
+    record.needs_approval();
     let http = http_request::keep(&mut call)?;
-    let request = request(&call, &question, http, invocation);
+    let request = request(&call, &question, http, &record.metadata.invocation);
     let verdict = match call.scope.approver.as_ref().or(hosts) {
-        Some(approver) => approver.ask(&request).await,
+        Some(approver) => ask(&**approver, &request, record).await,
         None => Verdict::Unavailable,
     };
+    let tool = &call.tool.major_id;
+    let not_approved = |reason: Option<String>| {
+        let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+        format!("`{tool}` was not approved{reason}")
+    };
     match verdict {
-        Verdict::Approved => Ok(Approved {
+        Verdict::Approved
+        | Verdict::ApprovedFor(_)
+        | Verdict::Remembered(_)
+        | Verdict::Answered { approved: true, .. } => Ok(Approved {
             call,
             covered: request.chain.into_iter().map(|tool| tool.tool).collect(),
         }),
-        Verdict::Denied(reason) => Err(denied(
-            format!(
-                "`{}` was not approved{}",
-                call.tool.major_id,
-                reason.map_or_else(String::new, |reason| format!(": {reason}"))
-            ),
-            "ask the person who denied it",
-        )),
+        Verdict::Denied(reason) => Err(denied(not_approved(reason), ASK_AGAIN)),
+        Verdict::Answered {
+            approved: false, ..
+        }
+        | Verdict::Withdrawn => Err(denied(not_approved(None), ASK_AGAIN)),
+        Verdict::Unanswered => {
+            let nobody = Some("nobody answered".to_owned());
+            Err(denied(not_approved(nobody), ASK_AGAIN))
+        }
         // A nested call can't be made again: its caller gets the error and continues.
         Verdict::Later if call.scope.chain.caller().is_none() => Err(CallError::new(
             ErrorCode::APPROVAL_PENDING,
             ErrorClass::ApprovalRejected,
-            format!("a person is asked whether to call `{}`", call.tool.major_id),
+            format!("a person is asked whether to call `{tool}`"),
         )
         .with_hint("call it again, with their answer")),
         Verdict::Unavailable | Verdict::Later => Err(denied(
             format!(
-                "`{}` needs approval ({}), and there is no one to ask",
-                call.tool.major_id,
+                "`{tool}` needs approval ({}), and there is no one to ask",
                 request.reasons.join("; ")
             ),
             "call it where a person can answer, or let the operator approve it in the policy",
         )),
     }
+}
+
+/// Asks, and records that a person is asked once the approver says so, and what came of it.
+async fn ask(
+    approver: &dyn Approver,
+    request: &ApprovalRequest,
+    record: &mut CallRecord<'_>,
+) -> Verdict {
+    let marks = &request.marks;
+    let mut asking = approver.ask(request);
+    let at_once = tokio::select! {
+        biased;
+        () = marks.asked() => None,
+        verdict = &mut asking => Some(verdict),
+    };
+    if let Some(earlier) = marks.expired() {
+        record.approval_expired(&earlier).await;
+    }
+    let is_asked = marks.is_asked() || at_once.as_ref().is_some_and(Verdict::is_asked_now);
+    if is_asked {
+        record.asks().await;
+    }
+    let verdict = match at_once {
+        Some(verdict) => verdict,
+        None => asking.await,
+    };
+    record.answered(&verdict).await;
+    verdict
 }
 
 fn request(
@@ -130,6 +183,7 @@ fn request(
         apart: question.chain.apart.clone(),
         called_by: call.scope.chain.names(),
         called_by_bundles: call.scope.chain.bundles(),
+        marks: Marks::default(),
     }
 }
 

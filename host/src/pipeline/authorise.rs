@@ -21,11 +21,6 @@ pub(crate) struct Granted<T> {
 }
 
 impl<T> Granted<T> {
-    /// Whether a person is asked.
-    pub(crate) fn is_asked(&self) -> bool {
-        self.question.is_some()
-    }
-
     pub(crate) fn into_parts(self) -> (T, Option<Arc<ApprovalQuestion>>) {
         (self.call, self.question)
     }

@@ -4,6 +4,7 @@
 //! The stages write into the record as they go, since a future that is dropped returns
 //! nothing.
 
+mod approval;
 mod logged;
 mod told;
 
@@ -43,8 +44,8 @@ pub(crate) struct CallRecord<'a> {
     scope: Arc<CallScope>,
     listeners: &'a [Arc<dyn CallListener>],
     events: CallEvents<'a>,
-    /// Whether a person is asked.
-    asked: bool,
+    /// Whether a person has to approve it.
+    needs_approval: bool,
     /// Whether it was decided that the call may run.
     decided: bool,
     /// Whether it has been told that the call waits for a slot.
@@ -81,7 +82,7 @@ impl<'a> CallRecord<'a> {
             scope: request.scope.clone(),
             listeners: &services.listeners,
             events: CallEvents::new(&services.events),
-            asked: false,
+            needs_approval: false,
             decided: false,
             queued: false,
             yielded: false,
@@ -124,15 +125,6 @@ impl<'a> CallRecord<'a> {
         }
         self.picked(&call.route);
         self.happens(|| CallEventKind::ArgumentsReady);
-    }
-
-    /// A person is asked about the call.
-    pub(crate) fn asks(&mut self) {
-        if let Some(rows) = &mut self.rows {
-            rows.asks();
-        }
-        self.asked = true;
-        self.happens(|| CallEventKind::PermissionRequested);
     }
 
     /// It is the first call of the id that its caller gave it.

@@ -1,7 +1,7 @@
 //! Names of tools, drivers and rules in the form of records, made once for each.
 
 use toolward_ledger::record::{Action, Code, Hash, Id, Part, Rejected, Rule, Tool};
-use toolward_policy::{Decision, RuleId, RuleKind, ToolRoutes};
+use toolward_policy::{AskReason, Decision, RuleId, RuleKind, ToolRoutes};
 
 use crate::api::result::ErrorCode;
 use crate::catalogue::{Found, LoadedDriver};
@@ -56,6 +56,8 @@ pub(crate) struct RecordedRoute {
     /// `None` where a name is not of a record's form.
     pub(crate) part: Option<Part<Id>>,
     pub(crate) rules: Vec<Rule>,
+    /// The rule for which a person is asked, where a rule says it.
+    pub(crate) asks: Option<Rule>,
 }
 
 impl RecordedRoute {
@@ -71,9 +73,17 @@ impl RecordedRoute {
             }
             Decision::Deny(denial) => denial.denied_by.iter().filter_map(rule_name).collect(),
         };
+        let asks = match &planned.decision {
+            Decision::Ask(_, reasons) => reasons.iter().find_map(|reason| match reason {
+                AskReason::Rule(rule) => rule_name(rule),
+                _ => None,
+            }),
+            Decision::Allow(_) | Decision::Deny(_) => None,
+        };
         Self {
             part: part(id, &driver.bundle, &driver.publisher),
             rules,
+            asks,
         }
     }
 

@@ -23,14 +23,14 @@ use crate::sandbox::call_scope::CallScope;
 
 /// What is recorded of one call.
 pub(crate) struct Rows<'a> {
-    recording: &'a Recording,
-    tool: Option<Arc<ToolEntry>>,
-    route: Option<Arc<Route>>,
+    pub(super) recording: &'a Recording,
+    pub(super) tool: Option<Arc<ToolEntry>>,
+    pub(super) route: Option<Arc<Route>>,
     kept: Option<Box<Kept>>,
     /// Whether its `started` row is on the disk, or may get there.
     started: bool,
-    /// Whether a person was asked.
-    asked: bool,
+    /// Whether a person was asked about this call.
+    pub(super) asked: bool,
     /// The ledger and the recorded call that the result is from.
     replayed: Option<(Hex<16>, Invocation)>,
     /// The recorded call that this one repeats.
@@ -83,10 +83,6 @@ impl<'a> Rows<'a> {
 
     pub(crate) fn picked(&mut self, route: &Arc<Route>) {
         self.route = Some(route.clone());
-    }
-
-    pub(crate) fn asks(&mut self) {
-        self.asked = true;
     }
 
     pub(crate) fn replayed(&mut self, ledger: Hex<16>, of: Invocation) {
@@ -322,12 +318,12 @@ impl<'a> Rows<'a> {
     }
 }
 
-fn entry(event: Event, scope: &CallScope) -> Entry {
+pub(super) fn entry(event: Event, scope: &CallScope) -> Entry {
     Entry::new(event).principal(scope.principal.as_str())
 }
 
 /// An invocation's id. It is the host's own, but one that resumes comes back from its caller.
-fn id(invocation: &str) -> Invocation {
+pub(super) fn id(invocation: &str) -> Invocation {
     let nil = Invocation::from_bytes([0; 16]);
     Invocation::parse(invocation).unwrap_or(nil)
 }
@@ -342,7 +338,7 @@ fn word(variant: &impl Serialize) -> Option<Word> {
     Word::parse(value.as_str()?).ok()
 }
 
-fn micros(duration: Duration) -> Number {
+pub(super) fn micros(duration: Duration) -> Number {
     Number::from(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
 }
 

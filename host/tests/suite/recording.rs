@@ -1,5 +1,6 @@
 //! Calls are recorded in a ledger: those that change something before they start, all of them when they end.
 
+mod approvals;
 mod failing;
 mod floods;
 mod kept;

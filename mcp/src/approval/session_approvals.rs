@@ -3,7 +3,9 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
+
+use toolward_host::{ApprovalScope, Remembered};
 
 use super::ApprovalKey;
 
@@ -12,8 +14,25 @@ const SESSION_LIFETIME: Duration = Duration::from_secs(8 * 3600);
 /// Approvals of one principal; the oldest goes first.
 const MAX_APPROVALS: usize = 256;
 
-/// Approvals of one principal and when they end, the oldest first.
-type Approved = VecDeque<(ApprovalKey, Instant)>;
+/// Approvals of one principal, the oldest first.
+type Approved = VecDeque<Approval>;
+
+struct Approval {
+    key: ApprovalKey,
+    /// When it ends.
+    until: Instant,
+    /// The same by the system's clock, for records.
+    shown: Remembered,
+}
+
+/// What is known of an approval.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// It holds.
+    Valid(Remembered),
+    /// It has run out, and is forgotten with this.
+    Expired(Remembered),
+}
 
 /// Valid approvals by principal.
 pub(crate) struct SessionApprovals {
@@ -29,29 +48,35 @@ impl SessionApprovals {
         }
     }
 
-    pub(crate) fn add(&self, principal: &Arc<str>, key: ApprovalKey) {
-        let Some(until) = Instant::now().checked_add(self.lifetime) else {
-            return;
+    /// Keeps an approval; returns until when.
+    pub(crate) fn add(&self, principal: &Arc<str>, key: ApprovalKey) -> Option<Remembered> {
+        let until = Instant::now().checked_add(self.lifetime)?;
+        let shown = Remembered {
+            scope: ApprovalScope::Session,
+            until: SystemTime::now().checked_add(self.lifetime),
         };
         let mut approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
         let own = approved.entry(principal.clone()).or_default();
-        own.retain(|(known, _)| *known != key);
+        own.retain(|known| known.key != key);
         if own.len() >= MAX_APPROVALS {
             own.pop_front();
         }
-        own.push_back((key, until));
+        own.push_back(Approval { key, until, shown });
+        Some(shown)
     }
 
-    pub(crate) fn has(&self, principal: &str, key: &ApprovalKey) -> bool {
+    pub(crate) fn find(&self, principal: &str, key: &ApprovalKey) -> Option<Found> {
         let now = Instant::now();
         let mut approved = self.approved.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(own) = approved.get_mut(principal) else {
-            return false;
-        };
-        while own.front().is_some_and(|(_, until)| *until <= now) {
-            own.pop_front();
+        let own = approved.get_mut(principal)?;
+        let mut expired = None;
+        while let Some(old) = own.pop_front_if(|oldest| oldest.until <= now) {
+            if old.key == *key {
+                expired = Some(Found::Expired(old.shown));
+            }
         }
-        own.iter().any(|(known, _)| known == key)
+        let valid = own.iter().find(|known| known.key == *key);
+        valid.map(|known| Found::Valid(known.shown)).or(expired)
     }
 }
 
@@ -59,23 +84,36 @@ impl SessionApprovals {
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_approval_stands_for_its_principal_and_key() {
-        let approvals = SessionApprovals::new();
-        approvals.add(&"alice".into(), [1; 32]);
-        assert!(approvals.has("alice", &[1; 32]));
-        assert!(!approvals.has("alice", &[2; 32]));
-        assert!(!approvals.has("bob", &[1; 32]));
+    fn has(approvals: &SessionApprovals, principal: &str, key: &ApprovalKey) -> bool {
+        matches!(approvals.find(principal, key), Some(Found::Valid(_)))
     }
 
     #[test]
-    fn an_approval_ends_in_time() {
+    fn an_approval_stands_for_its_principal_and_key() {
+        let approvals = SessionApprovals::new();
+        let kept = approvals.add(&"alice".into(), [1; 32]).unwrap();
+        let left = kept
+            .until
+            .unwrap()
+            .duration_since(SystemTime::now())
+            .unwrap();
+        assert!(left <= SESSION_LIFETIME && left > SESSION_LIFETIME - Duration::from_secs(60));
+        assert_eq!(approvals.find("alice", &[1; 32]), Some(Found::Valid(kept)));
+        assert!(!has(&approvals, "alice", &[2; 32]));
+        assert!(!has(&approvals, "bob", &[1; 32]));
+    }
+
+    #[test]
+    fn an_approval_ends_in_time_which_is_said_once() {
         let approvals = SessionApprovals {
             lifetime: Duration::ZERO,
             ..SessionApprovals::new()
         };
-        approvals.add(&"alice".into(), [1; 32]);
-        assert!(!approvals.has("alice", &[1; 32]));
+        let kept = approvals.add(&"alice".into(), [1; 32]).unwrap();
+        approvals.add(&"alice".into(), [2; 32]).unwrap();
+        let found = approvals.find("alice", &[1; 32]);
+        assert_eq!(found, Some(Found::Expired(kept)));
+        assert_eq!(approvals.find("alice", &[1; 32]), None);
     }
 
     #[test]
@@ -89,7 +127,7 @@ mod tests {
         for number in 0..=MAX_APPROVALS {
             approvals.add(&"alice".into(), key(number));
         }
-        assert!(!approvals.has("alice", &key(0)));
-        assert!(approvals.has("alice", &key(1)) && approvals.has("alice", &key(MAX_APPROVALS)));
+        assert!(!has(&approvals, "alice", &key(0)));
+        assert!(has(&approvals, "alice", &key(1)) && has(&approvals, "alice", &key(MAX_APPROVALS)));
     }
 }

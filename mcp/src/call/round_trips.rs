@@ -33,7 +33,8 @@ use crate::approval::denial_backoff::DenialBackoff;
 use crate::approval::denials::Denials;
 use crate::approval::session_approvals::SessionApprovals;
 use crate::approval::{
-    self, ApprovalDecision, ApprovalKey, ApprovalMemory, ClientApprover, PendingApproval,
+    self, ApprovalDecision, ApprovalKey, ApprovalMemory, ClientApprover, Decided, DecidedBy,
+    PendingApproval,
 };
 use crate::client::{Client, Era, Unanswered};
 use crate::elicitation::questions;
@@ -100,7 +101,7 @@ enum State {
 /// What a call starts with: nothing, or what was answered.
 #[derive(Default)]
 struct Start {
-    decided: Option<(ApprovalKey, bool)>,
+    decided: Option<Decided>,
     resume: Option<Box<Resume>>,
 }
 
@@ -193,7 +194,7 @@ impl RoundTrips {
                     return self.ask(client, subject, input, &state, requests, None);
                 }
                 start = Start {
-                    decided: approved.map(|call| (call, true)),
+                    decided: approved.map(Decided::before),
                     resume: Some(Box::new(answered(client, host, *asked, requests).await)),
                 };
                 continue;
@@ -233,8 +234,9 @@ impl RoundTrips {
                     // A denial of another question about the tool has ended this one.
                     Some(ApprovalDecision::Once | ApprovalDecision::Session) if !was_open => None,
                     Some(decision) => {
-                        self.memory.keep(&client.principal, &pending, decision);
-                        Some((pending.call, decision != ApprovalDecision::Deny))
+                        self.memory.heed(&client.principal, &pending, decision);
+                        let (call, by) = (pending.call, DecidedBy::Answer(decision));
+                        Some(Decided { call, by })
                     }
                 };
                 let resume = None;
@@ -255,7 +257,7 @@ impl RoundTrips {
                 let answers: Option<Vec<(String, Answer)>> = answers.collect();
                 match answers {
                     Some(answers) => Ok(Opened::Start(Start {
-                        decided: approved.map(|call| (call, true)),
+                        decided: approved.map(Decided::before),
                         resume: Some(Box::new(Resume {
                             asked: *asked,
                             answers,

@@ -139,11 +139,8 @@ async fn the_states_of_a_call_lead_to_the_one_in_which_it_ended() {
             json!({ "do": "trap" }),
             &["queued", "running", "failed"],
         ),
-        (
-            "test.asks",
-            json!({ "do": "echo" }),
-            &["awaiting_approval", "denied"],
-        ),
+        // There is no one to ask.
+        ("test.asks", json!({ "do": "echo" }), &["denied"]),
         (
             "test.missing",
             json!({ "do": "echo" }),
@@ -159,6 +156,10 @@ async fn the_states_of_a_call_lead_to_the_one_in_which_it_ended() {
             assert_eq!(event["invocation_id"], invocation["invocation_id"]);
         }
     }
+    let asking = fixture.host(Some(Says(Verdict::Denied(None))));
+    let records = called(&asking, "test.asks", json!({ "do": "echo" })).await;
+    let expected = [&ready[..], &["awaiting_approval", "denied"]].concat();
+    assert_eq!(states(&records), expected);
     let records = called(&host, "test.run", json!({ "do": 7 })).await;
     assert_eq!(
         states(&records),
@@ -241,6 +242,24 @@ async fn a_decision_says_who_decided() {
             Some(Verdict::Unavailable),
             "test.asks",
             ["deny", "approval", "nobody"],
+        ),
+        (
+            Some(Verdict::Unanswered),
+            "test.asks",
+            ["deny", "approval", "nobody"],
+        ),
+        (
+            Some(Verdict::Withdrawn),
+            "test.asks",
+            ["deny", "approval", "person"],
+        ),
+        (
+            Some(Verdict::Answered {
+                approved: false,
+                remembered: None,
+            }),
+            "test.asks",
+            ["deny", "approval", "person"],
         ),
         (
             Some(Verdict::Later),

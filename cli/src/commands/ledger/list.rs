@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 
 use clap::Args;
+use serde::Serialize;
 use serde_json::json;
 use toolward_bundle::text::visible_line;
 use toolward_ledger::record::{Code as RecordCode, Event, Number, Record};
@@ -113,7 +114,7 @@ fn print(listed: &Listed, reader: &Reader, output: &mut Output) -> Result {
         let value = json!({ "seq": seq, "record": null });
         return output.result(&value, format_args!("{seq:>8}  (no record)"));
     };
-    let person = record.event.call().and_then(|call| call.person);
+    let person = record.event.person();
     let name = person.map(|person| reader.name(&person)).transpose()?;
     let name = name.flatten();
     if output.json() {
@@ -134,8 +135,9 @@ pub(super) fn line(seq: u64, record: &Record, principal: Option<&str>) -> String
         line.push_str("  ");
         line.push_str(&visible_line(text, 200));
     };
-    if let Some(call) = record.event.call() {
-        add(call.tool.as_ref().map_or("-", |tool| tool.id.as_str()));
+    let approval = matches!(record.event, Event::Approval(_));
+    if approval || record.event.call().is_some() {
+        add(record.event.tool().map_or("-", |tool| tool.as_str()));
         if let Some(principal) = principal {
             add(principal);
         }
@@ -145,9 +147,20 @@ pub(super) fn line(seq: u64, record: &Record, principal: Option<&str>) -> String
     }
     match &record.event {
         Event::Opened(body) => add(body.build.as_str()),
+        Event::Approval(body) => {
+            add(&word(body.event));
+            if let Some(answer) = body.answer {
+                add(&word(answer));
+            }
+            if let Some(scope) = &body.scope {
+                add(&format!("for the {}", scope.as_str()));
+            }
+            if let Some(until) = body.until {
+                add(&format!("until {}", time::shown(until)));
+            }
+        }
         Event::Trust(body) => {
-            let action = serde_json::to_value(body.action).unwrap_or_default();
-            add(action.as_str().unwrap_or_default());
+            add(&word(body.action));
             add(body.id.as_str());
             let version = body.version.as_ref();
             add(version.map_or("-", |version| version.as_str()));
@@ -169,4 +182,10 @@ pub(super) fn line(seq: u64, record: &Record, principal: Option<&str>) -> String
         add(&invocation.to_string());
     }
     line.trim_end().to_owned()
+}
+
+/// A word as records spell it.
+fn word(word: impl Serialize) -> String {
+    let value = serde_json::to_value(word).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
 }

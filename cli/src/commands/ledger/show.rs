@@ -130,7 +130,7 @@ fn value(row: &Row, reader: &Reader) -> Result<Value> {
             };
             payloads.insert(kind.as_str().to_owned(), shown);
         }
-        let person = record.event.call().and_then(|call| call.person);
+        let person = record.event.person();
         let name = person.map(|person| reader.name(&person)).transpose()?;
         principal = name.flatten();
     }
@@ -148,7 +148,7 @@ fn print(row: &Row, reader: &Reader, output: &mut Output) -> Result {
         }
         Err(error) => return Err(error.into()),
     };
-    let person = record.event.call().and_then(|call| call.person);
+    let person = record.event.person();
     let name = person.map(|person| reader.name(&person)).transpose()?;
     output.line(list::line(row.seq, &record, name.flatten().as_deref()))?;
     let text = row.record.as_deref().unwrap_or_default();

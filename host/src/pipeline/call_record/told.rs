@@ -22,7 +22,7 @@ impl CallRecord<'_> {
     /// Neither policy nor a person denied the call.
     pub(crate) fn approved(&mut self) {
         self.decided = true;
-        let decision = match self.asked {
+        let decision = match self.needs_approval {
             true => CallDecision::Approved,
             false => CallDecision::Allowed,
         };

@@ -1,0 +1,89 @@
+//! Rows about a person's approval of a call: that they were asked, what they answered, and how long that holds. No
+//! row has a word of the question or of the input.
+
+use std::time::SystemTime;
+
+use toolward_ledger::record::{Answer, Approval, ApprovalEvent, Event, Number, Word};
+use toolward_ledger::{Durability, Pending};
+
+use super::rows::{Rows, entry, id, micros};
+use crate::api::approval::{ApprovalScope, Remembered};
+use crate::sandbox::call_scope::CallScope;
+
+/// What happens to an approval.
+#[derive(Clone, Copy)]
+pub(crate) enum Said<'a> {
+    /// A person is asked.
+    Asked,
+    /// They approved the call, or what is kept of it covers more.
+    Approved(Option<&'a Remembered>),
+    /// They denied it.
+    Denied,
+    /// What they approved is kept.
+    Remembered(&'a Remembered),
+    /// Another answer of theirs ended the question.
+    Revoked,
+    /// What was kept has run out; without it, the time for an answer has.
+    Expired(Option<&'a Remembered>),
+}
+
+impl Rows<'_> {
+    /// Records it. Returns what to wait for while the queue is full.
+    pub(crate) fn approval(
+        &mut self,
+        scope: &CallScope,
+        invocation: &str,
+        said: Said<'_>,
+    ) -> Pending<()> {
+        let (event, answer, kept) = match said {
+            Said::Asked => (ApprovalEvent::Asked, None, None),
+            Said::Approved(kept) => {
+                let answer = Some(Answer::Approved);
+                (ApprovalEvent::Answered, answer, kept)
+            }
+            Said::Denied => (ApprovalEvent::Answered, Some(Answer::Denied), None),
+            Said::Remembered(kept) => (ApprovalEvent::Remembered, None, Some(kept)),
+            Said::Revoked => (ApprovalEvent::Revoked, None, None),
+            Said::Expired(kept) => (ApprovalEvent::Expired, None, kept),
+        };
+        // An approval that ran out was about another call.
+        self.asked |= !matches!(said, Said::Expired(Some(_)));
+        let covers = match (kept, answer) {
+            (Some(kept), _) => Some(kept.scope),
+            (None, Some(Answer::Approved)) => Some(ApprovalScope::Call),
+            (None, _) => None,
+        };
+        let tool = self.tool.as_ref().and_then(|tool| tool.recorded.as_ref());
+        let route = self.route.as_ref();
+        let route = route.and_then(|route| route.recorded.as_ref());
+        let approval = Approval {
+            answer,
+            event,
+            invocation: Some(id(invocation)),
+            person: None,
+            rule: route.and_then(|route| route.asks.clone()),
+            scope: covers.and_then(|scope| Word::parse(scope.as_str()).ok()),
+            tool: tool
+                .and_then(|tool| tool.part.as_ref())
+                .map(|part| part.id.clone()),
+            until: match event {
+                ApprovalEvent::Answered => None,
+                _ => kept.and_then(|kept| kept.until).map(since_1970),
+            },
+        };
+        let entry = entry(Event::Approval(approval), scope);
+        self.recording.recorder.append(entry, Durability::Queued)
+    }
+
+    /// An earlier answer covers the call. One about this very call makes it a call that a person was asked about.
+    pub(crate) fn remembers(&mut self, earlier: &Remembered) {
+        self.asked |= earlier.scope == ApprovalScope::Call;
+    }
+}
+
+fn since_1970(at: SystemTime) -> Number {
+    micros(
+        at.duration_since(SystemTime::UNIX_EPOCH)
+            .unwrap_or_default(),
+    )
+}
