@@ -4,6 +4,7 @@
 mod clients;
 mod conformance;
 mod denials;
+mod events;
 mod hostile;
 mod ids;
 mod logs;
@@ -12,7 +13,7 @@ pub(crate) mod names;
 mod official;
 mod process;
 pub(crate) mod raw;
-mod served;
+pub(crate) mod served;
 mod serving;
 mod signals;
 mod soak;

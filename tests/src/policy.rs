@@ -43,7 +43,7 @@ fn dev(machine: &Machine, bundle: &str) -> String {
 }
 
 /// A machine with `notes.append` under work, and a directory for its notes.
-fn notes() -> Machine {
+pub(crate) fn notes() -> Machine {
     let machine = Machine::new();
     under_work(&machine, "notes-append");
     fs::create_dir(machine.path("my-notes")).unwrap();
@@ -51,7 +51,7 @@ fn notes() -> Machine {
 }
 
 /// The policy that gives that directory to `notes.append`.
-fn notes_policy(machine: &Machine, more: &str) -> String {
+pub(crate) fn notes_policy(machine: &Machine, more: &str) -> String {
     format!(
         "[[workspace]]\npath = \"/notes\"\ndirectory = {:?}\n\n\
          [[grant]]\npublisher = {:?}\ntool = \"notes.append\"\n\

@@ -1,7 +1,10 @@
 //! The process that records calls, beside `call` and `serve`.
 
+mod approved;
 mod crash;
+mod given;
 mod refused;
+mod reloaded;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -75,7 +75,7 @@ pub(super) fn stdio(machine: &Machine) -> std::process::Command {
 }
 
 /// A server over HTTP. It ends when this is dropped.
-pub(super) struct Served {
+pub(crate) struct Served {
     child: Child,
     stderr: Option<JoinHandle<String>>,
     pub(super) url: String,
@@ -98,7 +98,7 @@ impl Served {
     }
 
     /// One that is started by a command.
-    pub(super) fn by(mut command: Command) -> Self {
+    pub(crate) fn by(mut command: Command) -> Self {
         let mut child = command
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -131,7 +131,7 @@ impl Served {
     }
 
     /// The address that it listens at.
-    pub(super) fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         let address = self.url.strip_prefix("http://").unwrap();
         address.split_once('/').unwrap().0
     }
