@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -77,13 +77,15 @@ impl EventFile {
         let mut file = opened(path)?;
         let bytes = file.seek(SeekFrom::End(0));
         let bytes = bytes.map_err(|error| Failure::unwritable(path, error))?;
+        // A process that was killed may have left half a line.
+        let whole = ends_with_line(&file, bytes);
+        let torn = !whole.map_err(|error| Failure::unwritable(path, error))?;
         Ok(Self {
             older: opened(&older(path))?,
             file,
             bytes,
             max_bytes,
-            // A process that was killed may have left half a line.
-            torn: bytes > 0,
+            torn,
         })
     }
 
@@ -153,6 +155,16 @@ fn open(path: &Path) -> std::result::Result<File, Problem> {
     Protection::Private.check(&metadata)?;
     toolward_files::lock(&file, Lock::Exclusive, Duration::ZERO).map_err(failed("locked"))?;
     Ok(file)
+}
+
+/// Whether a file of so many bytes is empty, or its last line is whole.
+fn ends_with_line(file: &File, bytes: u64) -> io::Result<bool> {
+    let Some(last) = bytes.checked_sub(1) else {
+        return Ok(true);
+    };
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, last)?;
+    Ok(byte == *b"\n")
 }
 
 /// The thread that writes events.
@@ -245,7 +257,9 @@ mod tests {
             .unwrap()
             .write(b"whole\n")
             .unwrap();
-        assert_eq!(std::fs::read(&path).unwrap(), b"{\"ha\nwhole\n");
+        let next = |line| EventFile::open(&path, 100).unwrap().write(line).unwrap();
+        next(b"next\n");
+        assert_eq!(std::fs::read(&path).unwrap(), b"{\"ha\nwhole\nnext\n");
     }
 
     #[test]
