@@ -115,6 +115,26 @@ async fn a_call_has_one_idempotency_key_over_its_retries_and_another_call_anothe
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_key_of_a_call_with_an_id_of_its_caller_stands_for_that_id_and_does_not_show_it() {
+    let id = uuid::Uuid::now_v7().to_string();
+    let key = async |principal: &str, id: &str| {
+        let request = json!({ "endpoint": "/", "idempotency_key_header": "X-Key" });
+        // A host of its own: this one would not run an id twice.
+        let service = Terms::of(request).serve().await;
+        let call = Request::with_value(TOOL, json!({})).principal(principal);
+        let reply = service.run(call.named(id)).await;
+        assert!(reply.result.is_ok(), "{:?}", reply.result);
+        let key = service.sent().header("x-key").unwrap().to_owned();
+        assert!(key != id && key != reply.metadata.invocation, "{key}");
+        key
+    };
+    let first = key("ada", &id).await;
+    assert_eq!(key("ada", &id).await, first);
+    assert_ne!(key("eve", &id).await, first);
+    assert_ne!(key("ada", &uuid::Uuid::now_v7().to_string()).await, first);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_driver_of_the_old_form_is_served_as_before() {
     let request = json!({
         "endpoint": "/items/${input.id}?lang=${input.lang}", "headers": { "Authorization": "Bearer ${secret.THINGS_KEY}" },
