@@ -1,7 +1,9 @@
 //! What a call costs over MCP, and what of it is the sandbox and what the protocol:
 //! a driver that echoes and a native tool that does the same, both behind one
 //! server, over stdio and over HTTP; and the same driver called through the host
-//! alone. All take turns, so that whatever else the machine does meets all alike.
+//! alone. The same driver over stdio and through the host once more, with each call
+//! recorded in a ledger by another process. All take turns, so that whatever else the
+//! machine does meets all alike.
 
 #![expect(
     clippy::expect_used,
@@ -21,13 +23,15 @@ use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::Content;
-use toolward_host::{Host, Request};
+use toolward_host::{Host, HostBuilder, Request};
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::{Connection, ServerFeatures, Service};
 use toolward_policy::Policy;
 
 mod client;
+mod recorded;
 use client::{Client, Web, Wire};
+use recorded::Recorded;
 
 const SANDBOXED: &str = "plain.echo";
 const NATIVE: &str = "native.echo";
@@ -133,7 +137,21 @@ impl Woken {
     }
 }
 
-fn one_after_the_other(runtime: &Runtime, host: &Host, wire: &mut Wire, web: &mut Web) {
+/// A host and a client of its tools over stdio.
+struct Side {
+    host: Host,
+    wire: Wire,
+}
+
+/// By how much the second median is above the first, in microseconds.
+fn more(than: &Way<'_>, way: &Way<'_>) -> f64 {
+    let [than, way] = [than, way].map(|way| way.quantile(50).as_secs_f64() * 1e6);
+    way - than
+}
+
+fn one_after_the_other(runtime: &Runtime, side: &mut Side, recorded: &mut Side, web: &mut Web) {
+    let Side { host, wire } = side;
+    let host: &Host = host;
     let (wire, web) = (std::cell::RefCell::new(wire), std::cell::RefCell::new(web));
     let woken = Woken::new(runtime, host);
     let mut ways = [
@@ -144,6 +162,14 @@ fn one_after_the_other(runtime: &Runtime, host: &Host, wire: &mut Wire, web: &mu
         }),
         Way::new("stdio, native", || wire.borrow_mut().call(NATIVE, INPUT)),
         Way::new("stdio, driver", || wire.borrow_mut().call(SANDBOXED, INPUT)),
+        Way::new("host.call, ledger", || {
+            let call = recorded.host.call(Request::new(SANDBOXED, INPUT));
+            let reply = runtime.block_on(call);
+            assert!(reply.result.is_ok(), "{}", reply.envelope());
+        }),
+        Way::new("stdio, driver, ledger", || {
+            recorded.wire.call(SANDBOXED, INPUT);
+        }),
         Way::new("HTTP, native", || web.borrow_mut().call(NATIVE, INPUT)),
         Way::new("HTTP, driver", || web.borrow_mut().call(SANDBOXED, INPUT)),
     ];
@@ -158,7 +184,16 @@ fn one_after_the_other(runtime: &Runtime, host: &Host, wire: &mut Wire, web: &mu
         let (median, most) = (way.quantile(50), way.quantile(99));
         println!("  {:24} {median:9.1?} {most:9.1?}", way.name);
     }
-    let [_, alone, native, driver, web_native, web_driver] = &ways;
+    let [
+        _,
+        alone,
+        native,
+        driver,
+        alone_recorded,
+        driver_recorded,
+        web_native,
+        web_driver,
+    ] = &ways;
     let sandbox = |driver: &Way<'_>, native: &Way<'_>| {
         driver.quantile(50).saturating_sub(native.quantile(50))
     };
@@ -174,6 +209,14 @@ fn one_after_the_other(runtime: &Runtime, host: &Host, wire: &mut Wire, web: &mu
     println!(
         "  the protocol, over HTTP  {:9.1?}",
         sandbox(web_driver, alone)
+    );
+    println!(
+        "  the ledger, in the host  {:+7.1} µs",
+        more(alone, alone_recorded)
+    );
+    println!(
+        "  the ledger, on stdio     {:+7.1} µs",
+        more(driver, driver_recorded)
     );
 }
 
@@ -221,26 +264,39 @@ fn many_at_once(runtime: &Runtime, host: &Host, wire: &mut Wire, web: &Web) {
 }
 
 fn main() {
+    if recorded::records() {
+        return;
+    }
+    let recorder = Recorded::start();
     let bundle = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/guests/plain");
     let content = Content::from_dev(&bundle).expect("a bundle; run `cargo xtask guests` first");
-    let host = Host::builder().bundle(content.clone()).build();
-    let host = host.expect("a host");
-    let features = ServerFeatures::new(host.clone(), &[content], &Policy::empty(), usize::MAX);
-    let service = Service::new(features.expect("features"));
+    let service = |builder: HostBuilder| {
+        let host = builder.bundle(content.clone()).build().expect("a host");
+        let contents = std::slice::from_ref(&content);
+        let features = ServerFeatures::new(host.clone(), contents, &Policy::empty(), usize::MAX);
+        (host, Service::new(features.expect("features")))
+    };
     // As `toolward serve` has it.
     let runtime = Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
     let shutdown = CancellationToken::new();
+    let side = |host, service: &Service| {
+        let handler = Both(service.connection(Some(anybody())));
+        let mut wire = client::wire(&runtime, handler, &shutdown);
+        wire.open();
+        Side { host, wire }
+    };
 
-    let handler = Both(service.connection(Some(anybody())));
-    let mut wire = client::wire(&runtime, handler, &shutdown);
-    let serving = service.clone();
+    let (host, serving) = service(Host::builder());
+    let mut plain = side(host, &serving);
     let handler = move || Both(serving.connection(None));
     let mut web = client::web(&runtime, handler, anybody(), &shutdown);
-    wire.open();
     web.open();
+    let (host, serving) = service(Host::builder().recorder(recorder.remote.clone()));
+    let mut recorded = side(host, &serving);
 
-    one_after_the_other(&runtime, &host, &mut wire, &mut web);
-    many_at_once(&runtime, &host, &mut wire, &web);
+    one_after_the_other(&runtime, &mut plain, &mut recorded, &mut web);
+    many_at_once(&runtime, &plain.host, &mut plain.wire, &web);
     shutdown.cancel();
+    recorder.end();
 }
