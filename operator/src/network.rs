@@ -60,12 +60,11 @@ impl Network {
     /// What fetches with these settings, those of `[[registry]]`, and the proxy of `HTTPS_PROXY`.
     ///
     /// # Errors
-    /// If the configuration can't be read or is invalid; `registry-proxy-invalid`.
+    /// If the configuration can't be read or is invalid.
     pub fn fetcher(self, trust: &Trust, environment: &Environment) -> Result<Fetcher, Error> {
         Ok(Fetcher {
             flags: self,
             registries: trust.registries(environment)?,
-            proxy: proxy(environment)?,
             environment: environment.clone(),
         })
     }
@@ -106,7 +105,6 @@ fn proxy(environment: &Environment) -> Result<Option<Proxy>, Error> {
 pub struct Fetcher {
     flags: Network,
     registries: Registries,
-    proxy: Option<Proxy>,
     environment: Environment,
 }
 
@@ -114,7 +112,7 @@ impl Fetcher {
     /// A client for this source alone: what a `[[registry]]` says of one registry is not used for another.
     ///
     /// # Errors
-    /// If a file can't be read, or a setting is invalid.
+    /// If a file can't be read, or a setting is invalid; `registry-proxy-invalid`.
     pub fn client(&self, source: &Source) -> Result<Client, Error> {
         let settings = match source {
             Source::Registry(reference) => self.registries.of(reference),
@@ -131,8 +129,8 @@ impl Fetcher {
         let mut builder = Client::builder()
             .plain_http_on_loopback(plain)
             .redirect_addresses(|address| toolward_egress::address::check(address, &[]).map(drop));
-        if let Some(proxy) = &self.proxy {
-            builder = builder.proxy(proxy.clone());
+        if let Some(proxy) = proxy(&self.environment)? {
+            builder = builder.proxy(proxy);
         }
         if let Some(path) = &flags.ca_file {
             builder = builder.authorities(file::read(path, MAX_FILE_BYTES)?);

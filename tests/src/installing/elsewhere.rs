@@ -112,6 +112,9 @@ fn a_proxy_that_refuses_is_named_without_its_login_and_not_gone_around() {
             .toolward(&machine, &install)
             .env("HTTPS_PROXY", address);
         let ended = refused_run(&machine, run, 1, "registry-proxy-invalid");
+        let local = machine.toolward("install 1.toolbundle --move-source");
+        let local = local.env("HTTPS_PROXY", address).end();
+        assert!(!local.stderr.contains("registry-proxy-invalid"), "{local}");
         assert!(word != "hunter4" || !ended.stderr.contains(word), "{ended}");
     }
 }
