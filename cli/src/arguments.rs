@@ -215,13 +215,13 @@ mod tests {
     }
 
     #[test]
-    fn a_call_takes_a_signed_bundle_or_one_under_work_and_never_both() {
+    fn a_call_takes_signed_bundles_and_one_under_work() {
         let parse = |line: &str| Cli::try_parse_from(line.split(' '));
         parse("toolward call t --dev d --set a=1").unwrap();
         parse("toolward call t --bundle b --trust-key k --json").unwrap();
         parse("toolward call t").unwrap();
-        parse("toolward call t --dev d --bundle b").unwrap_err();
-        parse("toolward call t --dev d --trust-key k").unwrap_err();
+        parse("toolward call t --dev d --bundle b --trust-key k").unwrap();
+        parse("toolward call t --dev d --dev e").unwrap_err();
     }
 
     #[test]

@@ -156,8 +156,8 @@ pub(crate) struct SourceFlags {
     bundle: Vec<PathBuf>,
 
     /// A bundle under work, unsigned: the directory with bundle.toml. Only
-    /// grants to dev:DIR are for it
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["bundle", "trust_key", "config"])]
+    /// grants to dev:DIR are for it. Beside --bundle it has ids of its own
+    #[arg(long, value_name = "DIR")]
     dev: Option<PathBuf>,
 
     #[command(flatten)]

@@ -1,6 +1,8 @@
 //! Where tools come from: named bundles, a directory under work, or the installed
 //! bundles.
 
+mod beside;
+
 use std::path::{Path, PathBuf};
 
 use toolward_bundle::content::Content;
@@ -31,7 +33,7 @@ use crate::trust::{self, Trust, TrustContext, dev_content};
 pub struct BundleSource {
     /// Signed bundles, each a directory or an archive.
     pub named: Vec<PathBuf>,
-    /// A directory under work, unsigned. Takes precedence over the others.
+    /// A directory under work, unsigned; beside the named bundles, and in place of the installed ones.
     pub dev: Option<PathBuf>,
     /// Whom to trust.
     pub trust: Trust,
@@ -44,6 +46,8 @@ pub struct BundleSource {
 pub enum SourceKind<'a> {
     /// A directory under work.
     Dev(&'a Path),
+    /// Named bundles, and a directory under work beside them.
+    Beside(&'a Path),
     /// Named bundles.
     Named,
     /// The installed bundles.
@@ -54,7 +58,8 @@ impl BundleSource {
     /// The kind of this source.
     pub fn kind(&self) -> SourceKind<'_> {
         match &self.dev {
-            Some(directory) => SourceKind::Dev(directory),
+            Some(directory) if self.named.is_empty() => SourceKind::Dev(directory),
+            Some(directory) => SourceKind::Beside(directory),
             None if self.named.is_empty() => SourceKind::Installed,
             None => SourceKind::Named,
         }
@@ -64,22 +69,64 @@ impl BundleSource {
     /// with a warning.
     ///
     /// # Errors
-    /// If there are no bundles, or a named bundle is refused.
+    /// If there are no bundles, or a named bundle is refused; `dev-clash` if the directory under work has an id of a
+    /// named bundle or of its publisher.
     pub fn contents(
         &self,
         environment: &Environment,
         report: &dyn Report,
     ) -> Result<Vec<Content>, Error> {
-        if let Some(directory) = &self.dev {
-            let content = dev_content(directory, &self.trust, &self.store, environment, report)?;
-            return Ok(vec![content]);
+        match self.kind() {
+            SourceKind::Dev(directory) => Ok(vec![self.dev(directory, environment, report)?]),
+            SourceKind::Installed => {
+                let store = self.store.existing(environment)?;
+                Ok(self.installed(store.as_ref(), environment, report)?.0)
+            }
+            SourceKind::Named | SourceKind::Beside(_) => {
+                let (bundles, context) = self.named(environment, report)?;
+                self.of_named(bundles, &context, environment, report)
+            }
         }
-        if self.named.is_empty() {
-            let store = self.store.existing(environment)?;
-            return Ok(self.installed(store.as_ref(), environment, report)?.0);
+    }
+
+    /// The contents of the named bundles, and of the directory under work beside them.
+    pub(crate) fn of_named(
+        &self,
+        bundles: Vec<Verified<Bundle>>,
+        context: &TrustContext,
+        environment: &Environment,
+        report: &dyn Report,
+    ) -> Result<Vec<Content>, Error> {
+        let contents = trust::read_all(bundles, context).into_iter();
+        let mut contents: Vec<Content> = contents.collect::<Result<_, _>>()?;
+        if let SourceKind::Beside(directory) = self.kind() {
+            let own = self.beside(directory, &contents, context, environment, report)?;
+            contents.push(own);
         }
-        let (bundles, context) = self.named(environment, report)?;
-        trust::read_all(bundles, &context).into_iter().collect()
+        Ok(contents)
+    }
+
+    /// The directory under work, beside named bundles that were read.
+    pub(crate) fn beside(
+        &self,
+        directory: &Path,
+        named: &[Content],
+        context: &TrustContext,
+        environment: &Environment,
+        report: &dyn Report,
+    ) -> Result<Content, Error> {
+        let own = self.dev(directory, environment, report)?;
+        beside::check(&own, named, &context.store)?;
+        Ok(own)
+    }
+
+    fn dev(
+        &self,
+        directory: &Path,
+        environment: &Environment,
+        report: &dyn Report,
+    ) -> Result<Content, Error> {
+        dev_content(directory, &self.trust, &self.store, environment, report)
     }
 
     /// Verifies the named bundles. Also gives the trust of now, for their action libraries.

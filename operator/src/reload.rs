@@ -27,7 +27,7 @@ use crate::config::Granted;
 use crate::error::{Code, Error, Kind};
 use crate::operator::Operator;
 use crate::report::Report;
-use crate::trust::{TrustContext, read_all};
+use crate::trust::TrustContext;
 
 use configuration::Configuration;
 use lease::Lease;
@@ -86,9 +86,8 @@ impl Watch {
         let (source, environment) = (&operator.source, &operator.environment);
         let (named, of_named) = source.named(environment, report)?;
         let (contents, context) = match source.kind() {
-            SourceKind::Named => {
-                let contents = read_all(named.iter().cloned(), &of_named);
-                let contents: Vec<Content> = contents.into_iter().collect::<Result<_, _>>()?;
+            SourceKind::Named | SourceKind::Beside(_) => {
+                let contents = source.of_named(named.clone(), &of_named, environment, report)?;
                 (contents, Some(source.trust.context(environment, report)?))
             }
             SourceKind::Installed => {

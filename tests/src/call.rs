@@ -1,5 +1,6 @@
 //! `toolward call`: what goes in, what comes out, and where.
 
+mod beside;
 mod cache;
 mod dev;
 mod failing;

@@ -96,7 +96,7 @@ fn wrong_usage_ends_with_2_and_says_what_to_do() {
         ("verfy", "verify"),
         ("verify", "<BUNDLE>"),
         ("verify b --trust-kee k", "--trust-key"),
-        ("call a --bundle b --dev c", "cannot be used with"),
+        ("test a --dev c", "cannot be used with"),
         ("verify b --trust-key k --config c", "cannot be used with"),
         ("sign b", "--key"),
         ("pack", "--key"),

@@ -45,6 +45,8 @@ codes! {
             "`policy suggest --driver` names a driver that implements none of the tools";
         DuplicateId = "duplicate-id",
             "two bundles bring the same tool or driver; 3 where one of them was to be installed";
+        DevClash = "dev-clash",
+            "a directory under work has an id of a bundle that is named beside it, or one that only that bundle's publisher may publish";
         FileUnreadable = "file-unreadable", "a file can't be read";
         WriteFailed = "write-failed", "a file can't be written";
         OutputExists = "output-exists",

@@ -77,7 +77,8 @@ impl Scanner {
         if let Some(trust) = &self.trust {
             seen.look_into(trust.folder());
         }
-        if let SourceKind::Dev(directory) = self.operator.source.kind() {
+        let source = self.operator.source.kind();
+        if let SourceKind::Dev(directory) | SourceKind::Beside(directory) = source {
             seen.look_into(directory);
         }
         if let Some(store) = &self.store {
@@ -117,7 +118,9 @@ impl Scanner {
             }
         }
         match self.operator.source.kind() {
-            SourceKind::Dev(directory) => confinement = confinement.read(directory),
+            SourceKind::Dev(directory) | SourceKind::Beside(directory) => {
+                confinement = confinement.read(directory);
+            }
             SourceKind::Named => {}
             SourceKind::Installed => {
                 if let Some((store, lock)) = self

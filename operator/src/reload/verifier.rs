@@ -65,6 +65,21 @@ impl Verifier {
                 let contents = self.named(&context, report);
                 (contents, context)
             }
+            (SourceKind::Beside(directory), _) => {
+                let context = self.context(report)?;
+                let mut contents = self.named(&context, report);
+                let Operator {
+                    source,
+                    environment,
+                    ..
+                } = &*self.operator;
+                // What is under work keeps no named bundle from being withdrawn.
+                match source.beside(directory, &contents, &context, environment, report) {
+                    Ok(own) => contents.push(own),
+                    Err(failure) => refused(&directory.display().to_string(), &failure, report),
+                }
+                (contents, context)
+            }
             (SourceKind::Installed, Some(store)) => {
                 let context = self.context(report)?;
                 let contents = installed::contents(store, &context, report)?;
@@ -100,27 +115,30 @@ impl Verifier {
 
     /// The named bundles that verify. A refused bundle is left out with a warning.
     fn named(&self, context: &TrustContext, report: &dyn Report) -> Vec<Content> {
-        let refused = |id: &str, failure: Error| {
-            report.warning(&format!(
-                "{} is not served: {} ({})",
-                visible_line(id, 200),
-                failure.message,
-                failure.code
-            ));
-        };
         let mut verified = Vec::new();
         for bundle in &self.named {
             match context.again(bundle).map_err(Error::refused) {
                 Ok(bundle) => verified.push(bundle),
-                Err(failure) => refused(&bundle.manifest.id, failure),
+                Err(failure) => refused(&bundle.manifest.id, &failure, report),
             }
         }
         let ids: Vec<String> = verified.iter().map(|one| one.manifest.id.clone()).collect();
         let contents = trust::read_all(verified, context).into_iter();
         let contents = contents.zip(ids).filter_map(|(content, id)| {
             let content = content.and_then(|content| self.actions.check(content));
-            content.map_err(|failure| refused(&id, failure)).ok()
+            content
+                .map_err(|failure| refused(&id, &failure, report))
+                .ok()
         });
         contents.collect()
     }
+}
+
+fn refused(id: &str, failure: &Error, report: &dyn Report) {
+    report.warning(&format!(
+        "{} is not served: {} ({})",
+        visible_line(id, 200),
+        failure.message,
+        failure.code
+    ));
 }

@@ -126,6 +126,7 @@ fn rows() -> Vec<Row> {
         own(Code::ImportTooMany, "2"),
         own(Code::ImportSpecFailed, "1"),
         own(OperatorCode::DuplicateId, "1 or 3"),
+        own(OperatorCode::DevClash, "3"),
     ]
 }
 
