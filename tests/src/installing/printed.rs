@@ -96,13 +96,18 @@ fn the_readmes_install_and_trust_runs_as_printed() {
 
     // What README prints, on a terminal.
     let mut session = Session::start(world.command(add), 120, "");
-    session.sees("Is this the fingerprint");
-    session.types("y");
+    session.sees("by another way? [y/N] ");
+    session.types("y\r");
     session.sees("How many days old");
     session.types("\r");
     let left = session.leaves();
     assert_eq!(left.code, Some(0), "{left:?}");
     assert!(left.stdout.contains("at most 90 days old"), "{left:?}");
+    let doctor = world.run("toolward doctor").end();
+    assert!(
+        doctor.stdout.contains("`trust add` trusts acme for text"),
+        "{doctor}"
+    );
 
     machine.write("notes.txt", "Tea with Ada");
     world.run(install).ends(0);

@@ -3,16 +3,22 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use toolward_bundle::text::visible_line;
+use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
+use toolward_operator::trust::publishers::Known;
 use toolward_signing::ErrorKind;
 use toolward_signing::fingerprint::Fingerprint;
 use toolward_signing::key::PublicKey;
-use toolward_signing::publisher::VerifiedPublisher;
 use toolward_signing::verify::unsigned;
 
 use super::{FreshnessFlags, Subject, print};
+use crate::approve;
 use crate::environment::has_terminal;
 use crate::failure::{Code, Failure, Kind, Result};
 use crate::output::Output;
+
+/// Longest list of prefixes that is shown, in characters.
+const MAX_PREFIXES_CHARS: usize = 64 * 1024;
 
 impl Subject<'_> {
     pub(super) fn add(
@@ -28,8 +34,13 @@ impl Subject<'_> {
         let (document, settings) = (&candidate.known.document, &candidate.settings);
         // An invalid rule is refused before a person is asked.
         freshness.given(settings)?;
-        compared(document, fingerprint, output)?;
+        compared(&candidate.known, fingerprint)?;
         let rule = freshness.given_or_asked(&document.name, settings, output)?;
+        let folder = self.common.trust.publishers(self.environment)?;
+        let folder = folder.folder().join(&document.name);
+        let what = format!("trusts {} for {}", document.name, prefixes.join(", "));
+        let change = LastingChange::new("trust add", what, &folder);
+        LastingChanges::of(self.environment)?.add(change)?;
         let known = self.changes(output).add(&candidate, rule)?;
         print(&known, output)
     }
@@ -72,7 +83,8 @@ fn beginning(path: &Path) -> String {
 }
 
 /// Makes sure that a person compared the fingerprint with the publisher's own statement.
-fn compared(document: &VerifiedPublisher, given: Option<&str>, output: &Output) -> Result {
+fn compared(known: &Known, given: Option<&str>) -> Result {
+    let document = &known.document;
     let fingerprint = document.fingerprint();
     if let Some(given) = given {
         let given: Fingerprint = given
@@ -101,18 +113,20 @@ fn compared(document: &VerifiedPublisher, given: Option<&str>, output: &Output) 
     if !has_terminal() {
         return Err(unconfirmed());
     }
-    output.say(format!(
-        "publisher    {}\nkeys         {}, of which {} must sign\nfingerprint  {fingerprint}",
+    let mut text = format!(
+        "publisher    {}\nkeys         {}, of which {} must sign\nfor          {}\n",
         document.name,
         document.keys.len(),
-        document.threshold
-    ));
+        document.threshold,
+        visible_line(&known.grant.prefixes.join(", "), MAX_PREFIXES_CHARS)
+    );
+    if !known.grant.actions.is_empty() {
+        let actions = visible_line(&known.grant.actions.join(", "), MAX_PREFIXES_CHARS);
+        text.push_str(&format!("actions      {actions}\n"));
+    }
+    text.push_str(&format!("fingerprint  {fingerprint}"));
     let question = "Is this the fingerprint that the publisher told you, by another way?";
-    match dialoguer::Confirm::new()
-        .with_prompt(question)
-        .default(false)
-        .interact()
-    {
+    match approve::confirmed(&text, question) {
         Ok(true) => Ok(()),
         _ => Err(unconfirmed()),
     }
