@@ -40,9 +40,13 @@ pub(crate) fn make(
         )));
     }
     let backup = edit.backup();
+    let what = match edit.has_backup() {
+        true => "What it held before the first change stays in",
+        false => "What it holds now is kept in",
+    };
     let kept = match &backup {
         Some(backup) => format!(
-            "What it holds now is kept in {}",
+            "{what} {}",
             visible_line(&backup.display().to_string(), 1000)
         ),
         None => "The file is new".to_owned(),

@@ -112,15 +112,27 @@ impl EditedFile {
         self.before.as_ref().map(|before| before.bytes.as_slice())
     }
 
-    /// Where its earlier contents will be, if it has any.
+    /// Where its earlier contents will be, or are, if it has any.
     #[must_use]
     pub fn backup(&self) -> Option<PathBuf> {
         self.before.as_ref()?;
         Some(self.path.with_file_name(self.backup_name()))
     }
 
-    /// Writes it, with the mode and the group that it had (0600 if it is new), in place of what was read. Its earlier
-    /// contents become the only backup, mode 0600, beside it. Missing folders are made, mode 0700.
+    /// Whether there is a backup already, which is kept: what the file held before the first change.
+    #[must_use]
+    pub fn has_backup(&self) -> bool {
+        let found = rustix::fs::statat(
+            &self.folder,
+            self.backup_name(),
+            rustix::fs::AtFlags::SYMLINK_NOFOLLOW,
+        );
+        found.is_ok_and(|found| rustix::fs::FileType::from_raw_mode(found.st_mode).is_file())
+    }
+
+    /// Writes it, with the mode and the group that it had (0600 if it is new), in place of what was read. What it holds
+    /// before the first change becomes the one backup, mode 0600, beside it; anything but a regular file in its place
+    /// is replaced. Missing folders are made, mode 0700.
     ///
     /// # Errors
     /// [`Problem::Changed`] if it is not as it was read; those of [`EditedFile::beneath`]. The file is as it was then.
@@ -132,7 +144,7 @@ impl EditedFile {
             return Err(Error::new(&self.path, Problem::Changed));
         }
         let folder = self.folder.as_fd();
-        if let Some(before) = &self.before {
+        if let Some(before) = self.before.as_ref().filter(|_| !self.has_backup()) {
             let backup = self.backup_name();
             let temporary = self.written(&before.bytes, PRIVATE, None)?;
             self.renamed(

@@ -58,9 +58,14 @@ impl TextEdit {
         &self.text
     }
 
-    /// Where its earlier text will be.
+    /// Where its earlier text will be, or is.
     pub fn backup(&self) -> Option<PathBuf> {
         self.file.backup()
+    }
+
+    /// Whether what it held before the first change is there already. It is kept.
+    pub fn has_backup(&self) -> bool {
+        self.file.has_backup()
     }
 
     /// The lines that differ from `after`: those that go behind `-`, those that come behind `+`. May hold untrusted

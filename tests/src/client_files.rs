@@ -162,7 +162,7 @@ fn other_entries_comments_and_indentation_stay_and_the_file_before_is_kept() {
         wrote(&machine, &config(client, "-- --defer-above 3"));
         let replaced = text(&machine, file);
         assert!(replaced.contains("--defer-above"), "{replaced}");
-        assert_eq!(text(&machine, &backup), after, "{client}");
+        assert_eq!(text(&machine, &backup), before, "{client}");
     }
 }
 

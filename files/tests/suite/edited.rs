@@ -21,7 +21,7 @@ fn text(path: &Path) -> String {
 }
 
 #[test]
-fn a_file_keeps_its_mode_and_its_last_contents_are_the_one_backup() {
+fn a_file_keeps_its_mode_and_its_first_contents_are_the_one_backup() {
     for kept in [0o600, 0o640, 0o644, 0o755] {
         let place = Place::new();
         let path = place.file("a.json", "one", kept);
@@ -29,9 +29,10 @@ fn a_file_keeps_its_mode_and_its_last_contents_are_the_one_backup() {
             let file = open(&place, "a.json").unwrap();
             assert_eq!(file.bytes(), Some(before.as_bytes()));
             let backup = file.backup().unwrap();
+            assert_eq!(file.has_backup(), before == "two");
             file.write(after.as_bytes()).unwrap();
             assert_eq!((text(&path), mode(&path)), (after.to_owned(), kept));
-            assert_eq!((text(&backup), mode(&backup)), (before.to_owned(), 0o600));
+            assert_eq!((text(&backup), mode(&backup)), ("one".to_owned(), 0o600));
             assert_eq!(place.count(), 2);
         }
     }
