@@ -228,6 +228,9 @@ impl Error {
         if !self.hints.is_empty() {
             error.insert("hint".to_owned(), json!(self.hints.join("\n")));
         }
+        if let Some(lines) = &self.lines {
+            error.insert("lines".to_owned(), json!(lines));
+        }
         if !self.diagnostics.is_empty() {
             error.insert("diagnostics".to_owned(), json!(self.diagnostics));
         }

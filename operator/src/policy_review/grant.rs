@@ -3,18 +3,24 @@
 
 use toolward_policy::{AskReason, Decision, Missing, Policy, ToolRoutes, Why};
 
-use super::suggest::{asking, foreign, left_out};
+use super::suggest::{asking, foreign, is_meant, known, left_out};
 use super::{PolicyReview, Suggestion, is_named};
 use crate::error::{Code, Error, Kind};
 
 impl PolicyReview {
-    /// The fewest lines that let these tools run with drivers of each tool's own publisher; with `preapprove` their
-    /// calls then run without a person. Empty if nothing is missing.
+    /// The fewest lines that let these tools run with drivers of each tool's own publisher, or with the named driver,
+    /// which they bind where it is another publisher's; with `preapprove` their calls then run without a person. Empty
+    /// if nothing is missing.
     ///
     /// # Errors
-    /// `tool-missing`; `grant-impossible` if something denies a tool, or if it asks a person whatever a line says; the
+    /// `tool-missing`; `driver-unknown`; `grant-impossible` if something denies a tool, or if it asks a person whatever a line says; the
     /// errors of [`PolicyReview::routes`].
-    pub fn grant(&self, tools: &[String], preapprove: bool) -> Result<Suggestion, Error> {
+    pub fn grant(
+        &self,
+        tools: &[String],
+        driver: Option<&str>,
+        preapprove: bool,
+    ) -> Result<Suggestion, Error> {
         let all = self.routes(None)?;
         let named = |name: &str, one: &ToolRoutes<'_>| is_named(one.contract.tool, name);
         for tool in tools {
@@ -23,10 +29,13 @@ impl PolicyReview {
             }
         }
         let wanted = |one: &ToolRoutes<'_>| tools.iter().any(|tool| named(tool, one));
-        let chosen = all.iter().filter(|one| wanted(one));
+        let chosen: Vec<ToolRoutes<'_>> = all.iter().filter(|one| wanted(one)).cloned().collect();
+        if let Some(driver) = driver {
+            known(&chosen, driver)?;
+        }
         let policy = &self.granted.policy;
         let machine = &self.machine;
-        let lines = toolward_policy::suggest(chosen.clone(), None, preapprove, policy, machine);
+        let lines = toolward_policy::suggest(&chosen, driver, preapprove, policy, machine);
         let more = Policy::from_toml(&lines);
         let after = more.and_then(|more| policy.clone().layer(more));
         let after = after.map_err(|error| impossible(error.to_string()))?;
@@ -35,20 +44,19 @@ impl PolicyReview {
         let mut then = self.routes_under(&after, &machine, None)?;
         then.retain(wanted);
         for tool in &then {
-            runs(tool, preapprove)?;
+            runs(tool, driver, preapprove)?;
         }
-        let chosen: Vec<ToolRoutes<'_>> = chosen.cloned().collect();
-        let mut remarks = foreign(&chosen, None);
+        let mut remarks = foreign(&chosen, driver);
         remarks.extend(left_out(&chosen));
-        remarks.extend(asking(&then, None));
+        remarks.extend(asking(&then, driver));
         Ok(Suggestion { lines, remarks })
     }
 }
 
 /// Refuses a tool that the lines do not let run, or not as it was asked for.
-fn runs(tool: &ToolRoutes<'_>, preapprove: bool) -> Result<(), Error> {
+fn runs(tool: &ToolRoutes<'_>, driver: Option<&str>, preapprove: bool) -> Result<(), Error> {
     let id = tool.contract.tool.major_id();
-    for route in tool.routes.iter().filter(|route| !route.is_foreign()) {
+    for route in tool.routes.iter().filter(|route| is_meant(route, driver)) {
         match &route.decision {
             Decision::Deny(denial) if !denial.denied_by.is_empty() => {
                 let rules: Vec<String> = denial.denied_by.iter().map(ToString::to_string).collect();

@@ -2,7 +2,7 @@
 //! choices.
 
 use toolward_policy::{
-    AskReason, Contract, Decision, Implementation, Policy, Rejection, ToolRoutes,
+    AskReason, Contract, Decision, Implementation, Policy, Rejection, Route, ToolRoutes,
 };
 
 use super::PolicyReview;
@@ -52,7 +52,7 @@ impl PolicyReview {
 }
 
 /// Refuses a driver that implements none of the tools.
-fn known(tools: &[ToolRoutes<'_>], driver: &str) -> Result<(), Error> {
+pub(super) fn known(tools: &[ToolRoutes<'_>], driver: &str) -> Result<(), Error> {
     let serving = tools.iter().flat_map(|tool| &tool.routes);
     let serving = serving.map(|route| &route.implementation);
     let others = tools.iter().flat_map(|tool| &tool.rejected);
@@ -122,13 +122,18 @@ pub(super) fn left_out(tools: &[ToolRoutes<'_>]) -> Vec<String> {
     remarks.collect()
 }
 
+/// Whether lines are for this route: those of the named driver, or of drivers of the tool's own publisher.
+pub(super) fn is_meant(route: &Route<'_>, driver: Option<&str>) -> bool {
+    match driver {
+        None => !route.is_foreign(),
+        Some(id) => route.implementation.driver.id.as_str() == id,
+    }
+}
+
 /// What the policy leaves for a person to approve at each call.
 pub(super) fn asking(tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
     let routes = tools.iter().flat_map(|tool| &tool.routes);
-    let wanted = routes.filter(|route| match driver {
-        None => !route.is_foreign(),
-        Some(id) => route.implementation.driver.id.as_str() == id,
-    });
+    let wanted = routes.filter(|route| is_meant(route, driver));
     let remarks = wanted.filter_map(|route| {
         let Decision::Ask(_, reasons) = &route.decision else {
             return None;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{change, signed, users_file};
-use crate::support::{Ended, Machine};
+use crate::support::{Ended, Machine, Session};
 
 /// Both bundles, and whom to trust for them.
 const BOTH: &str = "--bundle beta.toolbundle --bundle alpha.toolbundle \
@@ -353,5 +353,40 @@ fn a_workspace_without_its_directory_is_told_of_before_anybody_is_asked() {
     assert_eq!(
         super::state(&machine, "notes.append", "--dev notes-append"),
         "asks"
+    );
+}
+
+#[test]
+fn a_grant_binds_the_driver_that_it_names_and_no_other() {
+    let (machine, publishers) = two("");
+    let grant = format!("policy grant hostile.run {BOTH}");
+    let own = machine.toolward(&grant).ends(0);
+    assert!(own.stdout.contains("nothing is missing"), "{own}");
+    machine
+        .toolward(&format!("{grant} --driver no.such"))
+        .ends(1)
+        .says("driver-unknown");
+
+    let command = machine.toolward(&format!("{grant} --driver a.thief"));
+    let mut session = Session::start(command.into_command(), 120, "");
+    session.sees("Write this? [y/N] ");
+    session.types("y\r");
+    let left = session.leaves();
+    assert_eq!(left.code, Some(0), "{left:?}");
+    let written = std::fs::read_to_string(users_file(&machine)).unwrap();
+    for line in [
+        format!("publisher = {:?}", publishers.beta),
+        format!("driver_publisher = {:?}", publishers.alpha),
+        "driver = \"a.thief\"".to_owned(),
+        "requires = [\"database:loot\"]".to_owned(),
+    ] {
+        assert!(written.contains(&line), "{line}: {written}");
+    }
+    let bound = list(&machine);
+    assert!(
+        bound
+            .iter()
+            .any(|row| row["driver"] == "a.thief" && row["state"] == "allowed"),
+        "{bound:?}"
     );
 }

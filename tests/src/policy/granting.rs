@@ -163,3 +163,39 @@ fn where_there_is_no_policy_one_is_made_with_what_is_left_to_choose() {
     machine.toolward("policy check").ends(0);
     append(&machine, "", "a").ends(4);
 }
+
+#[test]
+fn where_nobody_can_be_asked_the_refusal_has_the_lines() {
+    let machine = notes();
+    let before = mapped(&machine);
+    machine.configure(&before);
+    let refused = machine.toolward(&format!("{GRANT} --json")).ends(4).json();
+    assert_eq!(refused["error"]["code"], "change-unconfirmed", "{refused}");
+    let lines = refused["error"]["lines"].as_str().unwrap();
+    assert!(
+        lines.contains("mutates = [\"workspace:/notes\"]"),
+        "{lines}"
+    );
+    assert_eq!(config(&machine), before);
+}
+
+#[test]
+fn a_second_grant_leaves_the_backup_of_what_was_there_first() {
+    let machine = notes();
+    let before = mapped(&machine);
+    machine.configure(&before);
+    assert_eq!(typed(&machine, GRANT, "y\r").code, Some(0));
+    change(
+        &machine,
+        "notes-append/tools/notes.append/TOOL.md",
+        "mutates: [\"workspace:/notes\"]",
+        "mutates: [\"workspace:/notes\", \"database:seen\"]",
+    );
+    let left = typed(&machine, GRANT, "y\r");
+    assert_eq!(left.code, Some(0), "{left:?}");
+    assert!(config(&machine).contains("database:seen"));
+    assert!(left.screen.contains("before the first change"), "{left:?}");
+    let backup = ".config/toolward/toolward.toml.toolward-backup";
+    let kept = fs::read_to_string(machine.home().join(backup)).unwrap();
+    assert_eq!(kept, before);
+}

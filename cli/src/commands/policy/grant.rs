@@ -10,7 +10,7 @@ use toolward_policy::Policy;
 
 use super::Subject;
 use crate::change;
-use crate::environment::Environment;
+use crate::environment::{Environment, has_terminal};
 use crate::failure::{Failure, Kind, Result};
 use crate::output::Output;
 
@@ -25,6 +25,11 @@ pub(crate) struct Arguments {
     #[arg(long)]
     preapprove: bool,
 
+    /// Only for this driver, which the lines bind to the tools where it is another
+    /// publisher's
+    #[arg(long, value_name = "ID")]
+    driver: Option<String>,
+
     #[command(flatten)]
     subject: Subject,
 }
@@ -37,7 +42,11 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
             return Err(failure);
         }
     }
-    let grant = review.grant(&arguments.tools, arguments.preapprove)?;
+    let grant = review.grant(
+        &arguments.tools,
+        arguments.driver.as_deref(),
+        arguments.preapprove,
+    )?;
     let place = std::path::absolute(&review.granted.place)
         .map_err(|error| Failure::unwritable(&review.granted.place, error))?;
     for remark in &grant.remarks {
@@ -57,10 +66,20 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let folder = place.parent().unwrap_or(Path::new("/"));
     Policy::from_toml_in(&after, &place.display().to_string(), folder)
         .map_err(|error| Failure::with_code(Kind::Failed, error.code(), &error).in_file(&place))?;
-    let what = format!("granted what {} declares", arguments.tools.join(", "));
+    let by = arguments
+        .driver
+        .iter()
+        .map(|driver| format!(" by {driver}"));
+    let by: String = by.collect();
+    let what = format!("granted what {}{by} declares", arguments.tools.join(", "));
     let change = LastingChange::new("policy grant", what, &place);
     let changes = LastingChanges::of(environment)?;
-    change::make(edit, &after, change, &changes, output)?;
+    let made = change::make(edit, &after, change, &changes, output);
+    made.map_err(|failure| match has_terminal() {
+        true => failure,
+        // Nobody was asked: the lines are for whoever adds them.
+        false => failure.lines_for(&place, grant.lines.clone()),
+    })?;
     if grant.lines.contains("# choose") {
         output.note("a line with `# choose` waits for your decision: until then it gives nothing");
     }
