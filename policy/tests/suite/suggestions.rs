@@ -236,7 +236,7 @@ fn a_name_that_no_policy_takes_gets_no_lines() {
 #[test]
 fn a_secret_stands_where_the_drivers_own_request_has_it() {
     let suggested_with = |request: &str| {
-        let driver = http_driver(request);
+        let driver = http_driver(&format!("endpoint: /, {request}"));
         let tool = tool("requires: { network: [api.example], secrets: [key] }");
         suggested(&Policy::empty(), &[tool], &driver)
     };
@@ -271,7 +271,7 @@ fn the_suggested_secret_passes_with_the_method_of_the_drivers_request() {
     let tool = tool("requires: { secrets: [key] }\nmutates: ['network:api.example']");
     for method in ["GET", "POST", "DELETE"] {
         let driver = http_driver(&format!(
-            "method: {method}, headers: {{ X-Api-Key: '${{secrets.key}}' }}"
+            "endpoint: /, method: {method}, headers: {{ X-Api-Key: '${{secrets.key}}' }}"
         ));
         let lines = suggested(&Policy::empty(), std::slice::from_ref(&tool), &driver);
         assert!(
