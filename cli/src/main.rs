@@ -18,7 +18,7 @@ mod keyfile;
 mod logging;
 mod output;
 mod progress;
-#[allow(
+#[expect(
     dead_code,
     reason = "the generator of the book's pages reads the exit codes"
 )]

@@ -480,10 +480,6 @@ pub(crate) const SHARED: &[Shared] = &[
 ];
 
 /// Codes of a call whose driver is a component of another world: `importing.md` lists them.
-#[allow(
-    dead_code,
-    reason = "the generator of the book's pages includes this file"
-)]
 pub(crate) const OTHER_WORLDS: &[Shared] = &[
     Shared {
         codes: &["wit:error"],

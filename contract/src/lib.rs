@@ -44,6 +44,7 @@ mod shared;
 mod source;
 mod terms;
 pub mod tool;
+pub mod url_path;
 mod wording;
 
 pub use diagnostic::{CODES, Code, Diagnostic, Parsed, Position, Severity};

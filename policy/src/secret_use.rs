@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 use toolward_contract::driver::{Method, Part, Template};
+use toolward_contract::url_path;
 
 use crate::evaluate::View;
 use crate::grant::{SecretBinding, SecretPosition};
@@ -18,8 +19,8 @@ pub(crate) struct SecretUse {
     pub(crate) position: Option<SecretPosition>,
     /// Where the request goes: host and port.
     pub(crate) origin: Option<(String, u16)>,
-    /// What each path of the request begins with, and whether there is no more of it.
-    pub(crate) path: (String, bool),
+    /// The segments of the request's path.
+    pub(crate) path: Vec<Template>,
 }
 
 /// A `[[secret]]` that the driver's request can never use: each call would be refused.
@@ -75,39 +76,74 @@ impl SecretUse {
                 sent: format!("to https://{host}:{port}"),
             });
         }
-        let (path, whole) = &self.path;
         let prefix = binding.path_prefix.as_str();
-        let fits = covers(prefix, path) || (!whole && covers(path, prefix));
-        (!fits).then(|| SecretMisfit {
+        (!may_be_below(&self.path, prefix)).then(|| SecretMisfit {
             allowed: format!("paths below {prefix}"),
-            sent: match whole {
-                true => format!("to {path}"),
-                false => format!("to paths that begin with {path}"),
-            },
+            sent: format!("to {}", written(&self.path)),
         })
     }
 }
 
-/// What each path of these segments begins with, up to the last `/` before the first placeholder; and whether there
-/// is none.
-fn path(segments: &[Template]) -> (String, bool) {
+/// Whether some values of the placeholders give a path below the prefix, by the rule that requests are held to.
+fn may_be_below(segments: &[Template], prefix: &str) -> bool {
+    let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
+    if prefix.is_empty() {
+        return true;
+    }
+    if segments.iter().all(|segment| literal(segment).is_some()) {
+        return url_path::is_below(&written(segments), prefix);
+    }
+    let literals = segments.iter().flat_map(|segment| &segment.parts);
+    let hides = |part: &Part| matches!(part, Part::Literal(text) if url_path::hides(text));
+    let mut above = prefix
+        .strip_prefix('/')
+        .unwrap_or(prefix)
+        .split('/')
+        .enumerate();
+    !literals.into_iter().any(hides)
+        && above.all(|(at, name)| {
+            segments
+                .get(at)
+                .is_some_and(|segment| may_be(segment, name))
+        })
+}
+
+/// Whether some values of a segment's placeholders give this name.
+fn may_be(segment: &Template, name: &str) -> bool {
+    if let Some(text) = literal(segment) {
+        return text == name;
+    }
+    let text = |part: Option<&Part>| match part {
+        Some(Part::Literal(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let (first, last) = (text(segment.parts.first()), text(segment.parts.last()));
+    let rest = name.strip_prefix(first.as_str());
+    rest.is_some_and(|rest| rest.ends_with(last.as_str()))
+}
+
+/// The text of a segment without placeholders.
+fn literal(segment: &Template) -> Option<&str> {
+    match segment.parts.as_slice() {
+        [] => Some(""),
+        [Part::Literal(text)] => Some(text),
+        _ => None,
+    }
+}
+
+/// The path as DRIVER.md has it.
+fn written(segments: &[Template]) -> String {
     let mut path = String::new();
     for segment in segments {
         path.push('/');
-        match segment.parts.as_slice() {
-            [] => {}
-            [Part::Literal(text)] => path.push_str(text),
-            _ => return (path, false),
+        for part in &segment.parts {
+            match part {
+                Part::Literal(text) => path.push_str(text),
+                Part::Value(_) | Part::Secret(_) => path.push_str("…"),
+            }
         }
     }
-    (path, true)
-}
-
-/// Whether a path is this one or below it: whole segments.
-fn covers(prefix: &str, path: &str) -> bool {
-    let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
-    let rest = path.strip_prefix(prefix);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    path
 }
 
 fn place(position: &SecretPosition) -> String {
@@ -136,7 +172,7 @@ impl View<'_> {
                 method: http.method,
                 position: parameter.or(header),
                 origin: origin.map(|host| (host.host(), host.port().unwrap_or(HTTPS_PORT))),
-                path: path(&http.endpoint.segments),
+                path: http.endpoint.segments.clone(),
             }
         })
     }

@@ -6,6 +6,8 @@ use http::{HeaderName, Method};
 use super::{RulesError, is_known};
 use crate::authority::{self, Host};
 use crate::headers;
+use toolward_contract::url_path;
+
 use crate::target;
 
 /// The one place where a secret is sent, over https only.
@@ -103,7 +105,7 @@ impl SecretPlace {
         let prefix = &rule.path_prefix;
         if target::parse(prefix).is_err()
             || prefix.contains('?')
-            || !target::is_below(prefix, prefix)
+            || !url_path::is_below(prefix, prefix)
         {
             return Err(refused("the path prefix", prefix));
         }

@@ -8,12 +8,12 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri};
 use toolward_contract::header::may_precede_secret;
 use toolward_contract::percent::percent_decoded;
+use toolward_contract::url_path;
 
 use super::placeholder::{LENGTH, Placeholders};
 use crate::authority::Host;
 use crate::error::{Denied, Rule};
 use crate::rules::{Position, SecretPlace};
-use crate::target;
 
 /// A request, as far as secrets go.
 pub(crate) struct RequestView<'a> {
@@ -160,7 +160,7 @@ fn allowed(
     let here = |place: &SecretPlace| here(&place.position);
     let origin = |place: &SecretPlace| place.is_at(request.https, request.host, request.port);
     let method = |place: &SecretPlace| place.methods.contains(request.method);
-    let below = |place: &SecretPlace| target::is_below(path, &place.path_prefix);
+    let below = |place: &SecretPlace| url_path::is_below(path, &place.path_prefix);
     let rules: [(Rule, Holds<'_>); 4] = [
         (misplaced, &here),
         (Rule::SecretOrigin, &origin),

@@ -192,7 +192,7 @@ fn a_secret_that_the_drivers_request_can_never_send_blocks_the_tool() {
         (port, "allows https://api.example:8443, and"),
         (
             item.as_str(),
-            "allows paths below /v1/item, and the driver's request sends it to paths that begin with /v1/items/",
+            "allows paths below /v1/item, and the driver's request sends it to /v1/items/…",
         ),
         (other.as_str(), "allows paths below /v2, and"),
         (

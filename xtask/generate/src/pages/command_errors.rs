@@ -16,7 +16,7 @@ mod codes;
 
 /// What the command says of other libraries' codes, which `check --explain` prints, too.
 #[path = "../../../../cli/src/shared_codes.rs"]
-#[allow(dead_code, reason = "only the command reads severities")]
+#[expect(dead_code, reason = "only the command reads severities")]
 mod shared_codes;
 
 const INTRODUCTION: &str = "\
