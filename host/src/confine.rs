@@ -70,7 +70,7 @@ pub struct Confinement {
     clear: Vec<PathBuf>,
     system: bool,
     network: Network,
-    listener: Option<i32>,
+    listeners: Vec<i32>,
     calls: SystemCalls,
     strict: bool,
 }
@@ -118,10 +118,10 @@ impl Confinement {
     }
 
     /// Keeps the right to accept connections on this socket, which listens already and
-    /// has to stay open while the process serves. No other socket can listen or accept.
-    /// Default: none can.
+    /// has to stay open while the process serves. May be called for several sockets; no
+    /// other socket can listen or accept. Default: none can.
     pub fn accept_on(mut self, listener: &impl AsRawFd) -> Self {
-        self.listener = Some(listener.as_raw_fd());
+        self.listeners.push(listener.as_raw_fd());
         self
     }
 
@@ -199,7 +199,7 @@ impl Confinement {
             calls: seccomp::Calls {
                 list: self.calls,
                 network: self.network.clone(),
-                listener: self.listener,
+                listeners: self.listeners.clone(),
             },
             report,
         })

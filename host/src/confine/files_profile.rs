@@ -27,7 +27,7 @@ pub fn only_files<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Result<(), C
     let calls = Calls {
         list: SystemCalls::AllowList,
         network: Network::None,
-        listener: None,
+        listeners: Vec::new(),
     };
     calls.apply()
 }

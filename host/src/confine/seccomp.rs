@@ -35,7 +35,7 @@ pub(super) fn apply_to_broker() -> Result<(), ConfineError> {
     let calls = Calls {
         list: SystemCalls::DenyList,
         network: Network::None,
-        listener: None,
+        listeners: Vec::new(),
     };
     install_built(|machine| deny(denied::rules(&calls, true)?, machine))
 }
@@ -53,7 +53,7 @@ pub(super) fn for_program(
     let calls = Calls {
         list: SystemCalls::DenyList,
         network,
-        listener: None,
+        listeners: Vec::new(),
     };
     let built = denied::rules_of_program(&calls, processes).and_then(|rules| deny(rules, machine));
     let built = built.map_err(|error| ConfineError::Refused(error.into()))?;

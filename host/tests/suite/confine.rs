@@ -418,24 +418,50 @@ fn names_are_resolved_in_a_confined_thread_that_keeps_the_systems_files() {
 }
 
 #[test]
-fn a_server_takes_connections_from_its_own_socket_and_no_other() {
+fn a_server_takes_connections_from_its_own_sockets_and_no_other() {
     if !can_confine() {
         return;
     }
-    let bind = || TcpListener::bind("127.0.0.1:0").unwrap();
-    let (own, other) = (bind(), bind());
-    let _clients = [&own, &other].map(|listener| {
+    for (count, calls) in [
+        (0, SystemCalls::AllowList),
+        (1, SystemCalls::AllowList),
+        (2, SystemCalls::AllowList),
+        (0, SystemCalls::DenyList),
+        (1, SystemCalls::DenyList),
+        (2, SystemCalls::DenyList),
+    ] {
+        accepts_on_these_only(count, calls);
+    }
+}
+
+/// A thread that keeps the first `count` of four sockets that listen.
+fn accepts_on_these_only(count: usize, calls: SystemCalls) {
+    let bind = |_| TcpListener::bind("127.0.0.1:0").unwrap();
+    let listeners = [(); 4].map(bind);
+    let _clients = listeners.each_ref().map(|listener| {
         let address = listener.local_addr().unwrap();
         std::net::TcpStream::connect(address).unwrap()
     });
     let thread = std::thread::spawn(move || {
-        let confinement = Confinement::builder().accept_on(&own);
+        let (own, others) = listeners.split_at(count);
+        let confinement = Confinement::builder().system_calls(calls);
+        let confinement = own.iter().fold(confinement, Confinement::accept_on);
         confinement.apply_to_this_thread().unwrap();
-        own.accept().unwrap();
-        let refused = other.accept().unwrap_err();
-        assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
+        for listener in own {
+            listener.accept().unwrap();
+        }
+        for listener in others {
+            let refused = listener.accept().unwrap_err();
+            assert_eq!(refused.raw_os_error(), Some(libc::EPERM), "{calls:?}");
+        }
+        // A socket that is made a listener later, and a copy of one that is kept.
         let anew = TcpListener::bind("127.0.0.1:0").unwrap_err();
-        assert_eq!(anew.raw_os_error(), Some(libc::EPERM));
+        assert_eq!(anew.raw_os_error(), Some(libc::EPERM), "{calls:?}");
+        for listener in own {
+            let copy = listener.try_clone().unwrap();
+            let refused = copy.accept().unwrap_err();
+            assert_eq!(refused.raw_os_error(), Some(libc::EPERM), "{calls:?}");
+        }
     });
     thread.join().unwrap();
 }

@@ -263,9 +263,9 @@ fn conditions(calls: &Calls) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
     for (call, flags) in SENDING {
         conditions.push((call, without(flags, FAST_OPEN)?));
     }
-    let listener = calls.listener.map(number);
+    let listeners: Vec<u64> = calls.listeners.iter().copied().map(number).collect();
     for call in [libc::SYS_accept, libc::SYS_accept4] {
-        conditions.push((call, one_of(0, listener.as_slice())?));
+        conditions.push((call, one_of(0, &listeners)?));
     }
     match calls.network {
         Network::None => {
@@ -342,7 +342,7 @@ mod tests {
         let calls = Calls {
             list: SystemCalls::AllowList,
             network: Network::Any,
-            listener: Some(3),
+            listeners: vec![3],
         };
         for (call, cases) in conditions(&calls).unwrap() {
             assert!(distinct.contains(&call), "{call}");
@@ -356,7 +356,7 @@ mod tests {
         let calls = Calls {
             list: SystemCalls::AllowList,
             network: Network::None,
-            listener: None,
+            listeners: Vec::new(),
         };
         let rules = rules(&calls).unwrap();
         for call in [

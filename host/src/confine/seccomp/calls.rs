@@ -35,6 +35,6 @@ pub(in crate::confine) struct Calls {
     pub(in crate::confine) list: SystemCalls,
     /// Sockets that can be made.
     pub(in crate::confine) network: Network,
-    /// The one listening socket from which connections are accepted.
-    pub(in crate::confine) listener: Option<i32>,
+    /// The listening sockets from which connections are accepted, and no others.
+    pub(in crate::confine) listeners: Vec<i32>,
 }

@@ -189,9 +189,13 @@ pub(super) fn rules(calls: &Calls, programs: bool) -> Built<Rules> {
         rules.extend(PROGRAMS.map(|call| (call, Vec::new())));
     }
     for call in ACCEPTING {
-        let others = match calls.listener {
-            Some(listener) => vec![when(0, SeccompCmpOp::Ne, number(listener))?],
-            None => Vec::new(),
+        // All conditions of one rule hold at once: it is none of the listeners. No case means always.
+        let others = calls.listeners.iter();
+        let others = others.map(|listener| condition(0, SeccompCmpOp::Ne, number(*listener)));
+        let others = others.collect::<Built<Vec<_>>>()?;
+        let others = match others.is_empty() {
+            true => Vec::new(),
+            false => vec![SeccompRule::new(others)?],
         };
         rules.insert(call, others);
     }
