@@ -18,7 +18,7 @@ mod frame;
 mod shared;
 mod start;
 
-pub use client::Remote;
+pub use client::{RecorderCounts, Remote};
 pub use connection::Connection;
 pub use entry::{MAX_NAME_BYTES, MAX_PAYLOAD_BYTES};
 pub use frame::{Answer, FrameError, Outcome, Request};

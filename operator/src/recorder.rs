@@ -15,7 +15,7 @@ use toolward_helper::ENDING;
 use toolward_host::HostBuilder;
 use toolward_host::confine::{State, only_files};
 use toolward_ledger::record::{Event, Hex, Opened, Version, Word};
-use toolward_ledger::remote::{Connection, Remote, Start};
+use toolward_ledger::remote::{Connection, RecorderCounts, Remote, Start};
 use toolward_ledger::{Durability, Entry, Options, Pending, Recorder};
 
 use crate::config::Granted;
@@ -213,6 +213,12 @@ impl CallRecorder {
         if let Err(error) = recorded {
             tracing::error!(error.code, %error, "a change of what is served is not recorded");
         }
+    }
+
+    /// How the recorder does now.
+    #[must_use]
+    pub fn counts(&self) -> RecorderCounts {
+        self.inner.remote.counts()
     }
 
     /// Answered when the recorder ends: with why, if that was not by [`CallRecorder::close`].

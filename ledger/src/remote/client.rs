@@ -38,6 +38,20 @@ pub struct Remote {
     limits: PayloadLimits,
 }
 
+/// How a recorder does, as the recording process sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RecorderCounts {
+    /// Rows that were sent to the recorder, which writes them or says why not.
+    pub sent: u64,
+    /// Rows that were given up or could not be sent.
+    pub lost: u64,
+    /// Bytes of rows that wait to be sent.
+    pub queued_bytes: u64,
+    /// Whether the connection holds.
+    pub up: bool,
+}
+
 impl Remote {
     /// Tells the recorder at the other end to begin. Does not wait for it: what is appended meanwhile is sent, and
     /// what can't be recorded in the end is answered so.
@@ -71,6 +85,18 @@ impl Remote {
     #[must_use]
     pub fn problem(&self) -> Option<Error> {
         self.shared.problem()
+    }
+
+    /// How the recorder does now.
+    #[must_use]
+    pub fn counts(&self) -> RecorderCounts {
+        let (sent, lost) = self.shared.rows();
+        RecorderCounts {
+            sent,
+            lost,
+            queued_bytes: self.queue.bytes() as u64,
+            up: self.problem().is_none(),
+        }
     }
 
     /// Sends what was appended, has the session ended, and waits until the ledger is closed.
@@ -140,7 +166,8 @@ fn end(queue: &Queue, shared: &Shared, how: Result<(), Error>) {
     shared.end(how);
     queue.close(None);
     // Drops what is not sent any more, which answers those who wait for it.
-    drop(queue.take(Instant::now()));
+    let unsent = queue.take(Instant::now());
+    shared.lose(unsent.given_up.saturating_add(unsent.rows.len() as u64));
 }
 
 /// Takes the recorder's answers until the connection ends.
@@ -198,6 +225,7 @@ impl Sender<'_> {
 
     /// Rows whose callers waited no more while the queue was full.
     fn missing(&mut self, count: u64) {
+        self.shared.lose(count);
         let missing = Missing {
             count,
             since: now(),
@@ -210,24 +238,33 @@ impl Sender<'_> {
 
     fn append(&mut self, entry: Entry, reply: Option<Reply<()>>) {
         let entry = Box::new(entry);
-        match reply {
+        let is_sent = match reply {
             Some(reply) => self.ask(Waiting::Row(reply), |id| Request::Append { id, entry }),
             None => self.queue(&Request::Queue(entry)),
-        }
+        };
+        self.shared.row(is_sent && !self.broken);
     }
 
-    fn ask(&mut self, waiting: Waiting, request: impl FnOnce(u64) -> Request) {
-        if let Some(id) = self.shared.register(waiting)
-            && let Err(error) = self.write(&request(id))
-        {
+    /// Returns whether it was written, unless the connection broke.
+    fn ask(&mut self, waiting: Waiting, request: impl FnOnce(u64) -> Request) -> bool {
+        let Some(id) = self.shared.register(waiting) else {
+            return false;
+        };
+        let written = self.write(&request(id));
+        let is_written = written.is_ok();
+        if let Err(error) = written {
             self.shared.withdraw(id, error);
         }
+        is_written
     }
 
-    fn queue(&mut self, request: &Request) {
-        if let Err(error) = self.write(request) {
+    /// Returns whether it was written, unless the connection broke.
+    fn queue(&mut self, request: &Request) -> bool {
+        let written = self.write(request);
+        if let Err(error) = &written {
             tracing::warn!(code = error.code(), %error, "a row can't be recorded");
         }
+        written.is_ok()
     }
 
     /// An error is the request's own: the connection holds.

@@ -1,6 +1,7 @@
 //! What waits for answers of the recorder, and how the connection ended.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -48,9 +49,30 @@ struct State {
 pub(super) struct Shared {
     state: Mutex<State>,
     changed: Condvar,
+    /// Rows that were sent.
+    sent: AtomicU64,
+    /// Rows that can't be sent any more.
+    lost: AtomicU64,
 }
 
 impl Shared {
+    /// A row was sent, or can't be.
+    pub(super) fn row(&self, is_sent: bool) {
+        let count = if is_sent { &self.sent } else { &self.lost };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// So many rows can't be sent any more.
+    pub(super) fn lose(&self, rows: u64) {
+        self.lost.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// How many rows were sent, and how many lost.
+    pub(super) fn rows(&self) -> (u64, u64) {
+        let [sent, lost] = [&self.sent, &self.lost].map(|count| count.load(Ordering::Relaxed));
+        (sent, lost)
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -91,6 +91,11 @@ impl Queue {
         })
     }
 
+    /// Bytes of the rows in it.
+    pub(crate) fn bytes(&self) -> usize {
+        self.state().bytes
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
