@@ -5,7 +5,7 @@
 //! be crowded out by the events of others nor count them.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
@@ -25,6 +25,8 @@ const RING: usize = 4096;
 pub(crate) struct EventHub {
     /// How many there are. All that a call looks at while there are none.
     readers: AtomicUsize,
+    /// Events that readers were too slow for.
+    lost: AtomicU64,
     rings: Mutex<HashMap<Option<PrincipalId>, Sender<Arc<CallEvent>>>>,
 }
 
@@ -39,6 +41,17 @@ impl EventHub {
             receiver: Some(receiver),
             hub: self.clone(),
         }
+    }
+
+    /// How many events readers were too slow for.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost.load(Ordering::Relaxed)
+    }
+
+    /// A reader was too slow for so many events.
+    fn lose(&self, events: u64) -> Heard {
+        self.lost.fetch_add(events, Ordering::Relaxed);
+        Heard::Lost(events)
     }
 
     pub(crate) fn has_readers(&self) -> bool {
@@ -87,7 +100,7 @@ impl Events {
             };
             match receiver.recv().await {
                 Ok(event) => return Heard::Event(event),
-                Err(RecvError::Lagged(lost)) => return Heard::Lost(lost),
+                Err(RecvError::Lagged(lost)) => return self.hub.lose(lost),
                 // The hub of this reader keeps the other end.
                 Err(RecvError::Closed) => self.receiver = None,
             }
@@ -98,7 +111,7 @@ impl Events {
     pub fn try_next(&mut self) -> Option<Heard> {
         match self.receiver.as_mut()?.try_recv() {
             Ok(event) => Some(Heard::Event(event)),
-            Err(TryRecvError::Lagged(lost)) => Some(Heard::Lost(lost)),
+            Err(TryRecvError::Lagged(lost)) => Some(self.hub.lose(lost)),
             Err(TryRecvError::Empty | TryRecvError::Closed) => None,
         }
     }

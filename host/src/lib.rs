@@ -41,6 +41,8 @@ mod health;
 mod host;
 mod invocation;
 pub mod memory;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 mod named;
 mod pipeline;
 mod recording;

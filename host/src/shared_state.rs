@@ -180,6 +180,12 @@ impl SharedState {
         self.shared.events.events(filter)
     }
 
+    /// How many events of all hosts of this state were lost to readers that lagged.
+    #[must_use]
+    pub fn events_lost(&self) -> u64 {
+        self.shared.events.lost()
+    }
+
     /// The readers of events.
     pub(crate) fn event_hub(&self) -> Arc<EventHub> {
         self.shared.events.clone()

@@ -1,8 +1,13 @@
 //! Listeners for finished calls.
 
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-use crate::api::result::{ErrorCode, Tried};
+use toolward_contract::driver::DriverKind;
+use toolward_policy::LimitName;
+
+use crate::api::result::{ErrorClass, ErrorCode, Tried};
+use crate::api::violations::ViolationKind;
 
 /// The target of log lines of calls, by which a filter of `tracing` names them. A call that ends logs one line of
 /// level `INFO`: ids of what is loaded, codes, numbers, and a random id for the principal.
@@ -84,6 +89,16 @@ pub struct FinishedCall {
     pub peak_memory: u64,
     /// How often the driver tried something that it was not granted.
     pub violations: u64,
+    /// The same by kind; empty where the call asked for input or was cancelled.
+    pub violations_by_kind: BTreeMap<ViolationKind, u64>,
+    /// The class of the error; `None` where the call has an output.
+    pub class: Option<ErrorClass>,
+    /// The limit that the call hit and that ended it.
+    pub limit: Option<LimitName>,
+    /// Whether a driver that was picked changes something itself.
+    pub mutating: bool,
+    /// Whether a person was asked about it, and then whether it was approved.
+    pub approval: Option<bool>,
     /// When it began, by the system's clock.
     pub started: SystemTime,
     /// From request to result.
@@ -120,6 +135,14 @@ pub struct FinishedCall {
 /// # }
 /// ```
 pub trait CallListener: Send + Sync {
+    /// A call begins. [`CallListener::finished`] is called for each of them.
+    fn began(&self) {}
+
+    /// A driver of this kind is started for a call, first or once more.
+    fn driver_started(&self, kind: &DriverKind) {
+        let _ = kind;
+    }
+
     /// A call has ended.
     fn finished(&self, call: &FinishedCall);
 }

@@ -44,6 +44,8 @@ pub(crate) struct CallRecord<'a> {
     scope: Arc<CallScope>,
     listeners: &'a [Arc<dyn CallListener>],
     events: CallEvents<'a>,
+    /// How often drivers tried something of each kind that they were not granted.
+    violations: BTreeMap<ViolationKind, u64>,
     /// Whether a person has to approve it.
     needs_approval: bool,
     /// Whether it was decided that the call may run.
@@ -82,6 +84,7 @@ impl<'a> CallRecord<'a> {
             scope: request.scope.clone(),
             listeners: &services.listeners,
             events: CallEvents::new(&services.events),
+            violations: BTreeMap::new(),
             needs_approval: false,
             decided: false,
             queued: false,
@@ -93,6 +96,7 @@ impl<'a> CallRecord<'a> {
             started: Instant::now(),
             ended: false,
         };
+        record.each_listener(|listener| listener.began());
         record.happens(|| CallEventKind::Planned);
         record
     }
@@ -199,6 +203,9 @@ impl<'a> CallRecord<'a> {
 
     /// How often the drivers tried something of each kind that they were not granted.
     pub(crate) fn violated(&mut self, violations: BTreeMap<ViolationKind, u64>) {
+        if !self.listeners.is_empty() {
+            self.violations.clone_from(&violations);
+        }
         if let Some(rows) = &mut self.rows {
             rows.violated(violations);
         }
@@ -247,6 +254,9 @@ impl<'a> CallRecord<'a> {
         }
         if let Some(named) = &mut self.named {
             named.dispatched = true;
+        }
+        if let Some(driver) = &self.driver {
+            self.each_listener(|listener| listener.driver_started(&driver.driver.kind));
         }
         self.tells_start();
     }
@@ -334,17 +344,21 @@ impl<'a> CallRecord<'a> {
         if self.listeners.is_empty() {
             return;
         }
-        let finished = self.finished(error.map(|error| error.code.clone()));
+        let finished = self.finished(error);
+        self.each_listener(|listener| listener.finished(&finished));
+    }
+
+    fn each_listener(&self, tell: impl Fn(&dyn CallListener)) {
         for listener in self.listeners {
             // A panic in one listener must not fail the call or keep it from the
             // others.
-            if catch_unwind(AssertUnwindSafe(|| listener.finished(&finished))).is_err() {
-                tracing::error!("a listener for finished calls panicked");
+            if catch_unwind(AssertUnwindSafe(|| tell(&**listener))).is_err() {
+                tracing::error!("a listener for calls panicked");
             }
         }
     }
 
-    fn finished(&self, error: Option<ErrorCode>) -> FinishedCall {
+    fn finished(&self, error: Option<&CallError>) -> FinishedCall {
         let (tool, driver) = (self.tool.as_deref(), self.driver.as_deref());
         let caller = self.scope.chain.caller();
         let duration = self.started.elapsed();
@@ -358,7 +372,12 @@ impl<'a> CallRecord<'a> {
             bundle: tool.map(|tool| tool.bundle.clone()),
             driver: driver.map(|driver| driver.driver.id.to_string()),
             driver_bundle: driver.map(|driver| driver.bundle.clone()),
-            error,
+            error: error.map(|error| error.code.clone()),
+            class: error.map(|error| error.class),
+            limit: error.and_then(|error| Some(error.limit?.limit)),
+            mutating: self.mutating,
+            approval: self.needs_approval.then_some(self.decided),
+            violations_by_kind: self.violations.clone(),
             stage: self.stage,
             attempts: self.metadata.attempts,
             tried: self.metadata.tried.clone(),
