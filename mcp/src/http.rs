@@ -11,6 +11,8 @@ mod guard;
 mod host_header;
 mod limits;
 mod memory_budget;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 mod responses;
 mod serving;
 mod sessions;

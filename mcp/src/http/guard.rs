@@ -58,7 +58,7 @@ pub(super) fn routes<H: ServerHandler>(guard: Arc<Guard<H>>) -> Router {
         .route(PATH, any(messages::<H>))
         .route(HEALTH_PATH, get(|| async { "ok\n" }))
         .route(READY_PATH, get(ready::<H>))
-        .fallback(|| async { Rejection::Missing })
+        .fallback(|| async { Rejection::Missing("messages go to", PATH) })
         .layer(from_fn_with_state(Arc::clone(&guard), check_names::<H>))
         .with_state(guard)
 }
@@ -77,8 +77,13 @@ async fn check_names<H: ServerHandler>(
     request: Request,
     next: Next,
 ) -> Response {
+    pass_names(&guard.names, request, next).await
+}
+
+/// Passes on a request whose names are allowed.
+pub(super) async fn pass_names(names: &AllowedNames, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    match guard.names.check(&parts) {
+    match names.check(&parts) {
         Ok(()) => next.run(Request::from_parts(parts, body)).await,
         Err(rejection) => {
             tracing::debug!(?rejection, "a request was refused");
@@ -94,7 +99,7 @@ async fn messages<H: ServerHandler>(
     let (mut parts, body) = request.into_parts();
     let place = parts.extensions.remove::<Arc<Place>>();
     let answered = async {
-        let identity = guard.identify(&parts).await?;
+        let identity = guard.authentication.identify(&parts).await?;
         if let Some(place) = place {
             place.prove(&identity.principal.name);
         }
@@ -110,17 +115,17 @@ async fn messages<H: ServerHandler>(
     })
 }
 
-impl<H: ServerHandler> Guard<H> {
+impl Authentication {
     /// The principal of a request.
-    async fn identify(&self, parts: &Parts) -> Result<Identity, Rejection> {
-        let authenticator = match &self.authentication {
-            Authentication::Loopback(principal) => {
+    pub(super) async fn identify(&self, parts: &Parts) -> Result<Identity, Rejection> {
+        let authenticator = match self {
+            Self::Loopback(principal) => {
                 return Ok(Identity {
                     principal: principal.clone(),
                     requests: None,
                 });
             }
-            Authentication::Required(authenticator) => authenticator,
+            Self::Required(authenticator) => authenticator,
         };
         let token = single(&parts.headers, &AUTHORIZATION)
             .ok()
@@ -130,7 +135,9 @@ impl<H: ServerHandler> Guard<H> {
             |refusal: Refusal| Rejection::Token(refusal, authenticator.challenge(refusal));
         authenticator.authenticate(token).await.map_err(refused)
     }
+}
 
+impl<H: ServerHandler> Guard<H> {
     async fn handled(
         &self,
         identity: Identity,

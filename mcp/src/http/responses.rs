@@ -45,7 +45,8 @@ pub(super) enum Rejection {
     TooMany(&'static str),
     Busy,
     Session,
-    Missing,
+    /// What is at which path instead.
+    Missing(&'static str, &'static str),
 }
 
 codes! {
@@ -69,7 +70,7 @@ codes! {
         Self::TooMany(_) = "too-many-requests";
         Self::Busy = "server-busy";
         Self::Session = "session-unknown";
-        Self::Missing = "path-unknown";
+        Self::Missing(..) = "path-unknown";
     }
 }
 
@@ -91,7 +92,7 @@ impl Rejection {
             Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
             Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Session | Self::Missing => StatusCode::NOT_FOUND,
+            Self::Session | Self::Missing(..) => StatusCode::NOT_FOUND,
         }
     }
 
@@ -130,7 +131,7 @@ impl Rejection {
             Self::TooMany(what) => format!("too many {what} at once; retry when one has ended"),
             Self::Busy => "messages of others take the memory; retry soon".to_owned(),
             Self::Session => "no such session; start a new one".to_owned(),
-            Self::Missing => format!("there is nothing here; messages go to {}", super::PATH),
+            Self::Missing(what, path) => format!("there is nothing here; {what} {path}"),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::Router;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioTimer;
 use hyper_util::service::TowerToHyperService;
@@ -21,7 +22,7 @@ use super::guard::{Guard, routes};
 use super::host_header::AllowedNames;
 use super::memory_budget::MemoryBudget;
 use super::sessions::Sessions;
-use super::{Authentication, HttpError, Settings};
+use super::{Authentication, HttpError, HttpLimits, Settings};
 
 /// Bytes of a connection that are buffered before they are parsed; a request's head
 /// fits.
@@ -69,7 +70,7 @@ pub fn check(address: SocketAddr, settings: &Settings) -> Result<(), HttpError> 
 }
 
 /// The names that requests may carry, where the settings can be served at this address.
-fn allowed(address: SocketAddr, settings: &Settings) -> Result<AllowedNames, HttpError> {
+pub(super) fn allowed(address: SocketAddr, settings: &Settings) -> Result<AllowedNames, HttpError> {
     let loopback_only = matches!(settings.authentication, Authentication::Loopback(_));
     if loopback_only && !address.ip().to_canonical().is_loopback() {
         return Err(HttpError::OpenAddress(address));
@@ -156,6 +157,33 @@ where
         draining: settings.draining.clone(),
         closing,
     });
+    let routes = routes(guard);
+    let mut connections =
+        take_connections(listener, routes, &limits, settings.draining, shutdown).await?;
+    let cut = finish(&mut connections, limits.finish_within).await;
+    end.cancel();
+    pruning.abort();
+    connections.shutdown().await;
+    Ok(Ended { cut })
+}
+
+/// Waits until the connections have ended, at most so long. Returns how many have not.
+pub(super) async fn finish(connections: &mut JoinSet<()>, within: Duration) -> usize {
+    let all = async { while connections.join_next().await.is_some() {} };
+    match tokio::time::timeout(within, all).await {
+        Ok(()) => 0,
+        Err(_) => connections.len(),
+    }
+}
+
+/// Takes connections and serves these routes on them until `shutdown` is cancelled. Returns those that are open then.
+pub(super) async fn take_connections(
+    listener: TcpListener,
+    routes: Router,
+    limits: &HttpLimits,
+    draining: CancellationToken,
+    shutdown: CancellationToken,
+) -> Result<JoinSet<()>, HttpError> {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new())
         .header_read_timeout(limits.head_within)
@@ -165,10 +193,10 @@ where
 
     let server = ConnectionServer {
         http,
-        service: TowerToHyperService::new(routes(guard)),
-        connections: Connections::new(&limits),
+        service: TowerToHyperService::new(routes),
+        connections: Connections::new(limits),
         read_within: limits.read_within,
-        draining: settings.draining,
+        draining,
         shutdown: shutdown.clone(),
     };
     let mut connections = JoinSet::new();
@@ -187,15 +215,7 @@ where
             connections.spawn(connection);
         }
     }
-    let all = async { while connections.join_next().await.is_some() {} };
-    let cut = match tokio::time::timeout(limits.finish_within, all).await {
-        Ok(()) => 0,
-        Err(_) => connections.len(),
-    };
-    end.cancel();
-    pruning.abort();
-    connections.shutdown().await;
-    Ok(Ended { cut })
+    Ok(connections)
 }
 
 /// The next connection. Connections that broke before they were taken, and a system

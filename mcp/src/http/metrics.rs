@@ -1,0 +1,144 @@
+//! Serves one page of text for Prometheus: the same checks of names and tokens, and the same kinds of limits, as the
+//! server of messages, on a listener of its own. What the page says is the caller's.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::HeaderValue;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use super::connections::Place;
+use super::guard::pass_names;
+use super::host_header::AllowedNames;
+use super::responses::Rejection;
+use super::serving::{allowed, finish, take_connections};
+use super::{Authenticate, Authentication, HttpError, HttpLimits, Settings};
+
+/// The path of the page.
+pub const METRICS_PATH: &str = "/metrics";
+
+/// Version 0.0.4 of the text format.
+const TEXT_FORMAT: HeaderValue =
+    HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+
+/// Pages that are written at once. A further request gets status 429: a flood of them does not take the processors
+/// from calls.
+const PAGES: usize = 1;
+
+/// The settings of a listener for metrics: a token for each request, names as of
+/// [`Settings::hosts`], no origins, and limits for a few scrapers.
+#[must_use]
+pub fn settings(tokens: Arc<dyn Authenticate>, hosts: Vec<String>) -> Settings {
+    let mut settings = Settings::new(Authentication::Required(tokens));
+    settings.hosts = hosts;
+    settings.limits = HttpLimits {
+        connections: 16,
+        connections_per_address: 12,
+        connections_per_principal: 8,
+        head_within: Duration::from_secs(5),
+        read_within: Duration::from_secs(5),
+        finish_within: Duration::from_secs(1),
+        ..HttpLimits::default()
+    };
+    settings
+}
+
+/// Writes the page.
+type Page = Arc<dyn Fn() -> String + Send + Sync>;
+
+struct Guard {
+    names: AllowedNames,
+    authentication: Authentication,
+    pages: Semaphore,
+    page: Page,
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Guard").finish_non_exhaustive()
+    }
+}
+
+/// Serves `page` at [`METRICS_PATH`] until `shutdown` is cancelled, to requests with a token that the settings know.
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use tokio_util::sync::CancellationToken;
+/// use toolward_mcp::http::tokens::Tokens;
+/// use toolward_mcp::http::{self, HttpError, metrics};
+///
+/// async fn serve(tokens: Tokens, shutdown: CancellationToken) -> Result<(), HttpError> {
+///     let listener = http::bind(([127, 0, 0, 1], 9464).into()).map_err(HttpError::Listener)?;
+///     let settings = metrics::settings(Arc::new(tokens), Vec::new());
+///     metrics::serve(listener, || "up 1\n".to_owned(), settings, shutdown).await
+/// }
+/// ```
+///
+/// # Errors
+///
+/// As [`http::check`](super::check), and if the socket can't be used.
+pub async fn serve(
+    listener: std::net::TcpListener,
+    page: impl Fn() -> String + Send + Sync + 'static,
+    settings: Settings,
+    shutdown: CancellationToken,
+) -> Result<(), HttpError> {
+    let address = listener.local_addr().map_err(HttpError::Listener)?;
+    let names = allowed(address, &settings)?;
+    listener
+        .set_nonblocking(true)
+        .map_err(HttpError::Listener)?;
+    let listener = TcpListener::from_std(listener).map_err(HttpError::Listener)?;
+    let guard = Arc::new(Guard {
+        names,
+        authentication: settings.authentication,
+        pages: Semaphore::new(PAGES),
+        page: Arc::new(page),
+    });
+    let routes = Router::new()
+        .route(METRICS_PATH, get(answer))
+        .fallback(|| async { Rejection::Missing("metrics are at", METRICS_PATH) })
+        .layer(from_fn_with_state(Arc::clone(&guard), check_names))
+        .with_state(guard);
+    let limits = settings.limits;
+    let mut connections =
+        take_connections(listener, routes, &limits, settings.draining, shutdown).await?;
+    finish(&mut connections, limits.finish_within).await;
+    connections.shutdown().await;
+    Ok(())
+}
+
+async fn check_names(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
+    pass_names(&guard.names, request, next).await
+}
+
+async fn answer(State(guard): State<Arc<Guard>>, request: Request) -> Response {
+    let (mut parts, _) = request.into_parts();
+    let place = parts.extensions.remove::<Arc<Place>>();
+    let identity = match guard.authentication.identify(&parts).await {
+        Ok(identity) => identity,
+        Err(rejection) => return rejection.into_response(),
+    };
+    if let Some(place) = place {
+        place.prove(&identity.principal.name);
+    }
+    // Held until the page is written; sending it takes no processor.
+    let Ok(_writing) = guard.pages.try_acquire() else {
+        return Rejection::TooMany("pages").into_response();
+    };
+    let mut response = Response::new((guard.page)().into());
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, TEXT_FORMAT);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}
