@@ -9,6 +9,7 @@ mod hostile;
 mod ids;
 mod logs;
 mod malformed;
+mod metrics;
 pub(crate) mod names;
 mod official;
 mod process;

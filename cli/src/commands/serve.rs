@@ -38,6 +38,8 @@ mod events;
 mod features;
 mod http;
 mod listener;
+#[cfg(feature = "metrics")]
+mod metrics;
 mod replay;
 mod signals;
 
@@ -94,6 +96,10 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     events: EventFlags,
 
+    #[cfg(feature = "metrics")]
+    #[command(flatten)]
+    metrics: metrics::MetricsFlags,
+
     /// Log a line for each call that ends, and write all lines of the log in this
     /// format [default: text, without lines for calls]
     #[arg(long, value_name = "FORMAT")]
@@ -142,6 +148,8 @@ pub(crate) fn run(
         |started: StartedRecorder| started.begin(watch.contents(), watch.granted(), confinement);
     let recorder = started.map(begin).transpose()?;
     let events = arguments.events.open()?;
+    #[cfg(feature = "metrics")]
+    let (counted, scraped) = arguments.metrics.open(recorder.clone())?;
     let builder = FeaturesBuilder {
         broker: operator.broker(&compile_broker::command()?, output)?,
         programs: match &replaying {
@@ -150,6 +158,8 @@ pub(crate) fn run(
         },
         replaying,
         http: Arc::new(arguments.http_flags),
+        #[cfg(feature = "metrics")]
+        metrics: counted,
         recorder,
         confinement,
         events: Arc::new(arguments.events),
@@ -183,6 +193,8 @@ pub(crate) fn run(
         transport,
         trust_client,
         events,
+        #[cfg(feature = "metrics")]
+        scraped,
     };
     let confinement = server.confinement(denials_directory.as_deref(), environment)?;
     let FeaturesBuilder {
@@ -198,6 +210,10 @@ pub(crate) fn run(
     if let Transport::Http(listener, http) = &server.transport {
         http.announce(listener, output)?;
     }
+    #[cfg(feature = "metrics")]
+    if let Some(scraped) = &server.scraped {
+        output.note(scraped.announcement());
+    }
     stderr::detach()?;
     server.run(output.json())
 }
@@ -212,6 +228,8 @@ struct Server {
     transport: Transport,
     trust_client: bool,
     events: Option<EventFile>,
+    #[cfg(feature = "metrics")]
+    scraped: Option<metrics::MetricsServer>,
 }
 
 impl Server {
@@ -226,6 +244,10 @@ impl Server {
         let mut confinement = self.watch.kept(confinement)?;
         if let Some(directory) = denials {
             confinement = confinement.read_write(directory);
+        }
+        #[cfg(feature = "metrics")]
+        if let Some(scraped) = &self.scraped {
+            confinement = scraped.kept(confinement);
         }
         Ok(match &self.transport {
             Transport::Http(listener, _) => confinement.accept_on(listener),
@@ -271,6 +293,10 @@ impl Server {
             file.follow(events, runtime.handle())
         });
         let events = events.transpose()?;
+        #[cfg(feature = "metrics")]
+        if let Some(scraped) = self.scraped {
+            runtime.spawn(scraped.serve(shared_state.clone(), shutdown.clone()));
+        }
         let target = ServedFeatures {
             builder: self.builder,
             service: self.service.clone(),

@@ -10,7 +10,7 @@ use crate::support::Machine;
 /// What no line has.
 const MARK: &str = "m4rk-of-the-test";
 
-fn machine() -> Machine {
+pub(super) fn machine() -> Machine {
     let machine = Machine::with_example("kv-counter");
     crate::hostile::add(&machine, "hostile");
     machine.toolward("keys new --out key.pem").ends(0);

@@ -130,6 +130,10 @@ impl Served {
         served
     }
 
+    pub(super) fn process(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The address that it listens at.
     pub(crate) fn address(&self) -> &str {
         let address = self.url.strip_prefix("http://").unwrap();

@@ -15,6 +15,8 @@ use toolward_policy::Policy;
 
 use super::HttpFlags;
 use super::events::EventFlags;
+#[cfg(feature = "metrics")]
+use super::metrics::Metrics;
 use super::replay::Replaying;
 use super::{exec_broker, recorder};
 use crate::failure::{Failure, Kind, Result};
@@ -24,6 +26,9 @@ use crate::failure::{Failure, Kind, Result};
 pub(super) struct FeaturesBuilder {
     pub(super) operator: Arc<Operator>,
     pub(super) http: Arc<HttpFlags>,
+    /// Counts calls, where that was asked for.
+    #[cfg(feature = "metrics")]
+    pub(super) metrics: Option<Arc<Metrics>>,
     pub(super) events: Arc<EventFlags>,
     pub(super) broker: Broker,
     /// Runs the programs that the policy named when the server started.
@@ -59,7 +64,13 @@ impl FeaturesBuilder {
             .events
             .protect(builder)
             .shared_state(&self.shared_state);
+        #[cfg(feature = "metrics")]
+        let (builder, counting) = Metrics::given(self.metrics.as_deref(), builder);
         let host = self.operator.build(builder.defer_engine(), &self.broker)?;
+        #[cfg(feature = "metrics")]
+        if let Some(counting) = counting {
+            counting.serves(&host);
+        }
         let features = ServerFeatures::new(host, contents, &granted.policy, self.defer_above);
         features.map_err(|error| Failure::of(Kind::Usage, error))
     }
@@ -86,7 +97,10 @@ impl Target for ServedFeatures {
     }
 
     fn empty(&self) -> Result<ServerFeatures> {
-        nothing(Host::builder().defer_engine().build()?)
+        let builder = Host::builder();
+        #[cfg(feature = "metrics")]
+        let (builder, _) = Metrics::given(self.builder.metrics.as_deref(), builder);
+        nothing(builder.defer_engine().build()?)
     }
 
     fn bare(&self) -> Result<ServerFeatures> {

@@ -1,0 +1,208 @@
+//! `serve --metrics`: counts of calls for Prometheus, on a listener of its own with a token of its own. It is bound
+//! before the process confines itself.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Args;
+use tokio_util::sync::CancellationToken;
+use toolward_host::confine::Confinement;
+use toolward_host::metrics::{CallMetrics, HostMetrics, Sample};
+use toolward_host::{HostBuilder, SharedState};
+use toolward_mcp::http::metrics::{self, METRICS_PATH};
+use toolward_mcp::http::tokens::{self, Tokens};
+use toolward_mcp::http::{self, HttpError, Settings};
+use toolward_operator::recorder::CallRecorder;
+
+use super::{listener, local};
+use crate::failure::{self, Failure, Result};
+
+/// Who may read counts of calls.
+#[derive(Debug, Args)]
+#[group(skip)]
+pub(crate) struct MetricsFlags {
+    /// Serve counts of calls for Prometheus at this address, an IP address or
+    /// localhost, and a port; needs a token
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        value_parser = listener::address,
+        requires = "metrics_token"
+    )]
+    metrics: Option<SocketAddr>,
+
+    /// Write the token that Prometheus has to send to this file, mode 0600
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "metrics",
+        group = "metrics_token"
+    )]
+    metrics_token_file: Option<PathBuf>,
+
+    /// Take the tokens for metrics whose hashes are in this file, as of --tokens
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "metrics",
+        group = "metrics_token"
+    )]
+    metrics_tokens: Option<PathBuf>,
+
+    /// A name that Prometheus may give as Host, besides the address's own (may be
+    /// given again)
+    #[arg(long, value_name = "NAME", requires = "metrics")]
+    metrics_allow_host: Vec<String>,
+}
+
+/// What is counted, and the files that guests must not reach.
+#[derive(Debug)]
+pub(super) struct Metrics {
+    calls: CallMetrics,
+    token_files: Vec<PathBuf>,
+}
+
+/// The listener for metrics, which is about to serve.
+pub(super) struct MetricsServer {
+    listener: TcpListener,
+    address: SocketAddr,
+    settings: Settings,
+    calls: CallMetrics,
+    recorder: Option<CallRecorder>,
+}
+
+impl MetricsFlags {
+    /// Listens, and reads or makes the tokens; nothing where no metrics were asked for.
+    pub(super) fn open(
+        &self,
+        recorder: Option<CallRecorder>,
+    ) -> Result<(Option<Arc<Metrics>>, Option<MetricsServer>)> {
+        let Some(address) = self.metrics else {
+            return Ok((None, None));
+        };
+        let listener = listener::listen(address)?;
+        let bound = listener.local_addr();
+        let address = bound.map_err(|error| failure::http(HttpError::Listener(error)))?;
+        let settings =
+            |tokens| metrics::settings(Arc::new(tokens), self.metrics_allow_host.clone());
+        // No token is written for what can't be served.
+        http::check(address, &settings(Tokens::default())).map_err(refused)?;
+        let settings = settings(self.tokens().map_err(failure::http)?);
+        let files = self.metrics_token_file.iter().chain(&self.metrics_tokens);
+        let counted = Metrics {
+            calls: CallMetrics::new(),
+            token_files: files.cloned().collect(),
+        };
+        let server = MetricsServer {
+            listener,
+            address,
+            settings,
+            calls: counted.calls.clone(),
+            recorder,
+        };
+        Ok((Some(Arc::new(counted)), Some(server)))
+    }
+
+    fn tokens(&self) -> Result<Tokens, HttpError> {
+        if let Some(path) = &self.metrics_tokens {
+            return tokens::read(path);
+        }
+        // Without a file no request is let in: `clap` asks for one.
+        let Some(path) = &self.metrics_token_file else {
+            return Ok(Tokens::default());
+        };
+        let (secret, hash) = tokens::generate()?;
+        tokens::write(path, &secret)?;
+        Ok(Tokens::single(hash, local(false)))
+    }
+}
+
+/// The hint names the flag of this listener.
+fn refused(error: HttpError) -> Failure {
+    let is_unnamed = matches!(error, HttpError::NoHosts(_));
+    let failure = failure::http(error);
+    match is_unnamed {
+        true => failure
+            .hint("name each host by which Prometheus reaches it: `--metrics-allow-host NAME`"),
+        false => failure,
+    }
+}
+
+impl Metrics {
+    /// Has a host's calls counted, and keeps all guests out of the files of tokens.
+    pub(super) fn given(
+        metrics: Option<&Self>,
+        builder: HostBuilder,
+    ) -> (HostBuilder, Option<Arc<HostMetrics>>) {
+        let Some(metrics) = metrics else {
+            return (builder, None);
+        };
+        let counting = metrics.calls.listener();
+        let builder = builder.listener(counting.clone());
+        let files = metrics.token_files.iter();
+        let builder = files.fold(builder, |builder, file| {
+            builder.protect("a file of tokens", file)
+        });
+        (builder, Some(counting))
+    }
+}
+
+impl MetricsServer {
+    /// Where to find the counts.
+    pub(super) fn announcement(&self) -> String {
+        format!("metrics are at http://{}{METRICS_PATH}", self.address)
+    }
+
+    /// Keeps the right to accept connections on its listener.
+    pub(super) fn kept(&self, confinement: Confinement) -> Confinement {
+        confinement.accept_on(&self.listener)
+    }
+
+    /// Serves until `shutdown` is cancelled. Calls are served without it where it fails.
+    pub(super) async fn serve(self, shared_state: SharedState, shutdown: CancellationToken) {
+        let (calls, recorder) = (self.calls, self.recorder);
+        let page = move || {
+            let mut page = calls.page();
+            let lost = Sample::Counter(shared_state.events_lost());
+            page.add(
+                "toolward_events_lost_total",
+                "Events that readers were too slow for.",
+                lost,
+            );
+            if let Some(recorder) = &recorder {
+                let counts = recorder.counts();
+                let bytes = i64::try_from(counts.queued_bytes).unwrap_or(i64::MAX);
+                for (name, help, sample) in [
+                    (
+                        "toolward_ledger_rows_total",
+                        "Rows that were sent to the recorder.",
+                        Sample::Counter(counts.sent),
+                    ),
+                    (
+                        "toolward_ledger_rows_lost_total",
+                        "Rows that could not be sent.",
+                        Sample::Counter(counts.lost),
+                    ),
+                    (
+                        "toolward_ledger_queue_bytes",
+                        "Bytes of rows that wait to be sent.",
+                        Sample::Gauge(bytes),
+                    ),
+                    (
+                        "toolward_recorder_up",
+                        "Whether the recorder runs.",
+                        Sample::Gauge(counts.up.into()),
+                    ),
+                ] {
+                    page.add(name, help, sample);
+                }
+            }
+            page.text()
+        };
+        let served = metrics::serve(self.listener, page, self.settings, shutdown).await;
+        if let Err(error) = served {
+            tracing::error!(code = error.code(), %error, "metrics are not served");
+        }
+    }
+}
