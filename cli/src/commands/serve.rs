@@ -17,19 +17,18 @@ use toolward_ledger::Pending;
 use toolward_mcp::http::HttpError;
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::{StdioError, Streams};
-use toolward_mcp::{Denials, DenialsError, ServerFeatures, Service, stdio};
+use toolward_mcp::{Denials, DenialsError, Service, stdio};
 
 use crate::environment::{Colours, Environment};
 use crate::failure::{self, Code, Exit, Failure, Kind, Result};
 use crate::flags::ConfineFlags;
 use crate::flags::Flagged;
 use crate::logging::LogFormat;
-use crate::output::{Look, Output, counted};
+use crate::output::{Look, Output};
 use crate::{logging, stderr};
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::host_setup::HostSetup;
-use toolward_operator::lasting_changes::LastingChanges;
 use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::reload::{Watch, prepare};
 use toolward_operator::{Operator, Report};
@@ -42,12 +41,14 @@ mod listener;
 mod metrics;
 mod replay;
 mod signals;
+mod welcome;
 
 use events::{EventFile, EventFlags};
 use features::{FeaturesBuilder, ServedFeatures, warn_of_names};
 use http::{HttpFlags, HttpServer};
-use replay::{ReplayFlags, Replaying};
+use replay::ReplayFlags;
 use signals::{Asked, Signals};
+use welcome::{warn_of_changes, welcome};
 
 /// With more tools than this, they are found rather than listed.
 const DEFER_ABOVE: usize = 100;
@@ -472,33 +473,4 @@ fn denials(setup: &HostSetup, environment: &Environment, output: &Output) -> Opt
         ));
     };
     opened.inspect_err(refused).ok()
-}
-
-/// Tells once of each lasting change that a command has made: whoever typed the yes may not be who reads this.
-fn warn_of_changes(environment: &Environment, output: &Output) {
-    let Ok(changes) = LastingChanges::of(environment) else {
-        return;
-    };
-    match changes.unserved() {
-        Ok(changes) => changes.iter().for_each(|one| output.warning(one)),
-        Err(failure) => output.warning(format!(
-            "what commands have changed is not known: {failure} ({})",
-            failure.code
-        )),
-    }
-}
-
-fn welcome(features: &ServerFeatures, replaying: Option<&Replaying>) -> String {
-    let mut text = format!("serving {}", counted(features.tool_count(), "tool"));
-    if let Some(replaying) = replaying {
-        let calls = counted(replaying.left(), "recorded call");
-        text.push_str(&format!(" from {calls}; nothing runs"));
-    }
-    let blocked: Vec<&str> = features.blocked().map(|(_, id)| id).collect();
-    if !blocked.is_empty() {
-        text.push_str("; blocked by the policy: ");
-        text.push_str(&blocked.join(", "));
-        text.push_str(" (see `toolward policy explain TOOL`)");
-    }
-    text
 }
