@@ -139,7 +139,7 @@ fn written(segments: &[Template]) -> String {
         for part in &segment.parts {
             match part {
                 Part::Literal(text) => path.push_str(text),
-                Part::Value(_) | Part::Secret(_) => path.push_str("…"),
+                Part::Value(_) | Part::Secret(_) => path.push('…'),
             }
         }
     }

@@ -118,8 +118,13 @@ fn every_limit_can_be_set_by_name() {
     }
 }
 
-/// The book's page about policies.
-const PAGE: &str = include_str!("../../../docs/src/policy.md");
+/// The book's pages about policies.
+const PAGE: &str = concat!(
+    include_str!("../../../docs/src/policy.md"),
+    include_str!("../../../docs/src/policy-secrets.md"),
+    include_str!("../../../docs/src/policy-drivers.md"),
+    include_str!("../../../docs/src/policy-errors.md"),
+);
 
 fn examples() -> impl Iterator<Item = &'static str> {
     PAGE.split("```toml\n")

@@ -43,7 +43,7 @@ pub(super) fn in_checkout(machine: &Machine) -> Command {
 }
 
 /// `timeout`, which takes a time and a program, with the command on its `PATH`.
-fn shell(machine: &Machine) -> Command {
+pub(super) fn shell(machine: &Machine) -> Command {
     let mut path = OsString::from(toolward().parent().unwrap());
     path.push(":");
     path.push(env::var_os("PATH").unwrap_or_default());

@@ -22,7 +22,9 @@ pub(super) fn read_all(folder: &Path, text: &mut String) {
 fn every_test_that_the_threat_model_names_exists() {
     let mut sources = String::new();
     read_all(&root(), &mut sources);
-    let page = Page::read(&root().join("docs/src/threat-model.md")).text();
+    let page = ["threat-model.md", "threat-model-sandbox.md"]
+        .map(|name| Page::read(&root().join("docs/src").join(name)).text())
+        .concat();
     let named: Vec<&str> = page
         .split('`')
         .skip(1)
