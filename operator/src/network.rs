@@ -137,7 +137,10 @@ impl Fetcher {
         }
         let credentials = flags.credentials()?;
         builder = match settings {
-            Some(settings) => settings.apply(builder, credentials, &self.environment)?,
+            Some(settings) => {
+                let logs_in = matches!(source, Source::Registry(_));
+                settings.apply(builder, credentials, &self.environment, logs_in)?
+            }
             None => builder.credentials(credentials),
         };
         for text in &flags.allow_realm {

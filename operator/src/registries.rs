@@ -91,22 +91,24 @@ impl Registries {
 }
 
 impl RegistrySettings {
-    /// Adds these settings to a client's; a login in `credentials` goes before that of the table.
+    /// Adds these settings to a client's; a login in `credentials` goes before that of the table. `logs_in`: whether
+    /// the client is one of a registry, and not of a web server.
     pub(crate) fn apply(
         &self,
         mut builder: ClientBuilder,
         credentials: Credentials,
         environment: &Environment,
+        logs_in: bool,
     ) -> Result<ClientBuilder, Error> {
         if let Some(path) = &self.ca_file {
             builder = builder.authorities(file::read(path, MAX_FILE_BYTES)?);
         }
         let credentials = match &self.login {
-            Some((username, password)) => {
+            Some((username, password)) if logs_in && !credentials.has(&self.host) => {
                 let login = Login::new(username, self.password(password, environment)?)?;
                 credentials.with_fallback(&self.host, login)
             }
-            None => credentials,
+            _ => credentials,
         };
         builder = builder.credentials(credentials);
         if let Some(origin) = &self.realm {
@@ -134,6 +136,7 @@ impl RegistrySettings {
         };
         let text = match source {
             PasswordSource::Env(name) => (environment.variable)(name)
+                .filter(|value| !value.is_empty())
                 .ok_or_else(|| missing(format!("the environment variable {name} is not set")))?,
             PasswordSource::File(path) => {
                 let value = secrets::read_file(path).map_err(|error| missing(error.to_string()))?;
@@ -176,7 +179,9 @@ pub(crate) fn refuse_setting(text: &str, path: &Path) -> Result<(), Error> {
 }
 
 fn read_all(tables: &Field<'_, Span>, folder: &Path) -> Result<Registries, SettingError> {
-    let items = tables.items()?;
+    let items = tables.items().map_err(|problem| {
+        SettingError::from(problem).hint("write `[[registry]]`, with two brackets")
+    })?;
     if items.len() > MAX_TABLES {
         let message = format!("expected at most {MAX_TABLES} of `[[registry]]`");
         return Err(SettingError::new(message, tables.at.clone()));

@@ -116,6 +116,12 @@ impl Credentials {
         self
     }
 
+    /// Whether there is a login for a registry, `host[:port]`.
+    #[must_use]
+    pub fn has(&self, registry: &str) -> bool {
+        self.logins.contains_key(registry)
+    }
+
     /// Adds a login for a registry, `host[:port]`, for which there is none in the file.
     #[must_use]
     pub fn with_fallback(mut self, registry: impl Into<String>, login: Login) -> Self {

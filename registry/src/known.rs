@@ -36,6 +36,9 @@ const KNOWN: &[Known] = &[
             "https://cdn01.quay.io",
             "https://cdn02.quay.io",
             "https://cdn03.quay.io",
+            "https://cdn04.quay.io",
+            "https://cdn05.quay.io",
+            "https://cdn06.quay.io",
         ],
     },
     Known {

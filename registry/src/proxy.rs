@@ -65,7 +65,7 @@ impl Proxy {
         // What the parser says of it might quote the password.
         let url = Url::parse(&text).map_err(|_| invalid())?;
         let plain = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
-        if !matches!(url.scheme(), "http" | "https") || url.host().is_none() || !plain {
+        if !matches!(url.scheme(), "http" | "https") || !has_plain_host(&url) || !plain {
             return Err(invalid());
         }
         if exceptions.len() > MAX_EXCEPTIONS {
@@ -91,6 +91,18 @@ impl Proxy {
     pub(crate) fn intercept(&self) -> reqwest::Proxy {
         let proxy = self.clone();
         reqwest::Proxy::custom(move |url| proxy.covers(url).then(|| proxy.url.clone()))
+    }
+}
+
+/// Whether the host is an address or a name of letters, digits, dots, hyphens and underscores. What connects reads
+/// the address once more, by narrower rules, and goes without a proxy where it finds none.
+fn has_plain_host(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_')),
+        Some(url::Host::Ipv4(_) | url::Host::Ipv6(_)) => true,
+        None => false,
     }
 }
 
@@ -232,6 +244,9 @@ mod tests {
             "http://ci:hunter2@",
             "http://ci:hunter2@proxy.example:99999",
             "file:///hunter2",
+            "http://${HUNTER2}:3128",
+            "\"hunter2.example\"",
+            "http://hunter2`x:3128",
         ] {
             let failure = Proxy::parse(address, "").unwrap_err();
             assert_eq!(failure.code(), "registry-proxy-invalid", "{address}");

@@ -96,7 +96,7 @@ impl Installer<'_> {
         for warning in warnings.iter().chain(&bundle.warnings) {
             self.report.warning(warning);
         }
-        self.check_place(&bundle, place)?;
+        let moved = self.check_place(&bundle, place)?;
         let options = InstallOptions {
             source: place.recorded.clone(),
             now: self.context.now,
@@ -111,6 +111,9 @@ impl Installer<'_> {
         let waiting = rows::waiting(self.store)?;
         let highest = self.highest(&bundle)?;
         let outcome = self.store.install_with(&bundle, &options, &shelf)?;
+        if let Some(moved) = moved {
+            self.keep_move(moved)?;
+        }
         if let InstallOutcome::Installed { installed, .. } = &outcome {
             let action = match installed.sequence < highest {
                 true => TrustAction::RolledBack,

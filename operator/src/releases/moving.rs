@@ -26,8 +26,8 @@ pub struct SourceMove {
 /// Asks whether a source may move; an error if it may not.
 pub type ConfirmMove<'a> = &'a dyn Fn(&SourceMove) -> Result<(), Error>;
 
-/// Whether two sources are the same place: one repository whatever the tag, one folder of a web server, or files of
-/// this machine, which their user chooses each time.
+/// Whether two sources are the same place: one repository whatever the tag, one folder of a web server with the same
+/// query, or files of this machine, which their user chooses each time.
 fn is_same_place(one: &Source, other: &Source) -> bool {
     match (one, other) {
         (Source::Path(_), Source::Path(_)) => true,
@@ -36,7 +36,9 @@ fn is_same_place(one: &Source, other: &Source) -> bool {
         }
         (Source::Web(one), Source::Web(other)) => {
             let folder = |path: &str| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
-            one.origin() == other.origin() && folder(one.path()) == folder(other.path())
+            one.origin() == other.origin()
+                && folder(one.path()) == folder(other.path())
+                && one.query() == other.query()
         }
         _ => false,
     }
@@ -44,25 +46,37 @@ fn is_same_place(one: &Source, other: &Source) -> bool {
 
 impl Installer<'_> {
     /// Checks that a bundle comes from where the installed one came from, or that a person wants it from elsewhere.
-    pub(super) fn check_place(&self, bundle: &Bundle, place: &Place) -> Result<(), Error> {
+    /// `None`: it is the same place.
+    pub(super) fn check_place(
+        &self,
+        bundle: &Bundle,
+        place: &Place,
+    ) -> Result<Option<SourceMove>, Error> {
         let id = &bundle.manifest.id;
         let Some(installed) = self.store.installed(id)? else {
-            return Ok(());
+            return Ok(None);
         };
         let before = Source::parse(&installed.source);
-        if before.is_ok_and(|before| is_same_place(&before, &place.source)) {
-            return Ok(());
+        if let Ok(before) = &before
+            && is_same_place(before, &place.source)
+        {
+            return Ok(None);
         }
-        let (from, to) = (installed.source, place.recorded.clone());
+        // As sources are shown, without what a query may hold.
         let moved = SourceMove {
             id: id.clone(),
-            from,
-            to,
+            from: before.map_or(installed.source, |before| before.to_string()),
+            to: place.source.to_string(),
         };
         let Some(confirm) = self.move_source else {
             return Err(refused(&moved));
         };
         confirm(&moved)?;
+        Ok(Some(moved))
+    }
+
+    /// Keeps that a bundle's source has moved, for the next `doctor` and `serve`.
+    pub(super) fn keep_move(&self, moved: SourceMove) -> Result<(), Error> {
         let SourceMove { id, from, to } = moved;
         let what = format!("let {id} come from {to} instead of {from}");
         let state = self.environment.state_directory.as_deref();
@@ -99,7 +113,7 @@ mod tests {
             ("oci://r.example/a/b:1.0.0", "oci://r.example/a/b:stable"),
             (
                 "https://h.example/a/1.toolbundle",
-                "https://h.example/a/2.toolbundle?x=y",
+                "https://h.example/a/2.toolbundle",
             ),
         ] {
             assert!(same(one, other), "{one} {other}");
@@ -108,6 +122,10 @@ mod tests {
             ("a.toolbundle", "oci://r.example/a/b:1.0.0"),
             ("a.toolbundle", "https://h.example/a.toolbundle"),
             ("oci://r.example/a/b:1", "oci://r.example/a/c:1"),
+            (
+                "https://h.example/get?bundle=a",
+                "https://h.example/get?bundle=b",
+            ),
             ("oci://r.example/a/b:1", "oci://r.example:444/a/b:1"),
             ("https://h.example/a/1", "https://h.example/b/1"),
             ("https://h.example/a", "https://g.example/a"),

@@ -104,9 +104,10 @@ fn a_proxy_that_refuses_is_named_without_its_login_and_not_gone_around() {
         .env("NO_PROXY", "ple,stry.example");
     run.ends(0);
 
-    for (address, word) in [
-        ("socks5://me:hunter4@127.0.0.1:1", "hunter4"),
-        ("http://", "http://HOST"),
+    for address in [
+        "socks5://me:hunter4@127.0.0.1:1",
+        "http://",
+        "http://${hunter4}:1",
     ] {
         let run = fronted
             .toolward(&machine, &install)
@@ -115,7 +116,8 @@ fn a_proxy_that_refuses_is_named_without_its_login_and_not_gone_around() {
         let local = machine.toolward("install 1.toolbundle --move-source");
         let local = local.env("HTTPS_PROXY", address).end();
         assert!(!local.stderr.contains("registry-proxy-invalid"), "{local}");
-        assert!(word != "hunter4" || !ended.stderr.contains(word), "{ended}");
+        assert!(!ended.stderr.contains("hunter4"), "{ended}");
+        assert!(ended.stderr.contains("http://HOST:PORT"), "{ended}");
     }
 }
 
