@@ -85,8 +85,8 @@ impl Terminal {
         // Given back when the call ends while the question is still open.
         let keys = Keys::take()?;
         let width = keys::width();
-        request.mark_asked();
         write(&question::shown(request, width))?;
+        request.mark_asked();
         // What was typed before the question was shown does not answer it.
         keys.forget()?;
         let reading = tokio::task::spawn_blocking(keys::answer);

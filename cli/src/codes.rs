@@ -8,7 +8,7 @@ codes! {
     pub(crate) enum Code {
         UsageInvalid = "usage-invalid", "with `--json`: the command line is not understood; `mcp config`: the flags after `--` are not those of `serve`";
         FlagRefused = "flag-refused",
-            "`mcp config --write` was given a flag or an address that is not written into a client's file";
+            "`mcp config --write` was given a flag or an address that is not written into a client's file; `serve --metrics` the file of clients' tokens";
         ChangeUnconfirmed = "change-unconfirmed",
             "a lasting change of a file was not confirmed on a terminal, after the difference was shown";
         FingerprintUnconfirmed = "fingerprint-unconfirmed",

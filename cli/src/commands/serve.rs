@@ -150,7 +150,9 @@ pub(crate) fn run(
     let recorder = started.map(begin).transpose()?;
     let events = arguments.events.open()?;
     #[cfg(feature = "metrics")]
-    let (counted, scraped) = arguments.metrics.open(recorder.clone())?;
+    let (counted, scraped) = arguments
+        .metrics
+        .open(recorder.clone(), arguments.http_flags.token_files())?;
     let builder = FeaturesBuilder {
         broker: operator.broker(&compile_broker::command()?, output)?,
         programs: match &replaying {

@@ -89,7 +89,7 @@ pub struct FinishedCall {
     pub peak_memory: u64,
     /// How often the driver tried something that it was not granted.
     pub violations: u64,
-    /// The same by kind; empty where the call asked for input or was cancelled.
+    /// The same by kind; empty where the call was cancelled.
     pub violations_by_kind: BTreeMap<ViolationKind, u64>,
     /// The class of the error; `None` where the call has an output.
     pub class: Option<ErrorClass>,
@@ -97,7 +97,8 @@ pub struct FinishedCall {
     pub limit: Option<LimitName>,
     /// Whether a driver that was picked changes something itself.
     pub mutating: bool,
-    /// Whether a person was asked about it, and then whether it was approved.
+    /// Whether a person approved it who was asked about this call; `false` also where nobody answered. `None` where
+    /// no question about it ended with it: an earlier answer covers it, nobody can be asked, or the answer is to come.
     pub approval: Option<bool>,
     /// When it began, by the system's clock.
     pub started: SystemTime,

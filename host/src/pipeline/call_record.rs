@@ -48,6 +48,8 @@ pub(crate) struct CallRecord<'a> {
     violations: BTreeMap<ViolationKind, u64>,
     /// Whether a person has to approve it.
     needs_approval: bool,
+    /// Whether a person who was asked approved it.
+    answer: Option<bool>,
     /// Whether it was decided that the call may run.
     decided: bool,
     /// Whether it has been told that the call waits for a slot.
@@ -86,6 +88,7 @@ impl<'a> CallRecord<'a> {
             events: CallEvents::new(&services.events),
             violations: BTreeMap::new(),
             needs_approval: false,
+            answer: None,
             decided: false,
             queued: false,
             yielded: false,
@@ -376,7 +379,7 @@ impl<'a> CallRecord<'a> {
             class: error.map(|error| error.class),
             limit: error.and_then(|error| Some(error.limit?.limit)),
             mutating: self.mutating,
-            approval: self.needs_approval.then_some(self.decided),
+            approval: self.answer,
             violations_by_kind: self.violations.clone(),
             stage: self.stage,
             attempts: self.metadata.attempts,

@@ -75,6 +75,11 @@ impl Rows<'_> {
         self.recording.recorder.append(entry, Durability::Queued)
     }
 
+    /// The question reached no person, though it may have been sent.
+    pub(crate) fn reached_nobody(&mut self) {
+        self.asked = false;
+    }
+
     /// An earlier answer covers the call. One about this very call makes it a call that a person was asked about.
     pub(crate) fn remembers(&mut self, earlier: &Remembered) {
         self.asked |= earlier.scope == ApprovalScope::Call;

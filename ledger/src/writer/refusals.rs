@@ -1,12 +1,12 @@
-//! Refusals of one principal, beyond a few a second, become one row with counts by code. They are counted where
-//! they arrive, so that a flood takes no room in the queue.
+//! Refusals of one principal and questions to them, beyond a few a second, become one row with counts by code. They
+//! are counted where they arrive, so that a flood takes no room in the queue.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::entry::Entry;
-use crate::record::{Code, Event, Number, RefusedMore};
+use crate::record::{ApprovalEvent, Code, Event, Number, RefusedMore};
 
 /// How long refusals are counted together.
 const WINDOW: Duration = Duration::from_secs(1);
@@ -16,8 +16,10 @@ const ROWS: u32 = 10;
 const PRINCIPALS: usize = 4096;
 /// Codes that are counted apart.
 const CODES: usize = 24;
-/// What the others are counted as. No code of a host or a driver has this form.
+/// What the others are counted as. No code of a host or a driver has this form, and none that of [`QUESTIONS`].
 const OTHER: &str = "other-codes";
+/// What questions for approval are counted as.
+const QUESTIONS: &str = "approval-asked";
 
 /// The refusals of the last second.
 #[derive(Default)]
@@ -35,8 +37,12 @@ struct Window {
 impl Refusals {
     /// Takes in an entry; gives it back if it gets a row of its own.
     pub(super) fn take(&mut self, entry: Entry, now: Instant) -> Option<Entry> {
-        let Event::Refused(body) = &entry.event else {
-            return Some(entry);
+        let code = match &entry.event {
+            Event::Refused(body) => body.outcome.code.clone(),
+            Event::Approval(body) if body.event == ApprovalEvent::Asked => {
+                Code::parse(QUESTIONS).ok()
+            }
+            _ => return Some(entry),
         };
         let mut principal = entry.principal.clone();
         if self.windows.len() >= PRINCIPALS && !self.windows.contains_key(&principal) {
@@ -55,7 +61,6 @@ impl Refusals {
         if window.codes.is_empty() {
             window.since = entry.at;
         }
-        let code = body.outcome.code.clone();
         let known = |code: &Code| window.codes.len() < CODES || window.codes.contains_key(code);
         let code = code.filter(known).or_else(|| Code::parse(OTHER).ok());
         if let Some(code) = code {

@@ -257,6 +257,20 @@ fn metrics_without_a_token_are_refused_and_so_is_an_address_that_has_no_name() {
         !machine.path("t").exists(),
         "no token for what is not served"
     );
+    machine.write("tokens.toml", "# clients\n");
+    machine.write("one", "");
+    std::os::unix::fs::symlink("one", machine.path("link")).unwrap();
+    for (clients, own) in [
+        ("--token-file t", "--metrics-token-file ./t"),
+        ("--token-file one", "--metrics-token-file link"),
+        ("--tokens tokens.toml", "--metrics-token-file tokens.toml"),
+        ("--tokens tokens.toml", "--metrics-tokens tokens.toml"),
+    ] {
+        let words = format!("{serve} --http 127.0.0.1:0 {clients} --metrics 127.0.0.1:0 {own}");
+        machine.toolward(&words).ends(2).says("flag-refused");
+        assert_eq!(machine.text("tokens.toml"), "# clients\n", "{words}");
+        assert!(!machine.path("t").exists(), "{words}");
+    }
     let words = format!("{serve} --metrics-token-file t");
     let ended = machine.toolward(&words).ends(2);
     assert!(ended.stderr.contains("--metrics <ADDRESS>"), "{ended}");

@@ -77,10 +77,14 @@ enum ShownToken {
 impl HttpFlags {
     /// Keeps all guests out of the files of tokens.
     pub(super) fn protect(&self, builder: HostBuilder) -> HostBuilder {
-        let files = self.token_file.iter().chain(&self.tokens);
-        files.fold(builder, |builder, file| {
+        self.token_files().fold(builder, |builder, file| {
             builder.protect("a file of tokens", file)
         })
+    }
+
+    /// The files of tokens that clients call with.
+    pub(super) fn token_files(&self) -> impl Iterator<Item = &PathBuf> {
+        self.token_file.iter().chain(&self.tokens)
     }
 
     /// How long the server still answers when it is told to end.

@@ -2,7 +2,7 @@
 //! before the process confines itself.
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
@@ -16,7 +16,7 @@ use toolward_mcp::http::{self, HttpError, Settings};
 use toolward_operator::recorder::CallRecorder;
 
 use super::{listener, local};
-use crate::failure::{self, Failure, Result};
+use crate::failure::{self, Code, Failure, Result};
 
 /// Who may read counts of calls.
 #[derive(Debug, Args)]
@@ -73,14 +73,17 @@ pub(super) struct MetricsServer {
 }
 
 impl MetricsFlags {
-    /// Listens, and reads or makes the tokens; nothing where no metrics were asked for.
-    pub(super) fn open(
+    /// Listens, and reads or makes the tokens; nothing where no metrics were asked for. `clients`: the files of
+    /// tokens that clients call with.
+    pub(super) fn open<'a>(
         &self,
         recorder: Option<CallRecorder>,
+        clients: impl Iterator<Item = &'a PathBuf>,
     ) -> Result<(Option<Arc<Metrics>>, Option<MetricsServer>)> {
         let Some(address) = self.metrics else {
             return Ok((None, None));
         };
+        self.check_files(clients)?;
         let listener = listener::listen(address)?;
         let bound = listener.local_addr();
         let address = bound.map_err(|error| failure::http(HttpError::Listener(error)))?;
@@ -104,6 +107,20 @@ impl MetricsFlags {
         Ok((Some(Arc::new(counted)), Some(server)))
     }
 
+    /// A token for metrics opens nothing else, and writing it must not replace the tokens of clients.
+    fn check_files<'a>(&self, clients: impl Iterator<Item = &'a PathBuf>) -> Result<()> {
+        let own = self.metrics_token_file.iter().chain(&self.metrics_tokens);
+        let own: Vec<PathBuf> = own.map(|path| place(path)).collect();
+        for file in clients {
+            if own.contains(&place(file)) {
+                let message = format!("{}: also the file of clients' tokens", file.display());
+                return Err(Failure::usage(Code::FlagRefused, message)
+                    .hint("give metrics a file of their own: its token calls no tool"));
+            }
+        }
+        Ok(())
+    }
+
     fn tokens(&self) -> Result<Tokens, HttpError> {
         if let Some(path) = &self.metrics_tokens {
             return tokens::read(path);
@@ -116,6 +133,19 @@ impl MetricsFlags {
         tokens::write(path, &secret)?;
         Ok(Tokens::single(hash, local(false)))
     }
+}
+
+/// Where a file is or would be, without links.
+fn place(path: &Path) -> PathBuf {
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let whole = || Some(folder.canonicalize().ok()?.join(path.file_name()?));
+    path.canonicalize()
+        .ok()
+        .or_else(whole)
+        .unwrap_or_else(|| path.to_owned())
 }
 
 /// The hint names the flag of this listener.

@@ -24,6 +24,12 @@ impl CallRecord<'_> {
 
     /// What came of the approval.
     pub(crate) async fn answered(&mut self, verdict: &Verdict) {
+        self.answer = match verdict {
+            Verdict::Approved | Verdict::ApprovedFor(_) => Some(true),
+            Verdict::Answered { approved, .. } => Some(*approved),
+            Verdict::Denied(_) | Verdict::Unanswered | Verdict::Withdrawn => Some(false),
+            Verdict::Remembered(_) | Verdict::Unavailable | Verdict::Later => None,
+        };
         match verdict {
             Verdict::Approved => self.says(Said::Approved(None)).await,
             Verdict::ApprovedFor(kept) => self.approves(Some(kept)).await,
@@ -39,7 +45,12 @@ impl CallRecord<'_> {
                     rows.remembers(earlier);
                 }
             }
-            Verdict::Unavailable | Verdict::Later => {}
+            Verdict::Unavailable => {
+                if let Some(rows) = &mut self.rows {
+                    rows.reached_nobody();
+                }
+            }
+            Verdict::Later => {}
         }
     }
 

@@ -8,7 +8,8 @@ use std::time::{Duration, SystemTime};
 use serde_json::json;
 use tokio::sync::Notify;
 use toolward_host::{
-    ApprovalRequest, ApprovalScope, Approver, ErrorCode, Host, Remembered, Reply, Verdict,
+    ApprovalRequest, ApprovalScope, Approver, CallListener, ErrorCode, FinishedCall, Host,
+    Remembered, Reply, Verdict,
 };
 use toolward_ledger::payload::Keep;
 use toolward_ledger::record::{Answer, Approval, ApprovalEvent, Event};
@@ -61,6 +62,10 @@ fn world() -> World {
 }
 
 fn host(world: &World, approver: impl Approver + 'static) -> Host {
+    host_with(world, approver, &Arc::new(Answers::default()))
+}
+
+fn host_with(world: &World, approver: impl Approver + 'static, heard: &Arc<Answers>) -> Host {
     let publisher = format!("dev:{}", world.fixture.path().display());
     let policy = format!(
         "[[grant]]\npublisher = {publisher:?}\nmutates = [\"database:counters\"]\n\
@@ -69,6 +74,7 @@ fn host(world: &World, approver: impl Approver + 'static) -> Host {
     let builder = world.fixture.builder();
     let builder = builder.policy(Policy::from_toml(&policy).unwrap());
     let builder = builder.recorder(world.writer.clone());
+    let builder = builder.listener(Arc::clone(heard) as Arc<dyn CallListener>);
     builder.approver(approver).build().unwrap()
 }
 
@@ -146,6 +152,65 @@ async fn a_question_and_a_yes_stand_before_the_start_of_the_call() {
         assert_eq!(row.rule, None, "the contract asks");
     }
     assert!(world.reader().verify(&[]).unwrap().holds());
+}
+
+/// What listeners hear of answers.
+#[derive(Default)]
+struct Answers(Mutex<Vec<Option<bool>>>);
+
+impl CallListener for Answers {
+    fn finished(&self, call: &FinishedCall) {
+        self.0.lock().unwrap().push(call.approval);
+    }
+}
+
+#[tokio::test]
+async fn listeners_hear_what_a_person_said_about_the_call_and_nothing_else() {
+    let world = world();
+    let verdicts = [
+        Verdict::Approved,
+        Verdict::ApprovedFor(session(9_000_000_000)),
+        Verdict::Remembered(session(9_000_000_000)),
+        Verdict::Denied(None),
+        Verdict::Unanswered,
+        Verdict::Unavailable,
+        Verdict::Later,
+    ];
+    let heard = Arc::new(Answers::default());
+    let host = host_with(&world, Says(Mutex::new(verdicts.to_vec())), &heard);
+    for _ in &verdicts {
+        change(&host).await;
+    }
+    let answers = heard.0.lock().unwrap().clone();
+    let (yes, no) = (Some(true), Some(false));
+    assert_eq!(answers, [yes, yes, None, no, no, None, None]);
+}
+
+#[tokio::test]
+async fn a_flood_of_questions_takes_no_more_rows_than_one_of_refusals() {
+    let world = world();
+    let host = says(&world, &vec![Verdict::Later; 500]);
+    for _ in 0..500 {
+        change(&host).await;
+    }
+    world.writer.close().unwrap();
+    let events = world.written();
+    let asked = approvals(&events).len();
+    let counted: u64 = events
+        .iter()
+        .filter_map(|event| match event {
+            Event::RefusedMore(more) => {
+                let asked = more
+                    .codes
+                    .iter()
+                    .find(|(code, _)| code.as_str() == "approval-asked");
+                Some(asked.map_or(0, |(_, count)| count.get()))
+            }
+            _ => None,
+        })
+        .sum();
+    assert!(asked < 250, "{asked} rows of 500 questions");
+    assert_eq!(asked as u64 + counted, 500);
 }
 
 #[tokio::test]
@@ -291,7 +356,7 @@ async fn no_row_has_a_word_of_the_question_of_the_answer_or_of_who_was_asked() {
         let record = reader.row(seq).unwrap().record.unwrap();
         let record = String::from_utf8(record).unwrap();
         approvals += usize::from(record.contains("\"kind\":\"approval\""));
-        for word in ["m4rk", "ada", "Test", "changes database"] {
+        for word in ["m4rk", "\"ada\"", "Test", "changes database"] {
             assert!(!record.contains(word), "{record}");
         }
     }
