@@ -23,14 +23,20 @@ pub fn is_below(path: &str, prefix: &str) -> bool {
     while let Some(segment) = all.next() {
         // One empty segment may end the path: `/repos/`.
         let empty = segment.is_empty() && all.peek().is_some();
-        // Some servers cut `;parameters` off before they look for dots.
-        let name = segment.split(';').next().unwrap_or_default();
-        if empty || name == "." || name == ".." || hides(segment) {
+        if empty || is_dots(segment) || hides(segment) {
             return false;
         }
     }
     path.strip_prefix(prefix)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Whether a segment leads to the same place or to the one above.
+#[must_use]
+pub fn is_dots(segment: &str) -> bool {
+    // Some servers cut `;parameters` off before they look for dots.
+    let name = segment.split(';').next().unwrap_or_default();
+    name == "." || name == ".."
 }
 
 /// Whether a segment of a path has escapes that a server could read as another path: of dots, slashes, backslashes,

@@ -4,6 +4,7 @@
 mod beside;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use toolward_bundle::content::Content;
 use toolward_signing::verify::{Bundle, Verified};
@@ -14,6 +15,8 @@ use crate::error::{Code, Error};
 use crate::installed::{self, RefusedTool, StoreLocation};
 use crate::report::{Report, Silent};
 use crate::trust::{self, Trust, TrustContext, dev_content};
+
+pub(crate) use beside::Reserved;
 
 /// Where tools come from.
 ///
@@ -97,26 +100,30 @@ impl BundleSource {
         environment: &Environment,
         report: &dyn Report,
     ) -> Result<Vec<Content>, Error> {
+        let publishers: Vec<_> = bundles
+            .iter()
+            .map(|one| Arc::clone(&one.publisher))
+            .collect();
         let contents = trust::read_all(bundles, context).into_iter();
         let mut contents: Vec<Content> = contents.collect::<Result<_, _>>()?;
         if let SourceKind::Beside(directory) = self.kind() {
-            let own = self.beside(directory, &contents, context, environment, report)?;
+            let reserved = Reserved::of(&contents, &publishers);
+            let own = self.beside(directory, &reserved, environment, report)?;
             contents.push(own);
         }
         Ok(contents)
     }
 
-    /// The directory under work, beside named bundles that were read.
+    /// The directory under work, beside named bundles with these ids.
     pub(crate) fn beside(
         &self,
         directory: &Path,
-        named: &[Content],
-        context: &TrustContext,
+        reserved: &Reserved,
         environment: &Environment,
         report: &dyn Report,
     ) -> Result<Content, Error> {
         let own = self.dev(directory, environment, report)?;
-        beside::check(&own, named, &context.store)?;
+        reserved.check(&own)?;
         Ok(own)
     }
 

@@ -100,7 +100,9 @@ fn may_be_below(segments: &[Template], prefix: &str) -> bool {
         .unwrap_or(prefix)
         .split('/')
         .enumerate();
+    let dots = |segment: &Template| literal(segment).is_some_and(url_path::is_dots);
     !literals.into_iter().any(hides)
+        && !segments.iter().any(dots)
         && above.all(|(at, name)| {
             segments
                 .get(at)

@@ -20,7 +20,7 @@ const MAX_PUBLISHER_CHARS: usize = 120;
 /// Parts of a declaration that are named as not given.
 const MAX_WITHOUT_SHOWN: usize = 5;
 /// Characters of one of them.
-const MAX_CAPABILITY_CHARS: usize = 120;
+const MAX_CAPABILITY_CHARS: usize = 240;
 /// `_meta` of a tool: its id and its publisher.
 const META_KEY: &str = "toolward/tool";
 
@@ -90,9 +90,9 @@ fn driver(driver: &DriverInfo) -> Value {
     value
 }
 
-/// A part of a declaration, without what the policy gives of it.
+/// A part of a declaration, with what the policy gives of it all the same.
 fn declared(one: &Withheld) -> String {
-    visible_line(&one.capability.to_string(), MAX_CAPABILITY_CHARS)
+    visible_line(&one.to_string(), MAX_CAPABILITY_CHARS)
 }
 
 /// What the tool declares and does not get, or not as a whole.

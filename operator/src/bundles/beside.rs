@@ -1,37 +1,70 @@
 //! A directory under work beside verified bundles: it takes none of their ids, and none that belongs to their
 //! publishers.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
-use toolward_signing::trust::TrustStore;
+use toolward_signing::id::Prefix;
+use toolward_signing::trust::Publisher;
 
 use crate::error::{Code, Error, Kind};
 
-/// Refuses what is under work where one of its ids is an id of a verified bundle, or lies inside a prefix of such a
-/// bundle's publisher. A publisher of all ids, by `*` or a bare key, takes in no other ids than those of its bundles.
-pub(super) fn check(own: &Content, verified: &[Content], trust: &TrustStore) -> Result<(), Error> {
-    let own = ids(own);
-    for content in verified {
-        let publisher = content.origin.publisher();
-        let (bundle, name) = (&content.manifest.id, visible_line(&publisher, 200));
-        if let Some(id) = own.intersection(&ids(content)).next() {
-            return Err(clash(format!("{id} is an id of {bundle} by {name}")));
-        }
-        let prefixes = trust.publisher(&publisher).map(|known| known.prefixes());
-        let mut prefixes = prefixes.into_iter().flatten();
-        let inside = prefixes
-            .by_ref()
-            .filter(|prefix| prefix.as_str() != "*")
-            .find_map(|prefix| own.iter().find(|id| prefix.covers(id)).zip(Some(prefix)));
-        if let Some((id, prefix)) = inside {
-            return Err(clash(format!(
-                "{id} is inside the prefix {prefix} of {name}, who made {bundle}"
-            )));
+/// The ids that nothing under work may take: those of verified bundles, and all inside a prefix of their publishers. They
+/// stay taken when a bundle or its publisher is withdrawn, since agents know them.
+#[derive(Debug, Default)]
+pub(crate) struct Reserved {
+    /// Bundle and publisher by id.
+    ids: BTreeMap<String, String>,
+    /// With the publisher's name. A publisher of all ids, by `*` or a bare key, takes in no other ids than those of its
+    /// bundles.
+    prefixes: Vec<(Prefix, String)>,
+}
+
+impl Reserved {
+    /// The ids of verified bundles, and of the publishers that signed them.
+    pub(crate) fn of(verified: &[Content], publishers: &[Arc<Publisher>]) -> Self {
+        let signed = verified.iter().filter(|content| !content.origin.is_dev());
+        let ids = signed.flat_map(|content| {
+            let publisher = content.origin.publisher();
+            let by = format!(
+                "{} by {}",
+                content.manifest.id,
+                visible_line(&publisher, 200)
+            );
+            ids(content)
+                .into_iter()
+                .map(move |id| (id.to_owned(), by.clone()))
+        });
+        let prefixes = publishers.iter().flat_map(|publisher| {
+            let narrow = publisher
+                .prefixes()
+                .iter()
+                .filter(|prefix| prefix.as_str() != "*");
+            narrow.map(|prefix| (prefix.clone(), visible_line(publisher.name(), 200)))
+        });
+        Self {
+            ids: ids.collect(),
+            prefixes: prefixes.collect(),
         }
     }
-    Ok(())
+
+    /// Refuses what is under work where it takes one of these ids.
+    pub(crate) fn check(&self, own: &Content) -> Result<(), Error> {
+        for id in ids(own) {
+            if let Some(bundle) = self.ids.get(id) {
+                return Err(clash(format!("{id} is an id of {bundle}")));
+            }
+            if let Some((prefix, name)) = self.prefixes.iter().find(|(prefix, _)| prefix.covers(id))
+            {
+                return Err(clash(format!(
+                    "{id} is inside the prefix {prefix} of {name}"
+                )));
+            }
+        }
+        Ok(())
+    }
 }
 
 fn clash(what: String) -> Error {

@@ -9,7 +9,7 @@ use toolward_signing::verify::{Bundle, Verified};
 
 use super::named_actions::NamedActions;
 use super::scanner::Scanner;
-use crate::bundles::SourceKind;
+use crate::bundles::{Reserved, SourceKind};
 use crate::error::{Code, Error};
 use crate::installed;
 use crate::operator::Operator;
@@ -23,6 +23,8 @@ pub(super) struct Verifier {
     /// The named bundles, as first read.
     named: Vec<Verified<Bundle>>,
     actions: NamedActions,
+    /// What the directory under work beside the named bundles may not take, also once they are withdrawn.
+    reserved: Reserved,
 }
 
 /// The bundles that verify now.
@@ -40,8 +42,10 @@ impl Verifier {
         named: Vec<Verified<Bundle>>,
         contents: &[Content],
     ) -> Self {
+        let publishers: Vec<_> = named.iter().map(|one| Arc::clone(&one.publisher)).collect();
         Self {
             actions: NamedActions::of(contents),
+            reserved: Reserved::of(contents, &publishers),
             operator,
             named,
         }
@@ -74,7 +78,7 @@ impl Verifier {
                     ..
                 } = &*self.operator;
                 // What is under work keeps no named bundle from being withdrawn.
-                match source.beside(directory, &contents, &context, environment, report) {
+                match source.beside(directory, &self.reserved, environment, report) {
                     Ok(own) => contents.push(own),
                     Err(failure) => refused(&directory.display().to_string(), &failure, report),
                 }

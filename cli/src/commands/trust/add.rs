@@ -38,7 +38,11 @@ impl Subject<'_> {
         let rule = freshness.given_or_asked(&document.name, settings, output)?;
         let folder = self.common.trust.publishers(self.environment)?;
         let folder = folder.folder().join(&document.name);
-        let what = format!("trusts {} for {}", document.name, prefixes.join(", "));
+        let mut what = format!("trusts {} for {}", document.name, prefixes.join(", "));
+        if !actions.is_empty() {
+            what.push_str(" and the actions ");
+            what.push_str(&actions.join(", "));
+        }
         let change = LastingChange::new("trust add", what, &folder);
         LastingChanges::of(self.environment)?.add(change)?;
         let known = self.changes(output).add(&candidate, rule)?;
