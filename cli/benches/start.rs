@@ -144,7 +144,8 @@ impl Machine {
 
 /// Prints what the record of one call costs a command that makes one.
 fn recorded(machine: &Machine) {
-    let off = machine.path("off.toml");
+    // Beside the trust folder, which belongs to the folder of a configuration.
+    let off = machine.path(".config/toolward/off.toml");
     std::fs::write(&off, "[ledger]\noff = true\n").expect("written");
     let call = |more: &str| {
         let start = Instant::now();
