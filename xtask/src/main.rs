@@ -19,6 +19,7 @@ mod licences;
 mod process;
 mod program;
 mod repository;
+mod spelling;
 mod test;
 
 use std::process::ExitCode;
@@ -42,6 +43,7 @@ usage: cargo xtask CHORE
   embedding            the example application in embedding/, built and run; the drivers
                        have to be there (`guests`)
   licences             whether every dependency's licence is one we take
+  spelling             misspelt words in the book, README, CHANGELOG and their neighbours
   dist [--binary FILE] [--key FILE] [--check]
                        a release in target/dist, of the release build or of FILE;
                        --check: of the debug build in target/dist-check, and tried
@@ -72,6 +74,7 @@ fn run(chore: &str, arguments: &[String]) -> Outcome {
         "long" => test::run(test::Size::Long, arguments),
         "embedding" => embedding::run(),
         "licences" => licences::check(),
+        "spelling" => spelling::check(),
         "book" => book::run(check?),
         other => Err(format!("no chore is called {other}\n\n{USAGE}")),
     }
