@@ -3,6 +3,7 @@
 
 mod archive;
 mod contents;
+mod newcomer;
 mod signature;
 mod trial;
 

@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::newcomer::Newcomer;
 use super::{create, make, remove};
 use crate::{Outcome, process, repository};
 
@@ -22,6 +23,7 @@ pub(super) fn run(binary: &Path, folder: &Path, made: &[String]) -> Outcome {
             .current_dir(folder),
     )?;
     for (name, place) in made.iter().zip(["*/bin", "usr/bin", "root"]) {
+        println!("{name}:");
         let trial = folder.join("trial");
         unpack(&folder.join(name), &trial.join("root"))?;
         let tried = match place {
@@ -65,15 +67,7 @@ fn try_installed(trial: &Path, place: &str) -> Outcome {
     };
     let home = trial.join("home");
     create(&home)?;
-    for words in [&["--version"][..], &["demo", "-q"], &["demo", "--remove"]] {
-        process::output(
-            Command::new(prefix.join("bin/toolward"))
-                .args(words)
-                .current_dir(&home)
-                .env_clear()
-                .env("HOME", &home),
-        )?;
-    }
+    Newcomer::new(&prefix.join("bin/toolward"), &home).play()?;
     let mut left = Vec::new();
     files(&home, &mut left)?;
     if !left.is_empty() {
