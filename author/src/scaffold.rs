@@ -6,7 +6,7 @@ mod language;
 mod libraries;
 mod runloop;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use toolward_report::codes;
 use toolward_signing::id::Id;
@@ -28,9 +28,6 @@ pub struct Options {
     pub created: i64,
     /// The driver's language.
     pub language: Language,
-    /// A directory with the crate `toolward-guest`, for a driver in Rust to use instead
-    /// of the copy that it gets.
-    pub sdk: Option<PathBuf>,
 }
 
 /// Why a new bundle can't be made.
@@ -46,7 +43,7 @@ pub enum ScaffoldError {
         #[source]
         refusal: toolward_signing::Refusal,
     },
-    /// The time or a path can't be written into a file.
+    /// The time can't be written into a file.
     #[error("{what} can't be written into a TOML file")]
     Unwritable {
         /// What it is.
@@ -101,7 +98,6 @@ pub fn create(directory: &Path, options: &Options) -> Result<Vec<String>, Scaffo
         ("@TITLE@", title(&options.id)),
         ("@CRATE@", driver.replace('.', "-")),
         ("@DRIVER@", driver.clone()),
-        ("@SDK@", dependency(options.sdk.as_deref())?),
         ("@BUILD@", options.language.build().to_owned()),
         ("@ENGINE@", "\"componentize-qjs\": \"0.4.5\"".to_owned()),
     ];
@@ -117,11 +113,9 @@ pub fn create(directory: &Path, options: &Options) -> Result<Vec<String>, Scaffo
         .chain(options.language.templates())
         .map(|(name, template)| (fill(name), fill(template)))
         .collect();
-    if options.sdk.is_none() {
-        let library = options.language.beside_library().iter();
-        let library = library.chain(options.language.library());
-        files.extend(library.map(|(name, text)| (format!("driver/{name}"), (*text).to_owned())));
-    }
+    let library = options.language.beside_library().iter();
+    let library = library.chain(options.language.library());
+    files.extend(library.map(|(name, text)| (format!("driver/{name}"), (*text).to_owned())));
     output::directory(
         directory,
         files
@@ -155,19 +149,4 @@ fn title(id: &str) -> String {
         Some(first) => format!("{}{}", first.to_ascii_uppercase(), characters.as_str()),
         None => words,
     }
-}
-
-/// How a driver in Rust names the guest library.
-fn dependency(sdk: Option<&Path>) -> Result<String, ScaffoldError> {
-    let path = match sdk {
-        None => Some("toolward-guest"),
-        Some(path) => path.to_str(),
-    };
-    let path = path.ok_or(ScaffoldError::Unwritable {
-        what: "the path of the guest SDK",
-    })?;
-    Ok(format!(
-        "{{ path = {} }}",
-        toml::Value::String(path.to_owned())
-    ))
 }

@@ -39,11 +39,6 @@ pub(crate) struct Arguments {
     /// The driver's language
     #[arg(long, value_name = "LANGUAGE", default_value = "rust", value_parser = language)]
     language: Language,
-
-    /// Use the guest library (the crate toolward-guest) in this directory, instead of
-    /// the copy that is written beside a driver in Rust
-    #[arg(long, value_name = "PATH")]
-    sdk: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -69,26 +64,11 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         Format::Runloop => return runloop::run(arguments, id, environment, output),
         Format::Bundle => arguments.entry.unused()?,
     }
-    let sdk = match &arguments.sdk {
-        None => None,
-        Some(path) => {
-            if !path.join("Cargo.toml").is_file() || arguments.language != Language::Rust {
-                return Err(
-                    Failure::unreadable(path, "it is not the crate of a Rust driver")
-                        .hint("--sdk names the directory of the crate toolward-guest"),
-                );
-            }
-            // The crate that names it lies elsewhere.
-            let whole = path.canonicalize();
-            Some(whole.map_err(|error| Failure::unreadable(path, error))?)
-        }
-    };
     let options = Options {
         id,
         publisher: arguments.publisher.clone(),
         created: environment.created()?,
         language: arguments.language,
-        sdk,
     };
     let files =
         scaffold::create(directory, &options).map_err(|error| Failure::of(Kind::Failed, error))?;
