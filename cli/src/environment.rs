@@ -18,8 +18,6 @@ pub(crate) struct Environment {
     pub(crate) operator: toolward_operator::Environment,
     /// The guest toolchain's Cargo, from `TOOLWARD_GUEST_CARGO`.
     pub(crate) guest_cargo: Option<OsString>,
-    /// Where the tools of other languages are, from `TOOLWARD_TOOLCHAIN`.
-    pub(crate) toolchain: Option<PathBuf>,
     /// The user's home, which the tools of a build are told of, and mostly kept from.
     pub(crate) home: Option<PathBuf>,
     /// What Rust's tools are set up with.
@@ -69,7 +67,6 @@ impl Environment {
         Self {
             operator: toolward_operator::Environment::of_process(),
             guest_cargo: std::env::var_os("TOOLWARD_GUEST_CARGO").filter(|v| !v.is_empty()),
-            toolchain: directory("TOOLWARD_TOOLCHAIN"),
             // Where the variable is not set, the system's list of users says it.
             home: std::env::home_dir().filter(|home| home.is_absolute()),
             rust: RustSettings {

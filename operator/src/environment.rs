@@ -14,6 +14,9 @@ pub struct Environment {
     pub data_directory: Option<PathBuf>,
     /// The tools' own data: `$XDG_STATE_HOME/toolward`.
     pub state_directory: Option<PathBuf>,
+    /// The tools that drivers are built with, if `TOOLWARD_TOOLCHAIN` names a directory;
+    /// else they are in the data directory.
+    pub toolchain_directory: Option<PathBuf>,
     /// The system's certificates, if `SSL_CERT_FILE` or `SSL_CERT_DIR` is set.
     pub certificates: Vec<PathBuf>,
     /// Looks up a variable that the operator's policy names.
@@ -29,6 +32,7 @@ impl Default for Environment {
             cache_directory: None,
             data_directory: None,
             state_directory: None,
+            toolchain_directory: None,
             certificates: Vec::new(),
             variable: |_| None,
         }
@@ -59,6 +63,7 @@ impl Environment {
             cache_directory: directory("XDG_CACHE_HOME", ".cache"),
             data_directory: directory("XDG_DATA_HOME", ".local/share"),
             state_directory: directory("XDG_STATE_HOME", ".local/state"),
+            toolchain_directory: absolute("TOOLWARD_TOOLCHAIN"),
             certificates: paths("SSL_CERT_FILE")
                 .chain(paths("SSL_CERT_DIR"))
                 .filter(|path| path.exists())
@@ -81,6 +86,7 @@ impl Environment {
             ("the cache directory", &self.cache_directory),
             ("the data directory", &self.data_directory),
             ("the state directory", &self.state_directory),
+            ("the toolchain directory", &self.toolchain_directory),
         ];
         all.into_iter()
             .filter_map(|(what, directory)| Some((what, directory.as_ref()?)))

@@ -58,7 +58,9 @@ pub(crate) fn tools(named: Option<&PathBuf>, environment: &Environment) -> Tools
     let own = || Some(environment.data_directory.as_ref()?.join("toolchain"));
     let named = named.map(|named| std::path::absolute(named).unwrap_or_else(|_| named.clone()));
     Tools {
-        directory: named.or_else(|| environment.toolchain.clone()).or_else(own),
+        directory: named
+            .or_else(|| environment.toolchain_directory.clone())
+            .or_else(own),
         path: search_path(),
         home: environment.home.clone(),
         rust: environment.rust.clone(),

@@ -88,6 +88,13 @@ fn protected_and_mapped_directories_stay_what_they_are() {
             "{grant}: {ended}"
         );
     }
+    // Programs in it run with the rights of whoever builds.
+    let tools = machine.path("tools");
+    fs::create_dir(&tools).unwrap();
+    append(&machine, "--grant workspace:/other=tools", "a")
+        .env("TOOLWARD_TOOLCHAIN", &tools)
+        .ends(2)
+        .says("workspace-refused");
     assert_eq!(written(&machine), [""; 0]);
     assert_eq!(fs::read_dir(config).unwrap().count(), 1);
 }
