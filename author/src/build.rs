@@ -1,5 +1,6 @@
 //! Builds the components of a bundle under work, each `[[build]]` of `bundle.toml` with
-//! the tools of its language, and copies what comes out to its place. Installs nothing.
+//! the tools of its language, and copies what comes out to its place. A build installs
+//! nothing; [`install`] does.
 
 mod c;
 mod cargo;
@@ -7,6 +8,7 @@ mod compiler;
 mod confine;
 mod error;
 mod go;
+mod install;
 mod js;
 mod lines;
 mod plan;
@@ -30,6 +32,7 @@ use toolward_bundle::{ReadError, rules};
 
 use self::cargo::{Crate, name_compiler, run_cargo};
 pub use self::error::BuildError;
+pub use self::install::{Installable, install};
 pub use self::plan::Plan;
 pub use self::program::{RustSettings, Tools};
 use self::scratch::Scratch;

@@ -7,7 +7,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use crate::commands::{
     build, call, check, completions, demo, describe, doctor, import, inspect, install, keys,
     ledger, man_pages, mcp, new, pack, policy, publisher, pull, push, recorder, replay, serve,
-    show, sign, test, trust, verify, why,
+    show, sign, test, toolchain, trust, verify, why,
 };
 use crate::environment::Colours;
 use crate::output::{Look, Output};
@@ -89,6 +89,8 @@ pub(crate) enum Command {
     Check(check::Arguments),
     /// Build a bundle's components
     Build(build::Arguments),
+    /// Look for what drivers are built with, in each language, and install it
+    Toolchain(toolchain::Arguments),
     /// Make a bundle from the directory its author works in
     Pack(pack::Arguments),
     /// Sign a packed bundle, or add a co-signature

@@ -30,6 +30,7 @@ pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod sign;
 pub(crate) mod test;
+pub(crate) mod toolchain;
 pub(crate) mod trust;
 pub(crate) mod verify;
 pub(crate) mod why;
@@ -60,6 +61,7 @@ pub(crate) fn run(
         Command::Ledger(command) => return command.run(environment, output),
         Command::Replay(arguments) => return arguments.run(environment, output),
         Command::Doctor(arguments) => return doctor::run(&arguments, environment, output),
+        Command::Toolchain(arguments) => return toolchain::run(&arguments, environment, output),
         Command::Mcp(command) => mcp::run(&command, environment, output),
         Command::Import(command) => command.run(environment, output),
         Command::New(arguments) => new::run(&arguments, environment, output),

@@ -250,6 +250,18 @@ pub(crate) const SHARED: &[Shared] = &[
         meaning: "a `[[build]]` names a directory without Cargo.toml",
     },
     Shared {
+        codes: &["toolchain-unplaced"],
+        exit: "1",
+        severity: Severity::Error,
+        meaning: "tools are to be installed, and no directory was named and this user has none",
+    },
+    Shared {
+        codes: &["toolchain-install-failed"],
+        exit: "1",
+        severity: Severity::Error,
+        meaning: "npm or pip can't fetch the tools of a language, or what came has another digest",
+    },
+    Shared {
         codes: &["cargo-unusable"],
         exit: "1",
         severity: Severity::Error,

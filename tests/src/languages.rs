@@ -2,6 +2,7 @@
 //! and what goes wrong on the way.
 
 mod conformance;
+mod installing;
 pub(crate) mod toolchain;
 
 use std::path::Path;

@@ -64,6 +64,17 @@ pub enum BuildError {
         /// The command that installs it.
         install: String,
     },
+    /// There is no directory that tools could be installed in.
+    #[error("there is no toolchain directory: this user has no data directory")]
+    NoToolchain,
+    /// A program that fetches tools ended with an error.
+    #[error("{what} failed ({status})")]
+    Install {
+        /// The program.
+        what: &'static str,
+        /// How it ended.
+        status: std::process::ExitStatus,
+    },
     /// A tool can't be started, or its output can't be read.
     #[error("{program}: {source}", program = program.display())]
     Tool {
@@ -145,6 +156,9 @@ codes! {
         Self::SourceMissing { .. } = "source-missing",
             "`source` in bundle.toml names the file or directory that the driver is built from";
         Self::ToolMissing { install, .. } = "build-tool-missing", format!("install it: {install}");
+        Self::NoToolchain = "toolchain-unplaced", "name a directory with `--toolchain` or TOOLWARD_TOOLCHAIN";
+        Self::Install { .. } = "toolchain-install-failed",
+            "the lines above say why; a file with another digest than this release carries is refused";
         Self::Tool { .. } = "build-tool-unusable", "see that the file is a program that this user may run";
         Self::ToolFailed { denied: true, .. } = "build-failed", CONFINED;
         Self::Confine { .. } = "build-confine-refused",

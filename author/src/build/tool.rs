@@ -39,7 +39,6 @@ impl Tool {
     }
 
     /// A tool that may reach all that the user can.
-    #[cfg(test)]
     pub(super) fn unconfined(command: Command) -> Self {
         Self {
             command,

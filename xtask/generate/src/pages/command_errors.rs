@@ -122,6 +122,7 @@ fn rows() -> Vec<Row> {
         own(Code::ProgramUnknown, "1"),
         own(Code::NothingToTest, "1"),
         own(Code::BuildUnconfirmed, "4"),
+        own(Code::InstallUnconfirmed, "4"),
         own(Code::EntryMissing, "2"),
         own(Code::ImportTooMany, "2"),
         own(Code::ImportSpecFailed, "1"),
