@@ -1,5 +1,7 @@
 //! From a reply of the host to a result of the protocol.
 
+use std::fmt::Write as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rmcp::model::{
@@ -17,6 +19,9 @@ const CALL_META: &str = "toolward/call";
 /// `_meta` of an error result: code, class, limit, whether to try again.
 const ERROR_META: &str = "toolward/error";
 
+/// Room for an output as text: most fit without growing it.
+const TEXT_CAPACITY_BYTES: usize = 512;
+
 /// Characters of an error's message, of a URI, and of names and titles.
 const MAX_MESSAGE_CHARS: usize = 4096;
 const MAX_URI_CHARS: usize = 8192;
@@ -31,7 +36,7 @@ pub(crate) fn of(reply: Reply, wrapped: bool) -> CallToolResult {
         Ok(output) => {
             let blocks = output.content;
             let mut content: Vec<ContentBlock> = match blocks.is_empty() {
-                true => vec![ContentBlock::text(output.structured.to_string())],
+                true => vec![ContentBlock::text(text(&output.structured))],
                 false => blocks.into_iter().map(block).collect(),
             };
             content.extend(replayed);
@@ -53,6 +58,14 @@ pub(crate) fn of(reply: Reply, wrapped: bool) -> CallToolResult {
             result
         }
     }
+}
+
+/// An output as text.
+fn text(structured: &Value) -> String {
+    let mut text = String::with_capacity(TEXT_CAPACITY_BYTES);
+    // Writing to a string does not fail.
+    let _ = write!(text, "{structured}");
+    text
 }
 
 /// What tells a model that a result is a recorded one.

@@ -36,6 +36,8 @@ const MAX_ID_BYTES: usize = 256;
 /// A client can't tell which of its lines such an error answers, so a flood of bad
 /// lines must neither fill the queue nor keep good messages from being read.
 const MAX_QUEUED_FOR_UNADDRESSED: usize = 64 << 10;
+/// Room for a line that is being made: most answers fit without growing it.
+const LINE_CAPACITY_BYTES: usize = 2 << 10;
 /// The retry-after of a request beyond the limits.
 const RETRY_AFTER_DELAY: Duration = Duration::from_secs(1);
 /// JSON-RPC, for servers to define: rejected before it was parsed.
@@ -298,7 +300,8 @@ fn asked(scan: &Scan<'_>) -> Option<RequestId> {
 }
 
 fn line(message: &impl Serialize) -> io::Result<Vec<u8>> {
-    let mut line = serde_json::to_vec(message)?;
+    let mut line = Vec::with_capacity(LINE_CAPACITY_BYTES);
+    serde_json::to_writer(&mut line, message)?;
     line.push(b'\n');
     Ok(line)
 }

@@ -42,7 +42,8 @@ struct Open<W> {
 
 #[derive(Debug)]
 struct QueuedLine {
-    line: Vec<u8>,
+    /// Without spare room, which the bounds of the queue would not count.
+    line: Box<[u8]>,
     /// Bytes of it that were written already.
     from: usize,
     written: oneshot::Sender<()>,
@@ -127,7 +128,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineWriter<W> {
         let cost = line.len().saturating_add(LINE_OVERHEAD_BYTES);
         self.waiting.bytes.fetch_add(cost, Ordering::Relaxed);
         let queued = QueuedLine {
-            line,
+            line: line.into_boxed_slice(),
             from,
             written,
         };
