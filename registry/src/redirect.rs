@@ -9,6 +9,10 @@ use url::{Host, Url};
 use crate::address::origin;
 use crate::known;
 
+/// What to do about a redirect to an address that fails the check.
+pub(crate) const NOT_GLOBAL: &str = "the registry has to serve its downloads itself: only `redirects_to` of a registry on this \
+     machine allows such an address";
+
 /// Says whether a redirect may lead to an address, or what kind of address it is.
 pub type AddressCheck = fn(IpAddr) -> Result<(), &'static str>;
 

@@ -5,7 +5,7 @@ use reqwest::{Response, StatusCode};
 
 use crate::address::shown;
 use crate::failure::{Failure, Reason};
-use crate::redirect::AddressRefused;
+use crate::redirect::{AddressRefused, NOT_GLOBAL};
 use crate::text::{bytes, quoted};
 
 /// How much of an error's body is read.
@@ -40,9 +40,14 @@ pub(crate) async fn unexpected(response: Response) -> Failure {
         None => format!("status {}", status.as_u16()),
     };
     let failure = Failure::new(reason).at(place).found(found);
-    match reason == Reason::NotFound && !of_registry {
-        true => failure.hinted("check the address: the server has nothing there"),
-        false => failure,
+    match reason {
+        Reason::NotFound if !of_registry => {
+            failure.hinted("check the address: the server has nothing there")
+        }
+        Reason::RedirectRefused => failure.hinted(
+            "this redirect can't be followed: check that the address is the registry's own",
+        ),
+        _ => failure,
     }
 }
 
@@ -78,7 +83,8 @@ pub(crate) fn broken(error: &reqwest::Error) -> Failure {
     if let Some(refused) = refused_address(error) {
         return Failure::new(Reason::RedirectRefused)
             .expected("a global unicast address")
-            .found(refused.to_string());
+            .found(refused.to_string())
+            .hinted(NOT_GLOBAL);
     }
     let reason = if error.is_timeout() {
         Reason::Timeout

@@ -14,7 +14,7 @@ use crate::client::Limits;
 use crate::credentials::Credentials;
 use crate::failure::{Failure, Reason};
 use crate::proxy::Proxy;
-use crate::redirect::{Redirects, Target};
+use crate::redirect::{NOT_GLOBAL, Redirects, Target};
 use crate::reference::Reference;
 use crate::response::{broken, is_final, unexpected};
 use crate::retry::{Deadline, Tries, retry_after};
@@ -227,7 +227,8 @@ impl RegistryTransport {
         }
         let failure = Failure::new(Reason::RedirectRefused)
             .at(shown(&ask.url))
-            .expected(format!("at most {MAX_REDIRECTS} redirects"));
+            .expected(format!("at most {MAX_REDIRECTS} redirects"))
+            .hinted("no setting allows more; tell whoever runs the registry");
         Err((failure, true))
     }
 
@@ -249,15 +250,23 @@ impl RegistryTransport {
                 .found(shown(&to))
         };
         if !ask.follow {
-            return Err(refuse().expected("an answer"));
+            return Err(refuse().expected("an answer").hinted(
+                "only downloads may be redirected: check that the address is the registry's own",
+            ));
         }
-        check_scheme(&to, self.plain).map_err(|_| refuse().expected("https"))?;
+        check_scheme(&to, self.plain).map_err(|_| {
+            refuse().expected("https").hinted(
+                "no setting allows that; tell whoever runs the registry, which has to serve its \
+                 downloads over https",
+            )
+        })?;
         match self.redirects.target(&ask.url, &to) {
             Ok(target) => Ok((to, target)),
             Err((expected, None)) => Err(refuse().expected(expected)),
             Err((expected, Some(kind))) => Err(refuse()
                 .expected(expected)
-                .found(format!("{}, which is {kind}", shown(&to)))),
+                .found(format!("{}, which is {kind}", shown(&to)))
+                .hinted(NOT_GLOBAL)),
         }
     }
 

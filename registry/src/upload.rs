@@ -249,7 +249,8 @@ fn location(from: &Url, response: &Response) -> Result<Url, Failure> {
     Err(Failure::new(Reason::RedirectRefused)
         .at(shown(from))
         .expected(format!("an upload to {}", origin(from)))
-        .found(shown(&to)))
+        .found(shown(&to))
+        .hinted("uploads go to the registry's own origin only, and no setting allows another"))
 }
 
 /// How many bytes a registry says it has: `Range: 0-LAST`. Zero bytes and one byte look the same, and no

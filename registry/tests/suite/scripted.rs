@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use toolward_registry::{Artifact, BlobDigest, Client, Outgoing, Reference};
+use toolward_registry::{Artifact, BlobDigest, Client, Failure, Outgoing, Reference};
 
 use crate::sample::{Sample, reference};
 
@@ -282,20 +282,17 @@ pub(crate) fn range(from: usize, size: usize) -> (String, String) {
 
 /// Pulls `server`'s `a:1` with key 1, and gives the code of the failure, if any.
 pub(crate) async fn pull_code(client: &Client, server: &Scripted) -> Result<Artifact, String> {
+    pull(client, server).await.map_err(|failure| {
+        assert!(failure.hint().is_some(), "{failure:?}");
+        failure.code().to_owned()
+    })
+}
+
+/// What `a:1` of the server has, or why it can't be pulled.
+pub(crate) async fn pull(client: &Client, server: &Scripted) -> Result<Artifact, Failure> {
     let downloads = tempfile::tempdir().unwrap();
     let options = toolward_registry::PullOptions::new(downloads.path());
-    let pulled = client
-        .pull(
-            &server.reference("a:1"),
-            &options,
-            crate::sample::by_key_one,
-        )
-        .await;
-    match pulled {
-        Ok(pulled) => Ok(pulled.artifact),
-        Err(failure) => {
-            assert!(failure.hint().is_some(), "{failure:?}");
-            Err(failure.code().to_owned())
-        }
-    }
+    let reference = server.reference("a:1");
+    let pulled = client.pull(&reference, &options, crate::sample::by_key_one);
+    Ok(pulled.await?.artifact)
 }

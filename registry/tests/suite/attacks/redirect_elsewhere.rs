@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use crate::attacks::{held, lying};
 use crate::realms::{self, has_secret, knowing, wants_password, wants_token};
 use crate::sample::{Sample, builder, client};
-use crate::scripted::{Scripted, ok, pull_code, status, with};
+use crate::scripted::{Scripted, ok, pull, pull_code, status, with};
 
 #[tokio::test]
 async fn a_redirect_to_somewhere_else_is_not_followed() {
@@ -32,12 +32,34 @@ async fn a_redirect_to_somewhere_else_is_not_followed() {
 }
 
 #[tokio::test]
+async fn a_setting_is_named_only_for_a_redirect_that_it_would_allow() {
+    let held = held();
+    for (to, named) in [
+        ("https://192.0.2.1/x", true),
+        ("http://192.0.2.1/x", false),
+        ("file:///etc/passwd", false),
+    ] {
+        let path = held.content_path();
+        let server = lying(&held, move |asked| {
+            asked
+                .is("GET", &path)
+                .then(|| with(307, &[("Location", to)]))
+        });
+        let failure = pull(&client(), &server).await.unwrap_err();
+        let hint = failure.hint().unwrap();
+        assert_eq!(hint.contains("`redirects_to`"), named, "{to}: {hint}");
+        assert_eq!(hint.contains("no setting"), !named, "{to}: {hint}");
+    }
+}
+
+#[tokio::test]
 async fn manifests_and_lists_are_not_redirected_even_within_the_registry() {
     let server = Scripted::start(|_| with(302, &[("Location", "/v2/b/manifests/1")]));
     let code = pull_code(&client(), &server).await.unwrap_err();
     assert_eq!(code, "registry-redirect-refused");
     let failure = client().tags(&server.reference("a")).await.unwrap_err();
     assert_eq!(failure.code(), "registry-redirect-refused");
+    assert!(failure.hint().unwrap().starts_with("only downloads"));
     assert_eq!(server.asked().len(), 2);
 }
 
@@ -49,8 +71,9 @@ async fn redirects_in_a_circle_come_to_an_end() {
         (asked.is("GET", &path) || asked.is("GET", "/round"))
             .then(|| with(307, &[("Location", "/round")]))
     });
-    let code = pull_code(&client(), &server).await.unwrap_err();
-    assert_eq!(code, "registry-redirect-refused");
+    let failure = pull(&client(), &server).await.unwrap_err();
+    assert_eq!(failure.code(), "registry-redirect-refused");
+    assert!(failure.hint().unwrap().starts_with("no setting allows"));
     assert!(server.count("GET", "/round") <= 3);
 }
 
@@ -149,6 +172,7 @@ async fn an_upload_that_shall_go_on_elsewhere_does_not() {
         .await
         .unwrap_err();
     assert_eq!(failure.code(), "registry-redirect-refused");
+    assert!(failure.hint().unwrap().starts_with("uploads go to"));
     assert!(thief.asked().is_empty());
     assert_eq!(server.count("PUT", "/manifests/"), 0);
 }
@@ -174,8 +198,10 @@ async fn an_allowed_origin_is_not_connected_to_at_an_address_that_is_not_global(
         };
         let allowing = || builder().allow_redirects_to(&origin);
         for client in [allowing(), allowing().redirect_addresses(no_loopback)] {
-            let code = pull_code(&client.build().unwrap(), &server).await;
-            assert_eq!(code.unwrap_err(), "registry-redirect-refused", "{origin}");
+            let failure = pull(&client.build().unwrap(), &server).await.unwrap_err();
+            assert_eq!(failure.code(), "registry-redirect-refused", "{origin}");
+            let hint = failure.hint().unwrap();
+            assert!(hint.starts_with("the registry has to serve"), "{hint}");
             assert_eq!(server.count("GET", &held.content_path()), 1, "no retry");
             server.forget();
         }
