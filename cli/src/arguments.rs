@@ -6,8 +6,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
     build, call, check, completions, demo, describe, doctor, import, inspect, install, keys,
-    ledger, man_pages, mcp, new, pack, policy, publisher, pull, push, recorder, replay, serve,
-    show, sign, test, toolchain, trust, verify, why,
+    ledger, man_pages, mcp, names, new, pack, policy, publisher, pull, push, recorder, replay,
+    serve, show, sign, test, toolchain, trust, verify, why,
 };
 use crate::environment::Colours;
 use crate::output::{Look, Output};
@@ -141,6 +141,9 @@ pub(crate) enum Command {
     Doctor(doctor::Arguments),
     /// Write a completion script for a shell
     Completions(completions::Arguments),
+    /// Write ids and names for a completion script
+    #[command(hide = true)]
+    InternalNames(names::Arguments),
     /// Write a manual page of each command, for packages
     #[command(hide = true)]
     InternalManPages(man_pages::Arguments),

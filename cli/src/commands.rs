@@ -16,6 +16,7 @@ pub(crate) mod keys;
 pub(crate) mod ledger;
 pub(crate) mod man_pages;
 pub(crate) mod mcp;
+pub(crate) mod names;
 pub(crate) mod new;
 pub(crate) mod pack;
 pub(crate) mod policy;
@@ -83,6 +84,7 @@ pub(crate) fn run(
         Command::Completions(arguments) => {
             completions::run(&arguments, help::complete(Cli::command()))
         }
+        Command::InternalNames(arguments) => names::run(&arguments, environment),
         Command::InternalManPages(arguments) => {
             man_pages::run(&arguments, help::complete(Cli::command()))
         }

@@ -5,7 +5,7 @@ mod libraries;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::PathBuf;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use toolward_bundle::content::Content;
 use toolward_bundle::libraries::Reading;
@@ -110,6 +110,16 @@ impl StoreLocation {
             ));
         }
         Ok(store)
+    }
+
+    /// Opens the store for display if it exists, and changes nothing in it.
+    pub(crate) fn untouched(
+        &self,
+        environment: &Environment,
+        wait: Duration,
+    ) -> Result<Option<Store>, Error> {
+        let (directory, state) = self.places(environment)?;
+        Ok(Store::open_untouched(&directory, &state, wait)?)
     }
 
     fn to_read(&self, environment: &Environment) -> Result<Option<Store>, Error> {

@@ -23,6 +23,7 @@ pub mod installed;
 pub mod lasting_changes;
 pub mod ledger;
 mod live_host;
+pub mod names;
 pub mod network;
 mod operator;
 pub mod policy_review;

@@ -131,6 +131,13 @@ pub(crate) fn log_of(path: &Path) -> PathBuf {
     log.into()
 }
 
+/// The index of the log, which is there while the database is open.
+pub(crate) fn index_of(path: &Path) -> PathBuf {
+    let mut index = path.as_os_str().to_owned();
+    index.push("-shm");
+    index.into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -34,4 +34,4 @@ mod unwritable;
 pub use connection::{OpenMode, harden, open, shorten_log, wait_for_disk};
 pub use error::Error;
 pub use schema::Schema;
-pub use unwritable::{Unwritable, open_unwritable};
+pub use unwritable::{Unwritable, open_untouched, open_unwritable};

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, MAIN_DB};
 
-use crate::connection::{OpenMode, harden, log_of, open};
+use crate::connection::{OpenMode, harden, index_of, log_of, open};
 use crate::error::Error;
 use crate::schema::Schema;
 
@@ -46,6 +46,22 @@ pub fn open_unwritable(
         Err(error @ (Error::Corrupt(_) | Error::Version { .. } | Error::Busy)) => Err(error),
         // SQLite reads a log only beside an index of it, which it may have to make.
         Err(_) => without_log(path, schema),
+    }
+}
+
+/// Opens a file for reading and makes no file beside it, waiting for others at most this long. Where no other
+/// process has it open, that is a copy in memory: SQLite would make an index of the log, which a reader can't remove.
+///
+/// # Errors
+/// Those of [`open_unwritable`].
+pub fn open_untouched(
+    path: &Path,
+    schema: &Schema,
+    busy_timeout: Duration,
+) -> Result<Unwritable, Error> {
+    match index_of(path).exists() {
+        true => open_unwritable(path, schema, busy_timeout),
+        false => without_log(path, schema),
     }
 }
 

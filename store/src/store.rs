@@ -4,12 +4,12 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use toolward_bundle::surface::BundleSurface;
 use toolward_files::{Folder, Protection, private_file};
 use toolward_signing::Digest;
-use toolward_sqlite::open_unwritable;
+use toolward_sqlite::{open_untouched, open_unwritable};
 
 use crate::arrivals;
 use crate::audit_log::{self, Decision, Filter, NewDecision, Verdict};
@@ -69,7 +69,36 @@ impl Store {
             ) => error,
             opened => return opened,
         };
+        let why = match failed {
+            Error::Full => Unwritable::Full,
+            _ => Unwritable::ReadOnly,
+        };
         // A missing store, or one of another user, keeps its own error.
+        let read = |state: &Path| open_unwritable(state, &schema::SCHEMA, BUSY_TIMEOUT);
+        Self::unwritable(directory, state, why, read)?.ok_or(failed)
+    }
+
+    /// Opens an existing store for reading and changes nothing in it, waiting for other processes at most this
+    /// long; `None` without one that is this user's. For showing only: the newest changes may be missing
+    /// ([`Store::log_unread`]).
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`], [`Error::Version`]; [`Error::Busy`] if another process kept it locked.
+    pub fn open_untouched(
+        directory: &Path,
+        state: &Path,
+        wait: Duration,
+    ) -> Result<Option<Self>, Error> {
+        let read = |state: &Path| open_untouched(state, &schema::SCHEMA, wait);
+        Self::unwritable(directory, state, Unwritable::ReadOnly, read)
+    }
+
+    fn unwritable(
+        directory: &Path,
+        state: &Path,
+        why: Unwritable,
+        read: impl FnOnce(&Path) -> Result<toolward_sqlite::Unwritable, toolward_sqlite::Error>,
+    ) -> Result<Option<Self>, Error> {
         let open = |path: &Path| Folder::open(path, Protection::Private);
         let folders = || {
             let opened = open(directory)?;
@@ -78,21 +107,17 @@ impl Store {
             Ok::<_, toolward_files::Error>((opened, objects, temporary))
         };
         let (Ok((opened, objects, temporary)), true) = (folders(), state.is_file()) else {
-            return Err(failed);
+            return Ok(None);
         };
         let state = private_file(state)?;
-        let unwritable = open_unwritable(&state, &schema::SCHEMA, BUSY_TIMEOUT)?;
-        let why = match failed {
-            Error::Full => Unwritable::Full,
-            _ => Unwritable::ReadOnly,
-        };
-        Ok(Self {
+        let unwritable = read(&state)?;
+        Ok(Some(Self {
             directory: opened.into(),
             objects: Objects::new(objects.into(), temporary.into()),
             state: StateDatabase::read_only(unwritable.connection, why),
             log_unread: unwritable.log_unread,
             unrecorded: Mutex::default(),
-        })
+        }))
     }
 
     /// Whether the newest changes could not be read: what comes from here may have been revoked, replaced or

@@ -12,6 +12,8 @@ mod cli_surface;
 #[cfg(test)]
 mod client_files;
 #[cfg(test)]
+mod completing;
+#[cfg(test)]
 mod demo;
 #[cfg(test)]
 mod docs;

@@ -266,6 +266,22 @@ impl Publishers {
         id::check(name).is_ok() && self.0.join(name).symlink_metadata().is_ok()
     }
 
+    /// The names of the publishers, at most this many. No document is read or verified:
+    /// for completion only.
+    pub(crate) fn names(&self, max: usize) -> Result<Vec<String>, Error> {
+        if Folder::open(&self.0)?.is_none() {
+            return Ok(Vec::new());
+        }
+        let unreadable = |error| Error::unreadable(&self.0, error);
+        let entries = std::fs::read_dir(&self.0).map_err(unreadable)?;
+        let names = entries.take(max).filter_map(|entry| {
+            let entry = entry.ok().filter(|entry| entry.path().is_dir())?;
+            entry.file_name().into_string().ok()
+        });
+        // Tombstones and temporary folders begin with a dot, which no name does.
+        Ok(names.filter(|name| id::check(name).is_ok()).collect())
+    }
+
     fn read_all(&self) -> Result<Trusted, Error> {
         let unreadable = |error| Error::unreadable(&self.0, error);
         let mut names = Vec::new();

@@ -1,0 +1,47 @@
+//! Ids and names for a shell to complete: read from what is there, nothing verified and nothing
+//! written. For completion only; what runs is loaded and verified.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use toolward_contract::tool::ToolId;
+use toolward_signing::id;
+
+use crate::environment::Environment;
+use crate::installed::StoreLocation;
+use crate::trust::Trust;
+
+/// Maximum number of names. More are of no use on a screen.
+const MAX_NAMES: usize = 1000;
+
+/// How long to wait for a process that writes: a person waits for the shell.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// The ids of installed tools, sorted; empty where they can't be read. A stored id that the grammar of
+/// tool ids does not allow is left out.
+pub fn tools(store: &StoreLocation, environment: &Environment) -> BTreeSet<String> {
+    let store = store.untouched(environment, WAIT).ok().flatten();
+    let tools = store.and_then(|store| store.tools().ok());
+    let ids = tools.into_iter().flatten().map(|tool| tool.entry.id);
+    ids.filter(|id| ToolId::relaxed(id).is_ok())
+        .take(MAX_NAMES)
+        .collect()
+}
+
+/// The ids of installed bundles, sorted; empty where they can't be read.
+pub fn bundles(store: &StoreLocation, environment: &Environment) -> BTreeSet<String> {
+    let store = store.untouched(environment, WAIT).ok().flatten();
+    let installed = store.and_then(|store| store.list().ok());
+    let ids = installed.into_iter().flatten().map(|one| one.id);
+    ids.filter(|id| id::check(id).is_ok())
+        .take(MAX_NAMES)
+        .collect()
+}
+
+/// The names of the publishers of `toolward trust`, sorted; empty where they can't be read.
+pub fn publishers(trust: &Trust, environment: &Environment) -> BTreeSet<String> {
+    let names = trust
+        .publishers(environment)
+        .and_then(|publishers| publishers.names(MAX_NAMES));
+    names.into_iter().flatten().collect()
+}

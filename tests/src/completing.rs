@@ -1,0 +1,111 @@
+//! The script for bash completes ids and names of what is installed, and nothing but them.
+
+use std::fs;
+
+use crate::installing::installed;
+use crate::support::machine::toolward;
+use crate::support::{Machine, tree};
+
+/// What bash offers for the last of these words, with the printed script read in.
+fn offered(machine: &Machine, line: &str) -> Vec<String> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let array: String = words.iter().map(|word| format!(" '{word}'")).collect();
+    let (last, before) = (words.len() - 1, words.len() - 2);
+    machine.write(
+        "ask.bash",
+        format!(
+            "eval \"$(toolward completions bash)\"\n\
+             [[ \"$(complete -p toolward)\" =~ -F\\ ([a-z_]+) ]]\n\
+             COMP_WORDS=({array}) COMP_CWORD={last}\n\
+             \"${{BASH_REMATCH[1]}}\" toolward \"${{COMP_WORDS[{last}]}}\" \"${{COMP_WORDS[{before}]}}\"\n\
+             printf '%s\\n' \"${{COMPREPLY[@]}}\"\n"
+        ),
+    );
+    let folder = toolward().parent().unwrap().display().to_string();
+    let mut bash = machine.program("bash");
+    bash.args(["--norc", "ask.bash"])
+        .env("PATH", format!("{folder}:/usr/bin:/bin"));
+    let output = bash.output().unwrap();
+    assert!(output.stderr.is_empty(), "{output:?}");
+    let offered = String::from_utf8(output.stdout).unwrap();
+    let lines = offered.lines().filter(|line| !line.is_empty());
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn bash_completes_tools_bundles_and_publishers() {
+    let (machine, _) = installed();
+    for (line, names) in [
+        ("toolward call te", &["text.stats"][..]),
+        ("toolward call ", &["text.stats"]),
+        ("toolward -q show text.s", &["text.stats"]),
+        ("toolward why --policy p.toml te", &["text.stats"]),
+        ("toolward policy explain ", &["text.stats"]),
+        ("toolward remove ", &["text.stats", "text.stats-bundle"]),
+        ("toolward trust show a", &["acme"]),
+        ("toolward call other", &[]),
+        // No pattern of the shell's.
+        ("toolward call *", &[]),
+    ] {
+        assert_eq!(offered(&machine, line), names, "{line}");
+    }
+}
+
+#[test]
+fn bash_completes_flags_and_commands_as_before() {
+    let (machine, _) = installed();
+    assert_eq!(offered(&machine, "toolward comp"), ["completions"]);
+    assert_eq!(
+        offered(&machine, "toolward call --timeo"),
+        ["--timeout"],
+        "a flag"
+    );
+    let offered = offered(&machine, "toolward call text.stats te");
+    assert!(!offered.contains(&"text.stats".to_owned()), "{offered:?}");
+}
+
+#[test]
+fn nothing_is_written_and_nothing_is_said_where_nothing_is() {
+    let machine = Machine::new();
+    for kind in ["tools", "installed", "publishers"] {
+        let ended = machine.toolward(&format!("internal-names {kind}")).ends(0);
+        assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
+    }
+    assert_eq!(tree(&machine.home()).len(), 0);
+
+    let (machine, _) = installed();
+    let before = tree(&machine.home());
+    let ended = machine.toolward("internal-names installed").ends(0);
+    assert_eq!(ended.stdout, "text.stats\ntext.stats-bundle\n");
+    assert_eq!(tree(&machine.home()), before);
+}
+
+#[test]
+fn a_stored_name_that_is_no_id_is_not_completed() {
+    let (machine, _) = installed();
+    let state = machine.home().join(".local/state/toolward/trust/trust.db");
+    let sql = rusqlite::Connection::open(&state).unwrap();
+    for (number, id) in ["text.$(touch pwned)", "text.a\ntext.b", "text.`id`", "-te"]
+        .into_iter()
+        .enumerate()
+    {
+        let changed = sql.execute(
+            "INSERT INTO tool (bundle, major_id, id, title, description, tags)
+             SELECT bundle, ?1, ?2, title, description, tags FROM tool LIMIT 1",
+            rusqlite::params![format!("other{number}@1"), id],
+        );
+        assert_eq!(changed.unwrap(), 1);
+    }
+    drop(sql);
+    assert_eq!(offered(&machine, "toolward call "), ["text.stats"]);
+    assert!(!machine.path("pwned").exists());
+}
+
+#[test]
+fn a_spoiled_record_completes_nothing() {
+    let (machine, _) = installed();
+    let state = machine.home().join(".local/state/toolward/trust/trust.db");
+    fs::write(state, "not a database").unwrap();
+    let ended = machine.toolward("internal-names tools").ends(0);
+    assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
+}
