@@ -25,6 +25,7 @@ mod progress;
 mod shared_codes;
 mod stderr;
 mod usage;
+mod wrap;
 
 use std::process::ExitCode;
 

@@ -86,7 +86,7 @@ pub(crate) fn release(sequence: u64) -> Draft {
 }
 
 /// The release with other words about its tool, and nothing else changed.
-fn reworded(draft: Draft) -> Draft {
+pub(crate) fn reworded(draft: Draft) -> Draft {
     let reword = |text: &str| text.replace("Nothing leaves the sandbox", "Ask me about anything");
     draft.change(TOOL_MD, reword).change(TOOLS_JSON, reword)
 }

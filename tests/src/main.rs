@@ -48,6 +48,8 @@ mod records;
 #[cfg(test)]
 mod replay;
 #[cfg(test)]
+mod screens;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod tampering;

@@ -25,6 +25,7 @@ use crate::environment::{Environment, has_terminal};
 use crate::failure::{Code, Exit, Failure, Kind, Result};
 use crate::flags::Flagged;
 use crate::output::Output;
+use crate::wrap::wrapped;
 
 pub(crate) use list::{List, Remove};
 pub(crate) use search::Search;
@@ -216,6 +217,7 @@ fn show_held(held: &Held, difference: &Difference, output: &mut Output) -> Resul
         for (sign, value) in [("-", &change.from), ("+", &change.to)] {
             if let Some(value) = value {
                 let value = visible_line(&value.to_string(), 600);
+                let value = wrapped(&value, "\n      ");
                 output.line(format!("    {sign} {value}"))?;
             }
         }

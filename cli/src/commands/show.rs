@@ -14,6 +14,7 @@ use super::policy::Subject;
 use crate::environment::Environment;
 use crate::failure::Result;
 use crate::output::Output;
+use crate::wrap::wrapped;
 
 /// Longest text of a bundle's that is shown on a line, in characters.
 const MAX_LINE_CHARS: usize = 1000;
@@ -75,7 +76,7 @@ fn lines(tool: &ToolStatus) -> String {
         format!("{} {}", line(&tool.tool), contract.version),
         format!(
             "  {}",
-            visible(&contract.description, MAX_LINE_CHARS).replace('\n', "\n  ")
+            wrapped(&visible(&contract.description, MAX_LINE_CHARS), "\n  ")
         ),
     ];
     let mut row = |name: &str, text: String| lines.push(format!("  {name:<10} {text}"));

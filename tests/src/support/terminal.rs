@@ -1,5 +1,5 @@
-//! A person at a terminal: standard input of a program is a pseudo-terminal, and so is
-//! one of standard output and standard error; the other one is a pipe.
+//! A person at a terminal: standard input of a program is a pseudo-terminal, and so are
+//! standard output, standard error or both; one that is not is a pipe.
 
 use std::fs::File;
 use std::io::{Read, Write as _};
@@ -27,6 +27,14 @@ pub(crate) struct Session {
     piped: JoinHandle<Vec<u8>>,
 }
 
+/// Which streams the terminal shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Stderr,
+    Stdout,
+    Both,
+}
+
 /// How it ended.
 #[derive(Debug)]
 pub(crate) struct Left {
@@ -41,15 +49,20 @@ impl Session {
     /// Starts a program at a terminal of so many columns. `typed` waits in the
     /// terminal before the program is there.
     pub(crate) fn start(command: Command, columns: u16, typed: &str) -> Self {
-        Self::open(command, columns, typed, false)
+        Self::open(command, columns, typed, Shown::Stderr)
     }
 
     /// The same, with standard output at the terminal and standard error in the pipe.
     pub(crate) fn showing_stdout(command: Command) -> Self {
-        Self::open(command, 100, "", true)
+        Self::open(command, 100, "", Shown::Stdout)
     }
 
-    fn open(mut command: Command, columns: u16, typed: &str, stdout: bool) -> Self {
+    /// The same, with both at the terminal, as a person has them.
+    pub(crate) fn showing_both(command: Command, columns: u16) -> Self {
+        Self::open(command, columns, "", Shown::Both)
+    }
+
+    fn open(mut command: Command, columns: u16, typed: &str, show: Shown) -> Self {
         let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
         let master = openpt(flags).unwrap();
         grantpt(&master).unwrap();
@@ -65,13 +78,13 @@ impl Session {
         let before = tcgetattr(&terminal).unwrap();
         let mut person = File::from(master);
         person.write_all(typed.as_bytes()).unwrap();
-        let shown = Stdio::from(terminal.try_clone().unwrap());
-        command.stdin(Stdio::from(terminal.try_clone().unwrap()));
-        if stdout {
-            command.stdout(shown).stderr(Stdio::piped());
-        } else {
-            command.stderr(shown).stdout(Stdio::piped());
-        }
+        let shown = || Stdio::from(terminal.try_clone().unwrap());
+        command.stdin(shown());
+        match show {
+            Shown::Stderr => command.stderr(shown()).stdout(Stdio::piped()),
+            Shown::Stdout => command.stdout(shown()).stderr(Stdio::piped()),
+            Shown::Both => command.stdout(shown()).stderr(shown()),
+        };
         let mut child = command.spawn().unwrap();
         // It keeps the terminal open as long as it is there.
         drop(command);
@@ -85,10 +98,10 @@ impl Session {
                 seen.lock().unwrap().extend_from_slice(&bytes[..read]);
             }
         });
-        let mut pipe: Box<dyn Read + Send> = if stdout {
-            Box::new(child.stderr.take().unwrap())
-        } else {
-            Box::new(child.stdout.take().unwrap())
+        let mut pipe: Box<dyn Read + Send> = match show {
+            Shown::Stderr => Box::new(child.stdout.take().unwrap()),
+            Shown::Stdout => Box::new(child.stderr.take().unwrap()),
+            Shown::Both => Box::new(std::io::empty()),
         };
         let piped = std::thread::spawn(move || {
             let mut bytes = Vec::new();

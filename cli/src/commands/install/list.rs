@@ -61,7 +61,7 @@ impl List {
             });
             output.result(
                 &value,
-                format_args!("{id} {version} is held; surface {surface}"),
+                format_args!("{id} {version} is held\n  surface {surface}"),
             )?;
         }
         Ok(())
@@ -153,7 +153,7 @@ fn lines(one: &Examined, held: Option<&Held>, tools: &[ListedTool<'_>]) -> Strin
     }
     if let Some(held) = held {
         let (version, surface) = (&held.version, &held.surface);
-        lines += &format!("\n  {version} is held; surface {surface}");
+        lines += &format!("\n  {version} is held\n  surface {surface}");
     }
     let width = tools.iter().map(|tool| tool.tool.len()).max();
     let width = width.unwrap_or_default();

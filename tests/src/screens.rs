@@ -1,0 +1,178 @@
+//! What a person sees on a terminal of 80 and of 120 columns, with and without colours, against the files in
+//! `golden/screens`. `TOOLWARD_GOLDEN=write` writes them instead.
+
+use std::fs;
+use std::path::PathBuf;
+
+use crate::installing::{installed, release, ship};
+use crate::policy::{notes, notes_policy};
+use crate::support::{Left, Machine, Session, root};
+
+const WIDTHS: [u16; 2] = [80, 120];
+
+/// The screens whose lines fit. Messages with commands and paths are broken by the terminal alone, so that they
+/// are copied whole.
+const FITTING: [&str; 4] = ["held-update", "list", "list-held", "show"];
+
+/// The one line on these that is not broken: it is a command.
+const COMMAND: &str = "accept it with: ";
+
+/// Stands in a file for the escape character, which editors hide.
+const ESCAPE: &str = "\u{241b}";
+
+fn golden(name: &str) -> PathBuf {
+    root().join("tests/golden/screens").join(name)
+}
+
+/// A command on a terminal. Colours are what the terminal's owner gets without asking.
+fn at(machine: &Machine, words: &str, columns: u16, colours: bool) -> Session {
+    let mut command = machine.toolward(words).into_command();
+    command.env("TERM", "xterm-256color");
+    if !colours {
+        command.env("NO_COLOR", "1");
+    }
+    Session::showing_both(command, columns)
+}
+
+/// Compares what is shown at each width, with and without colours.
+fn compare(name: &str, machine: &Machine, show: impl Fn(u16, bool) -> Left) {
+    let mut differences = Vec::new();
+    for columns in WIDTHS {
+        for colours in [false, true] {
+            let screen = settled(&show(columns, colours).screen, machine);
+            if !colours {
+                assert!(!screen.contains(ESCAPE), "{name}: colours in {screen}");
+                let prose = screen.lines().filter(|line| !line.starts_with(COMMAND));
+                let widest = prose.map(|line| line.chars().count()).max();
+                assert!(
+                    !FITTING.contains(&name) || widest.unwrap_or_default() <= usize::from(columns),
+                    "{name}: wider than {columns} columns:\n{screen}"
+                );
+            }
+            let suffix = if colours { "-colours" } else { "" };
+            let file = golden(&format!("{name}-{columns}{suffix}.txt"));
+            if std::env::var_os("TOOLWARD_GOLDEN").is_some_and(|value| value == "write") {
+                fs::create_dir_all(file.parent().unwrap()).unwrap();
+                fs::write(&file, &screen).unwrap();
+            }
+            let expected = fs::read_to_string(&file).unwrap_or_default();
+            if screen != expected {
+                differences.push(format!("{}:\n{screen}", file.display()));
+            }
+        }
+    }
+    assert!(
+        differences.is_empty(),
+        "not as in the file (TOOLWARD_GOLDEN=write writes it):\n{}",
+        differences.join("\n")
+    );
+}
+
+/// The screen with what differs from run to run made the same, at the same length.
+fn settled(screen: &str, machine: &Machine) -> String {
+    let directory = machine.work();
+    let directory = directory.parent().unwrap().display().to_string();
+    let place = format!("{:x<1$}", "/tmp/machine-", directory.len());
+    let text = screen
+        .replace("\r\n", "\n")
+        .replace('\u{1b}', ESCAPE)
+        .replace(&directory, &place);
+    dates(&digests(&text))
+}
+
+/// Digests and key ids: long words of hexadecimal digits.
+fn digests(text: &str) -> String {
+    let mut words = Vec::new();
+    for word in text.split_inclusive(|c: char| !c.is_ascii_hexdigit()) {
+        let digits = word.trim_end_matches(|c: char| !c.is_ascii_hexdigit());
+        let rest = word.strip_prefix(digits).unwrap();
+        match digits.len() >= 16 {
+            true => words.push(format!("{}{rest}", "0".repeat(digits.len()))),
+            false => words.push(word.to_owned()),
+        }
+    }
+    words.concat()
+}
+
+/// Times, as RFC 3339 writes them.
+fn dates(text: &str) -> String {
+    const SHAPE: &str = "0000-00-00T00:00:00";
+    let mut bytes = text.as_bytes().to_vec();
+    for start in 0..bytes.len().saturating_sub(SHAPE.len() - 1) {
+        let found = &mut bytes[start..start + SHAPE.len()];
+        let fits = |(byte, shape): (&u8, u8)| match shape {
+            b'0' => byte.is_ascii_digit(),
+            other => *byte == other,
+        };
+        if found.iter().zip(SHAPE.bytes()).all(fits) {
+            found.copy_from_slice(SHAPE.as_bytes());
+        }
+    }
+    String::from_utf8(bytes).unwrap()
+}
+
+#[test]
+fn approval() {
+    let machine = notes();
+    machine.configure(&notes_policy(&machine, ""));
+    compare("approval", &machine, |columns, colours| {
+        let words = "call notes.append --dev notes-append --set note=journal --set text=Tea";
+        let mut session = at(&machine, words, columns, colours);
+        session.sees("? [y/N] ");
+        session.types("n\r");
+        session.leaves()
+    });
+}
+
+#[test]
+fn held_update() {
+    let (machine, one) = installed();
+    ship(
+        &machine,
+        &crate::installing::reworded(release(2)),
+        &one,
+        "b.toolbundle",
+    );
+    compare("held-update", &machine, |columns, colours| {
+        at(&machine, "update", columns, colours).leaves()
+    });
+    compare("list-held", &machine, |columns, colours| {
+        at(&machine, "list", columns, colours).leaves()
+    });
+}
+
+#[test]
+fn list() {
+    let (machine, _) = installed();
+    compare("list", &machine, |columns, colours| {
+        at(&machine, "list", columns, colours).leaves()
+    });
+}
+
+#[test]
+fn show() {
+    let (machine, _) = installed();
+    compare("show", &machine, |columns, colours| {
+        at(&machine, "show text.stats", columns, colours).leaves()
+    });
+}
+
+#[test]
+fn errors_and_verify() {
+    let (machine, _) = installed();
+    machine.write("slip.toml", "[[grants]]\n");
+    for (name, words) in [
+        ("error-unknown-tool", "call text.stat --set text=a"),
+        (
+            "error-input",
+            "call text.stats --set text=1 --set top=0 --set more=1",
+        ),
+        ("error-policy", "policy check slip.toml"),
+        ("verify", "verify b.toolbundle"),
+        ("error-usage", "call text.stats --inpt {}"),
+    ] {
+        compare(name, &machine, |columns, colours| {
+            at(&machine, words, columns, colours).leaves()
+        });
+    }
+}
