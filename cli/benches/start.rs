@@ -140,37 +140,64 @@ impl Machine {
         server.wait().expect("it ends");
         took
     }
+
+    /// Calls a tool by the command: how long until its result begins, and until it ends.
+    fn called(&self, more: &str) -> (Duration, Duration) {
+        let start = Instant::now();
+        let mut command = self
+            .command(&format!("call text.stats --set text=a{more}"))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let mut stdout = BufReader::new(command.stdout.take().expect("its output"));
+        let began = !stdout.fill_buf().expect("an answer").is_empty();
+        let answered = start.elapsed();
+        let status = command.wait().expect("it ends");
+        assert!(began && status.success(), "{status}");
+        (answered, start.elapsed())
+    }
 }
 
-/// Prints what the record of one call costs a command that makes one.
+/// Prints what the record of one call costs a command that makes one: until the result begins to stand on its output,
+/// and until it ends, when the ledger is closed.
 fn recorded(machine: &Machine) {
     // Beside the trust folder, which belongs to the folder of a configuration.
     let off = machine.path(".config/toolward/off.toml");
     std::fs::write(&off, "[ledger]\noff = true\n").expect("written");
-    let call = |more: &str| {
-        let start = Instant::now();
-        machine.run(&format!("call text.stats --set text=a{more}"));
-        start.elapsed()
-    };
     let without = format!(" --config {off}");
-    let mut times = [Vec::new(), Vec::new(), Vec::new()];
+    let (mut answers, mut ends) = (Pairs::default(), Pairs::default());
     for _ in 0..CALLS {
-        let (with, without) = (call(""), call(&without));
-        let more = with.as_secs_f64() - without.as_secs_f64();
-        for (times, time) in times
-            .iter_mut()
-            .zip([with.as_secs_f64(), without.as_secs_f64(), more])
-        {
-            times.push(time * 1e3);
+        let (with, without) = (machine.called(""), machine.called(&without));
+        answers.push(with.0, without.0);
+        ends.push(with.1, without.1);
+    }
+    println!("call, until its result: {}", answers.medians());
+    println!("call, until its end: {}", ends.medians());
+}
+
+/// Times of the same work with and without a record, measured one after the other.
+#[derive(Default)]
+struct Pairs([Vec<f64>; 3]);
+
+impl Pairs {
+    fn push(&mut self, with: Duration, without: Duration) {
+        let [with, without] = [with, without].map(|time| time.as_secs_f64() * 1e3);
+        let Self(times) = self;
+        for (times, time) in times.iter_mut().zip([with, without, with - without]) {
+            times.push(time);
         }
     }
-    let [with, without, more] = times.map(|mut times| {
-        times.sort_by(f64::total_cmp);
-        times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
-    });
-    println!(
-        "call: recorded {with:.1} ms, not recorded {without:.1} ms; median of the differences {more:.2} ms"
-    );
+
+    fn medians(self) -> String {
+        let [with, without, more] = self.0.map(|mut times| {
+            times.sort_by(f64::total_cmp);
+            times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+        });
+        format!(
+            "recorded {with:.1} ms, not recorded {without:.1} ms; median of the differences {more:.2} ms"
+        )
+    }
 }
 
 fn start(criterion: &mut Criterion) {
