@@ -79,6 +79,23 @@ impl fmt::Display for Kind {
     }
 }
 
+impl Kind {
+    /// In TOML's words, with an article.
+    #[must_use]
+    pub fn in_toml(self) -> &'static str {
+        match self {
+            Kind::Null => "nothing",
+            Kind::Bool => "true or false",
+            Kind::Integer => "a whole number",
+            Kind::Float => "a number",
+            Kind::Text => "a text",
+            Kind::Date => "a date or time",
+            Kind::List => "a list",
+            Kind::Mapping => "a table",
+        }
+    }
+}
+
 impl<P> Node<P> {
     /// What the value is.
     #[must_use]

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
-use toolward_fields::{Content, Kind, Problem, Span, nearest};
+use toolward_fields::{Content, Problem, Span, nearest};
 
 use crate::error::{Code, Error};
 
@@ -62,17 +62,17 @@ impl From<Problem<'_, Span>> for SettingError {
                 expected,
                 found,
             } => {
-                let expected = words(expected);
+                let expected = expected.in_toml();
                 let message = format!(
                     "expected `{name}` to be {expected}, found {}",
-                    words(found.kind())
+                    found.kind().in_toml()
                 );
                 Self::new(message, found.at.clone())
             }
             Problem::Integer { name, range, found } => {
                 let number = match &found.content {
                     Content::Number(number) => number.to_string(),
-                    _ => words(found.kind()).to_owned(),
+                    _ => found.kind().in_toml().to_owned(),
                 };
                 let (least, most) = (range.start(), range.end());
                 let message = format!(
@@ -81,19 +81,6 @@ impl From<Problem<'_, Span>> for SettingError {
                 Self::new(message, found.at.clone())
             }
         }
-    }
-}
-
-fn words(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Null => "nothing",
-        Kind::Text => "a text",
-        Kind::Integer => "a whole number",
-        Kind::Float => "a number",
-        Kind::Bool => "true or false",
-        Kind::Date => "a date or time",
-        Kind::List => "a list",
-        Kind::Mapping => "a table",
     }
 }
 

@@ -37,7 +37,7 @@ impl From<Problem<'_, Span>> for PolicyError {
             } => {
                 let expected = match expected {
                     Kind::List => "a list of texts",
-                    other => words(other),
+                    other => other.in_toml(),
                 };
                 wrong_type(&name, expected, found)
             }
@@ -50,7 +50,9 @@ impl From<Problem<'_, Span>> for PolicyError {
                 let message = format!("expected `{name}` to be from 0 to 2^63 - 1, found {number}");
                 PolicyError::new(&error::WRONG_VALUE, message).at(found.at.clone())
             }
-            Problem::Integer { name, found, .. } => wrong_type(&name, words(Kind::Integer), found),
+            Problem::Integer { name, found, .. } => {
+                wrong_type(&name, Kind::Integer.in_toml(), found)
+            }
         }
     }
 }
@@ -142,20 +144,7 @@ pub(super) fn did_you_mean(found: &str, known: &[&str], what: &str) -> String {
 fn wrong_type(name: &str, expected: &str, found: &Node<Span>) -> PolicyError {
     let message = format!(
         "expected `{name}` to be {expected}, found {}",
-        words(found.kind())
+        found.kind().in_toml()
     );
     PolicyError::new(&error::WRONG_TYPE, message).at(found.at.clone())
-}
-
-fn words(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Null => "nothing",
-        Kind::Text => "a text",
-        Kind::Integer => "a whole number",
-        Kind::Float => "a number",
-        Kind::Bool => "true or false",
-        Kind::Date => "a date or time",
-        Kind::List => "a list",
-        Kind::Mapping => "a table",
-    }
 }
