@@ -1,7 +1,7 @@
 //! The lines that `policy grant` adds: those of `policy suggest` for some tools, with the operator's standing approval
 //! where that is asked for and can be given.
 
-use toolward_policy::{AskReason, Decision, Missing, Policy, ToolRoutes, Why};
+use toolward_policy::{AskReason, Decision, Missing, Policy, Rejected, ToolRoutes, Why};
 
 use super::suggest::{asking, foreign, is_meant, known, left_out};
 use super::{PolicyReview, Suggestion, is_named};
@@ -59,6 +59,14 @@ impl PolicyReview {
 /// Refuses a tool that the lines do not let run, or not as it was asked for.
 fn runs(tool: &ToolRoutes<'_>, driver: Option<&str>, preapprove: bool) -> Result<(), Error> {
     let id = tool.contract.tool.major_id();
+    let named = |one: &&Rejected<'_>| driver == Some(one.implementation.driver.id.as_str());
+    if let Some(rejected) = tool.rejected.iter().find(named) {
+        let (driver, reasons) = (&rejected.implementation.driver.id, &rejected.reasons);
+        let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+        let message = format!("{driver} can't serve {id}: {}", reasons.join("; "));
+        return Err(impossible(message)
+            .hint("no added grant changes that: `toolward why` shows the tool's drivers"));
+    }
     for route in tool.routes.iter().filter(|route| is_meant(route, driver)) {
         match &route.decision {
             Decision::Deny(denial) if !denial.denied_by.is_empty() => {

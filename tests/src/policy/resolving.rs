@@ -80,6 +80,18 @@ fn a_tool_without_a_driver_in_the_region_says_so_and_names_the_driver() {
 }
 
 #[test]
+fn a_driver_that_cannot_serve_is_granted_nothing_and_the_reason_is_said() {
+    let machine = abroad();
+    another(&machine, "c.vax", "requires: { arch: [vax] }\n");
+    let words = "policy grant hostile.run --dev b --driver c.vax";
+    let refused = machine.toolward(words).ends(4).stderr;
+    assert!(
+        refused.contains("error[grant-impossible]") && refused.contains("it needs vax"),
+        "{refused}"
+    );
+}
+
+#[test]
 fn why_shows_the_drivers_in_the_order_in_which_calls_take_them() {
     let machine = abroad();
     let cost = |units: &str| format!("cost_override: {{ cost_units_per_call: {units} }}\n");
