@@ -138,8 +138,11 @@ impl Fetcher {
         let credentials = flags.credentials()?;
         builder = match settings {
             Some(settings) => {
-                let logs_in = matches!(source, Source::Registry(_));
-                settings.apply(builder, credentials, &self.environment, logs_in)?
+                let registry = match source {
+                    Source::Registry(reference) => Some(reference.registry()),
+                    _ => None,
+                };
+                settings.apply(builder, credentials, &self.environment, registry.as_deref())?
             }
             None => builder.credentials(credentials),
         };

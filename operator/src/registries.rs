@@ -45,7 +45,7 @@ pub struct Registries(Vec<RegistrySettings>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RegistrySettings {
-    /// `host[:port]`, as references have it.
+    /// `host[:port]`, as references have it; without the port 443, unless the host is this machine.
     pub host: String,
     /// The one repository that this is for; by default all that have no table of their own.
     pub repository: Option<String>,
@@ -75,44 +75,46 @@ impl Registries {
     /// The table for a repository: its own, else that of its registry.
     #[must_use]
     pub fn of(&self, reference: &Reference) -> Option<&RegistrySettings> {
-        let host = reference.registry();
+        let registry = reference.registry();
+        let host = without_default_port(&registry);
         let own = self.0.iter().find(|one| {
             one.host == host && one.repository.as_deref() == Some(reference.repository())
         });
-        own.or_else(|| self.of_host(&host))
+        own.or_else(|| self.of_host(host))
     }
 
     /// The table for all of a registry, `host[:port]`.
     #[must_use]
     pub fn of_host(&self, host: &str) -> Option<&RegistrySettings> {
+        let host = without_default_port(host);
         let mut tables = self.0.iter();
         tables.find(|one| one.host == host && one.repository.is_none())
     }
 }
 
 impl RegistrySettings {
-    /// Adds these settings to a client's; a login in `credentials` goes before that of the table. `logs_in`: whether
-    /// the client is one of a registry, and not of a web server.
+    /// Adds these settings to a client's; a login in `credentials` goes before that of the table. `registry`: as the
+    /// reference names it; `None` for a client of a web server, which never logs in.
     pub(crate) fn apply(
         &self,
         mut builder: ClientBuilder,
         credentials: Credentials,
         environment: &Environment,
-        logs_in: bool,
+        registry: Option<&str>,
     ) -> Result<ClientBuilder, Error> {
         if let Some(path) = &self.ca_file {
             builder = builder.authorities(file::read(path, MAX_FILE_BYTES)?);
         }
-        let credentials = match &self.login {
-            Some((username, password)) if logs_in && !credentials.has(&self.host) => {
+        let credentials = match (&self.login, registry) {
+            (Some((username, password)), Some(registry)) if !credentials.has(registry) => {
                 let login = Login::new(username, self.password(password, environment)?)?;
-                credentials.with_fallback(&self.host, login)
+                credentials.with_fallback(registry, login)
             }
             _ => credentials,
         };
         builder = builder.credentials(credentials);
-        if let Some(origin) = &self.realm {
-            builder = builder.allow_realm(&self.host, origin);
+        if let (Some(origin), Some(registry)) = (&self.realm, registry) {
+            builder = builder.allow_realm(registry, origin);
         }
         let local = is_loopback(&self.host);
         for origin in &self.redirects_to {
@@ -258,7 +260,7 @@ fn read(table: &Field<'_, Span>, folder: &Path) -> Result<RegistrySettings, Sett
     match fields.unknown().next() {
         Some(problem) => Err(problem.into()),
         None => Ok(RegistrySettings {
-            host: host.to_owned(),
+            host: without_default_port(host).to_owned(),
             repository,
             ca_file,
             login,
@@ -319,6 +321,15 @@ fn login(
 fn wrong(field: &Field<'_, Span>, expected: &str) -> SettingError {
     let message = format!("expected `{}` to be {expected}", field.name);
     SettingError::new(message, field.at.clone())
+}
+
+/// Without the port of https. A registry on this machine may speak plain http, whose port is another, so that there
+/// both spellings stay apart.
+fn without_default_port(host: &str) -> &str {
+    match host.strip_suffix(":443") {
+        Some(bare) if !is_loopback(host) => bare,
+        _ => host,
+    }
 }
 
 fn is_loopback(host: &str) -> bool {

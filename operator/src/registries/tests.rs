@@ -39,8 +39,52 @@ fn the_table_of_a_repository_goes_before_that_of_its_registry() {
     let own = Some(Some("https://a.example".to_owned()));
     assert_eq!(realm("oci://r.example/team/tools/x:1"), own);
     assert_eq!(realm("oci://r.example/team:1"), own);
-    assert_eq!(realm("oci://r.example:443/team:1"), None);
+    assert_eq!(realm("oci://r.example:444/team:1"), None);
     assert_eq!(realm("oci://x.r.example/team:1"), None);
+}
+
+#[test]
+fn the_port_of_https_may_be_left_out_except_on_this_machine() {
+    for host in ["r.example", "r.example:443"] {
+        let text = format!(
+            "[[registry]]\nhost = \"{host}\"\n[[registry]]\nhost = \"{host}\"\nrepository = \"team\"\n"
+        );
+        let registries = read(&text).unwrap();
+        for asked in ["r.example", "r.example:443"] {
+            assert!(registries.of_host(asked).is_some(), "{host} {asked}");
+            let reference = format!("oci://{asked}/team:1").parse().unwrap();
+            let found = registries.of(&reference).unwrap();
+            assert_eq!(found.repository.as_deref(), Some("team"), "{host} {asked}");
+        }
+        assert!(registries.of_host("r.example:4430").is_none());
+    }
+    let local = read("[[registry]]\nhost = \"127.0.0.1:443\"\nplain_http = true\n").unwrap();
+    assert!(local.of_host("127.0.0.1:443").is_some());
+    assert!(local.of_host("127.0.0.1").is_none());
+}
+
+#[test]
+fn a_login_and_a_realm_are_for_the_registry_as_the_reference_names_it() {
+    let text = "[[registry]]\nhost = \"r.example:443\"\nusername = \"ci\"\npassword = { env = \"UNSET\" }\n";
+    let registries = read(text).unwrap();
+    let settings = registries.of_host("r.example").unwrap();
+    let login = || Login::new("other", "word".to_owned().into()).unwrap();
+    let apply = |known: &str, asked: Option<&str>| {
+        let credentials = Credentials::none().with(known, login());
+        let builder = toolward_registry::Client::builder();
+        let applied = settings.apply(builder, credentials, &Environment::default(), asked);
+        applied.map(drop).map_err(|failure| failure.code)
+    };
+    // A login from elsewhere goes before that of the table, whose password is read where there is none.
+    let missing = Err(Code::RegistryPasswordMissing.code().to_owned());
+    for (one, other) in [
+        ("r.example", "r.example:443"),
+        ("r.example:443", "r.example"),
+    ] {
+        assert_eq!(apply(one, Some(one)), Ok(()));
+        assert_eq!(apply(one, Some(other)), missing);
+    }
+    assert_eq!(apply("r.example", None), Ok(()), "a web server");
 }
 
 #[test]
@@ -106,7 +150,7 @@ fn what_is_wrong_is_named_with_its_place_and_no_password() {
             "`env` or `file`",
         ),
         (
-            "host = \"r.example\"\n[[registry]]\nhost = \"r.example\"\n",
+            "host = \"r.example\"\n[[registry]]\nhost = \"r.example:443\"\n",
             "3:1:",
             "found two",
         ),
