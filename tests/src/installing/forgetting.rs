@@ -128,3 +128,30 @@ fn a_key_named_by_itself_is_still_held_to_what_its_publisher_revokes() {
     ship(&machine, &release(2), &one, "b.toolbundle");
     machine.toolward(verify).ends(0);
 }
+
+#[test]
+fn a_publisher_that_is_refused_after_its_fingerprint_was_compared_is_no_lasting_change() {
+    let machine = Machine::new();
+    super::key(&machine, "one");
+    super::key(&machine, "two");
+    let fingerprint = super::document(&machine, "acme", "one");
+    add(&machine, "acme", GRANT, &fingerprint).ends(0);
+    machine
+        .toolward(
+            "publisher next acme.publisher.json --add two.pub.pem --key one.pem --key two.pem -o 2.json",
+        )
+        .ends(0);
+    machine.toolward("trust update acme 2.json").ends(0);
+    machine.toolward("trust remove acme").ends(0);
+    let lines = || {
+        let doctor = machine.toolward("doctor").end();
+        doctor.stdout.matches("`trust add` trusts acme").count()
+    };
+    assert_eq!(lines(), 1);
+    // Its first document verifies, but the second has been seen.
+    let run = add(&machine, "acme", GRANT, &fingerprint);
+    super::refused_run(&machine, run, 3, "rollback");
+    assert_eq!(lines(), 1);
+    again(&machine, "2.json");
+    assert_eq!(lines(), 2);
+}

@@ -43,9 +43,9 @@ impl Subject<'_> {
             what.push_str(" and the actions ");
             what.push_str(&actions.join(", "));
         }
+        let known = self.changes(output).add(&candidate, rule)?;
         let change = LastingChange::new("trust add", what, &folder);
         LastingChanges::of(self.environment)?.add(change)?;
-        let known = self.changes(output).add(&candidate, rule)?;
         print(&known, output)
     }
 }
