@@ -27,10 +27,10 @@ pub struct SourceMove {
 pub type ConfirmMove<'a> = &'a dyn Fn(&SourceMove) -> Result<(), Error>;
 
 /// Whether two sources are the same place: one repository whatever the tag, one folder of a web server with the same
-/// query, or files of this machine, which their user chooses each time.
+/// query, or one folder of this machine.
 fn is_same_place(one: &Source, other: &Source) -> bool {
     match (one, other) {
-        (Source::Path(_), Source::Path(_)) => true,
+        (Source::Path(one), Source::Path(other)) => one.parent() == other.parent(),
         (Source::Registry(one), Source::Registry(other)) => {
             one.without_version() == other.without_version()
         }
@@ -57,8 +57,10 @@ impl Installer<'_> {
             return Ok(None);
         };
         let before = Source::parse(&installed.source);
+        // With whole paths, as they are recorded.
+        let after = Source::parse(&place.recorded)?;
         if let Ok(before) = &before
-            && is_same_place(before, &place.source)
+            && is_same_place(before, &after)
         {
             return Ok(None);
         }
@@ -66,7 +68,7 @@ impl Installer<'_> {
         let moved = SourceMove {
             id: id.clone(),
             from: before.map_or(installed.source, |before| before.to_string()),
-            to: place.source.to_string(),
+            to: after.to_string(),
         };
         let Some(confirm) = self.move_source else {
             return Err(refused(&moved));
@@ -103,13 +105,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_is_a_repository_a_folder_or_this_machine() {
+    fn a_place_is_a_repository_or_a_folder() {
         let same = |one: &str, other: &str| {
             let parse = |text: &str| Source::parse(text).unwrap();
             is_same_place(&parse(one), &parse(other))
         };
         for (one, other) in [
-            ("a.toolbundle", "/elsewhere/b.toolbundle"),
+            ("/here/a.toolbundle", "/here/b.toolbundle"),
             ("oci://r.example/a/b:1.0.0", "oci://r.example/a/b:stable"),
             (
                 "https://h.example/a/1.toolbundle",
@@ -119,6 +121,8 @@ mod tests {
             assert!(same(one, other), "{one} {other}");
         }
         for (one, other) in [
+            ("/here/a.toolbundle", "/elsewhere/a.toolbundle"),
+            ("/here/a.toolbundle", "/here/below/a.toolbundle"),
             ("a.toolbundle", "oci://r.example/a/b:1.0.0"),
             ("a.toolbundle", "https://h.example/a.toolbundle"),
             ("oci://r.example/a/b:1", "oci://r.example/a/c:1"),

@@ -55,7 +55,7 @@ fn a_source_moves_after_a_typed_yes_and_leaves_a_line() {
     assert!(doctor.stdout.contains("install --move-source"), "{doctor}");
     assert!(doctor.stdout.contains(&url), "{doctor}");
 
-    // Back to a file is a move, too; from file to file is none.
+    // Back to a file is a move, too; to another file of the folder is none.
     machine
         .toolward("install 2.toolbundle")
         .ends(4)
@@ -70,6 +70,17 @@ fn a_source_moves_after_a_typed_yes_and_leaves_a_line() {
     machine.toolward("install 2.toolbundle").ends(0);
     std::fs::copy(machine.path("2.toolbundle"), machine.path("3.toolbundle")).unwrap();
     machine.toolward("install 3.toolbundle").ends(0);
+    let before = source(&machine);
+    std::fs::create_dir(machine.path("received")).unwrap();
+    std::fs::copy(
+        machine.path("2.toolbundle"),
+        machine.path("received/2.toolbundle"),
+    )
+    .unwrap();
+    let ended = machine.toolward("install received/2.toolbundle").ends(4);
+    ended.says("source-moves");
+    assert!(ended.stderr.contains("/received/2.toolbundle"), "{ended}");
+    assert_eq!(source(&machine), before);
 }
 
 #[test]
