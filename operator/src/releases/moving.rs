@@ -30,7 +30,14 @@ pub type ConfirmMove<'a> = &'a dyn Fn(&SourceMove) -> Result<(), Error>;
 /// query, or one folder of this machine.
 fn is_same_place(one: &Source, other: &Source) -> bool {
     match (one, other) {
-        (Source::Path(one), Source::Path(other)) => one.parent() == other.parent(),
+        (Source::Path(one), Source::Path(other)) => {
+            // However it is spelled, with `..` or through a link. One that is gone is compared as written.
+            let folder = |file: &Path| {
+                let folder = file.parent()?;
+                Some(folder.canonicalize().unwrap_or_else(|_| folder.to_owned()))
+            };
+            folder(one) == folder(other)
+        }
         (Source::Registry(one), Source::Registry(other)) => {
             one.without_version() == other.without_version()
         }

@@ -70,13 +70,15 @@ fn a_source_moves_after_a_typed_yes_and_leaves_a_line() {
     machine.toolward("install 2.toolbundle").ends(0);
     std::fs::copy(machine.path("2.toolbundle"), machine.path("3.toolbundle")).unwrap();
     machine.toolward("install 3.toolbundle").ends(0);
-    let before = source(&machine);
     std::fs::create_dir(machine.path("received")).unwrap();
     std::fs::copy(
         machine.path("2.toolbundle"),
         machine.path("received/2.toolbundle"),
     )
     .unwrap();
+    // The same folder, spelled in another way.
+    machine.toolward("install received/../3.toolbundle").ends(0);
+    let before = source(&machine);
     let ended = machine.toolward("install received/2.toolbundle").ends(4);
     ended.says("source-moves");
     assert!(ended.stderr.contains("/received/2.toolbundle"), "{ended}");
