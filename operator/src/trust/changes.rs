@@ -125,11 +125,17 @@ impl Changes<'_> {
         self.network.clone().fetcher(self.trust, self.environment)
     }
 
-    /// Trusts a publisher with this freshness rule, after its fingerprint was compared.
+    /// Trusts a publisher with this freshness rule, after its fingerprint was compared. `announce` is called once the
+    /// publisher can be trusted, and before it is: where it fails, nobody is trusted.
     ///
     /// # Errors
-    /// As [`Changes::candidate`]: other changes may have been made since.
-    pub fn add(&self, candidate: &Candidate, rule: FreshnessRule) -> Result<Known, Error> {
+    /// As [`Changes::candidate`]: other changes may have been made since. Those of `announce`.
+    pub fn add(
+        &self,
+        candidate: &Candidate,
+        rule: FreshnessRule,
+        announce: impl FnOnce() -> Result<(), Error>,
+    ) -> Result<Known, Error> {
         let publishers = self.trust.publishers(self.environment)?;
         let store = self.store.open(self.environment)?;
         let grant = Grant {
@@ -142,6 +148,7 @@ impl Changes<'_> {
         let kind = rollback::VersionedDocument::Publisher;
         let (name, digest) = (&document.name, document.digest);
         store.see_document(kind, name, document.version, digest, context.now)?;
+        announce()?;
         transaction.add(&known)?;
         drop(transaction);
         let reason = "its fingerprint was compared";

@@ -155,3 +155,18 @@ fn a_publisher_that_is_refused_after_its_fingerprint_was_compared_is_no_lasting_
     again(&machine, "2.json");
     assert_eq!(lines(), 2);
 }
+
+#[test]
+fn nobody_is_trusted_where_the_lasting_change_cannot_be_kept() {
+    let machine = Machine::new();
+    super::key(&machine, "one");
+    let fingerprint = super::document(&machine, "acme", "one");
+    let kept = machine.home().join(".local/state/toolward/changes.jsonl");
+    std::fs::create_dir_all(kept.parent().unwrap()).unwrap();
+    std::fs::write(&kept, "no line of ours\n").unwrap();
+    let run = add(&machine, "acme", GRANT, &fingerprint).end();
+    assert_ne!(run.code, Some(0), "{run}");
+    assert!(!machine.toolward("trust list").end().stdout.contains("acme"));
+    std::fs::remove_file(&kept).unwrap();
+    add(&machine, "acme", GRANT, &fingerprint).ends(0);
+}

@@ -43,9 +43,12 @@ impl Subject<'_> {
             what.push_str(" and the actions ");
             what.push_str(&actions.join(", "));
         }
-        let known = self.changes(output).add(&candidate, rule)?;
         let change = LastingChange::new("trust add", what, &folder);
-        LastingChanges::of(self.environment)?.add(change)?;
+        let changes = LastingChanges::of(self.environment)?;
+        let added = self
+            .changes(output)
+            .add(&candidate, rule, || changes.add(change));
+        let known = added?;
         print(&known, output)
     }
 }
