@@ -8,6 +8,7 @@ use url::{Host, Url};
 
 use crate::address::origin;
 use crate::known;
+use crate::reference::is_loopback;
 
 /// What to do about a redirect to an address that fails the check.
 pub(crate) const NOT_GLOBAL: &str = "the registry has to serve its downloads itself: only `redirects_to` of a registry on this \
@@ -42,18 +43,21 @@ impl Redirects {
         if target == own || self.local.contains(&target) {
             return Ok(Target::Any);
         }
-        if !self.origins.contains(&target) && !known::is_redirect(&own, &target) {
-            return Err((format!("{own}, or an origin that is allowed"), None));
-        }
         // A resolver is never asked about these.
         let literal = match to.host() {
             Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
             Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
             _ => None,
         };
-        match literal.map(self.check) {
-            Some(Err(kind)) => Err(("a global unicast address".to_owned(), Some(kind))),
-            _ => Ok(Target::Checked),
+        let refused = literal.and_then(|address| (self.check)(address).err());
+        let allowed = self.origins.contains(&target) || known::is_redirect(&own, &target);
+        match refused {
+            // Only for a registry of this machine would a setting allow it.
+            Some(kind) if allowed || !from.host_str().is_some_and(is_loopback) => {
+                Err(("a global unicast address".to_owned(), Some(kind)))
+            }
+            _ if allowed => Ok(Target::Checked),
+            _ => Err((format!("{own}, or an origin that is allowed"), None)),
         }
     }
 }
@@ -93,3 +97,28 @@ impl std::fmt::Display for AddressRefused {
 }
 
 impl std::error::Error for AddressRefused {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_no_setting_allows_is_refused_as_that() {
+        let redirects = Redirects {
+            origins: Vec::new(),
+            local: Vec::new(),
+            check: |address| match address.is_loopback() {
+                true => Err("loopback"),
+                false => Ok(()),
+            },
+        };
+        let kind = |from: &str, to: &str| {
+            let (from, to) = (Url::parse(from).unwrap(), Url::parse(to).unwrap());
+            redirects.target(&from, &to).unwrap_err().1
+        };
+        let inside = "https://127.0.0.9/x";
+        assert_eq!(kind("https://r.example/v2/", inside), Some("loopback"));
+        assert_eq!(kind("https://127.0.0.1/v2/", inside), None);
+        assert_eq!(kind("https://r.example/v2/", "https://192.0.2.1/x"), None);
+    }
+}
