@@ -3,7 +3,7 @@
 
 use std::io::IsTerminal as _;
 
-/// Narrowest line that is filled, in characters: a narrower terminal wraps by itself.
+/// Narrowest line that is filled, in columns: a narrower terminal wraps by itself.
 const MIN_WIDTH: usize = 20;
 
 /// Text for standard output, its lines ended by `end`, which indents the next one. On a terminal
@@ -22,41 +22,99 @@ pub(crate) fn wrapped(text: &str, end: &str) -> String {
     }
 }
 
-/// The lines of a text, each at most this many characters where its words are not longer.
+/// The lines of a text, each of at most so many columns: broken between words, and within those that are longer. The
+/// one space at a break is left out, all others stay.
 fn fill(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.split('\n') {
         let mut line = String::new();
-        let mut filled: usize = 0;
-        for word in paragraph.split(' ') {
-            let length = word.chars().count();
-            let next = filled.saturating_add(length).saturating_add(1);
-            if filled > 0 && next > width {
+        let mut used = 0;
+        for part in paragraph.split_inclusive(' ') {
+            let word = part.strip_suffix(' ').unwrap_or(part);
+            let length: usize = word.chars().map(columns).sum();
+            if used > 0 && used + length > width {
+                if line.ends_with(' ') {
+                    line.pop();
+                }
                 lines.push(std::mem::take(&mut line));
-                filled = 0;
+                used = 0;
             }
-            if filled > 0 {
-                line.push(' ');
-                filled = filled.saturating_add(1);
+            for character in part.chars() {
+                if used + columns(character) > width {
+                    lines.push(std::mem::take(&mut line));
+                    used = 0;
+                    if character == ' ' {
+                        continue;
+                    }
+                }
+                line.push(character);
+                used += columns(character);
             }
-            line.push_str(word);
-            filled = filled.saturating_add(length);
         }
         lines.push(line);
     }
     lines
 }
 
+/// A line in pieces, each of which fits into so many columns.
+pub(crate) fn pieces(line: &str, width: usize) -> Vec<String> {
+    let mut pieces = vec![String::new()];
+    let mut used = 0;
+    for character in line.chars() {
+        if used + columns(character) > width {
+            pieces.push(String::new());
+            used = 0;
+        }
+        used += columns(character);
+        if let Some(piece) = pieces.last_mut() {
+            piece.push(character);
+        }
+    }
+    pieces
+}
+
+/// The most columns that a character takes. Those beyond ASCII count twice: some take two, and what a terminal breaks
+/// itself goes on at the start of its next line, where it could pass for a line of ours.
+fn columns(character: char) -> usize {
+    match character {
+        '\t' => 8,
+        character if character.is_ascii() => 1,
+        _ => 2,
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::fill;
+    use super::{columns, fill};
 
     #[test]
     fn lines_break_between_words() {
         assert_eq!(fill("one two three", 7), ["one two", "three"]);
         assert_eq!(fill("one\n\ntwo", 7), ["one", "", "two"]);
-        assert_eq!(fill("a longerthanthat b", 7), ["a", "longerthanthat", "b"]);
-        assert_eq!(fill("\u{e4}\u{e4}\u{e4} b", 5), ["\u{e4}\u{e4}\u{e4} b"]);
+        assert_eq!(
+            fill("a longerthanthat b", 7),
+            ["a", "longert", "hanthat", "b"]
+        );
         assert_eq!(fill("", 7), [""]);
+    }
+
+    #[test]
+    fn spaces_stay_but_one_at_each_break() {
+        assert_eq!(fill("  - nested list", 10), ["  - nested", "list"]);
+        assert_eq!(fill("one   two", 5), ["one  ", "two"]);
+    }
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        for text in [
+            "\u{5b57}".repeat(50),
+            "x".repeat(99),
+            " ".repeat(99),
+            "a\tb ".repeat(9),
+        ] {
+            for line in fill(&text, 20) {
+                assert!(line.chars().map(columns).sum::<usize>() <= 20, "{line:?}");
+            }
+        }
     }
 }

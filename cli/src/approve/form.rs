@@ -8,7 +8,8 @@ use serde_json::{Map, Number, Value};
 use toolward_bundle::text::{visible, visible_line};
 use toolward_host::{Ask, Asked};
 
-use super::question::{ARGUMENT_PREFIX, wrapped};
+use super::question::ARGUMENT_PREFIX;
+use crate::wrap::pieces;
 
 const MAX_NAME_CHARS: usize = 200;
 const MAX_MESSAGE_CHARS: usize = 4000;
@@ -41,7 +42,7 @@ pub(super) fn shown(asked: &Asked, ask: &Ask, width: usize) -> Option<String> {
 
 fn barred(text: &str, width: usize) -> String {
     let columns = width.saturating_sub(ARGUMENT_PREFIX.len() + 1).max(1);
-    let lines = text.lines().flat_map(|line| wrapped(line, columns));
+    let lines = text.lines().flat_map(|line| pieces(line, columns));
     lines.fold(String::new(), |mut out, line| {
         let _ = writeln!(out, "{ARGUMENT_PREFIX}{line}");
         out

@@ -8,6 +8,8 @@ use serde_json::Value;
 use toolward_bundle::text::{visible_json, visible_line};
 use toolward_host::ApprovalRequest;
 
+use crate::wrap::pieces;
+
 /// Lines of arguments that are shown.
 const MAX_ARGUMENT_LINES: usize = 60;
 /// Characters of one text within the arguments that are shown.
@@ -34,7 +36,7 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
         name(&request.publisher)
     );
     let mut fact = |label: &str, text: &str| {
-        for (number, line) in wrapped(text, width.saturating_sub(14)).iter().enumerate() {
+        for (number, line) in pieces(text, width.saturating_sub(14)).iter().enumerate() {
             let label = if number == 0 { label } else { "" };
             let _ = writeln!(out, "  {label:<10} {line}");
         }
@@ -189,7 +191,7 @@ fn arguments(input: &Value, width: usize) -> String {
     let json = serde_json::to_string_pretty(&short).unwrap_or_default();
     let lines: Vec<String> = visible_json(&json)
         .lines()
-        .flat_map(|line| wrapped(line, width.saturating_sub(ARGUMENT_PREFIX.len() + 1)))
+        .flat_map(|line| pieces(line, width.saturating_sub(ARGUMENT_PREFIX.len() + 1)))
         .collect();
     let mut out = String::new();
     for line in lines.iter().take(MAX_ARGUMENT_LINES) {
@@ -242,26 +244,6 @@ impl Cut {
         self.characters += more;
         format!("{shown}…")
     }
-}
-
-/// A line in pieces, each of which fits into so many columns. Characters beyond
-/// ASCII count twice: some take two columns, and a line that is too long would
-/// go on at the start of the next.
-pub(super) fn wrapped(line: &str, columns: usize) -> Vec<String> {
-    let mut pieces = vec![String::new()];
-    let mut used = 0;
-    for character in line.chars() {
-        let wide = if character.is_ascii() { 1 } else { 2 };
-        if used + wide > columns {
-            pieces.push(String::new());
-            used = 0;
-        }
-        used += wide;
-        if let Some(piece) = pieces.last_mut() {
-            piece.push(character);
-        }
-    }
-    pieces
 }
 
 #[cfg(test)]

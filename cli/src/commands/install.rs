@@ -198,6 +198,10 @@ fn show(outcome: InstallOutcome, output: &mut Output) -> Result<Exit> {
     Ok(Exit::Fine)
 }
 
+/// The most characters of a value before or after a change. More than a contract can have of it: who accepts a change
+/// has seen all of it.
+const MAX_VALUE_CHARS: usize = 4 * 1024 * 1024;
+
 fn show_held(held: &Held, difference: &Difference, output: &mut Output) -> Result {
     if output.json() {
         return output.value(&json!({
@@ -216,7 +220,7 @@ fn show_held(held: &Held, difference: &Difference, output: &mut Output) -> Resul
         output.line(format!("  {} {id} {place}", change.kind))?;
         for (sign, value) in [("-", &change.from), ("+", &change.to)] {
             if let Some(value) = value {
-                let value = visible_line(&value.to_string(), 600);
+                let value = visible_line(&value.to_string(), MAX_VALUE_CHARS);
                 let value = wrapped(&value, "\n      ");
                 output.line(format!("    {sign} {value}"))?;
             }
