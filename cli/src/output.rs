@@ -142,7 +142,11 @@ impl Output {
             .count();
         if errors > 0 {
             // The message, and mostly the hint, are those of the first diagnostic.
-            let mut message = format!("{label} stopped at the {errors} above\n");
+            let above = match errors {
+                1 => "error".to_owned(),
+                _ => format!("{errors} errors"),
+            };
+            let mut message = format!("{label} stopped at the {above} above\n");
             for hint in &failure.hints {
                 let said = |diagnostic: &Diagnostic| diagnostic.hint.as_ref() == Some(hint);
                 if !failure.diagnostics.iter().any(said) {
