@@ -18,8 +18,10 @@ use crate::pipeline::candidates;
 use crate::pipeline::http_request;
 use crate::pipeline::validate::RoutedCall;
 
-/// What helps a caller whose call was not approved.
-const ASK_AGAIN: &str = "ask the person who denied it";
+/// What helps a caller whose call a person denied.
+const DENIED: &str = "a person denied this call: ask them before you try again";
+/// What helps a caller whose question nobody answered.
+const UNANSWERED: &str = "call it again when a person can answer";
 
 /// A call that needs no approval, or has it.
 pub(crate) struct Approved<T> {
@@ -87,14 +89,14 @@ async fn asked(
             call,
             covered: request.chain.into_iter().map(|tool| tool.tool).collect(),
         }),
-        Verdict::Denied(reason) => Err(denied(not_approved(reason), ASK_AGAIN)),
+        Verdict::Denied(reason) => Err(denied(not_approved(reason), DENIED)),
         Verdict::Answered {
             approved: false, ..
-        }
-        | Verdict::Withdrawn => Err(denied(not_approved(None), ASK_AGAIN)),
+        } => Err(denied(not_approved(None), DENIED)),
+        Verdict::Withdrawn => Err(denied(not_approved(None), UNANSWERED)),
         Verdict::Unanswered => {
             let nobody = Some("nobody answered".to_owned());
-            Err(denied(not_approved(nobody), ASK_AGAIN))
+            Err(denied(not_approved(nobody), UNANSWERED))
         }
         // A nested call can't be made again: its caller gets the error and continues.
         Verdict::Later if call.scope.chain.caller().is_none() => Err(CallError::new(
