@@ -23,7 +23,8 @@ pub(crate) struct Machine {
 impl Machine {
     pub(crate) fn new() -> Self {
         let machine = Self {
-            directory: tempfile::tempdir().unwrap(),
+            // Whatever TMPDIR says: what a terminal shows depends on how long paths are.
+            directory: tempfile::tempdir_in("/tmp").unwrap(),
             cache: SHARED_CACHE.into(),
         };
         fs::create_dir(machine.home()).unwrap();
