@@ -89,7 +89,7 @@ pub(crate) enum Command {
     Check(check::Arguments),
     /// Build a bundle's components
     Build(build::Arguments),
-    /// Look for what drivers are built with, in each language, and install it
+    /// Show which build tools each language has here; with --install, fetch missing ones
     Toolchain(toolchain::Arguments),
     /// Make a bundle from the directory its author works in
     Pack(pack::Arguments),

@@ -253,13 +253,19 @@ pub(crate) const SHARED: &[Shared] = &[
         codes: &["toolchain-unplaced"],
         exit: "1",
         severity: Severity::Error,
-        meaning: "tools are to be installed, and no directory was named and this user has none",
+        meaning: "`toolchain --install` has no directory to install into: none was named, and this user has no data directory",
+    },
+    Shared {
+        codes: &["toolchain-busy"],
+        exit: "1",
+        severity: Severity::Error,
+        meaning: "another process installs into the toolchain directory",
     },
     Shared {
         codes: &["toolchain-install-failed"],
         exit: "1",
         severity: Severity::Error,
-        meaning: "npm or pip can't fetch the tools of a language, or what came has another digest",
+        meaning: "npm or pip failed to fetch a tool, or its digest is not the expected one",
     },
     Shared {
         codes: &["cargo-unusable"],

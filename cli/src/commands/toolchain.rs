@@ -25,15 +25,18 @@ const LANGUAGES: [BuildKind; 5] = [
     BuildKind::C,
 ];
 
+/// How many lines of npm and pip stand in the error of a failed install.
+const MAX_LOG_LINES: usize = 10_000;
+
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// These languages only: rust, js, ts, python, go, c [default: all]
     #[arg(value_name = "LANGUAGE", value_parser = language)]
     languages: Vec<BuildKind>,
 
-    /// Fetch what is missing, after showing what and where and asking: exact versions, with
-    /// the digests that this release carries, by npm and pip, which run no scripts. Rust,
-    /// Node.js and Python themselves are not fetched
+    /// Fetch missing tools with npm and pip. Shows packages and directory, and asks first.
+    /// Versions are exact, digests are checked against this release, and no package script
+    /// runs. Does not fetch Rust, Node.js or Python
     #[arg(long)]
     install: bool,
 
@@ -65,16 +68,19 @@ pub(crate) fn run(
     let tools = tools(arguments.toolchain.as_ref(), environment);
     let mut found = look(arguments, &tools, environment);
     if arguments.install {
-        let missing = found.iter().filter(|(_, tools)| tools.is_err());
-        let wanted: Vec<Installable> = missing
-            .filter_map(|(kind, _)| Installable::of(*kind))
-            .collect();
+        let wanted: Vec<Installable> = found.iter().filter_map(installable).collect();
         if !wanted.is_empty() {
             install(&wanted, &tools, output)?;
             found = look(arguments, &tools, environment);
         }
     }
     report(&found, &tools, output)
+}
+
+/// What would be fetched for a language.
+fn installable((kind, tools): &Found) -> Option<Installable> {
+    let error = tools.as_ref().err()?;
+    Installable::missing(*kind, error)
 }
 
 fn look(arguments: &Arguments, tools: &Tools, environment: &Environment) -> Vec<Found> {
@@ -105,13 +111,16 @@ fn install(wanted: &[Installable], tools: &Tools, output: &Output) -> Result {
         return Err(Failure::of(Kind::Failed, BuildError::NoToolchain));
     };
     let shown = visible_line(&directory.display().to_string(), 1000);
-    let unconfirmed = || {
-        let message = format!("{shown}: nothing was installed, because nobody confirmed it");
+    let unconfirmed = |why: &str| {
+        let message = format!("nothing was installed: {why}");
         Failure::new(Kind::Denied, Code::InstallUnconfirmed, message)
-            .hint("give the command on a terminal, where it says what it fetches, and asks")
+    };
+    let no_terminal = || {
+        unconfirmed("confirmation needs a terminal")
+            .hint("run it on a terminal; it lists what it fetches and asks")
     };
     if !has_terminal() {
-        return Err(unconfirmed());
+        return Err(no_terminal());
     }
     let lines = wanted.iter().map(|one| {
         format!(
@@ -127,15 +136,32 @@ fn install(wanted: &[Installable], tools: &Tools, output: &Output) -> Result {
     );
     match approve::confirmed(&text, "Fetch these?") {
         Ok(true) => {}
-        _ => return Err(unconfirmed()),
+        Ok(false) => return Err(unconfirmed("you answered no")),
+        // A terminal that can't be read is as good as none.
+        Err(_) => return Err(no_terminal()),
     }
+    let mut log = Vec::new();
     let mut progress = |progress: BuildProgress<'_>| {
         if let BuildProgress::Line(line) = progress {
-            output.note(format!("  {}", visible(line, 2000)));
+            let line = visible(line, 2000);
+            output.note(format!("  {line}"));
+            if !output.tells() && log.len() < MAX_LOG_LINES {
+                log.push(line);
+            }
         }
     };
-    build::install(wanted, tools, Path::new("."), &mut progress)
-        .map_err(|error| Failure::of(Kind::Failed, error))
+    let variables: Vec<_> = std::env::vars_os().collect();
+    build::install(wanted, tools, Path::new("."), &variables, &mut progress).map_err(|error| {
+        // With `--quiet`, too, the error has its lines above it.
+        for line in &log {
+            output.say(format!("  {line}"));
+        }
+        let mut failure = Failure::of(Kind::Failed, error);
+        if output.json() {
+            failure.details.insert("log".to_owned(), json!(log));
+        }
+        failure
+    })
 }
 
 /// Fails where a language's tools are missing.
@@ -143,7 +169,8 @@ fn report(found: &[Found], tools: &Tools, output: &mut Output) -> Result<Exit> {
     let ok = found.iter().all(|(_, tools)| tools.is_ok());
     if output.json() {
         let languages: Vec<Value> = found.iter().map(as_json).collect();
-        let directory = &tools.directory;
+        let directory = tools.directory.as_ref();
+        let directory = directory.map(|directory| directory.display().to_string());
         output.value(&json!({ "ok": ok, "directory": directory, "languages": languages }))?;
     } else {
         for (kind, tools) in found {
@@ -157,10 +184,7 @@ fn report(found: &[Found], tools: &Tools, output: &mut Output) -> Result<Exit> {
                 output.line(format!("         hint: {}", visible_line(&hint, 1000)))?;
             }
         }
-        let can_install = found
-            .iter()
-            .any(|(kind, tools)| tools.is_err() && Installable::of(*kind).is_some());
-        if can_install {
+        if found.iter().any(|one| installable(one).is_some()) {
             output.note(
                 "\n`toolward toolchain --install` fetches what npm and pip can, after asking.",
             );
@@ -169,12 +193,13 @@ fn report(found: &[Found], tools: &Tools, output: &mut Output) -> Result<Exit> {
     Ok(if ok { Exit::Fine } else { Exit::Failed })
 }
 
-fn as_json((kind, tools): &Found) -> Value {
+fn as_json(found: &Found) -> Value {
+    let (kind, tools) = found;
     let language = kind.word();
     match tools {
         Ok(tools) => json!({ "language": language, "ok": true, "tools": tools }),
         Err(error) => json!({
-            "language": language, "ok": false, "installable": Installable::of(*kind).is_some(),
+            "language": language, "ok": false, "installable": installable(found).is_some(),
             "error": { "code": error.code(), "message": error.to_string(), "hint": error.hint() },
         }),
     }

@@ -1,7 +1,9 @@
 //! `toolchain`: what is there, what is missing, and what is fetched. A script stands in for
 //! npm, so that no registry is asked.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -20,15 +22,19 @@ fn languages(report: &Value) -> Vec<(&str, bool)> {
         .collect()
 }
 
+fn program(file: &Path, script: &str) {
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, script).unwrap();
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+const MAKE_QUICKJS: &str =
+    "#!/bin/sh\nexec /bin/mkdir -p node_modules/componentize-qjs node_modules/esbuild\n";
+
 /// An npm that makes the packages of QuickJS, and a Node.js that is there.
 fn fake_npm(bin: &Path) {
-    fs::create_dir(bin).unwrap();
-    let npm = "#!/bin/sh\nexec /bin/mkdir -p node_modules/componentize-qjs node_modules/esbuild\n";
-    for (name, script) in [("npm", npm), ("node", "#!/bin/sh\n")] {
-        fs::write(bin.join(name), script).unwrap();
-        let mode = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(bin.join(name), mode).unwrap();
-    }
+    program(&bin.join("npm"), MAKE_QUICKJS);
+    program(&bin.join("node"), "#!/bin/sh\n");
 }
 
 /// What is left of an installation of JavaScript, answered with these keys. A yes that
@@ -68,7 +74,9 @@ fn the_tools_of_each_language_are_found_or_missing_with_what_installs_them() {
         };
         assert_eq!(one["error"]["code"], code, "{one}");
         assert!(one["error"]["hint"].is_string(), "{one}");
-        assert_eq!(one["installable"], !rust, "{one}");
+        // Node.js is missing, too, and is not fetched.
+        let installable = !rust && one["language"] != "js";
+        assert_eq!(one["installable"], installable, "{one}");
     }
     let told = machine
         .toolward("toolchain go --toolchain nothing")
@@ -92,10 +100,9 @@ fn nothing_is_fetched_without_a_typed_yes() {
         .says("toolchain-unconfirmed");
     let left = installed(&machine, "n\r");
     assert_eq!(left.code, Some(4), "{left:?}");
-    assert!(
-        left.screen.contains("error[toolchain-unconfirmed]"),
-        "{left:?}"
-    );
+    let says = "error[toolchain-unconfirmed]: nothing was installed: you answered no";
+    assert!(left.screen.contains(says), "{left:?}");
+    assert!(!left.screen.contains("hint: "), "{left:?}");
     machine.toolward("toolchain js --install --yes").ends(2);
     assert!(!machine.path("own").exists());
 }
@@ -137,4 +144,82 @@ fn no_npm_of_the_checkout_is_started() {
         "{left:?}"
     );
     assert!(!machine.path("own/js").exists());
+}
+
+#[test]
+fn no_node_or_python_module_of_the_checkout_is_started_by_npm_and_pip() {
+    let machine = Machine::new();
+    let bin = machine.home().join("bin");
+    // As npm is one: a script that `env` finds the interpreter of.
+    program(&bin.join("npm"), "#!/usr/bin/env node\n");
+    program(&bin.join("node"), MAKE_QUICKJS);
+    let python = r#"#!/bin/sh
+echo "$1 $2 $3 path=$PYTHONPATH options=$NODE_OPTIONS" >>"$HOME/said"
+if [ "$3" = venv ]; then
+  /bin/mkdir -p "$4/bin"; /bin/cp "$0" "$4/bin/python"; /bin/cp "$0" "$4/bin/pip"
+else
+  /bin/cp "$0" "${0%/*}/go"
+fi
+"#;
+    program(&bin.join("python3"), python);
+    let theirs = machine.path("bin");
+    let ran = "#!/bin/sh\n: >\"$HOME/ran\"\n";
+    program(&theirs.join("node"), ran);
+    program(&theirs.join("python3"), ran);
+    let path = std::env::join_paths([theirs, bin]).unwrap();
+    let command = machine
+        .toolward("toolchain js go --install --toolchain own")
+        .env("PATH", path)
+        .env("PYTHONPATH", machine.work())
+        .env("NODE_OPTIONS", "--require ./theirs.js");
+    let mut session = Session::start(command.into_command(), 120, "");
+    session.sees("Fetch these? [y/N]");
+    session.types("y\r");
+    let left = session.leaves();
+    assert_eq!(left.code, Some(0), "{left:?}");
+    assert!(machine.path("own/js/node_modules/esbuild").is_dir());
+    assert!(!machine.home().join("ran").exists());
+    let said = fs::read_to_string(machine.home().join("said")).unwrap();
+    let lines = "-I -m venv path= options=\n-I -m pip path= options=\n";
+    assert_eq!(said, lines);
+}
+
+#[test]
+fn what_npm_printed_is_told_where_it_fails_with_quiet_and_json_too() {
+    let machine = Machine::new();
+    let bin = machine.home().join("bin");
+    program(&bin.join("node"), "#!/bin/sh\n");
+    program(
+        &bin.join("npm"),
+        "#!/bin/sh\necho 'npm error E404' >&2; exit 1\n",
+    );
+    let fails = |flag: &str| {
+        let command = machine
+            .toolward(&format!("toolchain js --install --toolchain own {flag}"))
+            .env("PATH", &bin);
+        let mut session = Session::start(command.into_command(), 120, "");
+        session.sees("Fetch these? [y/N]");
+        session.types("y\r");
+        let left = session.leaves();
+        assert_eq!(left.code, Some(1), "{left:?}");
+        left
+    };
+    let quiet = fails("-q").screen;
+    assert_eq!(quiet.matches("npm error E404").count(), 1, "{quiet}");
+    assert!(quiet.contains("error[toolchain-install-failed]"), "{quiet}");
+    let json: Value = serde_json::from_str(&fails("--json").stdout).unwrap();
+    let log = &json["error"]["log"];
+    assert_eq!(log[0], "npm error E404", "{json}");
+}
+
+#[test]
+fn a_directory_that_is_not_utf8_is_reported() {
+    let machine = Machine::new();
+    let found = machine
+        .toolward("toolchain go --json --toolchain")
+        .arg(OsStr::from_bytes(b"\xff"))
+        .env("PATH", machine.path("empty"))
+        .ends(1)
+        .json();
+    assert!(found["directory"].is_string(), "{found}");
 }
