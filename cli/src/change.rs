@@ -62,6 +62,9 @@ pub(crate) fn make(
         }
     }
     edit.write(after, change, changes)?;
-    let value = json!({ "ok": true, "state": "written", "file": path, "backup": backup });
+    let value = json!({
+        "ok": true, "state": "written", "file": path.display().to_string(),
+        "backup": backup.map(|backup| backup.display().to_string()),
+    });
     output.result(&value, format_args!("wrote {shown}"))
 }

@@ -86,7 +86,7 @@ fn make(arguments: &Arguments, environment: &Environment, output: &mut Output) -
         });
         output.value(&json!({
             "ok": stopped,
-            "directory": demo.directory(),
+            "directory": demo.directory().display().to_string(),
             "expires": demo.expires.to_string(),
             "attempts": attempts.collect::<Vec<_>>(),
             "flags": demo.flags(),
@@ -142,13 +142,14 @@ fn remove(environment: &Environment, output: &mut Output) -> Result {
             file.display()
         ));
     }
+    let clients = clients.iter().map(|file| file.display().to_string());
     output.result(
         &json!({
             "ok": true,
             "state": "removed",
-            "directory": removed.directory,
+            "directory": directory.to_string(),
             "kept": removed.kept,
-            "clients": clients,
+            "clients": clients.collect::<Vec<_>>(),
         }),
         format_args!("removed the demo in {directory}"),
     )

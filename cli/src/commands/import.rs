@@ -159,7 +159,7 @@ fn written(
         .iter()
         .map(|one| json!({ "tool": one.tool, "message": one.message, "code": one.code }));
     let value = json!({
-        "ok": true, "directory": directory, "tools": imported.tools, "files": names,
+        "ok": true, "directory": directory.display().to_string(), "tools": imported.tools, "files": names,
         "left_out": left_out.collect::<Vec<_>>(), "uncounted": imported.uncounted,
         "remarks": remarks.collect::<Vec<_>>(), "policy": imported.policy,
     });

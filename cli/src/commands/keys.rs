@@ -200,7 +200,7 @@ fn show(path: &Path, passphrase: &Passphrase, output: &mut Output) -> Result {
         lines += "\nexample    yes: its private half is public; trust nothing that it signed";
     }
     let value = json!({
-        "ok": true, "path": path, "kind": kind, "algorithm": "ed25519",
+        "ok": true, "path": path.display().to_string(), "kind": kind, "algorithm": "ed25519",
         "key_id": key_id, "example": example,
     });
     output.result(&value, lines)

@@ -75,7 +75,9 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let paths = files
         .iter()
         .map(|file| directory.join(file).display().to_string());
-    let value = json!({ "ok": true, "directory": directory, "id": options.id, "files": files });
+    let value = json!({
+        "ok": true, "directory": directory.display().to_string(), "id": options.id, "files": files,
+    });
     output.result(&value, paths.collect::<Vec<_>>().join("\n"))?;
     // Its sources are those of this command.
     if let Ok(plan) = Plan::read(directory) {

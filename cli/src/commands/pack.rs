@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let (id, version, sequence) = (&manifest.id, &manifest.version, manifest.sequence);
     let value = json!({
         "ok": true,
-        "output": place,
+        "output": place.display().to_string(),
         "id": id,
         "version": version.to_string(),
         "sequence": sequence,

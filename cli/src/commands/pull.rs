@@ -43,7 +43,7 @@ impl Pull {
             .map_err(Failure::refused)?;
         file::write_new(&self.output, &bytes)?;
         let value = json!({
-            "ok": true, "output": self.output, "id": bundle.manifest.id,
+            "ok": true, "output": self.output.display().to_string(), "id": bundle.manifest.id,
             "version": bundle.manifest.version.to_string(),
             "manifest_digest": bundle.manifest_digest,
         });

@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result {
     let (id, version) = (&manifest.id, &manifest.version);
     let value = json!({
         "ok": true,
-        "output": place,
+        "output": place.display().to_string(),
         "id": id,
         "version": version.to_string(),
         "signers": signers,

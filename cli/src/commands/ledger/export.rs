@@ -142,7 +142,7 @@ impl Arguments {
             });
         }
         let value = json!({
-            "ok": true, "file": path, "calls": export.calls, "left_out": export.left_out,
+            "ok": true, "file": path.display().to_string(), "calls": export.calls, "left_out": export.left_out,
         });
         output.result(
             &value,
@@ -185,7 +185,7 @@ fn tiles(directory: &Path, reader: &Reader, output: &mut Output) -> Result {
         );
     }
     let size = reader.export_tiles(directory)?;
-    let value = json!({ "ok": true, "directory": directory, "rows": size });
+    let value = json!({ "ok": true, "directory": directory.display().to_string(), "rows": size });
     let shown = directory.display();
     output.result(&value, format_args!("{shown}: {size} rows"))
 }

@@ -212,7 +212,7 @@ impl Info {
         .sum();
         let (directory, key) = (&found.directory, reader.verifier().to_vkey());
         let value = json!({
-            "ok": true, "directory": directory, "bytes": bytes, "rows": rows,
+            "ok": true, "directory": directory.display().to_string(), "bytes": bytes, "rows": rows,
             "signed": signed.map(|signed| signed.size), "checkpoint": note, "key": key,
             "recording": !settings.off, "keep": keep, "days": days,
             "checkpoints": settings.checkpoints,

@@ -149,7 +149,8 @@ impl Arguments {
             .put(edit.text(), own)
             .map_err(|failure| failure.in_file(&path))?;
         let Outcome::Changed(after) = outcome else {
-            let value = json!({ "ok": true, "state": "unchanged", "file": path });
+            let value =
+                json!({ "ok": true, "state": "unchanged", "file": path.display().to_string() });
             return output.result(&value, format_args!("{} has it already", path.display()));
         };
         let what = format!("wrote the entry `{}`", self.name);

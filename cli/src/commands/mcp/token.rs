@@ -44,7 +44,7 @@ pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Result {
     let (token, text) = (secret.expose(), entry.text());
     let value = json!({
         "ok": true, "name": name, "token": token, "hash": hash.to_string(),
-        "entry": text, "file": file,
+        "entry": text, "file": file.as_ref().map(|file| file.display().to_string()),
     });
     let Some(path) = file else {
         return output.result(&value, format_args!("{token}\n\n{}", text.trim_end()));

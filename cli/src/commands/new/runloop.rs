@@ -93,7 +93,7 @@ pub(super) fn run(
     let paths = files
         .iter()
         .map(|file| directory.join(file).display().to_string());
-    let value = json!({ "ok": true, "directory": directory, "id": options.id, "files": files });
+    let value = json!({ "ok": true, "directory": directory.display().to_string(), "id": options.id, "files": files });
     output.result(&value, paths.collect::<Vec<_>>().join("\n"))?;
     let shown = crate::output::quoted(directory);
     output.note(format!(

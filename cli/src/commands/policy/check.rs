@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         let counts = count.map(|(name, number)| (name.replace(' ', "_"), number.into()));
         return output.value(&json!({
             "ok": true,
-            "file": path,
+            "file": path.display().to_string(),
             "counts": serde_json::Map::from_iter(counts),
             "warnings": warnings,
         }));

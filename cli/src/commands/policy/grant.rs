@@ -56,7 +56,8 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         ));
     }
     if grant.lines.is_empty() {
-        let value = json!({ "ok": true, "state": "unchanged", "file": place });
+        let value =
+            json!({ "ok": true, "state": "unchanged", "file": place.display().to_string() });
         return output.result(&value, "nothing is missing");
     }
     let (root, path) = beneath(&place);

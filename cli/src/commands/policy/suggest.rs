@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         let lines = visible(&lines, MAX_SUGGESTION_CHARS);
         let _ = writeln!(text, "\n{}", lines.trim_end());
     }
-    let value = json!({ "ok": true, "file": place, "lines": lines, "remarks": remarks });
+    let value = json!({ "ok": true, "file": place.display().to_string(), "lines": lines, "remarks": remarks });
     output.result(&value, text.trim_end())?;
     output.note(format!("the policy's file is {}", place.display()));
     Ok(())

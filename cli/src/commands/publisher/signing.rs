@@ -114,7 +114,7 @@ fn told(path: &Path, envelope: &Envelope, output: &mut Output) -> Result {
     let signatures = envelope.signatures().iter();
     let signers: Vec<_> = signatures.map(|signature| &signature.keyid).collect();
     output.result(
-        &json!({ "ok": true, "output": path, "signers": signers }),
+        &json!({ "ok": true, "output": path.display().to_string(), "signers": signers }),
         path.display(),
     )
 }
