@@ -1,20 +1,15 @@
 //! Lines of prose that fit a terminal. Commands, digests and data are not wrapped: they are
 //! copied whole.
 
-use std::io::IsTerminal as _;
-
 /// Narrowest line that is filled, in columns: a narrower terminal wraps by itself.
 const MIN_WIDTH: usize = 20;
 
 /// Text for standard output, its lines ended by `end`, which indents the next one. On a terminal
 /// they are broken between words so that they fit; elsewhere they stay as they are.
 pub(crate) fn wrapped(text: &str, end: &str) -> String {
-    let stdout = std::io::stdout();
-    let columns = stdout
-        .is_terminal()
-        .then(|| rustix::termios::tcgetwinsize(&stdout).ok())
-        .flatten()
-        .map(|size| usize::from(size.ws_col));
+    // Fails where it is no terminal.
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
+    let columns = size.map(|size| usize::from(size.ws_col));
     let indent = end.trim_start_matches('\n').len();
     match columns.map(|columns| columns.saturating_sub(indent)) {
         Some(width) if width >= MIN_WIDTH => fill(text, width).join(end),
@@ -22,8 +17,8 @@ pub(crate) fn wrapped(text: &str, end: &str) -> String {
     }
 }
 
-/// The lines of a text, each of at most so many columns: broken between words, and within those that are longer. The
-/// one space at a break is left out, all others stay.
+/// Breaks a text into lines of at most `width` columns: between words, or within a word that is wider than a line. Each
+/// break takes the place of one space; all other spaces stay.
 fn fill(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.split('\n') {
@@ -56,7 +51,7 @@ fn fill(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A line in pieces, each of which fits into so many columns.
+/// Cuts a line into pieces of at most `width` columns.
 pub(crate) fn pieces(line: &str, width: usize) -> Vec<String> {
     let mut pieces = vec![String::new()];
     let mut used = 0;
@@ -73,8 +68,8 @@ pub(crate) fn pieces(line: &str, width: usize) -> Vec<String> {
     pieces
 }
 
-/// The most columns that a character takes. Those beyond ASCII count twice: some take two, and what a terminal breaks
-/// itself goes on at the start of its next line, where it could pass for a line of ours.
+/// The most columns that a character can take. All beyond ASCII count as two. A line that is too long would continue in
+/// the terminal's first column, where it could pass for a line of this command.
 fn columns(character: char) -> usize {
     match character {
         '\t' => 8,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use toolward_contract::tool::ToolId;
 use toolward_signing::id;
+use toolward_store::Store;
 
 use crate::environment::Environment;
 use crate::installed::StoreLocation;
@@ -20,20 +21,42 @@ const WAIT: Duration = Duration::from_millis(100);
 /// The ids of installed tools, sorted; empty where they can't be read. A stored id that the grammar of
 /// tool ids does not allow is left out.
 pub fn tools(store: &StoreLocation, environment: &Environment) -> BTreeSet<String> {
+    read(store, environment, tools_of)
+}
+
+/// The ids of installed bundles, sorted; empty where they can't be read.
+pub fn bundles(store: &StoreLocation, environment: &Environment) -> BTreeSet<String> {
+    read(store, environment, bundles_of)
+}
+
+/// The ids of installed bundles and of their tools, sorted; empty where they can't be read.
+pub fn installed(store: &StoreLocation, environment: &Environment) -> BTreeSet<String> {
+    read(store, environment, |store| {
+        &tools_of(store) | &bundles_of(store)
+    })
+}
+
+fn read(
+    store: &StoreLocation,
+    environment: &Environment,
+    names: impl FnOnce(&Store) -> BTreeSet<String>,
+) -> BTreeSet<String> {
     let store = store.untouched(environment, WAIT).ok().flatten();
-    let tools = store.and_then(|store| store.tools().ok());
-    let ids = tools.into_iter().flatten().map(|tool| tool.entry.id);
+    store.as_ref().map(names).unwrap_or_default()
+}
+
+fn tools_of(store: &Store) -> BTreeSet<String> {
+    let tools = store.tools().unwrap_or_default().into_iter();
+    let ids = tools.map(|tool| tool.entry.id);
     ids.filter(|id| ToolId::relaxed(id).is_ok())
         .take(MAX_NAMES)
         .collect()
 }
 
-/// The ids of installed bundles, sorted; empty where they can't be read.
-pub fn bundles(store: &StoreLocation, environment: &Environment) -> BTreeSet<String> {
-    let store = store.untouched(environment, WAIT).ok().flatten();
-    let installed = store.and_then(|store| store.list().ok());
-    let ids = installed.into_iter().flatten().map(|one| one.id);
-    ids.filter(|id| id::check(id).is_ok())
+fn bundles_of(store: &Store) -> BTreeSet<String> {
+    let ids = store.list().unwrap_or_default().into_iter();
+    ids.map(|one| one.id)
+        .filter(|id| id::check(id).is_ok())
         .take(MAX_NAMES)
         .collect()
 }

@@ -42,6 +42,8 @@ fn bash_completes_tools_bundles_and_publishers() {
         ("toolward why --policy p.toml te", &["text.stats"]),
         ("toolward policy explain ", &["text.stats"]),
         ("toolward remove ", &["text.stats", "text.stats-bundle"]),
+        ("toolward update ", &["text.stats-bundle"]),
+        ("toolward call -v te", &["text.stats"]),
         ("toolward trust show a", &["acme"]),
         ("toolward call other", &[]),
         // No pattern of the shell's.
@@ -67,7 +69,7 @@ fn bash_completes_flags_and_commands_as_before() {
 #[test]
 fn nothing_is_written_and_nothing_is_said_where_nothing_is() {
     let machine = Machine::new();
-    for kind in ["tools", "installed", "publishers"] {
+    for kind in ["tools", "bundles", "installed", "publishers"] {
         let ended = machine.toolward(&format!("internal-names {kind}")).ends(0);
         assert_eq!((ended.stdout.as_str(), ended.stderr.as_str()), ("", ""));
     }

@@ -64,7 +64,7 @@ pub enum BuildError {
         /// The command that installs it.
         install: String,
     },
-    /// There is no directory that tools could be installed in.
+    /// No directory was named to install tools in, and the user has no data directory.
     #[error("there is no toolchain directory: this user has no data directory")]
     NoToolchain,
     /// Another process installs into the toolchain directory.

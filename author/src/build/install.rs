@@ -58,9 +58,8 @@ struct Start<'a> {
 ///
 /// # Errors
 ///
-/// When there is no toolchain directory, its owner or mode is unsafe, another process
-/// installs into it, `js` or `python` in it is something else already, or npm or pip is
-/// missing or fails. Where one of the two fails, the other one is run all the same. What was
+/// There is no toolchain directory, or its owner or mode is unsafe. Another process installs
+/// into it. Its `js` or `python` exists and is something else. npm or pip is missing or fails. Where one of the two fails, the other one is run all the same. What was
 /// fetched before stays.
 pub fn install(
     wanted: &[Installable],

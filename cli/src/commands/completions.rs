@@ -19,7 +19,7 @@ const COMPLETED: [(&str, Kind); 12] = [
     ("policy suggest", Kind::Tools),
     ("policy grant", Kind::Tools),
     ("remove", Kind::Installed),
-    ("update", Kind::Installed),
+    ("update", Kind::Bundles),
     ("trust show", Kind::Publishers),
     ("trust update", Kind::Publishers),
     ("trust remove", Kind::Publishers),

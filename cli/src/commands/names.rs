@@ -28,6 +28,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Kind {
     /// Ids of installed tools.
     Tools,
+    /// Ids of installed bundles.
+    Bundles,
     /// Ids of installed bundles, and of their tools.
     Installed,
     /// Names of trusted publishers.
@@ -35,10 +37,11 @@ pub(crate) enum Kind {
 }
 
 pub(crate) fn run(arguments: &Arguments, environment: &Environment) -> Result {
-    let tools = || names::tools(&arguments.store, environment);
+    let store = &arguments.store;
     let names = match arguments.kind {
-        Kind::Tools => tools(),
-        Kind::Installed => &tools() | &names::bundles(&arguments.store, environment),
+        Kind::Tools => names::tools(store, environment),
+        Kind::Bundles => names::bundles(store, environment),
+        Kind::Installed => names::installed(store, environment),
         Kind::Publishers => names::publishers(&arguments.trust, environment),
     };
     let lines: String = names.iter().map(|name| format!("{name}\n")).collect();

@@ -18,9 +18,9 @@ use crate::pipeline::candidates;
 use crate::pipeline::http_request;
 use crate::pipeline::validate::RoutedCall;
 
-/// What helps a caller whose call a person denied.
+/// The hint after a person denied the call.
 const DENIED: &str = "a person denied this call: ask them before you try again";
-/// What helps a caller whose question nobody answered.
+/// The hint after a question without an answer.
 const UNANSWERED: &str = "call it again when a person can answer";
 
 /// A call that needs no approval, or has it.

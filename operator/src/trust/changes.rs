@@ -125,8 +125,8 @@ impl Changes<'_> {
         self.network.clone().fetcher(self.trust, self.environment)
     }
 
-    /// Trusts a publisher with this freshness rule, after its fingerprint was compared. `announce` is called once the
-    /// publisher can be trusted, and before it is: where it fails, nobody is trusted.
+    /// Trusts a publisher with this freshness rule, after its fingerprint was compared. `announce` is called after all
+    /// checks and before the publisher is recorded: if it fails, the publisher is not trusted.
     ///
     /// # Errors
     /// As [`Changes::candidate`]: other changes may have been made since. Those of `announce`.

@@ -136,7 +136,8 @@ impl Sum {
     }
 }
 
-/// Whether there is another round after so many: on a busy machine a process can be killed before it has answered much.
+/// Whether to run another round after `done`. On a busy machine a process can be killed before it has answered a call of
+/// each kind.
 fn more(done: u64, count: u64, has_all: bool) -> bool {
     done < count || (!has_all && done < count + 20)
 }

@@ -38,7 +38,9 @@ impl Newcomer {
         };
         newcomer.isolated = process::run(&mut newcomer.run(Path::new("true"))).is_ok();
         if !newcomer.isolated {
-            println!("newcomer: with this machine's network, as there is no namespace without");
+            println!(
+                "newcomer: no network namespace can be made here, so this machine's network is used"
+            );
         }
         newcomer
     }
