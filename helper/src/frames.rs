@@ -3,7 +3,7 @@
 
 use std::io::{self, Read, Write};
 
-/// Writes one frame.
+/// Writes one frame. A writer with a buffer is flushed by its owner, once for all frames that go out together.
 ///
 /// # Errors
 /// Those of the writer; a body that is too long for its length to be said.
@@ -15,7 +15,7 @@ pub fn frame(to: &mut impl Write, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
     for part in parts {
         to.write_all(part)?;
     }
-    to.flush()
+    Ok(())
 }
 
 /// Kind and length of what follows; `None` at the end.

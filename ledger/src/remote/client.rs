@@ -19,7 +19,7 @@ use crate::writer::QUEUE_BYTES;
 use crate::writer::queue::Queue;
 
 /// How long rows that nobody waits for are gathered before they are sent. The recorder gathers them once more.
-const GATHER: Duration = Duration::from_millis(2);
+const GATHER: Duration = Duration::from_millis(5);
 /// How long the sending thread sleeps while there is nothing to send. It is woken before.
 const IDLE: Duration = Duration::from_secs(3600);
 /// Bytes that are sent at once.

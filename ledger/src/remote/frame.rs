@@ -17,6 +17,9 @@ const MAX_TEXT_BYTES: usize = 1024;
 /// The most bytes of small frames.
 const MAX_SMALL_BYTES: usize = 2 * 1024;
 
+/// Room for the body of a request: most entries fit without growing it.
+const BODY_CAPACITY_BYTES: usize = 1024;
+
 const START: u8 = 1;
 const APPEND: u8 = 2;
 const QUEUE: u8 = 3;
@@ -158,7 +161,7 @@ impl Request {
     /// # Errors
     /// [`Error::Record`] if it can't be said in a frame, else that of the writer.
     pub fn write(&self, to: &mut impl Write) -> Result<(), Error> {
-        let mut body = Vec::new();
+        let mut body = Vec::with_capacity(BODY_CAPACITY_BYTES);
         let kind = match self {
             Self::Start(start) => {
                 body = start.to_bytes()?;
