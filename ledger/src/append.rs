@@ -6,7 +6,7 @@ use toolward_signing::key::SigningKey;
 
 use crate::checkpoint::{Checkpoint, sign};
 use crate::error::Error;
-use crate::record::Record;
+use crate::record::RecordRef;
 use crate::tree::{Edge, leaf_hash};
 
 /// Rows being appended.
@@ -29,9 +29,9 @@ impl<'c> Appending<'c> {
     }
 
     /// Appends a row; returns its number.
-    pub(crate) fn push(&mut self, record: &Record) -> Result<u64, Error> {
+    pub(crate) fn push<'a>(&mut self, record: impl Into<RecordRef<'a>>) -> Result<u64, Error> {
         let seq = self.edge.size();
-        let line = record.encode();
+        let line = record.into().encode();
         let leaf = leaf_hash(&line);
         let line = std::str::from_utf8(&line).unwrap_or_default();
         self.tx

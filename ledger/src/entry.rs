@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::payload::PayloadKind;
-use crate::record::{Content, Event, Gap, Hash, Invocation, Number, Record, Session, Tool};
+use crate::record::{Content, Event, Gap, Hash, Invocation, Number, RecordRef, Session, Tool};
 
 /// An event to record, with what the record only commits to.
 ///
@@ -120,11 +120,11 @@ impl Entry {
             + self.principal.as_ref().map_or(0, |name| name.len())
     }
 
-    pub(crate) fn record(&self, session: Session) -> Record {
-        Record {
+    pub(crate) fn record(&self, session: Session) -> RecordRef<'_> {
+        RecordRef {
             at: self.at,
             session,
-            event: self.event.clone(),
+            event: &self.event,
         }
     }
 }

@@ -58,6 +58,24 @@ pub struct Record {
     pub event: Event,
 }
 
+/// A record whose event belongs to somebody else, who keeps it.
+#[derive(Clone, Copy)]
+pub(crate) struct RecordRef<'a> {
+    pub(crate) at: Number,
+    pub(crate) session: Session,
+    pub(crate) event: &'a Event,
+}
+
+impl<'a> From<&'a Record> for RecordRef<'a> {
+    fn from(record: &'a Record) -> Self {
+        Self {
+            at: record.at,
+            session: record.session,
+            event: &record.event,
+        }
+    }
+}
+
 /// A line, in the order of its keys.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -94,19 +112,24 @@ macro_rules! events {
             }
         }
 
-        impl Record {
+        impl RecordRef<'_> {
             fn line(&self) -> Vec<u8> {
                 let (at, session, kind) = (self.at, self.session, self.event.kind());
-                match &self.event { $(
+                match self.event { $(
                     Event::$name(body) => line(&Line { at, body, kind, session, v: FORMAT }),
                 )+ }
             }
+        }
 
+        impl Record {
             fn read(bytes: &[u8], kind: &str) -> Result<Self, RecordError> {
                 match kind {
                     $($kind => {
                         let line: Line<'_, $body> = serde_json::from_slice(bytes)
                             .map_err(|error| RecordError::Grammar { kind: $kind, column: error.column() })?;
+                        if line.kind != $kind || line.v != FORMAT {
+                            return Err(RecordError::Kind);
+                        }
                         Ok(Self { at: line.at, session: line.session, event: Event::$name(line.body) })
                     })+
                     _ => Err(RecordError::Kind),
@@ -145,6 +168,17 @@ events! {
     Closed(Closed) = "closed";
 }
 
+/// The kind of a line that ends as [`Record::encode`] writes it. It is found from the end, without reading the line
+/// twice; [`Record::read`] checks that the line says the same.
+fn stated_kind(line: &[u8]) -> Option<&str> {
+    const SESSION: &[u8] = b"\",\"session\":\"";
+    const END: &[u8] = b"\",\"v\":1}";
+    let (before, _session) = line.strip_suffix(END)?.split_last_chunk::<32>()?;
+    let kind = before.strip_suffix(SESSION)?;
+    let start = kind.iter().rposition(|byte| *byte == b'"')?;
+    std::str::from_utf8(kind.get(start + 1..)?).ok()
+}
+
 /// Serialising fails for maps with other keys than text alone, and there are none.
 fn line<B: Serialize>(line: &Line<'_, B>) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(1024);
@@ -154,19 +188,30 @@ fn line<B: Serialize>(line: &Line<'_, B>) -> Vec<u8> {
     bytes
 }
 
+impl RecordRef<'_> {
+    /// [`Record::encode`]
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut bytes = self.line();
+        if bytes.len() > MAX_RECORD_BYTES {
+            let mut event = self.event.clone();
+            while bytes.len() > MAX_RECORD_BYTES && event.shorten() {
+                let short = RecordRef {
+                    event: &event,
+                    ..*self
+                };
+                bytes = short.line();
+            }
+        }
+        bytes
+    }
+}
+
 impl Record {
     /// The line, without a line feed. What makes it longer than [`MAX_RECORD_BYTES`] are lists: their ends are left
     /// out then, and counted.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
-        let mut bytes = self.line();
-        if bytes.len() > MAX_RECORD_BYTES {
-            let mut short = self.clone();
-            while bytes.len() > MAX_RECORD_BYTES && short.event.shorten() {
-                bytes = short.line();
-            }
-        }
-        bytes
+        RecordRef::from(self).encode()
     }
 
     /// Reads a line that [`Record::encode`] wrote; anything else is refused, another spelling of the same values
@@ -176,7 +221,7 @@ impl Record {
     /// Why it is no record.
     pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
         let record = Self::of_row(bytes)?;
-        if record.line() != bytes {
+        if RecordRef::from(&record).line() != bytes {
             let kind = record.event.kind();
             return Err(RecordError::Grammar { kind, column: 0 });
         }
@@ -187,6 +232,9 @@ impl Record {
     pub(crate) fn of_row(bytes: &[u8]) -> Result<Self, RecordError> {
         if bytes.len() > MAX_RECORD_BYTES {
             return Err(RecordError::Long);
+        }
+        if let Some(kind) = stated_kind(bytes) {
+            return Self::read(bytes, kind);
         }
         let head: Head<'_> = serde_json::from_slice(bytes).map_err(|_| RecordError::Kind)?;
         match head.v {

@@ -357,7 +357,7 @@ fn one(
 }
 
 fn append(rows: &mut Appending<'_>, entry: &Entry, session: Session) -> Result<(), Error> {
-    rows.push(&entry.record(session))?;
+    rows.push(entry.record(session))?;
     match &entry.event {
         Event::Started(body) => sessions::started(rows, session, body.invocation),
         // One with its call was never started.
