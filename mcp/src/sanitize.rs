@@ -15,13 +15,14 @@ const MAX_DEPTH: usize = 32;
 /// Replaces what exceeds a limit.
 const TRUNCATED: &str = "…";
 
-/// A value that can be shown.
-pub(crate) fn value(value: Value) -> Value {
+/// A value that can be shown. What is ordinary stays where it is in memory.
+pub(crate) fn value(mut value: Value) -> Value {
     let mut remaining = Remaining {
         text: MAX_TEXT_CHARS,
         items: MAX_ITEMS,
     };
-    remaining.value(value, MAX_DEPTH)
+    remaining.value(&mut value, MAX_DEPTH);
+    value
 }
 
 /// What is left of the limits.
@@ -31,48 +32,62 @@ struct Remaining {
 }
 
 impl Remaining {
-    fn value(&mut self, value: Value, depth: usize) -> Value {
+    fn value(&mut self, value: &mut Value, depth: usize) {
         let Some(depth) = depth.checked_sub(1) else {
-            return TRUNCATED.into();
+            *value = TRUNCATED.into();
+            return;
         };
         match value {
             Value::String(text) => {
-                let shown = match is_plain(&text, self.text) {
-                    true => text,
-                    false => visible(&text, self.text),
-                };
-                self.text = self.text.saturating_sub(shown.chars().count());
-                shown.into()
+                if !is_plain(text, self.text) {
+                    *text = visible(text, self.text);
+                }
+                self.text = self.text.saturating_sub(text.chars().count());
             }
             Value::Array(items) => {
-                let mut shown = Vec::new();
-                for item in items {
+                for at in 0..items.len() {
                     if !self.take() {
-                        shown.push(TRUNCATED.into());
+                        items.truncate(at);
+                        items.push(TRUNCATED.into());
                         break;
                     }
-                    shown.push(self.value(item, depth));
-                }
-                shown.into()
-            }
-            Value::Object(members) => {
-                let mut shown = Map::with_capacity(members.len().min(MAX_ITEMS));
-                for (name, member) in members {
-                    if !self.take() {
-                        shown.insert(TRUNCATED.to_owned(), TRUNCATED.into());
-                        break;
+                    if let Some(item) = items.get_mut(at) {
+                        self.value(item, depth);
                     }
-                    let name = match is_plain(&name, MAX_NAME_CHARS) {
-                        true => name,
-                        false => visible_line(&name, MAX_NAME_CHARS),
-                    };
-                    self.text = self.text.saturating_sub(name.chars().count());
-                    let member = self.value(member, depth);
-                    shown.insert(name, member);
                 }
-                shown.into()
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => value,
+            Value::Object(members) => self.members(members, depth),
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    fn members(&mut self, members: &mut Map<String, Value>, depth: usize) {
+        if !members.keys().all(|name| is_plain(name, MAX_NAME_CHARS)) {
+            let shown = std::mem::take(members).into_iter().map(|(name, member)| {
+                match is_plain(&name, MAX_NAME_CHARS) {
+                    true => (name, member),
+                    false => (visible_line(&name, MAX_NAME_CHARS), member),
+                }
+            });
+            *members = shown.collect();
+        }
+        let mut kept = 0_usize;
+        for (name, member) in members.iter_mut() {
+            if !self.take() {
+                break;
+            }
+            kept = kept.saturating_add(1);
+            self.text = self.text.saturating_sub(name.chars().count());
+            self.value(member, depth);
+        }
+        if kept < members.len() {
+            let mut left = kept;
+            members.retain(|_, _| {
+                let stays = left > 0;
+                left = left.saturating_sub(1);
+                stays
+            });
+            members.insert(TRUNCATED.to_owned(), TRUNCATED.into());
         }
     }
 
