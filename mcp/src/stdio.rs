@@ -1,5 +1,6 @@
 //! One client on standard input and output.
 
+mod call_message;
 mod lines;
 mod transport;
 mod writer;

@@ -18,6 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::Decoder as _;
 use toolward_host::{CallError, ErrorClass};
 
+use super::call_message;
 use super::lines::{Line, Lines};
 use super::writer::LineWriter;
 use crate::messages::{self, Flaw, MAX_MESSAGE_BYTES, Scan};
@@ -132,10 +133,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
         let (mut line, found) = match line {
             Line::Whole(line) => {
                 let scan = messages::scan(&line);
-                let found = scan
-                    .cost(scan.is_call())
-                    .map_err(|flaw| flawed(flaw, &scan));
-                let found = found.map(|cost| (cost, asked(&scan)));
+                let is_call = scan.is_call();
+                let found = scan.cost(is_call).map_err(|flaw| flawed(flaw, &scan));
+                let found = found.map(|cost| (cost, asked(&scan), is_call));
                 (line, found)
             }
             Line::TooLong(start) => {
@@ -151,7 +151,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
                 (BytesMut::new(), Err(outcome))
             }
         };
-        let (cost, id) = match found {
+        let (cost, id, is_call) = match found {
             Ok(found) => found,
             Err(Flawed::Passed(message)) => return Some(*message),
             Err(Flawed::Ignored) => return None,
@@ -161,7 +161,12 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
             }
         };
         let malformed = strict::check(&line).err();
-        match self.codec.decode(&mut line) {
+        let call = is_call.then(|| call_message::read(&line)).flatten();
+        let decoded = match call {
+            Some(call) => Ok(Some(call)),
+            None => self.codec.decode(&mut line),
+        };
+        match decoded {
             Ok(Some(message)) => match malformed {
                 None => self.admitted(message, cost),
                 Some(malformed) => self.malformed(message, malformed, cost),
