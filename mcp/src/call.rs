@@ -15,7 +15,7 @@ use serde_json::Value;
 use toolward_host::{CallError, ErrorClass, ErrorCode, RefusedCall, Request};
 
 use crate::catalogue::{Found, Listed};
-use crate::client::Client;
+use crate::client::{Client, Era};
 use crate::features::ServerFeatures;
 use crate::observe::Wanted;
 use crate::principal::Principal;
@@ -129,7 +129,12 @@ impl Incoming<'_> {
     ) -> Result<CallToolResponse, ErrorData> {
         let context = self.context;
         let client = Client::new(context, self.principal);
-        let value = match tool.input(input.clone()) {
+        // What a client of the stateless era is asked is bound to its input. Others are asked while the call waits.
+        let bound = match client.era {
+            Era::Stateless => input.clone(),
+            Era::Session => JsonObject::new(),
+        };
+        let value = match tool.input(input) {
             Ok(value) => value,
             Err(error) => return Ok(self.unfit(tool, &error).await),
         };
@@ -154,12 +159,12 @@ impl Incoming<'_> {
                 request = request.observer(observer);
                 let call =
                     self.round_trips
-                        .carry_out(&client, host, request, called, &input, &parameters);
+                        .carry_out(&client, host, request, called, &bound, &parameters);
                 forwarder.during(call).await?
             }
             None => {
                 self.round_trips
-                    .carry_out(&client, host, request, called, &input, &parameters)
+                    .carry_out(&client, host, request, called, &bound, &parameters)
                     .await?
             }
         };

@@ -127,7 +127,7 @@ impl RoundTrips {
     }
 
     /// Carries a call out: puts its questions to the client and continues with the
-    /// answers. `input` is the call's, as the client sent it.
+    /// answers. `input` is the call's, as a client of the stateless era sent it; that of others is not looked at.
     ///
     /// # Errors
     ///
