@@ -20,6 +20,7 @@ pub(crate) use finish::Ended;
 pub(crate) use output::{Mapped, accept};
 pub(crate) use prepare::within;
 
+use std::pin::Pin;
 use std::time::Instant;
 
 use toolward_contract::driver::DriverKind;
@@ -142,6 +143,14 @@ async fn serve(
     Ok((context, result))
 }
 
+/// Keeps a future out of the one that awaits it: a call of a component, by far the most
+/// frequent, would else take the room of the largest that any driver needs.
+fn apart<'a, T>(
+    future: impl Future<Output = T> + Send + 'a,
+) -> Pin<Box<dyn Future<Output = T> + Send + 'a>> {
+    Box::pin(future)
+}
+
 async fn run(
     call: &mut RoutedCall,
     context: &Context,
@@ -220,7 +229,7 @@ async fn run(
                 resumption,
                 rejected: admitted.rejected.take(),
             };
-            let result = attempts::run(&plan, &mut attempts, record).await;
+            let result = apart(attempts::run(&plan, &mut attempts, record)).await;
             if matches!(result, Ok(Finished::Done(_))) {
                 record.metadata.origin = Some(Origin::Person);
             }
@@ -236,7 +245,7 @@ async fn run(
                 secrets: &context.secrets,
                 limits: &context.limits,
             };
-            attempts::run(&plan, &mut attempts, record).await
+            apart(attempts::run(&plan, &mut attempts, record)).await
         }
         Executor::Http => {
             let driver = &route.driver.driver;
@@ -263,7 +272,7 @@ async fn run(
                 violations: &context.violations,
                 is_attachment: driver.is_attachment,
             };
-            attempts::run(&plan, &mut attempts, record).await
+            apart(attempts::run(&plan, &mut attempts, record)).await
         }
     }
 }
