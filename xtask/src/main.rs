@@ -19,6 +19,7 @@ mod licences;
 mod process;
 mod program;
 mod repository;
+mod side_by_side;
 mod spelling;
 mod test;
 
@@ -43,6 +44,8 @@ usage: cargo xtask CHORE
   embedding            the example application in embedding/, built and run; the drivers
                        have to be there (`guests`)
   licences             whether every dependency's licence is one we take
+  side-by-side [--calls N] [--other-call TOOL JSON] TOOL JSON FIRST SECOND
+                       two MCP servers on standard input and output, measured in turns
   spelling             misspelt words in the book, README, CHANGELOG and their neighbours
   dist [--binary FILE] [--key FILE] [--check]
                        a release in target/dist, of the release build or of FILE;
@@ -74,6 +77,7 @@ fn run(chore: &str, arguments: &[String]) -> Outcome {
         "long" => test::run(test::Size::Long, arguments),
         "embedding" => embedding::run(),
         "licences" => licences::check(),
+        "side-by-side" => side_by_side::run(arguments),
         "spelling" => spelling::check(),
         "book" => book::run(check?),
         other => Err(format!("no chore is called {other}\n\n{USAGE}")),
