@@ -84,6 +84,8 @@ pub(crate) struct ClientApprover {
 #[derive(Default)]
 struct State {
     decided: Option<Decided>,
+    /// Whether a request was answered with what was decided.
+    used: bool,
     pending: Option<(PendingApproval, InputRequest)>,
     not_asked: Option<NotAsked>,
 }
@@ -219,6 +221,7 @@ impl ClientApprover {
         let principal = &self.client.principal;
         let decided = self.state().decided;
         if let Some(decided) = decided.filter(|decided| direct && decided.call == keys.call) {
+            self.state().used = true;
             return Ok(Some(match decided.by {
                 DecidedBy::Before => Verdict::Remembered(Remembered {
                     scope: ApprovalScope::Call,
@@ -362,6 +365,18 @@ impl Approver for ClientApprover {
         request: &'a ApprovalRequest,
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
         Box::pin(self.verdict(request))
+    }
+
+    fn unused_answer(&self) -> Option<Verdict> {
+        let state = self.state();
+        let decided = state.decided.filter(|_| !state.used)?;
+        match decided.by {
+            DecidedBy::Answer(_) => Some(Verdict::Answered {
+                approved: decided.is_approved(),
+                remembered: None,
+            }),
+            DecidedBy::Before => None,
+        }
     }
 }
 

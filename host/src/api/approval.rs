@@ -276,6 +276,13 @@ pub trait Approver: Send + Sync {
         &'a self,
         request: &'a ApprovalRequest,
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
+
+    /// What a person answered to the question of an earlier call, if the call at hand brings that answer, and no
+    /// [`Approver::ask`] has returned it. A call that ends without asking is recorded with it, since the person did
+    /// answer. It approves nothing.
+    fn unused_answer(&self) -> Option<Verdict> {
+        None
+    }
 }
 
 #[cfg(test)]

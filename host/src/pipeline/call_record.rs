@@ -289,6 +289,10 @@ impl<'a> CallRecord<'a> {
     /// Ends the call with its result; returns the metadata and what the driver logged
     /// and printed.
     pub(crate) async fn end(mut self, result: &Result<Output, CallError>) -> (Metadata, Captured) {
+        if let Some(said) = self.unused_answer() {
+            // No part of the future of other calls.
+            Box::pin(self.says(said)).await;
+        }
         self.ended = true;
         self.measure();
         if let Err(error) = result {

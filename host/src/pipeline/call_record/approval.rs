@@ -54,6 +54,19 @@ impl CallRecord<'_> {
         }
     }
 
+    /// What the call brought of a person's answer and nobody asked for: the tool was gone, its input was refused, or what
+    /// it would do had changed.
+    pub(super) fn unused_answer(&self) -> Option<Said<'static>> {
+        if self.scope.chain.caller().is_some() || self.rows.is_none() {
+            return None;
+        }
+        match self.scope.approver.as_ref()?.unused_answer()? {
+            Verdict::Answered { approved: true, .. } => Some(Said::Approved(None)),
+            Verdict::Answered { .. } => Some(Said::Denied),
+            _ => None,
+        }
+    }
+
     async fn approves(&mut self, kept: Option<&Remembered>) {
         self.says(Said::Approved(kept)).await;
         if let Some(kept) = kept {
@@ -62,7 +75,7 @@ impl CallRecord<'_> {
     }
 
     /// Adds a row. It is queued, and before all later rows of the call: this waits only while the queue is full.
-    async fn says(&mut self, said: Said<'_>) {
+    pub(super) async fn says(&mut self, said: Said<'_>) {
         if let Some(rows) = &mut self.rows {
             let row = rows.approval(&self.scope, &self.metadata.invocation, said);
             // What is lost is counted by the ledger.

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 use toolward_host::{
     ApprovalRequest, ApprovalScope, Approver, CallListener, ErrorCode, FinishedCall, Host,
-    Remembered, Reply, Verdict,
+    Remembered, Reply, Request, Verdict,
 };
 use toolward_ledger::payload::Keep;
 use toolward_ledger::record::{Answer, Approval, ApprovalEvent, Event};
@@ -245,6 +245,45 @@ async fn each_way_not_to_be_approved_has_its_rows() {
         assert_eq!(said(&events), rows, "{verdict:?}");
         assert_eq!(*kinds(&events).last().unwrap(), "refused");
         assert_eq!(events.len(), rows.len() + 1);
+    }
+}
+
+/// Brings an answer that no request asked for.
+struct Brings(bool);
+
+impl Approver for Brings {
+    fn ask<'a>(
+        &'a self,
+        _: &'a ApprovalRequest,
+    ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
+        Box::pin(std::future::ready(Verdict::Unavailable))
+    }
+
+    fn unused_answer(&self) -> Option<Verdict> {
+        Some(Verdict::Answered {
+            approved: self.0,
+            remembered: None,
+        })
+    }
+}
+
+#[tokio::test]
+async fn an_answer_is_recorded_also_where_its_call_ends_before_it_counts() {
+    let no = (ApprovalEvent::Answered, Some(Answer::Denied), None, None);
+    for (approved, row) in [(true, yes("call")), (false, no)] {
+        let world = world();
+        let brings = || Arc::new(Brings(approved));
+        let host = says(&world, &[]);
+        for (tool, input) in [("hostile.gone", "{}"), ("hostile.changes", "[")] {
+            let request = Request::new(tool, input).approver(brings());
+            host.call(request).await.result.unwrap_err();
+        }
+        let events = world.events();
+        assert_eq!(said(&events), [row.clone(), row]);
+        assert_eq!(
+            kinds(&events),
+            ["approval", "refused", "approval", "refused"]
+        );
     }
 }
 

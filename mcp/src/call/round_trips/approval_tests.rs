@@ -2,6 +2,7 @@
 //! client may.
 
 use serde_json::json;
+use toolward_host::{Approver as _, Verdict};
 
 use super::testing::{
     Scripted, Sent, accepted, asks, code, decided, echo, ended, fault, host, host_with_helper,
@@ -250,4 +251,24 @@ async fn an_approval_does_not_cover_what_took_the_place_of_a_tool_that_it_covere
     let after = host_with_helper(notes, helper, "Helps more.");
     asks(call.to(&round_trips, &alice, &after).await);
     ended(call.to(&round_trips, &alice, &before).await);
+}
+
+#[test]
+fn an_answer_that_no_request_got_is_still_known_when_the_call_ends() {
+    let round_trips = RoundTrips::new(None);
+    let brings = |by| {
+        let decided = Decided { call: [7; 32], by };
+        let client = stateless("alice");
+        ClientApprover::new(&client, &round_trips.memory, false, Some(decided)).unused_answer()
+    };
+    let answered = |approved| {
+        Some(Verdict::Answered {
+            approved,
+            remembered: None,
+        })
+    };
+    let answer = DecidedBy::Answer;
+    assert_eq!(brings(answer(ApprovalDecision::Once)), answered(true));
+    assert_eq!(brings(answer(ApprovalDecision::Deny)), answered(false));
+    assert_eq!(brings(DecidedBy::Before), None);
 }
