@@ -7,6 +7,8 @@
 mod named;
 mod round_trips;
 
+use std::pin::pin;
+
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, JsonObject, LoggingLevel,
 };
@@ -148,25 +150,27 @@ impl Incoming<'_> {
             token: context.meta.get_progress_token(),
             level: self.level,
         };
-        let observed = wanted.observer(&context.peer, &tool.name);
+        let forwarder = match wanted.observer(&context.peer, &tool.name) {
+            Some((observer, forwarder)) => {
+                request = request.observer(observer);
+                Some(forwarder)
+            }
+            None => None,
+        };
         let host = &self.features.host;
         let called = Called {
             name: &tool.name,
             target: &tool.target,
         };
-        let finished = match observed {
-            Some((observer, forwarder)) => {
-                request = request.observer(observer);
-                let call =
-                    self.round_trips
-                        .carry_out(&client, host, request, called, &bound, &parameters);
-                forwarder.during(call).await?
-            }
-            None => {
+        // Pinned in place: the future is large, and whoever takes it by value has room for it twice.
+        let call =
+            pin!(
                 self.round_trips
                     .carry_out(&client, host, request, called, &bound, &parameters)
-                    .await?
-            }
+            );
+        let finished = match forwarder {
+            Some(forwarder) => forwarder.during(call).await?,
+            None => call.await?,
         };
         Ok(match finished {
             Finished::Reply(mut reply) => {
