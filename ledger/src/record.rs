@@ -21,6 +21,9 @@ pub use names::{
 
 /// The most bytes that a record has.
 pub const MAX_RECORD_BYTES: usize = 4096;
+/// Room for a line: most fit without growing it. An allocation of 1 KiB or more makes the C library's allocator
+/// tidy up first.
+const LINE_CAPACITY_BYTES: usize = 1000;
 /// The version of the records.
 const FORMAT: u8 = 1;
 
@@ -181,7 +184,7 @@ fn stated_kind(line: &[u8]) -> Option<&str> {
 
 /// Serialising fails for maps with other keys than text alone, and there are none.
 fn line<B: Serialize>(line: &Line<'_, B>) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(1024);
+    let mut bytes = Vec::with_capacity(LINE_CAPACITY_BYTES);
     if serde_json::to_writer(&mut bytes, line).is_err() {
         bytes.clear();
     }

@@ -17,9 +17,9 @@ const WARM: usize = 500;
 /// Starts of each server that are timed.
 const STARTS: usize = 15;
 /// Calls that are sent at once.
-const AT_ONCE: usize = 2_000;
+const AT_ONCE: usize = 1_000;
 /// Rounds of them, for each server.
-const ROUNDS: usize = 10;
+const ROUNDS: usize = 20;
 
 const USAGE: &str = "\
 usage: cargo xtask side-by-side [--calls N] [--other-call TOOL JSON] TOOL JSON FIRST SECOND

@@ -17,8 +17,8 @@ const MAX_TEXT_BYTES: usize = 1024;
 /// The most bytes of small frames.
 const MAX_SMALL_BYTES: usize = 2 * 1024;
 
-/// Room for the body of a request: most entries fit without growing it.
-const BODY_CAPACITY_BYTES: usize = 1024;
+/// Room for the body of a request: most entries fit without growing it. See the room for a line of a record.
+const BODY_CAPACITY_BYTES: usize = 1000;
 
 const START: u8 = 1;
 const APPEND: u8 = 2;
