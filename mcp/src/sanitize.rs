@@ -62,12 +62,15 @@ impl Remaining {
     }
 
     fn members(&mut self, members: &mut Map<String, Value>, depth: usize) {
+        let mut cut = false;
         if !members.keys().all(|name| is_plain(name, MAX_NAME_CHARS)) {
-            let shown = std::mem::take(members).into_iter().map(|(name, member)| {
-                match is_plain(&name, MAX_NAME_CHARS) {
-                    true => (name, member),
-                    false => (visible_line(&name, MAX_NAME_CHARS), member),
-                }
+            // No more than may be shown. Names that are equal once they can be shown count once.
+            let most = self.items.saturating_add(1);
+            cut = members.len() > most;
+            let some = std::mem::take(members).into_iter().take(most);
+            let shown = some.map(|(name, member)| match is_plain(&name, MAX_NAME_CHARS) {
+                true => (name, member),
+                false => (visible_line(&name, MAX_NAME_CHARS), member),
             });
             *members = shown.collect();
         }
@@ -80,7 +83,7 @@ impl Remaining {
             self.text = self.text.saturating_sub(name.chars().count());
             self.value(member, depth);
         }
-        if kept < members.len() {
+        if kept < members.len() || cut {
             let mut left = kept;
             members.retain(|_, _| {
                 let stays = left > 0;

@@ -30,12 +30,21 @@ const MESSAGE: Rules<'_> = Rules::Members(&[
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Malformed(Breach);
 
-/// Checks a message against the rules. Text that is not JSON passes: parsing the message reports that, and
-/// has words for it.
-pub(crate) fn check(message: &[u8]) -> Result<(), Malformed> {
+/// A message that breaks no rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Checked {
+    /// All of it is JSON.
+    Json,
+    /// It is not JSON. Parsing the message reports that, and has words for it.
+    NotJson,
+}
+
+/// Checks a message against the rules.
+pub(crate) fn check(message: &[u8]) -> Result<Checked, Malformed> {
     match inspect(message, &MESSAGE) {
-        Err(breach) if breach.error.kind != JsonErrorKind::Syntax => Err(Malformed(breach)),
-        _ => Ok(()),
+        Ok(_) => Ok(Checked::Json),
+        Err(breach) if breach.error.kind == JsonErrorKind::Syntax => Ok(Checked::NotJson),
+        Err(breach) => Err(Malformed(breach)),
     }
 }
 

@@ -213,7 +213,9 @@ impl<H: ServerHandler> Guard<H> {
             Err(malformed) if kind == Kind::Call && malformed.is_about_arguments() => {
                 parts.extensions.insert(malformed);
             }
-            checked => checked.map_err(Rejection::Malformed)?,
+            checked => {
+                checked.map_err(Rejection::Malformed)?;
+            }
         }
         match kind {
             Kind::Other => memory.grow(cost)?,

@@ -22,7 +22,7 @@ use super::call_message;
 use super::lines::{Line, Lines};
 use super::writer::LineWriter;
 use crate::messages::{self, Flaw, MAX_MESSAGE_BYTES, Scan};
-use crate::strict::{self, Malformed};
+use crate::strict::{self, Checked, Malformed};
 
 /// Open requests of the client: neither answered nor cancelled.
 const MAX_OPEN_REQUESTS: usize = 2048;
@@ -160,8 +160,13 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
                 return None;
             }
         };
-        let malformed = strict::check(&line).err();
-        let call = is_call.then(|| call_message::read(&line)).flatten();
+        let checked = strict::check(&line);
+        // Only of what is known to be JSON: the reader skips members that it does not know.
+        let call = match &checked {
+            Ok(Checked::Json) if is_call => call_message::read(&line),
+            _ => None,
+        };
+        let malformed = checked.err();
         let decoded = match call {
             Some(call) => Ok(Some(call)),
             None => self.codec.decode(&mut line),

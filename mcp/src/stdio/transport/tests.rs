@@ -369,3 +369,22 @@ async fn a_message_that_breaks_the_strict_rules_is_no_other_message() {
         other => panic!("{other:?}"),
     }
 }
+
+#[tokio::test]
+async fn what_is_wrong_in_a_member_that_nobody_reads_does_not_pass_for_json() {
+    let mut both = Both::new();
+    for (id, unread) in [(1, r#""\ud800""#), (2, "1e999"), (3, r#""\udfff\ud800""#)] {
+        both.say(&format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"x":{unread},"name":"t","arguments":{{"n":1,"n":2}}}}}}"#
+        ))
+        .await;
+    }
+    both.say(r#"{"jsonrpc":"2.0","id":4,"method":"tools/call","params":[null,"t",{"n":1,"n":2},null,null]}"#)
+        .await;
+    both.ask(5).await;
+    both.takes_request(5).await;
+    for id in 1..=3 {
+        both.is_refused(id, -32700, "not-json").await;
+    }
+    both.is_refused(4, -32600, "no-message").await;
+}
