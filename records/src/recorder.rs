@@ -129,4 +129,8 @@ impl<A: Approver> Approver for Asking<A> {
             verdict
         })
     }
+
+    fn unused_answer(&self) -> Option<Verdict> {
+        self.inner.unused_answer()
+    }
 }

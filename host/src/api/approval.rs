@@ -277,9 +277,8 @@ pub trait Approver: Send + Sync {
         request: &'a ApprovalRequest,
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>>;
 
-    /// What a person answered to the question of an earlier call, if the call at hand brings that answer, and no
-    /// [`Approver::ask`] has returned it. A call that ends without asking is recorded with it, since the person did
-    /// answer. It approves nothing.
+    /// The answer to an earlier call's question that this call brings, as long as no [`Approver::ask`] has returned it:
+    /// a [`Verdict::Answered`]. It is recorded, since a person did answer, and approves nothing.
     fn unused_answer(&self) -> Option<Verdict> {
         None
     }

@@ -50,6 +50,7 @@ pub(crate) async fn obtain(
 ) -> Result<Approved<RoutedCall>, CallError> {
     let (call, question) = granted.into_parts();
     let Some(question) = question else {
+        record.answer_unused().await;
         if let Some(cost) = expensive(std::iter::once(&call.route)) {
             let (tool, driver) = (&call.tool.major_id, &call.route.driver.driver.id);
             tracing::warn!(tool, %driver, "{cost}");
@@ -133,6 +134,7 @@ async fn ask(
     }
     let is_asked = marks.is_asked() || at_once.as_ref().is_some_and(Verdict::is_asked_now);
     if is_asked {
+        record.answer_unused().await;
         record.asks().await;
     }
     let verdict = match at_once {

@@ -50,6 +50,8 @@ pub(crate) struct CallRecord<'a> {
     needs_approval: bool,
     /// Whether a person who was asked approved it.
     answer: Option<bool>,
+    /// Whether an answer that the call brought, and that no request used, is recorded.
+    answer_recorded: bool,
     /// Whether it was decided that the call may run.
     decided: bool,
     /// Whether it has been told that the call waits for a slot.
@@ -89,6 +91,7 @@ impl<'a> CallRecord<'a> {
             violations: BTreeMap::new(),
             needs_approval: false,
             answer: None,
+            answer_recorded: false,
             decided: false,
             queued: false,
             yielded: false,
@@ -289,10 +292,7 @@ impl<'a> CallRecord<'a> {
     /// Ends the call with its result; returns the metadata and what the driver logged
     /// and printed.
     pub(crate) async fn end(mut self, result: &Result<Output, CallError>) -> (Metadata, Captured) {
-        if let Some(said) = self.unused_answer() {
-            // No part of the future of other calls.
-            Box::pin(self.says(said)).await;
-        }
+        self.answer_unused().await;
         self.ended = true;
         self.measure();
         if let Err(error) = result {
@@ -408,6 +408,10 @@ impl<'a> CallRecord<'a> {
         self.tell(Some(&error));
         let cost = self.cost();
         self.happens(|| CallEventKind::Canceled(cost));
+        if let Some(said) = self.unused_answer() {
+            // Queued, where there is room.
+            drop(self.approval_row(said));
+        }
         // Nobody waits here. Where the queue is full, the end of a call whose start is recorded goes on to wait: there
         // are no more of them than started rows that got through the same queue.
         let started = self.rows.as_ref().is_some_and(|rows| rows.is_started());

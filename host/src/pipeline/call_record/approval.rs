@@ -1,5 +1,7 @@
 //! What is told and recorded of a person's approval.
 
+use toolward_ledger::Pending;
+
 use super::CallRecord;
 use crate::api::approval::{Remembered, Verdict};
 use crate::api::event::CallEventKind;
@@ -54,17 +56,27 @@ impl CallRecord<'_> {
         }
     }
 
-    /// What the call brought of a person's answer and nobody asked for: the tool was gone, its input was refused, or what
-    /// it would do had changed.
-    pub(super) fn unused_answer(&self) -> Option<Said<'static>> {
-        if self.scope.chain.caller().is_some() || self.rows.is_none() {
+    /// Records a person's answer that the call brought and that no request used: what it would do has changed, it needs
+    /// no approval any more, or it ended before it asked. Comes before what is recorded next of the call.
+    pub(crate) async fn answer_unused(&mut self) {
+        if let Some(said) = self.unused_answer() {
+            // No part of the future of other calls.
+            Box::pin(self.says(said)).await;
+        }
+    }
+
+    /// The answer, once.
+    pub(super) fn unused_answer(&mut self) -> Option<Said<'static>> {
+        if self.answer_recorded || self.scope.chain.caller().is_some() || self.rows.is_none() {
             return None;
         }
-        match self.scope.approver.as_ref()?.unused_answer()? {
-            Verdict::Answered { approved: true, .. } => Some(Said::Approved(None)),
-            Verdict::Answered { .. } => Some(Said::Denied),
-            _ => None,
-        }
+        let said = match self.scope.approver.as_ref()?.unused_answer()? {
+            Verdict::Answered { approved: true, .. } => Said::Approved(None),
+            Verdict::Answered { .. } => Said::Denied,
+            _ => return None,
+        };
+        self.answer_recorded = true;
+        Some(said)
     }
 
     async fn approves(&mut self, kept: Option<&Remembered>) {
@@ -75,11 +87,15 @@ impl CallRecord<'_> {
     }
 
     /// Adds a row. It is queued, and before all later rows of the call: this waits only while the queue is full.
-    pub(super) async fn says(&mut self, said: Said<'_>) {
-        if let Some(rows) = &mut self.rows {
-            let row = rows.approval(&self.scope, &self.metadata.invocation, said);
+    async fn says(&mut self, said: Said<'_>) {
+        if let Some(row) = self.approval_row(said) {
             // What is lost is counted by the ledger.
             let _ = row.await;
         }
+    }
+
+    pub(super) fn approval_row(&mut self, said: Said<'_>) -> Option<Pending<()>> {
+        let rows = self.rows.as_mut()?;
+        Some(rows.approval(&self.scope, &self.metadata.invocation, said))
     }
 }

@@ -248,15 +248,15 @@ async fn each_way_not_to_be_approved_has_its_rows() {
     }
 }
 
-/// Brings an answer that no request asked for.
-struct Brings(bool);
+/// Brings an answer that no request uses: each gets another verdict.
+struct Brings(bool, Verdict);
 
 impl Approver for Brings {
     fn ask<'a>(
         &'a self,
         _: &'a ApprovalRequest,
     ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
-        Box::pin(std::future::ready(Verdict::Unavailable))
+        Box::pin(std::future::ready(self.1.clone()))
     }
 
     fn unused_answer(&self) -> Option<Verdict> {
@@ -272,10 +272,10 @@ async fn an_answer_is_recorded_also_where_its_call_ends_before_it_counts() {
     let no = (ApprovalEvent::Answered, Some(Answer::Denied), None, None);
     for (approved, row) in [(true, yes("call")), (false, no)] {
         let world = world();
-        let brings = || Arc::new(Brings(approved));
         let host = says(&world, &[]);
         for (tool, input) in [("hostile.gone", "{}"), ("hostile.changes", "[")] {
-            let request = Request::new(tool, input).approver(brings());
+            let brings = Arc::new(Brings(approved, Verdict::Unavailable));
+            let request = Request::new(tool, input).approver(brings);
             host.call(request).await.result.unwrap_err();
         }
         let events = world.events();
@@ -285,6 +285,25 @@ async fn an_answer_is_recorded_also_where_its_call_ends_before_it_counts() {
             ["approval", "refused", "approval", "refused"]
         );
     }
+}
+
+#[tokio::test]
+async fn an_answer_to_another_question_stands_before_the_new_one() {
+    let world = world();
+    let brings = Arc::new(Brings(true, Verdict::Later));
+    let request = Request::new("hostile.changes", r#"{"do": "echo"}"#).approver(brings);
+    let reply = says(&world, &[]).call(request).await;
+    assert_eq!(reply.result.unwrap_err().code, ErrorCode::APPROVAL_PENDING);
+    assert_eq!(said(&world.events()), [yes("call"), ASKED]);
+}
+
+#[tokio::test]
+async fn an_answer_to_a_call_that_needs_none_any_more_stands_before_its_start() {
+    let world = World::new(Keep::Asked);
+    let brings = Arc::new(Brings(true, Verdict::Unavailable));
+    let request = Request::new("hostile.changes", r#"{"do": "echo"}"#).approver(brings);
+    world.host().call(request).await.result.unwrap();
+    assert_eq!(kinds(&world.events()), ["approval", "started", "ended"]);
 }
 
 #[tokio::test]
