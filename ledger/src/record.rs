@@ -21,8 +21,7 @@ pub use names::{
 
 /// The most bytes that a record has.
 pub const MAX_RECORD_BYTES: usize = 4096;
-/// Room for a line: most fit without growing it. An allocation of 1 KiB or more makes the C library's allocator
-/// tidy up first.
+/// Room for a line: most fit without growing it. From 1 KiB on, glibc's `malloc` consolidates its free chunks first.
 const LINE_CAPACITY_BYTES: usize = 1000;
 /// The version of the records.
 const FORMAT: u8 = 1;

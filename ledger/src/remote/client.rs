@@ -202,8 +202,12 @@ impl Sender<'_> {
             if batch.given_up > 0 {
                 self.missing(batch.given_up);
             }
+            let mut written = 0_u64;
             for row in batch.rows {
-                self.append(row.entry, row.reply);
+                match self.append(row.entry, row.reply) {
+                    true => written = written.saturating_add(1),
+                    false => self.shared.lose(1),
+                }
             }
             for (given, reply) in batch.questions {
                 self.ask(Waiting::Question(reply), |id| Request::Given { id, given });
@@ -216,6 +220,10 @@ impl Sender<'_> {
             }
             if !self.broken && self.to.flush().is_err() {
                 self.breaks();
+            }
+            match self.broken {
+                true => self.shared.lose(written),
+                false => self.shared.sent(written),
             }
             if batch.closing {
                 return;
@@ -236,13 +244,13 @@ impl Sender<'_> {
         }
     }
 
-    fn append(&mut self, entry: Entry, reply: Option<Reply<()>>) {
+    /// Returns whether it was written, unless the connection broke.
+    fn append(&mut self, entry: Entry, reply: Option<Reply<()>>) -> bool {
         let entry = Box::new(entry);
-        let is_sent = match reply {
+        match reply {
             Some(reply) => self.ask(Waiting::Row(reply), |id| Request::Append { id, entry }),
             None => self.queue(&Request::Queue(entry)),
-        };
-        self.shared.row(is_sent && !self.broken);
+        }
     }
 
     /// Returns whether it was written, unless the connection broke.

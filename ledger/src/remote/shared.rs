@@ -56,10 +56,9 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// A row was sent, or can't be.
-    pub(super) fn row(&self, is_sent: bool) {
-        let count = if is_sent { &self.sent } else { &self.lost };
-        count.fetch_add(1, Ordering::Relaxed);
+    /// So many rows were sent.
+    pub(super) fn sent(&self, rows: u64) {
+        self.sent.fetch_add(rows, Ordering::Relaxed);
     }
 
     /// So many rows can't be sent any more.
