@@ -18,13 +18,15 @@ const WARM: usize = 500;
 const STARTS: usize = 15;
 /// Calls that are sent at once.
 const AT_ONCE: usize = 1_000;
+/// How long a server may take to end.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 /// Rounds of them, for each server.
 const ROUNDS: usize = 20;
 
 const USAGE: &str = "\
 usage: cargo xtask side-by-side [--calls N] [--other-call TOOL JSON] TOOL JSON FIRST SECOND
 
-FIRST and SECOND are commands for a shell that start a server on standard input and output.
+FIRST and SECOND are commands that start a server on standard input and output.
 Both get calls of TOOL with the arguments JSON; the second those of --other-call, if given.";
 
 /// A tool with its arguments.
@@ -71,7 +73,9 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         "start to the answer to `initialize`, median",
         started.map(milliseconds),
     );
-    for (what, processors) in [("one processor", "0"), ("all processors", "0-1023")] {
+    let all = processors()?;
+    let one = all.split([',', '-']).next().unwrap_or_default();
+    for (what, processors) in [("one processor", one), ("all processors", &all)] {
         pin(processors)?;
         let figures = calls_of(sides, calls)?;
         row(
@@ -108,6 +112,15 @@ fn milliseconds(time: Duration) -> String {
 
 fn microseconds(time: Duration) -> String {
     format!("{:.1} µs", time.as_secs_f64() * 1e6)
+}
+
+/// The processors that this process may run on, as `taskset` takes them.
+fn processors() -> Outcome<String> {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mut lines = status.lines();
+    let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let list = list.ok_or_else(|| "/proc/self/status names no processors".to_owned())?;
+    Ok(list.trim().to_owned())
 }
 
 /// Has this process and those that it starts run on these processors only.
@@ -172,7 +185,7 @@ fn calls_of(sides: [(&str, &Called); 2], calls: usize) -> Outcome<[Figures; 2]> 
             p99: quantile(&mut times, 99),
             mean,
             per_second: AT_ONCE as f64 / quantile(&mut rates, 50).as_secs_f64(),
-            resident: resident(server.process.id()) as f64 / 1e3,
+            resident: resident(server.process.id()) as f64 * 1024.0 / 1e6,
         });
         server.end()?;
     }
@@ -205,8 +218,9 @@ fn resident(process: u32) -> u64 {
 /// A server that was started, and its client.
 struct Server {
     process: Child,
-    to: ChildStdin,
-    from: BufReader<ChildStdout>,
+    /// `None` once it is told to end.
+    to: Option<ChildStdin>,
+    from: Option<BufReader<ChildStdout>>,
     line: String,
     next: u64,
 }
@@ -227,8 +241,8 @@ impl Server {
         };
         let mut server = Self {
             process,
-            to,
-            from: BufReader::new(from),
+            to: Some(to),
+            from: Some(BufReader::new(from)),
             line: String::new(),
             next: 1,
         };
@@ -249,23 +263,42 @@ impl Server {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Outcome {
-        let written = self.to.write_all(bytes).and_then(|()| self.to.flush());
-        written.map_err(|error| format!("the server does not read: {error}"))
+        let to = self.to.as_mut().ok_or("the server was told to end")?;
+        to.write_all(bytes)
+            .map_err(|error| format!("the server does not read: {error}"))
     }
 
-    /// Reads to the next answer; notifications are skipped.
-    fn answer(&mut self) -> Outcome {
+    /// Reads the next line that may be an answer.
+    fn line(&mut self) -> Outcome {
+        let from = self.from.as_mut().ok_or("the server was told to end")?;
         loop {
             self.line.clear();
-            match self.from.read_line(&mut self.line) {
+            match from.read_line(&mut self.line) {
                 Ok(0) => return Err("the server has ended".to_owned()),
+                Ok(_) if self.line.contains("\"id\"") => return Ok(()),
                 Ok(_) => {}
                 Err(error) => return Err(format!("the server's answer can't be read: {error}")),
             }
-            if self.line.contains("\"error\":") || self.line.contains("\"isError\":true") {
-                return Err(format!("a call failed: {}", self.line.trim_end()));
-            }
-            if self.line.contains("\"result\":") {
+        }
+    }
+
+    /// Whether the last line is an answer; an error if it says that a call failed.
+    fn is_answer(&self) -> Outcome<bool> {
+        let answer: Value = serde_json::from_str(&self.line)
+            .map_err(|error| format!("the server's answer is not JSON: {error}"))?;
+        let failed = answer.get("error").is_some()
+            || answer.pointer("/result/isError") == Some(&Value::Bool(true));
+        match failed {
+            true => Err(format!("a call failed: {}", self.line.trim_end())),
+            false => Ok(answer.get("id").is_some() && answer.get("result").is_some()),
+        }
+    }
+
+    /// Reads to the next answer.
+    fn answer(&mut self) -> Outcome {
+        loop {
+            self.line()?;
+            if self.is_answer()? {
                 return Ok(());
             }
         }
@@ -283,14 +316,21 @@ impl Server {
         let message = self.message(called);
         let begun = Instant::now();
         self.write(message.as_bytes())?;
-        self.answer()?;
-        Ok(begun.elapsed())
+        loop {
+            self.line()?;
+            // Without the time that it takes to look at the answer.
+            let took = begun.elapsed();
+            if self.is_answer()? {
+                return Ok(took);
+            }
+        }
     }
 
     /// The time of many calls, all sent before the first answer is waited for.
     fn calls_at_once(&mut self, called: &Called) -> Outcome<Duration> {
         let messages: String = (0..AT_ONCE).map(|_| self.message(called)).collect();
-        let to = self.to.as_fd().try_clone_to_owned();
+        let to = self.to.as_ref().ok_or("the server was told to end")?;
+        let to = to.as_fd().try_clone_to_owned();
         let mut to = std::fs::File::from(to.map_err(|error| error.to_string())?);
         let begun = Instant::now();
         let sending = std::thread::spawn(move || to.write_all(messages.as_bytes()));
@@ -304,12 +344,26 @@ impl Server {
         }
     }
 
-    /// Ends its input, and waits until it has ended.
-    fn end(self) -> Outcome {
-        let Self {
-            mut process, to, ..
-        } = self;
-        drop(to);
-        process.wait().map(drop).map_err(|error| error.to_string())
+    /// Ends its streams, and waits some seconds until it has ended.
+    fn end(mut self) -> Outcome {
+        self.to = None;
+        self.from = None;
+        let until = Instant::now() + END_TIMEOUT;
+        while Instant::now() < until {
+            match self.process.try_wait() {
+                Ok(Some(_)) => return Ok(()),
+                Ok(None) => std::thread::sleep(Duration::from_millis(5)),
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+        Err("the server does not end when its input does".to_owned())
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It has ended, or there is an error that says more.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }
