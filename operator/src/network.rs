@@ -114,17 +114,8 @@ impl Fetcher {
     /// # Errors
     /// If a file can't be read, or a setting is invalid; `registry-proxy-invalid`.
     pub fn client(&self, source: &Source) -> Result<Client, Error> {
-        let settings = match source {
-            Source::Registry(reference) => self.registries.of(reference),
-            Source::Web(url) => {
-                let host = url.host_str().unwrap_or_default();
-                let port = url.port().map(|port| format!(":{port}"));
-                let host = format!("{host}{}", port.unwrap_or_default());
-                self.registries.of_host(&host)
-            }
-            _ => None,
-        };
         let flags = &self.flags;
+        let settings = self.registries.of_source(source, flags.plain_http);
         let plain = flags.plain_http || settings.is_some_and(|settings| settings.plain_http);
         let mut builder = Client::builder()
             .plain_http_on_loopback(plain)
@@ -142,7 +133,8 @@ impl Fetcher {
                     Source::Registry(reference) => Some(reference.registry()),
                     _ => None,
                 };
-                settings.apply(builder, credentials, &self.environment, registry.as_deref())?
+                let registry = registry.as_deref();
+                settings.apply(builder, credentials, &self.environment, registry, plain)?
             }
             None => builder.credentials(credentials),
         };

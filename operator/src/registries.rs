@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use toolward_fields::{Content, Field, Fields, Span, parse_toml};
 use toolward_host::secrets;
 use toolward_registry::secrecy::SecretString;
-use toolward_registry::{ClientBuilder, Credentials, Login, Reference, check_origin};
+use toolward_registry::{
+    ClientBuilder, Credentials, Login, Reference, Source, bare_registry, check_origin,
+};
 
 use crate::environment::Environment;
 use crate::error::{Code, Error};
@@ -32,9 +34,11 @@ const MAX_FILE_BYTES: usize = 1024 * 1024;
 /// let path = folder.path().join("toolward.toml");
 /// std::fs::write(&path, "[[registry]]\nhost = \"registry.example\"\nca_file = \"ca.pem\"\n")?;
 /// let registries = ConfigFile::read(&path)?.registries()?;
-/// let found = registries.of_host("registry.example").ok_or("no table")?;
+/// let reference = "oci://registry.example:443/acme/notes".parse()?;
+/// let found = registries.of(&reference, false).ok_or("no table")?;
 /// assert_eq!(found.ca_file.as_deref(), Some(folder.path().canonicalize()?.join("ca.pem").as_path()));
-/// assert!(registries.of_host("registry.example:5000").is_none());
+/// let other = "oci://registry.example:5000/acme/notes".parse()?;
+/// assert!(registries.of(&other, false).is_none());
 /// # Ok(())
 /// # }
 /// ```
@@ -45,7 +49,7 @@ pub struct Registries(Vec<RegistrySettings>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RegistrySettings {
-    /// `host[:port]`, as references have it; without the port 443, unless the host is this machine.
+    /// `host[:port]`, as references have it.
     pub host: String,
     /// The one repository that this is for; by default all that have no table of their own.
     pub repository: Option<String>,
@@ -72,43 +76,68 @@ pub enum PasswordSource {
 }
 
 impl Registries {
-    /// The table for a repository: its own, else that of its registry.
+    /// The table for a repository: its own, else that of its registry. `plain`: whether this machine is spoken to in
+    /// plain http in any case.
     #[must_use]
-    pub fn of(&self, reference: &Reference) -> Option<&RegistrySettings> {
+    pub fn of(&self, reference: &Reference, plain: bool) -> Option<&RegistrySettings> {
         let registry = reference.registry();
-        let host = without_default_port(&registry);
-        let own = self.0.iter().find(|one| {
-            one.host == host && one.repository.as_deref() == Some(reference.repository())
-        });
-        own.or_else(|| self.of_host(host))
+        let plain = |one: &RegistrySettings| plain || one.plain_http;
+        let own = self.find(&registry, Some(reference.repository()), plain);
+        own.or_else(|| self.find(&registry, None, plain))
     }
 
-    /// The table for all of a registry, `host[:port]`.
+    /// The table for a source: none for a file, that of its host for an `https` address.
     #[must_use]
-    pub fn of_host(&self, host: &str) -> Option<&RegistrySettings> {
-        let host = without_default_port(host);
-        let mut tables = self.0.iter();
-        tables.find(|one| one.host == host && one.repository.is_none())
+    pub fn of_source(&self, source: &Source, plain: bool) -> Option<&RegistrySettings> {
+        match source {
+            Source::Registry(reference) => self.of(reference, plain),
+            Source::Web(url) => {
+                let host = url.host_str()?;
+                let host = match url.port() {
+                    Some(port) => format!("{host}:{port}"),
+                    None => host.to_owned(),
+                };
+                self.find(&host, None, |_| url.scheme() == "http")
+            }
+            _ => None,
+        }
+    }
+
+    /// Of two that are the same by their default port, the one that is spelled so.
+    fn find(
+        &self,
+        host: &str,
+        repository: Option<&str>,
+        plain: impl Fn(&RegistrySettings) -> bool,
+    ) -> Option<&RegistrySettings> {
+        let own = self.0.iter().filter(|one| {
+            let plain = plain(one);
+            one.repository.as_deref() == repository
+                && bare_registry(&one.host, plain) == bare_registry(host, plain)
+        });
+        own.min_by_key(|one| one.host != host)
     }
 }
 
 impl RegistrySettings {
     /// Adds these settings to a client's; a login in `credentials` goes before that of the table. `registry`: as the
-    /// reference names it; `None` for a client of a web server, which never logs in.
+    /// reference names it; `None` for a client of a web server, which never logs in. `plain`: whether this machine is
+    /// spoken to in plain http.
     pub(crate) fn apply(
         &self,
         mut builder: ClientBuilder,
         credentials: Credentials,
         environment: &Environment,
         registry: Option<&str>,
+        plain: bool,
     ) -> Result<ClientBuilder, Error> {
         if let Some(path) = &self.ca_file {
             builder = builder.authorities(file::read(path, MAX_FILE_BYTES)?);
         }
         let credentials = match (&self.login, registry) {
-            (Some((username, password)), Some(registry)) if !credentials.has(registry) => {
+            (Some((username, password)), Some(registry)) if !credentials.has(registry, plain) => {
                 let login = Login::new(username, self.password(password, environment)?)?;
-                credentials.with_fallback(registry, login)
+                credentials.with(registry, login)
             }
             _ => credentials,
         };
@@ -192,8 +221,11 @@ fn read_all(tables: &Field<'_, Span>, folder: &Path) -> Result<Registries, Setti
     for item in items {
         let at = item.at.clone();
         let one = read(&item.named("[[registry]]"), folder)?;
-        let twice =
-            |other: &RegistrySettings| other.host == one.host && other.repository == one.repository;
+        let twice = |other: &RegistrySettings| {
+            let plain = one.plain_http || other.plain_http;
+            bare_registry(&other.host, plain) == bare_registry(&one.host, plain)
+                && other.repository == one.repository
+        };
         if all.iter().any(twice) {
             let name = one.repository.as_ref();
             let name = name.map_or(one.host.clone(), |name| format!("{}/{name}", one.host));
@@ -260,7 +292,7 @@ fn read(table: &Field<'_, Span>, folder: &Path) -> Result<RegistrySettings, Sett
     match fields.unknown().next() {
         Some(problem) => Err(problem.into()),
         None => Ok(RegistrySettings {
-            host: without_default_port(host).to_owned(),
+            host: host.to_owned(),
             repository,
             ca_file,
             login,
@@ -321,15 +353,6 @@ fn login(
 fn wrong(field: &Field<'_, Span>, expected: &str) -> SettingError {
     let message = format!("expected `{}` to be {expected}", field.name);
     SettingError::new(message, field.at.clone())
-}
-
-/// Without the port of https. A registry on this machine may speak plain http, whose port is another, so that there
-/// both spellings stay apart.
-fn without_default_port(host: &str) -> &str {
-    match host.strip_suffix(":443") {
-        Some(bare) if !is_loopback(host) => bare,
-        _ => host,
-    }
 }
 
 fn is_loopback(host: &str) -> bool {

@@ -21,6 +21,50 @@ pub(crate) fn base(reference: &Reference, plain: bool) -> Result<Url, Failure> {
     })
 }
 
+/// The one spelling of a registry, `host[:port]`, that is compared: without the port that its scheme has anyway.
+/// `plain`: whether this machine is spoken to in plain http.
+///
+/// ```
+/// use toolward_registry::bare_registry;
+/// assert_eq!(bare_registry("registry.example:443", false), "registry.example");
+/// assert_eq!(bare_registry("127.0.0.1:443", true), "127.0.0.1:443");
+/// assert_eq!(bare_registry("127.0.0.1:80", true), "127.0.0.1");
+/// ```
+#[must_use]
+pub fn bare_registry(registry: &str, plain: bool) -> &str {
+    registry
+        .strip_suffix(default_port(registry, plain))
+        .unwrap_or(registry)
+}
+
+/// All spellings of a registry: as it is written, and with its default port or without.
+pub(crate) fn spellings(registry: &str, plain: bool) -> Vec<String> {
+    let mut spellings = vec![registry.to_owned()];
+    let bare = bare_registry(registry, plain);
+    if bare != registry {
+        spellings.push(bare.to_owned());
+    } else if bare == host(registry) {
+        spellings.push(format!("{bare}{}", default_port(registry, plain)));
+    }
+    spellings
+}
+
+fn default_port(registry: &str, plain: bool) -> &'static str {
+    match plain && is_loopback(host(registry)) {
+        true => ":80",
+        false => ":443",
+    }
+}
+
+/// The host of `host[:port]`.
+fn host(registry: &str) -> &str {
+    let end = match registry.find(']') {
+        Some(bracket) => bracket.saturating_add(1),
+        None => registry.find(':').unwrap_or(registry.len()),
+    };
+    registry.get(..end).unwrap_or(registry)
+}
+
 /// An address below the registry's. `path` is made of checked names only.
 pub(crate) fn below(base: &Url, path: &str) -> Result<Url, Failure> {
     base.join(path).map_err(|error| {
@@ -75,6 +119,28 @@ mod tests {
     fn an_address_is_shown_without_what_may_be_secret() {
         let url = Url::parse("https://name:word@host.example/a?X-Signature=s#f").unwrap();
         assert_eq!(shown(&url), "https://host.example/a");
+    }
+
+    #[test]
+    fn a_registry_is_one_with_its_default_port_and_without() {
+        for (registry, plain, other) in [
+            ("r.example", false, "r.example:443"),
+            ("r.example:443", true, "r.example"),
+            ("r.example:80", true, "r.example:80"),
+            ("r.example:5000", false, "r.example:5000"),
+            ("[2001:db8::443]", false, "[2001:db8::443]:443"),
+            ("[::1]:443", false, "[::1]"),
+            ("[::1]:443", true, "[::1]:443"),
+            ("localhost:80", true, "localhost"),
+            ("127.0.0.1", true, "127.0.0.1:80"),
+            ("127.0.0.1", false, "127.0.0.1:443"),
+        ] {
+            let mut both = vec![registry.to_owned(), other.to_owned()];
+            both.dedup();
+            assert_eq!(spellings(registry, plain), both, "{registry}");
+            let bare = bare_registry(registry, plain);
+            assert_eq!(bare, bare_registry(other, plain), "{registry}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use url::Url;
 use zeroize::Zeroizing;
 
-use crate::address::{check_scheme, origin, shown};
+use crate::address::{bare_registry, check_scheme, origin, shown};
 use crate::challenge::{Challenge, challenge};
 use crate::credentials::Login;
 use crate::failure::{Failure, Reason};
@@ -38,7 +38,7 @@ impl RegistryTransport {
         headers: &HeaderMap,
         deadline: Deadline,
     ) -> Result<(), Failure> {
-        let login = self.credentials.login(&access.registry).await?;
+        let login = self.credentials.login(&access.registry, self.plain).await?;
         let value = match challenge(headers) {
             Some(Challenge::Basic) => {
                 let login = login.ok_or_else(|| needed(access))?;
@@ -71,12 +71,13 @@ impl RegistryTransport {
         check_scheme(&url, self.plain)
             .map_err(|_| refuse().expected("https").found(shown(&url)))?;
         let realm_origin = origin(&url);
+        let asking = bare_registry(&access.registry, self.plain);
         let allowed = realm_origin == own
-            || known::is_realm(&access.registry, &realm_origin)
+            || known::is_realm(asking, &realm_origin)
             || self
                 .realms
                 .iter()
-                .any(|(registry, origin)| *registry == access.registry && *origin == realm_origin);
+                .any(|(registry, origin)| registry == asking && *origin == realm_origin);
         if allowed {
             return Ok(url);
         }
@@ -157,4 +158,42 @@ fn basic(login: &Login) -> Result<HeaderValue, Failure> {
         HeaderValue::from_str(&header).map_err(|_| Failure::new(Reason::CredentialsInvalid))?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::Client;
+    use crate::reference::Reference;
+
+    #[test]
+    fn a_realm_is_for_its_registry_with_the_default_port_and_without() {
+        for (allowed, asking, taken) in [
+            ("r.example", "r.example:443", true),
+            ("r.example:443", "r.example", true),
+            ("r.example:444", "r.example", false),
+            ("r.example", "x.r.example", false),
+        ] {
+            let client = Client::builder()
+                .allow_realm(allowed, "https://auth.example")
+                .build()
+                .unwrap();
+            let access = Scope {
+                registry: asking.to_owned(),
+                repository: "a".to_owned(),
+                push: false,
+            };
+            let asked = Url::parse(&format!("https://{asking}/v2/")).unwrap();
+            let realm = "https://auth.example/token";
+            let realm = client.transport.check_realm(&access, &asked, realm);
+            assert_eq!(realm.is_ok(), taken, "{allowed} {asking}");
+        }
+        let client = Client::builder().build().unwrap();
+        let docker: Reference = "oci://registry-1.docker.io:443/a".parse().unwrap();
+        let asked = Url::parse("https://registry-1.docker.io/v2/").unwrap();
+        let realm = "https://auth.docker.io/token";
+        let access = Scope::pull(&docker);
+        let known = client.transport.check_realm(&access, &asked, realm);
+        known.unwrap();
+    }
 }

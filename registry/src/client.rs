@@ -10,7 +10,7 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use url::Url;
 
-use crate::address::check_scheme;
+use crate::address::{bare_registry, check_scheme};
 use crate::credentials::Credentials;
 use crate::failure::{Failure, Reason, io_failed};
 use crate::proxy::Proxy;
@@ -235,7 +235,8 @@ impl ClientBuilder {
                 let reference: Reference = format!("oci://{registry}/x")
                     .parse()
                     .map_err(|_| invalid().expected("host[:port]").found(quoted(registry)))?;
-                Ok((reference.registry(), parse_origin(origin, plain)?))
+                let registry = bare_registry(&reference.registry(), plain).to_owned();
+                Ok((registry, parse_origin(origin, plain)?))
             })
             .collect::<Result<_, Failure>>()?;
         let origins = |origins: &[String]| {

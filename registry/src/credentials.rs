@@ -10,6 +10,7 @@ use secrecy::SecretString;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
+use crate::address::spellings;
 use crate::failure::{Failure, Reason};
 use crate::helper::{self, Helpers};
 use crate::text::quoted;
@@ -116,17 +117,16 @@ impl Credentials {
         self
     }
 
-    /// Whether there is a login for a registry, `host[:port]`.
+    /// Whether there is a login for a registry, `host[:port]`, with its default port or without. `plain`: whether
+    /// this machine is spoken to in plain http.
     #[must_use]
-    pub fn has(&self, registry: &str) -> bool {
-        self.logins.contains_key(registry)
+    pub fn has(&self, registry: &str, plain: bool) -> bool {
+        self.known(registry, plain).is_some()
     }
 
-    /// Adds a login for a registry, `host[:port]`, for which there is none in the file.
-    #[must_use]
-    pub fn with_fallback(mut self, registry: impl Into<String>, login: Login) -> Self {
-        self.logins.entry(registry.into()).or_insert(login);
-        self
+    fn known(&self, registry: &str, plain: bool) -> Option<&Login> {
+        let spellings = spellings(registry, plain);
+        spellings.iter().find_map(|one| self.logins.get(one))
     }
 
     /// Reads Docker's `config.json`: `auths`, and, where `helpers` switches them on, `credHelpers` and
@@ -164,17 +164,27 @@ impl Credentials {
 
     /// The login for a registry. A helper for this registry goes before the file, as Docker has it; without
     /// leave to run helpers, only the file is looked at.
-    pub(crate) async fn login(&self, registry: &str) -> Result<Option<Login>, Failure> {
-        let helper = self
-            .helpers
-            .get(&Some(registry.to_owned()))
-            .or_else(|| self.helpers.get(&None));
-        if let Some(name) = helper
-            && let Some(login) = helper::login(&self.run, name, registry).await?
-        {
-            return Ok(Some(login));
+    pub(crate) async fn login(
+        &self,
+        registry: &str,
+        plain: bool,
+    ) -> Result<Option<Login>, Failure> {
+        let spelled = spellings(registry, plain);
+        let own = spelled
+            .iter()
+            .find_map(|one| Some((one, self.helpers.get(&Some(one.clone()))?)));
+        // A helper is asked for what its login was made for.
+        let asked: Vec<_> = match (own, self.helpers.get(&None)) {
+            (Some(own), _) => vec![own],
+            (None, Some(store)) => spelled.iter().map(|one| (one, store)).collect(),
+            (None, None) => Vec::new(),
+        };
+        for (registry, name) in asked {
+            if let Some(login) = helper::login(&self.run, name, registry).await? {
+                return Ok(Some(login));
+            }
         }
-        Ok(self.logins.get(registry).cloned())
+        Ok(self.known(registry, plain).cloned())
     }
 }
 
@@ -221,7 +231,8 @@ mod tests {
 
     async fn found(config: &str, registry: &str) -> Option<(String, String)> {
         let credentials = Credentials::from_docker_config(config.as_bytes(), Helpers::off());
-        let login = credentials.unwrap().login(registry).await.unwrap()?;
+        let credentials = credentials.unwrap();
+        let login = credentials.login(registry, false).await.unwrap()?;
         Some((
             login.username().to_owned(),
             login.password().expose_secret().to_owned(),
@@ -236,7 +247,10 @@ mod tests {
             "c.example":{}},"currentContext":"x"}"#;
         let some = |name: &str, word: &str| Some((name.to_owned(), word.to_owned()));
         assert_eq!(found(config, "a.example").await, some("name", "wor:d"));
+        assert_eq!(found(config, "a.example:443").await, some("name", "wor:d"));
         assert_eq!(found(config, "b.example:5000").await, some("n", "w"));
+        let config = r#"{"auths":{"a.example:443":{"username":"n","password":"w"}}}"#;
+        assert_eq!(found(config, "a.example").await, some("n", "w"));
         for other in [
             "b.example",
             "a.example:5000",

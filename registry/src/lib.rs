@@ -55,6 +55,7 @@ mod text;
 mod transport;
 mod upload;
 
+pub use address::bare_registry;
 pub use artifact::{Artifact, Blob, Details, Outgoing};
 pub use attach::Referrer;
 pub use client::{Client, ClientBuilder, Limits, check_origin};

@@ -13,14 +13,15 @@ fn every_key_is_read_and_paths_are_relative_to_the_file() {
                 [[registry]]\nhost = \"127.0.0.1:5000\"\nplain_http = true\nusername = \"ci\"\n\
                 password = { env = \"WORD\" }\nredirects_to = [\"http://127.0.0.1:1\"]\n";
     let registries = read(text).unwrap();
-    let one = registries.of_host("registry.example:5000").unwrap();
+    let of = |host: &str| registries.of(&format!("oci://{host}/a").parse().unwrap(), false);
+    let one = of("registry.example:5000").unwrap();
     assert_eq!(one.ca_file.as_deref(), Some(Path::new("/etc/tools/ca.pem")));
     let file = PasswordSource::File("/etc/tools/word".into());
     assert_eq!(one.login, Some(("ci".to_owned(), file)));
     assert_eq!(one.realm.as_deref(), Some("https://auth.example"));
     assert_eq!(one.redirects_to, ["https://blobs.example:444"]);
     assert!(!one.plain_http);
-    let two = registries.of_host("127.0.0.1:5000").unwrap();
+    let two = of("127.0.0.1:5000").unwrap();
     assert!(two.plain_http);
     let env = PasswordSource::Env("WORD".to_owned());
     assert_eq!(two.login, Some(("ci".to_owned(), env)));
@@ -32,7 +33,7 @@ fn the_table_of_a_repository_goes_before_that_of_its_registry() {
                 [[registry]]\nhost = \"r.example\"\nrepository = \"team/tools\"\n";
     let registries = read(text).unwrap();
     let realm = |reference: &str| {
-        let found = registries.of(&reference.parse().unwrap());
+        let found = registries.of(&reference.parse().unwrap(), false);
         found.map(|found| found.realm.clone())
     };
     assert_eq!(realm("oci://r.example/team/tools:1"), Some(None));
@@ -44,47 +45,67 @@ fn the_table_of_a_repository_goes_before_that_of_its_registry() {
 }
 
 #[test]
-fn the_port_of_https_may_be_left_out_except_on_this_machine() {
+fn a_registry_is_one_with_its_default_port_and_without() {
+    let of = |registries: &Registries, host: &str, plain| {
+        let reference = format!("oci://{host}/team:1").parse().unwrap();
+        registries.of(&reference, plain).cloned()
+    };
     for host in ["r.example", "r.example:443"] {
         let text = format!(
             "[[registry]]\nhost = \"{host}\"\n[[registry]]\nhost = \"{host}\"\nrepository = \"team\"\n"
         );
         let registries = read(&text).unwrap();
         for asked in ["r.example", "r.example:443"] {
-            assert!(registries.of_host(asked).is_some(), "{host} {asked}");
-            let reference = format!("oci://{asked}/team:1").parse().unwrap();
-            let found = registries.of(&reference).unwrap();
+            let other = format!("oci://{asked}/other").parse().unwrap();
+            assert!(registries.of(&other, false).is_some(), "{host} {asked}");
+            let found = of(&registries, asked, true).unwrap();
             assert_eq!(found.repository.as_deref(), Some("team"), "{host} {asked}");
         }
-        assert!(registries.of_host("r.example:4430").is_none());
+        assert!(of(&registries, "r.example:4430", false).is_none());
     }
-    let local = read("[[registry]]\nhost = \"127.0.0.1:443\"\nplain_http = true\n").unwrap();
-    assert!(local.of_host("127.0.0.1:443").is_some());
-    assert!(local.of_host("127.0.0.1").is_none());
+    // On this machine it depends on the scheme which port that is.
+    let table = "[[registry]]\nhost = \"127.0.0.1:443\"\n";
+    let secure = read(table).unwrap();
+    let plain = read(&format!("{table}plain_http = true\n")).unwrap();
+    assert!(of(&secure, "127.0.0.1", false).is_some());
+    assert!(of(&secure, "127.0.0.1", true).is_none());
+    assert!(of(&plain, "127.0.0.1", false).is_none());
+    assert!(of(&plain, "127.0.0.1:443", false).is_some());
+    for (url, found) in [
+        ("https://127.0.0.1/x", true),
+        ("https://127.0.0.1:443/x", true),
+        ("http://127.0.0.1:443/x", true),
+        ("http://127.0.0.1/x", false),
+        ("https://127.0.0.1:444/x", false),
+    ] {
+        let source = Source::parse(url).unwrap();
+        let table = secure.of_source(&source, false);
+        assert_eq!(table.is_some(), found, "{url}");
+    }
 }
 
 #[test]
 fn a_login_and_a_realm_are_for_the_registry_as_the_reference_names_it() {
     let text = "[[registry]]\nhost = \"r.example:443\"\nusername = \"ci\"\npassword = { env = \"UNSET\" }\n";
     let registries = read(text).unwrap();
-    let settings = registries.of_host("r.example").unwrap();
+    let settings = registries.of(&"oci://r.example/a".parse().unwrap(), false);
+    let settings = settings.unwrap();
     let login = || Login::new("other", "word".to_owned().into()).unwrap();
     let apply = |known: &str, asked: Option<&str>| {
         let credentials = Credentials::none().with(known, login());
         let builder = toolward_registry::Client::builder();
-        let applied = settings.apply(builder, credentials, &Environment::default(), asked);
+        let applied = settings.apply(builder, credentials, &Environment::default(), asked, false);
         applied.map(drop).map_err(|failure| failure.code)
     };
     // A login from elsewhere goes before that of the table, whose password is read where there is none.
     let missing = Err(Code::RegistryPasswordMissing.code().to_owned());
-    for (one, other) in [
-        ("r.example", "r.example:443"),
-        ("r.example:443", "r.example"),
-    ] {
-        assert_eq!(apply(one, Some(one)), Ok(()));
-        assert_eq!(apply(one, Some(other)), missing);
+    for one in ["r.example", "r.example:443"] {
+        for asked in ["r.example", "r.example:443"] {
+            assert_eq!(apply(one, Some(asked)), Ok(()), "{one} {asked}");
+            assert_eq!(apply("r.example:444", Some(asked)), missing);
+        }
     }
-    assert_eq!(apply("r.example", None), Ok(()), "a web server");
+    assert_eq!(apply("r.example:444", None), Ok(()), "a web server");
 }
 
 #[test]
@@ -151,6 +172,11 @@ fn what_is_wrong_is_named_with_its_place_and_no_password() {
         ),
         (
             "host = \"r.example\"\n[[registry]]\nhost = \"r.example:443\"\n",
+            "3:1:",
+            "found two",
+        ),
+        (
+            "host = \"127.0.0.1\"\n[[registry]]\nhost = \"127.0.0.1:443\"\n",
             "3:1:",
             "found two",
         ),

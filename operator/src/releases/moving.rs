@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use toolward_registry::Source;
+use toolward_registry::{Source, bare_registry};
 use toolward_signing::verify::Bundle;
 
 use super::Place;
@@ -39,7 +39,13 @@ fn is_same_place(one: &Source, other: &Source) -> bool {
             folder(one) == folder(other)
         }
         (Source::Registry(one), Source::Registry(other)) => {
-            one.without_version() == other.without_version()
+            // What the default port is on this machine depends on settings.
+            let bare = |registry: &str| match one.is_loopback() {
+                true => registry.to_owned(),
+                false => bare_registry(registry, false).to_owned(),
+            };
+            bare(&one.registry()) == bare(&other.registry())
+                && one.repository() == other.repository()
         }
         (Source::Web(one), Source::Web(other)) => {
             let folder = |path: &str| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
@@ -120,6 +126,7 @@ mod tests {
         for (one, other) in [
             ("/here/a.toolbundle", "/here/b.toolbundle"),
             ("oci://r.example/a/b:1.0.0", "oci://r.example/a/b:stable"),
+            ("oci://r.example/a/b:1", "oci://r.example:443/a/b:1"),
             (
                 "https://h.example/a/1.toolbundle",
                 "https://h.example/a/2.toolbundle",
@@ -138,6 +145,7 @@ mod tests {
                 "https://h.example/get?bundle=b",
             ),
             ("oci://r.example/a/b:1", "oci://r.example:444/a/b:1"),
+            ("oci://127.0.0.1/a/b:1", "oci://127.0.0.1:443/a/b:1"),
             ("https://h.example/a/1", "https://h.example/b/1"),
             ("https://h.example/a", "https://g.example/a"),
             ("https://h.example/a", "https://h.example:444/a"),
