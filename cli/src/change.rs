@@ -23,7 +23,25 @@ pub(crate) fn make(
     output: &mut Output,
 ) -> Result {
     let path = edit.path().to_owned();
+    let backup = edit.backup();
+    made("", edit, after, change, changes)?;
+    let value = json!({
+        "ok": true, "state": "written", "file": path.display().to_string(),
+        "backup": backup.map(|backup| backup.display().to_string()),
+    });
     let shown = visible_line(&path.display().to_string(), 1000);
+    output.result(&value, format_args!("wrote {shown}"))
+}
+
+/// The same without a result. `why` stands above what differs.
+pub(crate) fn made(
+    why: &str,
+    edit: TextEdit,
+    after: &str,
+    change: LastingChange,
+    changes: &LastingChanges,
+) -> Result {
+    let shown = visible_line(&edit.path().display().to_string(), 1000);
     let unconfirmed = |message: String| {
         Failure::new(Kind::Denied, Code::ChangeUnconfirmed, message)
             .hint("give the command on a terminal, where it shows the difference and asks")
@@ -39,12 +57,11 @@ pub(crate) fn make(
             "{shown}: the difference is too long to be shown"
         )));
     }
-    let backup = edit.backup();
     let what = match edit.has_backup() {
         true => "What it held before the first change stays in",
         false => "What it holds now is kept in",
     };
-    let kept = match &backup {
+    let kept = match edit.backup() {
         Some(backup) => format!(
             "{what} {}",
             visible_line(&backup.display().to_string(), 1000)
@@ -52,7 +69,7 @@ pub(crate) fn make(
         None => "The file is new".to_owned(),
     };
     let difference = visible(&difference, MAX_DIFFERENCE_CHARS);
-    let text = format!("{shown}\n\n{}\n\n{kept}.", difference.trim_end());
+    let text = format!("{why}{shown}\n\n{}\n\n{kept}.", difference.trim_end());
     match approve::confirmed(&text, "Write this?") {
         Ok(true) => {}
         _ => {
@@ -61,10 +78,5 @@ pub(crate) fn make(
             )));
         }
     }
-    edit.write(after, change, changes)?;
-    let value = json!({
-        "ok": true, "state": "written", "file": path.display().to_string(),
-        "backup": backup.map(|backup| backup.display().to_string()),
-    });
-    output.result(&value, format_args!("wrote {shown}"))
+    edit.write(after, change, changes)
 }

@@ -14,6 +14,7 @@ use toolward_store::{Installed, InstalledTool, Store};
 
 use crate::environment::Environment;
 use crate::error::{Code, Error};
+use crate::registries::kept_hosts::KeptHosts;
 use crate::report::Report;
 use crate::trust::{Trust, TrustContext};
 
@@ -69,6 +70,15 @@ impl StoreLocation {
         builder
             .protect("the store of bundles", directory)
             .protect("the record of trust", state)
+    }
+
+    /// The folder of the record of trust.
+    ///
+    /// # Errors
+    /// `store-unusable` if there is no place for it.
+    pub fn record_folder(&self, environment: &Environment) -> Result<PathBuf, Error> {
+        let (_, state) = self.places(environment)?;
+        Ok(state.parent().unwrap_or(&state).to_owned())
     }
 
     /// The store's folder, and the file in it that readers lock.
@@ -146,9 +156,16 @@ impl StoreLocation {
         };
         let store = self.to_read(environment)?.ok_or_else(missing)?;
         let id = bundle_of(&store, name)?.ok_or_else(missing)?;
+        let source = store.installed(&id)?.map(|installed| installed.source);
         match store.remove(&id, now) {
             Ok(_) => {
                 let files = store.gc()?.objects;
+                let forget = |source: &str| {
+                    let kept = KeptHosts::in_folder(&self.record_folder(environment)?);
+                    kept.forget(source, sources(&store)?)
+                };
+                // An answer that stays counts only for what is installed from there again.
+                let _ = source.map(|source| forget(&source));
                 return Ok(Removed { id, files });
             }
             Err(Error::Full | Error::ReadOnly) => {}
@@ -168,6 +185,13 @@ pub struct Removed {
     pub id: String,
     /// How many files of the store were deleted.
     pub files: u64,
+}
+
+/// Where the bundles that are installed and held came from.
+pub(crate) fn sources(store: &Store) -> Result<Vec<String>, Error> {
+    let installed = store.list()?.into_iter().map(|one| one.source);
+    let held = store.pending()?.into_iter().map(|(one, _)| one.source);
+    Ok(installed.chain(held).collect())
 }
 
 /// The id of the installed bundle that a person means: by its own id, or by that of a tool

@@ -4,7 +4,10 @@
 //! `runtime-unavailable`: call it on a thread of its own, see
 //! [`runtime`](crate::runtime()).
 
+mod asking;
+
 use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
 
 use toolward_registry::{
@@ -21,6 +24,9 @@ use crate::registries::Registries;
 use crate::report::{self, Report};
 use crate::runtime::runtime;
 use crate::trust::{Trust, TrustContext};
+
+use asking::Asking;
+pub use asking::{AskHost, DownloadHost, RealmChange};
 
 /// How long a credential helper may take.
 const CREDENTIAL_HELPER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -64,7 +70,9 @@ impl Network {
     pub fn fetcher(self, trust: &Trust, environment: &Environment) -> Result<Fetcher, Error> {
         Ok(Fetcher {
             flags: self,
-            registries: trust.registries(environment)?,
+            registries: RwLock::new(trust.registries(environment)?),
+            configuration: trust.place(environment).ok(),
+            asking: None,
             environment: environment.clone(),
         })
     }
@@ -104,7 +112,10 @@ fn proxy(environment: &Environment) -> Result<Option<Proxy>, Error> {
 #[derive(Debug)]
 pub struct Fetcher {
     flags: Network,
-    registries: Registries,
+    registries: RwLock<Registries>,
+    /// Where the configuration is, or would be.
+    configuration: Option<PathBuf>,
+    asking: Option<Asking>,
     environment: Environment,
 }
 
@@ -115,7 +126,9 @@ impl Fetcher {
     /// If a file can't be read, or a setting is invalid; `registry-proxy-invalid`.
     pub fn client(&self, source: &Source) -> Result<Client, Error> {
         let flags = &self.flags;
-        let settings = self.registries.of_source(source, flags.plain_http);
+        let registries = self.registries.read();
+        let registries = registries.unwrap_or_else(PoisonError::into_inner);
+        let settings = registries.of_source(source, flags.plain_http);
         let plain = flags.plain_http || settings.is_some_and(|settings| settings.plain_http);
         let mut builder = Client::builder()
             .plain_http_on_loopback(plain)
@@ -147,6 +160,11 @@ impl Fetcher {
         }
         for origin in &flags.allow_redirects_to {
             builder = builder.allow_redirects_to(origin);
+        }
+        if let (Some(asking), Source::Registry(reference)) = (&self.asking, source) {
+            for origin in asking.hosts(reference)? {
+                builder = builder.allow_redirects_to(origin);
+            }
         }
         Ok(builder.build()?)
     }
@@ -185,8 +203,7 @@ impl Fetcher {
         context: &TrustContext,
         report: &dyn Report,
     ) -> Result<Verified<Bundle>, Error> {
-        let bar = report.begin(&format!("fetching {source}"));
-        let tell = |done: u64, total: Option<u64>| bar.set(done, total.unwrap_or_default());
+        let begin = || report.begin(&format!("fetching {source}"));
         let options = context.options(None);
         let announced = |envelope: &[u8]| {
             let announced = verify::envelope(envelope, &context.store, &options)?;
@@ -195,22 +212,26 @@ impl Fetcher {
         let archive = match source {
             Source::Path(path) => {
                 check_there(path)?;
+                let bar = begin();
                 let report =
-                    |progress: verify::VerifyProgress| tell(progress.done, Some(progress.total));
+                    |progress: verify::VerifyProgress| bar.set(progress.done, progress.total);
                 let options = context.options(Some(&report));
                 return verify::open(path, &context.store, &options).map_err(Error::refused);
             }
             Source::Registry(reference) => {
                 let downloads = downloads(&self.environment)?;
-                let client = self.client(source)?;
-                let (track, latest) = track_progress();
-                let pull = PullOptions::new(&downloads).progress(&track);
-                let pulled = run(&*bar, &latest, client.pull(reference, &pull, announced))??;
-                pulled.archive(Effort::Fast, Vec::new())?
+                self.with_client(source, |client| {
+                    let bar = begin();
+                    let (track, latest) = track_progress();
+                    let pull = PullOptions::new(&downloads).progress(&track);
+                    let pulled = run(&*bar, &latest, client.pull(reference, &pull, announced))??;
+                    Ok(pulled.archive(Effort::Fast, Vec::new())?)
+                })?
             }
             Source::Web(url) => {
                 let downloads = downloads(&self.environment)?;
                 let client = self.client(source)?;
+                let bar = begin();
                 let (track, latest) = track_progress();
                 let work = client.fetch_bundle(url, &downloads, Some(&track), announced);
                 let mut fetched = run(&*bar, &latest, work)??;
@@ -224,7 +245,6 @@ impl Fetcher {
                     .hint("name a file, an https address, or oci://REGISTRY/REPOSITORY:TAG"));
             }
         };
-        drop(bar);
         context.archive(&archive).map_err(Error::refused)
     }
 
@@ -234,9 +254,10 @@ impl Fetcher {
     /// If it can't be fetched; `runtime-unavailable` inside a tokio runtime.
     pub fn document(&self, source: &str, kind: DocumentArtifact) -> Result<Vec<u8>, Error> {
         let source = Source::parse(source)?;
-        let client = self.client(&source)?;
-        let work = client.fetch_document(&source, kind, kind.max_bytes());
-        Ok(runtime()?.block_on(work)?.bytes)
+        self.with_client(&source, |client| {
+            let work = client.fetch_document(&source, kind, kind.max_bytes());
+            Ok(runtime()?.block_on(work)?.bytes)
+        })
     }
 }
 

@@ -1,6 +1,9 @@
 //! `[[registry]]` of the configuration: how a registry, or one repository in it, is reached. Flags of a command add to
 //! it for one call.
 
+pub(crate) mod kept_hosts;
+pub(crate) mod realm_line;
+
 use std::path::{Path, PathBuf};
 
 use toolward_fields::{Content, Field, Fields, Span, parse_toml};

@@ -48,6 +48,44 @@ impl TextEdit {
         Ok(Self { file, text })
     }
 
+    /// Reads a file beneath the deepest folder above it that is there.
+    ///
+    /// # Errors
+    /// Those of [`TextEdit::beneath`].
+    pub fn of(place: &Path) -> Result<Self, Error> {
+        let mut above = place.ancestors().skip(1);
+        let root = above.find(|above| above.is_dir()).unwrap_or(Path::new("/"));
+        let path = place.strip_prefix(root).unwrap_or(place);
+        Self::beneath(root, path)
+    }
+
+    /// Its text with lines below it, in its own form of lines.
+    pub fn appended(&self, lines: &str) -> String {
+        let (text, newline) = (&self.text, newline(&self.text));
+        let between = match text.as_str() {
+            "" => String::new(),
+            text if text.ends_with('\n') => newline.to_owned(),
+            _ => newline.repeat(2),
+        };
+        let lines = lines.trim_end().replace('\n', newline);
+        format!("{text}{between}{lines}{newline}")
+    }
+
+    /// Its text with a line behind the one that has the byte at `offset`.
+    pub(crate) fn inserted(&self, offset: usize, line: &str) -> Option<String> {
+        let (text, newline) = (&self.text, newline(&self.text));
+        let end = text.get(offset..)?.find('\n');
+        let end = end.map_or(text.len(), |end| {
+            end.saturating_add(offset).saturating_add(1)
+        });
+        let (before, after) = text.split_at_checked(end)?;
+        let between = match before.ends_with('\n') {
+            true => "",
+            false => newline,
+        };
+        Some(format!("{before}{between}{line}{newline}{after}"))
+    }
+
     /// Where it is.
     pub fn path(&self) -> &Path {
         self.file.path()
@@ -99,6 +137,13 @@ impl TextEdit {
     ) -> Result<(), Error> {
         changes.add(change)?;
         self.file.write(after.as_bytes()).map_err(unusable)
+    }
+}
+
+fn newline(text: &str) -> &'static str {
+    match text.contains("\r\n") {
+        true => "\r\n",
+        false => "\n",
     }
 }
 

@@ -134,7 +134,7 @@ impl Trust {
     }
 
     /// The path of the configuration, which need not exist.
-    fn place(&self, environment: &Environment) -> Result<PathBuf, Error> {
+    pub(crate) fn place(&self, environment: &Environment) -> Result<PathBuf, Error> {
         match &self.config {
             Some(path) => Ok(path.clone()),
             None => default_config(environment).ok_or_else(|| nobody_trusted(environment)),

@@ -18,6 +18,7 @@ use crate::known;
 use crate::response::{read, unexpected};
 use crate::retry::Deadline;
 use crate::transport::{Ask, RegistryTransport, Scope};
+use crate::unknown_host::{HostRole, UnknownHost};
 
 /// How large a token server's answer may be, in bytes.
 const MAX_TOKEN: u64 = 256 * 1024;
@@ -81,11 +82,13 @@ impl RegistryTransport {
         if allowed {
             return Ok(url);
         }
-        Err(refuse()
+        let refused = refuse()
             .expected(format!(
                 "{own}, or a realm that is allowed for this registry"
             ))
-            .found(shown(&url)))
+            .found(shown(&url));
+        let unknown = UnknownHost::of(HostRole::TokenServer, &url);
+        Err(UnknownHost::explain(unknown, refused))
     }
 
     async fn token(

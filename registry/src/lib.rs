@@ -53,6 +53,7 @@ mod source;
 mod tags;
 mod text;
 mod transport;
+mod unknown_host;
 mod upload;
 
 pub use address::bare_registry;
@@ -76,3 +77,4 @@ pub use reference::Reference;
 pub use releases::{MAX_RELEASES, Release, Releases, TagPattern};
 pub use secrecy;
 pub use source::Source;
+pub use unknown_host::{HostRole, UnknownHost};

@@ -104,6 +104,17 @@ impl Reference {
         }
     }
 
+    /// The repository alone, in the one spelling that sources are compared in: without the default port of https. A
+    /// registry on this machine keeps its port, as it may speak plain http.
+    #[must_use]
+    pub fn bare_repository(&self) -> Self {
+        let port = self.port.filter(|port| *port != 443 || self.is_loopback());
+        Self {
+            port,
+            ..self.without_version()
+        }
+    }
+
     /// Whether the host is this machine: `localhost`, or an address of the loopback range.
     #[must_use]
     pub fn is_loopback(&self) -> bool {

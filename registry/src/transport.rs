@@ -18,6 +18,7 @@ use crate::redirect::{NOT_GLOBAL, Redirects, Target};
 use crate::reference::Reference;
 use crate::response::{broken, is_final, unexpected};
 use crate::retry::{Deadline, Tries, retry_after};
+use crate::unknown_host::{HostRole, UnknownHost};
 
 /// How many redirects are followed.
 const MAX_REDIRECTS: usize = 3;
@@ -262,7 +263,10 @@ impl RegistryTransport {
         })?;
         match self.redirects.target(&ask.url, &to) {
             Ok(target) => Ok((to, target)),
-            Err((expected, None)) => Err(refuse().expected(expected)),
+            Err((expected, None)) => {
+                let unknown = UnknownHost::of(HostRole::Downloads, &to);
+                Err(UnknownHost::explain(unknown, refuse().expected(expected)))
+            }
             Err((expected, Some(kind))) => Err(refuse()
                 .expected(expected)
                 .found(format!("{}, which is {kind}", shown(&to)))

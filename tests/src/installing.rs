@@ -3,6 +3,7 @@
 //! what is as it was.
 
 mod actions;
+mod asked;
 mod channels;
 mod compiling;
 mod disks;

@@ -1,5 +1,6 @@
 //! `install`, `update`, `list`, `remove`, `search`: the bundles of this machine.
 
+mod hosts;
 mod list;
 mod search;
 mod update;
@@ -131,7 +132,9 @@ impl CommonFlags {
     }
 
     fn fetcher(&self, environment: &Environment) -> Result<Fetcher> {
-        self.network.clone().fetcher(&self.trust, environment)
+        let fetcher = self.network.clone().fetcher(&self.trust, environment)?;
+        let whom = hosts::TerminalHosts::new(environment);
+        Ok(fetcher.asking(Box::new(whom), self.store.record_folder(environment)?))
     }
 
     fn helpers(&self, environment: &Environment, output: &Output) -> Result<Helpers> {

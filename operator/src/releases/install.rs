@@ -111,8 +111,12 @@ impl Installer<'_> {
         let waiting = rows::waiting(self.store)?;
         let highest = self.highest(&bundle)?;
         let outcome = self.store.install_with(&bundle, &options, &shelf)?;
+        self.network.keep_confirmed()?;
         if let Some(moved) = moved {
+            let from = moved.from.clone();
             self.keep_move(moved)?;
+            self.network
+                .forget(&from, installed::sources(self.store)?)?;
         }
         if let InstallOutcome::Installed { installed, .. } = &outcome {
             let action = match installed.sequence < highest {

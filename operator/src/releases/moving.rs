@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use toolward_registry::{Source, bare_registry};
+use toolward_registry::Source;
 use toolward_signing::verify::Bundle;
 
 use super::Place;
@@ -39,13 +39,7 @@ fn is_same_place(one: &Source, other: &Source) -> bool {
             folder(one) == folder(other)
         }
         (Source::Registry(one), Source::Registry(other)) => {
-            // What the default port is on this machine depends on settings.
-            let bare = |registry: &str| match one.is_loopback() {
-                true => registry.to_owned(),
-                false => bare_registry(registry, false).to_owned(),
-            };
-            bare(&one.registry()) == bare(&other.registry())
-                && one.repository() == other.repository()
+            one.bare_repository() == other.bare_repository()
         }
         (Source::Web(one), Source::Web(other)) => {
             let folder = |path: &str| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());

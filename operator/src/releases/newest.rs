@@ -3,7 +3,7 @@
 //! of this bundle and publisher wins.
 
 use toolward_bundle::text::visible_line;
-use toolward_registry::{Reference, Release, Source, TagPattern};
+use toolward_registry::{Reference, Release, Source, TagPattern, UnknownHost};
 use toolward_signing::verify;
 use toolward_signing::{Digest, ErrorKind, Refusal};
 use toolward_store::Installed;
@@ -65,14 +65,26 @@ impl Installer<'_> {
                 digest: announced.manifest_digest,
             }))
         };
-        let client = self.network.client(&place.source)?;
-        let bar = self
-            .report
-            .begin(&format!("looking for releases of {}", installed.id));
-        let (_, latest) = network::track_progress();
-        let releases = client.releases(repository, &pattern, verify);
-        let releases = network::run(&*bar, &latest, releases)??;
-        drop(bar);
+        let look = || {
+            self.network.with_client(&place.source, |client| {
+                let bar = self
+                    .report
+                    .begin(&format!("looking for releases of {}", installed.id));
+                let (_, latest) = network::track_progress();
+                let releases = client.releases(repository, &pattern, verify);
+                Ok(network::run(&*bar, &latest, releases)??)
+            })
+        };
+        let mut releases = look()?;
+        // A tag fails by itself, also where its envelope is at a host that nobody has allowed. Whoever does not want
+        // that host gets what is there without it.
+        let above = best(&releases.found, listed).unwrap_or(usize::MAX);
+        let mut above = releases.found.iter().take(above);
+        if let Some(host) = above.find_map(unknown_host)
+            && self.network.ask(repository, host).unwrap_or(false)
+        {
+            releases = look()?;
+        }
         if releases.left_out > 0 {
             self.report.warning(&format!(
                 "{} has {} more tags of versions than are looked at; those with the highest versions were",
@@ -80,23 +92,16 @@ impl Installer<'_> {
                 releases.left_out
             ));
         }
-        let found = releases.found.iter().enumerate().filter_map(|(at, one)| {
-            let candidate = one.accepted.as_ref().ok()?.as_ref()?;
-            Some((at, one, candidate))
-        });
-        let found: Vec<_> = found.collect();
-        let is_listed =
-            |(_, _, one): &&(usize, &Release<_>, &Candidate)| Some(one.digest) == listed;
-        let newest = || {
-            let rank = |(at, _, one): &&(usize, &Release<_>, &Candidate)| {
-                (one.sequence, std::cmp::Reverse(*at))
-            };
-            found.iter().max_by_key(rank)
+        let chosen = best(&releases.found, listed);
+        let chosen = chosen.and_then(|at| Some((at, releases.found.get(at)?)));
+        let Some((at, release)) = chosen else {
+            let error = nothing(installed, repository, releases.found);
+            return Err(match UnknownHost::behind(&error).cloned() {
+                Some(host) => self.network.with_lines(error, repository, &host),
+                None => error,
+            });
         };
-        let Some((at, release, _)) = found.iter().find(is_listed).or_else(newest) else {
-            return Err(nothing(installed, repository, releases.found));
-        };
-        let passed_over = releases.found.iter().take(*at);
+        let passed_over = releases.found.iter().take(at);
         warn_of_passed_over(passed_over, repository, self.report);
         let tagged = repository.with_tag(&release.tag)?;
         let recorded = tagged.to_string();
@@ -109,6 +114,22 @@ impl Installer<'_> {
             recorded,
         })
     }
+}
+
+/// Which release to take: the listed one, else the one with the highest sequence.
+fn best(found: &[Release<Option<Candidate>>], listed: Option<Digest>) -> Option<usize> {
+    let candidates = || {
+        let numbered = found.iter().enumerate();
+        numbered.filter_map(|(at, one)| Some((at, one.accepted.as_ref().ok()?.as_ref()?)))
+    };
+    let mut all = candidates();
+    let is_listed = all.find(|(_, one)| Some(one.digest) == listed);
+    let newest = || candidates().max_by_key(|(at, one)| (one.sequence, std::cmp::Reverse(*at)));
+    is_listed.or_else(newest).map(|(at, _)| at)
+}
+
+fn unknown_host<T>(release: &Release<T>) -> Option<&UnknownHost> {
+    UnknownHost::behind(release.accepted.as_ref().err()?)
 }
 
 /// Warns about tags above the chosen one without a usable release.

@@ -1,7 +1,7 @@
 //! The real registry behind names that only a proxy on this machine knows: `registry.example` over TLS, which wants
-//! a token from `auth.example` and redirects its blobs to `blobs.example`.
+//! a token from `auth.example` and redirects its blobs to `blobs.example`, or where a test says.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, mpsc};
 
@@ -12,7 +12,12 @@ use super::registry::Server;
 use super::secure::Certificates;
 use crate::support::{Machine, Run};
 
-const HOSTS: [&str; 3] = ["registry.example", "auth.example", "blobs.example"];
+const HOSTS: [&str; 4] = [
+    "registry.example",
+    "auth.example",
+    "blobs.example",
+    "other.example",
+];
 
 /// What `me:hunter2` and `ci:s3cret` are in base64.
 const PROXY_LOGIN: &str = "Basic bWU6aHVudGVyMg==";
@@ -26,6 +31,14 @@ pub(super) struct Seen {
     pub(super) authorization: Option<String>,
 }
 
+/// What the registry names.
+#[derive(Debug)]
+struct Named {
+    /// Where it redirects blobs to, one after the other; the last one stays.
+    blobs: VecDeque<String>,
+    realm: String,
+}
+
 /// The registry, its front, and the proxy, until it is dropped.
 pub(super) struct Fronted {
     /// The port of the proxy.
@@ -34,6 +47,7 @@ pub(super) struct Fronted {
     /// What the proxy was asked for.
     tunnels: Arc<Mutex<Vec<String>>>,
     requests: Arc<Mutex<Vec<Seen>>>,
+    named: Arc<Mutex<Named>>,
     _registry: Server,
     _runtime: tokio::runtime::Runtime,
 }
@@ -49,7 +63,12 @@ impl Fronted {
             .build()
             .unwrap();
         let (tunnels, requests) = (Arc::default(), Arc::default());
+        let named = Arc::new(Mutex::new(Named {
+            blobs: ["https://blobs.example".to_owned()].into(),
+            realm: "https://auth.example/token".to_owned(),
+        }));
         let front = Front {
+            named: Arc::clone(&named),
             acceptor: certificates.acceptor(),
             registry: registry.address.clone(),
             tunnels: Arc::clone(&tunnels),
@@ -70,6 +89,7 @@ impl Fronted {
             authority: certificates.authority,
             tunnels,
             requests,
+            named,
             _registry: registry,
             _runtime: runtime,
         })
@@ -107,6 +127,17 @@ impl Fronted {
         format!("[[registry]]\n{}", lines.concat())
     }
 
+    /// Lets the registry redirect its blobs to these, one after the other.
+    pub(super) fn redirects(&self, blobs: &[&str]) {
+        let blobs = blobs.iter().map(|one| (*one).to_owned());
+        self.named.lock().unwrap().blobs = blobs.collect();
+    }
+
+    /// Lets the registry name another realm.
+    pub(super) fn names(&self, realm: &str) {
+        realm.clone_into(&mut self.named.lock().unwrap().realm);
+    }
+
     /// What the proxy was asked for since the last time.
     pub(super) fn tunnels(&self) -> Vec<String> {
         std::mem::take(&mut self.tunnels.lock().unwrap())
@@ -124,6 +155,7 @@ struct Front {
     registry: String,
     tunnels: Arc<Mutex<Vec<String>>>,
     requests: Arc<Mutex<Vec<Seen>>>,
+    named: Arc<Mutex<Named>>,
 }
 
 /// The head of a request.
@@ -190,20 +222,32 @@ impl Front {
                 answer(stream, "200 OK", "", "{\"token\":\"granted\"}").await
             }
             ("auth.example", _) => answer(stream, "401 Unauthorized", "", "").await,
-            ("blobs.example", None) => self.forward(&head, stream).await,
+            ("blobs.example" | "other.example", None) => self.forward(&head, stream).await,
             ("registry.example", Some("Bearer granted")) => {
                 if head.line.starts_with("GET ") && path.contains("/blobs/") {
-                    let location = format!("Location: https://blobs.example{path}\r\n");
+                    let location = format!("Location: {}{path}\r\n", self.next_target());
                     return answer(stream, "307 Temporary Redirect", &location, "").await;
                 }
                 self.forward(&head, stream).await
             }
             ("registry.example", _) => {
-                let challenge = "WWW-Authenticate: Bearer realm=\"https://auth.example/token\",service=\"s\"\r\n";
-                answer(stream, "401 Unauthorized", challenge, "").await
+                let realm = self.named.lock().unwrap().realm.clone();
+                let challenge =
+                    format!("WWW-Authenticate: Bearer realm=\"{realm}\",service=\"s\"\r\n");
+                answer(stream, "401 Unauthorized", &challenge, "").await
             }
             _ => answer(stream, "400 Bad Request", "", "").await,
         }
+    }
+
+    /// Where the next blob is redirected to.
+    fn next_target(&self) -> String {
+        let mut named = self.named.lock().unwrap();
+        let next = match named.blobs.len() {
+            1 => named.blobs.front().cloned(),
+            _ => named.blobs.pop_front(),
+        };
+        next.unwrap()
     }
 
     /// Asks the real registry.

@@ -1,6 +1,6 @@
 //! `policy grant`: what `policy suggest` prints, added to the policy's file after a person has seen it and typed a yes.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::Args;
 use serde_json::json;
@@ -60,9 +60,8 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
             json!({ "ok": true, "state": "unchanged", "file": place.display().to_string() });
         return output.result(&value, "nothing is missing");
     }
-    let (root, path) = beneath(&place);
-    let edit = TextEdit::beneath(&root, &path)?;
-    let after = appended(edit.text(), &grant.lines);
+    let edit = TextEdit::of(&place)?;
+    let after = edit.appended(&grant.lines);
     // The rest of the file, too, has to be valid with them.
     let folder = place.parent().unwrap_or(Path::new("/"));
     Policy::from_toml_in(&after, &place.display().to_string(), folder)
@@ -85,24 +84,4 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         output.note("a line with `# choose` waits for your decision: until then it gives nothing");
     }
     Ok(())
-}
-
-/// The deepest folder above a file that is there, and the file's path in it.
-fn beneath(place: &Path) -> (PathBuf, PathBuf) {
-    let mut above = place.ancestors().skip(1);
-    let root = above.find(|above| above.is_dir()).unwrap_or(Path::new("/"));
-    let path = place.strip_prefix(root).unwrap_or(place);
-    (root.to_owned(), path.to_owned())
-}
-
-/// The text with lines below it, in its own form of lines.
-fn appended(text: &str, lines: &str) -> String {
-    let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    let between = match text {
-        "" => String::new(),
-        text if text.ends_with('\n') => newline.to_owned(),
-        _ => newline.repeat(2),
-    };
-    let lines = lines.trim_end().replace('\n', newline);
-    format!("{text}{between}{lines}{newline}")
 }

@@ -1,0 +1,244 @@
+//! The hosts that a person let the downloads of a repository come from. They lie beside the record of trust, where no
+//! guest writes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use toolward_files::{Folder, Links, Lock, Protection};
+use toolward_registry::{HostRole, Reference, Source, UnknownHost};
+
+use crate::environment::Environment;
+use crate::error::{Code, Error};
+use crate::lasting_changes::{LastingChange, LastingChanges};
+
+const FILE: &str = "downloads.json";
+
+/// Largest file, in bytes.
+const MAX_FILE_BYTES: u64 = 1 << 20;
+
+/// Most hosts of one repository. A registry decides how often it names another.
+const MAX_HOSTS: usize = 16;
+
+/// How long another process may hold the file.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Origins by repository, each as `oci://HOST/REPOSITORY` in its bare spelling.
+type Hosts = BTreeMap<String, BTreeSet<String>>;
+
+/// The hosts that were confirmed, by repository.
+#[derive(Debug, Clone)]
+pub(crate) struct KeptHosts {
+    path: PathBuf,
+}
+
+impl KeptHosts {
+    /// Those beside a record of trust.
+    pub(crate) fn in_folder(folder: &Path) -> Self {
+        Self {
+            path: folder.join(FILE),
+        }
+    }
+
+    /// The origins for a repository.
+    ///
+    /// # Errors
+    /// `file-unreadable` if the file belongs to somebody else, or is not what this library wrote.
+    pub(crate) fn of(&self, repository: &Reference) -> Result<BTreeSet<String>, Error> {
+        let mut all = self.all()?;
+        Ok(all.remove(&key(repository)).unwrap_or_default())
+    }
+
+    /// Keeps an origin for a repository, and leaves a line among the lasting changes.
+    ///
+    /// # Errors
+    /// Those of [`KeptHosts::of`]; `write-failed`.
+    pub(crate) fn keep(
+        &self,
+        repository: &Reference,
+        host: &UnknownHost,
+        environment: &Environment,
+    ) -> Result<(), Error> {
+        let repository = key(repository);
+        let _locked = self.locked()?;
+        let mut all = self.all()?;
+        let own = all.entry(repository.clone()).or_default();
+        if own.contains(&host.origin) {
+            return Ok(());
+        }
+        if own.len() >= MAX_HOSTS {
+            let message = format!("{repository} has downloads from {MAX_HOSTS} hosts already");
+            return Err(Error::unwritable(&self.path, message)
+                .hint("remove the bundles of this repository, and install them again"));
+        }
+        own.insert(host.origin.clone());
+        let what = format!("let downloads of {repository} come from {}", host.origin);
+        let change = LastingChange::new("install", what, &self.path);
+        LastingChanges::of(environment)?.add(change)?;
+        self.write(&all)
+    }
+
+    /// Forgets the hosts of a source that no other of `used` has the repository of.
+    ///
+    /// # Errors
+    /// Those of [`KeptHosts::keep`].
+    pub(crate) fn forget(
+        &self,
+        source: &str,
+        used: impl IntoIterator<Item = String>,
+    ) -> Result<(), Error> {
+        let of = |source: &str| match Source::parse(source) {
+            Ok(Source::Registry(reference)) => Some(key(&reference)),
+            _ => None,
+        };
+        let Some(repository) = of(source) else {
+            return Ok(());
+        };
+        let mut used = used.into_iter();
+        if used.any(|other| of(&other).as_ref() == Some(&repository))
+            || !self.all()?.contains_key(&repository)
+        {
+            return Ok(());
+        }
+        let _locked = self.locked()?;
+        let mut all = self.all()?;
+        all.remove(&repository);
+        self.write(&all)
+    }
+
+    fn all(&self) -> Result<Hosts, Error> {
+        let unreadable = |error: toolward_files::Error| Error::unreadable(&self.path, error);
+        let opened = toolward_files::open(&self.path, Protection::Private, Links::Refuse);
+        let file = match opened {
+            Err(error) if error.is_missing() => return Ok(Hosts::new()),
+            opened => opened.map_err(unreadable)?,
+        };
+        let bytes = toolward_files::read(file, &self.path, MAX_FILE_BYTES).map_err(unreadable)?;
+        let hosts: Hosts =
+            serde_json::from_slice(&bytes).map_err(|error| Error::unreadable(&self.path, error))?;
+        match hosts
+            .iter()
+            .find(|(repository, origins)| !is_valid(repository, origins))
+        {
+            None => Ok(hosts),
+            // By hand, something may have got in that nobody would be asked about.
+            Some((repository, _)) => {
+                let message = format!("{repository:?} is not as `install` keeps it");
+                Err(Error::unreadable(&self.path, message).hint(format!(
+                    "delete the file: `install` asks again ({})",
+                    Code::FileUnreadable.code()
+                )))
+            }
+        }
+    }
+
+    fn locked(&self) -> Result<Folder, Error> {
+        let unwritable =
+            |error: &dyn std::fmt::Display| Error::unwritable(&self.path, error.to_string());
+        let folder = self.path.parent().unwrap_or(&self.path);
+        let folder = Folder::make(folder, Protection::Own).map_err(|error| unwritable(&error))?;
+        toolward_files::lock(&folder, Lock::Exclusive, LOCK_TIMEOUT)
+            .map_err(|error| unwritable(&error))?;
+        Ok(folder)
+    }
+
+    fn write(&self, all: &Hosts) -> Result<(), Error> {
+        let text = serde_json::to_string_pretty(all);
+        let mut text = text.map_err(|error| Error::unwritable(&self.path, error))?;
+        text.push('\n');
+        toolward_files::replace(&self.path, text.as_bytes(), 0o600)
+            .map_err(|error| Error::unwritable(&self.path, error))
+    }
+}
+
+fn key(repository: &Reference) -> String {
+    repository.bare_repository().to_string()
+}
+
+fn is_valid(repository: &str, origins: &BTreeSet<String>) -> bool {
+    let of_repository = repository.parse::<Reference>();
+    let is_origin = |origin: &String| match Source::parse(origin) {
+        Ok(Source::Web(url)) => {
+            UnknownHost::of(HostRole::Downloads, &url).is_some_and(|host| host.origin == *origin)
+        }
+        _ => false,
+    };
+    of_repository.is_ok_and(|found| key(&found) == repository) && origins.iter().all(is_origin)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(origin: &str) -> UnknownHost {
+        let Ok(Source::Web(url)) = Source::parse(origin) else {
+            panic!("{origin}");
+        };
+        UnknownHost::of(HostRole::Downloads, &url).unwrap()
+    }
+
+    fn reference(text: &str) -> Reference {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn a_host_is_kept_for_one_repository_of_one_registry_until_nothing_comes_from_there() {
+        let home = tempfile::tempdir().unwrap();
+        let environment = Environment {
+            state_directory: Some(home.path().join("state")),
+            ..Environment::default()
+        };
+        let kept = KeptHosts::in_folder(&home.path().join("trust"));
+        let first = reference("oci://r.example:443/acme/a:1.0.0");
+        kept.keep(&first, &host("https://blobs.example"), &environment)
+            .unwrap();
+        kept.keep(&first, &host("https://blobs.example"), &environment)
+            .unwrap();
+        for (text, found) in [
+            ("oci://r.example/acme/a:2.0.0", 1),
+            ("oci://r.example:443/acme/a", 1),
+            ("oci://r.example/acme/b:1.0.0", 0),
+            ("oci://r.example:444/acme/a:1.0.0", 0),
+            ("oci://x.r.example/acme/a:1.0.0", 0),
+        ] {
+            assert_eq!(kept.of(&reference(text)).unwrap().len(), found, "{text}");
+        }
+        let changes = LastingChanges::of(&environment).unwrap().all().unwrap();
+        assert_eq!(changes.len(), 1);
+        let told = changes[0].to_string();
+        assert!(told.contains("oci://r.example/acme/a come from https://blobs.example"));
+
+        let used = |source: &str| [source.to_owned()];
+        let gone = "oci://r.example/acme/a:1.0.0";
+        kept.forget(gone, used("oci://r.example:443/acme/a:2.0.0"))
+            .unwrap();
+        kept.forget("/a.toolbundle", []).unwrap();
+        assert_eq!(kept.of(&first).unwrap().len(), 1);
+        kept.forget(gone, used("oci://r.example/acme/b:1.0.0"))
+            .unwrap();
+        assert!(kept.of(&first).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_file_with_more_than_anybody_is_asked_about_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let kept = KeptHosts::in_folder(home.path());
+        let repository = "oci://r.example/a";
+        for (key, origin) in [
+            (repository, "https://127.0.0.1"),
+            (repository, "http://blobs.example"),
+            (repository, "https://localhost"),
+            (repository, "https://blobs.example/path"),
+            (repository, "*"),
+            ("oci://r.example/a:1", "https://blobs.example"),
+            ("oci://r.example:443/a", "https://blobs.example"),
+            ("*", "https://blobs.example"),
+        ] {
+            let text = format!("{{\"{key}\":[\"{origin}\"]}}");
+            let path = home.path().join(FILE);
+            toolward_files::replace(&path, text.as_bytes(), 0o600).unwrap();
+            let error = kept.of(&reference(repository)).unwrap_err();
+            assert_eq!(error.code, "file-unreadable", "{text}");
+        }
+    }
+}
