@@ -78,7 +78,12 @@ fn now() -> Timestamp {
 
 /// A release of acme's, with 1.SEQUENCE.0 as its version.
 pub(crate) fn release(sequence: u64) -> Draft {
-    let mut draft = Draft::of("text-stats");
+    release_of("text-stats", sequence)
+}
+
+/// The same of another example.
+pub(crate) fn release_of(example: &str, sequence: u64) -> Draft {
+    let mut draft = Draft::of(example);
     draft.manifest.publisher = "acme".to_owned();
     draft.manifest.sequence = sequence;
     draft.manifest.version = format!("1.{sequence}.0").parse().unwrap();
