@@ -156,16 +156,14 @@ impl StoreLocation {
         };
         let store = self.to_read(environment)?.ok_or_else(missing)?;
         let id = bundle_of(&store, name)?.ok_or_else(missing)?;
-        let source = store.installed(&id)?.map(|installed| installed.source);
+        let installed = store.installed(&id)?.map(|installed| installed.source);
+        let held = store.pending()?.into_iter().map(|(held, _)| held);
+        let held = held.filter(|held| held.id == id).map(|held| held.source);
+        let left: Vec<String> = installed.into_iter().chain(held).collect();
         match store.remove(&id, now) {
             Ok(_) => {
+                self.forget_hosts(&left, &store, environment);
                 let files = store.gc()?.objects;
-                let forget = |source: &str| {
-                    let kept = KeptHosts::in_folder(&self.record_folder(environment)?);
-                    kept.forget(source, sources(&store)?)
-                };
-                // An answer that stays counts only for what is installed from there again.
-                let _ = source.map(|source| forget(&source));
                 return Ok(Removed { id, files });
             }
             Err(Error::Full | Error::ReadOnly) => {}
@@ -173,8 +171,22 @@ impl StoreLocation {
         }
         let files = store.make_room(&id)?.objects;
         drop(store);
-        self.open(environment)?.remove(&id, now)?;
+        let store = self.open(environment)?;
+        store.remove(&id, now)?;
+        self.forget_hosts(&left, &store, environment);
         Ok(Removed { id, files })
+    }
+
+    /// Forgets where downloads from sources may come from that nothing is installed or held from. An answer that
+    /// stays, since that fails, counts only for what is installed from there again.
+    fn forget_hosts(&self, left: &[String], store: &Store, environment: &Environment) {
+        let forget = |source: &String| {
+            let kept = KeptHosts::in_folder(&self.record_folder(environment)?);
+            kept.forget(source, sources(store)?)
+        };
+        if let Err(error) = left.iter().try_for_each(forget) {
+            tracing::debug!(%error, "answers about downloads stay");
+        }
     }
 }
 

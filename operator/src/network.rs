@@ -26,6 +26,7 @@ use crate::runtime::runtime;
 use crate::trust::{Trust, TrustContext};
 
 use asking::Asking;
+pub(crate) use asking::MAX_QUESTIONS;
 pub use asking::{AskHost, DownloadHost, RealmChange};
 
 /// How long a credential helper may take.

@@ -17,7 +17,7 @@ use crate::registries::realm_line;
 use crate::text_edit::TextEdit;
 
 /// Most questions about one source in a row. A registry could name another host each time.
-const MAX_QUESTIONS: usize = 3;
+pub(crate) const MAX_QUESTIONS: usize = 3;
 
 /// Asks the person at the terminal.
 pub trait AskHost: Debug + Send + Sync {

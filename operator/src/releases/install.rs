@@ -111,12 +111,9 @@ impl Installer<'_> {
         let waiting = rows::waiting(self.store)?;
         let highest = self.highest(&bundle)?;
         let outcome = self.store.install_with(&bundle, &options, &shelf)?;
-        self.network.keep_confirmed()?;
+        let left = moved.as_ref().map(|moved| moved.from.clone());
         if let Some(moved) = moved {
-            let from = moved.from.clone();
             self.keep_move(moved)?;
-            self.network
-                .forget(&from, installed::sources(self.store)?)?;
         }
         if let InstallOutcome::Installed { installed, .. } = &outcome {
             let action = match installed.sequence < highest {
@@ -137,7 +134,25 @@ impl Installer<'_> {
             installed::hold_changed(self.store, self.context, self.report)?;
         }
         rows::record_held(self.rows, self.store, &waiting)?;
+        self.settle_hosts(left.as_deref());
         Ok(outcome)
+    }
+
+    /// Keeps what was confirmed about downloads, and forgets it for a source that was left. What is installed stays so
+    /// where that fails.
+    fn settle_hosts(&self, left: Option<&str>) {
+        let settled = || -> Result<(), Error> {
+            self.network.keep_confirmed()?;
+            match left {
+                Some(left) => self.network.forget(left, installed::sources(self.store)?),
+                None => Ok(()),
+            }
+        };
+        if let Err(error) = settled() {
+            self.report.warning(&format!(
+                "what was allowed about downloads is not settled: {error}"
+            ));
+        }
     }
 
     /// The highest sequence of this bundle that was installed, or 0.
@@ -193,6 +208,7 @@ impl Installer<'_> {
         let now = self.context.now;
         installed::renew_surfaces(self.store, self.context)?;
         let waiting = rows::waiting(self.store)?;
+        let before = self.store.installed(&held.id)?;
         let installed = self.store.accept(&held.id, surface, &verify, now)?;
         self.record(TrustAction::Accepted, &installed);
         let warnings = warnings.into_inner();
@@ -205,6 +221,7 @@ impl Installer<'_> {
         }
         installed::hold_changed(self.store, self.context, self.report)?;
         rows::record_held(self.rows, self.store, &waiting)?;
+        self.settle_hosts(before.map(|before| before.source).as_deref());
         Ok(installed)
     }
 }

@@ -78,12 +78,18 @@ impl Installer<'_> {
         let mut releases = look()?;
         // A tag fails by itself, also where its envelope is at a host that nobody has allowed. Whoever does not want
         // that host gets what is there without it.
-        let above = best(&releases.found, listed).unwrap_or(usize::MAX);
-        let mut above = releases.found.iter().take(above);
-        if let Some(host) = above.find_map(unknown_host)
-            && self.network.ask(repository, host).unwrap_or(false)
-        {
-            releases = look()?;
+        for _ in 0..network::MAX_QUESTIONS {
+            let above = best(&releases.found, listed).unwrap_or(usize::MAX);
+            let mut above = releases.found.iter().take(above);
+            let Some(host) = above.find_map(unknown_host) else {
+                break;
+            };
+            match self.network.ask(repository, host) {
+                Ok(true) => releases = look()?,
+                Ok(false) => break,
+                Err(error) if error.kind == Kind::Denied => break,
+                Err(error) => return Err(error),
+            }
         }
         if releases.left_out > 0 {
             self.report.warning(&format!(
