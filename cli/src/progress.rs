@@ -37,7 +37,9 @@ impl Bar {
     pub(crate) fn new(what: impl Into<String>, output: &Output) -> Self {
         let visible = std::io::stderr().is_terminal() && output.tells();
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
-        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {percent}% {elapsed}") {
+        if let Ok(style) =
+            ProgressStyle::with_template("{msg} {wide_bar} {percent:>3}% {elapsed:>3}")
+        {
             bar.set_style(style);
         }
         bar.set_message(what.into());
