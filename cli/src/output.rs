@@ -118,6 +118,11 @@ impl Output {
         stderr::write(format!("{label} {}\n", block(&message)));
     }
 
+    /// A word for standard output in the colour of how bad a thing is.
+    pub(crate) fn label(&self, text: &str, severity: Severity) -> String {
+        paint(text, severity, self.colours.stdout)
+    }
+
     /// Writes a diagnostic, for people the way compilers do.
     pub(crate) fn diagnostic(&mut self, diagnostic: &Diagnostic) -> Result {
         self.result(diagnostic, shown(diagnostic, self.colours.stdout))

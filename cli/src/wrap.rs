@@ -7,14 +7,56 @@ const MIN_WIDTH: usize = 20;
 /// Text for standard output, its lines ended by `end`, which indents the next one. On a terminal
 /// they are broken between words so that they fit; elsewhere they stay as they are.
 pub(crate) fn wrapped(text: &str, end: &str) -> String {
-    // Fails where it is no terminal.
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok();
-    let columns = size.map(|size| usize::from(size.ws_col));
-    let indent = end.trim_start_matches('\n').len();
-    match columns.map(|columns| columns.saturating_sub(indent)) {
-        Some(width) if width >= MIN_WIDTH => fill(text, width).join(end),
-        _ => text.replace('\n', end),
+    match width(end) {
+        Some(width) => fill(text, width).join(end),
+        None => text.replace('\n', end),
     }
+}
+
+/// The same for one line with commands between backticks, which stay whole: one that is wider than the terminal is
+/// broken by that alone, so that it is copied as it is.
+pub(crate) fn wrapped_around_code(text: &str, end: &str) -> String {
+    match width(end) {
+        Some(width) => fill_around_code(text, width).join(end),
+        None => text.to_owned(),
+    }
+}
+
+/// How many columns a line has on standard output's terminal, if it is one.
+fn width(end: &str) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    let indent = end.trim_start_matches('\n').len();
+    let width = usize::from(size.ws_col).saturating_sub(indent);
+    (width >= MIN_WIDTH).then_some(width)
+}
+
+/// Breaks a line between words, and neither within a word nor between backticks.
+fn fill_around_code(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut word = String::new();
+    let mut is_code = false;
+    let mut place = |word: &mut String| {
+        let length = |text: &str| text.chars().map(columns).sum::<usize>();
+        if let Some(line) = lines.last_mut()
+            && (line.is_empty() || length(line) + 1 + length(word) <= width)
+        {
+            let space = if line.is_empty() { "" } else { " " };
+            line.push_str(space);
+            line.push_str(word);
+            word.clear();
+        } else {
+            lines.push(std::mem::take(word));
+        }
+    };
+    for character in text.chars() {
+        is_code ^= character == '`';
+        match character == ' ' && !is_code {
+            true => place(&mut word),
+            false => word.push(character),
+        }
+    }
+    place(&mut word);
+    lines
 }
 
 /// Breaks a text into lines of at most `width` columns: between words, or within a word that is wider than a line. Each
@@ -80,7 +122,7 @@ fn columns(character: char) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{columns, fill};
+    use super::{columns, fill, fill_around_code};
 
     #[test]
     fn lines_break_between_words() {
@@ -91,6 +133,20 @@ mod tests {
             ["a", "longert", "hanthat", "b"]
         );
         assert_eq!(fill("", 7), [""]);
+    }
+
+    #[test]
+    fn commands_between_backticks_stay_whole() {
+        let text = "this lacks a target: `rustup target add wasm`, or name another";
+        let lines = fill_around_code(text, 21);
+        let whole = [
+            "this lacks a target:",
+            "`rustup target add wasm`,",
+            "or name another",
+        ];
+        assert_eq!(lines, whole);
+        assert_eq!(fill_around_code("a `b c", 3), ["a", "`b c"]);
+        assert_eq!(fill_around_code("", 3), [""]);
     }
 
     #[test]

@@ -4,14 +4,17 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
+use toolward_author::build::Installable;
 use toolward_author::{BuildKind, build};
 use toolward_bundle::text::visible_line;
+use toolward_contract::diagnostic::Severity;
 
 use super::build::{guest_cargo, tools};
 use crate::environment::Environment;
 use crate::failure::{Exit, Result};
 use crate::flags::Flagged;
-use crate::output::Output;
+use crate::output::{Output, quoted};
+use crate::wrap::{wrapped, wrapped_around_code};
 use toolward_operator::config::PolicyFiles;
 use toolward_operator::doctor::{self, Check, State};
 use toolward_operator::installed::StoreLocation;
@@ -73,23 +76,28 @@ pub(crate) fn run(
         output.value(&json!({ "ok": !failed, "checks": checks }))?;
     } else {
         for check in &checks {
-            let state = match check.state {
-                State::Ok => "ok     ",
-                State::Note => "note   ",
-                State::Warning => "warning",
-                State::Error => "ERROR  ",
-            };
-            output.line(format!(
-                "{state}  {:<15}  {}",
-                check.name,
-                visible_line(&check.message, 1000)
-            ))?;
-            if let Some(hint) = &check.hint {
-                output.line(format!("         hint: {}", visible_line(hint, 1000)))?;
-            }
+            output.line(shown(check, output))?;
         }
     }
     Ok(if failed { Exit::Failed } else { Exit::Fine })
+}
+
+/// A check as lines for people. What continues on another line stands below its beginning.
+fn shown(check: &Check, output: &Output) -> String {
+    let state = match check.state {
+        State::Ok => "ok     ".to_owned(),
+        State::Note => output.label("note   ", Severity::Note),
+        State::Warning => output.label("warning", Severity::Warning),
+        State::Error => output.label("ERROR  ", Severity::Error),
+    };
+    let message = visible_line(&check.message, 1000);
+    let message = wrapped(&message, &format!("\n{:26}", ""));
+    let mut shown = format!("{state}  {:<15}  {message}", check.name);
+    if let Some(hint) = &check.hint {
+        let hint = wrapped_around_code(&visible_line(hint, 1000), &format!("\n{:15}", ""));
+        shown.push_str(&format!("\n         hint: {hint}"));
+    }
+    shown
 }
 
 fn version() -> String {
@@ -133,9 +141,24 @@ fn languages(arguments: &Arguments, environment: &Environment) -> Vec<Check> {
             match found.tools {
                 Ok(tools) => Check::new(name, State::Ok, tools),
                 Err(error) => {
-                    Check::new(name, State::Note, error.to_string()).maybe_hint(error.hint())
+                    let hint = match Installable::missing(found.kind, &error) {
+                        Some(_) => Some(installing(found.kind, arguments).into()),
+                        None => error.hint(),
+                    };
+                    Check::new(name, State::Note, error.to_string()).maybe_hint(hint)
                 }
             }
         })
         .collect()
+}
+
+/// The command that fetches a language's tools to where they are looked for.
+fn installing(kind: BuildKind, arguments: &Arguments) -> String {
+    let directory = arguments.toolchain.as_deref().map(quoted);
+    let directory = directory.map(|directory| format!(" --toolchain {directory}"));
+    format!(
+        "`toolward toolchain {} --install{}` fetches it",
+        kind.word(),
+        directory.unwrap_or_default()
+    )
 }
