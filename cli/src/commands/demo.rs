@@ -12,6 +12,7 @@ use crate::environment::Environment;
 use crate::failure::{Exit, Result};
 use crate::flags::ConfineFlags;
 use crate::output::Output;
+use crate::wrap::wrapped;
 
 /// What clients call the server of the demo.
 const SERVER: &str = "toolward-demo";
@@ -46,8 +47,8 @@ fn make(arguments: &Arguments, environment: &Environment, output: &mut Output) -
     let (place, block) = arguments.client.starting(SERVER, demo.flags())?;
     let directory = demo.directory().display();
     output.note(format!(
-        "Made a publisher whose key signed two bundles and was dropped; trusted it, until {}, in\n  \
-         {directory}\nand granted what the bundles declare:\n",
+        "Made a publisher, whose key signed two bundles and was dropped, in\n  {directory}\ntrusted it \
+         until {}, and granted what the bundles declare:\n",
         demo.expires
     ));
     output.note(indented(demo.policy_lines.trim()));
@@ -59,7 +60,9 @@ fn make(arguments: &Arguments, environment: &Environment, output: &mut Output) -
         environment,
         output,
     )?;
-    output.note("\nThe tool demo.thief may read the folder /inbox and ask the host weather.example. It tries to:\n");
+    output.note(
+        "\nThe tool demo.thief may read the folder /inbox and ask the host weather.example.\nIt tries to:\n",
+    );
     let runtime = runtime()?;
     let mut tried = Vec::new();
     for attempt in thief.attempts() {
@@ -94,8 +97,8 @@ fn make(arguments: &Arguments, environment: &Environment, output: &mut Output) -
         }))?;
     } else {
         output.note(
-            "\nTo give an agent demo.words, demo.note (which asks you each time) and the thief, \
-             put this block into",
+            "\nTo give an agent demo.words, demo.note (which asks you each time) and the thief,\nput this \
+             block into",
         );
         output.note(format!("  {place}\n"));
         output.line(block)?;
@@ -107,7 +110,10 @@ fn make(arguments: &Arguments, environment: &Environment, output: &mut Output) -
 fn shown(attempt: &Attempt, outcome: &Outcome) -> String {
     let title = visible_line(&attempt.title, 300);
     match &outcome.stopped_by {
-        Some(by) => format!("{title}\n  stopped: {}", visible_line(by, 300)),
+        Some(by) => {
+            let by = wrapped(&visible_line(by, 300), &format!("\n{:11}", ""));
+            format!("{title}\n  stopped: {by}")
+        }
         None => format!(
             "{title}\n  NOT STOPPED: {}",
             visible_line(outcome.reply.as_deref().unwrap_or_default(), 300)
