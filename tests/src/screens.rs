@@ -3,9 +3,13 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
-use crate::installing::{installed, release, ship};
+use crate::installing::web::Web;
+use crate::installing::{installed, release, ship, trusting};
 use crate::policy::{notes, notes_policy};
+use crate::support::machine::toolward;
+use crate::support::outside::skipped;
 use crate::support::{Left, Machine, Session, root};
 
 const WIDTHS: [u16; 2] = [80, 120];
@@ -17,6 +21,9 @@ const FITTING: [&str; 4] = ["held-update", "list", "list-held", "show"];
 /// The one line on these that is not broken: it is a command.
 const COMMAND: &str = "accept it with: ";
 
+/// Takes a line away that progress was shown on.
+const CLEARED: &str = "\r\u{1b}[2K";
+
 /// Stands in a file for the escape character, which editors hide.
 const ESCAPE: &str = "\u{241b}";
 
@@ -24,14 +31,18 @@ fn golden(name: &str) -> PathBuf {
     root().join("tests/golden/screens").join(name)
 }
 
-/// A command on a terminal. Colours are what the terminal's owner gets without asking.
-fn at(machine: &Machine, words: &str, columns: u16, colours: bool) -> Session {
+/// A command for a terminal. Colours are what the terminal's owner gets without asking.
+fn command(machine: &Machine, words: &str, colours: bool) -> Command {
     let mut command = machine.toolward(words).into_command();
     command.env("TERM", "xterm-256color");
     if !colours {
         command.env("NO_COLOR", "1");
     }
-    Session::showing_both(command, columns)
+    command
+}
+
+fn at(machine: &Machine, words: &str, columns: u16, colours: bool) -> Session {
+    Session::showing_both(command(machine, words, colours), columns)
 }
 
 /// Compares what is shown at each width, with and without colours.
@@ -68,16 +79,38 @@ fn compare(name: &str, machine: &Machine, show: impl Fn(u16, bool) -> Left) {
     );
 }
 
-/// The screen with what differs from run to run made the same, at the same length.
+/// The screen with what differs from run to run made the same. Only the program's own path changes its length.
 fn settled(screen: &str, machine: &Machine) -> String {
     let directory = machine.work();
     let directory = directory.parent().unwrap().display().to_string();
     let place = format!("{:x<1$}", "/tmp/machine-", directory.len());
-    let text = screen
+    let shown: String = screen.split_inclusive('\n').map(left_on_line).collect();
+    let text = shown
         .replace("\r\n", "\n")
         .replace('\u{1b}', ESCAPE)
-        .replace(&directory, &place);
-    dates(&digests(&text))
+        .replace(&directory, &place)
+        .replace(&toolward().display().to_string(), "/usr/bin/toolward")
+        .replace(std::env::consts::ARCH, "x86_64");
+    dates(&ports(&digests(&text)))
+}
+
+/// What is left of a line after progress was shown on it.
+fn left_on_line(line: &str) -> &str {
+    line.rsplit(CLEARED).next().unwrap_or(line)
+}
+
+/// Ports of this machine.
+fn ports(text: &str) -> String {
+    const HOST: &str = "127.0.0.1:";
+    let mut parts = text.split(HOST);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+        out.push_str(HOST);
+        out.push_str(&"0".repeat(part.len() - rest.len()));
+        out.push_str(rest);
+    }
+    out
 }
 
 /// Digests and key ids: long words of hexadecimal digits.
@@ -175,4 +208,58 @@ fn errors_and_verify() {
             at(&machine, words, columns, colours).leaves()
         });
     }
+}
+
+#[test]
+fn progress() {
+    let (machine, one) = trusting();
+    machine.configure("[trust]\nmax_age_days = 90\n");
+    ship(&machine, &release(1), &one, "b.toolbundle");
+    compare("progress", &machine, |columns, colours| {
+        let web = Web::halfway(machine.read("b.toolbundle"));
+        let words = format!("install {} --plain-http", web.url("b.toolbundle"));
+        let mut session = at(&machine, &words, columns, colours);
+        session.shows(" 50% ");
+        web.answer();
+        let mut left = session.leaves();
+        assert_eq!(left.code, Some(0), "{}", left.screen);
+        let mut frames = left.screen.rsplit(CLEARED);
+        let bar = frames.find(|frame| frame.contains(" 50% ")).unwrap();
+        let (bar, seconds) = bar.split_at(bar.len() - "  0s".len());
+        assert!(seconds.ends_with('s'), "{seconds}");
+        left.screen = format!("{bar}  0s\n{}", left.screen);
+        machine.toolward("remove text.stats-bundle").ends(0);
+        left
+    });
+}
+
+#[test]
+fn demo() {
+    let machine = Machine::new();
+    compare("demo", &machine, |columns, colours| {
+        let left = at(&machine, "demo", columns, colours).leaves();
+        machine.toolward("demo --remove").ends(0);
+        left
+    });
+}
+
+#[test]
+fn doctor() {
+    let (machine, _) = installed();
+    let machine = machine.with_own_cache();
+    let kernel = ["engine", "memory-reset", "confinement", "system-calls"];
+    let checks = machine.toolward("doctor --json").end().json();
+    let mut checks = checks["checks"].as_array().unwrap().iter();
+    if checks
+        .any(|check| kernel.iter().any(|name| check["name"] == *name) && check["state"] != "ok")
+    {
+        skipped("this kernel lacks what the screens of `doctor` show");
+        return;
+    }
+    compare("doctor", &machine, |columns, colours| {
+        let mut command = command(&machine, "doctor", colours);
+        // No compiler, whatever this machine has.
+        command.env("PATH", "/nowhere");
+        Session::showing_both(command, columns).leaves()
+    });
 }

@@ -1,5 +1,5 @@
 //! A web server on this machine with one file. It may be made to wait before it
-//! answers, so that something else happens meanwhile.
+//! answers, or in the middle of the file, so that something else happens meanwhile.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -11,6 +11,14 @@ use std::time::Duration;
 
 /// How long anybody waits for anybody.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where an answer waits for [`Web::answer`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waits {
+    Nowhere,
+    Before,
+    Halfway,
+}
 
 pub(crate) struct Web {
     address: String,
@@ -24,7 +32,7 @@ pub(crate) struct Web {
 impl Web {
     /// Answers every request with these bytes, at once.
     pub(crate) fn serve(bytes: Vec<u8>) -> Self {
-        Self::start(bytes, false)
+        Self::start(bytes, Waits::Nowhere)
     }
 
     /// Answers with other bytes from now on.
@@ -34,10 +42,15 @@ impl Web {
 
     /// Answers when [`Web::answer`] is called, once for each request.
     pub(super) fn waiting(bytes: Vec<u8>) -> Self {
-        Self::start(bytes, true)
+        Self::start(bytes, Waits::Before)
     }
 
-    fn start(bytes: Vec<u8>, waits: bool) -> Self {
+    /// Answers with the first half of the bytes, and with the rest when [`Web::answer`] is called.
+    pub(crate) fn halfway(bytes: Vec<u8>) -> Self {
+        Self::start(bytes, Waits::Halfway)
+    }
+
+    fn start(bytes: Vec<u8>, waits: Waits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap().to_string();
@@ -54,10 +67,12 @@ impl Web {
                     continue;
                 };
                 let _ = tell.send(());
-                if !waits || told.recv_timeout(PATIENCE).is_ok() {
+                let goes_on = || told.recv_timeout(PATIENCE).is_ok();
+                if waits != Waits::Before || goes_on() {
                     let bytes = served.lock().unwrap().clone();
+                    let halfway = || waits != Waits::Halfway || goes_on();
                     // Who asked may have gone.
-                    let _ = answer(stream, &bytes);
+                    let _ = answer(stream, &bytes, halfway);
                 }
             }
         });
@@ -80,12 +95,16 @@ impl Web {
         self.asked.recv_timeout(PATIENCE).unwrap();
     }
 
-    pub(super) fn answer(&self) {
+    pub(crate) fn answer(&self) {
         self.go.as_ref().unwrap().send(()).unwrap();
     }
 }
 
-fn answer(mut stream: TcpStream, bytes: &[u8]) -> std::io::Result<()> {
+fn answer(
+    mut stream: TcpStream,
+    bytes: &[u8],
+    halfway: impl FnOnce() -> bool,
+) -> std::io::Result<()> {
     stream.set_nonblocking(false)?;
     stream.set_read_timeout(Some(PATIENCE))?;
     let mut request = Vec::new();
@@ -98,7 +117,12 @@ fn answer(mut stream: TcpStream, bytes: &[u8]) -> std::io::Result<()> {
         bytes.len()
     );
     stream.write_all(head.as_bytes())?;
-    stream.write_all(bytes)
+    let (first, rest) = bytes.split_at(bytes.len() / 2);
+    stream.write_all(first)?;
+    match halfway() {
+        true => stream.write_all(rest),
+        false => Ok(()),
+    }
 }
 
 impl Drop for Web {

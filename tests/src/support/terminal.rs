@@ -126,8 +126,19 @@ impl Session {
 
     /// Waits until the terminal shows this, and the program waits for a key.
     pub(crate) fn sees(&mut self, words: &str) {
+        self.waits_for(words, Self::takes_keys);
+        // The program drops what was typed before its question, and may be at it.
+        std::thread::sleep(Duration::from_millis(300));
+    }
+
+    /// Waits until the terminal shows this, while the program works.
+    pub(crate) fn shows(&mut self, words: &str) {
+        self.waits_for(words, |_| true);
+    }
+
+    fn waits_for(&mut self, words: &str, ready: impl Fn(&Self) -> bool) {
         let started = Instant::now();
-        while !(self.screen().contains(words) && self.takes_keys()) {
+        while !(self.screen().contains(words) && ready(self)) {
             let ended = self.child.try_wait().unwrap();
             assert!(
                 ended.is_none() && started.elapsed() < PATIENCE,
@@ -136,8 +147,6 @@ impl Session {
             );
             std::thread::sleep(Duration::from_millis(10));
         }
-        // The program drops what was typed before its question, and may be at it.
-        std::thread::sleep(Duration::from_millis(300));
     }
 
     /// Whether the program reads key by key.
