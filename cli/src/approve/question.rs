@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use serde_json::Value;
 use toolward_bundle::text::{visible_json, visible_line};
 use toolward_host::ApprovalRequest;
+use toolward_policy::AskReason;
 
 use crate::wrap::pieces;
 
@@ -43,11 +44,11 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
     };
     fact("called", &name(&request.name));
     let (driver, publisher) = (name(&request.driver), name(&request.driver_publisher));
-    let another = match request.driver_publisher == request.publisher {
-        true => "",
-        false => ", ANOTHER publisher",
+    let by = match request.driver_publisher == request.publisher {
+        true => "the same publisher".to_owned(),
+        false => format!("{publisher}, ANOTHER publisher"),
     };
-    fact("driver", &format!("{driver} by {publisher}{another}"));
+    fact("driver", &format!("{driver} by {by}"));
     // Nothing that a yes covers is left out: the host keeps it short.
     if !request.fallbacks.is_empty() {
         fact("", &reach(&request.driver_hosts, &request.driver_regions));
@@ -72,7 +73,7 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
         fact("effect", &effect);
     }
     fact("risk", risk(request.risk));
-    for reason in limited(&request.reasons) {
+    for reason in limited(&reasons(request)) {
         fact("because", &reason);
     }
     if let Some(cost) = &request.cost {
@@ -127,13 +128,16 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
             out.push_str(&arguments(body, width));
         }
     }
-    let _ = write!(
-        out,
-        "Allow this call of {} by {}? [y/N] ",
-        name(&request.tool),
-        name(&request.publisher)
-    );
+    let _ = write!(out, "Allow this call of {}? [y/N] ", name(&request.tool));
     out
+}
+
+/// Why a person is asked, without what the effects have said already.
+fn reasons(request: &ApprovalRequest) -> Vec<String> {
+    let changes = AskReason::Mutates.to_string();
+    let reasons = request.reasons.iter();
+    let said = |reason: &&String| **reason == changes && !request.effects.is_empty();
+    reasons.filter(|reason| !said(reason)).cloned().collect()
 }
 
 /// Where a driver sends requests, as it says itself.

@@ -85,12 +85,18 @@ fn the_question_says_who_what_with_which_input_and_why() {
         "notes-append",
         "changes workspace:/notes",
         "risk       1 of 3",
-        "it changes something",
         "\"note\": \"journal\"",
         "\"text\": \"Tea with Ada.\"",
     ] {
         assert!(screen.contains(part), "no {part:?} in {screen}");
     }
+    // Who, and that it changes something, once each.
+    assert_eq!(
+        screen.matches(&dev(&machine, "notes-append")).count(),
+        2,
+        "{screen}"
+    );
+    assert!(!screen.contains("it changes something"), "{screen}");
     session.types("\r");
     session.leaves();
 }
