@@ -1,5 +1,6 @@
 //! `install`, `update`, `list`, `remove`, `search`: the bundles of this machine.
 
+mod held;
 mod hosts;
 mod list;
 mod search;
@@ -7,7 +8,6 @@ mod update;
 
 use clap::Args;
 use serde_json::json;
-use toolward_bundle::surface::Difference;
 use toolward_bundle::text::visible_line;
 use toolward_host::Broker;
 use toolward_operator::compile_cache::CompileCache;
@@ -18,7 +18,7 @@ use toolward_operator::releases::{Installer, Place, SourceMove};
 use toolward_operator::trust::rows::TrustRows;
 use toolward_operator::trust::{Trust, TrustContext};
 use toolward_signing::Digest;
-use toolward_store::{Held, InstallOutcome, Installed, Store};
+use toolward_store::{InstallOutcome, Installed, Store};
 
 use super::{compile_broker, recorder};
 use crate::approve;
@@ -26,7 +26,6 @@ use crate::environment::{Environment, has_terminal};
 use crate::failure::{Code, Exit, Failure, Kind, Result};
 use crate::flags::Flagged;
 use crate::output::Output;
-use crate::wrap::wrapped;
 
 pub(crate) use list::{List, Remove};
 pub(crate) use search::Search;
@@ -187,7 +186,7 @@ fn show(outcome: InstallOutcome, output: &mut Output) -> Result<Exit> {
         InstallOutcome::Held {
             held, difference, ..
         } => {
-            show_held(&held, &difference, output)?;
+            held::show(&held, &difference, output)?;
             return Ok(Exit::Denied);
         }
         _ => {
@@ -199,41 +198,6 @@ fn show(outcome: InstallOutcome, output: &mut Output) -> Result<Exit> {
         }
     }
     Ok(Exit::Fine)
-}
-
-/// The most characters of a value before or after a change. More than a contract can have of it: who accepts a change
-/// has seen all of it.
-const MAX_VALUE_CHARS: usize = 4 * 1024 * 1024;
-
-fn show_held(held: &Held, difference: &Difference, output: &mut Output) -> Result {
-    if output.json() {
-        return output.value(&json!({
-            "ok": false, "state": "held", "id": held.id, "version": held.version.to_string(),
-            "sequence": held.sequence, "surface": held.surface,
-            "changes": difference.changes,
-        }));
-    }
-    output.line(format!(
-        "{} {} is held: what agents or policies see of it changes",
-        held.id, held.version
-    ))?;
-    for change in &difference.changes {
-        let (id, place) = (&change.id, change.field.join("."));
-        let (id, place) = (visible_line(id, 200), visible_line(&place, 200));
-        output.line(format!("  {} {id} {place}", change.kind))?;
-        for (sign, value) in [("-", &change.from), ("+", &change.to)] {
-            if let Some(value) = value {
-                let value = visible_line(&value.to_string(), MAX_VALUE_CHARS);
-                let value = wrapped(&value, "\n      ");
-                output.line(format!("    {sign} {value}"))?;
-            }
-        }
-    }
-    output.note(format!(
-        "accept it with: toolward update {} --accept {}",
-        held.id, held.surface
-    ));
-    Ok(())
 }
 
 fn print(state: &str, installed: &Installed, output: &mut Output) -> Result {

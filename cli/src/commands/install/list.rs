@@ -61,7 +61,11 @@ impl List {
             });
             output.result(
                 &value,
-                format_args!("{id} {version} is held\n  surface {surface}"),
+                format_args!(
+                    "{id} {version} is held\n  hint: `toolward install {}` shows it, and `toolward update {id} \
+                     --accept {surface}` accepts it",
+                    visible_line(&held.source, MAX_REASON_CHARS)
+                ),
             )?;
         }
         Ok(())
@@ -152,8 +156,9 @@ fn lines(one: &Examined, held: Option<&Held>, tools: &[ListedTool<'_>]) -> Strin
         lines += &format!("\n  NOT LOADED: {message} ({code})\n  hint: {hint}");
     }
     if let Some(held) = held {
-        let (version, surface) = (&held.version, &held.surface);
-        lines += &format!("\n  {version} is held\n  surface {surface}");
+        let (id, version) = (&installed.id, &held.version);
+        lines +=
+            &format!("\n  {version} is held\n  hint: `toolward update {id}` shows what changes");
     }
     let width = tools.iter().map(|tool| tool.tool.len()).max();
     let width = width.unwrap_or_default();
