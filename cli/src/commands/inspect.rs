@@ -128,13 +128,10 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
         let outputs: Vec<String> = tool.outputs.iter().map(input).collect();
         output.line(format!("  outputs    {}", list(&outputs)))?;
         output.line(format!("  declares   {}", list(&tool.declares)))?;
-        output.line(format!(
-            "  approval   {}, risk {}, timeout {} ms, cost {}",
-            line(&tool.approval),
-            tool.risk_level,
-            tool.timeout_ms,
-            tool.cost_class
-        ))?;
+        output.line(format!("  approval   {}", line(&tool.approval)))?;
+        output.line(format!("  risk       {} of 3", tool.risk_level))?;
+        output.line(format!("  timeout    {} ms", tool.timeout_ms))?;
+        output.line(format!("  cost       {}", tool.cost_class))?;
         if !tool.fires_events.is_empty() {
             output.line(format!("  fires      {}", list(&tool.fires_events)))?;
         }

@@ -99,16 +99,10 @@ fn lines(tool: &ToolStatus) -> String {
     if !tool.without.is_empty() {
         row("not given", list(&tool.without));
     }
-    row(
-        "approval",
-        format!(
-            "{}, risk {}, timeout {} ms, cost {}",
-            line(&contract.approval),
-            contract.risk_level,
-            contract.timeout_ms,
-            contract.cost_class
-        ),
-    );
+    row("approval", line(&contract.approval));
+    row("risk", format!("{} of 3", contract.risk_level));
+    row("timeout", format!("{} ms", contract.timeout_ms));
+    row("cost", contract.cost_class.to_string());
     for (name, value) in &contract.budget {
         row(
             "budget",
