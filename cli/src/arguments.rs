@@ -11,7 +11,7 @@ use crate::commands::{
 };
 use crate::environment::Colours;
 use crate::output::{Look, Output};
-use crate::{help, usage};
+use crate::{help, stderr, usage};
 
 /// How a command line is answered that asks for JSON and is not understood.
 const JSON: Look = Look {
@@ -203,6 +203,11 @@ impl Cli {
             // Help goes to standard output and is for people, whatever else is asked.
             Err(error) if error.use_stderr() && usage::wants_json(&words) => {
                 let _ = Output::new(&JSON).value(&usage::as_json(&error));
+                std::process::exit(error.exit_code());
+            }
+            Err(error) if error.use_stderr() => {
+                let colours = Colours::of_process(usage::colour(&words)).stderr;
+                stderr::write(usage::for_people(&error, colours));
                 std::process::exit(error.exit_code());
             }
             Err(error) => error.exit(),

@@ -53,6 +53,15 @@ impl Colours {
         }
     }
 
+    /// The streams that take colours by a flag that the command line may not have been understood for.
+    pub(crate) fn of_process(choice: clap::ColorChoice) -> Self {
+        Self::read().wanted(Some(match choice {
+            clap::ColorChoice::Auto => Color::Auto,
+            clap::ColorChoice::Always => Color::Always,
+            clap::ColorChoice::Never => Color::Never,
+        }))
+    }
+
     fn read() -> Self {
         let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
         Self {

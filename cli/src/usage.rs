@@ -36,6 +36,23 @@ pub(crate) fn as_json(error: &clap::Error) -> Value {
     failure(error).to_json()
 }
 
+/// The error as people see it: what the parser calls a tip is a hint, as everywhere else.
+pub(crate) fn for_people(error: &clap::Error, colours: bool) -> String {
+    let text = error.render();
+    let text = match colours {
+        true => text.ansi().to_string(),
+        false => text.to_string(),
+    };
+    let lines = text.split_inclusive('\n').map(|line| {
+        let tip = ["  tip:", "  \u{1b}[32mtip:"];
+        match tip.iter().any(|tip| line.starts_with(tip)) {
+            true => line.replacen("tip:", "hint:", 1),
+            false => line.to_owned(),
+        }
+    });
+    lines.collect()
+}
+
 /// The error as a failure: what is wrong, and as hints what the parser advises.
 pub(crate) fn failure(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
