@@ -100,8 +100,8 @@ fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
             "`toolward why {tool}` shows each driver and what is in its way"
         )),
         ErrorClass::SchemaValidationFailed => Some(format!(
-            "`toolward show {tool}` lists its inputs; give them with --set KEY=VALUE, or as JSON: \
-             --input '{{\"KEY\": \"TEXT\"}}'"
+            "give inputs with --set KEY=VALUE, or as JSON: --input '{{\"KEY\": \"TEXT\"}}'; \
+             `toolward show {tool}` says more of them"
         )),
         _ => None,
     };
@@ -218,6 +218,8 @@ fn call_failure(error: &CallError, reply: &Reply) -> Failure {
     failure.cause = error
         .cause
         .as_ref()
+        // The message says in words what does not match.
+        .filter(|_| error.class != ErrorClass::SchemaValidationFailed)
         .filter(|cause| !cause.is_null())
         .map(ToString::to_string);
     failure

@@ -67,7 +67,8 @@ fn texts(list: Option<&Value>) -> impl Iterator<Item = &str> {
 }
 
 /// What to write instead of properties that a schema does not allow. `at` is the pointer of the keyword that forbids
-/// them; references are steps of it.
+/// them; references are steps of it. Nothing for what lies in the value itself, unless a name is near: [`takes`] names
+/// all of those.
 pub(super) fn instead(shown: &Value, at: &str, unexpected: &[String]) -> Option<String> {
     let (object, _keyword) = at.rsplit_once('/')?;
     let mut schema = shown;
@@ -89,6 +90,9 @@ pub(super) fn instead(shown: &Value, at: &str, unexpected: &[String]) -> Option<
         .collect();
     if !near.is_empty() {
         return Some(format!("did you mean {}?", near.join(", ")));
+    }
+    if object.is_empty() {
+        return None;
     }
     let mut allowed: Vec<String> = known()
         .take(MAX_NAMED)

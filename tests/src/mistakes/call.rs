@@ -199,9 +199,16 @@ fn an_unknown_property_gets_the_near_one_and_the_list() {
     told(
         &ended,
         "input_invalid",
-        "allowed are `text`, `top`",
-        "the input takes",
+        "'colour' was unexpected",
+        "the input takes `text` (string, required), `top` (integer)",
     );
+    // Each once, in words.
+    assert_eq!(
+        ended.stderr.matches("`min_word_length`").count(),
+        1,
+        "{ended}"
+    );
+    assert!(!ended.stderr.contains("schema_path"), "{ended}");
 }
 
 #[test]
