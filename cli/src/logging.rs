@@ -4,14 +4,17 @@
 mod json;
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::fmt::Debug;
+use std::io::{IsTerminal as _, Write};
 
 use toolward_bundle::text::visible_line;
 use toolward_host::CALL_LOG;
+use tracing::field::Field;
 use tracing_subscriber::Layer;
 use tracing_subscriber::Registry;
+use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt::layer;
+use tracing_subscriber::fmt::{format, layer};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -63,6 +66,7 @@ fn show(shown: Targets, format: Option<LogFormat>) {
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
         Some(LogFormat::Json) => json::JsonLines.boxed(),
         None | Some(LogFormat::Text) => layer()
+            .fmt_fields(format::debug_fn(fields).delimited(" "))
             .with_writer(|| Line)
             .with_ansi(false)
             .without_time()
@@ -71,6 +75,16 @@ fn show(shown: Targets, format: Option<LogFormat>) {
     let subscriber = tracing_subscriber::registry().with(lines.with_filter(shown));
     // Only the first subscriber of a process counts, and there is one.
     let _ = subscriber.try_init();
+}
+
+/// The fields of an event in text. A checkpoint is for a journal, whole: on a terminal, which keeps nothing, its line
+/// has only the words.
+fn fields(out: &mut format::Writer<'_>, field: &Field, value: &dyn Debug) -> std::fmt::Result {
+    match field.name() {
+        "message" => write!(out, "{value:?}"),
+        "checkpoint" if std::io::stderr().is_terminal() => Ok(()),
+        name => write!(out, "{name}={value:?}"),
+    }
 }
 
 fn filter(environment: &Environment, output: &Output) -> Targets {

@@ -401,9 +401,13 @@ fn record(session: Session, event: Event) -> Record {
     }
 }
 
-/// Logs a checkpoint, and appends it to the operator's file.
+/// Logs a checkpoint, whole, so that a journal of another user has it, and appends it to the operator's file.
 pub(crate) fn publish(checkpoints: Option<&std::path::Path>, note: &str) {
-    tracing::info!(checkpoint = note, "a checkpoint of the ledger");
+    let rows = note.lines().nth(1).unwrap_or_default();
+    tracing::info!(
+        checkpoint = note,
+        "the ledger signed its {rows} rows, so that a later change is found"
+    );
     if let Some(path) = checkpoints
         && let Err(error) = opening::append_outside(path, note)
     {

@@ -247,7 +247,7 @@ fn what_libraries_report_is_shown_as_far_as_the_operator_says() {
     // What the recorder signs is shown in any case.
     let (signed, usual): (Vec<_>, Vec<_>) = usual
         .lines()
-        .partition(|line| line.contains("a checkpoint of the ledger"));
+        .partition(|line| line.contains("the ledger signed its "));
     assert!(!signed.is_empty());
     let usual = usual.join("\n");
     assert!(!usual.contains("no.such.tool"), "{usual}");
