@@ -2,6 +2,7 @@
 //! rendered. Rendering takes a package of its own; the check takes nothing.
 
 mod links;
+mod shown;
 
 use std::process::Command;
 
@@ -10,7 +11,9 @@ use crate::{Outcome, process, repository};
 /// Checks the book, then renders it to `target/book`, unless `check`.
 pub(crate) fn run(check: bool) -> Outcome {
     let root = repository::root()?;
-    let problems = links::problems(&root.join("docs/src"))?;
+    let source = root.join("docs/src");
+    let mut problems = links::problems(&source)?;
+    problems.extend(shown::problems(&root, &source)?);
     if !problems.is_empty() {
         return Err(format!("the book:\n  {}", problems.join("\n  ")));
     }

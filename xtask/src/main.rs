@@ -16,6 +16,7 @@ mod generate;
 mod guests;
 mod languages;
 mod licences;
+mod pictures;
 mod process;
 mod program;
 mod repository;
@@ -50,6 +51,7 @@ usage: cargo xtask CHORE
   dist [--binary FILE] [--key FILE] [--check]
                        a release in target/dist, of the release build or of FILE;
                        --check: of the debug build in target/dist-check, and tried
+  pictures [--check]   docs/src/pictures from the golden screens of the tests
   book [--check]       docs/ as HTML in target/book; --check: only its links
 
 With --check nothing is written, and it fails where something would change.";
@@ -79,6 +81,7 @@ fn run(chore: &str, arguments: &[String]) -> Outcome {
         "licences" => licences::check(),
         "side-by-side" => side_by_side::run(arguments),
         "spelling" => spelling::check(),
+        "pictures" => pictures::run(check?),
         "book" => book::run(check?),
         other => Err(format!("no chore is called {other}\n\n{USAGE}")),
     }

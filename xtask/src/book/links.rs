@@ -10,8 +10,7 @@ const SUMMARY: &str = "SUMMARY.md";
 
 /// What is wrong, one line each; nothing where the book is fine.
 pub(crate) fn problems(source: &Path) -> Outcome<Vec<String>> {
-    let mut pages = BTreeSet::new();
-    collect(source, source, &mut pages)?;
+    let pages = pages(source)?;
     let mut problems = Vec::new();
     let mut listed = BTreeSet::new();
     for page in &pages {
@@ -39,6 +38,13 @@ pub(crate) fn problems(source: &Path) -> Outcome<Vec<String>> {
     Ok(problems)
 }
 
+/// The book's pages, as paths below its source.
+pub(super) fn pages(source: &Path) -> Outcome<BTreeSet<PathBuf>> {
+    let mut pages = BTreeSet::new();
+    collect(source, source, &mut pages)?;
+    Ok(pages)
+}
+
 fn collect(source: &Path, folder: &Path, pages: &mut BTreeSet<PathBuf>) -> Outcome {
     for entry in repository::entries(folder)? {
         if entry.is_dir() {
@@ -51,7 +57,7 @@ fn collect(source: &Path, folder: &Path, pages: &mut BTreeSet<PathBuf>) -> Outco
 }
 
 /// The path without `.` and `..`, as far as it can do without them.
-fn normal(path: &Path) -> PathBuf {
+pub(super) fn normal(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for part in path.components() {
         match part {
@@ -65,8 +71,8 @@ fn normal(path: &Path) -> PathBuf {
     normal
 }
 
-/// Every link's target with its line, outside of code.
-fn targets(markdown: &str) -> Vec<(usize, &str)> {
+/// Every piece of text outside of code, with its line.
+pub(super) fn prose(markdown: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     let mut fenced = false;
     for (index, line) in markdown.lines().enumerate() {
@@ -78,17 +84,21 @@ fn targets(markdown: &str) -> Vec<(usize, &str)> {
             continue;
         }
         // Every other piece lies within a code span.
-        for text in line.split('`').step_by(2) {
-            for (_, rest) in text
-                .match_indices("](")
-                .filter_map(|(at, _)| text.split_at_checked(at + 2))
-            {
-                if let Some((target, _)) = rest.split_once(')') {
-                    found.push((
-                        index + 1,
-                        target.split_whitespace().next().unwrap_or_default(),
-                    ));
-                }
+        found.extend(line.split('`').step_by(2).map(|text| (index + 1, text)));
+    }
+    found
+}
+
+/// Every link's target with its line, outside of code.
+fn targets(markdown: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    for (number, text) in prose(markdown) {
+        for (_, rest) in text
+            .match_indices("](")
+            .filter_map(|(at, _)| text.split_at_checked(at + 2))
+        {
+            if let Some((target, _)) = rest.split_once(')') {
+                found.push((number, target.split_whitespace().next().unwrap_or_default()));
             }
         }
     }
