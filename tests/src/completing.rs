@@ -1,9 +1,11 @@
-//! The script for bash completes ids and names of what is installed, and nothing but them.
+//! The scripts for bash, zsh and fish complete ids and names of what is installed, and nothing but them. That of bash
+//! runs, that of fish where there is one.
 
 use std::fs;
 
-use crate::installing::installed;
+use crate::installing::{installed, release, ship, trusting};
 use crate::support::machine::toolward;
+use crate::support::outside::skipped;
 use crate::support::{Machine, tree};
 
 /// What bash offers for the last of these words, with the printed script read in.
@@ -50,6 +52,103 @@ fn bash_completes_tools_bundles_and_publishers() {
         ("toolward call *", &[]),
     ] {
         assert_eq!(offered(&machine, line), names, "{line}");
+    }
+}
+
+#[test]
+fn bash_completes_what_is_in_the_store_that_the_line_names() {
+    let (machine, one) = trusting();
+    ship(&machine, &release(1), &one, "b.toolbundle");
+    machine
+        .toolward("install b.toolbundle --store-dir own")
+        .ends(0);
+    assert_eq!(offered(&machine, "toolward call te"), [""; 0]);
+    for flag in ["--store-dir own", "--store-dir = own", "--store-dir=own"] {
+        let line = format!("toolward call {flag} te");
+        assert_eq!(offered(&machine, &line), ["text.stats"], "{flag}");
+    }
+}
+
+/// The lines of a script that ask for names, each with what it asks for.
+fn asking(shell: &str) -> Vec<String> {
+    let script = Machine::new()
+        .toolward(&format!("completions {shell}"))
+        .ends(0)
+        .stdout;
+    let lines = script.lines().filter(|line| {
+        line.contains("toolward internal-names") || line.contains(":_toolward_names ")
+    });
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn zsh_asks_for_names_where_an_argument_is_one() {
+    let lines = asking("zsh");
+    for (argument, kind) in [
+        ("tool", "tools"),
+        ("id", "bundles"),
+        ("id", "installed"),
+        ("name", "publishers"),
+    ] {
+        let ends = format!(":_toolward_names {kind}' \\");
+        let found = lines.iter().any(|line| {
+            line.starts_with(&format!("'::{argument} "))
+                || line.starts_with(&format!("':{argument} ")) && line.ends_with(&ends)
+        });
+        assert!(found, "{kind} in {lines:#?}");
+    }
+    let asks = "command toolward internal-names \"$1\" 2>/dev/null </dev/null";
+    assert!(lines.iter().any(|line| line.contains(asks)), "{lines:#?}");
+}
+
+#[test]
+fn fish_asks_for_names_where_an_argument_is_one() {
+    let lines = asking("fish");
+    for (words, kind) in [
+        ("call\"", "tools"),
+        ("policy; and __fish_seen_subcommand_from explain\"", "tools"),
+        ("update\"", "bundles"),
+        ("remove\"", "installed"),
+        (
+            "trust; and __fish_seen_subcommand_from show\"",
+            "publishers",
+        ),
+    ] {
+        let line = format!(
+            "complete -c toolward -n \"__fish_toolward_using_subcommand {words} -f -a \
+             \"(command toolward internal-names {kind} 2>/dev/null </dev/null)\""
+        );
+        assert!(lines.contains(&line), "{line} in {lines:#?}");
+    }
+}
+
+#[test]
+fn fish_completes_tools_bundles_and_publishers() {
+    let (machine, _) = installed();
+    let folder = toolward().parent().unwrap().display().to_string();
+    let path = std::env::var("PATH").unwrap_or_default();
+    for (line, expected) in [
+        ("toolward call te", "text.stats"),
+        ("toolward policy explain te", "text.stats"),
+        ("toolward remove text.stats-", "text.stats-bundle"),
+        ("toolward trust show a", "acme"),
+    ] {
+        let mut fish = machine.program("fish");
+        fish.args(["--no-config", "--private", "-c"])
+            .arg(format!(
+                "toolward completions fish | source; complete -C '{line}'"
+            ))
+            .env("PATH", format!("{folder}:{path}"));
+        let Ok(output) = fish.output() else {
+            skipped("fish is not installed");
+            return;
+        };
+        let offered = String::from_utf8(output.stdout).unwrap();
+        let first = offered
+            .lines()
+            .next()
+            .and_then(|line| line.split('\t').next());
+        assert_eq!(first, Some(expected), "{line}: {offered}");
     }
 }
 
