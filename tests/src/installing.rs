@@ -6,7 +6,7 @@ mod actions;
 mod asked;
 mod channels;
 mod compiling;
-mod disks;
+pub(crate) mod disks;
 mod elsewhere;
 mod embedding;
 mod first_use;

@@ -197,6 +197,7 @@ pub(crate) fn run(
     runtime.shutdown_background();
     // The host has it, too, for its questions.
     bar.clear();
+    compile_broker::warn_if_not_kept(&broker, output);
     let ended = Ended {
         reply: &reply,
         input: input.as_ref(),

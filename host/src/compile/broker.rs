@@ -247,6 +247,12 @@ impl Broker {
         self.inner.shelf.as_ref().map(Shelf::directory)
     }
 
+    /// Why the cache did not keep a driver, where it took none for lack of room, say. Such a driver is compiled
+    /// again by the next host.
+    pub fn not_kept(&self) -> Option<String> {
+        self.inner.link.get().and_then(Link::not_kept)
+    }
+
     /// Compiles a component into the cache ahead of its first use, and waits for it.
     ///
     /// # Errors

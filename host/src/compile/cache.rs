@@ -272,6 +272,20 @@ enum Unusable {
     Artifacts(#[source] std::io::Error),
 }
 
+/// Whether a cache can't be opened because its disk takes nothing: it is full, or read-only. There is nothing unsafe
+/// about that.
+pub(super) fn takes_nothing(error: &HostError) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<io::Error>() {
+            use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
+            return [StorageFull, QuotaExceeded, ReadOnlyFilesystem].contains(&error.kind());
+        }
+        cause = error.source();
+    }
+    false
+}
+
 /// Creates the cache's directory if it is missing, and checks owner and mode.
 fn usable(directory: PathBuf) -> Result<PathBuf, HostError> {
     let fail = |source| HostError::Cache {

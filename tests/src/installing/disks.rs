@@ -11,7 +11,7 @@ use crate::support::outside::skipped;
 use crate::support::{Machine, Run};
 
 /// How a mount namespace is had: by root, or in a user namespace.
-fn namespace() -> Option<Vec<&'static str>> {
+pub(crate) fn namespace() -> Option<Vec<&'static str>> {
     let tried = [vec!["--mount"], vec!["--map-root-user", "--mount"]];
     let works = |arguments: &Vec<&str>| {
         let mut unshare = Command::new("unshare");

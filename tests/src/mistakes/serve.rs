@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
 use super::{BUNDLE, machine, told};
+use crate::installing::disks::namespace;
 use crate::support::{Ended, Run};
 
 /// Serves over HTTP, which must fail, and before anything is said to be listened at.
@@ -106,6 +107,61 @@ fn a_cache_that_others_may_write_to_says_how_to_repair_it() {
         "use chmod go-rwx",
         "name another cache directory",
     );
+}
+
+#[test]
+fn a_call_with_a_full_cache_disk_runs_uncached_and_says_where_to_make_room() {
+    let Some(namespace) = namespace() else {
+        return;
+    };
+    let machine = machine().with_own_cache();
+    let call = format!(
+        "'{}' call text.stats {BUNDLE} --set text=one",
+        crate::support::machine::toolward().display()
+    );
+    let script = format!(
+        "set -eu
+         cache=\"$HOME/.cache\"
+         mkdir \"$cache\"
+         mount -t tmpfs -o size=64m,mode=700 tmpfs \"$cache\"
+         fill() {{
+             for size in 64k 4k; do
+                 dd if=/dev/zero of=\"$cache/fill.$size\" bs=$size 2>/dev/null || true
+             done
+         }}
+         fill
+         {call} >new.out 2>new.err
+         rm \"$cache\"/fill.*
+         {call} >kept.out 2>kept.err
+         rm -r \"$cache\"/toolward/artefacts/*
+         fill
+         {call} >known.out 2>known.err"
+    );
+    let mut unshare = machine.program("unshare");
+    unshare.args(namespace).args(["bash", "-c", &script]);
+    Run::new(unshare).ends(0);
+    for name in ["new", "kept", "known"] {
+        assert!(
+            machine
+                .text(&format!("{name}.out"))
+                .contains("\"words\": 1")
+        );
+    }
+    // A cache without room for its key, one with room, and one that has a key alone.
+    let warning = |name: &str| {
+        let said = machine.text(&format!("{name}.err"));
+        let mut lines = said.lines().map(str::to_owned);
+        lines.find(|line| line.contains("compiled drivers are not kept"))
+    };
+    assert_eq!(warning("kept"), None);
+    for name in ["new", "known"] {
+        let warning =
+            warning(name).unwrap_or_else(|| panic!("{}", machine.text(&format!("{name}.err"))));
+        assert!(warning.starts_with("warning: "), "{warning}");
+        for part in [".cache/toolward", "No space left", "--cache-dir"] {
+            assert!(warning.contains(part), "no {part} in {warning}");
+        }
+    }
 }
 
 #[test]

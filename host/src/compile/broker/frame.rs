@@ -14,7 +14,7 @@ use super::super::limits::CompileLimits;
 use toolward_helper::frames::{Body, frame, head};
 
 /// The version of the protocol; both sides are usually of one build.
-pub(super) const PROTOCOL: u32 = 2;
+pub(super) const PROTOCOL: u32 = 3;
 
 /// The most bytes of a [`Start`], a message, and all other small frames.
 const SMALL: usize = 64 << 10;
@@ -66,6 +66,8 @@ pub(super) enum Answer {
     },
     /// The broker can't start.
     Unusable(String),
+    /// The cache takes no artifact, and why: hosts get them all the same.
+    NotKept(String),
     /// A worker compiles it now.
     Begun { id: u64 },
     /// The artifact lies in the cache.
@@ -94,6 +96,7 @@ const BEGUN: u8 = 13;
 const CACHED: u8 = 14;
 const ARTIFACT: u8 = 15;
 const REFUSED: u8 = 16;
+const NOT_KEPT: u8 = 17;
 
 pub(super) fn start(to: &mut impl Write, start: &Start) -> io::Result<()> {
     frame(to, START, &[&serde_json::to_vec(start)?])
@@ -125,11 +128,8 @@ impl Answer {
     pub(super) fn write(&self, to: &mut impl Write) -> io::Result<()> {
         match self {
             Self::Ready { public, engine } => frame(to, READY, &[public, engine.as_bytes()]),
-            Self::Unusable(problem) => {
-                let mut problem = problem.clone();
-                problem.truncate(problem.floor_char_boundary(MAX_MESSAGE_BYTES));
-                frame(to, UNUSABLE, &[problem.as_bytes()])
-            }
+            Self::Unusable(problem) => frame(to, UNUSABLE, &[short(problem).as_bytes()]),
+            Self::NotKept(problem) => frame(to, NOT_KEPT, &[short(problem).as_bytes()]),
             Self::Begun { id } => frame(to, BEGUN, &[&id.to_le_bytes()]),
             Self::Cached { id, spent } => {
                 frame(to, CACHED, &[&id.to_le_bytes(), &spent.to_bytes()])
@@ -168,6 +168,7 @@ impl Answer {
                 engine: EngineHash::from_bytes(body.take()?),
             },
             UNUSABLE => Self::Unusable(body.text()?),
+            NOT_KEPT => Self::NotKept(body.text()?),
             BEGUN => Self::Begun { id: body.number()? },
             CACHED => Self::Cached {
                 id: body.number()?,
@@ -195,6 +196,11 @@ impl Answer {
         };
         Ok(Some(answer))
     }
+}
+
+fn short(problem: &str) -> &str {
+    let end = problem.floor_char_boundary(MAX_MESSAGE_BYTES);
+    problem.get(..end).unwrap_or_default()
 }
 
 impl Request {

@@ -47,6 +47,8 @@ struct Shared {
     /// has said which one it signs with.
     public: Mutex<Option<PublicKey>>,
     waiting: Mutex<Waiting>,
+    /// Why the cache took no artifact the last time, if it did not.
+    not_kept: Mutex<Option<String>>,
 }
 
 #[derive(Debug, Default)]
@@ -80,6 +82,7 @@ impl Link {
             shared: Arc::new(Shared {
                 public: Mutex::new(public),
                 waiting: Mutex::default(),
+                not_kept: Mutex::default(),
             }),
             artifact_bytes,
         }
@@ -88,6 +91,11 @@ impl Link {
     /// The key that artifacts are checked with, once it is known.
     pub(super) fn public(&self) -> Option<PublicKey> {
         lock(&self.shared.public).clone()
+    }
+
+    /// Why the cache does not keep what is compiled, if it does not.
+    pub(super) fn not_kept(&self) -> Option<String> {
+        lock(&self.shared.not_kept).clone()
     }
 
     /// Has a component compiled, for what is left of a budget.
@@ -224,6 +232,11 @@ impl Shared {
                 }
                 let public = PublicKey::from_bytes(&public).map_err(|error| error.to_string())?;
                 *lock(&self.public) = Some(public);
+                return Ok(());
+            }
+            Answer::NotKept(problem) => {
+                tracing::warn!(%problem, "compiled drivers are not cached");
+                *lock(&self.not_kept) = Some(problem);
                 return Ok(());
             }
             Answer::Begun { id } => (id, Event::Begun),

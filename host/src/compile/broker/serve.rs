@@ -14,7 +14,7 @@ use toolward_signing::Digest;
 use toolward_signing::key::SigningKey;
 
 use super::super::artifact_signature::{Claim, EngineHash};
-use super::super::cache::Cache;
+use super::super::cache::{self, Cache};
 use super::super::cost::CompileCost;
 use super::frame::{Answer, PROTOCOL, Request, Start};
 use super::job::Worker;
@@ -44,8 +44,8 @@ pub fn run_broker() -> io::Result<()> {
     let (program, cache) = (start.program.clone(), start.cache.clone());
     let workers = start.workers.max(1);
     let mut writer = stream.try_clone()?;
-    let broker = match Serving::new(start, stream) {
-        Ok(broker) => broker,
+    let (broker, not_kept) = match Serving::new(start, stream) {
+        Ok(made) => made,
         Err(problem) => return Answer::Unusable(problem).write(&mut writer),
     };
     let confined = broker_profile::confine(program.as_ref(), cache.as_deref().map(Path::new));
@@ -56,6 +56,9 @@ pub fn run_broker() -> io::Result<()> {
         public: *broker.maker.key().public().as_bytes(),
         engine: broker.maker.engine,
     });
+    if let Some(problem) = not_kept {
+        broker.answer(&Answer::NotKept(problem));
+    }
 
     std::thread::scope(|scope| {
         for _ in 0..workers {
@@ -88,7 +91,8 @@ impl Maker {
         }
     }
 
-    fn make(&self, task: &Task, begun: impl FnOnce()) -> Answer {
+    /// An artifact that the cache does not take, for lack of room for example, goes to the host.
+    fn make(&self, task: &Task, begun: impl FnOnce(), not_kept: impl FnOnce(String)) -> Answer {
         let id = task.id;
         let claim = Claim {
             component: &task.component,
@@ -108,11 +112,15 @@ impl Maker {
             Ok(bytes) => bytes,
             Err(error) => return Answer::Refused { id, spent, error },
         };
-        if let Store::Cache(cache) = &self.store
-            && cache.put(claim, &bytes).is_ok_and(|kept| kept)
-        {
-            spent.artifact_bytes = bytes.len() as u64;
-            return Answer::Cached { id, spent };
+        if let Store::Cache(cache) = &self.store {
+            match cache.put(claim, &bytes) {
+                Ok(true) => {
+                    spent.artifact_bytes = bytes.len() as u64;
+                    return Answer::Cached { id, spent };
+                }
+                Ok(false) => {}
+                Err(error) => not_kept(error.to_string()),
+            }
         }
         let signature = claim.sign(&blake3::hash(&bytes), self.key());
         Answer::Artifact {
@@ -149,16 +157,19 @@ struct Serving {
 }
 
 impl Serving {
-    fn new(start: Start, host: UnixStream) -> Result<Self, String> {
+    /// And why nothing is kept, where a cache has no room for its key.
+    fn new(start: Start, host: UnixStream) -> Result<(Self, Option<String>), String> {
         let engine = compiling_engine().map_err(|error| format!("{error:#}"))?;
-        let store = match start.cache {
-            Some(directory) => {
-                let cache = Cache::open(directory).map_err(|error| error.to_string())?;
-                Store::Cache(cache.limit(start.cache_limit))
+        let own = || SigningKey::generate().map_err(|error| error.to_string());
+        let (store, not_kept) = match start.cache.map(Cache::open) {
+            Some(Ok(cache)) => (Store::Cache(cache.limit(start.cache_limit)), None),
+            Some(Err(error)) if cache::takes_nothing(&error) => {
+                (Store::None(own()?), Some(error.to_string()))
             }
-            None => Store::None(SigningKey::generate().map_err(|error| error.to_string())?),
+            Some(Err(error)) => return Err(error.to_string()),
+            None => (Store::None(own()?), None),
         };
-        Ok(Self {
+        let serving = Self {
             maker: Maker {
                 engine: EngineHash::of(&engine),
                 store,
@@ -171,7 +182,8 @@ impl Serving {
             host: Mutex::new(host),
             queue: Mutex::default(),
             more: Condvar::new(),
-        })
+        };
+        Ok((serving, not_kept))
     }
 
     /// Takes requests until the host goes or breaks the protocol.
@@ -228,7 +240,8 @@ impl Serving {
         while let Some(task) = self.next() {
             let id = task.id;
             let begun = || self.answer(&Answer::Begun { id });
-            let answer = self.maker.make(&task, begun);
+            let not_kept = |problem| self.answer(&Answer::NotKept(problem));
+            let answer = self.maker.make(&task, begun, not_kept);
             self.queue().open.remove(&id);
             self.answer(&answer);
         }
