@@ -36,6 +36,9 @@ const PYTHON_PROGRAM: Wanted = Wanted {
     install: "Python 3.11 or later with the module venv, from your system's packages",
 };
 
+/// What the name of a directory begins with that packages are fetched into.
+const NEW: &str = ".new-";
+
 /// How long another install is waited for. It takes minutes where it fetches something.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -78,6 +81,7 @@ pub fn install(
             _ => unwritable(own)(error),
         }
     })?;
+    sweep(own);
     let start = Start {
         tools,
         own,
@@ -213,8 +217,21 @@ fn make(path: &Path) -> Result<(), BuildError> {
     made.map_err(unwritable(path))
 }
 
+/// Removes what interrupted installs have left. The lock is held, so that none is under way.
+fn sweep(own: &Path) {
+    let entries = std::fs::read_dir(own).into_iter().flatten().flatten();
+    let left = entries.filter(|entry| {
+        let name = entry.file_name();
+        name.to_str().is_some_and(|name| name.starts_with(NEW))
+    });
+    for entry in left {
+        // What can't be removed is in nobody's way.
+        let _ = std::fs::remove_dir_all(entry.path());
+    }
+}
+
 fn temporary(own: &Path) -> Result<tempfile::TempDir, BuildError> {
-    let new = tempfile::Builder::new().prefix(".new-").tempdir_in(own);
+    let new = tempfile::Builder::new().prefix(NEW).tempdir_in(own);
     new.map_err(unwritable(own))
 }
 

@@ -70,6 +70,30 @@ fn nothing_is_left_where_npm_fails() {
 }
 
 #[test]
+fn what_an_interrupted_install_left_is_gone_after_the_next_one_and_nothing_else() {
+    let (root, tools) = place("npm", NPM_MAKES);
+    let own = root.path().join("toolchain");
+    let elsewhere = root.path().join("elsewhere");
+    for kept in [&elsewhere, &own.join(".newer"), &own.join("new-")] {
+        std::fs::create_dir_all(kept).unwrap();
+    }
+    std::fs::set_permissions(&own, std::fs::Permissions::from_mode(0o700)).unwrap();
+    std::fs::create_dir_all(own.join(".new-abc/js/node_modules")).unwrap();
+    std::fs::write(own.join(".new-abc/js/package.json"), "{}").unwrap();
+    std::os::unix::fs::symlink(&elsewhere, own.join(".new-link")).unwrap();
+    installed(BuildKind::Js, root.path(), &tools).unwrap();
+    assert!(!own.join(".new-abc").exists());
+    for kept in [
+        &elsewhere,
+        &own.join(".newer"),
+        &own.join("new-"),
+        &own.join("js"),
+    ] {
+        assert!(kept.is_dir(), "{}", kept.display());
+    }
+}
+
+#[test]
 fn pip_takes_only_files_with_these_digests_and_runs_no_setup() {
     let (root, tools) = place("python3", PYTHON);
     installed(BuildKind::Go, root.path(), &tools).unwrap();
