@@ -63,6 +63,11 @@ impl PublicKey {
                 "name the publisher's public key file; its name mostly ends in `.pub.pem`",
             ));
         }
+        if pem.matches("-----BEGIN ").count() > 1 {
+            return Err(invalid
+                .found("several keys")
+                .hinted("name a file that holds one public key, and nothing else"));
+        }
         let bytes = PublicKeyBytes::from_public_key_pem(pem)
             .map_err(|error| invalid.found(error.to_string()))?;
         Self::from_bytes(&bytes.0)

@@ -69,10 +69,12 @@ fn files_that_hold_no_ed25519_key_are_refused() {
     let public = key(1).public().to_pem().unwrap();
     let rsa = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VuAyEAYaLZuFiV8hyAzdnbpPO7Re8kkyOhWtcajRSOJMm7HbY=\n-----END PUBLIC KEY-----\n";
     let long = "x".repeat(20_000);
+    let two = public.clone() + &key(2).public().to_pem().unwrap();
     for pem in [
         "",
         "text",
         private.expose_secret(),
+        &two,
         rsa,
         public.get(..60).unwrap(),
         &long,
