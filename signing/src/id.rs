@@ -117,6 +117,12 @@ impl Prefix {
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', ':', '/']))
     }
 
+    /// Whether both cover some id: they are equal, or one lies inside the other.
+    #[must_use]
+    pub fn overlaps(&self, other: &Self) -> bool {
+        self.covers(&other.0) || other.covers(&self.0)
+    }
+
     /// How closely a covering prefix names an id: 0 for `*`, else its length in bytes. Among prefixes
     /// that cover one id, the longer has more segments.
     #[must_use]
@@ -177,6 +183,33 @@ mod tests {
             assert!(!prefix.covers(id), "{id}");
         }
         assert!(Prefix::all().covers("anything"));
+    }
+
+    #[test]
+    fn prefixes_overlap_that_are_equal_or_inside_each_other() {
+        let overlap = |one: &str, other: &str| {
+            let [one, other] = [one, other].map(|text| Prefix::parse(text).unwrap());
+            assert_eq!(one.overlaps(&other), other.overlaps(&one));
+            one.overlaps(&other)
+        };
+        for (one, other) in [
+            ("acme", "acme"),
+            ("acme", "acme.crm"),
+            ("acme", "acme:commit"),
+            ("*", "acme"),
+            ("*", "*"),
+        ] {
+            assert!(overlap(one, other), "{one} {other}");
+        }
+        for (one, other) in [
+            ("acme", "acmeevil"),
+            ("acme.crm", "acme.crmx"),
+            ("acme.crm", "acme.mail"),
+            ("acme.crm", "acme:crm"),
+            ("acme", "x.acme"),
+        ] {
+            assert!(!overlap(one, other), "{one} {other}");
+        }
     }
 
     #[test]

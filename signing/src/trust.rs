@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use crate::document::Signed;
 use crate::error::{ErrorKind, Refusal};
-use crate::id::Prefix;
+use crate::freshness::shorter;
+use crate::id::{self, Prefix};
 use crate::key::{KeyId, PublicKey};
 use crate::publisher::PublisherDocument;
 use crate::text::quoted;
@@ -107,11 +108,52 @@ impl TrustStore {
         insert(Arc::make_mut(&mut self.publishers), publisher)
     }
 
+    /// Also trusts a bare key, as the publisher `name`, for the ids below `prefixes` and never for all ids. Its bundles
+    /// may be no older than `max_age`: nothing else ends what somebody signs who has stolen it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::TrustInvalid`] if the store has a publisher of this name or this key already, if there are no
+    /// prefixes or one is `*`; [`ErrorKind::TrustExampleKey`]; [`ErrorKind::IdInvalid`] for the name.
+    pub fn add_bare_key(
+        &mut self,
+        name: &str,
+        key: PublicKey,
+        prefixes: Vec<Prefix>,
+        max_age: Duration,
+    ) -> Result<(), Refusal> {
+        id::check(name).map_err(|refusal| refusal.at("publisher name"))?;
+        if prefixes.contains(&Prefix::all()) {
+            return Err(Refusal::new(ErrorKind::TrustInvalid)
+                .at(format!("publisher {name}"))
+                .expected("prefixes of its own: a bare key is not trusted for all ids")
+                .found("*")
+                .hinted("name the beginning of its ids, such as `acme`"));
+        }
+        let mut publisher = checked_publisher(name.to_owned(), vec![key], 1, prefixes)?;
+        publisher.bare = true;
+        publisher.max_age = Some(max_age);
+        insert(Arc::make_mut(&mut self.publishers), publisher)
+    }
+
+    /// Trusts a configured publisher no more. An unknown name changes nothing.
+    pub fn remove(&mut self, publisher: &str) {
+        Arc::make_mut(&mut self.publishers).remove(publisher);
+    }
+
+    /// The configured publishers of which a prefix, of all ids or of actions, overlaps with this one.
+    pub fn overlapping(&self, prefix: &Prefix) -> impl Iterator<Item = &Arc<Publisher>> {
+        self.publishers.values().filter(|publisher| {
+            let mut own = publisher.prefixes.iter().chain(&publisher.actions);
+            own.any(|own| own.overlaps(prefix))
+        })
+    }
+
     /// Bounds how old the bundles of a configured publisher may be, as the operator's own maximum does for those
     /// of all: of two the shorter one counts. An unknown name changes nothing.
     pub fn limit_age(&mut self, publisher: &str, max_age: Duration) {
         if let Some(publisher) = Arc::make_mut(&mut self.publishers).get_mut(publisher) {
-            Arc::make_mut(publisher).max_age = Some(max_age);
+            let publisher = Arc::make_mut(publisher);
+            publisher.max_age = shorter(publisher.max_age, Some(max_age));
         }
     }
 
@@ -149,13 +191,14 @@ impl TrustStore {
             prefixes: vec![Prefix::all()],
             actions: Vec::new(),
             ad_hoc: true,
+            bare: false,
             document: None,
             max_age: None,
         }));
     }
 
     /// All publishers: those of the configuration by name, then those of `--trust-key`.
-    pub fn publishers(&self) -> impl Iterator<Item = &Arc<Publisher>> {
+    pub fn publishers(&self) -> impl Iterator<Item = &Arc<Publisher>> + Clone {
         self.publishers.values().chain(&self.ad_hoc)
     }
 

@@ -100,6 +100,7 @@ pub(super) fn checked_publisher(
         prefixes,
         actions: Vec::new(),
         ad_hoc: false,
+        bare: false,
         document: None,
         max_age: None,
     })

@@ -17,6 +17,7 @@ pub struct Publisher {
     pub(super) prefixes: Vec<Prefix>,
     pub(super) actions: Vec<Prefix>,
     pub(super) ad_hoc: bool,
+    pub(super) bare: bool,
     pub(super) document: Option<FromDocument>,
     pub(super) max_age: Option<Duration>,
 }
@@ -65,6 +66,13 @@ impl Publisher {
     #[must_use]
     pub fn is_ad_hoc(&self) -> bool {
         self.ad_hoc
+    }
+
+    /// Whether this is a bare key that the operator trusts lastingly: nothing rotates it, and no list revokes it or
+    /// what it signed.
+    #[must_use]
+    pub fn is_bare(&self) -> bool {
+        self.bare
     }
 
     /// The version of the publisher document that its keys come from; nothing for a `[[publisher]]` table.

@@ -229,6 +229,16 @@ fn check_host(manifest: &Manifest, options: &VerifyOptions<'_>) -> Result<(), Re
     }
 }
 
+/// The next step for who gets a bundle that is too old by the publisher's own maximum.
+fn own_max_age_hint(publisher: &Publisher) -> String {
+    let name = publisher.name();
+    let change = match publisher.is_bare() {
+        true => "`toolward trust add KEY.pub.pem --prefix PREFIX --max-age-days DAYS`".to_owned(),
+        false => format!("`toolward trust update {name} --max-age-days DAYS`"),
+    };
+    format!("get the publisher's current release, or allow older ones of {name}: {change}")
+}
+
 fn check_age(
     manifest: &Manifest,
     publisher: &Publisher,
@@ -257,7 +267,13 @@ fn check_age(
         );
     }
     if let Some(max_age) = freshness::shorter(options.max_age, publisher.max_age()) {
-        refusals.extend(freshness::check_age(manifest.created, max_age, now).err());
+        let refusal = freshness::check_age(manifest.created, max_age, now).err();
+        refusals.extend(
+            refusal.map(|refusal| match publisher.max_age() == Some(max_age) {
+                true => refusal.hinted(own_max_age_hint(publisher)),
+                false => refusal,
+            }),
+        );
     }
     if let Some(expires) = publisher.expires()
         && is_over(expires, now)

@@ -95,17 +95,24 @@ fn named_publisher(
     revocations: Option<&Revocations>,
 ) -> Result<(Arc<Publisher>, Vec<KeyId>), Refusal> {
     let wrong = || {
-        let owners: Vec<_> = trust
-            .publishers()
-            .filter(|publisher| !keys_among(publisher, signers).is_empty())
-            .map(|publisher| publisher.name())
-            .collect();
-        Refusal::new(ErrorKind::WrongPublisher)
+        let owners = trust.publishers();
+        let owners = owners.filter(|publisher| !keys_among(publisher, signers).is_empty());
+        let is_bare = owners.clone().any(|owner| owner.is_bare());
+        let owners: Vec<_> = owners.map(|publisher| publisher.name()).collect();
+        let refusal = Refusal::new(ErrorKind::WrongPublisher)
             .expected(format!(
                 "publisher {}, whose key signed",
                 owners.join(" or ")
             ))
-            .found(format!("publisher {}", manifest.publisher))
+            .found(format!("publisher {}", manifest.publisher));
+        match is_bare {
+            // The operator chose this name.
+            true => refusal.hinted(
+                "ask the publisher which key signs this bundle. If it is this bare key, trust it under the name that its \
+                 bundles have: `toolward trust remove` the other name, then `toolward trust add KEY.pub.pem --name NAME`",
+            ),
+            false => refusal,
+        }
     };
     let publisher = trust.configured(&manifest.publisher).ok_or_else(wrong)?;
     if keys_among(publisher, signers).is_empty() {

@@ -10,6 +10,8 @@ mod arbitrary;
 #[cfg(test)]
 mod attacks;
 #[cfg(test)]
+mod bare_keys;
+#[cfg(test)]
 mod book;
 #[cfg(test)]
 mod channels;
