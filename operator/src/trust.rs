@@ -1,8 +1,10 @@
 //! Trusted publishers: from keys or a configuration given by flags, or from the user's
 //! configuration.
 
+pub mod bare_keys;
 pub mod changes;
 mod context;
+mod key_place;
 pub mod publishers;
 pub mod rows;
 
@@ -90,7 +92,7 @@ impl Trust {
     pub fn is_given(&self, environment: &Environment) -> bool {
         let configured = default_config(environment).is_some_and(|path| {
             let known = Publishers::beside(&path).all();
-            !is_missing(&path) || !known.is_ok_and(|all| all.known.is_empty())
+            !is_missing(&path) || !known.is_ok_and(|all| all.is_empty())
         });
         self.is_named() || configured
     }
@@ -200,7 +202,7 @@ impl Trust {
         trusted.revoke(&mut revocations);
         let store = if !self.keys.is_empty() {
             self.of_keys()?
-        } else if file.is_none() && trusted.known.is_empty() {
+        } else if file.is_none() && trusted.is_empty() {
             return Err(nobody_trusted(environment));
         } else {
             self.store_of(trusted, environment)?

@@ -201,12 +201,15 @@ pub fn configuration(named: Option<&Path>, environment: &Environment) -> Check {
     }
 }
 
-/// Checks that the publishers trusted by document can be read.
+/// Checks that the publishers of `toolward trust` can be read.
 pub fn publishers(trust: &Trust, environment: &Environment) -> Check {
     const NAME: &str = "publishers";
     match trust.trusted(environment) {
         Ok(trusted) => {
-            let known = format!("{} trusted by their documents", trusted.known.len());
+            let mut known = format!("{} trusted by their documents", trusted.known.len());
+            if !trusted.keys.is_empty() {
+                known.push_str(&format!(", {} by bare keys", trusted.keys.len()));
+            }
             Check::new(NAME, State::Ok, known)
         }
         Err(failure) => Check::failed(NAME, failure),

@@ -9,8 +9,14 @@ codes! {
         NobodyTrusted = "nobody-trusted",
             "no publisher is trusted: no `--trust-key`, no `toolward.toml`, nothing from `toolward trust add`";
         PublisherKnown = "publisher-known",
-            "`trust add` of a publisher whose document is trusted already; `trust update` takes the next one";
-        PublisherUnknown = "publisher-unknown", "no publisher of this name is trusted by its document";
+            "`trust add` of a publisher or a key that is trusted already; `trust update` takes a publisher's next document";
+        PublisherUnknown = "publisher-unknown", "no publisher of this name is trusted by `toolward trust`";
+        PublisherBare = "publisher-bare",
+            "`trust update` of a publisher that is trusted by a bare key, which has no documents and no revocations";
+        KeyMisplaced = "key-misplaced",
+            "`trust add` of a bare key that lies in or beside a bundle, or that would be fetched";
+        PrefixTaken = "prefix-taken",
+            "`trust add` of a bare key for a prefix that is inside, equal to or around another publisher's, without `--takes-from`; or `--takes-from` names another one";
         TrustInvalid = "trust-invalid", "a folder below `trust/` was changed by hand and is no longer valid";
         TrustUnusable = "trust-unusable",
             "something below `trust/` belongs to another user, or others may write to it";

@@ -108,13 +108,7 @@ fn held_to<'a>(
 ///
 /// `channel-unknown`.
 pub fn channel<'a>(name: &str, context: &'a TrustContext) -> Result<&'a Channel, Error> {
-    context.settings.channel(name).ok_or_else(|| {
-        Error::usage(
-            Code::ChannelUnknown,
-            format!("no channel {name} is configured"),
-        )
-        .hint("add a `[[channel]]` to toolward.toml")
-    })
+    context.channel(name)
 }
 
 /// Fetches and verifies the index of a channel. Refuses one that is older than the last

@@ -1,6 +1,8 @@
 //! Changes of trust: new publishers, their next documents, revocations, removal. The
 //! store records each change.
 
+mod errors;
+
 use std::time::SystemTime;
 
 use toolward_bundle::text::visible_line;
@@ -12,14 +14,18 @@ use toolward_store::Store;
 use toolward_store::audit_log::{NewDecision, Verdict};
 use toolward_store::rollback::{self, Following};
 
-use super::publishers::{FreshnessRule, Grant, Known, Transaction, Trusted, parsed};
+use super::publishers::{FreshnessRule, Grant, Known, Record, Transaction, Trusted, parsed};
 use super::rows::{self, Release, TrustRows};
-use super::{Trust, TrustContext};
+use super::{Trust, TrustContext, key_place};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::installed::{self, StoreLocation};
 use crate::network::{Fetcher, Network, recorded};
 use crate::report::{Report, Silent};
+
+use errors::{bare, bare_key_known};
+
+pub use errors::unknown;
 
 /// Changes the trusted publishers. Fetching blocks, see [`network`](crate::network).
 ///
@@ -112,6 +118,9 @@ impl Changes<'_> {
         let bytes = self
             .fetcher()?
             .document(source, DocumentArtifact::Publisher)?;
+        if bytes.trim_ascii_start().starts_with(b"-----BEGIN ") {
+            return Err(key_place::fetched(source));
+        }
         let (context, known) = self.verify_first(&bytes, &grant, &publishers.all()?)?;
         Ok(Candidate {
             bytes,
@@ -166,6 +175,9 @@ impl Changes<'_> {
         let trust = self.trust;
         let context = trust.context_or_empty(trusted, self.environment, self.report)?;
         let document = publisher::first_use(bytes, &context.terms()).map_err(Error::refused)?;
+        if trusted.key(&document.name).is_some() {
+            return Err(bare_key_known(&document.name));
+        }
         if trusted.get(&document.name).is_some() {
             return Err(Error::usage(
                 Code::PublisherKnown,
@@ -199,7 +211,10 @@ impl Changes<'_> {
     ) -> Result<Known, Error> {
         let publishers = self.trust.publishers(self.environment)?;
         let store = self.store.open(self.environment)?;
-        let own = publishers.get(name)?.ok_or_else(|| unknown(name))?;
+        let own = match publishers.get(name)?.ok_or_else(|| unknown(name))? {
+            Record::Document(known) => *known,
+            Record::Key(_) => return Err(bare(name)),
+        };
         let revoked: Vec<Digest> = digests(&own).collect();
         let own = [own.grant.source];
         let trust = self.trust;
@@ -460,7 +475,7 @@ fn refused(
     Error::refused(refusal.clone())
 }
 
-fn record(
+pub(super) fn record(
     store: &Store,
     action: &str,
     name: &str,
@@ -478,16 +493,4 @@ fn record(
         reason: reason.to_owned(),
     };
     Ok(store.record(&decision, now)?)
-}
-
-/// The error for an unknown publisher.
-pub fn unknown(name: &str) -> Error {
-    Error::usage(
-        Code::PublisherUnknown,
-        format!(
-            "no publisher {} is trusted by its document",
-            visible_line(name, 100)
-        ),
-    )
-    .hint("`toolward trust list` shows those that are")
 }

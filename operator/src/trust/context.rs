@@ -6,13 +6,17 @@ use std::fs::File;
 use std::time::{Duration, SystemTime};
 
 use toolward_bundle::content::{Content, ContentOrigin};
+use toolward_bundle::text::visible_line;
 use toolward_signing::Refusal;
+use toolward_signing::channel::Channel;
 use toolward_signing::freshness;
 use toolward_signing::publisher::Terms;
 use toolward_signing::revocation::Revocations;
 use toolward_signing::timestamp::Timestamp;
 use toolward_signing::trust::{TrustSettings, TrustStore};
 use toolward_signing::verify::{self, Bundle, ProgressFn, Verified, VerifyOptions};
+
+use crate::error::{Code, Error};
 
 /// The trust of one operation.
 #[derive(Debug)]
@@ -41,6 +45,20 @@ impl TrustContext {
             progress,
             ..VerifyOptions::default()
         }
+    }
+
+    /// The configured channel of this name.
+    ///
+    /// # Errors
+    /// `channel-unknown`.
+    pub fn channel(&self, name: &str) -> Result<&Channel, Error> {
+        self.settings.channel(name).ok_or_else(|| {
+            Error::usage(
+                Code::ChannelUnknown,
+                format!("no channel {} is configured", visible_line(name, 100)),
+            )
+            .hint("add a `[[channel]]` to toolward.toml")
+        })
     }
 
     /// The options for accepting a document.

@@ -1,6 +1,7 @@
 //! The publishers of `toolward trust`: a folder for each beside the configuration, with
 //! the current document, the operator's settings, and the publisher's revocations.
 
+mod bare_key;
 mod private_dir;
 mod tombstone;
 mod transaction;
@@ -16,10 +17,12 @@ use toolward_signing::publisher::{self, VerifiedPublisher};
 use toolward_signing::revocation::{self, Revocations, SignedList};
 use toolward_signing::trust::TrustStore;
 
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Kind};
 
 use private_dir::Folder;
 
+pub(super) use bare_key::MAX_KEY_BYTES;
+pub use bare_key::{BareKey, KeyGrant};
 pub use tombstone::Tombstone;
 pub use transaction::{Gone, Transaction};
 
@@ -87,7 +90,7 @@ impl std::fmt::Display for FreshnessRule {
     }
 }
 
-/// One known publisher.
+/// One known publisher, by its document.
 #[derive(Debug, Clone)]
 pub struct Known {
     /// Its current document.
@@ -110,44 +113,66 @@ impl Known {
     }
 }
 
+/// What is recorded of a publisher.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Record {
+    /// It is trusted by its document.
+    Document(Box<Known>),
+    /// It is trusted by a bare key.
+    Key(Box<BareKey>),
+}
+
 /// Reads prefixes.
 pub(super) fn parsed(prefixes: &[String]) -> Result<Vec<Prefix>, Error> {
-    let parse = |prefix: &String| {
-        Prefix::parse(prefix).map_err(|refusal| Error::usage(refusal.kind(), &refusal))
-    };
+    let parse =
+        |prefix: &String| Prefix::parse(prefix).map_err(|refusal| Error::of(Kind::Usage, refusal));
     prefixes.iter().map(parse).collect()
 }
 
 /// A snapshot of the publishers of `toolward trust`.
 #[derive(Debug, Default)]
 pub struct Trusted {
-    /// The trusted publishers, by name.
+    /// The publishers that are trusted by their documents, by name.
     pub known: Vec<Known>,
+    /// Those that are trusted by a bare key, by name.
+    pub keys: Vec<BareKey>,
     /// The revocations of removed publishers.
     removed: Vec<Tombstone>,
 }
 
 impl Trusted {
-    /// A publisher by name.
+    /// Whether nobody is trusted.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty() && self.keys.is_empty()
+    }
+
+    /// A publisher that is trusted by its document, by name.
     pub fn get(&self, name: &str) -> Option<&Known> {
         self.known.iter().find(|known| known.document.name == name)
+    }
+
+    /// A publisher that is trusted by a bare key, by name.
+    pub fn key(&self, name: &str) -> Option<&BareKey> {
+        self.keys.iter().find(|key| key.name == name)
     }
 
     /// All but one publisher.
     pub fn without(mut self, name: &str) -> Self {
         self.known.retain(|known| known.document.name != name);
+        self.keys.retain(|key| key.name != name);
         self
     }
 
     /// The channels that the operator set, by publisher.
     pub fn channels(&self) -> BTreeMap<String, String> {
-        let known = self.known.iter();
-        known
-            .filter_map(|known| {
-                let channel = known.grant.freshness.channel.clone()?;
-                Some((known.document.name.clone(), channel))
-            })
-            .collect()
+        let known = self.known.iter().filter_map(|known| {
+            let channel = known.grant.freshness.channel.clone()?;
+            Some((known.document.name.clone(), channel))
+        });
+        let keys = self.keys.iter();
+        let keys = keys.filter_map(|key| Some((key.name.clone(), key.grant.channel.clone()?)));
+        known.chain(keys).collect()
     }
 
     /// Adds all publishers to those of the configuration. Names and keys must be
@@ -167,6 +192,14 @@ impl Trusted {
                 store.limit_age(&known.document.name, max_age);
             }
         }
+        for key in &self.keys {
+            key.add_to(store).map_err(|failure| {
+                let name = &key.name;
+                failure.of_kind(Kind::Usage).hint(format!(
+                    "take the publisher out of toolward.toml, or: toolward trust remove {name}"
+                ))
+            })?;
+        }
         Ok(())
     }
 
@@ -179,6 +212,12 @@ impl Trusted {
             revocations.add_document(&known.document);
             if let Some(list) = &known.revocations {
                 revocations.add_list(list);
+            }
+        }
+        // A key that another publisher revoked stays revoked under the name of a bare key.
+        for key in &self.keys {
+            for owner in self.owners(&key.key.key_id()) {
+                revocations.share(owner, &key.name);
             }
         }
     }
@@ -244,7 +283,7 @@ impl Publishers {
     }
 
     /// Reads one publisher by name.
-    pub fn get(&self, name: &str) -> Result<Option<Known>, Error> {
+    pub fn get(&self, name: &str) -> Result<Option<Record>, Error> {
         let Some(folder) = Folder::open(&self.0)? else {
             return Ok(None);
         };
@@ -297,21 +336,29 @@ impl Publishers {
             }
         }
         names.sort();
-        let known = names.iter().map(|name| self.read(name));
-        trusted.known = known.collect::<Result<_, _>>()?;
+        for name in &names {
+            match self.read(name)? {
+                Record::Document(known) => trusted.known.push(*known),
+                Record::Key(key) => trusted.keys.push(*key),
+            }
+        }
         Ok(trusted)
     }
 
-    fn read(&self, name: &str) -> Result<Known, Error> {
+    fn read(&self, name: &str) -> Result<Record, Error> {
         let folder = self.0.join(name);
         let remove = |failure: Error| {
             let remove = format!("`toolward trust remove {name}` takes the publisher out");
             failure.hint(remove)
         };
-        self.read_in(&folder, name).map_err(remove)
+        let read = match BareKey::is_in(&folder) {
+            true => BareKey::read(&folder, name).map(|key| Record::Key(Box::new(key))),
+            false => self.read_known(&folder, name),
+        };
+        read.map_err(remove)
     }
 
-    fn read_in(&self, folder: &Path, name: &str) -> Result<Known, Error> {
+    fn read_known(&self, folder: &Path, name: &str) -> Result<Record, Error> {
         if Folder::open(folder)?.is_none() {
             return Err(Error::unreadable(folder, "the folder is gone"));
         }
@@ -334,11 +381,11 @@ impl Publishers {
         if let Some(list) = &revocations {
             is_of(folder, name, &list.publisher)?;
         }
-        Ok(Known {
+        Ok(Record::Document(Box::new(Known {
             document,
             grant,
             revocations,
-        })
+        })))
     }
 }
 

@@ -6,7 +6,8 @@ use std::path::Path;
 use toolward_signing::id;
 
 use super::private_dir::Folder;
-use super::{DOCUMENT_FILE, GRANT_FILE, Known, Publishers, REVOCATIONS_FILE, Tombstone, Trusted};
+use super::{BareKey, DOCUMENT_FILE, GRANT_FILE, Known, MAX_GRANT_BYTES, Publishers};
+use super::{REVOCATIONS_FILE, Tombstone, Trusted};
 use super::{read_document, read_list};
 use crate::error::{Code, Error, Kind};
 use crate::file;
@@ -42,12 +43,25 @@ impl Transaction {
 
     /// Adds a new publisher atomically.
     pub fn add(&self, known: &Known) -> Result<(), Error> {
-        let (place, name) = (&self.publishers.0, &known.document.name);
+        self.add_folder(&known.document.name, |folder| write(folder, known))
+    }
+
+    /// Adds a publisher that is trusted by a bare key, atomically.
+    pub fn add_key(&self, key: &BareKey) -> Result<(), Error> {
+        self.add_folder(&key.name, |folder| key.write(folder))
+    }
+
+    fn add_folder(
+        &self,
+        name: &str,
+        write: impl FnOnce(&Path) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let place = &self.publishers.0;
         let (folder, new) = (place.join(name), place.join(format!(".new-{name}")));
         // Left behind by a killed process.
         clear(&new)?;
         let made = Folder::make(&new)?;
-        write(&new, known)?;
+        write(&new)?;
         made.sync(&new)?;
         std::fs::rename(&new, &folder).map_err(|error| Error::unwritable(&folder, error))?;
         self.folder.sync(place)
@@ -58,6 +72,13 @@ impl Transaction {
     pub fn write(&self, known: &Known) -> Result<(), Error> {
         let folder = self.publishers.0.join(&known.document.name);
         write(&folder, known)?;
+        Folder::make(&folder)?.sync(&folder)
+    }
+
+    /// Updates the operator's settings for a bare key.
+    pub fn write_key(&self, key: &BareKey) -> Result<(), Error> {
+        let folder = self.publishers.0.join(&key.name);
+        key.write(&folder)?;
         Folder::make(&folder)?.sync(&folder)
     }
 
@@ -84,6 +105,9 @@ impl Transaction {
         let place = &self.publishers.0;
         let folder = place.join(name);
         let mut lost = Vec::new();
+        if BareKey::is_alone_in(&folder) {
+            return Ok(Gone { revoked: 0, lost });
+        }
         let mut removed = match Tombstone::read(place, name) {
             Ok(Some(removed)) => removed,
             Ok(None) => Tombstone::new(name)?,
@@ -127,10 +151,19 @@ fn write(folder: &Path, known: &Known) -> Result<(), Error> {
     if let Some(list) = &known.revocations {
         file::replace(&folder.join(REVOCATIONS_FILE), &list.envelope_bytes)?;
     }
-    let grant = toml::to_string(&known.grant)
-        .map_err(|error| Error::new(Kind::Failed, Code::UnwritableValue, error))?;
-    file::replace(&folder.join(GRANT_FILE), grant.as_bytes())?;
+    write_grant(folder, &known.grant)?;
     file::replace(&folder.join(DOCUMENT_FILE), &known.document.envelope_bytes)
+}
+
+/// Writes the operator's settings for a publisher.
+pub(super) fn write_grant(folder: &Path, grant: &impl serde::Serialize) -> Result<(), Error> {
+    let grant = toml::to_string(grant)
+        .map_err(|error| Error::new(Kind::Failed, Code::UnwritableValue, error))?;
+    let path = folder.join(GRANT_FILE);
+    if grant.len() > MAX_GRANT_BYTES {
+        return Err(Error::unwritable(&path, "it would be too large"));
+    }
+    file::replace(&path, grant.as_bytes())
 }
 
 /// Removes a file or folder, if it exists.
