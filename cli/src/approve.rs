@@ -122,6 +122,14 @@ pub(crate) fn confirmed(text: &str, question: &str) -> std::io::Result<bool> {
     keys::answer()
 }
 
+/// Shows a text and a question, and waits for a line. What was typed before is dropped. `None`: the person gives none.
+pub(crate) fn typed(text: &str, question: &str) -> std::io::Result<Option<String>> {
+    let keys = Keys::take()?;
+    write(&format!("{text}\n\n{question} "))?;
+    keys.forget()?;
+    keys::line()
+}
+
 fn write(text: &str) -> std::io::Result<()> {
     let mut error = std::io::stderr().lock();
     error.write_all(text.as_bytes())?;

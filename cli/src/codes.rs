@@ -12,9 +12,9 @@ codes! {
         ChangeUnconfirmed = "change-unconfirmed",
             "a lasting change of a file was not confirmed on a terminal, after the difference was shown";
         FingerprintUnconfirmed = "fingerprint-unconfirmed",
-            "`trust add` without `--fingerprint`, and without confirmation on a terminal";
+            "`trust add` of a document without `--fingerprint` and without confirmation on a terminal, or of a bare key whose fingerprint nobody typed there";
         FingerprintMismatch = "fingerprint-mismatch",
-            "the document has another fingerprint than the one given";
+            "a document or a bare key has another fingerprint than the one given";
         FreshnessUnanswered = "freshness-unanswered",
             "`trust add` asked how old a publisher's releases may be, and got no answer";
         DocumentUnknown = "document-unknown",

@@ -1,6 +1,7 @@
-//! `trust`: publishers by their documents: first use, rotation, revocation.
+//! `trust`: publishers by their documents, with first use, rotation and revocation, and by bare keys.
 
 mod add;
+mod bare_key;
 mod freshness;
 
 use clap::{Args, Subcommand};
@@ -11,7 +12,7 @@ use toolward_operator::network::Network;
 use toolward_operator::recorder::RecorderCommand;
 use toolward_operator::trust::Trust;
 use toolward_operator::trust::changes::{Changes, Update, unknown};
-use toolward_operator::trust::publishers::Known;
+use toolward_operator::trust::publishers::{Known, Record};
 use toolward_operator::trust::rows::TrustRows;
 use toolward_store::audit_log::Filter;
 
@@ -21,6 +22,7 @@ use crate::failure::Result;
 use crate::flags::Flagged;
 use crate::output::Output;
 
+use add::AddFlags;
 use freshness::FreshnessFlags;
 
 /// What all of these have in common.
@@ -38,27 +40,14 @@ pub(crate) struct CommonFlags {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Trust a publisher for the ids below some prefixes
+    /// Trust a publisher, by document or bare key, for the ids below some prefixes
     Add {
-        /// Its document: a file, an https address or oci://…
-        source: String,
-        /// An id prefix that it may publish, whole segments (may be given again)
-        #[arg(long, required = true)]
-        prefix: Vec<String>,
-        /// A prefix of the action ids that its libraries may have besides; it covers
-        /// no tool, driver or bundle (may be given again)
-        #[arg(long, value_name = "PREFIX")]
-        actions: Vec<String>,
-        /// The fingerprint that the publisher told you, by another way than the
-        /// document came
-        #[arg(long)]
-        fingerprint: Option<String>,
         #[command(flatten)]
-        freshness: FreshnessFlags,
+        given: AddFlags,
         #[command(flatten)]
         common: CommonFlags,
     },
-    /// List the publishers that are trusted by document
+    /// List the publishers that are trusted by document or by a bare key
     List {
         #[command(flatten)]
         common: CommonFlags,
@@ -113,17 +102,7 @@ impl Command {
             environment,
         };
         match self {
-            Self::Add {
-                source,
-                prefix,
-                actions,
-                fingerprint,
-                freshness,
-                common,
-            } => {
-                let given = (prefix.as_slice(), actions.as_slice());
-                subject(common).add(source, given, fingerprint.as_deref(), freshness, output)
-            }
+            Self::Add { given, common } => subject(common).add(given, output),
             Self::List { common } => subject(common).list(output),
             Self::Show { name, common } => subject(common).show(name, output),
             Self::Update {
@@ -164,19 +143,28 @@ struct Subject<'a> {
 
 impl Subject<'_> {
     fn list(&self, output: &mut Output) -> Result {
-        let all = self.common.trust.trusted(self.environment)?.known;
+        let all = self.common.trust.trusted(self.environment)?;
         if !output.json() && all.is_empty() {
-            output.note("no publisher is trusted by its document; `toolward trust add` adds one");
+            output.note(
+                "no publisher is trusted by its document or key; `toolward trust add` adds one",
+            );
         }
-        for known in all {
-            print(&known, output)?;
+        for known in &all.known {
+            print(known, output)?;
+        }
+        for key in &all.keys {
+            bare_key::print(key, output)?;
         }
         Ok(())
     }
 
     fn show(&self, name: &str, output: &mut Output) -> Result {
-        let known = self.known(name)?;
-        print(&known, output)?;
+        let publishers = self.common.trust.publishers(self.environment)?;
+        match publishers.get(name)? {
+            Some(Record::Document(known)) => print(&known, output)?,
+            Some(Record::Key(key)) => bare_key::print(&key, output)?,
+            _ => return Err(unknown(name)),
+        }
         let Some(store) = self.common.store.existing(self.environment)? else {
             return Ok(());
         };
@@ -227,11 +215,6 @@ impl Subject<'_> {
             report,
         }
     }
-
-    fn known(&self, name: &str) -> Result<Known> {
-        let publishers = self.common.trust.publishers(self.environment)?;
-        publishers.get(name)?.ok_or_else(|| unknown(name))
-    }
 }
 
 fn print(known: &Known, output: &mut Output) -> Result {
@@ -245,6 +228,7 @@ fn print(known: &Known, output: &mut Output) -> Result {
     if output.json() {
         return output.value(&json!({
             "ok": true,
+            "kind": "document",
             "name": document.name,
             "version": document.version,
             "threshold": document.threshold,

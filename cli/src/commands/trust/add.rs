@@ -3,32 +3,65 @@
 use std::io::Read as _;
 use std::path::Path;
 
+use clap::Args;
 use toolward_bundle::text::visible_line;
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
 use toolward_operator::trust::publishers::Known;
 use toolward_signing::ErrorKind;
 use toolward_signing::fingerprint::Fingerprint;
-use toolward_signing::key::PublicKey;
 use toolward_signing::verify::unsigned;
 
 use super::{FreshnessFlags, Subject, print};
 use crate::approve;
 use crate::environment::has_terminal;
-use crate::failure::{Code, Failure, Kind, Result};
+use crate::failure::{Code, Failure, Kind, OperatorCode, Result};
 use crate::output::Output;
 
 /// Longest list of prefixes that is shown, in characters.
-const MAX_PREFIXES_CHARS: usize = 64 * 1024;
+pub(super) const MAX_PREFIXES_CHARS: usize = 64 * 1024;
+
+/// Whom to trust, and for what.
+#[derive(Debug, Args)]
+pub(crate) struct AddFlags {
+    /// Its document: a file, an https address or oci://…; or a file with its bare
+    /// public key, whose bundles may be 90 days old where no other age is given
+    pub(super) source: String,
+    /// An id prefix that it may publish, whole segments (may be given again)
+    #[arg(long, required = true)]
+    pub(super) prefix: Vec<String>,
+    /// A prefix of the action ids that its libraries may have besides; it covers
+    /// no tool, driver or bundle (may be given again)
+    #[arg(long, value_name = "PREFIX")]
+    pub(super) actions: Vec<String>,
+    /// The fingerprint that the publisher told you, by another way than the
+    /// document came. That of a bare key is typed on the terminal
+    #[arg(long)]
+    pub(super) fingerprint: Option<String>,
+    /// The publisher's name, as its bundles have it, for a bare key [default: the
+    /// name of the key's file]
+    #[arg(long)]
+    pub(super) name: Option<String>,
+    /// For a bare key: let it publish ids that are inside, equal to or around the
+    /// prefixes of this publisher (may be given again)
+    #[arg(long, value_name = "NAME")]
+    pub(super) takes_from: Vec<String>,
+    #[command(flatten)]
+    pub(super) freshness: FreshnessFlags,
+}
 
 impl Subject<'_> {
-    pub(super) fn add(
-        &self,
-        source: &str,
-        (prefixes, actions): (&[String], &[String]),
-        fingerprint: Option<&str>,
-        freshness: &FreshnessFlags,
-        output: &mut Output,
-    ) -> Result {
+    pub(super) fn add(&self, given: &AddFlags, output: &mut Output) -> Result {
+        let source = given.source.as_str();
+        if beginning(Path::new(source)).contains("-----BEGIN ") {
+            return self.add_key(given, output);
+        }
+        if given.name.is_some() || !given.takes_from.is_empty() {
+            let message = "--name and --takes-from are for a file with a bare public key";
+            return Err(Failure::usage(OperatorCode::SettingInvalid, message)
+                .hint("a publisher's document has its own name; leave them out"));
+        }
+        let (prefixes, actions) = (given.prefix.as_slice(), given.actions.as_slice());
+        let (fingerprint, freshness) = (given.fingerprint.as_deref(), &given.freshness);
         let candidate = self.changes(output).candidate(source, prefixes, actions);
         let candidate = candidate.map_err(|failure| explained(failure, source))?;
         let (document, settings) = (&candidate.known.document, &candidate.settings);
@@ -56,10 +89,7 @@ impl Subject<'_> {
 /// The failure of a source that is no document, with what it is instead.
 fn explained(failure: Failure, source: &str) -> Failure {
     let path = Path::new(source);
-    let instead = if PublicKey::from_pem(&beginning(path)).is_ok() {
-        "this is a public key, and publishers are trusted by their documents: ask for \
-         NAME.publisher.json. The key itself verifies one command: --trust-key FILE"
-    } else if unsigned(path).is_ok() {
+    let instead = if unsigned(path).is_ok() {
         "this is a bundle: `toolward verify BUNDLE --trust-key KEY` checks it, `toolward install \
          BUNDLE` installs it. Publishers are trusted by their documents: ask for NAME.publisher.json"
     } else if failure.code == ErrorKind::EnvelopeInvalid.code() {

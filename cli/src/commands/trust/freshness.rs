@@ -17,12 +17,12 @@ const DEFAULT_MAX_AGE_DAYS: u64 = 90;
 pub(crate) struct FreshnessFlags {
     /// Refuse releases of this publisher that are older
     #[arg(long, value_name = "DAYS", conflicts_with = "channel")]
-    max_age_days: Option<u64>,
+    pub(super) max_age_days: Option<u64>,
 
     /// Hold releases of this publisher that come over the network to this
     /// `[[channel]]` of toolward.toml
     #[arg(long, value_name = "NAME")]
-    channel: Option<String>,
+    pub(super) channel: Option<String>,
 }
 
 impl FreshnessFlags {

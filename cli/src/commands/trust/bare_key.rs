@@ -1,0 +1,194 @@
+//! `trust add` of a bare public key: lasting trust for some prefixes, after a person has typed its fingerprint.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use serde_json::json;
+use toolward_bundle::text::visible_line;
+use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
+use toolward_operator::trust::bare_keys::{KeyCandidate, KeyRequest};
+use toolward_operator::trust::publishers::BareKey;
+
+use super::Subject;
+use super::add::{AddFlags, MAX_PREFIXES_CHARS};
+use crate::approve;
+use crate::environment::has_terminal;
+use crate::failure::{Code, Failure, Kind, OperatorCode, Result};
+use crate::output::Output;
+
+/// What a bare key lacks, for who is about to trust one.
+const LACKS: &str = "A bare key can't be rotated, and its publisher can't revoke it or a release.\n\
+                     If it is stolen, you have to hear of that yourself. A publisher's\n\
+                     document has both.";
+
+impl Subject<'_> {
+    pub(super) fn add_key(&self, given: &AddFlags, output: &mut Output) -> Result {
+        refuse_flags(given)?;
+        let request = KeyRequest {
+            file: Path::new(&given.source),
+            name: given.name.as_deref(),
+            prefixes: &given.prefix,
+            max_age_days: given.freshness.max_age_days,
+            channel: given.freshness.channel.as_deref(),
+            takes_from: &given.takes_from,
+        };
+        let candidate = self.changes(output).key_candidate(&request)?;
+        if candidate.is_unchanged() {
+            output.note("this key is trusted like that already");
+            return print(&candidate.after, output);
+        }
+        confirm(&candidate)?;
+        let publishers = self.common.trust.publishers(self.environment)?;
+        let folder = publishers.folder().join(&candidate.after.name);
+        let change = LastingChange::new("trust add", described(&candidate), &folder);
+        let changes = LastingChanges::of(self.environment)?;
+        let announce = || changes.add(change);
+        let added = self
+            .changes(output)
+            .add_key(&candidate, &request, announce)?;
+        print(&added, output)
+    }
+}
+
+/// Refuses the flags that a bare key does not take.
+fn refuse_flags(given: &AddFlags) -> Result {
+    let refused = |message: &str, hint: &str| {
+        Err(Failure::usage(OperatorCode::SettingInvalid, message).hint(hint))
+    };
+    if given.fingerprint.is_some() {
+        return refused(
+            "--fingerprint is for a publisher's document",
+            "leave it out: the fingerprint of a bare key is typed on the terminal, after what the key will be trusted for \
+             was shown",
+        );
+    }
+    if !given.actions.is_empty() {
+        return refused(
+            "--actions is for a publisher's document",
+            "leave it out: a bare key may have actions below its prefixes only",
+        );
+    }
+    Ok(())
+}
+
+/// Asks the person for the fingerprint of a new key, and for a yes to what changes about a known one.
+fn confirm(candidate: &KeyCandidate) -> Result {
+    let key = &candidate.after;
+    if !has_terminal() {
+        return Err(unconfirmed(key, "nobody can be asked about it").hint(
+            "give the command on a terminal. Where there is none, name the key in a `[[publisher]]` of toolward.toml",
+        ));
+    }
+    let text = difference(candidate);
+    if text.chars().count() > MAX_PREFIXES_CHARS {
+        return Err(unconfirmed(
+            key,
+            "what it would be trusted for is too long to be shown",
+        ));
+    }
+    if candidate.before.is_some() {
+        return match approve::confirmed(&text, "Trust it like this?") {
+            Ok(true) => Ok(()),
+            _ => Err(Failure::new(
+                Kind::Denied,
+                Code::ChangeUnconfirmed,
+                format!("{}: the change was not confirmed", key.name),
+            )),
+        };
+    }
+    let question = "Type the fingerprint that the publisher told you, by another way than the key\n\
+                    came. It is the key id that `toolward keys show` prints:";
+    let ask = "ask the publisher for it, by another way than the key came";
+    match approve::typed(&text, question) {
+        Ok(Some(typed)) if !typed.trim().is_empty() => match candidate.is_fingerprint(&typed) {
+            true => Ok(()),
+            false => Err(Failure::new(
+                Kind::Refused,
+                Code::FingerprintMismatch,
+                format!("{}: this key has another fingerprint than the one typed", key.name),
+            )
+            .hint("type all 64 digits. If they are as the publisher told you, this is not its key: ask the publisher")),
+        },
+        _ => Err(unconfirmed(key, "no fingerprint was typed").hint(ask)),
+    }
+}
+
+fn unconfirmed(key: &BareKey, why: &str) -> Failure {
+    Failure::new(
+        Kind::Refused,
+        Code::FingerprintUnconfirmed,
+        format!("{}: this bare key is not trusted, because {why}", key.name),
+    )
+}
+
+/// What a person sees of the change: lines with a sign are new or gone.
+fn difference(candidate: &KeyCandidate) -> String {
+    let (before, after) = (candidate.before.as_ref(), &candidate.after);
+    let mut text = format!("publisher    {}, by a bare key\n", after.name);
+    let source = visible_line(&after.grant.source, 1000);
+    let _ = writeln!(text, "key file     {source}");
+    let had = |prefix: &String| before.is_some_and(|one| one.grant.prefixes.contains(prefix));
+    for prefix in &after.grant.prefixes {
+        let sign = if had(prefix) { ' ' } else { '+' };
+        let _ = writeln!(text, "for        {sign} {}", visible_line(prefix, 100));
+    }
+    match before {
+        Some(before) if before.freshness() == after.freshness() => {
+            let _ = writeln!(text, "bundles      {}", after.freshness());
+        }
+        before => {
+            if let Some(gone) = before {
+                let _ = writeln!(text, "bundles    - {}", gone.freshness());
+            }
+            let _ = writeln!(text, "bundles    + {}", after.freshness());
+        }
+    }
+    for (name, prefix) in &candidate.overlaps {
+        let _ = writeln!(
+            text,
+            "takes from + {name}, whose prefixes overlap with {prefix}"
+        );
+    }
+    text.push('\n');
+    text.push_str(LACKS);
+    text
+}
+
+/// The change in words, for `doctor` and `serve`.
+fn described(candidate: &KeyCandidate) -> String {
+    let key = &candidate.after;
+    let mut what = format!(
+        "trusts the bare key of {} for {} ({})",
+        key.name,
+        key.grant.prefixes.join(", "),
+        key.freshness()
+    );
+    for (name, prefix) in &candidate.overlaps {
+        let _ = write!(what, ", {prefix} beside {name}");
+    }
+    what
+}
+
+pub(super) fn print(key: &BareKey, output: &mut Output) -> Result {
+    let (id, grant) = (key.key.key_id(), &key.grant);
+    if output.json() {
+        return output.value(&json!({
+            "ok": true,
+            "kind": "key",
+            "name": key.name,
+            "threshold": 1,
+            "keys": [id],
+            "fingerprint": id,
+            "prefixes": grant.prefixes,
+            "source": grant.source,
+            "max_age_days": grant.max_age_days,
+            "channel": grant.channel,
+            "lacks": BareKey::LACKS,
+        }));
+    }
+    let prefixes = visible_line(&grant.prefixes.join(", "), 400);
+    output.line(format!("{} by a bare key, for {prefixes}", key.name))?;
+    output.line(format!("  fingerprint  {id}"))?;
+    output.line(format!("  freshness    {}", key.freshness()))?;
+    output.line(format!("  lacks        {}", BareKey::LACKS.join(", ")))
+}
