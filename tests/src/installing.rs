@@ -4,6 +4,7 @@
 
 mod actions;
 mod asked;
+mod bare_keys;
 mod channels;
 mod compiling;
 pub(crate) mod disks;

@@ -185,7 +185,6 @@ fn what_trust_add_does_not_take_is_called_what_it_is() {
             "text-stats.toolbundle",
             "this is a bundle: `toolward verify BUNDLE",
         ),
-        ("example.pub.pem", "this is a public key"),
         ("README.md", "NAME.publisher.json"),
     ] {
         let ended = machine
@@ -194,6 +193,14 @@ fn what_trust_add_does_not_take_is_called_what_it_is() {
         told(&ended, "envelope-invalid", source, next);
         assert!(!ended.stderr.contains("toolward sign"), "{ended}");
     }
+    // A key beside a bundle may be of whoever sent that.
+    let ended = machine.toolward("trust add example.pub.pem --prefix text");
+    told(
+        &ended.ends(3),
+        "key-misplaced",
+        "text-stats.toolbundle",
+        "by another way than the bundle",
+    );
 }
 
 #[test]
