@@ -10,9 +10,11 @@ use toolward_signing::id::{self, Prefix};
 use toolward_signing::key::{KeyId, PublicKey};
 use toolward_signing::trust::TrustStore;
 use toolward_signing::{ErrorKind, Refusal};
+use toolward_store::Store;
+use toolward_store::rollback::VersionedDocument;
 
 use super::changes::{Changes, record};
-use super::publishers::{BareKey, KeyGrant, MAX_KEY_BYTES, Trusted, parsed};
+use super::publishers::{BareKey, KeyGrant, Known, MAX_KEY_BYTES, Trusted, parsed};
 use super::{Trust, TrustContext, key_place};
 use crate::error::{Code, Error, Kind};
 use crate::file;
@@ -50,6 +52,8 @@ pub struct KeyCandidate {
     pub after: BareKey,
     /// The publishers whose prefixes overlap with a new one, and these prefixes.
     pub overlaps: Vec<(String, String)>,
+    /// The version of the publisher's document that was taken in last, if it was trusted by one before.
+    pub document: Option<u64>,
 }
 
 impl KeyCandidate {
@@ -86,9 +90,9 @@ impl Changes<'_> {
         let key = PublicKey::from_pem(&text)
             .map_err(|refusal| Error::of(Kind::Usage, refusal).in_file(path))?;
         // Open before anybody is asked: changes must be recorded.
-        self.store.open(self.environment)?;
+        let store = self.store.open(self.environment)?;
         let trusted = self.trust.publishers(self.environment)?.all()?;
-        self.planned(self.trust, &key, request, &trusted)
+        self.planned(self.trust, &key, request, (&trusted, &store))
     }
 
     /// Trusts a bare key as it was confirmed. `announce` is called after all checks and before anything is recorded: if
@@ -110,7 +114,7 @@ impl Changes<'_> {
         // The configuration, too, may be another one since the person was asked.
         let trust = self.trust.unread();
         let key = &candidate.after.key;
-        let planned = self.planned(&trust, key, request, &transaction.all()?)?;
+        let planned = self.planned(&trust, key, request, (&transaction.all()?, &store))?;
         if planned != *candidate {
             let message = format!(
                 "{}: trust was changed by another program while the question was open",
@@ -147,7 +151,7 @@ impl Changes<'_> {
         trust: &Trust,
         key: &PublicKey,
         request: &KeyRequest<'_>,
-        trusted: &Trusted,
+        (trusted, store): (&Trusted, &Store),
     ) -> Result<KeyCandidate, Error> {
         let context = trust.context_or_empty(trusted, self.environment, &Silent)?;
         let before = trusted.keys.iter().find(|known| known.key == *key).cloned();
@@ -201,10 +205,12 @@ impl Changes<'_> {
         let overlaps = overlaps(&others, &parsed(&added)?);
         let possible = self::overlaps(&others, &parsed(&asked)?);
         are_given_up(&overlaps, &possible, request.takes_from)?;
+        let document = store.document(VersionedDocument::Publisher, &after.name)?;
         Ok(KeyCandidate {
             before,
             after,
             overlaps,
+            document: document.map(|(version, _)| version),
         })
     }
 }
@@ -316,6 +322,29 @@ fn overlaps(store: &TrustStore, prefixes: &[Prefix]) -> Vec<(String, String)> {
         publishers.map(move |one| (one.name().to_owned(), prefix.to_string()))
     });
     overlaps.collect()
+}
+
+/// Refuses a document for prefixes that a bare key overlaps with: nobody has said that the key may keep them.
+///
+/// # Errors
+/// `prefix-taken`
+pub(super) fn hold_none_of(store: &TrustStore, known: &Known) -> Result<(), Error> {
+    let own = known.document.name.as_str();
+    let prefixes = [known.prefixes()?, known.actions()?].concat();
+    let held = prefixes.iter().find_map(|prefix| {
+        let mut bare = store.overlapping(prefix).filter(|one| one.is_bare());
+        Some((bare.find(|one| one.name() != own)?.name(), prefix))
+    });
+    let Some((holder, prefix)) = held else {
+        return Ok(());
+    };
+    let message = format!(
+        "the prefix {prefix} is inside, equal to or around one of {holder}'s, which is trusted by a bare key"
+    );
+    Err(Error::new(Kind::Denied, Code::PrefixTaken, message).hint(format!(
+        "take the key out first: toolward trust remove {holder}. If it shall publish such ids as well, add it again afterwards, with \
+         --takes-from {own}"
+    )))
 }
 
 /// Makes sure that the operator named exactly the publishers whose ids are affected.

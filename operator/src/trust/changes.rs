@@ -16,7 +16,7 @@ use toolward_store::rollback::{self, Following};
 
 use super::publishers::{FreshnessRule, Grant, Known, Record, Transaction, Trusted, parsed};
 use super::rows::{self, Release, TrustRows};
-use super::{Trust, TrustContext, key_place};
+use super::{Trust, TrustContext, bare_keys, key_place};
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::installed::{self, StoreLocation};
@@ -191,6 +191,7 @@ impl Changes<'_> {
             revocations: None,
         };
         let mut with = trust.store_of(trusted, self.environment)?;
+        bare_keys::hold_none_of(&with, &known)?;
         with.add_document(&known.document, known.prefixes()?)
             .map_err(Error::refused)?;
         with.give_actions(&known.document.name, known.actions()?);
@@ -256,6 +257,8 @@ impl Changes<'_> {
         }
         if let Some(actions) = actions {
             known.grant.actions = actions.to_vec();
+            let trusted = transaction.all()?;
+            bare_keys::hold_none_of(&trust.store_of(&trusted, self.environment)?, &known)?;
             transaction.write(&known)?;
             let reason = format!("actions: {}", visible_line(&actions.join(", "), 400));
             let now = SystemTime::now();

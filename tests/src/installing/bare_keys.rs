@@ -10,7 +10,7 @@ use super::{sequence, ship, trusting};
 use crate::support::bundle::new_key;
 use crate::support::{Draft, Left, Machine, Session, root};
 
-const TYPE: &str = "`toolward keys show` prints: ";
+const TYPE: &str = "compares nothing. ";
 const QUESTION: &str = "Trust it like this? [y/N] ";
 const FILE: &str = "keys/acme.pub.pem";
 const ADD: &str = "trust add keys/acme.pub.pem --prefix text. --prefix text-stats";

@@ -97,7 +97,8 @@ fn confirm(candidate: &KeyCandidate) -> Result {
         };
     }
     let question = "Type the fingerprint that the publisher told you, by another way than the key\n\
-                    came. It is the key id that `toolward keys show` prints:";
+                    came: the key id that `toolward keys show` prints there. One that is read\n\
+                    from the file given here compares nothing.";
     let ask = "ask the publisher for it, by another way than the key came";
     match approve::typed(&text, question) {
         Ok(Some(typed)) if !typed.trim().is_empty() => match candidate.is_fingerprint(&typed) {
@@ -147,6 +148,12 @@ fn difference(candidate: &KeyCandidate) -> String {
         let _ = writeln!(
             text,
             "takes from + {name}, whose prefixes overlap with {prefix}"
+        );
+    }
+    if let (Some(version), None) = (candidate.document, before) {
+        let _ = writeln!(
+            text,
+            "before     + by its document, version {version}: it may have given up this key since. Ask for the document"
         );
     }
     text.push('\n');

@@ -376,6 +376,70 @@ fn a_longer_prefix_that_was_taken_decides_and_the_rest_stays() {
 }
 
 #[test]
+fn a_document_for_prefixes_that_a_bare_key_has_is_refused_until_the_key_is_gone() {
+    let world = World::new();
+    let file = world.file("key", &key(1));
+    world.add(&request(&file, &words(&["acme.crm"]))).unwrap();
+    let path = world.path("acme.publisher.json");
+    let mut envelope = document("acme", &[&key(2)]).to_envelope().unwrap();
+    envelope.sign(&key(2));
+    fs::write(&path, envelope.to_bytes().unwrap()).unwrap();
+    let source = path.display().to_string();
+    for (prefixes, actions) in [
+        (&["acme"][..], &[][..]),
+        (&["acme.crm"], &[]),
+        (&["acme.crm.x"], &[]),
+        (&["other"], &["acme"]),
+    ] {
+        let (prefixes, actions) = (words(prefixes), words(actions));
+        let candidate = world.changes().candidate(&source, &prefixes, &actions);
+        let failure = refused(candidate, "prefix-taken");
+        assert!(failure.message.contains("key"), "{failure}");
+        assert!(failure.hints[0].contains("trust remove key"), "{failure:?}");
+    }
+    world.add_document(&document("beside", &[&key(3)]), &key(3), &["acme-crm"]);
+    let known = world.changes().update(
+        "beside",
+        &Update {
+            actions: Some(&words(&["acme.crm"])),
+            ..Update::default()
+        },
+        |_| Ok(None),
+    );
+    refused(known, "prefix-taken");
+
+    world.changes().remove("key", false).unwrap();
+    world.add_document(&document("acme", &[&key(2)]), &key(2), &["acme"]);
+    let named = words(&["acme"]);
+    let prefixes = words(&["acme.crm"]);
+    let wanted = KeyRequest {
+        takes_from: &named,
+        ..request(&file, &prefixes)
+    };
+    world.add(&wanted).unwrap();
+}
+
+#[test]
+fn a_key_in_place_of_an_earlier_document_is_shown_as_that() {
+    let world = World::new();
+    let file = world.file("acme", &key(1));
+    let prefixes = words(&["acme"]);
+    assert_eq!(
+        world.plan(&request(&file, &prefixes)).unwrap().document,
+        None
+    );
+    let version = 3;
+    let later = PublisherDocument {
+        version,
+        ..document("acme", &[&key(2)])
+    };
+    world.add_document(&later, &key(2), &["acme"]);
+    world.changes().remove("acme", false).unwrap();
+    let candidate = world.plan(&request(&file, &prefixes)).unwrap();
+    assert_eq!(candidate.document, Some(version));
+}
+
+#[test]
 fn a_publisher_is_not_downgraded_to_a_bare_key() {
     let mut world = World::new();
     world.configure("conf", &key(8), "prefixes = [\"conf\"]");
