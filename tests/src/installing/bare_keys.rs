@@ -103,7 +103,10 @@ fn a_bare_key_is_trusted_only_once_its_fingerprint_was_typed_on_a_terminal() {
         ("\u{3}", "fingerprint-unconfirmed"),
         ("y\r", "fingerprint-mismatch"),
         (&format!("{other}\r"), "fingerprint-mismatch"),
-        (&format!("{}\r", &id[..63]), "fingerprint-mismatch"),
+        (
+            &format!("{}\r", id.get(..63).unwrap()),
+            "fingerprint-mismatch",
+        ),
     ] {
         let left = typed(&machine, ADD, TYPE, keys);
         assert_eq!(left.code, Some(3), "{keys:?} {left:?}");

@@ -32,10 +32,12 @@ impl World {
     fn new() -> Self {
         let home = tempfile::tempdir().unwrap();
         fs::set_permissions(home.path(), fs::Permissions::from_mode(0o700)).unwrap();
-        let mut environment = Environment::default();
-        environment.config_directory = Some(home.path().join("config"));
-        environment.state_directory = Some(home.path().join("state"));
-        environment.data_directory = Some(home.path().join("data"));
+        let environment = Environment {
+            config_directory: Some(home.path().join("config")),
+            state_directory: Some(home.path().join("state")),
+            data_directory: Some(home.path().join("data")),
+            ..Environment::default()
+        };
         Self {
             home,
             environment,
@@ -211,7 +213,9 @@ fn only_the_whole_fingerprint_of_this_key_is_its_fingerprint() {
     let prefixes = words(&["acme"]);
     let candidate = world.plan(&request(&file, &prefixes)).unwrap();
     let id = key(1).public().key_id().to_string();
-    let groups: Vec<&str> = (0..16).map(|at| &id[at * 4..at * 4 + 4]).collect();
+    let groups: Vec<&str> = (0..16)
+        .map(|at| id.get(at * 4..at * 4 + 4).unwrap())
+        .collect();
     for typed in [
         id.clone(),
         id.to_uppercase(),
@@ -225,7 +229,7 @@ fn only_the_whole_fingerprint_of_this_key_is_its_fingerprint() {
         "",
         "y",
         "yes",
-        &id[..63],
+        id.get(..63).unwrap(),
         &format!("{id}0"),
         &other,
         &id.replace('a', "а"),
