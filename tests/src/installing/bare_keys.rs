@@ -4,6 +4,7 @@
 use toolward_signing::key::SigningKey;
 use toolward_signing::timestamp::Timestamp;
 
+use super::fronted::Fronted;
 use super::web::Web;
 use super::{ID, document, is_not_loaded, kept, listed, refused, release, reworded, runs};
 use super::{sequence, ship, trusting};
@@ -430,6 +431,30 @@ fn what_a_bare_key_signed_is_installed_and_updated_from_elsewhere() {
     let ended = machine.toolward("update --plain-http").ends(3);
     ended.warns("(too-old)");
     assert_eq!(sequence(&machine), 3);
+    runs(&machine);
+}
+
+#[test]
+fn what_a_bare_key_signed_is_installed_and_updated_over_a_registry_elsewhere() {
+    let Some(fronted) = Fronted::start() else {
+        return;
+    };
+    let (machine, one) = trusting_a_key();
+    machine.configure(&fronted.table(&machine, ""));
+    let publish = |sequence: u64| {
+        let file = format!("{sequence}.toolbundle");
+        ship(&machine, &release(sequence), &one, &file);
+        let tag = format!("text-stats:1.{}.0", sequence - 1);
+        let push = format!("push {file} oci://registry.example/acme/{tag}");
+        fronted.toolward(&machine, &push).ends(0);
+    };
+    publish(1);
+    let install = "install oci://registry.example/acme/text-stats:1.0.0";
+    fronted.toolward(&machine, install).ends(0);
+    runs(&machine);
+    publish(2);
+    fronted.toolward(&machine, "update").ends(0);
+    assert_eq!(sequence(&machine), 2);
     runs(&machine);
 }
 
