@@ -12,7 +12,7 @@ codes! {
         ChangeUnconfirmed = "change-unconfirmed",
             "a lasting change of a file was not confirmed on a terminal, after the difference was shown";
         FingerprintUnconfirmed = "fingerprint-unconfirmed",
-            "`trust add` of a document without `--fingerprint` and without confirmation on a terminal, or of a bare key whose fingerprint nobody typed there";
+            "`trust add` of a document without `--fingerprint` and without confirmation on a terminal, or of a bare key whose fingerprint was not typed there";
         FingerprintMismatch = "fingerprint-mismatch",
             "a document or a bare key has another fingerprint than the one given";
         FreshnessUnanswered = "freshness-unanswered",

@@ -225,7 +225,7 @@ fn sweep(own: &Path) {
         name.to_str().is_some_and(|name| name.starts_with(NEW))
     });
     for entry in left {
-        // What can't be removed is in nobody's way.
+        // One that can't be removed only takes room.
         let _ = std::fs::remove_dir_all(entry.path());
     }
 }

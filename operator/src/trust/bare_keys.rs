@@ -14,7 +14,7 @@ use toolward_store::Store;
 use toolward_store::rollback::VersionedDocument;
 
 use super::changes::{Changes, record};
-use super::publishers::{BareKey, KeyGrant, Known, MAX_KEY_BYTES, Trusted, parsed};
+use super::publishers::{BareKey, KeyGrant, MAX_KEY_BYTES, Trusted, parsed};
 use super::{Trust, TrustContext, key_place};
 use crate::error::{Code, Error, Kind};
 use crate::file;
@@ -324,13 +324,16 @@ fn overlaps(store: &TrustStore, prefixes: &[Prefix]) -> Vec<(String, String)> {
     overlaps.collect()
 }
 
-/// Refuses a document for prefixes that a bare key overlaps with: nobody has said that the key may keep them.
+/// Refuses prefixes for the document of `own` that a bare key overlaps with: the operator has not said that the key
+/// may keep them.
 ///
 /// # Errors
 /// `prefix-taken`
-pub(super) fn hold_none_of(store: &TrustStore, known: &Known) -> Result<(), Error> {
-    let own = known.document.name.as_str();
-    let prefixes = [known.prefixes()?, known.actions()?].concat();
+pub(super) fn hold_none_of(
+    store: &TrustStore,
+    own: &str,
+    prefixes: &[Prefix],
+) -> Result<(), Error> {
     let held = prefixes.iter().find_map(|prefix| {
         let mut bare = store.overlapping(prefix).filter(|one| one.is_bare());
         Some((bare.find(|one| one.name() != own)?.name(), prefix))

@@ -191,7 +191,8 @@ impl Changes<'_> {
             revocations: None,
         };
         let mut with = trust.store_of(trusted, self.environment)?;
-        bare_keys::hold_none_of(&with, &known)?;
+        let all = [known.prefixes()?, known.actions()?].concat();
+        bare_keys::hold_none_of(&with, &known.document.name, &all)?;
         with.add_document(&known.document, known.prefixes()?)
             .map_err(Error::refused)?;
         with.give_actions(&known.document.name, known.actions()?);
@@ -244,6 +245,11 @@ impl Changes<'_> {
             .transpose()?;
 
         let transaction = publishers.exclusive()?;
+        if let Some(actions) = actions {
+            // Before anything is written.
+            let store = trust.store_of(&transaction.all()?, self.environment)?;
+            bare_keys::hold_none_of(&store, name, &parsed(actions)?)?;
+        }
         let mut known = self.rotated(name, &chain, &transaction, &store)?;
         if let Some(list) = list {
             known = self.revoked(known, &list, &transaction, &store)?;
@@ -257,8 +263,6 @@ impl Changes<'_> {
         }
         if let Some(actions) = actions {
             known.grant.actions = actions.to_vec();
-            let trusted = transaction.all()?;
-            bare_keys::hold_none_of(&trust.store_of(&trusted, self.environment)?, &known)?;
             transaction.write(&known)?;
             let reason = format!("actions: {}", visible_line(&actions.join(", "), 400));
             let now = SystemTime::now();

@@ -75,7 +75,7 @@ fn refuse_flags(given: &AddFlags) -> Result {
 fn confirm(candidate: &KeyCandidate) -> Result {
     let key = &candidate.after;
     if !has_terminal() {
-        return Err(unconfirmed(key, "nobody can be asked about it").hint(
+        return Err(unconfirmed(key, "there is no terminal to ask on").hint(
             "give the command on a terminal. Where there is none, name the key in a `[[publisher]]` of toolward.toml",
         ));
     }

@@ -128,9 +128,18 @@ fn a_document_for_prefixes_that_a_bare_key_has_is_refused_until_the_key_is_gone(
             actions: Some(&words(&["acme.crm"])),
             ..Update::default()
         },
-        |_| Ok(None),
+        |_| {
+            Ok(Some(FreshnessRule {
+                max_age_days: Some(5),
+                ..FreshnessRule::default()
+            }))
+        },
     );
     refused(known, "prefix-taken");
+    // Nothing of it was done.
+    let trusted = world.trusted();
+    let rule = &trusted.get("beside").unwrap().grant.freshness;
+    assert_eq!(rule.max_age_days, None);
 
     world.changes().remove("key", false).unwrap();
     world.add_document(&document("acme", &[&key(2)]), &key(2), &["acme"]);
@@ -141,4 +150,12 @@ fn a_document_for_prefixes_that_a_bare_key_has_is_refused_until_the_key_is_gone(
         ..request(&file, &prefixes)
     };
     world.add(&wanted).unwrap();
+    // The publisher beside whom the key may publish changes its actions as before.
+    let actions = words(&["free"]);
+    let update = Update {
+        actions: Some(&actions),
+        ..Update::default()
+    };
+    let changes = world.changes();
+    changes.update("acme", &update, |_| Ok(None)).unwrap();
 }
