@@ -54,6 +54,10 @@ impl<T> Pending<T> {
     where
         T: Unpin,
     {
+        // A waker would be allocated.
+        if let Self(Inner::Ready(answer)) = self {
+            return answer.unwrap_or(Err(Error::Closed));
+        }
         let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
         let mut context = Context::from_waker(&waker);
         let mut pending = pin!(self);

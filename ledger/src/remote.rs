@@ -23,3 +23,6 @@ pub use connection::Connection;
 pub use entry::{MAX_NAME_BYTES, MAX_PAYLOAD_BYTES};
 pub use frame::{Answer, FrameError, Outcome, Request};
 pub use start::Start;
+
+/// Size of the buffers for writing to the socket, and for reading from it.
+const BUFFER_BYTES: usize = 64 * 1024;

@@ -6,6 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use super::BUFFER_BYTES;
 use super::frame::{Answer, FrameError, Request};
 use super::shared::{Shared, Waiting};
 use super::start::Start;
@@ -22,8 +23,6 @@ use crate::writer::queue::Queue;
 const GATHER: Duration = Duration::from_millis(5);
 /// How long the sending thread sleeps while there is nothing to send. It is woken before.
 const IDLE: Duration = Duration::from_secs(3600);
-/// Bytes that are sent at once.
-const BUFFER_BYTES: usize = 64 * 1024;
 
 /// A [`Recorder`] whose ledger is another process's, at the other end of a socket.
 ///

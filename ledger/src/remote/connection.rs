@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use sha2::{Digest as _, Sha256};
 
+use super::BUFFER_BYTES;
 use super::allowance::Allowance;
 use super::frame::{Answer, FrameError, Outcome, Request, said};
 use super::start::Start;
@@ -48,10 +49,11 @@ impl Connection {
     /// # Errors
     /// [`FrameError`] if something else comes first.
     pub fn accept(socket: UnixStream) -> Result<Option<Self>, FrameError> {
-        let mut from = BufReader::new(Counted {
+        let counted = Counted {
             socket: socket.try_clone()?,
             bytes: 0,
-        });
+        };
+        let mut from = BufReader::with_capacity(BUFFER_BYTES, counted);
         match Request::read(&mut from)? {
             None => Ok(None),
             Some(Request::Start(start)) => Ok(Some(Self {

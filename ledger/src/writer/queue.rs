@@ -72,6 +72,13 @@ struct State {
     why: Option<Code>,
 }
 
+impl State {
+    /// Whether the next row gets in without waiting. A queue that closes takes none, so that none waits.
+    fn has_room(&self, limit: usize) -> bool {
+        self.closing || self.bytes < limit
+    }
+}
+
 /// The queue.
 pub(crate) struct Queue {
     state: Mutex<State>,
@@ -209,10 +216,13 @@ impl Queue {
 
     /// Answered once the next row gets into the queue without waiting.
     pub(crate) fn room(self: &Arc<Self>) -> Pending<()> {
+        if self.state().has_room(self.limit) {
+            return Pending::ready(Ok(()));
+        }
         let queue = self.clone();
         Pending::later(poll_fn(move |context| {
             let mut state = queue.state();
-            if state.closing || state.bytes < queue.limit {
+            if state.has_room(queue.limit) {
                 return Poll::Ready(Ok(()));
             }
             state.waiting.push(context.waker().clone());

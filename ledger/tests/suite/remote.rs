@@ -411,7 +411,7 @@ impl Numbers {
 }
 
 #[test]
-fn a_hundred_thousand_random_frames_are_refused_or_read_as_they_were_written() {
+fn a_hundred_thousand_random_frames_are_refused_or_read_as_they_are_written() {
     let good = [
         queue(started(invocation(1)).payload(PayloadKind::Input, b"{}".to_vec())),
         queue(read_only(invocation(2)).payload(PayloadKind::Output, vec![7; 300])),
@@ -433,8 +433,13 @@ fn a_hundred_thousand_random_frames_are_refused_or_read_as_they_were_written() {
         let mut left = forged.as_slice();
         if let Ok(Some(request)) = Request::read(&mut left) {
             let read = forged.len() - left.len();
-            assert_eq!(bytes(&request), forged[..read]);
-            taken += 1;
+            // A record in another spelling is read, and written in its own.
+            let written = bytes(&request);
+            let again = Request::read(&mut written.as_slice()).unwrap().unwrap();
+            assert_eq!(bytes(&again), written);
+            if written == forged[..read] {
+                taken += 1;
+            }
         }
     }
     // Some changes are to numbers alone.
