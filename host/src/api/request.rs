@@ -190,6 +190,19 @@ impl Request {
         self
     }
 
+    /// Returns the reply before the driver's instance is dropped, if the call succeeded with a short output, and neither
+    /// its tool nor any tool that it may call changes something or has a risk level above 0. A task of the current
+    /// tokio runtime drops the instance. Until then the call counts towards
+    /// [`Limits::concurrency`](crate::Limits::concurrency): the next call may wait, or be refused where nothing waits.
+    ///
+    /// Only drivers of `kind: component` have an instance; those of tools that the call's tool calls are not kept.
+    /// Default: the instance is dropped first.
+    #[must_use]
+    pub fn answer_first(mut self) -> Self {
+        self.scope_mut().answers_first = true;
+        self
+    }
+
     /// Names the recorded call that this one makes once more, for the new one's record.
     #[must_use]
     pub fn rerun_of(mut self, recorded: Invocation) -> Self {

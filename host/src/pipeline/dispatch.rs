@@ -42,6 +42,7 @@ use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::http_request;
 use crate::pipeline::validate::RoutedCall;
 use crate::sandbox::context::Context;
+use crate::sandbox::run::Instance;
 use crate::sandbox::turns::Spender;
 
 /// Runs an approved call. Its deadline starts once it has a slot.
@@ -53,12 +54,13 @@ pub(crate) async fn dispatch(
     let (mut call, covered) = approved.into_parts();
     let mut admitted = None;
     let mut before: Option<Context> = None;
+    let mut kept_instance = None;
     loop {
         let served = serve(
             &mut call,
             &covered,
             &host,
-            (&mut admitted, before.as_ref()),
+            (&mut admitted, before.as_ref(), &mut kept_instance),
             record,
         );
         let (context, result) = match served.await {
@@ -79,13 +81,27 @@ pub(crate) async fn dispatch(
         let result = result.map_err(|failure| failure.error);
         return match (context.or(before), &admitted) {
             (Some(context), Some(admitted)) => {
-                finish::finish(&call, &context, admitted, result, record).await
+                let ended = finish::finish(&call, &context, admitted, result, record).await;
+                drop_later(kept_instance, admitted);
+                ended
             }
             _ => match result {
                 Err(error) => Err(error),
                 Ok(_) => Err(CallError::internal("a call ran that was not admitted")),
             },
         };
+    }
+}
+
+/// Has a task of the runtime drop the instance of a call that succeeded. It keeps the call's slot until then: a slot is
+/// room in the engine's pool.
+fn drop_later(instance: Option<Instance>, admitted: &Admitted) {
+    if let Some(instance) = instance {
+        let slot = admitted.slot.take();
+        tokio::spawn(async move {
+            drop(instance);
+            drop(slot);
+        });
     }
 }
 
@@ -123,7 +139,11 @@ async fn serve(
     call: &mut RoutedCall,
     covered: &[String],
     host: &DispatchContext<'_>,
-    (admitted, before): (&mut Option<Admitted>, Option<&Context>),
+    (admitted, before, kept_instance): (
+        &mut Option<Admitted>,
+        Option<&Context>,
+        &mut Option<Instance>,
+    ),
     record: &mut CallRecord<'_>,
 ) -> Result<(Context, Result<Finished, Failure>), Failure> {
     record.enter(CallStage::Prepare);
@@ -139,7 +159,15 @@ async fn serve(
         context.follow(before);
     }
     record.enter(CallStage::Run);
-    let result = run(call, &context, (admitted, clock), host, executor, record).await;
+    let result = run(
+        call,
+        &context,
+        (admitted, clock, kept_instance),
+        host,
+        executor,
+        record,
+    )
+    .await;
     Ok((context, result))
 }
 
@@ -154,7 +182,7 @@ fn apart<'a, T>(
 async fn run(
     call: &mut RoutedCall,
     context: &Context,
-    (admitted, clock): (&mut Admitted, Clock),
+    (admitted, clock, kept_instance): (&mut Admitted, Clock, &mut Option<Instance>),
     host: &DispatchContext<'_>,
     executor: Executor<'_>,
     record: &mut CallRecord<'_>,
@@ -209,9 +237,13 @@ async fn run(
                     publisher: &route.driver.publisher,
                 }),
                 fuel: admitted.fuel_of(&route.limits),
+                keeps_instance: scope.answers_first && !route.changes,
+                kept_instance: None,
             };
             let result = attempts::run(&plan, &mut attempts, record).await;
             (call.input, call.context) = attempts.call.into_input();
+            // A driver that failed is gone before another one is tried.
+            *kept_instance = attempts.kept_instance.filter(|_| result.is_ok());
             result
         }
         Executor::Form => {

@@ -19,6 +19,8 @@ pub(crate) struct CallScope {
     pub(crate) chain: CallChain,
     /// Which questions of a driver the caller can have answered.
     pub(crate) answerable: Answerable,
+    /// Whether the reply may come before the driver's instance is dropped.
+    pub(crate) answers_first: bool,
 }
 
 impl Default for CallScope {
@@ -29,6 +31,7 @@ impl Default for CallScope {
             observer: None,
             chain: CallChain::default(),
             answerable: Answerable::default(),
+            answers_first: false,
         }
     }
 }

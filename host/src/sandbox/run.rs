@@ -1,5 +1,5 @@
-//! One attempt: a fresh store, armed, instantiated, called, read out and
-//! dropped. What happened comes back as a plain value.
+//! One attempt: a fresh store, armed, instantiated, called and read out. What happened
+//! comes back as a plain value, with the instance, which the caller drops.
 
 use std::collections::HashMap;
 use std::future::poll_fn;
@@ -84,6 +84,11 @@ pub(crate) struct Usage {
     pub(crate) stderr: String,
 }
 
+/// The store of an attempt that has ended, with all that was made in it.
+pub(crate) struct Instance {
+    _store: Store<State>,
+}
+
 /// How an attempt ended.
 #[derive(Debug)]
 pub(crate) enum AttemptOutcome {
@@ -103,14 +108,14 @@ pub(crate) enum AttemptOutcome {
 
 /// Runs one attempt until `deadline` at the latest, within its `own` limits and those
 /// of the call. Takes turns with other calls; without a spender, it runs in its
-/// caller's turns.
+/// caller's turns. After a panic there is no instance left.
 pub(crate) async fn attempt(
     prepared: &PreparedCall<'_>,
     context: &Context,
     own: AttemptLimits,
     spender: Option<Spender<'_>>,
     deadline: Instant,
-) -> (AttemptOutcome, Usage) {
+) -> (AttemptOutcome, Usage, Option<Instance>) {
     let limits = &context.limits;
     let engine = prepared.call.engine();
     let result_size = prepared.call.result_size(limits);
@@ -151,7 +156,8 @@ pub(crate) async fn attempt(
             // outside of it, and expect that dropping it panics, too.
             let usage = captured(&stdout, &stderr);
             let _ = std::panic::catch_unwind(AssertUnwindSafe(|| drop(store)));
-            return (AttemptOutcome::Panicked(panic_text(panic.as_ref())), usage);
+            let outcome = AttemptOutcome::Panicked(panic_text(panic.as_ref()));
+            return (outcome, usage, None);
         }
         Ok(Err(deadline::Elapsed)) => AttemptOutcome::Deadline,
         // The guest may never have asked for a refusal of a stream or of another task.
@@ -169,7 +175,7 @@ pub(crate) async fn attempt(
         logs: store.data_mut().log.take(),
         ..captured(&stdout, &stderr)
     };
-    (outcome, usage)
+    (outcome, usage, Some(Instance { _store: store }))
 }
 
 /// Sets every limit that the store itself enforces.

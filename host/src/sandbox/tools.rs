@@ -147,6 +147,7 @@ impl Ctx {
                 observer: None,
                 chain,
                 answerable: Answerable::default(),
+                answers_first: false,
             },
         };
         let reply = self.host.clone().call_tool(nested).await;

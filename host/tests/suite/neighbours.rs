@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolward_host::{Limit, Limits, Request};
+use toolward_policy::Policy;
 
 use crate::fixture::{Extra, Fixture, limited, run, still_serves};
 
@@ -69,6 +70,73 @@ async fn a_call_whose_future_is_dropped_is_gone_and_frees_its_slot() {
         .await
         .expect_err("still asleep");
     still_serves(&host).await;
+}
+
+/// No other task runs on a single thread between a reply and what follows it.
+#[tokio::test]
+async fn a_reply_that_comes_first_leaves_instance_and_slot_to_a_task_unless_the_call_changes_something()
+ {
+    for (declared, is_left) in [("", true), ("mutates: [\"database:counters\"]\n", false)] {
+        let fixture = Fixture::new(Extra {
+            tool: declared,
+            ..Extra::default()
+        });
+        let policy = format!(
+            "[[grant]]\npublisher = \"dev:{}\"\npreapproved = true\n\
+             mutates = [\"database:counters\"]\n",
+            fixture.path().display()
+        );
+        let limits = Limits {
+            concurrency: 1,
+            queue: 0,
+            ..Limits::default()
+        };
+        let builder = fixture.builder().limits(limits);
+        let host = builder
+            .policy(Policy::from_toml(&policy).unwrap())
+            .build()
+            .unwrap();
+        still_serves(&host).await;
+        let request = Request::with_value("hostile.run", json!({"do": "echo"})).answer_first();
+        host.call(request).await.result.unwrap();
+        let next = run(&host, json!({"do": "echo"})).await.result;
+        assert_eq!(next.is_err(), is_left, "{declared}");
+        if let Err(error) = next {
+            assert_eq!(error.code.as_str(), "rate_limited");
+        }
+        tokio::task::yield_now().await;
+        still_serves(&host).await;
+    }
+}
+
+#[tokio::test]
+async fn calls_that_pause_before_another_attempt_keep_no_instance() {
+    let fixture = Fixture::new(Extra {
+        tool: "retry:\n  max_attempts: 2\n  backoff: fixed\n  initial_ms: 20000\nidempotent: true\n",
+        ..Extra::default()
+    });
+    let limits = Limits {
+        concurrency: 1,
+        ..Limits::default()
+    };
+    let host = fixture.builder().limits(limits).build().unwrap();
+    still_serves(&host).await;
+    // The engine has room for two instances of each slot.
+    let pausing: Vec<_> = (0..4)
+        .map(|_| {
+            let input = json!({"do": "flaky", "n": 9});
+            let request = Request::with_value("hostile.run", input).answer_first();
+            let host = host.clone();
+            tokio::spawn(async move { host.call(request).await })
+        })
+        .collect();
+    tokio::task::yield_now().await;
+    // These wait for the slot behind the others, which pause by then.
+    for _ in 0..3 {
+        still_serves(&host).await;
+    }
+    assert!(pausing.iter().all(|call| !call.is_finished()));
+    pausing.iter().for_each(|call| call.abort());
 }
 
 #[tokio::test]

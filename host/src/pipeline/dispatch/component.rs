@@ -1,13 +1,13 @@
 //! Attempts by a component: each in a sandbox of its own.
 
-use super::attempts::{Attempt, Attempts};
+use super::attempts::{Attempt, Attempted, Attempts};
 use super::clock::Clock;
 use super::outcome;
 use crate::api::result::Captured;
 use crate::elicitation::Asker;
 use crate::sandbox::AttemptLimits;
 use crate::sandbox::context::Context;
-use crate::sandbox::run::{self, AttemptOutcome, PreparedCall};
+use crate::sandbox::run::{self, AttemptOutcome, Instance, PreparedCall};
 use crate::sandbox::turns::Spender;
 
 /// A call of a component and what its attempts share.
@@ -20,7 +20,13 @@ pub(crate) struct Component<'a> {
     pub(crate) spender: Option<Spender<'a>>,
     /// Fuel for all attempts together.
     pub(crate) fuel: u64,
+    /// Whether the instance of an attempt that succeeds may be dropped after the reply.
+    pub(crate) keeps_instance: bool,
+    pub(crate) kept_instance: Option<Instance>,
 }
+
+/// Outputs that are longer are checked and redacted without the guest's memory beside them.
+const SHORT_OUTPUT_BYTES: usize = 16 << 10;
 
 impl Attempts for Component<'_> {
     async fn attempt(&mut self, number: u32, clock: &Clock, spent: u64) -> Attempt {
@@ -31,7 +37,7 @@ impl Attempts for Component<'_> {
             fuel_total: self.fuel,
             memory_bytes: self.context.limits.memory_bytes,
         };
-        let (ended, mut usage) = run::attempt(
+        let (ended, mut usage, instance) = run::attempt(
             &self.call,
             self.context,
             limits,
@@ -52,6 +58,12 @@ impl Attempts for Component<'_> {
             &self.context.violations,
             || clock.late(),
         );
+        // That of a failed attempt is dropped here: the call gives up its slot before it tries again.
+        let is_kept = match &result {
+            Ok(Attempted::Done(output)) => output.structured.len() <= SHORT_OUTPUT_BYTES,
+            Ok(Attempted::Asks(_)) | Err(_) => false,
+        };
+        self.kept_instance = instance.filter(|_| is_kept && self.keeps_instance);
         Attempt {
             result,
             claimed: false,
