@@ -6,6 +6,9 @@
 
 mod named;
 mod round_trips;
+mod runtime;
+#[cfg(test)]
+mod testing;
 
 use std::pin::pin;
 
@@ -14,6 +17,7 @@ use rmcp::model::{
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
+use tokio::runtime::Handle;
 use toolward_host::{CallError, ErrorClass, ErrorCode, RefusedCall, Request};
 
 use crate::catalogue::{Found, Listed};
@@ -27,6 +31,8 @@ use crate::strict;
 pub(crate) use named::new_session;
 pub(crate) use round_trips::RoundTrips;
 use round_trips::{Called, Finished};
+use runtime::CallRuntime;
+pub(crate) use runtime::OthersOpen;
 
 /// An incoming call with its context.
 pub(crate) struct Incoming<'a> {
@@ -38,9 +44,19 @@ pub(crate) struct Incoming<'a> {
     pub(crate) level: Option<LoggingLevel>,
     /// The session that ids of calls are bound to, if they are.
     pub(crate) session: Option<&'a str>,
+    /// The runtime for calls that would hold up the connection.
+    pub(crate) long_calls: Option<&'a Handle>,
 }
 
 impl Incoming<'_> {
+    fn runtime(&self) -> CallRuntime<'_> {
+        CallRuntime {
+            host: &self.features.host,
+            long_calls: self.long_calls,
+            others_open: self.context.extensions.get::<OthersOpen>().is_some(),
+        }
+    }
+
     /// The fault of a name that is no tool's. It suggests only what this principal may use.
     async fn unknown(&self, name: &str) -> ErrorData {
         let near = self.features.near(name, self.principal);
@@ -66,7 +82,8 @@ impl Incoming<'_> {
             tool,
             error,
         };
-        self.features.host.refused(refused).await;
+        // Rare, and large.
+        Box::pin(self.features.host.refused(refused)).await;
         result::failed(error)
     }
 
@@ -110,7 +127,7 @@ impl Incoming<'_> {
             Some(Found::Blocked(blocked)) => {
                 let reply = Request::with_value(blocked.target.as_str(), Value::Object(arguments))
                     .principal(self.principal.name.as_ref());
-                let reply = features.host.call(reply).await;
+                let reply = self.runtime().call(reply).await;
                 Ok(result::of(reply, false).into())
             }
             None => Err(self.unknown(&request.name).await),
@@ -141,7 +158,8 @@ impl Incoming<'_> {
             Err(error) => return Ok(self.unfit(tool, &error).await),
         };
         let request = Request::with_value(tool.target.as_str(), value)
-            .principal(self.principal.name.as_ref());
+            .principal(self.principal.name.as_ref())
+            .answer_first();
         let mut request = match named::named(request, &context.meta, self.session) {
             Ok(request) => request,
             Err(error) => return Ok(self.unfit(tool, &error).await),
@@ -157,17 +175,19 @@ impl Incoming<'_> {
             }
             None => None,
         };
-        let host = &self.features.host;
         let called = Called {
             name: &tool.name,
             target: &tool.target,
         };
         // Pinned in place: the future is large, and whoever takes it by value has room for it twice.
-        let call =
-            pin!(
-                self.round_trips
-                    .carry_out(&client, host, request, called, &bound, &parameters)
-            );
+        let call = pin!(self.round_trips.carry_out(
+            &client,
+            self.runtime(),
+            request,
+            called,
+            &bound,
+            &parameters
+        ));
         let finished = match forwarder {
             Some(forwarder) => forwarder.during(call).await?,
             None => call.await?,

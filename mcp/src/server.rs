@@ -19,6 +19,7 @@ use rmcp::model::{
     UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer, SubscriptionContext};
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use crate::approval::denials::Denials;
@@ -116,6 +117,7 @@ impl Service {
                 watched: Mutex::default(),
                 notified: AtomicBool::new(false),
             }),
+            long_calls: None,
         }
     }
 }
@@ -125,6 +127,22 @@ impl Service {
 pub struct Connection {
     shared: Arc<Shared>,
     state: Arc<State>,
+    long_calls: Option<Handle>,
+}
+
+impl Connection {
+    /// Names the runtime for calls that would hold up this connection. A call that comes while other calls are open
+    /// runs there from the start; any other starts on the connection's own runtime, and moves once it computes for more
+    /// than 100 µs without a pause. The connection's own runtime can have one thread then.
+    ///
+    /// The runtime needs tokio's timer and I/O, and has to outlive the connection: a call on one that was shut down is
+    /// never answered. Calls that are open are counted by [`stdio::serve`](crate::stdio::serve) only. Default: all calls
+    /// run where the connection is served.
+    #[must_use]
+    pub fn long_calls_on(mut self, runtime: Handle) -> Self {
+        self.long_calls = Some(runtime);
+        self
+    }
 }
 
 struct State {
@@ -289,6 +307,7 @@ impl ServerHandler for Connection {
             context: &context,
             level,
             session: self.state.session.as_deref(),
+            long_calls: self.long_calls.as_ref(),
         };
         tokio::select! {
             biased;

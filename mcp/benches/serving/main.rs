@@ -276,7 +276,6 @@ fn main() {
         let features = ServerFeatures::new(host.clone(), contents, &Policy::empty(), usize::MAX);
         (host, Service::new(features.expect("features")))
     };
-    // As `toolward serve` has it.
     let runtime = Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
     let shutdown = CancellationToken::new();

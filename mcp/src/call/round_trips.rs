@@ -8,8 +8,6 @@ mod approval_tests;
 #[cfg(test)]
 mod backoff_tests;
 #[cfg(test)]
-mod testing;
-#[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
@@ -29,6 +27,7 @@ use toolward_host::{
     Request, Resume,
 };
 
+use super::runtime::CallRuntime;
 use crate::approval::denial_backoff::DenialBackoff;
 use crate::approval::denials::Denials;
 use crate::approval::session_approvals::SessionApprovals;
@@ -63,7 +62,8 @@ impl Called<'_> {
             tool: Some(self.target),
             error: &error,
         };
-        host.refused(refused).await;
+        // Rare, and large.
+        Box::pin(host.refused(refused)).await;
     }
 }
 
@@ -136,12 +136,13 @@ impl RoundTrips {
     pub(crate) async fn carry_out(
         &self,
         client: &Client,
-        host: &Host,
+        runtime: CallRuntime<'_>,
         request: Request,
         tool: Called<'_>,
         input: &JsonObject,
         parameters: &CallToolRequestParams,
     ) -> Result<Finished, ErrorData> {
+        let host = runtime.host;
         let subject = ["call", tool.name];
         let mut start = Start::default();
         if let Some(state) = &parameters.request_state {
@@ -172,7 +173,7 @@ impl RoundTrips {
             if let Some(resume) = start.resume.take() {
                 call = call.resume(*resume);
             }
-            let mut reply = host.call(call).await;
+            let mut reply = runtime.call(call).await;
             if let Some((pending, question)) = approver.pending() {
                 let requests = BTreeMap::from([(approval::KEY.to_owned(), question)]);
                 let state = State::Approval(pending);

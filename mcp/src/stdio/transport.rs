@@ -21,6 +21,7 @@ use toolward_host::{CallError, ErrorClass};
 use super::call_message;
 use super::lines::{Line, Lines};
 use super::writer::LineWriter;
+use crate::call::OthersOpen;
 use crate::messages::{self, Flaw, MAX_MESSAGE_BYTES, Scan};
 use crate::strict::{self, Checked, Malformed};
 
@@ -58,14 +59,23 @@ pub(super) struct StdioTransport<R, W> {
 /// The requests that a client waits for.
 #[derive(Debug, Default)]
 struct OpenRequests {
-    costs: HashMap<RequestId, usize>,
+    requests: HashMap<RequestId, Open>,
     cost: usize,
+    /// How many of them are calls of tools.
+    calls: usize,
     cancelled: VecDeque<RequestId>,
+}
+
+/// A request that is open.
+#[derive(Debug)]
+struct Open {
+    cost: usize,
+    is_call: bool,
 }
 
 impl OpenRequests {
     fn cancelled(&mut self, id: &RequestId) {
-        if self.costs.contains_key(id) {
+        if self.requests.contains_key(id) {
             self.ended(id);
             if self.cancelled.len() >= MAX_CANCELLED_IDS {
                 self.cancelled.pop_front();
@@ -75,17 +85,20 @@ impl OpenRequests {
     }
 
     fn ended(&mut self, id: &RequestId) {
-        let cost = self.costs.remove(id).unwrap_or(0);
-        self.cost = self.cost.saturating_sub(cost);
+        if let Some(open) = self.requests.remove(id) {
+            self.cost = self.cost.saturating_sub(open.cost);
+            self.calls = self.calls.saturating_sub(usize::from(open.is_call));
+        }
     }
 
-    /// Opens a request of this cost.
-    fn begin(&mut self, id: &RequestId, cost: usize) -> Result<(), ErrorData> {
+    /// Opens a request.
+    fn begin(&mut self, id: &RequestId, open: Open) -> Result<(), ErrorData> {
+        let cost = open.cost;
         if matches!(id, RequestId::String(text) if text.len() > MAX_ID_BYTES) {
             let message = format!("expected an `id` of at most {MAX_ID_BYTES} bytes");
             return Err(invalid(message, "no-message"));
         }
-        if self.costs.contains_key(id) || self.cancelled.contains(id) {
+        if self.requests.contains_key(id) || self.cancelled.contains(id) {
             let message = "expected a new `id`, found that of an open or a cancelled request";
             return Err(invalid(message.to_owned(), "id-in-use"));
         }
@@ -94,10 +107,11 @@ impl OpenRequests {
             return Err(invalid(message.to_owned(), "message-too-complex"));
         }
         let costs = self.cost.saturating_add(cost);
-        if self.costs.len() >= MAX_OPEN_REQUESTS || costs > MAX_OPEN_BYTES {
+        if self.requests.len() >= MAX_OPEN_REQUESTS || costs > MAX_OPEN_BYTES {
             return Err(too_many());
         }
-        self.costs.insert(id.clone(), cost);
+        self.calls = self.calls.saturating_add(usize::from(open.is_call));
+        self.requests.insert(id.clone(), open);
         self.cost = costs;
         Ok(())
     }
@@ -225,16 +239,22 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
     }
 
     /// The message, if there is room for it.
-    fn admitted(&mut self, message: Incoming, cost: usize) -> Option<Incoming> {
-        match &message {
+    fn admitted(&mut self, mut message: Incoming, cost: usize) -> Option<Incoming> {
+        match &mut message {
             JsonRpcMessage::Request(request) => {
-                if let Err(error) = self.open.begin(&request.id, cost) {
+                let is_call = matches!(request.request, ClientRequest::CallToolRequest(_));
+                if let Err(error) = self.open.begin(&request.id, Open { cost, is_call }) {
                     let id = match &request.id {
                         RequestId::String(text) if text.len() > MAX_ID_BYTES => None,
                         id => Some(id.clone()),
                     };
                     self.refuse(id, error);
                     return None;
+                }
+                if let ClientRequest::CallToolRequest(call) = &mut request.request
+                    && self.open.calls > 1
+                {
+                    call.extensions.insert(OthersOpen);
                 }
             }
             JsonRpcMessage::Notification(notification) => {

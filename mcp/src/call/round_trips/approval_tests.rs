@@ -4,12 +4,12 @@
 use serde_json::json;
 use toolward_host::{Approver as _, Verdict};
 
-use super::testing::{
+use super::*;
+use crate::approval::prompt::{ONCE, SESSION};
+use crate::call::testing::{
     Scripted, Sent, accepted, asks, code, decided, echo, ended, fault, host, host_with_helper,
     keys, session, stateless, value, yes,
 };
-use super::*;
-use crate::approval::prompt::{ONCE, SESSION};
 
 #[tokio::test]
 async fn an_approval_shows_what_it_is_for_and_is_for_that_input_alone() {

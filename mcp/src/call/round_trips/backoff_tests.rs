@@ -7,12 +7,12 @@ use rmcp::model::InputRequest;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::testing::{
-    Scripted, Sent, accepted, asks, code, decided, echo, ended, host, session, stateless, value,
-};
 use super::*;
 use crate::approval::pending_approvals::{MAX_PER_PRINCIPAL, MAX_PER_TOOL};
 use crate::approval::prompt::ONCE;
+use crate::call::testing::{
+    Scripted, Sent, accepted, asks, code, decided, echo, ended, host, session, stateless, value,
+};
 use crate::client::{Person, Said};
 
 #[tokio::test]

@@ -5,12 +5,12 @@ use rmcp::model::ErrorCode as Fault;
 use serde_json::json;
 use toolward_host::ErrorCode;
 
-use super::testing::{
+use super::*;
+use crate::approval::prompt::ONCE;
+use crate::call::testing::{
     Scripted, Sent, accepted, asking_call, asks, code, decided, echo, ended, fault, host, keys,
     session, stateless, value, yes,
 };
-use super::*;
-use crate::approval::prompt::ONCE;
 
 #[tokio::test]
 async fn a_question_becomes_a_result_and_its_answer_goes_on_with_the_call() {

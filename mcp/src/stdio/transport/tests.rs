@@ -388,3 +388,28 @@ async fn what_is_wrong_in_a_member_that_nobody_reads_does_not_pass_for_json() {
     }
     both.is_refused(4, -32600, "no-message").await;
 }
+
+#[tokio::test]
+async fn a_call_that_comes_while_other_calls_are_open_is_marked() {
+    let mut both = Both::new();
+    // Not a call: a client may have one open for as long as it listens.
+    both.ask(0).await;
+    both.takes_request(0).await;
+    let params = json!({"name": "text.stats", "arguments": {}});
+    for (id, others_open) in [(1, false), (2, true), (3, false)] {
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        both.say(&call.to_string()).await;
+        let JsonRpcMessage::Request(request) = both.taken().await else {
+            panic!("no request");
+        };
+        let ClientRequest::CallToolRequest(call) = request.request else {
+            panic!("no call");
+        };
+        let marked = call.extensions.get::<OthersOpen>().is_some();
+        assert_eq!(marked, others_open, "{id}");
+        if id == 2 {
+            both.answer(1).await;
+            both.answer(2).await;
+        }
+    }
+}

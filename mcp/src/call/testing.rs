@@ -7,7 +7,8 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, ErrorCode as Fault, InputRequest, InputRequiredResult, JsonObject,
+    CallToolRequestParams, ErrorCode as Fault, ErrorData, InputRequest, InputRequiredResult,
+    JsonObject,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -15,7 +16,8 @@ use toolward_bundle::content::Content;
 use toolward_host::{Answerable, Cache, Host, Reply, Request};
 use toolward_policy::Policy;
 
-use super::{Called, ErrorData, Finished, RoundTrips};
+use super::round_trips::{Called, Finished, RoundTrips};
+use super::runtime::CallRuntime;
 use crate::client::{Client, Era, Person, Said, Unanswered};
 use crate::principal::{Principal, Tools};
 
@@ -212,8 +214,13 @@ impl Sent {
             name: self.tool,
             target: self.tool,
         };
+        let runtime = CallRuntime {
+            host,
+            long_calls: None,
+            others_open: false,
+        };
         round_trips
-            .carry_out(client, host, request, tool, input, &parameters)
+            .carry_out(client, runtime, request, tool, input, &parameters)
             .await
     }
 }
