@@ -8,9 +8,11 @@ use std::time::Duration;
 
 use super::{compile_broker, exec_broker, recorder};
 use clap::Args;
+use tokio::runtime::{Handle, Runtime};
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use toolward_host::confine::Confinement;
 use toolward_host::{EventFilter, Host, LOCAL, memory};
 use toolward_ledger::Pending;
@@ -56,7 +58,7 @@ const DEFER_ABOVE: usize = 100;
 /// a lock of another process.
 const RELOAD_STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long the end of the process waits for calls that are cut off.
+/// How long the end of the process waits for the calls of one runtime that are cut off.
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How long calls that can't be recorded are answered, before the server ends for it.
@@ -260,11 +262,14 @@ impl Server {
 
     /// Serves until a signal or the client ends it.
     fn run(self, json: bool) -> Result<Exit> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(workers())
-            .enable_all()
-            .build()
-            .map_err(Failure::runtime)?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        // Guests compute on as many threads at once as there are cores; one more answers whatever they do.
+        let runtime = runtime_of(cores.saturating_add(1))?;
+        let stdio_runtime = match &self.transport {
+            Transport::Http(..) => None,
+            // For the connection and its short calls.
+            Transport::Stdio(_) => Some(runtime_of(1)?),
+        };
         let asked = Asked::default();
         let shutdown = asked.control.stop.clone();
         let (tell, without_engine) = oneshot::channel();
@@ -318,9 +323,10 @@ impl Server {
                 .follow(target, shared_state, control, reports, handle, preparing)?;
         let served = runtime.block_on(async {
             tokio::spawn(Signals::take()?.obey(asked.clone(), drain));
-            let serving = self
-                .transport
-                .serve(&self.service, self.trust_client, &asked);
+            let connection = stdio_runtime.as_ref().unwrap_or(&runtime).handle();
+            let serving =
+                self.transport
+                    .serve(&self.service, self.trust_client, &asked, connection);
             tokio::select! {
                 served = serving => served,
                 () = asked.at_once.cancelled() => {
@@ -338,7 +344,10 @@ impl Server {
             events.end();
         }
         // Guests that still run are gone with their runtime, which records that they were cancelled.
-        runtime.shutdown_timeout(CANCEL_TIMEOUT);
+        // Those of a connection that were moved have timers of its runtime, which goes last.
+        for runtime in [runtime].into_iter().chain(stdio_runtime) {
+            runtime.shutdown_timeout(CANCEL_TIMEOUT);
+        }
         let recorded = recorder.map_or(Ok(()), |recorder| recorder.close());
         for mut without in [without_engine, without_recorder] {
             if let Ok(failure) = without.try_recv() {
@@ -378,24 +387,37 @@ impl Transport {
         Ok(Self::Http(listener, Box::new(server)))
     }
 
-    async fn serve(self, service: &Service, trust_client: bool, asked: &Asked) -> Result {
+    /// `connection` is the runtime for the client at the standard streams and its short calls; the others run on the
+    /// current one.
+    async fn serve(
+        self,
+        service: &Service,
+        trust_client: bool,
+        asked: &Asked,
+        connection: &Handle,
+    ) -> Result {
         match self {
             Self::Http(listener, http) => http.serve(service, listener, asked).await,
             Self::Stdio(streams) => {
                 let handler = service.connection(Some(local(trust_client)));
+                let handler = handler.long_calls_on(Handle::current());
                 let shutdown = asked.control.stop.clone();
-                let served = stdio::serve(handler, streams, shutdown).await;
+                let serving = stdio::serve(handler, streams, shutdown);
+                let served = AbortOnDropHandle::new(connection.spawn(serving)).await;
+                let served =
+                    served.unwrap_or_else(|error| Err(StdioError::Failed(error.to_string())));
                 served.map_err(|error| Failure::of(Kind::Failed, error))
             }
         }
     }
 }
 
-/// One thread more than there are cores: guests run on as many as there are cores, and
-/// one is left that answers clients.
-fn workers() -> usize {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    cores.saturating_add(1)
+fn runtime_of(threads: usize) -> Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .enable_all()
+        .build()
+        .map_err(Failure::runtime)
 }
 
 /// Gives memory that was freed back to the kernel, after a spike.
