@@ -127,6 +127,35 @@ async fn called_tools_spend_their_callers_fuel() {
     assert_eq!(error.code.as_str(), "toolward:fuel_exhausted", "{error:?}");
 }
 
+/// A guest is made to yield where it called the host for a while, by setting its fuel anew. While it grows its memory
+/// for a long answer, that would give back what it has spent.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guest_that_grows_its_memory_after_a_long_call_gets_no_fuel_back() {
+    let (_bundle, host) = pair(Limits {
+        nested_depth: 32,
+        ..Limits::default()
+    });
+    let spent = |steps: Value| {
+        let host = host.clone();
+        async move {
+            let reply = call(&host, "a.tool", json!({"do": "steps", "steps": steps})).await;
+            reply.result.unwrap();
+            reply.metadata.fuel
+        }
+    };
+    let mut before = 0;
+    for depth in [1, 2, 4, 8, 12, 16, 20, 24] {
+        let chain = vec!["a.tool"; depth];
+        let nest = json!({"do": "nest", "chain": chain, "last": {"do": "echo", "value": 1}});
+        let fuel = spent(json!([nest])).await;
+        assert!(fuel > before, "{fuel} at {depth} levels, {before} at fewer");
+        // The time of a turn begins at the first call of the host.
+        let more = spent(json!([{"do": "progress", "n": 1}, nest])).await;
+        assert!(more > fuel, "{more} at {depth} levels, {fuel} for less");
+        before = fuel;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiting_caller_gives_its_slot_so_that_one_slot_is_enough() {
     let (_bundle, host) = pair(Limits {

@@ -3,6 +3,14 @@
 //! Fuel counts the guest's instructions and not the host's work: a guest that does
 //! little but call the host would spend minutes between two yields. So each host call
 //! checks the deadline, and makes a guest yield that has not for a while.
+//!
+//! A guest is made to yield by setting its fuel anew. That may be done only where the
+//! guest's code has stored its count before and loads it again: around calls of imported
+//! functions, and where it has run out. In between, the engine enters the host for parts
+//! of an instruction, such as `memory.grow`, while the count is in a register; what was
+//! set then would be added to what the register still has. A guest that does nothing but
+//! such things for long is made to yield at the price of its fuel until the next yield,
+//! so that nothing can be added.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,6 +26,10 @@ use crate::api::violations::EndsCall;
 /// A guest that keeps calling the host yields after this time.
 const MAX_HOST_CALL_TURN: Duration = Duration::from_millis(2);
 
+/// The same for one that only keeps entering the engine: it loses fuel, so not a guest
+/// that does so now and then.
+const MAX_ENGINE_TURN: Duration = Duration::from_millis(50);
+
 /// Fuel left to a guest that is made to yield: enough to return to its code, and less
 /// than a microsecond of work.
 const FUEL_TO_YIELD: u64 = 100;
@@ -31,32 +43,45 @@ pub(crate) struct StoreHook {
     deadline: Instant,
     polls: Arc<Polls>,
     seen: u32,
+    /// When the guest entered the host.
+    now: Instant,
+    /// The polls at that time.
+    polls_before: u32,
     turn: Instant,
     shortened: bool,
+    /// Fuel that the guest has beyond its next yield.
+    reserve: u64,
     /// Whether the guest may pass less than [`HOST_CALL_BYTES`] in this call.
     scarce: bool,
     /// The depth of nested calls into the guest.
     depth: u32,
+    /// `polls_before` and [`State::in_import`] of the imported function that calls into the guest.
+    outer: (u32, bool),
     result: ResultSize,
 }
 
 impl StoreHook {
-    /// A hook, made `now`, that ends the guest at `deadline` and lets its results be
-    /// as large as `result`.
+    /// A hook, made `now`, that ends the guest at `deadline`, where it has this much fuel,
+    /// and lets its results be as large as `result`.
     pub(super) fn new(
         deadline: Instant,
         polls: Arc<Polls>,
         now: Instant,
+        fuel: u64,
         result: ResultSize,
     ) -> Self {
         Self {
             deadline,
             polls,
             seen: 0,
+            polls_before: 0,
+            now,
             turn: now,
             shortened: false,
+            reserve: fuel.saturating_sub(YIELD_INTERVAL),
             scarce: false,
             depth: 0,
+            outer: (0, false),
             result,
         }
     }
@@ -69,14 +94,16 @@ impl StoreHook {
     ) -> Result<()> {
         match crossing {
             CallHook::CallingHost => self.calling_host(&mut store),
-            CallHook::ReturningFromHost => settle(&mut store),
+            CallHook::ReturningFromHost => self.returning_from_host(&mut store),
             CallHook::CallingWasm => {
                 self.depth = self.depth.saturating_add(1);
+                self.outer = (self.polls_before, store.data().in_import);
                 store.set_hostcall_fuel(HOST_CALL_BYTES);
                 Ok(())
             }
             CallHook::ReturningFromWasm => {
                 self.depth = self.depth.saturating_sub(1);
+                (self.polls_before, store.data_mut().in_import) = self.outer;
                 if self.depth == 0 {
                     // From here on the result is copied out.
                     let bytes = store.data().limiter.result(self.result);
@@ -100,32 +127,63 @@ impl StoreHook {
             self.scarce = bytes < HOST_CALL_BYTES;
             store.set_hostcall_fuel(bytes);
         }
+        store.data_mut().in_import = false;
+        self.polls_before = self.polls.count();
+        self.now = now;
+        Ok(())
+    }
+
+    /// Ends a call if policy ends it at a violation or the host holds too much for it. Where fuel may be set, subtracts
+    /// that of nested calls, and has a guest yield soon that has not for a while.
+    fn returning_from_host(&mut self, store: &mut StoreContextMut<'_, State>) -> Result<()> {
+        if let Some(violation) = store.data().violations.ends() {
+            return Err(EndsCall(violation).into());
+        }
+        store.data_mut().settle_memory()?;
         let polls = self.polls.count();
+        // Nothing waits in the host but imported functions and a guest that is out of fuel.
+        let has_waited = polls != self.polls_before;
+        let in_import = store.data().in_import;
+        if !has_waited && !in_import {
+            if !self.shortened && self.now.duration_since(self.turn) >= MAX_ENGINE_TURN {
+                self.shortened = true;
+                store.fuel_async_yield_interval(Some(FUEL_TO_YIELD))?;
+                store.set_fuel(self.reserve.saturating_add(FUEL_TO_YIELD))?;
+            }
+            return Ok(());
+        }
+        // A guest that ran out was given its fuel until the next yield.
+        let mut is_set = !in_import;
+        let owed = std::mem::take(&mut store.data_mut().meter.owed);
+        if owed > 0 {
+            let left = store.get_fuel()?.saturating_sub(owed);
+            store.set_fuel(left)?;
+            is_set = true;
+        }
+        let now = match store.data().tools.is_some() {
+            // A call of a tool may have taken long without a pause.
+            true => Instant::now(),
+            false => self.now,
+        };
         if polls != self.seen {
-            (self.seen, self.turn) = (polls, now);
+            (self.seen, self.turn) = (polls, Instant::now());
             if self.shortened {
                 self.shortened = false;
                 store.fuel_async_yield_interval(Some(YIELD_INTERVAL))?;
+                is_set = true;
             }
         } else if !self.shortened && now.duration_since(self.turn) >= MAX_HOST_CALL_TURN {
             self.shortened = true;
             store.fuel_async_yield_interval(Some(FUEL_TO_YIELD))?;
+            is_set = true;
+        }
+        if is_set {
+            let until_yield = match self.shortened {
+                true => FUEL_TO_YIELD,
+                false => YIELD_INTERVAL,
+            };
+            self.reserve = store.get_fuel()?.saturating_sub(until_yield);
         }
         Ok(())
     }
-}
-
-/// Ends a call if policy ends it at a violation or the host holds too much for it.
-/// Subtracts the fuel of nested calls from the caller's.
-fn settle(store: &mut StoreContextMut<'_, State>) -> Result<()> {
-    if let Some(violation) = store.data().violations.ends() {
-        return Err(EndsCall(violation).into());
-    }
-    store.data_mut().settle_memory()?;
-    let owed = std::mem::take(&mut store.data_mut().meter.owed);
-    if owed > 0 {
-        let left = store.get_fuel()?.saturating_sub(owed);
-        store.set_fuel(left)?;
-    }
-    Ok(())
 }

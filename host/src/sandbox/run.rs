@@ -124,7 +124,7 @@ pub(crate) async fn attempt(
 
     let polls = Arc::new(Polls::default());
     let now = Instant::now();
-    let hook = StoreHook::new(deadline, polls.clone(), now, result_size);
+    let hook = StoreHook::new(deadline, polls.clone(), now, own.fuel, result_size);
     let armed = arm(&mut store, limits, own.fuel, hook);
     let result = match armed {
         Err(error) => Ok(Ok(Err(error))),
@@ -169,7 +169,9 @@ pub(crate) async fn attempt(
         Ok(Ok(Err(error))) => classify(&error, &store, (limits, result_size), own.fuel_total),
     };
     let usage = Usage {
-        fuel: own.fuel.saturating_sub(store.get_fuel().unwrap_or(0)),
+        // What a called tool spent is still owed where the guest ended before it got the answer.
+        fuel: (own.fuel.saturating_sub(store.get_fuel().unwrap_or(0)))
+            .saturating_add(store.data().meter.owed),
         peak_memory: store.data().limiter.peak_memory(),
         refused: store.data().limiter.exceeded(),
         logs: store.data_mut().log.take(),

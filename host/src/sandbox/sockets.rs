@@ -20,9 +20,9 @@ use crate::api::violations::ViolationKind;
 /// Puts the refusals in the place of wasmtime-wasi's own sockets.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
     linker.allow_shadowing(true);
-    tcp_create_socket::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
-    udp_create_socket::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
-    ip_name_lookup::add_to_linker::<_, HasSelf<State>>(linker, |state| state)?;
+    tcp_create_socket::add_to_linker::<_, HasSelf<State>>(linker, State::import)?;
+    udp_create_socket::add_to_linker::<_, HasSelf<State>>(linker, State::import)?;
+    ip_name_lookup::add_to_linker::<_, HasSelf<State>>(linker, State::import)?;
     linker.allow_shadowing(false);
     Ok(())
 }

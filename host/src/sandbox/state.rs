@@ -41,6 +41,8 @@ pub(crate) struct State {
     pub(crate) network: Option<toolward_egress::Call>,
     pub(crate) tools: Option<Arc<tools::Ctx>>,
     pub(crate) meter: Meter,
+    /// Whether the guest is in a call of an imported function. Set by what each of them takes its state from.
+    pub(crate) in_import: bool,
     http: WasiHttpCtx,
     hooks: Hooks,
 }
@@ -95,6 +97,7 @@ impl State {
             network: context.network.clone(),
             tools: context.tools.clone(),
             meter: Meter::default(),
+            in_import: false,
             http: http::context(),
             hooks,
         }
@@ -104,14 +107,22 @@ impl State {
 impl State {
     /// The buckets that the guest opens.
     pub(crate) fn buckets(&mut self) -> keyvalue::View<'_> {
+        self.in_import = true;
         keyvalue::View {
             ctx: &self.buckets,
             table: &mut self.table,
         }
     }
 
+    /// All of it, for an imported function.
+    pub(crate) fn import(&mut self) -> &mut Self {
+        self.in_import = true;
+        self
+    }
+
     /// `wasi:http`, counted.
     pub(crate) fn http(&mut self) -> http::view::View<'_> {
+        self.in_import = true;
         http::view::View {
             http: WasiHttpCtxView {
                 hooks: &mut self.hooks,
@@ -150,6 +161,7 @@ impl State {
 
     /// The files that the guest sees.
     pub(crate) fn files(&mut self) -> files::View<'_> {
+        self.in_import = true;
         files::View {
             ctx: &mut self.files,
             table: &mut self.table,
@@ -168,6 +180,7 @@ pub(crate) struct AttemptLimits {
 
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
+        self.in_import = true;
         WasiCtxView {
             ctx: &mut self.wasi,
             table: &mut self.table,

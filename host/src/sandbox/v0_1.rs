@@ -43,7 +43,7 @@ pub(crate) const PROGRESS_REPORT_BYTES: u64 = 128;
 
 /// Adds this version's imports.
 pub(crate) fn add_to_linker(linker: &mut Linker<State>) -> Result<()> {
-    bindings::Driver::add_to_linker::<_, HasSelf<State>>(linker, |state| state)
+    bindings::Driver::add_to_linker::<_, HasSelf<State>>(linker, State::import)
 }
 
 impl types::Host for State {}
