@@ -16,12 +16,14 @@ mod generate;
 mod guests;
 mod languages;
 mod licences;
+mod measure;
 mod pictures;
 mod process;
 mod program;
 mod repository;
 mod side_by_side;
 mod spelling;
+mod stdio;
 mod test;
 
 use std::process::ExitCode;
