@@ -13,6 +13,7 @@ mod dist;
 mod drivers;
 mod embedding;
 mod generate;
+mod growth;
 mod guests;
 mod languages;
 mod licences;
@@ -49,11 +50,16 @@ usage: cargo xtask CHORE
   licences             whether every dependency's licence is one we take
   side-by-side [--calls N] [--other-call TOOL JSON] TOOL JSON FIRST SECOND
                        two MCP servers on standard input and output, measured in turns
+  growth [--quick] TOOLWARD [PART...]
+                       how times and memory of this command grow with what it is given: the
+                       table and curves of the book's page on growth; `--page` alone only
+                       writes them anew
   spelling             misspelt words in the book, README, CHANGELOG and their neighbours
   dist [--binary FILE] [--key FILE] [--check]
                        a release in target/dist, of the release build or of FILE;
                        --check: of the debug build in target/dist-check, and tried
-  pictures [--check]   docs/src/pictures from the golden screens of the tests
+  pictures [--check]   docs/src/pictures from the golden screens of the tests, and the curves from
+                       what `growth` measured
   book [--check]       docs/ as HTML in target/book; --check: only its links
 
 With --check nothing is written, and it fails where something would change.";
@@ -65,6 +71,7 @@ fn run(chore: &str, arguments: &[String]) -> Outcome {
         other => Err(format!("{chore} does not take {}", other.join(" "))),
     };
     match chore {
+        "growth" => growth::run(arguments),
         "guests" => check.and_then(|check| match check {
             false => guests::build(),
             true => Err("guests has nothing to check".to_owned()),

@@ -1,12 +1,32 @@
 //! What is measured of other processes: times, and memory.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use crate::Outcome;
 
 /// The time that so many of a hundred do not exceed.
 pub(crate) fn quantile(times: &mut [Duration], percent: usize) -> Duration {
     times.sort_unstable();
     let at = times.len().saturating_sub(1) * percent / 100;
     times.get(at).copied().unwrap_or_default()
+}
+
+/// The median of as many runs as fit into `budget`, at least one and at most `runs`. One more goes before them,
+/// where it took no more than half of that.
+pub(crate) fn median(
+    runs: usize,
+    budget: Duration,
+    mut run: impl FnMut() -> Outcome<Duration>,
+) -> Outcome<Duration> {
+    let begun = Instant::now();
+    let mut times = vec![run()?];
+    if begun.elapsed() < budget / 2 {
+        times.clear();
+    }
+    while times.is_empty() || times.len() < runs && begun.elapsed() < budget {
+        times.push(run()?);
+    }
+    Ok(quantile(&mut times, 50))
 }
 
 pub(crate) fn milliseconds(time: Duration) -> f64 {
@@ -16,6 +36,11 @@ pub(crate) fn milliseconds(time: Duration) -> f64 {
 /// Megabytes of a process and of those that it started, resident now.
 pub(crate) fn resident(process: u32) -> f64 {
     megabytes(process, "VmRSS:")
+}
+
+/// The most that they had resident, each by itself.
+pub(crate) fn peak(process: u32) -> f64 {
+    megabytes(process, "VmHWM:")
 }
 
 /// What the line of `/proc/PROCESS/status` says that begins so.

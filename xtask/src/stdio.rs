@@ -28,8 +28,15 @@ impl Called {
         })
     }
 
+    pub(crate) fn of(tool: &str, arguments: Value) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            arguments,
+        }
+    }
+
     /// Of a request for `tools/call`.
-    fn params(&self) -> Value {
+    pub(crate) fn params(&self) -> Value {
         json!({ "name": self.tool, "arguments": self.arguments })
     }
 }
@@ -54,7 +61,7 @@ impl Server {
     }
 
     /// Starts a command, which messages call by this name, and waits for the answer to `initialize`.
-    fn spawn(name: &str, command: &mut Command) -> Outcome<Self> {
+    pub(crate) fn spawn(name: &str, command: &mut Command) -> Outcome<Self> {
         let failed = |error| format!("`{name}` can't be started: {error}");
         let mut process = command
             .stdin(Stdio::piped())
@@ -145,7 +152,7 @@ impl Server {
     }
 
     /// The time from sending a request to its answer, and what that says.
-    fn request(&mut self, method: &str, params: &Value) -> Outcome<(Duration, Value)> {
+    pub(crate) fn request(&mut self, method: &str, params: &Value) -> Outcome<(Duration, Value)> {
         let message = self.message(method, params);
         let begun = Instant::now();
         self.write(message.as_bytes())?;

@@ -11,9 +11,9 @@ const MARGIN: usize = 160;
 /// From the top of a line to its baseline.
 const BASELINE: usize = 140;
 
-const GROUND: &str = "#1c2128";
-const TEXT: &str = "#d7dde4";
-const FONTS: &str = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
+pub(super) const GROUND: &str = "#1c2128";
+pub(super) const TEXT: &str = "#d7dde4";
+pub(super) const FONTS: &str = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace";
 
 pub(super) fn drawn(lines: &[Vec<Span>], columns: usize) -> String {
     let (width, height) = (
@@ -48,7 +48,7 @@ pub(super) fn drawn(lines: &[Vec<Span>], columns: usize) -> String {
     out
 }
 
-fn pixels(tenths: usize) -> String {
+pub(super) fn pixels(tenths: usize) -> String {
     match tenths % 10 {
         0 => format!("{}", tenths / 10),
         rest => format!("{}.{rest}", tenths / 10),
@@ -75,7 +75,7 @@ fn look(style: Style) -> String {
     look
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
