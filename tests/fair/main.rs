@@ -43,11 +43,11 @@ const ROUNDS: usize = 5;
 /// How many times as long a neighbour's calls may take, at the 99th percentile.
 const MAX_SLOWDOWN: f64 = 3.0;
 
-/// Whoever shares the machine comes and goes.
+/// Other work on the machine may disturb a try.
 const TRIES: usize = 5;
 
-/// Without turns there are at least 16 times as many loops before each slice of a call:
-/// nobody who comes and goes explains that.
+/// Without turns at least 16 times as many loops run before each slice of a call. Other work
+/// on the machine does not explain that, so it is not tried again.
 const HOPELESS_SLOWDOWN: f64 = 12.0;
 
 /// Counts guests that have begun.
@@ -129,7 +129,7 @@ fn cores() -> usize {
     std::thread::available_parallelism().unwrap().get()
 }
 
-/// Runs the modest principal's calls while the greedy one runs this so many times.
+/// Times the modest principal's calls while the greedy one makes this number of calls.
 async fn calls_beside(
     host: &Host,
     loops: usize,

@@ -127,8 +127,8 @@ async fn called_tools_spend_their_callers_fuel() {
     assert_eq!(error.code.as_str(), "toolward:fuel_exhausted", "{error:?}");
 }
 
-/// A guest is made to yield where it called the host for a while, by setting its fuel anew. While it grows its memory
-/// for a long answer, that would give back what it has spent.
+/// After a long call the host makes a guest yield by setting its fuel. If it did so while the guest grows its memory for
+/// the answer, the guest would get back what it has spent.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_guest_that_grows_its_memory_after_a_long_call_gets_no_fuel_back() {
     let (_bundle, host) = pair(Limits {

@@ -76,7 +76,7 @@ const PARTS: [(&str, Part); 6] = [
     ("nested", nested::measure),
 ];
 
-/// Measures all parts or those that are named, and writes the page anew.
+/// Measures the named parts, or all, and writes the page.
 pub(crate) fn run(arguments: &[String]) -> Outcome {
     let repository = repository::root()?;
     let mut data = Data::read(&repository)?;

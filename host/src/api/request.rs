@@ -190,7 +190,7 @@ impl Request {
         self
     }
 
-    /// Returns the reply before the driver's instance is dropped, if the call succeeded with a short output, and neither
+    /// Returns the reply before the driver's instance is dropped, if the call succeeded with a short output without blocks, and neither
     /// its tool nor any tool that it may call changes something or has a risk level above 0. A task of the current
     /// tokio runtime drops the instance. Until then the call counts towards
     /// [`Limits::concurrency`](crate::Limits::concurrency): the next call may wait, or be refused where nothing waits.

@@ -4,13 +4,12 @@
 //! little but call the host would spend minutes between two yields. So each host call
 //! checks the deadline, and makes a guest yield that has not for a while.
 //!
-//! A guest is made to yield by setting its fuel anew. That may be done only where the
-//! guest's code has stored its count before and loads it again: around calls of imported
-//! functions, and where it has run out. In between, the engine enters the host for parts
-//! of an instruction, such as `memory.grow`, while the count is in a register; what was
-//! set then would be added to what the register still has. A guest that does nothing but
-//! such things for long is made to yield at the price of its fuel until the next yield,
-//! so that nothing can be added.
+//! Setting a guest's fuel makes it yield. This is safe only where its code has stored its
+//! count and loads it again: when an imported function returns, and when it has run out.
+//! The hook also runs inside instructions such as `memory.grow`. The count is in a
+//! register then, and the guest would get both that and what is set. A guest that enters
+//! the engine for long and does nothing else is made to yield all the same, and loses its
+//! fuel up to the next yield, so that there is nothing to get.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,8 +25,8 @@ use crate::api::violations::EndsCall;
 /// A guest that keeps calling the host yields after this time.
 const MAX_HOST_CALL_TURN: Duration = Duration::from_millis(2);
 
-/// The same for one that only keeps entering the engine: it loses fuel, so not a guest
-/// that does so now and then.
+/// A guest that only enters the engine yields after this time. It loses fuel by that, so the
+/// time is longer than those that do so now and then take.
 const MAX_ENGINE_TURN: Duration = Duration::from_millis(50);
 
 /// Fuel left to a guest that is made to yield: enough to return to its code, and less
@@ -145,7 +144,13 @@ impl StoreHook {
         let has_waited = polls != self.polls_before;
         let in_import = store.data().in_import;
         if !has_waited && !in_import {
-            if !self.shortened && self.now.duration_since(self.turn) >= MAX_ENGINE_TURN {
+            if self.shortened {
+                return Ok(());
+            }
+            if polls != self.seen {
+                // It may have waited long for its first turn.
+                (self.seen, self.turn) = (polls, self.now);
+            } else if self.now.duration_since(self.turn) >= MAX_ENGINE_TURN {
                 self.shortened = true;
                 store.fuel_async_yield_interval(Some(FUEL_TO_YIELD))?;
                 store.set_fuel(self.reserve.saturating_add(FUEL_TO_YIELD))?;

@@ -108,7 +108,7 @@ pub(crate) enum AttemptOutcome {
 
 /// Runs one attempt until `deadline` at the latest, within its `own` limits and those
 /// of the call. Takes turns with other calls; without a spender, it runs in its
-/// caller's turns. After a panic there is no instance left.
+/// caller's turns. Returns the instance, too, unless the engine panicked.
 pub(crate) async fn attempt(
     prepared: &PreparedCall<'_>,
     context: &Context,

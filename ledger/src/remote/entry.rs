@@ -76,7 +76,7 @@ pub(super) fn read(mut body: Body<'_>) -> Result<Entry, FrameError> {
         return Err(FrameError::Bad("unknown flags"));
     }
     let record = body.counted(MAX_RECORD_BYTES)?;
-    // `Record::parse` would write it once more, to compare the spelling. The writer makes the row's line anew anyway.
+    // Not `Record::parse`, which encodes the record to compare the spelling. The writer encodes it in any case.
     let record = Record::of_row(record).map_err(|_| FrameError::Bad("not a record"))?;
     if record.session != NO_SESSION {
         return Err(FrameError::Bad("it names a session"));

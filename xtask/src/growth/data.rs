@@ -25,7 +25,7 @@ pub(super) struct Data {
 }
 
 impl Data {
-    /// That of the file; none where there is no file yet.
+    /// Reads the file. Without one there are no series.
     pub(super) fn read(root: &Path) -> Outcome<Self> {
         let path = root.join(FILE);
         match path.exists() {

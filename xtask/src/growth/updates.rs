@@ -22,7 +22,7 @@ const TIMEOUT: Duration = Duration::from_secs(180);
 pub(super) fn measure(rig: &Rig) -> Outcome<Measured> {
     let place = Place::new(rig, "")?;
     let hostile = rig.component(super::HOSTILE)?;
-    // Small, as each of its copies is packed anew.
+    // Small: it is packed once for each release.
     let echo = rig.component("tests/guests/plain/drivers/echo/driver.wasm")?;
     let steady = Bundle::of_one("growth.steady", "growth.echo", &hostile);
     place.install(&place.pack(&steady)?)?;
@@ -63,7 +63,7 @@ fn release(number: usize, sequence: usize, component: &[u8]) -> Bundle<'_> {
     }
 }
 
-/// How often so many bundles are updated.
+/// How many rounds are measured that update this number of bundles.
 fn rounds_of(size: usize) -> usize {
     match size {
         ..=10 => 3,

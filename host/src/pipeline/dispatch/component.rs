@@ -25,7 +25,7 @@ pub(crate) struct Component<'a> {
     pub(crate) kept_instance: Option<Instance>,
 }
 
-/// Outputs that are longer are checked and redacted without the guest's memory beside them.
+/// Longer outputs are checked and redacted after the guest's memory is gone.
 const SHORT_OUTPUT_BYTES: usize = 16 << 10;
 
 impl Attempts for Component<'_> {
@@ -60,7 +60,9 @@ impl Attempts for Component<'_> {
         );
         // That of a failed attempt is dropped here: the call gives up its slot before it tries again.
         let is_kept = match &result {
-            Ok(Attempted::Done(output)) => output.structured.len() <= SHORT_OUTPUT_BYTES,
+            Ok(Attempted::Done(output)) => {
+                output.content.is_empty() && output.structured.len() <= SHORT_OUTPUT_BYTES
+            }
             Ok(Attempted::Asks(_)) | Err(_) => false,
         };
         self.kept_instance = instance.filter(|_| is_kept && self.keeps_instance);
