@@ -27,8 +27,8 @@ const UNWANTED: [&str; 4] = ["hyper-util ", "ring ", "rusqlite ", "rustls "];
 /// drivers of the examples have to be there.
 pub(crate) fn run() -> Outcome {
     let root = repository::root()?;
-    let command = absolute(&program::build("toolward")?)?;
     same_packages(&root)?;
+    let command = absolute(&program::build("toolward")?)?;
     let (bundles, key) = (
         root.join("examples/bundles"),
         root.join("examples/keys/example.pub.pem"),
@@ -58,7 +58,7 @@ pub(crate) fn run() -> Outcome {
 
 /// Fails where a program needs a package in another version, or with other features, than
 /// this workspace: it would be compiled once more.
-fn same_packages(root: &Path) -> Outcome {
+pub(crate) fn same_packages(root: &Path) -> Outcome {
     let ours = tree(&root.join("Cargo.toml"), &["--workspace"])?;
     let ours = packages(&ours);
     for program in ["embedding", "pure"] {

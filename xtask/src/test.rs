@@ -22,6 +22,8 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
     let root = repository::root()?;
     book::run(true)?;
     bindings::run(true)?;
+    // Fails in seconds here, and after the whole build below.
+    embedding::same_packages(&root)?;
     guests::build()?;
     // The official clients that the end-to-end tests call with, and amplifier-core.
     process::run(&mut Command::new(root.join("xtask/mcp-clients.sh")))?;
