@@ -28,6 +28,8 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
     // The official clients that the end-to-end tests call with, and amplifier-core.
     process::run(&mut Command::new(root.join("xtask/mcp-clients.sh")))?;
     process::run(&mut Command::new(root.join("xtask/amplifier.sh")))?;
+    // What counts the instructions of a call.
+    process::run(&mut Command::new(root.join("xtask/valgrind.sh")))?;
 
     println!("tests of the example drivers, on this machine:");
     process::run(
