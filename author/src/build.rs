@@ -7,6 +7,7 @@ mod cargo;
 mod compiler;
 mod confine;
 mod error;
+mod fold;
 mod go;
 mod install;
 mod js;
@@ -309,7 +310,12 @@ fn component(
         from: entry.source.clone(),
         message,
     })?;
-    Ok((component, made.compilers))
+    // What somebody else made stays as it is.
+    let folded = match entry.kind {
+        BuildKind::Wasm => None,
+        _ => fold::component(&component).ok(),
+    };
+    Ok((folded.unwrap_or(component), made.compilers))
 }
 
 /// Cargo, for the bundle in `directory`.

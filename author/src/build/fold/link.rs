@@ -1,0 +1,295 @@
+//! Where each core function, table, memory and global of a component comes from, and which of
+//! its core instances can be one.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wasmparser::{
+    CanonicalFunction, CanonicalOption, ComponentAlias, ExternalKind, Instance, TypeRef,
+};
+
+use super::core::Core;
+use super::read::Item;
+use super::{FEWEST, Kept};
+
+/// How many names all modules may import and export. Python's have some 8,000.
+const MAX_NAMES: usize = 100_000;
+
+/// A number in one of the component's core index spaces.
+pub(super) type Index = u32;
+
+/// The core index spaces that modules share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Function,
+    Table,
+    Memory,
+    Global,
+}
+
+impl Kind {
+    pub(super) fn of(kind: ExternalKind) -> Result<Self, Kept> {
+        match kind {
+            ExternalKind::Func => Ok(Self::Function),
+            ExternalKind::Table => Ok(Self::Table),
+            ExternalKind::Memory => Ok(Self::Memory),
+            ExternalKind::Global => Ok(Self::Global),
+            ExternalKind::Tag | ExternalKind::FuncExact => {
+                Err(Kept::because("its modules share something unusual"))
+            }
+        }
+    }
+
+    pub(super) fn of_import(ty: TypeRef) -> Result<Self, Kept> {
+        match ty {
+            TypeRef::Func(_) => Ok(Self::Function),
+            TypeRef::Table(_) => Ok(Self::Table),
+            TypeRef::Memory(_) => Ok(Self::Memory),
+            TypeRef::Global(_) => Ok(Self::Global),
+            TypeRef::Tag(_) | TypeRef::FuncExact(_) => {
+                Err(Kept::because("its modules share something unusual"))
+            }
+        }
+    }
+}
+
+/// Where a name leads, through collections of exports and aliases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Source<'a> {
+    /// To an export of an instance of a module.
+    Export { instance: Index, name: &'a str },
+    /// To a canonical function, by its number among the core functions.
+    Canon(Index),
+}
+
+/// A core instance.
+#[derive(Debug)]
+pub(super) enum Made<'a> {
+    /// Of a module, with the instances that it imports from.
+    Module {
+        module: Index,
+        arguments: BTreeMap<&'a str, Index>,
+    },
+    /// A collection of exports.
+    Collection(BTreeMap<&'a str, Source<'a>>),
+}
+
+/// The core index spaces of a component.
+#[derive(Debug, Default)]
+pub(super) struct Spaces<'a> {
+    pub(super) modules: Vec<Core<'a>>,
+    pub(super) instances: Vec<Made<'a>>,
+    /// What stands at each number.
+    sources: BTreeMap<Kind, Vec<Source<'a>>>,
+    /// The canonical functions, by their number among the core functions.
+    pub(super) canons: BTreeMap<Index, &'a CanonicalFunction>,
+    pub(super) lifts: Vec<&'a CanonicalFunction>,
+}
+
+impl<'a> Spaces<'a> {
+    pub(super) fn of(items: &'a [Item<'a>]) -> Result<Self, Kept> {
+        let mut spaces = Self::default();
+        let mut names: usize = 0;
+        for item in items {
+            match item {
+                Item::Module(module) => {
+                    let core = Core::read(module)?;
+                    names = names.saturating_add(core.name_count());
+                    if names > MAX_NAMES {
+                        return Err(Kept::because("its modules have many names"));
+                    }
+                    spaces.modules.push(core);
+                }
+                Item::Instance(instance) => spaces.instance(instance)?,
+                Item::Alias(ComponentAlias::CoreInstanceExport {
+                    kind,
+                    instance_index,
+                    name,
+                }) => {
+                    let source = spaces.export(*instance_index, name)?;
+                    spaces
+                        .sources
+                        .entry(Kind::of(*kind)?)
+                        .or_default()
+                        .push(source);
+                }
+                Item::Canon(canon) => spaces.canon(canon)?,
+                Item::Alias(_) | Item::Component(_) | Item::Section { .. } => {}
+            }
+        }
+        Ok(spaces)
+    }
+
+    fn instance(&mut self, instance: &Instance<'a>) -> Result<(), Kept> {
+        let made = match instance {
+            Instance::Instantiate { module_index, args } => Made::Module {
+                module: *module_index,
+                arguments: args.iter().map(|one| (one.name, one.index)).collect(),
+            },
+            Instance::FromExports(exports) => {
+                let mut collection = BTreeMap::new();
+                for export in exports {
+                    let source = self.source(Kind::of(export.kind)?, export.index)?;
+                    collection.insert(export.name, source);
+                }
+                Made::Collection(collection)
+            }
+        };
+        self.instances.push(made);
+        Ok(())
+    }
+
+    fn canon(&mut self, canon: &'a CanonicalFunction) -> Result<(), Kept> {
+        match canon {
+            CanonicalFunction::Lift { .. } => {
+                self.lifts.push(canon);
+                return Ok(());
+            }
+            CanonicalFunction::Lower { .. }
+            | CanonicalFunction::ResourceNew { .. }
+            | CanonicalFunction::ResourceDrop { .. }
+            | CanonicalFunction::ResourceRep { .. } => {}
+            _ => return Err(Kept::because("it has functions of the asynchronous model")),
+        }
+        let functions = self.sources.entry(Kind::Function).or_default();
+        let number = Index::try_from(functions.len()).map_err(|_| unknown())?;
+        functions.push(Source::Canon(number));
+        self.canons.insert(number, canon);
+        Ok(())
+    }
+
+    /// Where a number leads.
+    pub(super) fn source(&self, kind: Kind, index: Index) -> Result<Source<'a>, Kept> {
+        let sources = self.sources.get(&kind).ok_or_else(unknown)?;
+        sources.get(index as usize).copied().ok_or_else(unknown)
+    }
+
+    /// Where an export of a core instance leads.
+    pub(super) fn export(&self, instance: Index, name: &'a str) -> Result<Source<'a>, Kept> {
+        match self.instances.get(instance as usize).ok_or_else(unknown)? {
+            Made::Module { .. } => Ok(Source::Export { instance, name }),
+            Made::Collection(exports) => exports.get(name).copied().ok_or_else(unknown),
+        }
+    }
+
+    pub(super) fn module(&self, number: Index) -> Result<&Core<'a>, Kept> {
+        self.modules.get(number as usize).ok_or_else(unknown)
+    }
+
+    /// What an instance of a module takes for each of the module's imports.
+    pub(super) fn imports(
+        &self,
+        module: Index,
+        arguments: &BTreeMap<&'a str, Index>,
+    ) -> Result<Vec<(Kind, Source<'a>)>, Kept> {
+        let mut sources = Vec::new();
+        for import in &self.module(module)?.imports {
+            let from = arguments.get(import.module).copied().ok_or_else(unknown)?;
+            sources.push((Kind::of_import(import.ty)?, self.export(from, import.name)?));
+        }
+        Ok(sources)
+    }
+}
+
+/// The instances that are made one, in order.
+#[derive(Debug)]
+pub(super) struct Group<'s, 'a> {
+    /// Each instance with its place in `members`.
+    places: BTreeMap<Index, usize>,
+    /// The module of each, and what it takes for the module's imports.
+    pub(super) members: Vec<(&'s Core<'a>, Vec<(Kind, Source<'a>)>)>,
+    /// The number of the last.
+    pub(super) last: Index,
+    /// The numbers of their modules.
+    modules: BTreeSet<Index>,
+}
+
+impl<'s, 'a> Group<'s, 'a> {
+    /// All instances of modules, up to the first whose module has a start function: that has to
+    /// find the others complete.
+    pub(super) fn of(spaces: &'s Spaces<'a>) -> Result<Self, Kept> {
+        let mut group = Self {
+            places: BTreeMap::new(),
+            members: Vec::new(),
+            last: 0,
+            modules: BTreeSet::new(),
+        };
+        let mut complete = false;
+        for (number, made) in (0..).zip(&spaces.instances) {
+            let Made::Module { module, arguments } = made else {
+                continue;
+            };
+            let core = spaces.module(*module)?;
+            complete |= core.has_start;
+            if group.modules.contains(module) {
+                return Err(Kept::because("a module has more than one instance"));
+            }
+            if complete {
+                continue;
+            }
+            group.modules.insert(*module);
+            group.places.insert(number, group.members.len());
+            group
+                .members
+                .push((core, spaces.imports(*module, arguments)?));
+            group.last = number;
+        }
+        if group.members.len() < FEWEST {
+            return Err(Kept::because("it has few core modules"));
+        }
+        Ok(group)
+    }
+
+    /// Which member an instance is.
+    pub(super) fn member(&self, instance: Index) -> Option<usize> {
+        self.places.get(&instance).copied()
+    }
+
+    /// Whether a module is one of a member.
+    pub(super) fn has_module(&self, module: Index) -> bool {
+        self.modules.contains(&module)
+    }
+
+    /// Whether a canonical function can only be made after the group: it uses something of it.
+    pub(super) fn waits(
+        &self,
+        spaces: &Spaces<'a>,
+        canon: &CanonicalFunction,
+    ) -> Result<bool, Kept> {
+        for (kind, index) in uses(canon) {
+            if let Source::Export { instance, .. } = spaces.source(kind, index)?
+                && self.member(instance).is_some()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// The core items that a canonical function names.
+pub(super) fn uses(canon: &CanonicalFunction) -> Vec<(Kind, Index)> {
+    let (function, options) = match canon {
+        CanonicalFunction::Lift {
+            core_func_index,
+            options,
+            ..
+        } => (Some(*core_func_index), options),
+        CanonicalFunction::Lower { options, .. } => (None, options),
+        _ => return Vec::new(),
+    };
+    let function = function.map(|index| (Kind::Function, index));
+    let options = options.iter().filter_map(|option| match option {
+        CanonicalOption::Memory(index) => Some((Kind::Memory, *index)),
+        CanonicalOption::Realloc(index)
+        | CanonicalOption::PostReturn(index)
+        | CanonicalOption::Callback(index) => Some((Kind::Function, *index)),
+        _ => None,
+    });
+    function.into_iter().chain(options).collect()
+}
+
+/// Of a component that is valid this is said only where a module is used that became a part of the
+/// merged one.
+pub(super) fn unknown() -> Kept {
+    Kept::because("a number leads nowhere")
+}

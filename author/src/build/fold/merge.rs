@@ -1,0 +1,412 @@
+//! Many core modules as one, each import of which is replaced by what it stands for.
+
+use std::collections::BTreeSet;
+use std::collections::btree_map::{BTreeMap, Entry};
+
+use wasm_encoder::reencode::{Error, Reencode, utils};
+use wasm_encoder::{
+    CodeSection, ConstExpr, DataCountSection, DataSection, ElementSection, Elements, Encode,
+    EntityType, ExportKind, ExportSection, FunctionSection, GlobalSection, ImportSection,
+    Instruction, MemorySection, Module, NameMap, NameSection, TableSection, TypeSection,
+};
+use wasmparser::{FromReader, FuncType, Operator, SectionLimited, TypeRef};
+
+use super::Kept;
+use super::core::Core;
+use super::link::{Group, Index, Kind, Source, unknown};
+
+/// The longest first value of a global that is written where the global was named, in bytes.
+/// Tools write a number; sums of sums double with each module.
+const MAX_VALUE: usize = 64;
+
+/// What the numbers of one module are in the merged one.
+#[derive(Debug, Default)]
+struct Numbers {
+    first_type: Index,
+    first_element: Index,
+    first_data: Index,
+    functions: Vec<Index>,
+    tables: Vec<Index>,
+    memories: Vec<Index>,
+    globals: Vec<Index>,
+}
+
+impl Numbers {
+    fn of_kind(&mut self, kind: Kind) -> &mut Vec<Index> {
+        match kind {
+            Kind::Function => &mut self.functions,
+            Kind::Table => &mut self.tables,
+            Kind::Memory => &mut self.memories,
+            Kind::Global => &mut self.globals,
+        }
+    }
+
+    fn get(&self, kind: Kind, number: Index) -> Result<Index, Kept> {
+        let numbers = match kind {
+            Kind::Function => &self.functions,
+            Kind::Table => &self.tables,
+            Kind::Memory => &self.memories,
+            Kind::Global => &self.globals,
+        };
+        numbers.get(number as usize).copied().ok_or_else(unknown)
+    }
+}
+
+/// A function from outside.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Outside {
+    /// Its number among the component's core functions.
+    pub(super) canon: Index,
+    /// Its type, as the module of this member counts.
+    member: usize,
+    ty: Index,
+}
+
+/// The modules of a group, numbered as one.
+#[derive(Debug)]
+pub(super) struct Layout<'g, 'a> {
+    cores: Vec<&'g Core<'a>>,
+    members: Vec<Numbers>,
+    /// What the merged module imports, in order; they are its first functions.
+    pub(super) outside: Vec<Outside>,
+    /// The global at each number of the merged module: its member, and its first value.
+    globals: Vec<(usize, wasmparser::ConstExpr<'a>)>,
+}
+
+impl<'g, 'a> Layout<'g, 'a> {
+    pub(super) fn of(group: &Group<'g, 'a>) -> Result<Self, Kept> {
+        let mut layout = Self {
+            cores: group.members.iter().map(|(core, _)| *core).collect(),
+            members: Vec::new(),
+            outside: Vec::new(),
+            globals: Vec::new(),
+        };
+        // Imports come first in the index space, whichever member has them.
+        let mut places = BTreeMap::new();
+        for (member, (core, sources)) in group.members.iter().enumerate() {
+            for (import, (_, source)) in core.imports.iter().zip(sources) {
+                if let (Source::Canon(canon), TypeRef::Func(ty)) = (*source, import.ty)
+                    && !places.contains_key(&canon)
+                {
+                    places.insert(canon, number(layout.outside.len())?);
+                    layout.outside.push(Outside { canon, member, ty });
+                }
+            }
+        }
+
+        let mut next = Next {
+            functions: number(layout.outside.len())?,
+            ..Next::default()
+        };
+        for (member, (core, sources)) in group.members.iter().enumerate() {
+            let mut numbers = Numbers {
+                first_type: next.types,
+                first_element: next.elements,
+                first_data: next.data,
+                ..Numbers::default()
+            };
+            for (kind, source) in sources {
+                let index = match source {
+                    Source::Canon(canon) => *places.get(canon).ok_or_else(unknown)?,
+                    Source::Export { instance, name } => {
+                        let exporting = group.member(*instance).ok_or_else(unknown)?;
+                        layout.export(exporting, *kind, name)?
+                    }
+                };
+                numbers.of_kind(*kind).push(index);
+            }
+            for global in core.globals.clone().into_iter().flatten() {
+                layout.globals.push((member, global?.init_expr));
+            }
+            next.types += number(core.signatures()?.len())?;
+            let defined = [
+                (
+                    &mut next.functions,
+                    count(core.functions.as_ref()),
+                    &mut numbers.functions,
+                ),
+                (
+                    &mut next.tables,
+                    count(core.tables.as_ref()),
+                    &mut numbers.tables,
+                ),
+                (
+                    &mut next.memories,
+                    count(core.memories.as_ref()),
+                    &mut numbers.memories,
+                ),
+                (
+                    &mut next.globals,
+                    count(core.globals.as_ref()),
+                    &mut numbers.globals,
+                ),
+            ];
+            for (next, count, numbers) in defined {
+                numbers.extend(*next..*next + count);
+                *next += count;
+            }
+            next.elements += count(core.elements.as_ref());
+            next.data += count(core.data.as_ref());
+            layout.members.push(numbers);
+        }
+        if next.memories > 1 {
+            return Err(Kept::because("its modules have more than one memory"));
+        }
+        Ok(layout)
+    }
+
+    /// The number that an export of a member has in the merged module.
+    pub(super) fn export(&self, member: usize, kind: Kind, name: &str) -> Result<Index, Kept> {
+        let number = self.core(member)?.exports.get(name).ok_or_else(unknown)?;
+        self.numbers(member)?.get(kind, *number)
+    }
+
+    fn core(&self, member: usize) -> Result<&'g Core<'a>, Kept> {
+        self.cores.get(member).copied().ok_or_else(unknown)
+    }
+
+    fn numbers(&self, member: usize) -> Result<&Numbers, Kept> {
+        self.members.get(member).ok_or_else(unknown)
+    }
+
+    fn member(&self, member: usize) -> Result<Member<'_, 'g, 'a>, Kept> {
+        Ok(Member {
+            layout: self,
+            numbers: self.numbers(member)?,
+            referenced: BTreeSet::new(),
+        })
+    }
+
+    /// The types of functions from outside.
+    pub(super) fn types(&self, functions: &[Outside]) -> Result<Vec<FuncType>, Kept> {
+        let mut of_members: BTreeMap<usize, Vec<Option<FuncType>>> = BTreeMap::new();
+        let mut found = Vec::new();
+        for function in functions {
+            let types = match of_members.entry(function.member) {
+                Entry::Occupied(types) => types.into_mut(),
+                Entry::Vacant(place) => place.insert(self.core(function.member)?.signatures()?),
+            };
+            let ty = types.get(function.ty as usize).cloned().flatten();
+            found.push(ty.ok_or_else(unknown)?);
+        }
+        Ok(found)
+    }
+
+    /// The merged module. It imports the functions from outside as `"" "0"`, `"" "1"` and so on.
+    pub(super) fn module(
+        &self,
+        exports: &BTreeMap<(Kind, Index), String>,
+    ) -> Result<Vec<u8>, Kept> {
+        let mut types = TypeSection::new();
+        let mut functions = FunctionSection::new();
+        let mut tables = TableSection::new();
+        let mut memories = MemorySection::new();
+        let mut globals = GlobalSection::new();
+        let mut elements = ElementSection::new();
+        let mut code = CodeSection::new();
+        let mut data = DataSection::new();
+        let mut names = BTreeMap::new();
+        let mut referenced = BTreeSet::new();
+        for (number, core) in self.cores.iter().enumerate() {
+            let mut member = self.member(number)?;
+            if let Some(section) = core.types.clone() {
+                member.parse_type_section(&mut types, section)?;
+            }
+            if let Some(section) = core.functions.clone() {
+                member.parse_function_section(&mut functions, section)?;
+            }
+            if let Some(section) = core.tables.clone() {
+                member.parse_table_section(&mut tables, section)?;
+            }
+            if let Some(section) = core.memories.clone() {
+                member.parse_memory_section(&mut memories, section)?;
+            }
+            if let Some(section) = core.globals.clone() {
+                member.parse_global_section(&mut globals, section)?;
+            }
+            if let Some(section) = core.elements.clone() {
+                member.parse_element_section(&mut elements, section)?;
+            }
+            if let Some(section) = core.code.clone() {
+                member.parse_code_section(&mut code, section)?;
+            }
+            if let Some(section) = core.data.clone() {
+                member.parse_data_section(&mut data, section)?;
+            }
+            for (function, name) in &core.names {
+                // The module that defines a function comes before those that import it.
+                if let Ok(function) = member.function_index(*function) {
+                    names.entry(function).or_insert(*name);
+                }
+            }
+            referenced.append(&mut member.referenced);
+        }
+        if !referenced.is_empty() {
+            // `ref.func` takes what is declared. Exports are, and most are none any more.
+            let referenced: Vec<Index> = referenced.into_iter().collect();
+            elements.declared(Elements::Functions(referenced.into()));
+        }
+
+        let mut imports = ImportSection::new();
+        for (number, outside) in self.outside.iter().enumerate() {
+            let ty = self.numbers(outside.member)?.first_type + outside.ty;
+            imports.import("", &number.to_string(), EntityType::Function(ty));
+        }
+        let mut exported = ExportSection::new();
+        for ((kind, index), name) in exports {
+            exported.export(name, export_kind(*kind), *index);
+        }
+        let mut module = Module::new();
+        module
+            .section(&types)
+            .section(&imports)
+            .section(&functions)
+            .section(&tables)
+            .section(&memories)
+            .section(&globals)
+            .section(&exported)
+            .section(&elements)
+            .section(&DataCountSection { count: data.len() })
+            .section(&code)
+            .section(&data);
+        let mut functions = NameMap::new();
+        for (function, name) in names {
+            functions.append(function, name);
+        }
+        let mut names = NameSection::new();
+        names.functions(&functions);
+        module.section(&names);
+        Ok(module.finish())
+    }
+}
+
+/// The next free numbers of the merged module.
+#[derive(Debug, Default)]
+struct Next {
+    types: Index,
+    functions: Index,
+    tables: Index,
+    memories: Index,
+    globals: Index,
+    elements: Index,
+    data: Index,
+}
+
+fn count<'a, T: FromReader<'a>>(section: Option<&SectionLimited<'a, T>>) -> Index {
+    section.map_or(0, SectionLimited::count)
+}
+
+fn number(count: usize) -> Result<Index, Kept> {
+    Index::try_from(count).map_err(|_| unknown())
+}
+
+pub(super) fn export_kind(kind: Kind) -> ExportKind {
+    match kind {
+        Kind::Function => ExportKind::Func,
+        Kind::Table => ExportKind::Table,
+        Kind::Memory => ExportKind::Memory,
+        Kind::Global => ExportKind::Global,
+    }
+}
+
+/// Writes what one member has, with the numbers of the merged module.
+struct Member<'l, 'g, 'a> {
+    layout: &'l Layout<'g, 'a>,
+    numbers: &'l Numbers,
+    /// The functions that `ref.func` names.
+    referenced: BTreeSet<Index>,
+}
+
+impl Member<'_, '_, '_> {
+    /// The first value of an immutable global of the merged module.
+    fn first_value(&self, global: Index) -> Result<Vec<u8>, Error<Kept>> {
+        let globals = &self.layout.globals;
+        let (member, value) = globals
+            .get(global as usize)
+            .ok_or_else(|| Error::UserError(unknown()))?;
+        let mut member = self.layout.member(*member).map_err(Error::UserError)?;
+        let mut bytes = Vec::new();
+        member.value(value.clone(), MAX_VALUE, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Writes a constant expression, with the first values of globals in their place.
+    fn value(
+        &mut self,
+        value: wasmparser::ConstExpr<'_>,
+        most: usize,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(), Error<Kept>> {
+        let mut operators = value.get_operators_reader();
+        while !operators.is_end_then_eof() {
+            match operators.read()? {
+                // Without garbage collection these are imported, and the merged module imports
+                // none.
+                Operator::GlobalGet { global_index } => {
+                    let global = self.global_index(global_index)?;
+                    bytes.extend(self.first_value(global)?);
+                }
+                operator => self.instruction(operator)?.encode(bytes),
+            }
+            if bytes.len() > most {
+                let reason = "the first value of a global is long";
+                return Err(Error::UserError(Kept::because(reason)));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Reencode for Member<'_, '_, '_> {
+    type Error = Kept;
+
+    fn type_index(&mut self, ty: u32) -> Result<u32, Error<Kept>> {
+        Ok(self.numbers.first_type + ty)
+    }
+
+    fn function_index(&mut self, function: u32) -> Result<u32, Error<Kept>> {
+        self.numbers
+            .get(Kind::Function, function)
+            .map_err(Error::UserError)
+    }
+
+    fn table_index(&mut self, table: u32) -> Result<u32, Error<Kept>> {
+        self.numbers
+            .get(Kind::Table, table)
+            .map_err(Error::UserError)
+    }
+
+    fn memory_index(&mut self, memory: u32) -> Result<u32, Error<Kept>> {
+        self.numbers
+            .get(Kind::Memory, memory)
+            .map_err(Error::UserError)
+    }
+
+    fn global_index(&mut self, global: u32) -> Result<u32, Error<Kept>> {
+        self.numbers
+            .get(Kind::Global, global)
+            .map_err(Error::UserError)
+    }
+
+    fn element_index(&mut self, element: u32) -> Result<u32, Error<Kept>> {
+        Ok(self.numbers.first_element + element)
+    }
+
+    fn data_index(&mut self, data: u32) -> Result<u32, Error<Kept>> {
+        Ok(self.numbers.first_data + data)
+    }
+
+    fn instruction<'i>(&mut self, operator: Operator<'i>) -> Result<Instruction<'i>, Error<Kept>> {
+        if let Operator::RefFunc { function_index } = operator {
+            let function = self.function_index(function_index)?;
+            self.referenced.insert(function);
+        }
+        utils::instruction(self, operator)
+    }
+
+    fn const_expr(&mut self, value: wasmparser::ConstExpr<'_>) -> Result<ConstExpr, Error<Kept>> {
+        let mut bytes = Vec::new();
+        self.value(value, usize::MAX, &mut bytes)?;
+        Ok(ConstExpr::raw(bytes))
+    }
+}

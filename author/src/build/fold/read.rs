@@ -1,0 +1,174 @@
+//! A component as a list of what it defines, in order.
+
+use std::borrow::Cow;
+
+use wasmparser::{
+    CanonicalFunction, Chunk, ComponentAlias, ComponentExternalKind, ComponentOuterAliasKind,
+    ComponentType, ComponentTypeRef, Instance, Parser, Payload,
+};
+
+use super::Kept;
+
+/// Something that a component defines.
+#[derive(Debug, Clone)]
+pub(super) enum Item<'a> {
+    /// A core module.
+    Module(&'a [u8]),
+    /// A component.
+    Component(Cow<'a, [u8]>),
+    /// A core instance.
+    Instance(Instance<'a>),
+    Alias(ComponentAlias<'a>),
+    Canon(CanonicalFunction),
+    /// Another section, which is copied: no number of a core module, instance or function
+    /// stands in it ([`no_core_index`]).
+    Section {
+        id: u8,
+        content: &'a [u8],
+    },
+}
+
+/// All that a valid component defines; refused where a core index stands in a place that is
+/// copied as it is.
+pub(super) fn items(bytes: &[u8]) -> Result<Vec<Item<'_>>, Kept> {
+    let mut items = Vec::new();
+    let mut parser = Parser::new(0);
+    let mut at = 0;
+    loop {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let Chunk::Parsed { consumed, payload } = parser.parse(rest, true)? else {
+            return Err(Kept::because("the component ends early"));
+        };
+        at += consumed;
+        let nested = |range: &std::ops::Range<usize>| bytes.get(range.clone()).unwrap_or_default();
+        match &payload {
+            Payload::ModuleSection {
+                unchecked_range, ..
+            } => {
+                items.push(Item::Module(nested(unchecked_range)));
+                at = unchecked_range.end;
+            }
+            Payload::ComponentSection {
+                unchecked_range, ..
+            } => {
+                items.push(Item::Component(nested(unchecked_range).into()));
+                at = unchecked_range.end;
+            }
+            Payload::InstanceSection(section) => {
+                for instance in section.clone() {
+                    items.push(Item::Instance(instance?));
+                }
+            }
+            Payload::ComponentAliasSection(section) => {
+                for alias in section.clone() {
+                    items.push(Item::Alias(alias?));
+                }
+            }
+            Payload::ComponentCanonicalSection(section) => {
+                for canon in section.clone() {
+                    items.push(Item::Canon(canon?));
+                }
+            }
+            // Its numbers are wrong afterwards, and nothing depends on it.
+            Payload::CustomSection(section) if section.name() == "component-name" => {}
+            Payload::End(_) => break,
+            other => {
+                if let Some((id, range)) = other.as_section() {
+                    let content = bytes.get(range).unwrap_or_default();
+                    items.push(Item::Section { id, content });
+                }
+            }
+        }
+        no_core_index(&payload)?;
+    }
+    Ok(items)
+}
+
+/// Refuses a component in which one names a core module of those around it, at any depth.
+pub(super) fn no_outer_modules(bytes: &[u8]) -> Result<(), Kept> {
+    for payload in Parser::new(0).parse_all(bytes) {
+        let Payload::ComponentAliasSection(section) = payload? else {
+            continue;
+        };
+        for alias in section {
+            if let ComponentAlias::Outer {
+                kind: ComponentOuterAliasKind::CoreModule,
+                ..
+            } = alias?
+            {
+                return Err(modules_pass());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// How many tables the modules of a component define, at all depths.
+pub(super) fn tables(bytes: &[u8]) -> Result<u32, Kept> {
+    let mut tables: u32 = 0;
+    for payload in Parser::new(0).parse_all(bytes) {
+        if let Payload::TableSection(section) = payload? {
+            tables = tables.saturating_add(section.count());
+        }
+    }
+    Ok(tables)
+}
+
+fn modules_pass() -> Kept {
+    Kept::because("core modules pass from one component to another")
+}
+
+/// Refuses sections that are copied, and aliases, that name core modules or functions.
+fn no_core_index(payload: &Payload<'_>) -> Result<(), Kept> {
+    match payload {
+        Payload::ComponentTypeSection(section) => {
+            for ty in section.clone() {
+                if let ComponentType::Resource { dtor: Some(_), .. } = ty? {
+                    return Err(Kept::because("a resource of its own has a destructor"));
+                }
+            }
+        }
+        Payload::ComponentImportSection(section) => {
+            for import in section.clone() {
+                if let ComponentTypeRef::Module(_) = import?.ty {
+                    return Err(modules_pass());
+                }
+            }
+        }
+        Payload::ComponentExportSection(section) => {
+            for export in section.clone() {
+                if export?.kind == ComponentExternalKind::Module {
+                    return Err(modules_pass());
+                }
+            }
+        }
+        Payload::ComponentInstanceSection(section) => {
+            for instance in section.clone() {
+                let passed = match instance? {
+                    wasmparser::ComponentInstance::Instantiate { args, .. } => args
+                        .iter()
+                        .any(|arg| arg.kind == ComponentExternalKind::Module),
+                    wasmparser::ComponentInstance::FromExports(exports) => exports
+                        .iter()
+                        .any(|export| export.kind == ComponentExternalKind::Module),
+                };
+                if passed {
+                    return Err(modules_pass());
+                }
+            }
+        }
+        Payload::ComponentAliasSection(section) => {
+            for alias in section.clone() {
+                if let ComponentAlias::InstanceExport {
+                    kind: ComponentExternalKind::Module,
+                    ..
+                } = alias?
+                {
+                    return Err(modules_pass());
+                }
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
