@@ -22,6 +22,9 @@ pub use inspect::{Breach, Rules, inspect};
 /// The largest integer that a double holds exactly together with its neighbours: 2^53 − 1.
 pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
+/// How deep `serde_json` follows arrays and objects, whatever [`Limits::depth`] says.
+const PARSER_DEPTH: usize = 127;
+
 /// What a document may cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -202,7 +205,7 @@ fn too_large(found: usize, limits: &Limits) -> JsonError {
 fn too_deep(limits: &Limits, place: (usize, usize)) -> JsonError {
     let message = format!(
         "expected at most {} nested arrays and objects, found more",
-        limits.depth
+        limits.depth.min(PARSER_DEPTH)
     );
     JsonError::new(JsonErrorKind::TooDeep, message, place)
 }

@@ -212,7 +212,7 @@ limits! {
     TableElements = "table_elements", "table elements", Positive, table_elements: u64 = 100_000;
     /// The input's text, counted before it is parsed.
     Input = "input_bytes", "bytes", Positive, input_bytes: usize = 1 << 20;
-    /// Nesting of arrays and objects in input, context and output.
+    /// Nesting of arrays and objects in input, context and output. More than 127 count as 127.
     JsonDepth = "json_depth", "levels", Positive, json_depth: usize = 64;
     /// Scalars, arrays and objects in input, context and output each. Small ones take some
     /// fifty times the memory of their text.
