@@ -152,14 +152,17 @@ impl Ctx {
         };
         let reply = self.host.clone().call_tool(nested).await;
         violations.absorb(&reply.metadata.violations, reply.metadata.violations_total);
-        match self.gates.resume(parked).await {
-            Ok(slot) => self.slot.put(slot),
-            Err(error) => return refused(error),
-        }
+        let result = match self.gates.resume(parked).await {
+            Ok(slot) => {
+                self.slot.put(slot);
+                reply.result
+            }
+            Err(error) => Err(error),
+        };
         Ok(Called {
             fuel: reply.metadata.fuel,
             peak_memory: reply.metadata.peak_memory,
-            result: reply.result,
+            result,
         })
     }
 }
