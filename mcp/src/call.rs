@@ -189,7 +189,8 @@ impl Incoming<'_> {
             &parameters
         ));
         let finished = match forwarder {
-            Some(forwarder) => forwarder.during(call).await?,
+            // Large, and only for clients that want to be told something on the way.
+            Some(forwarder) => Box::pin(forwarder.during(call)).await?,
             None => call.await?,
         };
         Ok(match finished {

@@ -313,7 +313,8 @@ impl ServerHandler for Connection {
             biased;
             // Dropping the future ends the guest and frees its slot.
             () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
-            result = incoming.call(request) => result,
+            // Boxed, since the future of a request is moved to and fro before it runs.
+            result = Box::pin(incoming.call(request)) => result,
         }
     }
 
