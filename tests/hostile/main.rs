@@ -23,6 +23,7 @@ mod neighbours;
 mod nested;
 mod network;
 mod partial;
+mod recoding;
 mod schemas;
 mod secrets;
 mod server;
