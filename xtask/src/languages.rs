@@ -8,8 +8,8 @@ use std::time::{Instant, SystemTime};
 
 use crate::{Outcome, process, program, repository};
 
-/// Builds those whose driver is older than what it is made of: not all of them give the
-/// same bytes again.
+/// Builds those whose driver is older than what it is made of, and by: not all of them give
+/// the same bytes again.
 pub(crate) fn build(root: &Path) -> Outcome {
     let toolchain = toolchain(root)?;
     let mut command = None;
@@ -24,6 +24,7 @@ pub(crate) fn build(root: &Path) -> Outcome {
             root.join("guest-sdk"),
             root.join("wit"),
             root.join("tests/languages"),
+            root.join("author/src/build"),
         ];
         let changed = newest(&made_of)?;
         if modified(&component).is_ok_and(|built| built > changed) {
