@@ -1,4 +1,4 @@
-//! Writes a component anew, with a group of its core instances as one.
+//! Writes a component in which one core instance takes the place of a group.
 
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@ use super::core::Core;
 use super::read::Item;
 use super::{FEWEST, Kept};
 
-/// How many names all modules may import and export. Python's have some 8,000.
+/// How many names all modules may import and export. Python's have some 6,500.
 const MAX_NAMES: usize = 100_000;
 
 /// A number in one of the component's core index spaces.

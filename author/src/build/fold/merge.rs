@@ -15,7 +15,7 @@ use super::Kept;
 use super::core::Core;
 use super::link::{Group, Index, Kind, Source, unknown};
 
-/// The longest first value of a global that is written where the global was named, in bytes.
+/// The longest initial value of a global that is written where the global was named, in bytes.
 /// Tools write a number; sums of sums double with each module.
 const MAX_VALUE: usize = 64;
 
@@ -25,29 +25,12 @@ struct Numbers {
     first_type: Index,
     first_element: Index,
     first_data: Index,
-    functions: Vec<Index>,
-    tables: Vec<Index>,
-    memories: Vec<Index>,
-    globals: Vec<Index>,
+    of_kinds: BTreeMap<Kind, Vec<Index>>,
 }
 
 impl Numbers {
-    fn of_kind(&mut self, kind: Kind) -> &mut Vec<Index> {
-        match kind {
-            Kind::Function => &mut self.functions,
-            Kind::Table => &mut self.tables,
-            Kind::Memory => &mut self.memories,
-            Kind::Global => &mut self.globals,
-        }
-    }
-
     fn get(&self, kind: Kind, number: Index) -> Result<Index, Kept> {
-        let numbers = match kind {
-            Kind::Function => &self.functions,
-            Kind::Table => &self.tables,
-            Kind::Memory => &self.memories,
-            Kind::Global => &self.globals,
-        };
+        let numbers = self.of_kinds.get(&kind).ok_or_else(unknown)?;
         numbers.get(number as usize).copied().ok_or_else(unknown)
     }
 }
@@ -69,7 +52,7 @@ pub(super) struct Layout<'g, 'a> {
     members: Vec<Numbers>,
     /// What the merged module imports, in order; they are its first functions.
     pub(super) outside: Vec<Outside>,
-    /// The global at each number of the merged module: its member, and its first value.
+    /// The global at each number of the merged module: its member, and its initial value.
     globals: Vec<(usize, wasmparser::ConstExpr<'a>)>,
 }
 
@@ -94,10 +77,9 @@ impl<'g, 'a> Layout<'g, 'a> {
             }
         }
 
-        let mut next = Next {
-            functions: number(layout.outside.len())?,
-            ..Next::default()
-        };
+        let mut next = Next::default();
+        let outside = number(layout.outside.len())?;
+        next.of_kinds.insert(Kind::Function, outside);
         for (member, (core, sources)) in group.members.iter().enumerate() {
             let mut numbers = Numbers {
                 first_type: next.types,
@@ -113,35 +95,21 @@ impl<'g, 'a> Layout<'g, 'a> {
                         layout.export(exporting, *kind, name)?
                     }
                 };
-                numbers.of_kind(*kind).push(index);
+                numbers.of_kinds.entry(*kind).or_default().push(index);
             }
             for global in core.globals.clone().into_iter().flatten() {
                 layout.globals.push((member, global?.init_expr));
             }
             next.types += number(core.signatures()?.len())?;
             let defined = [
-                (
-                    &mut next.functions,
-                    count(core.functions.as_ref()),
-                    &mut numbers.functions,
-                ),
-                (
-                    &mut next.tables,
-                    count(core.tables.as_ref()),
-                    &mut numbers.tables,
-                ),
-                (
-                    &mut next.memories,
-                    count(core.memories.as_ref()),
-                    &mut numbers.memories,
-                ),
-                (
-                    &mut next.globals,
-                    count(core.globals.as_ref()),
-                    &mut numbers.globals,
-                ),
+                (Kind::Function, count(core.functions.as_ref())),
+                (Kind::Table, count(core.tables.as_ref())),
+                (Kind::Memory, count(core.memories.as_ref())),
+                (Kind::Global, count(core.globals.as_ref())),
             ];
-            for (next, count, numbers) in defined {
+            for (kind, count) in defined {
+                let next = next.of_kinds.entry(kind).or_default();
+                let numbers = numbers.of_kinds.entry(kind).or_default();
                 numbers.extend(*next..*next + count);
                 *next += count;
             }
@@ -149,7 +117,11 @@ impl<'g, 'a> Layout<'g, 'a> {
             next.data += count(core.data.as_ref());
             layout.members.push(numbers);
         }
-        if next.memories > 1 {
+        if next
+            .of_kinds
+            .get(&Kind::Memory)
+            .is_some_and(|count| *count > 1)
+        {
             return Err(Kept::because("its modules have more than one memory"));
         }
         Ok(layout)
@@ -284,12 +256,9 @@ impl<'g, 'a> Layout<'g, 'a> {
 #[derive(Debug, Default)]
 struct Next {
     types: Index,
-    functions: Index,
-    tables: Index,
-    memories: Index,
-    globals: Index,
     elements: Index,
     data: Index,
+    of_kinds: BTreeMap<Kind, Index>,
 }
 
 fn count<'a, T: FromReader<'a>>(section: Option<&SectionLimited<'a, T>>) -> Index {
@@ -318,8 +287,8 @@ struct Member<'l, 'g, 'a> {
 }
 
 impl Member<'_, '_, '_> {
-    /// The first value of an immutable global of the merged module.
-    fn first_value(&self, global: Index) -> Result<Vec<u8>, Error<Kept>> {
+    /// The initial value of an immutable global of the merged module.
+    fn initial_value(&self, global: Index) -> Result<Vec<u8>, Error<Kept>> {
         let globals = &self.layout.globals;
         let (member, value) = globals
             .get(global as usize)
@@ -330,7 +299,7 @@ impl Member<'_, '_, '_> {
         Ok(bytes)
     }
 
-    /// Writes a constant expression, with the first values of globals in their place.
+    /// Writes a constant expression, with the initial values of globals in their place.
     fn value(
         &mut self,
         value: wasmparser::ConstExpr<'_>,
@@ -344,12 +313,12 @@ impl Member<'_, '_, '_> {
                 // none.
                 Operator::GlobalGet { global_index } => {
                     let global = self.global_index(global_index)?;
-                    bytes.extend(self.first_value(global)?);
+                    bytes.extend(self.initial_value(global)?);
                 }
                 operator => self.instruction(operator)?.encode(bytes),
             }
             if bytes.len() > most {
-                let reason = "the first value of a global is long";
+                let reason = "the initial value of a global is long";
                 return Err(Error::UserError(Kept::because(reason)));
             }
         }

@@ -198,7 +198,7 @@ fn what_is_unusual_is_left_as_it_is() {
 
 /// Each of 40 modules has a global that is the sum of the one before with itself.
 #[test]
-fn first_values_do_not_grow_without_bound() {
+fn initial_values_do_not_grow_without_bound() {
     let mut text = String::from(
         r#"(component (core module $m0 (global (export "g") i32 (i32.const 1)))
         (core instance $i0 (instantiate $m0))"#,
@@ -211,7 +211,7 @@ fn first_values_do_not_grow_without_bound() {
             (core instance $i{number} (instantiate $m{number} (with "" (instance $i{before}))))"#
         );
     }
-    let kept = Err(Kept::because("the first value of a global is long"));
+    let kept = Err(Kept::because("the initial value of a global is long"));
     assert_eq!(folded(&(text + ")")), kept);
 }
 

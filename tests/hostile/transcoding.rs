@@ -1,5 +1,5 @@
-//! A guest that does little itself and keeps the engine busy: one component gives another a
-//! text, which the engine writes anew in the other's encoding.
+//! A guest that does little itself and keeps the engine busy: one component passes another a
+//! string, which the engine transcodes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::world::{Bundle, call};
 
 /// The text has a megabyte. The call of the outer function gives it `count` times.
-const RECODING: &str = r#"(component
+const TRANSCODING: &str = r#"(component
   (component $reader
     (core module $module
       (memory (export "memory") 64)
@@ -45,25 +45,25 @@ const RECODING: &str = r#"(component
   (instance $texts (export "write" (func $writer "write")))
   (export "tests:texts/texts@1.0.0" (instance $texts)))"#;
 
-const TOOL: &str = "recode.run";
+const TOOL: &str = "transcode.run";
 
 fn bundle() -> Bundle {
     let bundle = Bundle::empty();
     bundle.write(
-        "tools/recode.run/TOOL.md",
-        "---\nname: Recode\nid: recode.run\ndescription: Gives a text.\nversion: 1.0.0\n\
+        "tools/transcode.run/TOOL.md",
+        "---\nname: Transcode\nid: transcode.run\ndescription: Gives a text.\nversion: 1.0.0\n\
          inputs:\n  type: object\n  properties: { count: { type: integer } }\n  required: [count]\n\
          outputs: {}\n---\n",
     );
     bundle.write(
-        "drivers/recode/DRIVER.md",
-        "---\nname: Recode\nid: recode.driver\ndescription: Gives a text.\nversion: 1.0.0\n\
-         kind: component\ncomponent: driver.wasm\nimplements:\n  - tool: recode.run\n    \
+        "drivers/transcode/DRIVER.md",
+        "---\nname: Transcode\nid: transcode.driver\ndescription: Gives a text.\nversion: 1.0.0\n\
+         kind: component\ncomponent: driver.wasm\nimplements:\n  - tool: transcode.run\n    \
          version: ^1.0.0\n    metadata:\n      component:\n        world: wit\n        \
          export: \"tests:texts/texts@1.0.0#write\"\n---\n",
     );
-    let component = wat::parse_str(RECODING).unwrap();
-    bundle.write("drivers/recode/driver.wasm", component);
+    let component = wat::parse_str(TRANSCODING).unwrap();
+    bundle.write("drivers/transcode/driver.wasm", component);
     bundle
 }
 
