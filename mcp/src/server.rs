@@ -235,6 +235,45 @@ impl Connection {
             }
         }
     }
+
+    /// Tells a client of the stateless era what has changed, as long as it listens.
+    async fn follow(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let principal = self.principal(context.request_context())?;
+        let seen = self.features().documents().seen_by(&principal);
+        let mut receiver = self.shared.features.subscribe();
+        let mut before = receiver.borrow_and_update().clone();
+        // A client gets no notifications about resources that it may not read.
+        let asked = context.accepted().resource_subscriptions.iter().flatten();
+        let watched = asked.filter(|uri| seen.has(uri)).cloned().collect();
+        loop {
+            tokio::select! {
+                () = context.cancelled() => return Ok(()),
+                changed = receiver.changed() => if changed.is_err() { return Ok(()) },
+            }
+            let now = receiver.borrow_and_update().clone();
+            let changes = now.changes_since(&before, &principal);
+            let updated = now.updated_since(&before, &watched, &principal);
+            before = now;
+            let accepted = context.accepted();
+            let sink = context.sink();
+            let mut told = Ok(());
+            if changes.tools && accepted.tools_list_changed == Some(true) {
+                told = told.and(sink.notify_tool_list_changed().await);
+            }
+            if changes.prompts && accepted.prompts_list_changed == Some(true) {
+                told = told.and(sink.notify_prompt_list_changed().await);
+            }
+            if changes.resources && accepted.resources_list_changed == Some(true) {
+                told = told.and(sink.notify_resource_list_changed().await);
+            }
+            for uri in updated {
+                told = told.and(sink.notify_resource_updated(uri).await);
+            }
+            if told.is_err() {
+                return Ok(());
+            }
+        }
+    }
 }
 
 /// How often a task that waits for changes checks whether its client is connected.
@@ -313,7 +352,7 @@ impl ServerHandler for Connection {
             biased;
             // Dropping the future ends the guest and frees its slot.
             () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
-            // Boxed, since the future of a request is moved to and fro before it runs.
+            // Boxed, as all that is large: every request's future has room for the largest, and is moved to and fro.
             result = Box::pin(incoming.call(request)) => result,
         }
     }
@@ -352,7 +391,7 @@ impl ServerHandler for Connection {
         tokio::select! {
             biased;
             () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
-            result = documents.prompt(request, &context) => result,
+            result = Box::pin(documents.prompt(request, &context)) => result,
         }
     }
 
@@ -462,41 +501,7 @@ impl ServerHandler for Connection {
     }
 
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let principal = self.principal(context.request_context())?;
-        let seen = self.features().documents().seen_by(&principal);
-        let mut receiver = self.shared.features.subscribe();
-        let mut before = receiver.borrow_and_update().clone();
-        // A client gets no notifications about resources that it may not read.
-        let asked = context.accepted().resource_subscriptions.iter().flatten();
-        let watched = asked.filter(|uri| seen.has(uri)).cloned().collect();
-        loop {
-            tokio::select! {
-                () = context.cancelled() => return Ok(()),
-                changed = receiver.changed() => if changed.is_err() { return Ok(()) },
-            }
-            let now = receiver.borrow_and_update().clone();
-            let changes = now.changes_since(&before, &principal);
-            let updated = now.updated_since(&before, &watched, &principal);
-            before = now;
-            let accepted = context.accepted();
-            let sink = context.sink();
-            let mut told = Ok(());
-            if changes.tools && accepted.tools_list_changed == Some(true) {
-                told = told.and(sink.notify_tool_list_changed().await);
-            }
-            if changes.prompts && accepted.prompts_list_changed == Some(true) {
-                told = told.and(sink.notify_prompt_list_changed().await);
-            }
-            if changes.resources && accepted.resources_list_changed == Some(true) {
-                told = told.and(sink.notify_resource_list_changed().await);
-            }
-            for uri in updated {
-                told = told.and(sink.notify_resource_updated(uri).await);
-            }
-            if told.is_err() {
-                return Ok(());
-            }
-        }
+        Box::pin(self.follow(context)).await
     }
 }
 

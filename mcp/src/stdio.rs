@@ -135,7 +135,9 @@ pub async fn serve<H: ServerHandler>(
         false => Output::Other(tokio::fs::File::from_std(File::from(streams.output))),
     };
     let transport = StdioTransport::new(input, output);
-    let running = match handler.serve_with_ct(transport, shutdown).await {
+    // `into_dyn` has the future of each request in a box: the task that runs it is moved, and overwritten at its end.
+    let serving = handler.into_dyn().serve_with_ct(transport, shutdown);
+    let running = match serving.await {
         Ok(running) => running,
         // The client disconnected, or the server was shut down, before the first
         // request.
