@@ -16,6 +16,7 @@ mod plan;
 mod program;
 mod python;
 mod scratch;
+mod start;
 mod tool;
 mod wit;
 mod wrap;
@@ -38,7 +39,7 @@ pub use self::plan::Plan;
 pub use self::program::{RustSettings, Tools};
 use self::scratch::Scratch;
 use crate::error::AuthorError;
-use crate::output;
+use crate::{lints, output};
 
 /// The target that drivers compile for.
 pub const TARGET: &str = "wasm32-wasip2";
@@ -229,6 +230,7 @@ fn build_one(
     options: &Options,
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<Built, BuildError> {
+    check_snapshot(directory, entry)?;
     let (bytes, compilers) = component(directory, entry, options, progress)?;
     let bytes: Arc<[u8]> = bytes.into();
     let surface = Surface::read(&bytes).map_err(|source| BuildError::Surface {
@@ -305,6 +307,10 @@ fn component(
             },
         });
     }
+    let wasm = match entry.snapshot {
+        true => snapshot(entry, &wasm)?,
+        false => wasm,
+    };
     let component = wrap::component(wasm, &scratch.worlds());
     let component = component.map_err(|message| BuildError::Wrap {
         from: entry.source.clone(),
@@ -316,6 +322,14 @@ fn component(
         _ => fold::component(&component).ok(),
     };
     Ok((folded.unwrap_or(component), made.compilers))
+}
+
+/// The module after its start.
+fn snapshot(entry: &BuildEntry, wasm: &[u8]) -> Result<Vec<u8>, BuildError> {
+    start::run(wasm).map_err(|message| BuildError::Snapshot {
+        from: entry.source.clone(),
+        message,
+    })
 }
 
 /// Cargo, for the bundle in `directory`.
@@ -353,6 +367,19 @@ fn check_features(entry: &BuildEntry, wasm: &[u8]) -> Result<(), BuildError> {
         from: entry.source.clone(),
         source: Box::new(source),
     })
+}
+
+/// Checks that the driver can have the snapshot that it asks for.
+fn check_snapshot(directory: &Path, entry: &BuildEntry) -> Result<(), BuildError> {
+    if !entry.snapshot {
+        return Ok(());
+    }
+    let files = files::collect(directory).map_err(AuthorError::from)?.files;
+    let (documents, _) = rules::read(&files);
+    match lints::snapshot(&documents, entry) {
+        None => Ok(()),
+        Some(problem) => Err(AuthorError::Read(ReadError::Invalid(vec![problem])).into()),
+    }
 }
 
 /// Checks the component as a host does, as if it lay at its place already.

@@ -14,6 +14,7 @@ use toolward_bundle::dev::{BuildEntry, bundle_toml};
 use toolward_bundle::documents::{Documents, Located, beside, file_name, folder};
 use toolward_bundle::files::{Files, Found};
 use toolward_bundle::locate::{about_error, about_file};
+use toolward_bundle::rules;
 use toolward_bundle::text::list;
 use toolward_contract::Outline;
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
@@ -319,7 +320,26 @@ pub(crate) fn components(
             ));
         }
     }
+    diagnostics.extend(builds.iter().filter_map(|build| snapshot(documents, build)));
     diagnostics
+}
+
+/// That a driver with a snapshot may be given files.
+pub(crate) fn snapshot(documents: &Documents, build: &BuildEntry) -> Option<Diagnostic> {
+    let output = &build.output;
+    if !build.snapshot || !rules::may_use_files(documents, output) {
+        return None;
+    }
+    let message = match component_paths(documents).contains(output) {
+        true => format!("{output} has a snapshot, and its driver may be given files"),
+        false => format!("{output} has a snapshot, and no DRIVER.md says that it needs no files"),
+    };
+    Some(about_file(
+        bundle_toml::FILE,
+        &codes::SNAPSHOT_FILES,
+        message,
+        "remove `snapshot` from its [[build]], or `workspace` from its driver and contracts",
+    ))
 }
 
 /// Entry files of AIP-30 beside drivers that run no code.

@@ -100,6 +100,8 @@ codes! {
         "No host runs a `driver.ts` or `driver.js` (AIP-30) beside a driver of kind `http` or `form`. It is packed and signed all the same.";
     BUILD_OUTPUT_UNUSED = "build-output-unused" Warning, "a `[[build]]` writes a component that no driver names",
         "The `output` of a build is the file that a DRIVER.md of kind `component` names.";
+    SNAPSHOT_FILES = "snapshot-files", "a driver with a snapshot may be given files",
+        "A Go program looks for its directories at its start, which ran when it was built. Remove `snapshot` from the `[[build]]`, or `workspace` from what the driver and its contracts declare. What a contract of another bundle declares is not known here, so that a driver of it can't have a snapshot.";
     PROMPT_FILE = "prompt-file", "a prompt embeds a file that it can't",
         "A line `[text](resources/PATH)` names a resource of the same bundle that is not a template, `![text](resources/PATH)` one that is an image or a sound. All files of one prompt have at most 8 MiB together.";
     PROMPT_STRAY = "prompt-stray" Warning, "a file below `prompts/` is not a prompt",

@@ -54,6 +54,21 @@ pub fn components(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     problems.map(|problem| *problem).collect()
 }
 
+/// Whether the driver of the component at `path` may be given files: it or a contract of its declares a workspace, or
+/// that isn't known, since a contract is of another bundle, or no DRIVER.md that can be read names the component.
+#[must_use]
+pub fn may_use_files(documents: &Documents, path: &str) -> bool {
+    let tools = documents.tools.iter().map(|tool| tool.value.as_ref());
+    let named = documents.drivers.iter().filter(|driver| {
+        let component = driver.value.component.as_deref();
+        component.is_some_and(|name| beside(&driver.path, name) == path)
+    });
+    let mut declared = named
+        .map(|driver| Declared::of(&driver.value, tools.clone()))
+        .peekable();
+    declared.peek().is_none() || declared.any(|declared| declared.accounts_for("wasi:filesystem"))
+}
+
 /// That a bundle under work brings something to use.
 #[must_use]
 pub fn not_empty(documents: &Documents, files: &Files) -> Option<Diagnostic> {

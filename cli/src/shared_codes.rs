@@ -310,6 +310,12 @@ pub(crate) const SHARED: &[Shared] = &[
         meaning: "a tool of the driver's language can't be started",
     },
     Shared {
+        codes: &["snapshot-failed"],
+        exit: "1",
+        severity: Severity::Error,
+        meaning: "a driver's start can't run when it is built",
+    },
+    Shared {
         codes: &["component-wrap-failed"],
         exit: "1",
         severity: Severity::Error,

@@ -80,6 +80,94 @@ fn a_tool_in_go_is_called_over_mcp() {
     from_new_to_a_call_over_mcp("go", &["go version go"]);
 }
 
+/// What `new` writes has `snapshot = true`.
+#[test]
+fn go_starts_when_a_driver_is_built_and_not_in_each_call() {
+    let machine = Machine::new();
+    new(&machine, "go");
+    let fuel = || {
+        build(&machine, "greeter").ends(0);
+        let call = "call text.greet --dev greeter --set name=Ada --json";
+        let reply = machine.toolward(call).ends(0).json();
+        assert_eq!(reply["value"]["greeting"], "Hello, Ada!", "{reply}");
+        reply["meta"]["fuel"].as_u64().unwrap()
+    };
+    let snapshot = fuel();
+    let manifest = machine.text("greeter/bundle.toml");
+    let without = manifest.replace("snapshot = true", "");
+    assert_ne!(manifest, without);
+    machine.write("greeter/bundle.toml", &without);
+    let started = fuel();
+    assert!(snapshot * 2 < started, "{snapshot}, and {started} without");
+
+    // A start that needs the host.
+    let driver = machine.text("greeter/driver/driver.go");
+    let logs = format!("{driver}\nfunc init() {{ toolward.Log.Info(\"starts\") }}\n");
+    machine.write("greeter/driver/driver.go", logs);
+    build(&machine, "greeter").ends(0);
+    machine.write("greeter/bundle.toml", &manifest);
+    let error = build(&machine, "greeter").ends(1).json()["error"].clone();
+    assert_eq!(error["code"], "snapshot-failed", "{error}");
+    let said = error["message"].as_str().unwrap();
+    assert!(said.contains("it calls `toolward:driver/log"), "{said}");
+}
+
+/// The adapter for WASI preview 1 and Go's runtime have the same memory, which is there before the adapter is.
+#[test]
+fn the_memory_of_a_driver_in_go_with_a_snapshot_is_its_own() {
+    const GREET: &str = r#"
+        before := time.Now()
+        var pieces [][]byte
+        random := make([]byte, 8)
+        for i := range 320 {
+            piece := make([]byte, 64<<10)
+            for j, found := range piece {
+                if found != 0 {
+                    return Output{}, fmt.Errorf("piece %d begins with %d at %d", i, found, j)
+                }
+                piece[j] = byte(i)
+            }
+            pieces = append(pieces, piece)
+            if _, err := rand.Read(random); err != nil || time.Since(before) < 0 {
+                return Output{}, fmt.Errorf("randomness and clock: %v", err)
+            }
+            if i%32 == 0 {
+                toolward.Log.Info("a piece", "number", i)
+            }
+        }
+        for i, piece := range pieces {
+            for j, found := range piece {
+                if found != byte(i) {
+                    return Output{}, fmt.Errorf("piece %d has %d at %d", i, found, j)
+                }
+            }
+        }
+        return Output{fmt.Sprintf("%x in %d", random, before.Year())}, nil
+    }
+
+    func init() {"#;
+    let machine = Machine::new();
+    new(&machine, "go");
+    let driver = machine.text("greeter/driver/driver.go");
+    let (head, rest) = driver.split_once("(Output, error) {").unwrap();
+    let (_, tail) = rest.split_once("func init() {").unwrap();
+    let head = head.replace(
+        "\"slices\"\n\t\"strings\"",
+        "\"crypto/rand\"\n\t\"fmt\"\n\t\"time\"",
+    );
+    let driver = format!("{head}(Output, error) {{{GREET}{tail}");
+    machine.write("greeter/driver/driver.go", driver);
+    build(&machine, "greeter").ends(0);
+    let greeting = || {
+        let call = "call text.greet --dev greeter --set name=Ada --json";
+        let reply = machine.toolward(call).ends(0).json();
+        reply["value"]["greeting"].as_str().unwrap().to_owned()
+    };
+    let [one, other] = [greeting(), greeting()];
+    assert_ne!(one, other, "crypto/rand is the host's");
+    assert!(!one.ends_with("1970"), "{one}");
+}
+
 #[test]
 fn a_tool_in_c_is_called_over_mcp() {
     // Zig's compiler is preferred, and among the tools of these tests.

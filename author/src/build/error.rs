@@ -105,6 +105,14 @@ pub enum BuildError {
         /// The kernel's answer.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The module's start can't run when it is built.
+    #[error("{from}: its start can't run beforehand: {message}")]
+    Snapshot {
+        /// The source.
+        from: String,
+        /// Why not.
+        message: String,
+    },
     /// The core module does not fit its world.
     #[error("{from}: no component can be made of the module: {message}")]
     Wrap {
@@ -171,6 +179,8 @@ codes! {
         Self::Confine { .. } = "build-confine-refused",
             "see whether something else forbids it, such as a container; `--no-confine` builds with all your rights";
         Self::ToolFailed { .. } = "build-failed", "the lines above say what is wrong, and where";
+        Self::Snapshot { .. } = "snapshot-failed",
+            "remove `snapshot` from its [[build]]: the start then runs in each call";
         Self::Wrap { .. } = "component-wrap-failed",
             "compile a reactor (without `main`) for WASI preview 1 that exports the handler of the world";
         Self::Features { .. } = "component-features",

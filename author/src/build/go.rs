@@ -39,6 +39,9 @@ const FLAGS: [&str; 6] = [
     "-o",
 ];
 
+/// Has the library set memory aside, for a program that starts when it is built.
+const SNAPSHOT_TAG: &str = "toolward_snapshot";
+
 /// The program, if it is there.
 pub(super) fn look(tools: &Tools, bundle: &Path) -> Result<String, BuildError> {
     Ok(tools.find(&GO, bundle)?.display().to_string())
@@ -67,7 +70,11 @@ pub(super) fn build(
         confinement.read(&home.join("go/pkg/mod"));
     }
     // `-C` has to come first.
-    command.arg("build").arg("-C").arg(source).args(FLAGS);
+    command.arg("build").arg("-C").arg(source);
+    if entry.snapshot {
+        command.args(["-tags", SNAPSHOT_TAG]);
+    }
+    command.args(FLAGS);
     command.arg(&module).arg(".");
     run(command, &entry.source, progress)?;
     let mut version = run_go();

@@ -101,6 +101,7 @@ pub(super) const GO: Files = files!("go/" => "toolward/":
     "log_wasip1.go",
     "nethttp/nethttp.go",
     "reply.go",
+    "snapshot_wasip1.go",
     "tool.go",
     "toolwardtest/toolwardtest.go",
 );

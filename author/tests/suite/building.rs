@@ -4,7 +4,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use toolward_author::build::{BuildError, Options, Plan, Tools, build};
-use toolward_author::{BuildKind, BundleToml, World, compilers, provenance};
+use toolward_author::check::check_path;
+use toolward_author::{
+    AuthorError, BuildKind, BundleToml, ReadError, World, compilers, provenance,
+};
 
 const BUNDLE: &str =
     "id = \"demo.greet\"\nversion = \"1.0.0\"\nsequence = 1\npublisher = \"acme\"\n";
@@ -92,6 +95,11 @@ fn each_mistake_has_its_code_and_place() {
             8,
         ),
         ("crate = \"a\"\nworld = \"driver\"", "bundle-toml-value", 7),
+        (
+            "kind = \"c\"\nsource = \"a\"\nsnapshot = true",
+            "bundle-toml-value",
+            8,
+        ),
     ] {
         let parsed = BundleToml::parse("bundle.toml", &with(lines));
         assert!(parsed.value.is_none(), "{lines}");
@@ -195,6 +203,131 @@ fn each_tool_that_builds_is_named_once_for_the_provenance() {
     assert_eq!(said.sources.len(), 3);
     // Without one there is nothing to say.
     assert_eq!(compilers(&built[..1]), "");
+}
+
+/// A bundle in Go that asks for a snapshot, and a compiler that gives a module whose start is `start`.
+fn snapshot_bundle(start: &str, contract: &str) -> (tempfile::TempDir, Options) {
+    let end = "(func (export \"toolward:driver/handler@0.1.0#execute\")";
+    let starting = format!(
+        "(global $mark (mut i32) (i32.const 1)) (func (export \"_initialize\") {start})
+         (func (export \"toolward_adapter_memory\") (result i32) i32.const 4096) {end}"
+    );
+    let module = MODULE.replace(end, &starting).replace(
+        "(memory (export \"memory\") 1)",
+        "(memory (export \"memory\") 4)",
+    );
+    let place = bundle(&module);
+    let go = place.path().join("tools-of-go/python/bin/go");
+    compiler(&go, &place.path().join("made.wasm"), "go version go1.99");
+    std::fs::create_dir(place.path().join("driver")).unwrap();
+    let write = |path: &str, text: String| {
+        let path = place.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let toml = with("kind = \"go\"\nsource = \"driver\"\nsnapshot = true");
+    write("bundle.toml", toml);
+    let driver = "---\nname: Driver\ndescription: Does it.\nid: acme.driver\nversion: 1.0.0\nkind: component\n\
+        component: driver.wasm\nimplements: [{tool: acme.tool, version: ^1.0.0}]\n---\n\nDoes it.\n";
+    write(&OUTPUT.replace("driver.wasm", "DRIVER.md"), driver.into());
+    let tool = format!(
+        "---\nname: Tool\nid: acme.tool\ndescription: Does it.\nversion: 1.0.0\n\
+        inputs: {{type: object}}\noutputs: {{type: object}}\n{contract}---\n\nDoes it.\n"
+    );
+    write("tools/acme.tool/TOOL.md", tool);
+    let options = Options {
+        cargo: "/no/such/cargo".into(),
+        locked: false,
+        offline: true,
+        confine: true,
+        tools: Tools {
+            directory: Some(place.path().join("tools-of-go")),
+            path: vec!["/usr/bin".into(), "/bin".into()],
+            ..Tools::default()
+        },
+    };
+    (place, options)
+}
+
+fn built_with(place: &tempfile::TempDir, options: &Options) -> Result<Vec<u8>, BuildError> {
+    let plan = Plan::read(place.path())?;
+    build(&plan, options, &mut |_| {})?;
+    Ok(std::fs::read(place.path().join(OUTPUT)).unwrap())
+}
+
+/// Whether a core module of the component has a start, and what its globals begin with.
+fn start_of(wasm: &[u8]) -> (bool, Vec<i32>) {
+    let (mut starts, mut globals) = (false, Vec::new());
+    for payload in wasmparser::Parser::new(0).parse_all(wasm) {
+        match payload.unwrap() {
+            wasmparser::Payload::ExportSection(section) => {
+                let mut exports = section.into_iter().map(Result::unwrap);
+                starts |= exports.any(|export| export.name == "_initialize");
+            }
+            wasmparser::Payload::GlobalSection(section) => {
+                for global in section {
+                    let mut value = global.unwrap().init_expr.get_operators_reader();
+                    if let wasmparser::Operator::I32Const { value } = value.read().unwrap() {
+                        globals.push(value);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    (starts, globals)
+}
+
+#[test]
+fn a_snapshot_has_what_the_start_left_and_no_start() {
+    let (place, options) = snapshot_bundle("(global.set $mark (i32.const 2))", "");
+    let (starts, globals) = start_of(&built_with(&place, &options).unwrap());
+    assert!(!starts);
+    assert!(globals.contains(&2), "{globals:?}");
+    let toml = with("kind = \"go\"\nsource = \"driver\"");
+    std::fs::write(place.path().join("bundle.toml"), toml).unwrap();
+    let (starts, globals) = start_of(&built_with(&place, &options).unwrap());
+    assert!(starts);
+    assert!(!globals.contains(&2), "{globals:?}");
+}
+
+#[test]
+fn a_start_that_fails_when_a_driver_is_built_is_refused() {
+    let (place, options) = snapshot_bundle("unreachable", "");
+    let error = built_with(&place, &options).unwrap_err();
+    assert_eq!(error.code(), "snapshot-failed", "{error}");
+    assert!(error.to_string().contains("unreachable"), "{error}");
+}
+
+/// Go looks for its directories at its start, and there are none yet.
+#[test]
+fn a_driver_that_may_be_given_files_has_no_snapshot() {
+    let refused = |place: &tempfile::TempDir, options: &Options, expected: &str| {
+        let error = built_with(place, options).unwrap_err();
+        let BuildError::Author(AuthorError::Read(ReadError::Invalid(found))) = error else {
+            panic!("{error}");
+        };
+        assert_eq!(found[0].code, "snapshot-files", "{found:?}");
+        assert!(found[0].message.contains(expected), "{found:?}");
+        // After a build, too: the contract may have changed.
+        let checked = check_path(place.path());
+        let codes: Vec<_> = checked.diagnostics.iter().map(|found| found.code).collect();
+        assert!(codes.contains(&"snapshot-files"), "{codes:?}");
+    };
+    for contract in [
+        "requires: {workspace: [/data]}\n",
+        "mutates: [\"workspace:/data\"]\n",
+    ] {
+        let (place, options) = snapshot_bundle("", contract);
+        refused(&place, &options, "may be given files");
+    }
+    // What a contract of another bundle declares is not known.
+    let (place, options) = snapshot_bundle("", "");
+    built_with(&place, &options).unwrap();
+    std::fs::remove_dir_all(place.path().join("tools")).unwrap();
+    refused(&place, &options, "may be given files");
+    std::fs::remove_file(place.path().join(OUTPUT).with_file_name("DRIVER.md")).unwrap();
+    refused(&place, &options, "no DRIVER.md says");
 }
 
 #[test]

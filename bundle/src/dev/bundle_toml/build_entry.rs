@@ -20,6 +20,8 @@ pub struct BuildEntry {
     /// What a driver in JavaScript or Python imports. In compiled languages it imports
     /// what it calls.
     pub world: World,
+    /// Whether the program's start runs when it is built, instead of in each call.
+    pub snapshot: bool,
     /// Where the component goes, below the bundle's directory.
     pub output: String,
 }
@@ -87,6 +89,13 @@ impl BuildKind {
     pub const fn has_world(self) -> bool {
         matches!(self, Self::Js | Self::Python)
     }
+
+    /// Whether its `[[build]]` may ask for a snapshot. The tools for JavaScript and Python take one in any case, and
+    /// drivers in Rust and C have no start worth it.
+    #[must_use]
+    pub const fn may_snapshot(self) -> bool {
+        matches!(self, Self::Go)
+    }
 }
 
 impl World {
@@ -105,6 +114,7 @@ pub(super) struct RawBuild {
     krate: Option<Spanned<String>>,
     source: Option<Spanned<String>>,
     world: Option<Spanned<String>>,
+    snapshot: Option<Spanned<bool>>,
     output: Spanned<String>,
 }
 
@@ -126,12 +136,21 @@ impl Reader<'_> {
                     "remove it",
                 );
             }
+            if let (false, Some(snapshot)) = (kind.may_snapshot(), &entry.snapshot) {
+                self.wrong(
+                    &codes::BUNDLE_TOML_VALUE,
+                    snapshot,
+                    "`snapshot` is for Go: others have one in any case, or need none",
+                    "remove it",
+                );
+            }
             let source = self.source(kind, entry).unwrap_or_default();
             self.output(&entry.output, &builds);
             builds.push(BuildEntry {
                 kind,
                 source,
                 world,
+                snapshot: entry.snapshot.as_ref().is_some_and(|set| *set.get_ref()),
                 output: entry.output.get_ref().clone(),
             });
         }

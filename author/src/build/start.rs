@@ -1,0 +1,265 @@
+//! Runs the start of a program in Go when it is built, so that no call has to: what it leaves in memory and globals
+//! becomes the module's own. `wasmtime-wizer` takes the module apart and puts it together; here is what the
+//! start meets while it runs. It meets nothing of this machine, so that two builds give the same bytes.
+
+mod adapter;
+
+use futures_util::FutureExt as _;
+use wasmtime::{
+    Caller, Config, Engine, Extern, ExternType, Instance, Linker, Memory, Module, OptLevel, Store,
+    StoreLimits, StoreLimitsBuilder, Val,
+};
+use wasmtime_wizer::{InstanceState, SnapshotVal, ValType, Wizer};
+
+#[cfg(test)]
+mod tests;
+
+/// The function of WASI preview 1 that starts a reactor.
+const START: &str = "_initialize";
+
+/// The library's function that says where memory is for the adapter.
+const ADAPTER_MEMORY: &str = "toolward_adapter_memory";
+
+const WASI: &str = "wasi_snapshot_preview1";
+
+/// What WASI preview 1 answers: that all is well, and that there is no such descriptor.
+const DONE: i32 = 0;
+const BADF: i32 = 8;
+
+/// The size of what describes a descriptor.
+const FDSTAT_BYTES: usize = 24;
+
+/// The most instructions of a start: Go's takes a million and a half.
+const MAX_FUEL: u64 = 10_000_000_000;
+
+/// The most memory of a start, in bytes: all of it becomes part of the component. And the most entries of its table.
+const MAX_MEMORY_BYTES: usize = 64 << 20;
+const MAX_TABLE_ELEMENTS: usize = 1 << 20;
+
+/// The most bytes that a start prints, and the most pieces in which it hands them over at once.
+const MAX_SAID_BYTES: usize = 4096;
+const MAX_PIECES: u32 = 64;
+
+/// What a start has while it runs.
+struct Started {
+    limits: StoreLimits,
+    /// For Go's own seeds, which it takes first.
+    random: Option<blake3::OutputReader>,
+    /// What it printed.
+    said: Vec<u8>,
+}
+
+type Host<'a> = Caller<'a, Started>;
+
+/// The module as it is after its start.
+///
+/// The error says what the start did that can't be done when a driver is built.
+pub(super) fn run(wasm: &[u8]) -> Result<Vec<u8>, String> {
+    start(wasm, MAX_FUEL).map_err(|error| format!("{error:#}"))
+}
+
+fn start(wasm: &[u8], fuel: u64) -> wasmtime::Result<Vec<u8>> {
+    let mut wizer = Wizer::new();
+    wizer.init_func(START);
+    let (module, instrumented) = wizer.instrument(wasm)?;
+    let mut config = Config::new();
+    // It runs once.
+    config
+        .consume_fuel(true)
+        .cranelift_opt_level(OptLevel::None)
+        // The same on all machines.
+        .cranelift_nan_canonicalization(true)
+        .wasm_relaxed_simd(false);
+    // Names of functions are stripped, and offsets say nothing.
+    config.wasm_backtrace_max_frames(None);
+    let engine = Engine::new(&config)?;
+    let compiled = Module::new(&engine, &instrumented)?;
+    let mut linker = Linker::new(&engine);
+    linker.allow_shadowing(true);
+    refuse(&mut linker, &compiled)?;
+    wasi(&mut linker)?;
+    let mut random = blake3::Hasher::new();
+    random.update(wasm);
+    let mut store = Store::new(
+        &engine,
+        Started {
+            limits: StoreLimitsBuilder::new()
+                .memory_size(MAX_MEMORY_BYTES)
+                .memories(1)
+                .table_elements(MAX_TABLE_ELEMENTS)
+                .tables(1)
+                .trap_on_grow_failure(true)
+                .build(),
+            random: Some(random.finalize_xof()),
+            said: Vec::new(),
+        },
+    );
+    store.limiter(|started| &mut started.limits);
+    store.set_fuel(fuel)?;
+    let instance = linker.instantiate(&mut store, &compiled)?;
+    let ran = instance
+        .get_typed_func::<(), ()>(&mut store, START)
+        .and_then(|start| start.call(&mut store, ()));
+    let said = String::from_utf8_lossy(&store.data().said).into_owned();
+    match ran {
+        Err(error) if said.is_empty() => return Err(error),
+        Err(error) => wasmtime::bail!("{error:#}; it printed {said:?}"),
+        // Each call would print it without the snapshot.
+        Ok(()) if !said.is_empty() => wasmtime::bail!("it prints {said:?}"),
+        Ok(()) => {}
+    }
+    let place = instance.get_typed_func::<(), u32>(&mut store, ADAPTER_MEMORY);
+    let Ok(place) = place else {
+        wasmtime::bail!(
+            "its library is older than snapshots: take that of a new bundle (`toolward new`)"
+        );
+    };
+    let pages = place.call(&mut store, ())?;
+    let mut state = State { store, instance };
+    let snapshot = wizer.snapshot(&module, &mut state);
+    // Nothing in it waits.
+    match snapshot.now_or_never() {
+        Some(snapshot) => adapter::with_pages(&snapshot?, pages),
+        None => wasmtime::bail!("the module's state can't be read"),
+    }
+}
+
+/// What a start may ask for. Files, arguments and variables there are none, and it is just after 1970; Go's seeds
+/// depend on the module alone.
+fn wasi(linker: &mut Linker<Started>) -> wasmtime::Result<()> {
+    let none = |mut host: Host<'_>, count: u32, bytes: u32| {
+        write(&mut host, count, &[0; 4])?;
+        write(&mut host, bytes, &[0; 4])
+    };
+    linker.func_wrap(WASI, "args_sizes_get", none)?;
+    linker.func_wrap(WASI, "environ_sizes_get", none)?;
+    linker.func_wrap(WASI, "args_get", |_: u32, _: u32| DONE)?;
+    linker.func_wrap(WASI, "environ_get", |_: u32, _: u32| DONE)?;
+    linker.func_wrap(WASI, "sched_yield", || DONE)?;
+    linker.func_wrap(WASI, "fd_prestat_get", |_: u32, _: u32| BADF)?;
+    // As the adapter answers where the driver runs.
+    linker.func_wrap(WASI, "fd_fdstat_set_flags", |_: u32, _: u32| BADF)?;
+    linker.func_wrap(
+        WASI,
+        "fd_fdstat_get",
+        |mut host: Host<'_>, descriptor: u32, at: u32| match descriptor {
+            0..=2 => write(&mut host, at, &[0; FDSTAT_BYTES]),
+            _ => Ok(BADF),
+        },
+    )?;
+    linker.func_wrap(
+        WASI,
+        "clock_time_get",
+        // Go takes 0 for an error.
+        |mut host: Host<'_>, _: u32, _: u64, at: u32| write(&mut host, at, &1_u64.to_le_bytes()),
+    )?;
+    linker.func_wrap(WASI, "random_get", random)?;
+    linker.func_wrap(WASI, "fd_write", print)?;
+    linker.func_wrap(WASI, "proc_exit", |status: u32| -> wasmtime::Result<()> {
+        wasmtime::bail!("it ends the program with status {status}")
+    })?;
+    Ok(())
+}
+
+/// Each function that the module imports fails, with its name.
+fn refuse(linker: &mut Linker<Started>, module: &Module) -> wasmtime::Result<()> {
+    for import in module.imports() {
+        let (from, name) = (import.module(), import.name());
+        if let ExternType::Func(shape) = import.ty() {
+            let called = format!("it calls `{from}#{name}`, which is there only in a call");
+            linker.func_new(from, name, shape, move |_, _, _| {
+                wasmtime::bail!("{called}")
+            })?;
+        }
+    }
+    Ok(())
+}
+
+fn random(mut host: Host<'_>, at: u32, length: u32) -> wasmtime::Result<i32> {
+    let memory = memory(&mut host)?;
+    let (memory, started) = memory.data_and_store_mut(&mut host);
+    let Some(mut random) = started.random.take() else {
+        wasmtime::bail!("it takes random bytes, which would be the same in each call, and known");
+    };
+    random.fill(part(memory, at, length)?);
+    Ok(DONE)
+}
+
+/// Keeps what is printed, to say it.
+fn print(
+    mut host: Host<'_>,
+    _descriptor: u32,
+    pieces: u32,
+    count: u32,
+    written: u32,
+) -> wasmtime::Result<i32> {
+    let memory = memory(&mut host)?;
+    let (memory, started) = memory.data_and_store_mut(&mut host);
+    if count > MAX_PIECES {
+        wasmtime::bail!("it prints in more than {MAX_PIECES} pieces at once");
+    }
+    let mut all = 0_u32;
+    for piece in part(memory, pieces, count.saturating_mul(8))?
+        .to_vec()
+        .chunks_exact(8)
+    {
+        let [at, length] = [0, 4].map(|from| {
+            let number = piece.get(from..).and_then(|piece| piece.first_chunk());
+            u32::from_le_bytes(number.copied().unwrap_or_default())
+        });
+        let said = part(memory, at, length)?;
+        let room = MAX_SAID_BYTES.saturating_sub(started.said.len());
+        started.said.extend(said.iter().take(room));
+        if said.len() > room {
+            wasmtime::bail!("it prints more than {MAX_SAID_BYTES} bytes");
+        }
+        all = all.saturating_add(length);
+    }
+    write(&mut host, written, &all.to_le_bytes())
+}
+
+fn write(host: &mut Host<'_>, at: u32, bytes: &[u8]) -> wasmtime::Result<i32> {
+    let memory = memory(host)?.data_mut(host);
+    part(memory, at, bytes.len() as u32)?.copy_from_slice(bytes);
+    Ok(DONE)
+}
+
+fn memory(host: &mut Host<'_>) -> wasmtime::Result<Memory> {
+    let memory = host.get_export("memory").and_then(Extern::into_memory);
+    memory.ok_or_else(|| wasmtime::format_err!("it exports no memory"))
+}
+
+fn part(memory: &mut [u8], at: u32, length: u32) -> wasmtime::Result<&mut [u8]> {
+    let (at, length) = (at as usize, length as usize);
+    let part = at
+        .checked_add(length)
+        .and_then(|end| memory.get_mut(at..end));
+    part.ok_or_else(|| wasmtime::format_err!("it names an address outside of its memory"))
+}
+
+/// The module after its start.
+struct State {
+    store: Store<Started>,
+    instance: Instance,
+}
+
+impl InstanceState for State {
+    async fn global_get(&mut self, name: &str, hint: ValType) -> SnapshotVal {
+        let global = self.instance.get_global(&mut self.store, name);
+        match global.map(|global| global.get(&mut self.store)) {
+            Some(Val::I32(value)) => SnapshotVal::I32(value),
+            Some(Val::I64(value)) => SnapshotVal::I64(value),
+            Some(Val::F32(value)) => SnapshotVal::F32(value),
+            Some(Val::F64(value)) => SnapshotVal::F64(value),
+            Some(Val::V128(value)) => SnapshotVal::V128(value.as_u128()),
+            // `instrument` exports all globals that change, and takes no others.
+            _ => panic!("a global of type {hint:?} is not one"),
+        }
+    }
+
+    async fn memory_contents(&mut self, name: &str, contents: impl FnOnce(&[u8]) + Send) {
+        if let Some(memory) = self.instance.get_memory(&mut self.store, name) {
+            contents(memory.data(&self.store));
+        }
+    }
+}
