@@ -22,7 +22,6 @@ type result struct {
 }
 
 func calculate(call *toolward.Call[expression]) (result, error) {
-	prepare()
 	value, err := evaluate(call.Input.Expression)
 	if err != nil {
 		return result{}, err

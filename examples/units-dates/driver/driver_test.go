@@ -127,7 +127,6 @@ func TestMistakes(t *testing.T) {
 
 // Each unit is found by its own name with the same meaning, so that results can be used.
 func TestNames(t *testing.T) {
-	prepare()
 	for name, u := range named {
 		again, found := lookUp(u.name)
 		if !found || again.factor.Cmp(u.factor) != 0 || again.dim != u.dim {

@@ -3,7 +3,6 @@ package main
 import (
 	"math/big"
 	"strings"
-	"sync"
 )
 
 // dimension is the powers of the base units.
@@ -178,11 +177,11 @@ var (
 	shown = map[dimension]string{}
 )
 
-// prepare reads the definitions. Each call has a fresh instance, and not all need units.
-var prepare = sync.OnceFunc(func() {
+// The definitions are read when the driver is built: its bundle.toml has `snapshot = true`.
+func init() {
 	define()
 	nameKinds()
-})
+}
 
 func define() {
 	for i, name := range []string{"°C", "℃", "degC", "celsius", "Celsius", "°F", "℉", "degF", "fahrenheit", "Fahrenheit"} {
