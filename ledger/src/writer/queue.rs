@@ -123,7 +123,7 @@ impl Queue {
             reply,
             deadline,
         });
-        let pushed = self.push(&mut row, None);
+        let pushed = self.push(&mut row, None, now);
         match (pushed, answer) {
             (Poll::Ready(Err(error)), _) => Pending::ready(Err(error)),
             (Poll::Ready(Ok(())), None) => Pending::ready(Ok(())),
@@ -145,7 +145,12 @@ impl Queue {
     }
 
     /// Takes the row if there is room; else `waker` is told when there may be.
-    fn push(&self, row: &mut Option<Row>, waker: Option<&Waker>) -> Poll<Result<(), Error>> {
+    fn push(
+        &self,
+        row: &mut Option<Row>,
+        waker: Option<&Waker>,
+        now: Instant,
+    ) -> Poll<Result<(), Error>> {
         let mut state = self.state();
         if state.closing {
             return Poll::Ready(Err(Error::Closed));
@@ -160,7 +165,6 @@ impl Queue {
             state.waiting.extend(waker.cloned());
             return Poll::Pending;
         }
-        let now = Instant::now();
         let Row {
             entry,
             reply,
@@ -291,7 +295,7 @@ struct Unsent {
 
 impl Unsent {
     fn push(&mut self, waker: &Waker) -> Poll<Result<(), Error>> {
-        self.queue.push(&mut self.row, Some(waker))
+        self.queue.push(&mut self.row, Some(waker), Instant::now())
     }
 }
 
