@@ -309,15 +309,14 @@ impl Host {
         let started = Instant::now();
         let deadline = started.checked_add(allowed).unwrap_or(started);
         let (host, scope) = (self.clone(), request.scope.clone());
-        inner
-            .validation
-            .run(
-                &scope.principal,
-                deadline,
-                || dispatch::timed_out(allowed, started.elapsed()),
-                move || validate::validate(resolved, request, &host.inner.services),
-            )
-            .await
+        let checking = inner.validation.run(
+            &scope.principal,
+            deadline,
+            || dispatch::timed_out(allowed, started.elapsed()),
+            move || validate::validate(resolved, request, &host.inner.services),
+        );
+        // No part of the future of a call with a short input.
+        Box::pin(checking).await
     }
 
     /// Makes the engine now, if it was [deferred](crate::HostBuilder::defer_engine).

@@ -194,9 +194,11 @@ impl RoundTrips {
                     };
                     return self.ask(client, subject, input, &state, requests, None);
                 }
+                // No part of the future of a call that asks nothing.
+                let answered = Box::pin(answered(client, host, *asked, requests)).await;
                 start = Start {
                     decided: approved.map(Decided::before),
-                    resume: Some(Box::new(answered(client, host, *asked, requests).await)),
+                    resume: Some(Box::new(answered)),
                 };
                 continue;
             }
