@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use toolward_ledger::Pending;
-use toolward_ledger::record::Hex;
+use toolward_ledger::record::{Hex, Invocation};
+use uuid::Uuid;
 
 use crate::api::event::CallEventKind;
 use crate::api::listener::{CallListener, CallStage, FinishedCall};
@@ -26,7 +27,7 @@ use crate::catalogue::{LoadedDriver, Route, ToolEntry};
 use crate::events::CallEvents;
 use crate::named::{KeptReply, RunningCall};
 use crate::pipeline::validate::RoutedCall;
-use crate::recording::{End, Rows};
+use crate::recording::{End, Rows, recorded_id};
 use crate::sandbox::call_scope::CallScope;
 use crate::services::Services;
 use crate::tape::Taken;
@@ -70,13 +71,13 @@ pub(crate) struct CallRecord<'a> {
 
 impl<'a> CallRecord<'a> {
     pub(crate) fn new(request: &Request, services: &'a Services) -> Self {
-        let invocation = match &request.resume {
-            Some(resume) => resume.asked.invocation.clone(),
-            None => new_id(),
+        let id = match &request.resume {
+            Some(resume) => Err(&resume.asked.invocation),
+            None => Ok(Uuid::now_v7()),
         };
         let mut record = Self {
             metadata: Metadata {
-                invocation,
+                invocation: id.map_or_else(String::clone, text),
                 tool: request.tool.clone(),
                 ..Metadata::default()
             },
@@ -96,8 +97,13 @@ impl<'a> CallRecord<'a> {
             queued: false,
             yielded: false,
             returned: 0,
-            rows: (services.recording.as_ref())
-                .map(|recording| Box::new(Rows::new(recording, request.rerun_of))),
+            rows: services.recording.as_ref().map(|recording| {
+                let id = id.map_or_else(
+                    |text| recorded_id(text),
+                    |id| Invocation::from_bytes(id.into_bytes()),
+                );
+                Box::new(Rows::new(recording, id, request.rerun_of))
+            }),
             named: None,
             started: Instant::now(),
             ended: false,
@@ -167,8 +173,7 @@ impl<'a> CallRecord<'a> {
             return Ok(());
         };
         let name = self.named.as_ref().map(|named| &**named.name());
-        rows.start(&self.scope, &self.metadata.invocation, name)
-            .await
+        rows.start(&self.scope, name).await
     }
 
     /// An attempt has ended.
@@ -438,9 +443,12 @@ impl<'a> CallRecord<'a> {
 
 /// A UUIDv7, in lower case.
 pub(crate) fn new_id() -> String {
-    let mut text = uuid::Uuid::encode_buffer();
-    let id = uuid::Uuid::now_v7().hyphenated();
-    id.encode_lower(&mut text).to_owned()
+    text(Uuid::now_v7())
+}
+
+fn text(id: Uuid) -> String {
+    let mut text = Uuid::encode_buffer();
+    id.hyphenated().encode_lower(&mut text).to_owned()
 }
 
 impl Drop for CallRecord<'_> {

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use toolward_ledger::record::{Answer, Approval, ApprovalEvent, Event, Number, Word};
 use toolward_ledger::{Durability, Pending};
 
-use super::rows::{Rows, entry, id, micros};
+use super::rows::{Rows, entry, micros};
 use crate::api::approval::{ApprovalScope, Remembered};
 use crate::sandbox::call_scope::CallScope;
 
@@ -29,12 +29,7 @@ pub(crate) enum Said<'a> {
 
 impl Rows<'_> {
     /// Records it. Returns what to wait for while the queue is full.
-    pub(crate) fn approval(
-        &mut self,
-        scope: &CallScope,
-        invocation: &str,
-        said: Said<'_>,
-    ) -> Pending<()> {
+    pub(crate) fn approval(&mut self, scope: &CallScope, said: Said<'_>) -> Pending<()> {
         let (event, answer, kept) = match said {
             Said::Asked => (ApprovalEvent::Asked, None, None),
             Said::Approved(kept) => {
@@ -59,7 +54,7 @@ impl Rows<'_> {
         let approval = Approval {
             answer,
             event,
-            invocation: Some(id(invocation)),
+            invocation: Some(self.id),
             person: None,
             rule: route.and_then(|route| route.asks.clone()),
             scope: covers.and_then(|scope| Word::parse(scope.as_str()).ok()),

@@ -24,6 +24,7 @@ use crate::sandbox::call_scope::CallScope;
 /// What is recorded of one call.
 pub(crate) struct Rows<'a> {
     pub(super) recording: &'a Recording,
+    pub(super) id: Invocation,
     pub(super) tool: Option<Arc<ToolEntry>>,
     pub(super) route: Option<Arc<Route>>,
     kept: Option<Box<Kept>>,
@@ -55,9 +56,14 @@ pub(crate) struct End<'a> {
 }
 
 impl<'a> Rows<'a> {
-    pub(crate) fn new(recording: &'a Recording, rerun_of: Option<Invocation>) -> Self {
+    pub(crate) fn new(
+        recording: &'a Recording,
+        id: Invocation,
+        rerun_of: Option<Invocation>,
+    ) -> Self {
         Self {
             recording,
+            id,
             tool: None,
             route: None,
             kept: None,
@@ -67,7 +73,8 @@ impl<'a> Rows<'a> {
             rerun_of,
             dispatched: false,
             begun: None,
-            attempts: Vec::new(),
+            // Most calls have one.
+            attempts: Vec::with_capacity(1),
             returned: 0,
             violations: BTreeMap::new(),
         }
@@ -136,7 +143,6 @@ impl<'a> Rows<'a> {
     pub(crate) async fn start(
         &mut self,
         scope: &CallScope,
-        invocation: &str,
         name: Option<&CallName>,
     ) -> Result<(), CallError> {
         let reaches = || self.route.as_ref().is_some_and(|route| route.changes);
@@ -145,7 +151,7 @@ impl<'a> Rows<'a> {
         }
         let event = Event::Started(Box::new(Started {
             call: self.call(scope),
-            invocation: id(invocation),
+            invocation: self.id,
         }));
         let mut entry = self.with_inputs(entry(event, scope)).matters();
         if let Some(name) = name {
@@ -184,7 +190,7 @@ impl<'a> Rows<'a> {
     pub(crate) fn end(&mut self, end: &End<'_>) -> Option<(Pending<()>, bool)> {
         let error = end.result.err();
         self.attempted(error.map(|error| &error.code));
-        let invocation = id(&end.metadata.invocation);
+        let invocation = self.id;
         let outcome = self.outcome(end)?;
         let event = match (self.replayed, self.started, self.dispatched) {
             (Some((ledger, of)), ..) => Event::Replayed(Box::new(Replayed {
@@ -273,12 +279,12 @@ impl<'a> Rows<'a> {
             driver: route.and_then(|route| route.part.clone()),
             input: None,
             mutates: tool.map(|tool| tool.mutates.clone()).unwrap_or_default(),
-            parent: caller.map(|caller| id(&caller.invocation)),
+            parent: caller.map(|caller| recorded_id(&caller.invocation)),
             person: None,
             policy: self.recording.policy,
             rejected: skipped.chain(unserved).cloned().collect(),
             rerun_of: self.rerun_of,
-            root: caller.map(|caller| id(&caller.root)),
+            root: caller.map(|caller| recorded_id(&caller.root)),
             rules: route.map(|route| route.rules.clone()).unwrap_or_default(),
             surface: tool.and_then(|tool| tool.surface),
             tool: tool.and_then(|tool| tool.part.clone()),
@@ -310,7 +316,7 @@ impl<'a> Rows<'a> {
                 (None, origin) => origin.and_then(|origin| word(&origin)),
             },
             output: None,
-            repeats: (end.metadata.repeats.as_deref()).map(id),
+            repeats: (end.metadata.repeats.as_deref()).map(recorded_id),
             stage,
             us: micros(end.took),
             violations: violations.collect(),
@@ -323,7 +329,7 @@ pub(super) fn entry(event: Event, scope: &CallScope) -> Entry {
 }
 
 /// An invocation's id. It is the host's own, but one that resumes comes back from its caller.
-pub(super) fn id(invocation: &str) -> Invocation {
+pub(crate) fn recorded_id(invocation: &str) -> Invocation {
     let nil = Invocation::from_bytes([0; 16]);
     Invocation::parse(invocation).unwrap_or(nil)
 }

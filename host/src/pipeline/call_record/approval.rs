@@ -96,6 +96,6 @@ impl CallRecord<'_> {
 
     pub(super) fn approval_row(&mut self, said: Said<'_>) -> Option<Pending<()>> {
         let rows = self.rows.as_mut()?;
-        Some(rows.approval(&self.scope, &self.metadata.invocation, said))
+        Some(rows.approval(&self.scope, said))
     }
 }
