@@ -29,8 +29,8 @@ const BADF: i32 = 8;
 /// The size of what describes a descriptor.
 const FDSTAT_BYTES: usize = 24;
 
-/// The most instructions of a start: Go's takes a million and a half.
-const MAX_FUEL: u64 = 10_000_000_000;
+/// The most fuel of a start: Go's own takes a million and a half.
+const MAX_FUEL: u64 = 1_000_000_000;
 
 /// The most memory of a start, in bytes: all of it becomes part of the component. And the most entries of its table.
 const MAX_MEMORY_BYTES: usize = 64 << 20;
@@ -97,24 +97,26 @@ fn start(wasm: &[u8], fuel: u64) -> wasmtime::Result<Vec<u8>> {
     store.limiter(|started| &mut started.limits);
     store.set_fuel(fuel)?;
     let instance = linker.instantiate(&mut store, &compiled)?;
-    let ran = instance
-        .get_typed_func::<(), ()>(&mut store, START)
-        .and_then(|start| start.call(&mut store, ()));
+    let start = instance.get_typed_func::<(), ()>(&mut store, START)?;
+    let ran = start.call(&mut store, ());
+    let ran = ran.and_then(|()| {
+        let memory = instance.get_typed_func::<(), u32>(&mut store, ADAPTER_MEMORY);
+        memory
+            .ok()
+            .map(|memory| memory.call(&mut store, ()))
+            .transpose()
+    });
     let said = String::from_utf8_lossy(&store.data().said).into_owned();
-    match ran {
+    let pages = match ran {
         Err(error) if said.is_empty() => return Err(error),
         Err(error) => wasmtime::bail!("{error:#}; it printed {said:?}"),
         // Each call would print it without the snapshot.
-        Ok(()) if !said.is_empty() => wasmtime::bail!("it prints {said:?}"),
-        Ok(()) => {}
-    }
-    let place = instance.get_typed_func::<(), u32>(&mut store, ADAPTER_MEMORY);
-    let Ok(place) = place else {
-        wasmtime::bail!(
+        Ok(_) if !said.is_empty() => wasmtime::bail!("it prints {said:?}"),
+        Ok(None) => wasmtime::bail!(
             "its library is older than snapshots: take that of a new bundle (`toolward new`)"
-        );
+        ),
+        Ok(Some(pages)) => pages,
     };
-    let pages = place.call(&mut store, ())?;
     let mut state = State {
         store,
         instance,
@@ -268,7 +270,10 @@ impl InstanceState for State {
     async fn memory_contents(&mut self, name: &str, contents: impl FnOnce(&[u8]) + Send) {
         match self.instance.get_memory(&mut self.store, name) {
             Some(memory) => contents(memory.data(&self.store)),
-            None => self.is_whole = false,
+            None => {
+                self.is_whole = false;
+                contents(&[]);
+            }
         }
     }
 }

@@ -71,8 +71,8 @@ impl Language {
             }
             Self::Go => {
                 "kind = \"go\"\nsource = \"driver\"\n\
-                 # The program starts when it is built: faster calls, but no files, and the same numbers from\n\
-                 # math/rand in each call.\n\
+                 # The program starts when it is built: faster calls, but no files, and math/rand gives the same\n\
+                 # numbers in each call.\n\
                  snapshot = true"
             }
             Self::C => "kind = \"c\"\nsource = \"driver\"",
