@@ -22,7 +22,7 @@ const ADAPTER_MEMORY: &str = "toolward_adapter_memory";
 
 const WASI: &str = "wasi_snapshot_preview1";
 
-/// What WASI preview 1 answers: that all is well, and that there is no such descriptor.
+/// Answers of WASI preview 1: it is done; there is no such descriptor.
 const DONE: i32 = 0;
 const BADF: i32 = 8;
 
@@ -40,6 +40,9 @@ const MAX_TABLE_ELEMENTS: usize = 1 << 20;
 const MAX_SAID_BYTES: usize = 4096;
 const MAX_PIECES: u32 = 64;
 
+/// How often a start may wait, for no time. Go does before it prints a panic.
+const MAX_WAITS: u32 = 64;
+
 /// What a start has while it runs.
 struct Started {
     limits: StoreLimits,
@@ -47,6 +50,7 @@ struct Started {
     random: Option<blake3::OutputReader>,
     /// What it printed.
     said: Vec<u8>,
+    waits: u32,
 }
 
 type Host<'a> = Caller<'a, Started>;
@@ -92,6 +96,7 @@ fn start(wasm: &[u8], fuel: u64) -> wasmtime::Result<Vec<u8>> {
                 .build(),
             random: Some(random.finalize_xof()),
             said: Vec::new(),
+            waits: 0,
         },
     );
     store.limiter(|started| &mut started.limits);
@@ -161,6 +166,7 @@ fn wasi(linker: &mut Linker<Started>) -> wasmtime::Result<()> {
     )?;
     linker.func_wrap(WASI, "random_get", random)?;
     linker.func_wrap(WASI, "fd_write", print)?;
+    linker.func_wrap(WASI, "poll_oneoff", wait)?;
     linker.func_wrap(WASI, "proc_exit", |status: u32| -> wasmtime::Result<()> {
         wasmtime::bail!("it ends the program with status {status}")
     })?;
@@ -189,6 +195,22 @@ fn random(mut host: Host<'_>, at: u32, length: u32) -> wasmtime::Result<i32> {
     };
     random.fill(part(memory, at, length)?);
     Ok(DONE)
+}
+
+/// Time stands still: what waits for long would wait for ever.
+fn wait(
+    mut host: Host<'_>,
+    _awaited: u32,
+    _events: u32,
+    count: u32,
+    happened: u32,
+) -> wasmtime::Result<i32> {
+    let waits = &mut host.data_mut().waits;
+    *waits = waits.saturating_add(1);
+    if *waits > MAX_WAITS {
+        wasmtime::bail!("it waits, and the clock stands still");
+    }
+    write(&mut host, happened, &count.to_le_bytes())
 }
 
 /// Keeps what is printed, to say it.

@@ -164,6 +164,21 @@ fn compiler(path: &Path, module: &Path, version: &str) {
     std::fs::set_permissions(path, mode).unwrap();
 }
 
+/// With the tools in a directory, and those of the system.
+fn options_with(tools: &Path) -> Options {
+    Options {
+        cargo: "/no/such/cargo".into(),
+        locked: false,
+        offline: true,
+        confine: true,
+        tools: Tools {
+            directory: Some(tools.to_owned()),
+            path: vec!["/usr/bin".into(), "/bin".into()],
+            ..Tools::default()
+        },
+    }
+}
+
 #[test]
 fn each_tool_that_builds_is_named_once_for_the_provenance() {
     let place = bundle(MODULE);
@@ -182,17 +197,7 @@ fn each_tool_that_builds_is_named_once_for_the_provenance() {
         std::fs::write(place.path().join(format!("c{number}/driver.c")), "").unwrap();
     }
     std::fs::write(place.path().join("bundle.toml"), text).unwrap();
-    let options = Options {
-        cargo: "/no/such/cargo".into(),
-        locked: false,
-        offline: true,
-        confine: true,
-        tools: Tools {
-            directory: Some(toolchain.path().to_owned()),
-            path: vec!["/usr/bin".into(), "/bin".into()],
-            ..Tools::default()
-        },
-    };
+    let options = options_with(toolchain.path());
     let plan = Plan::read(place.path()).unwrap();
     let built = build(&plan, &options, &mut |_| {}).unwrap();
     let names: Vec<_> = built.iter().map(|one| one.compilers.len()).collect();
@@ -235,17 +240,7 @@ fn snapshot_bundle(start: &str, contract: &str) -> (tempfile::TempDir, Options) 
         inputs: {{type: object}}\noutputs: {{type: object}}\n{contract}---\n\nDoes it.\n"
     );
     write("tools/acme.tool/TOOL.md", tool);
-    let options = Options {
-        cargo: "/no/such/cargo".into(),
-        locked: false,
-        offline: true,
-        confine: true,
-        tools: Tools {
-            directory: Some(place.path().join("tools-of-go")),
-            path: vec!["/usr/bin".into(), "/bin".into()],
-            ..Tools::default()
-        },
-    };
+    let options = options_with(&place.path().join("tools-of-go"));
     (place, options)
 }
 

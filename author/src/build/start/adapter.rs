@@ -2,9 +2,9 @@
 //!
 //! The adapter takes two pages at its first use. Where a program starts with it, that is before the program's own
 //! runtime is there, and `cabi_realloc` takes them from the end of the memory. Afterwards it would start that runtime in
-//! the middle of a call to the adapter; and pages at the end of the memory are Go's, which takes it for granted that
-//! nobody else grows it. So the library for Go sets two pages aside, and `cabi_realloc_adapter`, which wit-component
-//! prefers, hands them out.
+//! the middle of a call to the adapter. Nor can it take pages from the end of the memory: Go uses them too, as if nobody
+//! else grew the memory. So the library for Go sets two pages aside, and `cabi_realloc_adapter` hands them out;
+//! wit-component prefers that name.
 
 use std::convert::Infallible;
 
