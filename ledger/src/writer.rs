@@ -20,7 +20,7 @@ use crate::pending::Pending;
 use crate::record::{Code, Opened};
 use crate::recorder::{Durability, Recorder};
 use crate::writer::core::Core;
-use crate::writer::queue::Queue;
+use crate::writer::queue::{Gather, Queue};
 
 /// Bytes that wait to be written: beyond it, callers wait.
 pub(crate) const QUEUE_BYTES: usize = 8 * 1024 * 1024;
@@ -83,10 +83,19 @@ impl Writer {
     /// [`Error::Shorter`] and [`Error::Differs`] for a ledger that does not hold against its newest checkpoint;
     /// those of files, disks and keys.
     pub fn open(options: Options, opened: Opened) -> Result<Self, Error> {
+        Self::open_gathering(options, opened, Gather::For(GATHER))
+    }
+
+    /// [`Writer::open`], where rows that nobody waits for are gathered in this way.
+    pub(crate) fn open_gathering(
+        options: Options,
+        opened: Opened,
+        gather: Gather,
+    ) -> Result<Self, Error> {
         let (keep, limits) = (options.keep, options.payloads);
         let core = Core::open(options, opened)?;
         let verifier = core.verifier();
-        let queue = Queue::new(QUEUE_BYTES, GATHER);
+        let queue = Queue::new(QUEUE_BYTES, gather);
         let own = queue.clone();
         let thread = std::thread::Builder::new()
             .name("ledger".to_owned())
@@ -131,6 +140,11 @@ impl Writer {
     /// Answered once the next row gets into the queue without waiting.
     pub(crate) fn room(&self) -> Pending<()> {
         self.queue.room()
+    }
+
+    /// Has rows written that were gathered until now.
+    pub(crate) fn gathered(&self) {
+        self.queue.gathered();
     }
 
     fn end(&self, why: Option<Code>) -> Result<(), Error> {

@@ -17,10 +17,10 @@ use crate::pending::{Pending, Reply};
 use crate::record::Event;
 use crate::recorder::{Durability, Recorder};
 use crate::writer::QUEUE_BYTES;
-use crate::writer::queue::Queue;
+use crate::writer::queue::{Gather, Queue};
 
-/// How long rows that nobody waits for are gathered before they are sent. The recorder gathers them once more.
-const GATHER: Duration = Duration::from_millis(5);
+/// How long rows that nobody waits for are gathered before they are sent. The recorder writes what has come at once.
+const GATHER: Duration = Duration::from_millis(12);
 /// How long the sending thread sleeps while there is nothing to send. It is woken before.
 const IDLE: Duration = Duration::from_secs(3600);
 
@@ -65,7 +65,7 @@ impl Remote {
             Err(error) => return Err(error),
         }
         Ok(Self {
-            queue: Queue::new(QUEUE_BYTES, GATHER),
+            queue: Queue::new(QUEUE_BYTES, Gather::For(GATHER)),
             shared: Arc::default(),
             socket,
             running: OnceLock::new(),

@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::pending::Pending;
 use crate::record::Code;
 use crate::recorder::{Durability, Recorder as _};
+use crate::writer::queue::Gather;
 use crate::writer::{Options, Writer};
 
 /// Requests whose answers are awaited at once. Beyond it, nothing more is read.
@@ -88,7 +89,7 @@ impl Connection {
             mut to,
             start,
         } = self;
-        let writer = match Writer::open(start.options, start.opened) {
+        let writer = match Writer::open_gathering(start.options, start.opened, Gather::UntilTold) {
             Ok(writer) => writer,
             Err(error) => {
                 let _ = Answer::Unusable(said(&error)).write(&mut to);
@@ -161,6 +162,10 @@ fn take(
     let gone = || FrameError::Io(std::io::ErrorKind::UnexpectedEof.into());
     let mut read = from.get_ref().bytes;
     loop {
+        if from.buffer().is_empty() {
+            // The next read may wait.
+            writer.gathered();
+        }
         let request = Request::read(&mut from)?.ok_or_else(gone)?;
         let before = std::mem::replace(&mut read, from.get_ref().bytes);
         let bytes = usize::try_from(read.saturating_sub(before)).unwrap_or(usize::MAX);

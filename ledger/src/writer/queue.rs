@@ -56,6 +56,16 @@ pub(crate) struct Batch {
     pub(crate) why: Option<Code>,
 }
 
+/// How long rows that nobody waits for are gathered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Gather {
+    /// At most this long. While such rows come, the thread looks for them by itself: to wake it costs the caller more
+    /// than its row, and where the two processors of a machine are busy with a client and a server, takes one of them.
+    For(Duration),
+    /// Until [`Queue::gathered`].
+    UntilTold,
+}
+
 #[derive(Default)]
 struct State {
     rows: VecDeque<Row>,
@@ -65,6 +75,8 @@ struct State {
     refusals: Refusals,
     /// When the oldest row that nobody waits for came.
     oldest: Option<Instant>,
+    /// When the thread looks for rows without being woken.
+    looks: Option<Instant>,
     urgent: bool,
     waiting: Vec<Waker>,
     given_up: u64,
@@ -84,12 +96,12 @@ pub(crate) struct Queue {
     state: Mutex<State>,
     changed: Condvar,
     limit: usize,
-    gather: Duration,
+    gather: Gather,
 }
 
 impl Queue {
-    /// A queue of at most so many bytes. Rows that nobody waits for are gathered for a while.
-    pub(crate) fn new(limit: usize, gather: Duration) -> Arc<Self> {
+    /// A queue of at most so many bytes.
+    pub(crate) fn new(limit: usize, gather: Gather) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
             changed: Condvar::new(),
@@ -177,6 +189,7 @@ impl Queue {
         };
         // A refusal that is counted wakes the thread as well: its window has to end.
         let was_idle = state.oldest.is_none() && !state.urgent;
+        let is_awaited = matches!(self.gather, Gather::For(_)) && state.looks.is_none();
         if let Some(entry) = kept {
             state.rows.push_back(Row {
                 entry,
@@ -187,12 +200,22 @@ impl Queue {
         }
         state.oldest.get_or_insert(now);
         state.urgent |= urgent || state.bytes > self.limit / 2;
-        let notify = was_idle || state.urgent;
+        let notify = was_idle && is_awaited || state.urgent;
         drop(state);
         if notify {
             self.changed.notify_one();
         }
         Poll::Ready(Ok(()))
+    }
+
+    /// Rows that were gathered are taken now.
+    pub(crate) fn gathered(&self) {
+        let mut state = self.state();
+        if state.oldest.is_some() {
+            state.urgent = true;
+            drop(state);
+            self.changed.notify_one();
+        }
     }
 
     pub(crate) fn flush(&self) -> Pending<()> {
@@ -250,11 +273,15 @@ impl Queue {
         let mut state = self.state();
         loop {
             let now = Instant::now();
-            let due = state.oldest.map(|oldest| oldest + self.gather);
+            let due = match (self.gather, state.oldest) {
+                (Gather::For(time), Some(oldest)) => Some(state.looks.unwrap_or(oldest + time)),
+                _ => None,
+            };
             if state.urgent || state.closing || due.is_some_and(|due| due <= now) || until <= now {
                 break;
             }
-            let next = [due, state.refusals.next(), Some(until)]
+            state.looks = state.looks.filter(|looks| *looks > now);
+            let next = [due, state.looks, state.refusals.next(), Some(until)]
                 .into_iter()
                 .flatten()
                 .min();
@@ -268,6 +295,12 @@ impl Queue {
         let closing = state.closing;
         let mut rows: Vec<Row> = std::mem::take(&mut state.rows).into();
         let counted = state.refusals.ended(Instant::now(), closing);
+        state.looks = match self.gather {
+            Gather::For(time) if rows.iter().any(|row| row.reply.is_none()) => {
+                Some(Instant::now() + time)
+            }
+            _ => None,
+        };
         rows.extend(counted.into_iter().map(Row::queued));
         state.bytes = 0;
         state.oldest = None;
@@ -306,5 +339,60 @@ impl Drop for Unsent {
             state.given_up = state.given_up.saturating_add(1);
             state.oldest.get_or_insert_with(Instant::now);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+    use crate::record::Closed;
+
+    fn queued() -> Entry {
+        Entry::new(Event::Closed(Closed { why: None }))
+    }
+
+    #[test]
+    fn what_is_gathered_until_told_is_taken_then() {
+        let queue = Queue::new(1 << 20, Gather::UntilTold);
+        let (sender, taken) = channel();
+        let own = queue.clone();
+        let thread = std::thread::spawn(move || {
+            let batch = own.take(Instant::now() + Duration::from_secs(3600));
+            sender.send(batch.rows.len())
+        });
+        // Nothing is there to be taken.
+        queue.gathered();
+        for _ in 0..3 {
+            queue.append(queued(), Durability::Queued).wait().unwrap();
+        }
+        let waited = taken.recv_timeout(Duration::from_millis(100));
+        assert!(waited.is_err(), "{waited:?}");
+        queue.gathered();
+        assert_eq!(taken.recv().unwrap(), 3);
+        thread.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn rows_that_come_soon_after_others_are_gathered_without_waking() {
+        let gather = Duration::from_millis(200);
+        let queue = Queue::new(1 << 20, Gather::For(gather));
+        let take = || queue.take(Instant::now() + Duration::from_secs(3600));
+        let append = || queue.append(queued(), Durability::Queued).wait().unwrap();
+        append();
+        assert_eq!(take().rows.len(), 1);
+        let looks = queue.state().looks;
+        assert!(looks.is_some());
+        // Nobody sleeps in `take`, which finds it by the time alone.
+        append();
+        let batch = take();
+        assert_eq!(batch.rows.len(), 1);
+        assert!(Some(Instant::now()) >= looks);
+        // One that is waited for isn't gathered, and nothing is expected after it.
+        let pending = queue.append(queued(), Durability::Disk);
+        assert_eq!(take().rows.len(), 1);
+        assert!(queue.state().looks.is_none());
+        drop(pending);
     }
 }
