@@ -25,7 +25,8 @@ const MAX_RANDOM: u64 = 64 << 10;
 
 /// The data of one store. Made for one attempt, dropped with it.
 pub(crate) struct State {
-    wasi: WasiCtx,
+    /// Made when the guest first calls WASI: many never do.
+    wasi: Option<WasiCtx>,
     table: ResourceTable,
     pub(crate) files: files::Ctx,
     buckets: keyvalue::Ctx,
@@ -58,8 +59,7 @@ pub(crate) struct Meter {
 }
 
 impl State {
-    /// State with the call's grant and no environment, arguments or input. Clocks and
-    /// randomness work; output is captured.
+    /// State with the call's grant.
     pub(crate) fn new(context: &Context, limits: &AttemptLimits, deadline: Instant) -> Self {
         let call = &context.limits;
         let limiter = Limiter::new(limits.memory_bytes, call.table_elements);
@@ -71,17 +71,10 @@ impl State {
             context.violations.clone(),
             held.clone(),
         );
-        let mut wasi = WasiCtx::builder();
-        wasi.stdout(stdout.clone())
-            .stderr(stderr.clone())
-            .max_random_size(MAX_RANDOM)
-            .allow_tcp(false)
-            .allow_udp(false)
-            .allow_ip_name_lookup(false);
         let mut table = ResourceTable::new();
         table.set_max_capacity(usize::try_from(call.resources).unwrap_or(usize::MAX));
         Self {
-            wasi: wasi.build(),
+            wasi: None,
             table,
             files: context.files(limiter.held.shared()),
             buckets: context.buckets(deadline),
@@ -181,9 +174,22 @@ pub(crate) struct AttemptLimits {
 impl WasiView for State {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         self.in_import = true;
+        let (stdout, stderr) = (&self.stdout, &self.stderr);
         WasiCtxView {
-            ctx: &mut self.wasi,
+            ctx: self.wasi.get_or_insert_with(|| wasi(stdout, stderr)),
             table: &mut self.table,
         }
     }
+}
+
+/// WASI without files, network, environment, arguments or input. Clocks and randomness work; output is captured.
+fn wasi(stdout: &Capture, stderr: &Capture) -> WasiCtx {
+    let mut wasi = WasiCtx::builder();
+    wasi.stdout(stdout.clone())
+        .stderr(stderr.clone())
+        .max_random_size(MAX_RANDOM)
+        .allow_tcp(false)
+        .allow_udp(false)
+        .allow_ip_name_lookup(false);
+    wasi.build()
 }
