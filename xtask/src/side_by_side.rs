@@ -54,10 +54,19 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         started.map(|time| format!("{:.1} ms", milliseconds(time))),
     );
     let all = processors()?;
-    let one = all.split([',', '-']).next().unwrap_or_default();
-    for (what, processors) in [("one processor", one), ("all processors", &all)] {
-        pin(processors)?;
-        let figures = calls_of(sides, calls)?;
+    let (one, others) = first_of(&all);
+    // Where client and server have no processor in common, each message wakes the other one. Where they have two, it
+    // does so or not, as the kernel places them.
+    let placed = [
+        ("one processor", one, Some(one)),
+        ("apart", one, others.as_deref()),
+        ("all processors", &all, Some(&all)),
+    ];
+    for (what, client, servers) in placed {
+        let Some(servers) = servers else {
+            continue;
+        };
+        let figures = calls_of(sides, calls, [client, servers])?;
         row(
             &format!("{what}: a call, p50"),
             figures.map(|of| microseconds(of.p50)),
@@ -99,6 +108,25 @@ fn processors() -> Outcome<String> {
     Ok(list.trim().to_owned())
 }
 
+/// The first of the processors, and the others if there are any.
+fn first_of(all: &str) -> (&str, Option<String>) {
+    let (first, rest) = all.split_at(all.find([',', '-']).unwrap_or(all.len()));
+    let others = match rest.split_at_checked(1) {
+        Some((",", others)) => Some(others.to_owned()),
+        // A range, and what follows it.
+        Some((_, end)) => first.parse().ok().map(|first: u32| {
+            let next = first + 1;
+            let last = end.split(',').next().unwrap_or_default();
+            match last.parse() {
+                Ok(last) if next < last => format!("{next}-{end}"),
+                _ => end.to_owned(),
+            }
+        }),
+        None => None,
+    };
+    (first, others)
+}
+
 /// Has this process and those that it starts run on these processors only.
 fn pin(processors: &str) -> Outcome {
     let own = std::process::id().to_string();
@@ -130,9 +158,16 @@ struct Figures {
     resident: f64,
 }
 
-fn calls_of(sides: [(&str, &Called); 2], calls: usize) -> Outcome<[Figures; 2]> {
+/// Calls of two servers on these processors, by a client on those.
+fn calls_of(
+    sides: [(&str, &Called); 2],
+    calls: usize,
+    [on_client, on_servers]: [&str; 2],
+) -> Outcome<[Figures; 2]> {
     let [(first, _), (second, _)] = sides;
+    pin(on_servers)?;
     let mut servers = [Server::start(first)?, Server::start(second)?];
+    pin(on_client)?;
     let mut times = [Vec::new(), Vec::new()];
     let mut rates = [Vec::new(), Vec::new()];
     for (server, (_, called)) in servers.iter_mut().zip(sides) {
@@ -167,4 +202,24 @@ fn calls_of(sides: [(&str, &Called); 2], calls: usize) -> Outcome<[Figures; 2]> 
     }
     let figures: [Figures; 2] = figures.try_into().map_err(|_| "two servers".to_owned())?;
     Ok(figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::first_of;
+
+    #[test]
+    fn the_first_processor_is_told_from_the_others() {
+        for (all, one, others) in [
+            ("0", "0", None),
+            ("0-1", "0", Some("1")),
+            ("0-3", "0", Some("1-3")),
+            ("2,5-7", "2", Some("5-7")),
+            ("0-1,4", "0", Some("1,4")),
+            ("4-7,9", "4", Some("5-7,9")),
+        ] {
+            let (first, rest) = first_of(all);
+            assert_eq!((first, rest.as_deref()), (one, others), "{all}");
+        }
+    }
 }
