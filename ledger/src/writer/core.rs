@@ -116,7 +116,8 @@ impl Core {
         loop {
             let mut next = self.checkpointed + self.options.checkpoint_interval;
             if !self.retried.is_empty() || !self.late.is_empty() {
-                next = next.min(Instant::now() + RETRY_INTERVAL);
+                // Not sooner, even where a checkpoint is overdue: none is made while nothing can be written.
+                next = Instant::now() + RETRY_INTERVAL;
             }
             let batch = queue.take(next);
             let (closing, why) = (batch.closing, batch.why.clone());
