@@ -39,6 +39,13 @@ pub fn head(from: &mut impl Read) -> io::Result<Option<(u8, usize)>> {
     Ok(Some((kind, length)))
 }
 
+/// Whether a buffer begins with a whole frame: to read it does not wait.
+#[must_use]
+pub fn is_whole(mut buffer: &[u8]) -> bool {
+    let head = head(&mut buffer);
+    matches!(head, Ok(Some((_, length))) if length <= buffer.len())
+}
+
 /// What is left of one body.
 #[derive(Debug)]
 pub struct Body<'a, R>(io::Take<&'a mut R>);

@@ -86,7 +86,7 @@ impl Writer {
         Self::open_gathering(options, opened, Gather::For(GATHER))
     }
 
-    /// [`Writer::open`], where rows that nobody waits for are gathered in this way.
+    /// [`Writer::open`], with rows that nobody waits for gathered as `gather` says.
     pub(crate) fn open_gathering(
         options: Options,
         opened: Opened,
@@ -143,8 +143,8 @@ impl Writer {
     }
 
     /// Has rows written that were gathered until now.
-    pub(crate) fn gathered(&self) {
-        self.queue.gathered();
+    pub(crate) fn take_gathered(&self) {
+        self.queue.take_gathered();
     }
 
     fn end(&self, why: Option<Code>) -> Result<(), Error> {

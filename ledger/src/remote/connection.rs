@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Instant;
 
 use sha2::{Digest as _, Sha256};
+use toolward_helper::frames::is_whole;
 
 use super::BUFFER_BYTES;
 use super::allowance::Allowance;
@@ -162,9 +163,9 @@ fn take(
     let gone = || FrameError::Io(std::io::ErrorKind::UnexpectedEof.into());
     let mut read = from.get_ref().bytes;
     loop {
-        if from.buffer().is_empty() {
+        if !is_whole(from.buffer()) {
             // The next read may wait.
-            writer.gathered();
+            writer.take_gathered();
         }
         let request = Request::read(&mut from)?.ok_or_else(gone)?;
         let before = std::mem::replace(&mut read, from.get_ref().bytes);

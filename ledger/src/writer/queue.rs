@@ -60,9 +60,9 @@ pub(crate) struct Batch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gather {
     /// At most this long. While such rows come, the thread looks for them by itself: to wake it costs the caller more
-    /// than its row, and where the two processors of a machine are busy with a client and a server, takes one of them.
+    /// than its row.
     For(Duration),
-    /// Until [`Queue::gathered`].
+    /// Until [`Queue::take_gathered`], or until something else has the thread take what is there.
     UntilTold,
 }
 
@@ -75,8 +75,8 @@ struct State {
     refusals: Refusals,
     /// When the oldest row that nobody waits for came.
     oldest: Option<Instant>,
-    /// When the thread looks for rows without being woken.
-    looks: Option<Instant>,
+    /// When the thread looks for rows without being woken; `None` where it has to be.
+    next_look: Option<Instant>,
     urgent: bool,
     waiting: Vec<Waker>,
     given_up: u64,
@@ -187,9 +187,9 @@ impl Queue {
             true => Some(entry),
             false => state.refusals.take(entry, now),
         };
-        // A refusal that is counted wakes the thread as well: its window has to end.
+        // A refusal that is counted is like a row: its window has to end.
         let was_idle = state.oldest.is_none() && !state.urgent;
-        let is_awaited = matches!(self.gather, Gather::For(_)) && state.looks.is_none();
+        let has_to_be_woken = matches!(self.gather, Gather::For(_)) && state.next_look.is_none();
         if let Some(entry) = kept {
             state.rows.push_back(Row {
                 entry,
@@ -200,7 +200,7 @@ impl Queue {
         }
         state.oldest.get_or_insert(now);
         state.urgent |= urgent || state.bytes > self.limit / 2;
-        let notify = was_idle && is_awaited || state.urgent;
+        let notify = was_idle && has_to_be_woken || state.urgent;
         drop(state);
         if notify {
             self.changed.notify_one();
@@ -208,10 +208,10 @@ impl Queue {
         Poll::Ready(Ok(()))
     }
 
-    /// Rows that were gathered are taken now.
-    pub(crate) fn gathered(&self) {
+    /// Has rows taken that were gathered until now.
+    pub(crate) fn take_gathered(&self) {
         let mut state = self.state();
-        if state.oldest.is_some() {
+        if state.oldest.is_some() && !state.urgent {
             state.urgent = true;
             drop(state);
             self.changed.notify_one();
@@ -274,14 +274,14 @@ impl Queue {
         loop {
             let now = Instant::now();
             let due = match (self.gather, state.oldest) {
-                (Gather::For(time), Some(oldest)) => Some(state.looks.unwrap_or(oldest + time)),
+                (Gather::For(time), Some(oldest)) => Some(state.next_look.unwrap_or(oldest + time)),
                 _ => None,
             };
             if state.urgent || state.closing || due.is_some_and(|due| due <= now) || until <= now {
                 break;
             }
-            state.looks = state.looks.filter(|looks| *looks > now);
-            let next = [due, state.looks, state.refusals.next(), Some(until)]
+            state.next_look = state.next_look.filter(|next| *next > now);
+            let next = [due, state.next_look, state.refusals.next(), Some(until)]
                 .into_iter()
                 .flatten()
                 .min();
@@ -295,7 +295,7 @@ impl Queue {
         let closing = state.closing;
         let mut rows: Vec<Row> = std::mem::take(&mut state.rows).into();
         let counted = state.refusals.ended(Instant::now(), closing);
-        state.looks = match self.gather {
+        state.next_look = match self.gather {
             Gather::For(time) if rows.iter().any(|row| row.reply.is_none()) => {
                 Some(Instant::now() + time)
             }
@@ -338,6 +338,8 @@ impl Drop for Unsent {
             let mut state = self.queue.state();
             state.given_up = state.given_up.saturating_add(1);
             state.oldest.get_or_insert_with(Instant::now);
+            drop(state);
+            self.queue.changed.notify_one();
         }
     }
 }
@@ -363,36 +365,66 @@ mod tests {
             sender.send(batch.rows.len())
         });
         // Nothing is there to be taken.
-        queue.gathered();
+        queue.take_gathered();
         for _ in 0..3 {
             queue.append(queued(), Durability::Queued).wait().unwrap();
         }
         let waited = taken.recv_timeout(Duration::from_millis(100));
         assert!(waited.is_err(), "{waited:?}");
-        queue.gathered();
+        queue.take_gathered();
         assert_eq!(taken.recv().unwrap(), 3);
         thread.join().unwrap().unwrap();
     }
 
     #[test]
-    fn rows_that_come_soon_after_others_are_gathered_without_waking() {
-        let gather = Duration::from_millis(200);
-        let queue = Queue::new(1 << 20, Gather::For(gather));
-        let take = || queue.take(Instant::now() + Duration::from_secs(3600));
-        let append = || queue.append(queued(), Durability::Queued).wait().unwrap();
-        append();
-        assert_eq!(take().rows.len(), 1);
-        let looks = queue.state().looks;
-        assert!(looks.is_some());
-        // Nobody sleeps in `take`, which finds it by the time alone.
-        append();
-        let batch = take();
-        assert_eq!(batch.rows.len(), 1);
-        assert!(Some(Instant::now()) >= looks);
-        // One that is waited for isn't gathered, and nothing is expected after it.
-        let pending = queue.append(queued(), Durability::Disk);
-        assert_eq!(take().rows.len(), 1);
-        assert!(queue.state().looks.is_none());
+    fn a_row_is_taken_in_time_while_others_come_and_when_none_came_for_long() {
+        const GATHER: Duration = Duration::from_millis(50);
+        let queue = Queue::new(1 << 20, Gather::For(GATHER));
+        let (sender, taken) = channel();
+        let own = queue.clone();
+        let thread = std::thread::spawn(move || {
+            loop {
+                let batch = own.take(Instant::now() + Duration::from_secs(3600));
+                let next_look = own.state().next_look;
+                if batch.closing || sender.send((batch.rows.len(), next_look)).is_err() {
+                    return;
+                }
+            }
+        });
+        let append = |durability| queue.append(queued(), durability);
+        // The second comes before the thread looks again, the third long after that.
+        for pause in [0, 5, 300] {
+            std::thread::sleep(Duration::from_millis(pause));
+            append(Durability::Queued).wait().unwrap();
+            let (rows, next_look) = taken.recv_timeout(Duration::from_secs(60)).unwrap();
+            assert_eq!(rows, 1);
+            assert!(next_look.is_some());
+        }
+        // Nobody has to look for what is waited for.
+        let pending = append(Durability::Disk);
+        let (rows, next_look) = taken.recv().unwrap();
+        assert_eq!((rows, next_look), (1, None));
         drop(pending);
+        queue.close(None);
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn who_gives_up_wakes_the_thread_that_counts() {
+        let queue = Queue::new(1, Gather::For(Duration::from_millis(1)));
+        let _first = queue.append(queued(), Durability::Queued);
+        let waits = queue.append(queued(), Durability::Queued);
+        // The thread empties the queue and sleeps again before its caller goes.
+        assert_eq!(queue.take(Instant::now()).rows.len(), 1);
+        let own = queue.clone();
+        let thread = std::thread::spawn(move || {
+            // What it expects by itself has passed by then.
+            own.take(Instant::now() + Duration::from_millis(20));
+            own.take(Instant::now() + Duration::from_secs(3600))
+                .given_up
+        });
+        std::thread::sleep(Duration::from_millis(100));
+        drop(waits);
+        assert_eq!(thread.join().unwrap(), 1);
     }
 }

@@ -5,7 +5,7 @@ use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::{Abandoned, Closed, Content, Event, Hex, Number, Tool};
@@ -248,6 +248,21 @@ fn a_process_that_goes_without_a_word_leaves_a_session_that_says_so() {
     assert!(place.verify().holds());
     place.open().close().unwrap();
     assert_eq!(place.count("abandoned"), 1);
+}
+
+#[test]
+fn a_row_is_written_though_the_frame_after_it_has_only_begun() {
+    let place = Place::new();
+    let (mut socket, served) = begun(&place);
+    let frames = [queue(started(invocation(1))), vec![2, 200, 0]].concat();
+    socket.write_all(&frames).unwrap();
+    let begun = Instant::now();
+    while place.count("started") == 0 {
+        assert!(begun.elapsed() < LONGEST);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(socket);
+    served.join().unwrap().unwrap();
 }
 
 /// Entries that a recording process may not state.
