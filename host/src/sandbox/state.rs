@@ -25,7 +25,7 @@ const MAX_RANDOM: u64 = 64 << 10;
 
 /// The data of one store. Made for one attempt, dropped with it.
 pub(crate) struct State {
-    /// Made when the guest first calls WASI: many never do.
+    /// Made when the guest first calls WASI: many never do. The monotonic clock counts from then.
     wasi: Option<WasiCtx>,
     table: ResourceTable,
     pub(crate) files: files::Ctx,
