@@ -55,8 +55,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     );
     let all = processors()?;
     let (one, others) = first_of(&all);
-    // Where client and server have no processor in common, each message wakes the other one. Where they have two, it
-    // does so or not, as the kernel places them.
+    // Where client and server have no processor in common, each message wakes the other's. Where they have all in
+    // common, it does so or not, as the kernel places them.
     let placed = [
         ("one processor", one, Some(one)),
         ("apart", one, others.as_deref()),
