@@ -116,7 +116,7 @@ impl Core {
         loop {
             let mut next = self.checkpointed + self.options.checkpoint_interval;
             if !self.retried.is_empty() || !self.late.is_empty() {
-                // Not sooner, even where a checkpoint is overdue: none is made while nothing can be written.
+                // Even where a checkpoint is overdue: else it would be tried again without a pause.
                 next = Instant::now() + RETRY_INTERVAL;
             }
             let batch = queue.take(next);

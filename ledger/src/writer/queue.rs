@@ -417,14 +417,18 @@ mod tests {
         // The thread empties the queue and sleeps again before its caller goes.
         assert_eq!(queue.take(Instant::now()).rows.len(), 1);
         let own = queue.clone();
+        let (sender, taken) = channel();
         let thread = std::thread::spawn(move || {
-            // What it expects by itself has passed by then.
+            // What it expects by itself has passed then.
             own.take(Instant::now() + Duration::from_millis(20));
-            own.take(Instant::now() + Duration::from_secs(3600))
-                .given_up
+            sender.send(0)?;
+            let batch = own.take(Instant::now() + Duration::from_secs(3600));
+            sender.send(batch.given_up)
         });
+        assert_eq!(taken.recv(), Ok(0));
         std::thread::sleep(Duration::from_millis(100));
         drop(waits);
-        assert_eq!(thread.join().unwrap(), 1);
+        assert_eq!(taken.recv_timeout(Duration::from_secs(60)), Ok(1));
+        thread.join().unwrap().unwrap();
     }
 }
