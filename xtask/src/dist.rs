@@ -10,7 +10,7 @@ mod trial;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Outcome, process, program, repository};
+use crate::{Outcome, functions, process, program, repository};
 use archive::Archiver;
 
 /// What `dist` was asked for.
@@ -53,6 +53,9 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         None if options.check => program::build("toolward")?,
         None => release()?,
     };
+    if !options.check {
+        functions::compare(&binary)?;
+    }
     if let Some(key) = &options.key {
         signature::check(key)?;
     }
@@ -72,7 +75,8 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     Ok(())
 }
 
-fn release() -> Outcome<PathBuf> {
+/// Makes the release build.
+pub(crate) fn release() -> Outcome<PathBuf> {
     process::run(
         Command::new(repository::cargo())
             .args([

@@ -12,6 +12,7 @@ mod book;
 mod dist;
 mod drivers;
 mod embedding;
+mod functions;
 mod generate;
 mod growth;
 mod guests;
@@ -58,6 +59,9 @@ usage: cargo xtask CHORE
   dist [--binary FILE] [--key FILE] [--check]
                        a release in target/dist, of the release build or of FILE;
                        --check: of the debug build in target/dist-check, and tried
+  functions [--binary FILE]
+                       samples calls and starts of the release build, or of FILE, with `perf`, and
+                       writes the functions that ran to cli/functions.txt
   pictures [--check]   docs/src/pictures from the golden screens of the tests, and the curves from
                        what `growth` measured
   book [--check]       docs/ as HTML in target/book; --check: only its links
@@ -84,6 +88,7 @@ fn run(chore: &str, arguments: &[String]) -> Outcome {
         "docs" => generate::docs(check?),
         "examples" => generate::examples(check?),
         "dist" => dist::run(arguments),
+        "functions" => functions::run(arguments),
         "test" => test::run(test::Size::Short, arguments),
         "long" => test::run(test::Size::Long, arguments),
         "embedding" => embedding::run(),
