@@ -1,8 +1,8 @@
 //! `functions`: which functions of the command calls and starts run, in `cli/functions.txt`, for the linker of a release
 //! build to put side by side (`cli/build.rs`).
 //!
-//! They are a fortieth of the program's code. Where they are scattered in it, they are on more pages than the processor
-//! keeps the addresses of, and it looks most of them up again in each call.
+//! Those of a call are a fortieth of the program's code. Where they are scattered in it, they are on more pages than the
+//! processor keeps the addresses of, and it looks most of them up again in each call.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -55,13 +55,12 @@ fn compared(list: &str, symbols: &str) -> String {
             .copied()
             .unwrap_or_default()
     };
-    said += match at(95).saturating_sub(at(5)) <= MOST_APART {
-        true => ", side by side",
-        false => ", but not side by side: it was linked by another linker than rustup's lld",
+    let side_by_side = at(95).saturating_sub(at(5)) <= MOST_APART;
+    said += match known * 100 >= all * LEAST_KNOWN {
+        true if side_by_side => ", side by side",
+        true => ", but not side by side: it was linked by another linker than rustup's lld",
+        false => "; the others have new names: `cargo xtask functions` writes the list anew",
     };
-    if known * 100 < all * LEAST_KNOWN {
-        said += "; the others have new names: `cargo xtask functions` writes the list anew";
-    }
     said
 }
 
