@@ -9,6 +9,7 @@ const TARGET: &str = "x86_64-unknown-linux-gnu";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-env-changed=LD_PRELOAD");
     if variable("PROFILE") == "release" && !names_a_linker() {
         order();
     }
