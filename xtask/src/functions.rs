@@ -23,7 +23,7 @@ const STARTS: usize = 60;
 
 /// Below this share of names that a build has, in percent, the list is of little use to it.
 const LEAST_KNOWN: usize = 80;
-/// Functions that are side by side lie within so many bytes, but for a few.
+/// The most bytes over which functions extend that are side by side. A few may lie elsewhere.
 const MOST_APART: u64 = 16 << 20;
 
 const HEADER: &str = "# Functions that calls and starts run, the most frequent first. Written by `cargo xtask functions`.";

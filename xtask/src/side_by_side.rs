@@ -1,6 +1,7 @@
 //! Two MCP servers on standard input and output, measured side by side: they take turns, so that what else the
 //! machine does disturbs both alike. Anybody can repeat a comparison with a server that is installed here.
 
+use std::ops::RangeInclusive;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -53,19 +54,22 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         "start to the answer to `initialize`, median",
         started.map(|time| format!("{:.1} ms", milliseconds(time))),
     );
-    let all = processors()?;
-    let (one, others) = first_of(&all);
+    let processors = processors()?;
+    let (one, others) = processors
+        .split_first()
+        .ok_or("this process may run on no processor")?;
+    let (all, others) = (processors.join(","), others.join(","));
     // Where client and server have no processor in common, each message wakes the other's. Where they have all in
     // common, it does so or not, as the kernel places them.
     let placed = [
-        ("one processor", one, Some(one)),
-        ("apart", one, others.as_deref()),
-        ("all processors", &all, Some(&all)),
+        ("one processor", one, one),
+        ("apart", one, &others),
+        ("all processors", &all, &all),
     ];
     for (what, client, servers) in placed {
-        let Some(servers) = servers else {
+        if servers.is_empty() {
             continue;
-        };
+        }
         let figures = calls_of(sides, calls, [client, servers])?;
         row(
             &format!("{what}: a call, p50"),
@@ -99,32 +103,24 @@ fn microseconds(time: Duration) -> String {
     format!("{:.1} µs", time.as_secs_f64() * 1e6)
 }
 
-/// The processors that this process may run on, as `taskset` takes them.
-fn processors() -> Outcome<String> {
+/// The numbers of the processors that this process may run on.
+fn processors() -> Outcome<Vec<String>> {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mut lines = status.lines();
     let list = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-    let list = list.ok_or_else(|| "/proc/self/status names no processors".to_owned())?;
-    Ok(list.trim().to_owned())
+    let list = list.and_then(|list| numbers(list.trim()));
+    list.ok_or_else(|| "/proc/self/status names no processors".to_owned())
 }
 
-/// The first of the processors, and the others if there are any.
-fn first_of(all: &str) -> (&str, Option<String>) {
-    let (first, rest) = all.split_at(all.find([',', '-']).unwrap_or(all.len()));
-    let others = match rest.split_at_checked(1) {
-        Some((",", others)) => Some(others.to_owned()),
-        // A range, and what follows it.
-        Some((_, end)) => first.parse().ok().map(|first: u32| {
-            let next = first + 1;
-            let last = end.split(',').next().unwrap_or_default();
-            match last.parse() {
-                Ok(last) if next < last => format!("{next}-{end}"),
-                _ => end.to_owned(),
-            }
-        }),
-        None => None,
-    };
-    (first, others)
+/// The numbers in a list of numbers and ranges.
+fn numbers(list: &str) -> Option<Vec<String>> {
+    let mut numbers = Vec::new();
+    for part in list.split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let range: RangeInclusive<u32> = first.parse().ok()?..=last.parse().ok()?;
+        numbers.extend(range.map(|number| number.to_string()));
+    }
+    Some(numbers)
 }
 
 /// Has this process and those that it starts run on these processors only.
@@ -206,20 +202,13 @@ fn calls_of(
 
 #[cfg(test)]
 mod tests {
-    use super::first_of;
+    use super::numbers;
 
     #[test]
-    fn the_first_processor_is_told_from_the_others() {
-        for (all, one, others) in [
-            ("0", "0", None),
-            ("0-1", "0", Some("1")),
-            ("0-3", "0", Some("1-3")),
-            ("2,5-7", "2", Some("5-7")),
-            ("0-1,4", "0", Some("1,4")),
-            ("4-7,9", "4", Some("5-7,9")),
-        ] {
-            let (first, rest) = first_of(all);
-            assert_eq!((first, rest.as_deref()), (one, others), "{all}");
-        }
+    fn ranges_of_processors_are_counted_out() {
+        let counted = |list| numbers(list).map(|numbers| numbers.join(","));
+        assert_eq!(counted("0").as_deref(), Some("0"));
+        assert_eq!(counted("2,5-7,9").as_deref(), Some("2,5,6,7,9"));
+        assert_eq!(counted("a-b"), None);
     }
 }
