@@ -19,8 +19,7 @@ use crate::recorder::{Durability, Recorder};
 use crate::writer::QUEUE_BYTES;
 use crate::writer::queue::{Gather, Queue};
 
-/// How long rows that nobody waits for are gathered before they are sent. The recorder does not
-/// gather again: it writes what it has read.
+/// How long the rows of calls that go on are gathered before they are sent. The recorder writes what it has read.
 const GATHER: Duration = Duration::from_millis(12);
 /// How long the sending thread sleeps while there is nothing to send. It is woken before.
 const IDLE: Duration = Duration::from_secs(3600);
