@@ -29,7 +29,7 @@ fn paths(page: &str) -> impl Iterator<Item = &str> {
 fn each_change_takes_four_files_at_most_and_each_file_exists() {
     let page = Page::read(&root().join("docs/src/where-to-change.md")).text();
     let sections = sections(&page);
-    assert_eq!(sections.len(), 17, "{sections:?}");
+    assert!(!sections.is_empty(), "the page has no sections");
     for (change, files) in sections {
         assert!((1..=4).contains(&files.len()), "{change}: {files:?}");
         for file in files {
