@@ -2,6 +2,7 @@
 
 mod call_message;
 mod lines;
+mod pace;
 mod transport;
 mod writer;
 

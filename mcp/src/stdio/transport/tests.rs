@@ -36,6 +36,12 @@ impl Both {
         self.to.write_all(b"\n").await.unwrap();
     }
 
+    async fn call(&mut self, id: i64) {
+        let params = json!({"name": "text.stats", "arguments": {}});
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        self.say(&call.to_string()).await;
+    }
+
     async fn ask(&mut self, id: impl Into<Value>) {
         let id = id.into();
         let ping = json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
@@ -395,10 +401,8 @@ async fn a_call_that_comes_while_other_calls_are_open_is_marked() {
     // Not a call: a client may have one open for as long as it listens.
     both.ask(0).await;
     both.takes_request(0).await;
-    let params = json!({"name": "text.stats", "arguments": {}});
     for (id, others_open) in [(1, false), (2, true), (3, false)] {
-        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
-        both.say(&call.to_string()).await;
+        both.call(id).await;
         let JsonRpcMessage::Request(request) = both.taken().await else {
             panic!("no request");
         };
@@ -412,4 +416,23 @@ async fn a_call_that_comes_while_other_calls_are_open_is_marked() {
             both.answer(2).await;
         }
     }
+}
+
+#[tokio::test]
+async fn calls_are_read_no_further_ahead_than_others_end() {
+    let mut both = Both::new();
+    both.server.pace = Pace::pausing(Duration::from_secs(3600));
+    for id in 1..=200 {
+        both.call(id).await;
+    }
+    for id in 1..=96 {
+        both.takes_request(id).await;
+    }
+    both.takes_nothing().await;
+    for id in 1..=63 {
+        both.answer(id).await;
+    }
+    both.takes_nothing().await;
+    both.answer(64).await;
+    both.takes_request(97).await;
 }
