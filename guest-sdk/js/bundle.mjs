@@ -1,5 +1,5 @@
 // Makes one module of a driver in JavaScript or TypeScript, the modules it imports
-// and the globals of runtime.js. Both engines take the same one.
+// and the globals of runtime.js.
 //
 //     node bundle.mjs SOURCE OUT --world WORLD --toolchain DIR
 //
@@ -53,14 +53,19 @@ if (!world) fail(`no world is called ${values.world}; use ${Object.keys(WORLDS).
 /** The globals, and what connects toolward.js to the interfaces of the world. */
 async function hostModule() {
   const names = Object.keys(world.interfaces);
+  // With HTTP the engine is StarlingMonkey.
+  const scripts = world.http ? ["runtime.js", "warm.js"] : ["runtime.js"];
   return [
     ...names.map((name) => `import * as ${name} from "${world.interfaces[name]}";`),
-    await readFile(new URL("runtime.js", import.meta.url), "utf8"),
+    ...(await Promise.all(scripts.map(text))),
     `const host = { ${names.join(", ")}, http: ${world.http}, running: false };`,
     `globalThis[Symbol.for("toolward.host")] = host;`,
     `install(host, "${values.world}");`,
+    world.http ? "warm(host.log.write);" : "",
   ].join("\n");
 }
+
+const text = (name) => readFile(new URL(name, import.meta.url), "utf8");
 
 const host = {
   name: "toolward-host",

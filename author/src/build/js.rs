@@ -17,7 +17,7 @@ const NODE: Wanted = Wanted {
 };
 
 /// What runs in Node, and the modules that a driver's sources are bundled with.
-const SCRIPTS: [(&str, &str); 4] = [
+const SCRIPTS: [(&str, &str); 5] = [
     ("package.json", include_str!("../../sdk/js/package.json")),
     ("bundle.mjs", include_str!("../../sdk/js/bundle.mjs")),
     (
@@ -25,6 +25,7 @@ const SCRIPTS: [(&str, &str); 4] = [
         include_str!("../../sdk/js/componentize.mjs"),
     ),
     ("runtime.js", include_str!("../../sdk/js/runtime.js")),
+    ("warm.js", include_str!("../../sdk/js/warm.js")),
 ];
 
 /// Which engine a driver runs in: the small one, unless it makes requests.
