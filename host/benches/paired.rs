@@ -3,10 +3,14 @@
 //! pair alike, so the median of the pairs' ratios holds where single medians scatter.
 //!
 //! `cargo bench --bench paired` prints two lines per driver: without a record of the calls, and with one on the disk,
-//! as `serve` and `call` keep it. Two builds are compared by
-//! letting them take turns.
+//! as `serve` and `call` keep it; and one for first calls from the cache. Two builds are compared by letting them take
+//! turns.
 
 #![expect(unreachable_pub, reason = "a benchmark has no users")]
+#![expect(
+    unsafe_code,
+    reason = "the bare cold start deserialises its own artifact"
+)]
 #![expect(clippy::expect_used, reason = "a benchmark may stop")]
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
@@ -15,7 +19,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use toolward_host::{Host, Request};
+use tokio::runtime::Runtime;
+use toolward_host::{Cache, Host, Request};
 use toolward_ledger::record::{Number, Opened, Version, Word};
 use toolward_ledger::{Options, Writer};
 use wasmtime::component::Component;
@@ -27,31 +32,79 @@ use support::{Bare, ECHO, Subject, TEXT_STATS};
 /// Calls in each half of a pair: some milliseconds.
 const CALLS: u32 = 20;
 const PAIRS: usize = 1500;
+/// Pairs of first calls.
+const COLD_PAIRS: usize = 400;
 
 fn main() {
     let subjects = [("echo", ECHO), ("text.stats", TEXT_STATS)];
-    let all = subjects
-        .into_iter()
-        .flat_map(|(name, subject)| [false, true].map(|recorded| (name, subject, recorded)));
-    for (name, subject, recorded) in all {
-        let (bare, host, ratios) = measure(subject, recorded);
-        let name = format!("{name}{}", if recorded { ", recorded" } else { "" });
-        let at = |part: usize| ratios.get(ratios.len() * part / 4).copied();
+    for (name, subject) in subjects {
+        warm(subject, false).print(name);
+        warm(subject, true).print(&format!("{name}, recorded"));
+    }
+    cold(TEXT_STATS).print("text.stats, cold");
+}
+
+/// What came of pairs.
+struct Measured {
+    /// The fastest call of bare wasmtime, in microseconds.
+    bare: f64,
+    /// The fastest call of the host.
+    host: f64,
+    /// Those of all pairs, sorted.
+    ratios: Vec<f64>,
+}
+
+impl Measured {
+    fn print(&self, name: &str) {
+        let count = self.ratios.len();
+        let at = |part: usize| self.ratios.get(count * part / 4).copied();
         let [low, median, high] = [1, 2, 3].map(|part| at(part).unwrap_or(f64::NAN));
+        let (bare, host) = (self.bare, self.host);
         println!(
-            "{name}: host/bare {median:.3} (quartiles {low:.3} to {high:.3}, {PAIRS} pairs); \
+            "{name}: host/bare {median:.3} (quartiles {low:.3} to {high:.3}, {count} pairs); \
              fastest: bare {bare:.1} us, host {host:.1} us, ratio {:.3}",
             host / bare
         );
     }
+
+    /// Both give the microseconds of a call.
+    fn of(pairs: usize, run_bare: impl Fn() -> f64, run_host: impl Fn() -> f64) -> Self {
+        run_bare();
+        run_host();
+        let (mut least_bare, mut least_host) = (f64::MAX, f64::MAX);
+        let mut ratios = Vec::with_capacity(pairs);
+        for pair in 0..pairs {
+            // Who goes first takes turns, too.
+            let (bare, host) = if pair % 2 == 0 {
+                let bare = run_bare();
+                (bare, run_host())
+            } else {
+                let host = run_host();
+                (run_bare(), host)
+            };
+            least_bare = least_bare.min(bare);
+            least_host = least_host.min(host);
+            ratios.push(host / bare);
+        }
+        ratios.sort_by(f64::total_cmp);
+        Self {
+            bare: least_bare,
+            host: least_host,
+            ratios,
+        }
+    }
 }
 
-/// The fastest call of each in microseconds, and the ratios of all pairs, sorted.
-fn measure(subject: Subject, recorded: bool) -> (f64, f64, Vec<f64>) {
-    let runtime = tokio::runtime::Builder::new_current_thread()
+fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .build()
-        .expect("a runtime");
+        .expect("a runtime")
+}
+
+/// Calls of a driver that is loaded.
+fn warm(subject: Subject, recorded: bool) -> Measured {
+    let runtime = runtime();
     let engine = support::engine();
     let component = Component::new(&engine, subject.wasm()).expect("compiles");
     let bare = Bare::new(engine, &component, subject);
@@ -76,26 +129,43 @@ fn measure(subject: Subject, recorded: bool) -> (f64, f64, Vec<f64>) {
             }
         });
     };
-    run_bare();
-    run_host();
+    let each = |time: f64| time / f64::from(CALLS);
+    Measured::of(PAIRS, || each(timed(run_bare)), || each(timed(run_host)))
+}
 
-    let (mut least_bare, mut least_host) = (f64::MAX, f64::MAX);
-    let mut ratios = Vec::with_capacity(PAIRS);
-    for pair in 0..PAIRS {
-        // Who goes first takes turns, too.
-        let (bare, host) = if pair % 2 == 0 {
-            let bare = timed(run_bare);
-            (bare, timed(run_host))
-        } else {
-            let host = timed(run_host);
-            (timed(run_bare), host)
-        };
-        least_bare = least_bare.min(bare);
-        least_host = least_host.min(host);
-        ratios.push(host / bare);
-    }
-    ratios.sort_by(f64::total_cmp);
-    (least_bare, least_host, ratios)
+/// First calls of a driver whose artifact is in the cache. Engine, linker and bundle are made before the clock starts.
+fn cold(subject: Subject) -> Measured {
+    let runtime = runtime();
+    let folder = tempfile::tempdir().expect("a directory");
+    let artifact = folder.path().join("artifact.cwasm");
+    let bytes = support::engine()
+        .precompile_component(&subject.wasm())
+        .expect("compiles");
+    std::fs::write(&artifact, bytes).expect("writes");
+    let cache = folder.path().join("cache");
+    let run_bare = || {
+        let engine = support::engine();
+        timed(|| {
+            let bytes = std::fs::read(&artifact).expect("reads");
+            black_box(blake3::hash(&bytes));
+            // SAFETY: the artifact was written above and not touched since.
+            let component = unsafe { Component::deserialize_file(&engine, &artifact) };
+            let bare = Bare::new(engine.clone(), &component.expect("loads"), subject);
+            black_box(runtime.block_on(bare.call()));
+        })
+    };
+    let run_host = || {
+        let host = Host::builder()
+            .bundle(subject.content())
+            .cache(Cache::open(&cache).expect("a cache"))
+            .build()
+            .expect("a host");
+        timed(|| {
+            let reply = runtime.block_on(host.call(Request::new(subject.tool, subject.input)));
+            assert!(black_box(reply).result.is_ok());
+        })
+    };
+    Measured::of(COLD_PAIRS, run_bare, run_host)
 }
 
 /// Writes a ledger from a thread of its own; a server's does so in a process of its own.
@@ -111,9 +181,9 @@ fn writer(folder: &Path) -> Writer {
     Writer::open(Options::new(folder.join("ledger")), opened).expect("a ledger")
 }
 
-/// Microseconds per call.
+/// In microseconds.
 fn timed(run: impl Fn()) -> f64 {
     let started = Instant::now();
     run();
-    started.elapsed().as_secs_f64() * 1e6 / f64::from(CALLS)
+    started.elapsed().as_secs_f64() * 1e6
 }
