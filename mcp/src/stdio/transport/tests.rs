@@ -421,18 +421,18 @@ async fn a_call_that_comes_while_other_calls_are_open_is_marked() {
 #[tokio::test]
 async fn calls_are_read_no_further_ahead_than_others_end() {
     let mut both = Both::new();
-    both.server.pace = Pace::pausing(Duration::from_secs(3600));
+    both.server.pace = Pace::with_pauses_of(Duration::from_secs(3600));
     for id in 1..=200 {
         both.call(id).await;
     }
-    for id in 1..=96 {
+    for id in 1..=128 {
         both.takes_request(id).await;
     }
     both.takes_nothing().await;
-    for id in 1..=63 {
+    for id in 1..=31 {
         both.answer(id).await;
     }
     both.takes_nothing().await;
-    both.answer(64).await;
-    both.takes_request(97).await;
+    both.answer(32).await;
+    both.takes_request(129).await;
 }
