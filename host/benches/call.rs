@@ -1,18 +1,14 @@
-//! `host.call` against bare wasmtime on the same component, and a cold start
-//! from the cache against bare `deserialize_file`, a hash and a call.
+//! `host.call` against bare wasmtime on the same component, and parts of it by themselves. First calls are in
+//! `paired.rs`.
 
 #![expect(unreachable_pub, reason = "a benchmark has no users")]
-#![expect(
-    unsafe_code,
-    reason = "the bare cold start deserialises its own artifact"
-)]
 #![expect(clippy::expect_used, reason = "a benchmark may stop")]
 
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use toolward_contract::json;
-use toolward_host::{Cache, Host, Request};
+use toolward_host::{Host, Request};
 use wasmtime::component::Component;
 
 #[expect(dead_code, reason = "each benchmark uses a part of it")]
@@ -60,54 +56,6 @@ fn warm(criterion: &mut Criterion) {
     }
 }
 
-fn cold(criterion: &mut Criterion) {
-    let runtime = runtime();
-    let directory = tempfile::tempdir().expect("a directory");
-    let engine = support::engine();
-    let wasm = TEXT_STATS.wasm();
-    let artifact = directory.path().join("artifact.cwasm");
-    let bytes = engine.precompile_component(&wasm).expect("compiles");
-    std::fs::write(&artifact, bytes).expect("writes");
-
-    let cache = directory.path().join("cache");
-    let host = || {
-        let cache = Cache::open(&cache).expect("a cache");
-        Host::builder()
-            .bundle(TEXT_STATS.content())
-            .cache(cache)
-            .build()
-            .expect("a host")
-    };
-    let first = runtime.block_on(host().call(Request::new(TEXT_STATS.tool, TEXT_STATS.input)));
-    assert!(first.result.is_ok(), "{}", first.envelope());
-
-    let mut group = criterion.benchmark_group("cold");
-    // Engine, linker and bundle are made before the clock starts, on both
-    // sides: measured is the way from artifact to first result.
-    group.bench_function("bare", |bencher| {
-        bencher.iter_batched(
-            support::engine,
-            |engine| {
-                let bytes = std::fs::read(&artifact).expect("reads");
-                black_box(blake3::hash(&bytes));
-                // SAFETY: the artifact was written above and not touched since.
-                let component = unsafe { Component::deserialize_file(&engine, &artifact) };
-                let bare = Bare::new(engine, &component.expect("loads"), TEXT_STATS);
-                runtime.block_on(bare.call())
-            },
-            criterion::BatchSize::PerIteration,
-        );
-    });
-    group.bench_function("host", |bencher| {
-        bencher.iter_batched(
-            host,
-            |host| runtime.block_on(host.call(Request::new(TEXT_STATS.tool, TEXT_STATS.input))),
-            criterion::BatchSize::PerIteration,
-        );
-    });
-    group.finish();
-}
-
 /// Where the difference between `host` and `bare` goes, as far as it can be
 /// measured by itself.
 fn parts(criterion: &mut Criterion) {
@@ -145,5 +93,5 @@ fn parts(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, warm, cold, parts);
+criterion_group!(benches, warm, parts);
 criterion_main!(benches);

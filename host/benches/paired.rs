@@ -3,8 +3,8 @@
 //! pair alike, so the median of the pairs' ratios holds where single medians scatter.
 //!
 //! `cargo bench --bench paired` prints two lines per driver: without a record of the calls, and with one on the disk,
-//! as `serve` and `call` keep it; and one for first calls from the cache. Two builds are compared by letting them take
-//! turns.
+//! as `serve` and `call` keep it. A last line is for first calls of `text.stats`, from the cache. Two builds are compared
+//! by letting them take turns.
 
 #![expect(unreachable_pub, reason = "a benchmark has no users")]
 #![expect(
@@ -133,7 +133,8 @@ fn warm(subject: Subject, recorded: bool) -> Measured {
     Measured::of(PAIRS, || each(timed(run_bare)), || each(timed(run_host)))
 }
 
-/// First calls of a driver whose artifact is in the cache. Engine, linker and bundle are made before the clock starts.
+/// First calls of a driver whose artifact is in the cache. Engine, linker and bundle are made before the clock starts,
+/// and what was loaded is dropped after it stops.
 fn cold(subject: Subject) -> Measured {
     let runtime = runtime();
     let folder = tempfile::tempdir().expect("a directory");
@@ -145,13 +146,16 @@ fn cold(subject: Subject) -> Measured {
     let cache = folder.path().join("cache");
     let run_bare = || {
         let engine = support::engine();
+        let linker = support::linker(&engine);
         timed(|| {
             let bytes = std::fs::read(&artifact).expect("reads");
             black_box(blake3::hash(&bytes));
             // SAFETY: the artifact was written above and not touched since.
             let component = unsafe { Component::deserialize_file(&engine, &artifact) };
-            let bare = Bare::new(engine.clone(), &component.expect("loads"), subject);
+            let component = component.expect("loads");
+            let bare = Bare::linked(engine.clone(), &linker, &component, subject);
             black_box(runtime.block_on(bare.call()));
+            (bare, component, bytes)
         })
     };
     let run_host = || {
@@ -181,9 +185,11 @@ fn writer(folder: &Path) -> Writer {
     Writer::open(Options::new(folder.join("ledger")), opened).expect("a ledger")
 }
 
-/// In microseconds.
-fn timed(run: impl Fn()) -> f64 {
+/// In microseconds. What is made is dropped afterwards.
+fn timed<T>(run: impl Fn() -> T) -> f64 {
     let started = Instant::now();
-    run();
-    started.elapsed().as_secs_f64() * 1e6
+    let made = run();
+    let time = started.elapsed();
+    drop(made);
+    time.as_secs_f64() * 1e6
 }

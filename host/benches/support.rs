@@ -227,12 +227,28 @@ pub struct Bare {
     guards: Guards,
 }
 
+/// With all that a driver may import.
+pub fn linker(engine: &Engine) -> Linker<State> {
+    let mut linker = Linker::new(engine);
+    wasmtime_wasi::p2::add_to_linker_async(&mut linker).expect("WASI");
+    wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker).expect("HTTP");
+    Driver::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state).expect("imports");
+    linker
+}
+
 impl Bare {
     pub fn new(engine: Engine, component: &Component, subject: Subject) -> Self {
-        let mut linker = Linker::new(&engine);
-        wasmtime_wasi::p2::add_to_linker_async(&mut linker).expect("WASI");
-        wasmtime_wasi_http::p2::add_only_http_to_linker_async(&mut linker).expect("HTTP");
-        Driver::add_to_linker::<_, HasSelf<State>>(&mut linker, |state| state).expect("imports");
+        let linker = linker(&engine);
+        Self::linked(engine, &linker, component, subject)
+    }
+
+    /// The same with a linker that was made before.
+    pub fn linked(
+        engine: Engine,
+        linker: &Linker<State>,
+        component: &Component,
+        subject: Subject,
+    ) -> Self {
         let pre = linker
             .instantiate_pre(component)
             .expect("all imports are there");
