@@ -1,5 +1,5 @@
 // Makes one module of a driver in JavaScript or TypeScript, the modules it imports
-// and the globals of runtime.js.
+// and the globals of runtime.js. In worlds with HTTP it has warm.js, too.
 //
 //     node bundle.mjs SOURCE OUT --world WORLD --toolchain DIR
 //
@@ -53,7 +53,7 @@ if (!world) fail(`no world is called ${values.world}; use ${Object.keys(WORLDS).
 /** The globals, and what connects toolward.js to the interfaces of the world. */
 async function hostModule() {
   const names = Object.keys(world.interfaces);
-  // With HTTP the engine is StarlingMonkey.
+  // With HTTP the engine is StarlingMonkey, which warm.js is for.
   const scripts = world.http ? ["runtime.js", "warm.js"] : ["runtime.js"];
   return [
     ...names.map((name) => `import * as ${name} from "${world.interfaces[name]}";`),
