@@ -2,7 +2,7 @@
 
 mod call_message;
 mod lines;
-mod pace;
+mod read_ahead;
 mod transport;
 mod writer;
 

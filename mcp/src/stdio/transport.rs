@@ -20,7 +20,7 @@ use toolward_host::{CallError, ErrorClass};
 
 use super::call_message;
 use super::lines::{Line, Lines};
-use super::pace::Pace;
+use super::read_ahead::ReadAhead;
 use super::writer::LineWriter;
 use crate::call::OthersOpen;
 use crate::messages::{self, Flaw, MAX_MESSAGE_BYTES, Scan};
@@ -55,7 +55,7 @@ pub(super) struct StdioTransport<R, W> {
     codec: JsonRpcMessageCodec<Incoming>,
     writer: LineWriter<W>,
     open: OpenRequests,
-    pace: Pace,
+    read_ahead: ReadAhead,
 }
 
 /// The requests that a client waits for.
@@ -140,7 +140,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
             codec: JsonRpcMessageCodec::new(),
             writer: LineWriter::to(output),
             open: OpenRequests::default(),
-            pace: Pace::default(),
+            read_ahead: ReadAhead::default(),
         }
     }
 
@@ -379,7 +379,7 @@ where
     async fn receive(&mut self) -> Option<Incoming> {
         loop {
             self.writer.below_backpressure().await;
-            self.pace.next(self.open.calls).await;
+            self.read_ahead.ready(self.open.calls).await;
             match self.lines.next().await {
                 Ok(Some(line)) => {
                     if let Some(message) = self.message(line) {

@@ -138,7 +138,7 @@ fn javascript_in_quickjs_conforms() {
 
 #[test]
 fn javascript_in_starlingmonkey_conforms() {
-    // Its engine takes 17 s of processor time to compile.
+    // Its engine takes 16 s of processor time to compile.
     if long() {
         STARLINGMONKEY.conforms();
     }
