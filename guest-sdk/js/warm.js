@@ -1,6 +1,6 @@
 // StarlingMonkey makes its standard classes, and built-in functions that are written in JavaScript, when they are
-// first used. The build keeps the engine's memory: what is used here is there in each call, which computes half as
-// much for it.
+// first used. The build keeps the engine's memory, so what is used here is there in each call, which then runs half as
+// many instructions.
 
 /**
  * @param {Function} imported a function of the world. The code that converts values has a global object of its own,

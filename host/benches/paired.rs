@@ -50,7 +50,7 @@ struct Measured {
     bare: f64,
     /// The fastest call of the host.
     host: f64,
-    /// Those of all pairs, sorted.
+    /// Host to bare, of all pairs, sorted.
     ratios: Vec<f64>,
 }
 
