@@ -140,7 +140,8 @@ fn starlingmonkey_makes_its_classes_when_a_driver_is_built_and_not_in_each_call(
         machine.write(&file, text.replacen(from, to, 1));
     }
     build(&machine, "greeter").ends(0);
-    let call = "call text.greet --dev greeter --grant network:greetings.example --set name=Ada --json";
+    let call =
+        "call text.greet --dev greeter --grant network:greetings.example --set name=Ada --json";
     let reply = machine.toolward(call).ends(0).json();
     assert_eq!(reply["value"]["greeting"], "Hello, Ada!", "{reply}");
     let fuel = reply["meta"]["fuel"].as_u64().unwrap();
