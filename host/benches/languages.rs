@@ -19,7 +19,7 @@ use wasmtime::{Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAlloc
 
 #[expect(dead_code, reason = "each benchmark uses a part of it")]
 mod support;
-use support::{Bare, Subject};
+use support::{Bare, Pairs, Subject, timed};
 
 /// Where each driver's bundle lies.
 const BUNDLES: [&str; 8] = [
@@ -194,31 +194,7 @@ fn keeping(bytes: usize) -> Engine {
 /// Lets both take turns: the fastest of each per call in microseconds, and the median of
 /// the ratios of second to first.
 fn in_pairs(first: impl Fn(), second: impl Fn()) -> (f64, f64, f64) {
-    first();
-    second();
-    let (mut least_first, mut least_second) = (f64::MAX, f64::MAX);
-    let mut ratios = Vec::with_capacity(PAIRS);
-    for pair in 0..PAIRS {
-        // Who goes first takes turns, too.
-        let (one, other) = if pair % 2 == 0 {
-            let one = timed(&first);
-            (one, timed(&second))
-        } else {
-            let other = timed(&second);
-            (timed(&first), other)
-        };
-        least_first = least_first.min(one);
-        least_second = least_second.min(other);
-        ratios.push(other / one);
-    }
-    ratios.sort_by(f64::total_cmp);
-    let median = ratios.get(PAIRS / 2).copied().unwrap_or(f64::NAN);
-    (least_first, least_second, median)
-}
-
-/// Microseconds per call.
-fn timed(run: &impl Fn()) -> f64 {
-    let started = Instant::now();
-    run();
-    started.elapsed().as_secs_f64() * 1e6 / f64::from(CALLS)
+    let each = |time: f64| time / f64::from(CALLS);
+    let pairs = Pairs::of(PAIRS, || each(timed(&first)), || each(timed(&second)));
+    (pairs.first, pairs.second, pairs.quartile(2))
 }

@@ -17,7 +17,6 @@
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
 
 use tokio::runtime::Runtime;
 use toolward_host::{Cache, Host, Request};
@@ -27,7 +26,7 @@ use wasmtime::component::Component;
 
 #[expect(dead_code, reason = "each benchmark uses a part of it")]
 mod support;
-use support::{Bare, ECHO, Subject, TEXT_STATS};
+use support::{Bare, ECHO, Pairs, Subject, TEXT_STATS, timed};
 
 /// Calls in each half of a pair: some milliseconds.
 const CALLS: u32 = 20;
@@ -38,61 +37,21 @@ const COLD_PAIRS: usize = 400;
 fn main() {
     let subjects = [("echo", ECHO), ("text.stats", TEXT_STATS)];
     for (name, subject) in subjects {
-        warm(subject, false).print(name);
-        warm(subject, true).print(&format!("{name}, recorded"));
+        print(name, &warm(subject, false));
+        print(&format!("{name}, recorded"), &warm(subject, true));
     }
-    cold(TEXT_STATS).print("text.stats, cold");
+    print("text.stats, cold", &cold(TEXT_STATS));
 }
 
-/// What came of pairs.
-struct Measured {
-    /// The fastest call of bare wasmtime, in microseconds.
-    bare: f64,
-    /// The fastest call of the host.
-    host: f64,
-    /// Host to bare, of all pairs, sorted.
-    ratios: Vec<f64>,
-}
-
-impl Measured {
-    fn print(&self, name: &str) {
-        let count = self.ratios.len();
-        let at = |part: usize| self.ratios.get(count * part / 4).copied();
-        let [low, median, high] = [1, 2, 3].map(|part| at(part).unwrap_or(f64::NAN));
-        let (bare, host) = (self.bare, self.host);
-        println!(
-            "{name}: host/bare {median:.3} (quartiles {low:.3} to {high:.3}, {count} pairs); \
-             fastest: bare {bare:.1} us, host {host:.1} us, ratio {:.3}",
-            host / bare
-        );
-    }
-
-    /// Both give the microseconds of a call.
-    fn of(pairs: usize, run_bare: impl Fn() -> f64, run_host: impl Fn() -> f64) -> Self {
-        run_bare();
-        run_host();
-        let (mut least_bare, mut least_host) = (f64::MAX, f64::MAX);
-        let mut ratios = Vec::with_capacity(pairs);
-        for pair in 0..pairs {
-            // Who goes first takes turns, too.
-            let (bare, host) = if pair % 2 == 0 {
-                let bare = run_bare();
-                (bare, run_host())
-            } else {
-                let host = run_host();
-                (run_bare(), host)
-            };
-            least_bare = least_bare.min(bare);
-            least_host = least_host.min(host);
-            ratios.push(host / bare);
-        }
-        ratios.sort_by(f64::total_cmp);
-        Self {
-            bare: least_bare,
-            host: least_host,
-            ratios,
-        }
-    }
+fn print(name: &str, pairs: &Pairs) {
+    let [low, median, high] = [1, 2, 3].map(|part| pairs.quartile(part));
+    let (bare, host) = (pairs.first, pairs.second);
+    println!(
+        "{name}: host/bare {median:.3} (quartiles {low:.3} to {high:.3}, {} pairs); \
+         fastest: bare {bare:.1} us, host {host:.1} us, ratio {:.3}",
+        pairs.ratios.len(),
+        host / bare
+    );
 }
 
 fn runtime() -> Runtime {
@@ -103,7 +62,7 @@ fn runtime() -> Runtime {
 }
 
 /// Calls of a driver that is loaded.
-fn warm(subject: Subject, recorded: bool) -> Measured {
+fn warm(subject: Subject, recorded: bool) -> Pairs {
     let runtime = runtime();
     let engine = support::engine();
     let component = Component::new(&engine, subject.wasm()).expect("compiles");
@@ -130,12 +89,12 @@ fn warm(subject: Subject, recorded: bool) -> Measured {
         });
     };
     let each = |time: f64| time / f64::from(CALLS);
-    Measured::of(PAIRS, || each(timed(run_bare)), || each(timed(run_host)))
+    Pairs::of(PAIRS, || each(timed(run_bare)), || each(timed(run_host)))
 }
 
 /// First calls of a driver whose artifact is in the cache. Engine, linker and bundle are made before the clock starts,
 /// and what was loaded is dropped after it stops.
-fn cold(subject: Subject) -> Measured {
+fn cold(subject: Subject) -> Pairs {
     let runtime = runtime();
     let folder = tempfile::tempdir().expect("a directory");
     let artifact = folder.path().join("artifact.cwasm");
@@ -169,7 +128,7 @@ fn cold(subject: Subject) -> Measured {
             assert!(black_box(reply).result.is_ok());
         })
     };
-    Measured::of(COLD_PAIRS, run_bare, run_host)
+    Pairs::of(COLD_PAIRS, run_bare, run_host)
 }
 
 /// Writes a ledger from a thread of its own; a server's does so in a process of its own.
@@ -183,13 +142,4 @@ fn writer(folder: &Path) -> Writer {
         policy: None,
     };
     Writer::open(Options::new(folder.join("ledger")), opened).expect("a ledger")
-}
-
-/// In microseconds. What is made is dropped afterwards.
-fn timed<T>(run: impl Fn() -> T) -> f64 {
-    let started = Instant::now();
-    let made = run();
-    let time = started.elapsed();
-    drop(made);
-    time.as_secs_f64() * 1e6
 }

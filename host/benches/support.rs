@@ -227,6 +227,59 @@ pub struct Bare {
     guards: Guards,
 }
 
+/// Two ways to make a call that took turns, so that what else the machine does slows both alike.
+pub struct Pairs {
+    /// The fastest call of each, in microseconds.
+    pub first: f64,
+    pub second: f64,
+    /// Second to first, of all pairs, sorted.
+    pub ratios: Vec<f64>,
+}
+
+impl Pairs {
+    /// Both give the microseconds of a call.
+    pub fn of(count: usize, run_first: impl Fn() -> f64, run_second: impl Fn() -> f64) -> Self {
+        run_first();
+        run_second();
+        let (mut first, mut second) = (f64::MAX, f64::MAX);
+        let mut ratios = Vec::with_capacity(count);
+        for pair in 0..count {
+            // Who goes first takes turns, too.
+            let (one, other) = if pair % 2 == 0 {
+                let one = run_first();
+                (one, run_second())
+            } else {
+                let other = run_second();
+                (run_first(), other)
+            };
+            first = first.min(one);
+            second = second.min(other);
+            ratios.push(other / one);
+        }
+        ratios.sort_by(f64::total_cmp);
+        Self {
+            first,
+            second,
+            ratios,
+        }
+    }
+
+    /// The ratio below which so many quarters of them are.
+    pub fn quartile(&self, quarters: usize) -> f64 {
+        let at = self.ratios.len() * quarters / 4;
+        self.ratios.get(at).copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// In microseconds. What is made is dropped afterwards.
+pub fn timed<T>(run: impl Fn() -> T) -> f64 {
+    let started = Instant::now();
+    let made = run();
+    let time = started.elapsed();
+    drop(made);
+    time.as_secs_f64() * 1e6
+}
+
 /// With all that a driver may import.
 pub fn linker(engine: &Engine) -> Linker<State> {
     let mut linker = Linker::new(engine);
