@@ -59,7 +59,7 @@ fn compared(list: &str, symbols: &str) -> String {
     said += match known * 100 >= all * LEAST_KNOWN {
         true if side_by_side => ", side by side",
         true => ", but not side by side: it was linked by another linker than rustup's lld",
-        false => "; the others have new names: `cargo xtask functions` writes the list anew",
+        false => "; the others have new names: run `cargo xtask functions`",
     };
     said
 }
@@ -160,7 +160,7 @@ impl Sampled {
     /// The server under `perf`, which starts it by these words.
     fn under_perf(&self, what: &str, by: &[&str]) -> Outcome<Command> {
         let file = self.file(what);
-        let file = file.to_str().ok_or("the workspace's path is no text")?;
+        let file = file.to_str().ok_or("the workspace's path is not UTF-8")?;
         let perf = [
             "record",
             "--quiet",

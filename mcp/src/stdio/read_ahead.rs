@@ -91,7 +91,7 @@ mod tests {
         assert!(!reads(&mut read_ahead, 128));
     }
 
-    /// A pause at whose end so many calls are open.
+    /// Lets a pause run out while this many calls are open.
     async fn stay(read_ahead: &mut ReadAhead, open: usize) {
         read_ahead.longest_pause = Duration::ZERO;
         read_ahead.ready(open).await;
