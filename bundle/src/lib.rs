@@ -8,6 +8,7 @@
 //! * [`inspect`]: a bundle as plain values to show;
 //! * [`dev`], [`files`]: a directory under work;
 //! * [`rules`], [`index`], [`codes`]: what a host refuses, as diagnostics;
+//! * [`parallel`]: work on many bundles at once;
 //! * [`text`]: other people's text, made safe to show;
 //! * [`tool_names`]: what to write instead of the name of a tool that is not there.
 //!
@@ -30,6 +31,7 @@ pub mod inspect;
 pub mod libraries;
 pub mod locate;
 mod media;
+pub mod parallel;
 pub mod rules;
 pub mod shown;
 pub mod surface;

@@ -2,13 +2,11 @@
 //! were verified, with the trust and the revocations of now.
 
 use std::fs::File;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use toolward_bundle::Content;
 use toolward_bundle::libraries::Libraries;
 use toolward_bundle::surface::BundleSurface;
+use toolward_bundle::{Content, parallel};
 use toolward_signing::verify::{Bundle, Verified};
 use toolward_signing::{ErrorKind, Refusal};
 
@@ -22,9 +20,6 @@ use crate::store::Store;
 /// [`archive_file`](toolward_signing::verify::archive_file) with the operator's trust store,
 /// revocations and denials. Called from several threads.
 pub type Verify<'a> = dyn Fn(&mut File) -> Result<Verified<Bundle>, Refusal> + Sync + 'a;
-
-/// Where a thread leaves what it loaded.
-type Slot<T> = Mutex<Option<Result<T, Error>>>;
 
 /// An installed bundle, and its verified bytes, or what was made of them, or why there are none.
 #[derive(Debug)]
@@ -132,41 +127,10 @@ impl Store {
     ) -> Result<Vec<Loaded<T>>, Error> {
         let _lock = lock::shared(&self.directory)?;
         let installed = self.state.read(model::all_installed)?;
-        let results: Vec<Slot<T>> = installed.iter().map(|_| Mutex::new(None)).collect();
-        let next = AtomicUsize::new(0);
-        let take = || {
-            let number = next.fetch_add(1, Ordering::Relaxed);
-            Some((installed.get(number)?, results.get(number)?))
-        };
-        let work = || {
-            while let Some((one, slot)) = take() {
-                let result = self.open_object(&as_held(one), verify).map(make);
-                *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
-            }
-        };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        std::thread::scope(|scope| {
-            let others = (1..threads.min(installed.len())).map(|_| scope.spawn(work));
-            let others: Vec<_> = others.collect();
-            work();
-            // The scope alone would end before they do: who confines itself next must be alone.
-            for other in others {
-                if let Err(panic) = other.join() {
-                    std::panic::resume_unwind(panic);
-                }
-            }
-        });
-        let lost = || Err(Error::Io("a bundle was not loaded".into()));
-        let loaded = installed
-            .into_iter()
-            .zip(results)
-            .map(|(installed, slot)| Loaded {
-                installed,
-                bundle: slot
-                    .into_inner()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .unwrap_or_else(lost),
-            });
+        let load = |one: &Installed| self.open_object(&as_held(one), verify).map(make);
+        let bundles = parallel::each(&installed, load);
+        let loaded = (installed.into_iter().zip(bundles))
+            .map(|(installed, bundle)| Loaded { installed, bundle });
         Ok(loaded.collect())
     }
 

@@ -1,0 +1,54 @@
+//! Work on many bundles, on all processors.
+
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+/// Does the same with each item, on all processors. What comes of it is in the order of the items.
+///
+/// All threads have ended when this returns, as confinement needs it.
+///
+/// # Panics
+/// If `work` does.
+pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let take = || {
+        let number = next.fetch_add(1, Ordering::Relaxed);
+        items.get(number).map(|item| (number, work(item)))
+    };
+    let share = || std::iter::from_fn(take).collect::<Vec<_>>();
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let mut done = thread::scope(|scope| {
+        // Where there is no room for a thread, the others do its share.
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, share).ok();
+        let others = (1..threads.min(items.len())).filter_map(spawn);
+        let others: Vec<_> = others.collect();
+        let mut done = share();
+        // The scope alone would end before they do.
+        for other in others {
+            done.extend(other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(number, _)| *number);
+    done.into_iter().map(|(_, result)| result).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::each;
+
+    #[test]
+    fn results_are_in_the_order_of_the_items() {
+        let items: Vec<u64> = (0..1000).collect();
+        let slow_first = |item: &u64| {
+            let rounds = if *item < 2 { 100_000 } else { 1 };
+            (0..rounds).fold(*item, |sum, _| std::hint::black_box(sum));
+            item * 2
+        };
+        let expected: Vec<u64> = items.iter().map(|item| item * 2).collect();
+        assert_eq!(each(&items, slow_first), expected);
+        assert_eq!(each(&items[..1], slow_first), expected[..1]);
+        assert!(each(&items[..0], slow_first).is_empty());
+    }
+}
