@@ -10,7 +10,7 @@ use toolward_contract::action::{Action, Reference, RegistryReference};
 
 use crate::documents::{Located, Unread, file_name, folder};
 
-pub use reading::{Reading, read_all};
+pub use reading::Reading;
 pub use shelf::Shelf;
 
 /// Actions of other bundles (AIP-39, "Action libraries"): asked for what the contract's own bundle does not

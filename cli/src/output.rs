@@ -191,7 +191,7 @@ impl Report for Output {
         Self::note(self, message);
     }
 
-    fn begin(&self, what: &str) -> Box<dyn Progress> {
+    fn begin(&self, what: &str) -> Box<dyn Progress + Send> {
         Box::new(Bar::new(what, self))
     }
 }

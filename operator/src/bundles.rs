@@ -13,8 +13,8 @@ use toolward_store::Store;
 use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::installed::{self, RefusedTool, StoreLocation};
-use crate::report::{Report, Silent};
-use crate::trust::{self, Trust, TrustContext, dev_content};
+use crate::report::Report;
+use crate::trust::{self, Opened, Trust, TrustContext, dev_content};
 
 pub(crate) use beside::Reserved;
 
@@ -42,6 +42,14 @@ pub struct BundleSource {
     pub trust: Trust,
     /// The store of installed bundles, used if no bundle is named.
     pub store: StoreLocation,
+}
+
+/// The named bundles, and what is read from them and from the directory under work beside them.
+pub(crate) struct Named {
+    pub(crate) bundles: Vec<Verified<Bundle>>,
+    pub(crate) contents: Vec<Content>,
+    /// What they were verified with.
+    pub(crate) context: TrustContext,
 }
 
 /// The kind of a [`BundleSource`].
@@ -86,32 +94,9 @@ impl BundleSource {
                 Ok(self.installed(store.as_ref(), environment, report)?.0)
             }
             SourceKind::Named | SourceKind::Beside(_) => {
-                let (bundles, context) = self.named(environment, report)?;
-                self.of_named(bundles, &context, environment, report)
+                Ok(self.named(environment, report)?.contents)
             }
         }
-    }
-
-    /// The contents of the named bundles, and of the directory under work beside them.
-    pub(crate) fn of_named(
-        &self,
-        bundles: Vec<Verified<Bundle>>,
-        context: &TrustContext,
-        environment: &Environment,
-        report: &dyn Report,
-    ) -> Result<Vec<Content>, Error> {
-        let publishers: Vec<_> = bundles
-            .iter()
-            .map(|one| Arc::clone(&one.publisher))
-            .collect();
-        let contents = trust::read_all(bundles, context).into_iter();
-        let mut contents: Vec<Content> = contents.collect::<Result<_, _>>()?;
-        if let SourceKind::Beside(directory) = self.kind() {
-            let reserved = Reserved::of(&contents, &publishers);
-            let own = self.beside(directory, &reserved, environment, report)?;
-            contents.push(own);
-        }
-        Ok(contents)
     }
 
     /// The directory under work, beside named bundles with these ids.
@@ -136,21 +121,30 @@ impl BundleSource {
         dev_content(directory, &self.trust, &self.store, environment, report)
     }
 
-    /// Verifies the named bundles. Also gives the trust of now, for their action libraries.
-    pub fn named(
+    /// Verifies and reads the named bundles, and reads the directory under work beside them.
+    pub(crate) fn named(
         &self,
         environment: &Environment,
         report: &dyn Report,
-    ) -> Result<(Vec<Verified<Bundle>>, TrustContext), Error> {
-        let bundles = self.named.iter();
-        let bundles: Result<_, Error> = bundles
-            .map(|bundle| self.trust.open(bundle, environment, report))
-            .collect();
-        let trusted = self.trust.trusted(environment)?;
-        let context = self
-            .trust
-            .context_or_empty(&trusted, environment, &Silent)?;
-        Ok((bundles?, context))
+    ) -> Result<Named, Error> {
+        let Opened {
+            bundles,
+            readings,
+            context,
+        } = self.trust.open_all(&self.named, environment, report)?;
+        let contents = trust::finish(readings, &context).into_iter();
+        let mut contents: Vec<Content> = contents.collect::<Result<_, _>>()?;
+        if let SourceKind::Beside(directory) = self.kind() {
+            let publishers: Vec<_> =
+                (bundles.iter().map(|one| Arc::clone(&one.publisher))).collect();
+            let reserved = Reserved::of(&contents, &publishers);
+            contents.push(self.beside(directory, &reserved, environment, report)?);
+        }
+        Ok(Named {
+            bundles,
+            contents,
+            context,
+        })
     }
 
     /// The bundles installed in this store, if there is one, and the trust context they

@@ -214,7 +214,7 @@ impl Report for Logged {
         tracing::info!("{message}");
     }
 
-    fn begin(&self, what: &str) -> Box<dyn crate::report::Progress> {
+    fn begin(&self, what: &str) -> Box<dyn crate::report::Progress + Send> {
         Silent.begin(what)
     }
 }

@@ -84,18 +84,17 @@ impl Watch {
         let scanner = Scanner::new(Arc::clone(&operator))?;
         let seen = scanner.look(&Seen::default(), report);
         let (source, environment) = (&operator.source, &operator.environment);
-        let (named, of_named) = source.named(environment, report)?;
-        let (contents, context) = match source.kind() {
+        let (named, contents, context) = match source.kind() {
             SourceKind::Named | SourceKind::Beside(_) => {
-                let contents = source.of_named(named.clone(), &of_named, environment, report)?;
-                (contents, Some(source.trust.context(environment, report)?))
+                let named = source.named(environment, report)?;
+                (named.bundles, named.contents, Some(named.context))
             }
             SourceKind::Installed => {
                 let store = scanner.store();
                 let (contents, context) = source.installed(store, environment, report)?;
-                (contents, Some(context))
+                (Vec::new(), contents, Some(context))
             }
-            SourceKind::Dev(_) => (source.contents(environment, report)?, None),
+            SourceKind::Dev(_) => (Vec::new(), source.contents(environment, report)?, None),
         };
         let ends = context.and_then(|context| {
             let context = TrustContext {

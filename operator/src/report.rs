@@ -17,7 +17,7 @@
 ///         eprintln!("{message}");
 ///     }
 ///
-///     fn begin(&self, what: &str) -> Box<dyn Progress> {
+///     fn begin(&self, what: &str) -> Box<dyn Progress + Send> {
 ///         eprintln!("{what}");
 ///         Box::new(Silent)
 ///     }
@@ -32,7 +32,7 @@ pub trait Report {
 
     /// Begins an operation that may take long, such as `verifying`. It ends when the
     /// value is dropped.
-    fn begin(&self, what: &str) -> Box<dyn Progress>;
+    fn begin(&self, what: &str) -> Box<dyn Progress + Send>;
 }
 
 /// Receives the progress of an operation.
@@ -50,7 +50,7 @@ impl Report for Silent {
 
     fn note(&self, _message: &str) {}
 
-    fn begin(&self, _what: &str) -> Box<dyn Progress> {
+    fn begin(&self, _what: &str) -> Box<dyn Progress + Send> {
         Box::new(Self)
     }
 }

@@ -4,7 +4,9 @@
 pub mod bare_keys;
 pub mod changes;
 mod context;
+mod joint_progress;
 mod key_place;
+mod open;
 pub mod publishers;
 pub mod rows;
 
@@ -13,14 +15,13 @@ use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use toolward_bundle::content::Content;
-use toolward_bundle::libraries::{self, Reading, Shelf};
+use toolward_bundle::libraries::{Reading, Shelf};
 use toolward_bundle::text::visible_line;
 use toolward_host::confine::SystemCalls;
 use toolward_signing::key::PublicKey;
 use toolward_signing::manifest;
 use toolward_signing::revocation::Revocations;
 use toolward_signing::trust::{TrustSettings, TrustStore};
-use toolward_signing::verify::{self, Bundle, Verified};
 
 use crate::config::{ConfigFile, default_config, is_missing, read_text};
 use crate::environment::Environment;
@@ -33,6 +34,7 @@ use crate::report::Report;
 use publishers::{Publishers, Trusted};
 
 pub use context::TrustContext;
+pub(crate) use open::Opened;
 
 /// The file that marks a directory under work.
 const BUNDLE_TOML: &str = "bundle.toml";
@@ -256,33 +258,6 @@ impl Trust {
         Ok(store.unwrap_or_else(TrustStore::empty))
     }
 
-    /// Opens and verifies a bundle, a directory or an archive.
-    pub fn open(
-        &self,
-        path: &Path,
-        environment: &Environment,
-        report: &dyn Report,
-    ) -> Result<Verified<Bundle>, Error> {
-        if !path.exists() {
-            return Err(Error::unreadable(
-                path,
-                "there is no such file or directory",
-            ));
-        }
-        let context = self.context(environment, report).map_err(|error| {
-            // What is no bundle is none for anybody.
-            let untrusted = error.code == Code::NobodyTrusted.code();
-            match untrusted.then(|| verify::unsigned(path)) {
-                Some(Err(refusal)) => Error::refused(refusal),
-                _ => error,
-            }
-        })?;
-        let bar = report.begin("verifying");
-        let report = |progress: verify::VerifyProgress| bar.set(progress.done, progress.total);
-        let options = context.options(Some(&report));
-        verify::open(path, &context.store, &options).map_err(Error::refused)
-    }
-
     /// Opens, verifies and reads a bundle. Its action libraries are the bundles that are installed and verify.
     pub fn content(
         &self,
@@ -301,12 +276,12 @@ impl Trust {
     }
 }
 
-/// Reads the contents of verified bundles, in their order. Each has the others as its action libraries.
-pub fn read_all(
-    bundles: impl IntoIterator<Item = Verified<Bundle>>,
+/// The contents of bundles that were read by themselves, in their order. Each has the others as its action libraries.
+pub(crate) fn finish(
+    readings: Vec<Reading>,
     context: &TrustContext,
 ) -> Vec<Result<Content, Error>> {
-    let contents = libraries::read_all(bundles, &context.store).into_iter();
+    let contents = Reading::finish(readings, &context.store).into_iter();
     let read = |content: Result<_, _>| content.map_err(|error| content_error(error, Kind::Refused));
     contents.map(read).collect()
 }

@@ -53,12 +53,3 @@ impl Reading {
         read.collect()
     }
 }
-
-/// Reads bundles that may take actions from each other: [`Content::from_verified`] of each, with the others as its
-/// libraries. `trust` is what they were verified with.
-pub fn read_all(
-    bundles: impl IntoIterator<Item = Verified<Bundle>>,
-    trust: &TrustStore,
-) -> Vec<Result<Content, ContentError>> {
-    Reading::finish(bundles.into_iter().map(Reading::new).collect(), trust)
-}

@@ -1,7 +1,7 @@
 //! Action libraries: bundles whose actions contracts of other bundles implement, under the operator's trust.
 
 use toolward_author::Sealed;
-use toolward_bundle::libraries::{Libraries, Shelf, read_all};
+use toolward_bundle::libraries::{Libraries, Reading, Shelf};
 use toolward_bundle::surface::BundleSurface;
 use toolward_bundle::{Content, ContentError};
 use toolward_contract::action::{Reference, RegistryReference};
@@ -98,7 +98,16 @@ impl World {
         &self,
         bundles: impl IntoIterator<Item = Verified<Bundle>>,
     ) -> Result<Content, ContentError> {
-        read_all(bundles, &self.trust).remove(0)
+        self.read_all(bundles).remove(0)
+    }
+
+    /// What each of these bundles is with the others around it.
+    fn read_all(
+        &self,
+        bundles: impl IntoIterator<Item = Verified<Bundle>>,
+    ) -> Vec<Result<Content, ContentError>> {
+        let readings = bundles.into_iter().map(Reading::new);
+        Reading::finish(readings.collect(), &self.trust)
     }
 }
 
@@ -291,7 +300,7 @@ fn two_bundles_that_take_actions_from_each_other_are_both_read() {
     demo.write("actions/words-count/ACTION.md", ACTION);
     let second = world.bundle(&demo, "verbs");
 
-    for content in read_all([first, second], &world.trust) {
+    for content in world.read_all([first, second]) {
         let content = content.unwrap();
         assert_eq!(content.tools[0].tool.risk_level, 1);
         assert!(content.takes_actions());

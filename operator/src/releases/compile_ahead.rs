@@ -94,7 +94,7 @@ mod tests {
             self.notes.borrow_mut().push(message.to_owned());
         }
 
-        fn begin(&self, _: &str) -> Box<dyn Progress> {
+        fn begin(&self, _: &str) -> Box<dyn Progress + Send> {
             Box::new(Silent)
         }
     }

@@ -50,7 +50,7 @@ pub(super) fn surface_with_actions(content: &Content) -> Option<Digest> {
 mod tests {
     use toolward_author::Sealed;
     use toolward_bundle::dev::{PackOptions, pack};
-    use toolward_bundle::libraries;
+    use toolward_bundle::libraries::Reading;
     use toolward_signing::key::SigningKey;
     use toolward_signing::trust::TrustStore;
     use toolward_signing::verify::{self, Bundle, Verified, VerifyOptions};
@@ -106,7 +106,8 @@ mod tests {
             );
             let library = self.bundle("acme.verbs", "actions/words-count/ACTION.md", &action);
             let both = [tool.clone(), library];
-            let read = libraries::read_all(both, &self.trust);
+            let readings = both.into_iter().map(Reading::new).collect();
+            let read = Reading::finish(readings, &self.trust);
             read.into_iter().next().unwrap().unwrap()
         }
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use toolward_bundle::content::Content;
+use toolward_bundle::libraries::Reading;
 use toolward_bundle::text::visible_line;
 use toolward_signing::verify::{Bundle, Verified};
 
@@ -127,7 +128,8 @@ impl Verifier {
             }
         }
         let ids: Vec<String> = verified.iter().map(|one| one.manifest.id.clone()).collect();
-        let contents = trust::read_all(verified, context).into_iter();
+        let readings = verified.into_iter().map(Reading::new).collect();
+        let contents = trust::finish(readings, context).into_iter();
         let contents = contents.zip(ids).filter_map(|(content, id)| {
             let content = content.and_then(|content| self.actions.check(content));
             content

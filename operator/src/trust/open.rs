@@ -1,0 +1,180 @@
+//! Opening of bundles: one, or several on all processors.
+
+use std::path::{Path, PathBuf};
+
+use toolward_bundle::libraries::Reading;
+use toolward_bundle::parallel;
+use toolward_signing::verify::{self, Bundle, ProgressFn, Verified, VerifyProgress};
+
+use super::joint_progress::JointProgress;
+use super::{Trust, TrustContext};
+use crate::environment::Environment;
+use crate::error::{Code, Error};
+use crate::report::Report;
+
+/// Bundles that were opened together.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) bundles: Vec<Verified<Bundle>>,
+    /// Each of them, read by itself.
+    pub(crate) readings: Vec<Reading>,
+    /// What they were verified with.
+    pub(crate) context: TrustContext,
+}
+
+impl Trust {
+    /// Opens and verifies a bundle, a directory or an archive.
+    pub fn open(
+        &self,
+        path: &Path,
+        environment: &Environment,
+        report: &dyn Report,
+    ) -> Result<Verified<Bundle>, Error> {
+        let context = self.context_for(path, environment, report)?;
+        let bar = report.begin("verifying");
+        let report = |progress: VerifyProgress| bar.set(progress.done, progress.total);
+        open(path, &context, &report)
+    }
+
+    /// Opens and verifies bundles, directories or archives, and reads each by itself, on all processors.
+    ///
+    /// # Errors
+    /// If a path leads nowhere, or nobody is trusted; else that of the first bundle that is refused.
+    pub(crate) fn open_all(
+        &self,
+        paths: &[PathBuf],
+        environment: &Environment,
+        report: &dyn Report,
+    ) -> Result<Opened, Error> {
+        // A mistyped path is reported before any file is read.
+        paths.iter().try_for_each(|path| there(path))?;
+        let context = match paths.first() {
+            Some(first) => self.context_for(first, environment, report)?,
+            None => self.context(environment, report)?,
+        };
+        let progress = JointProgress::of(paths.len(), report.begin("verifying"));
+        let numbered: Vec<_> = paths.iter().enumerate().collect();
+        let opened = parallel::each(&numbered, |(number, path)| {
+            let report = |one: VerifyProgress| progress.set(*number, one);
+            let bundle = open(path, &context, &report).map_err(|error| match paths {
+                [_] => error,
+                _ => error.in_file(path),
+            })?;
+            Ok((bundle.clone(), Reading::new(bundle)))
+        });
+        let opened = opened.into_iter().collect::<Result<Vec<_>, Error>>()?;
+        let (bundles, readings) = opened.into_iter().unzip();
+        Ok(Opened {
+            bundles,
+            readings,
+            context,
+        })
+    }
+
+    /// [`Trust::context`], to open a file with. Where nobody is trusted and the file is no bundle, the error is that it
+    /// is none.
+    fn context_for(
+        &self,
+        path: &Path,
+        environment: &Environment,
+        report: &dyn Report,
+    ) -> Result<TrustContext, Error> {
+        there(path)?;
+        self.context(environment, report).map_err(|error| {
+            let untrusted = error.code == Code::NobodyTrusted.code();
+            match untrusted.then(|| verify::unsigned(path)) {
+                Some(Err(refusal)) => Error::refused(refusal),
+                _ => error,
+            }
+        })
+    }
+}
+
+/// Opens and verifies one bundle.
+fn open(
+    path: &Path,
+    context: &TrustContext,
+    progress: &ProgressFn<'_>,
+) -> Result<Verified<Bundle>, Error> {
+    let options = context.options(Some(progress));
+    verify::open(path, &context.store, &options).map_err(Error::refused)
+}
+
+fn there(path: &Path) -> Result<(), Error> {
+    match path.exists() {
+        true => Ok(()),
+        false => Err(Error::unreadable(
+            path,
+            "there is no such file or directory",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::Silent;
+    use crate::trust::finish;
+
+    fn example(path: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../examples")
+            .join(path)
+    }
+
+    fn open_all(key: PathBuf, paths: &[PathBuf]) -> Result<Opened, Error> {
+        let environment = Environment::default();
+        Trust::new(vec![key], None).open_all(paths, &environment, &Silent)
+    }
+
+    #[test]
+    fn bundles_come_in_the_order_in_which_they_were_named() {
+        let names = ["text-stats", "check-digits", "kv-counter", "text-digest"];
+        let paths = names.map(|name| example(&format!("bundles/{name}.toolbundle")));
+        let opened = open_all(example("keys/example.pub.pem"), &paths).unwrap();
+        let ids = opened
+            .bundles
+            .iter()
+            .map(|bundle| bundle.manifest.id.clone());
+        let ids: Vec<_> = ids.collect();
+        assert!(
+            ids.iter()
+                .zip(names)
+                .all(|(id, name)| id.replace('.', "-").contains(name)),
+            "{ids:?}"
+        );
+        let contents = finish(opened.readings, &opened.context).into_iter();
+        let read = contents.map(|content| content.unwrap().manifest.id.clone());
+        assert_eq!(read.collect::<Vec<_>>(), ids);
+    }
+
+    #[test]
+    fn the_first_bundle_that_is_refused_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let bad = ["first", "second"].map(|name| folder.path().join(name));
+        for path in &bad {
+            std::fs::write(path, "no archive").unwrap();
+        }
+        let [first, second] = bad;
+        let good = example("bundles/text-stats.toolbundle");
+        let key = example("keys/example.pub.pem");
+        let error = open_all(key, &[good, first.clone(), second]).unwrap_err();
+        assert!(
+            error.to_string().contains(&*first.to_string_lossy()),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn a_path_that_leads_nowhere_is_told_before_a_key_that_can_not_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("missing.toolbundle");
+        let key = folder.path().join("missing.pem");
+        let good = example("bundles/text-stats.toolbundle");
+        let error = open_all(key, &[good, missing.clone()]).unwrap_err();
+        assert!(
+            error.to_string().contains(&*missing.to_string_lossy()),
+            "{error}"
+        );
+    }
+}
