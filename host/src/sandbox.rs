@@ -16,6 +16,7 @@ pub(crate) mod files;
 pub(crate) mod guest_reports;
 pub(crate) mod held;
 pub(crate) mod http;
+mod insecure_seed;
 pub(crate) mod keyvalue;
 pub(crate) mod limiter;
 #[cfg(test)]

@@ -13,6 +13,7 @@ use super::capture::Capture;
 use super::context::Context;
 use super::guest_reports::{Log, ReportCounts};
 use super::http::{self, Hooks};
+use super::insecure_seed::InsecureSeed;
 use super::limiter::Limiter;
 use super::secrets::CallSecrets;
 use super::{Exceeded, files, keyvalue, tools};
@@ -25,8 +26,10 @@ const MAX_RANDOM: u64 = 64 << 10;
 
 /// The data of one store. Made for one attempt, dropped with it.
 pub(crate) struct State {
-    /// Made when the guest first calls WASI: many never do. The monotonic clock counts from then.
+    /// Made when the guest first asks WASI for anything but a seed: many never do. The monotonic clock counts
+    /// from then.
     wasi: Option<WasiCtx>,
+    pub(super) insecure_seed: InsecureSeed,
     table: ResourceTable,
     pub(crate) files: files::Ctx,
     buckets: keyvalue::Ctx,
@@ -75,6 +78,7 @@ impl State {
         table.set_max_capacity(usize::try_from(call.resources).unwrap_or(usize::MAX));
         Self {
             wasi: None,
+            insecure_seed: InsecureSeed::default(),
             table,
             files: context.files(limiter.held.shared()),
             buckets: context.buckets(deadline),

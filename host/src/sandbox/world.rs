@@ -11,7 +11,7 @@ use wasmtime::component::{InstancePre, Linker};
 use wasmtime::{Engine, Result, Store};
 
 use super::limiter::ResultSize;
-use super::{State, amplifier, files, http, keyvalue, sockets, v0_1, wit};
+use super::{State, amplifier, files, http, insecure_seed, keyvalue, sockets, v0_1, wit};
 use crate::api::limits::CallLimits;
 use crate::invocation::{DriverError, Invocation, Returned};
 
@@ -38,6 +38,7 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     files::add_to_linker(&mut linker, State::files)?;
     keyvalue::add_to_linker(&mut linker, State::buckets)?;
     sockets::add_to_linker(&mut linker)?;
+    insecure_seed::add_to_linker(&mut linker)?;
     http::view::add_to_linker(&mut linker, State::http)?;
     v0_1::add_to_linker(&mut linker)?;
     Ok(linker)
