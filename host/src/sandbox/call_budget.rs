@@ -1,7 +1,7 @@
 //! The budgets that a call and all its nested calls share.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use toolward_egress::Meter;
 use toolward_policy::LimitName;
@@ -19,7 +19,8 @@ pub(crate) struct CallBudget {
     depth_allowed: u32,
     /// Requests and bytes on the network.
     pub(crate) network: Meter,
-    pub(crate) files: Arc<FileCounters>,
+    /// Made for the first of the calls that is granted files.
+    files: OnceLock<Arc<FileCounters>>,
     /// The root's limits on files, which also bound its nested calls.
     pub(crate) file_limits: FileLimits,
     pub(crate) buckets: Arc<keyvalue::Counters>,
@@ -39,12 +40,17 @@ impl CallBudget {
             calls_allowed: limits.nested_calls,
             depth_allowed,
             network: Meter::budget(limits.http_requests_total, limits.egress_bytes),
-            files: Arc::default(),
+            files: OnceLock::new(),
             file_limits: FileLimits::of(limits),
             buckets: Arc::default(),
             stores: Arc::default(),
             observer,
         })
+    }
+
+    /// What the calls have done with files.
+    pub(crate) fn files(&self) -> Arc<FileCounters> {
+        self.files.get_or_init(Arc::default).clone()
     }
 
     /// Counts a call of another tool by a call at `depth` (the root's is 0).

@@ -70,7 +70,7 @@ impl Context {
         files::Ctx::new(
             plan,
             limits.within(self.budget.file_limits),
-            self.budget.files.clone(),
+            self.budget.files(),
             self.violations.clone(),
             held.clone(),
         )
