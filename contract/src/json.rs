@@ -381,6 +381,10 @@ impl<'de> Visitor<'de> for Seed<'_> {
             }
             let own = weight::entry(object.len());
             self.state.take(own.saturating_add(weight::string(&key)))?;
+            if object.is_empty() {
+                // `weight::entry` has counted these places.
+                object = Map::with_capacity(weight::PLACES);
+            }
             match object.entry(key) {
                 Entry::Vacant(free) => {
                     free.insert(members.next_value_seed(seed)?);

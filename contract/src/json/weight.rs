@@ -9,7 +9,7 @@ use serde_json::Value;
 const ALLOCATION: u64 = 32;
 
 /// The least places that a list or an object has, once it has any.
-const PLACES: usize = 4;
+pub(super) const PLACES: usize = 4;
 
 /// The place of a value in a list: the least that one of many values takes.
 pub const ITEM: u64 = size_of::<Value>() as u64;
