@@ -231,6 +231,8 @@ impl<'a> CallRecord<'a> {
             named.changes |= route.changes;
         }
         let driver = &route.driver;
+        // Most calls try one driver.
+        self.metadata.tried.reserve_exact(1);
         self.metadata.tried.push(Tried {
             driver: driver.driver.id.to_string(),
             driver_publisher: driver.publisher.clone(),
