@@ -26,7 +26,7 @@ use wasmtime::component::Component;
 
 #[expect(dead_code, reason = "each benchmark uses a part of it")]
 mod support;
-use support::{Bare, ECHO, Pairs, Subject, TEXT_STATS, timed};
+use support::{Bare, ECHO, Pairs, Subject, TEXT_STATS, TWO_WORDS, timed};
 
 /// Calls in each half of a pair: some milliseconds.
 const CALLS: u32 = 20;
@@ -35,7 +35,11 @@ const PAIRS: usize = 1500;
 const COLD_PAIRS: usize = 400;
 
 fn main() {
-    let subjects = [("echo", ECHO), ("text.stats", TEXT_STATS)];
+    let subjects = [
+        ("echo", ECHO),
+        ("text.stats", TEXT_STATS),
+        ("text.stats, two words", TWO_WORDS),
+    ];
     for (name, subject) in subjects {
         print(name, &warm(subject, false));
         print(&format!("{name}, recorded"), &warm(subject, true));
