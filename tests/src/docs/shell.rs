@@ -36,9 +36,12 @@ pub(super) fn in_scratch(machine: &Machine) -> Command {
 /// A shell in the checkout.
 pub(super) fn in_checkout(machine: &Machine) -> Command {
     let mut shell = shell(machine);
-    // `cargo run` shall find what is built already.
+    // `cargo run` shall find what is built already, as it was built.
     let target = toolward().ancestors().nth(3).unwrap();
     shell.current_dir(root()).env("CARGO_TARGET_DIR", target);
+    for setting in ["CARGO_INCREMENTAL", "CARGO_PROFILE_DEV_DEBUG"] {
+        shell.envs(env::var_os(setting).map(|value| (setting, value)));
+    }
     shell
 }
 
