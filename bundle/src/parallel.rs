@@ -19,7 +19,7 @@ pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec
     let share = || std::iter::from_fn(take).collect::<Vec<_>>();
     let threads = thread::available_parallelism().map_or(1, usize::from);
     let mut done = thread::scope(|scope| {
-        // Where there is no room for a thread, the others do its share.
+        // If a thread can't be started, the others do its share.
         let spawn = |_| thread::Builder::new().spawn_scoped(scope, share).ok();
         let others = (1..threads.min(items.len())).filter_map(spawn);
         let others: Vec<_> = others.collect();
@@ -36,7 +36,27 @@ pub fn each<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+    use std::time::{Duration, Instant};
+
     use super::each;
+
+    #[test]
+    fn as_many_items_are_under_way_as_there_are_processors() {
+        let processors = thread::available_parallelism().unwrap().get();
+        let begun = AtomicUsize::new(0);
+        let meets_all = |_: &()| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            let failed = Instant::now() + Duration::from_secs(60);
+            while begun.load(Ordering::Relaxed) < processors && Instant::now() < failed {
+                thread::yield_now();
+            }
+            begun.load(Ordering::Relaxed) == processors
+        };
+        let met = each(&vec![(); processors], meets_all);
+        assert!(met.into_iter().all(|met| met));
+    }
 
     #[test]
     fn results_are_in_the_order_of_the_items() {

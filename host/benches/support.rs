@@ -270,7 +270,7 @@ impl Pairs {
         }
     }
 
-    /// The ratio below which so many quarters of them are.
+    /// A quartile of the ratios: 1 is the lower one, 2 the median, 3 the upper one.
     pub fn quartile(&self, quarters: usize) -> f64 {
         let at = self.ratios.len() * quarters / 4;
         self.ratios.get(at).copied().unwrap_or(f64::NAN)

@@ -30,6 +30,7 @@ impl Trust {
         environment: &Environment,
         report: &dyn Report,
     ) -> Result<Verified<Bundle>, Error> {
+        there(path)?;
         let context = self.context_for(path, environment, report)?;
         let bar = report.begin("verifying");
         let report = |progress: VerifyProgress| bar.set(progress.done, progress.total);
@@ -39,7 +40,8 @@ impl Trust {
     /// Opens and verifies bundles, directories or archives, and reads each by itself, on all processors.
     ///
     /// # Errors
-    /// If a path leads nowhere, or nobody is trusted; else that of the first bundle that is refused.
+    /// If a path leads nowhere or nobody is trusted. Otherwise the error of the first bundle that is refused, in the
+    /// order of the paths.
     pub(crate) fn open_all(
         &self,
         paths: &[PathBuf],
@@ -71,15 +73,14 @@ impl Trust {
         })
     }
 
-    /// [`Trust::context`], to open a file with. Where nobody is trusted and the file is no bundle, the error is that it
-    /// is none.
+    /// [`Trust::context`], for a file that is going to be opened. If nobody is trusted and the file is not a bundle,
+    /// the error says that it is not.
     fn context_for(
         &self,
         path: &Path,
         environment: &Environment,
         report: &dyn Report,
     ) -> Result<TrustContext, Error> {
-        there(path)?;
         self.context(environment, report).map_err(|error| {
             let untrusted = error.code == Code::NobodyTrusted.code();
             match untrusted.then(|| verify::unsigned(path)) {
