@@ -27,6 +27,7 @@ use crate::call::{self, RoundTrips};
 use crate::documents::Documents;
 use crate::features::ServerFeatures;
 use crate::principal::Principal;
+use crate::stdio::Handler;
 
 /// Resources that one subscription may name.
 const MAX_SUBSCRIPTIONS: usize = 256;
@@ -278,6 +279,12 @@ impl Connection {
 
 /// How often a task that waits for changes checks whether its client is connected.
 const DISCONNECT_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
+
+impl Handler for Connection {
+    fn long_calls(&self) -> Option<&Handle> {
+        self.long_calls.as_ref()
+    }
+}
 
 impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {

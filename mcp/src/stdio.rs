@@ -16,9 +16,11 @@ use rmcp::{ServerHandler, ServiceExt as _};
 use rustix::fs::{FileType, Mode, OFlags};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
+use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use toolward_report::codes;
 
+use read_ahead::CallThreads;
 use transport::StdioTransport;
 
 /// Why serving on standard input and output failed.
@@ -115,6 +117,16 @@ fn is_nonblocking(stream: &OwnedFd) -> bool {
         && rustix::fs::fcntl_getfl(stream).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK))
 }
 
+/// What answers a client on standard input and output.
+pub trait Handler: ServerHandler {
+    /// The runtime that most calls run on, where it isn't the connection's: see
+    /// [`Connection::long_calls_on`](crate::Connection::long_calls_on). Messages are read as soon as it has nothing to
+    /// do.
+    fn long_calls(&self) -> Option<&Handle> {
+        None
+    }
+}
+
 /// Serves the client at `streams` with this handler, made by
 /// [`Service::connection`](crate::Service::connection), until it closes its end, or
 /// until `shutdown`. Calls that run when it closes have some seconds to end.
@@ -122,7 +134,7 @@ fn is_nonblocking(stream: &OwnedFd) -> bool {
 /// # Errors
 ///
 /// [`StdioError`].
-pub async fn serve<H: ServerHandler>(
+pub async fn serve<H: Handler>(
     handler: H,
     streams: Streams,
     shutdown: CancellationToken,
@@ -135,7 +147,11 @@ pub async fn serve<H: ServerHandler>(
         true => Output::Pipe(pipe::Sender::from_owned_fd(streams.output)?),
         false => Output::Other(tokio::fs::File::from_std(File::from(streams.output))),
     };
-    let transport = StdioTransport::new(input, output);
+    let threads = match handler.long_calls() {
+        Some(runtime) => CallThreads::of(runtime),
+        None => CallThreads::of(&Handle::current()),
+    };
+    let transport = StdioTransport::new(input, output, threads);
     // `into_dyn` has the future of each request in a box: the task that runs it is moved, and overwritten at its end.
     let serving = handler.into_dyn().serve_with_ct(transport, shutdown);
     let running = match serving.await {

@@ -54,7 +54,7 @@ pub(super) struct Wire {
 /// A server at two pipes, and its client.
 pub(super) fn wire(
     runtime: &Runtime,
-    handler: impl ServerHandler,
+    handler: impl stdio::Handler,
     shutdown: &CancellationToken,
 ) -> Wire {
     let (input, requests) = std::io::pipe().expect("a pipe");

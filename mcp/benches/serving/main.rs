@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::Content;
 use toolward_host::{Host, HostBuilder, Request};
 use toolward_mcp::principal::{Principal, Tools};
+use toolward_mcp::stdio;
 use toolward_mcp::{Connection, ServerFeatures, Service};
 use toolward_policy::Policy;
 
@@ -49,6 +50,8 @@ const MANY: usize = 20_000;
 /// The server, and a tool beside those of the host that no sandbox holds.
 #[derive(Clone)]
 struct Both(Connection);
+
+impl stdio::Handler for Both {}
 
 impl ServerHandler for Both {
     fn get_info(&self) -> ServerConfig {

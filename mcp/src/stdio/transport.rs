@@ -20,7 +20,7 @@ use toolward_host::{CallError, ErrorClass};
 
 use super::call_message;
 use super::lines::{Line, Lines};
-use super::read_ahead::ReadAhead;
+use super::read_ahead::{CallThreads, ReadAhead};
 use super::writer::LineWriter;
 use crate::call::OthersOpen;
 use crate::messages::{self, Flaw, MAX_MESSAGE_BYTES, Scan};
@@ -134,13 +134,13 @@ fn too_many() -> ErrorData {
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTransport<R, W> {
-    pub(super) fn new(input: R, output: W) -> Self {
+    pub(super) fn new(input: R, output: W, threads: CallThreads) -> Self {
         Self {
             lines: Lines::new(input, MAX_MESSAGE_BYTES),
             codec: JsonRpcMessageCodec::new(),
             writer: LineWriter::to(output),
             open: OpenRequests::default(),
-            read_ahead: ReadAhead::default(),
+            read_ahead: ReadAhead::of(threads),
         }
     }
 

@@ -4,6 +4,7 @@
 use rmcp::model::{EmptyResult, ServerResult};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, duplex};
+use tokio::runtime::Handle;
 
 use super::*;
 
@@ -25,7 +26,7 @@ impl Both {
         let (to, input) = duplex(64 << 20);
         let (output, from) = duplex(1 << 20);
         Self {
-            server: StdioTransport::new(input, output),
+            server: StdioTransport::new(input, output, CallThreads::of(&Handle::current())),
             to,
             from: BufReader::new(from).lines(),
         }
@@ -421,7 +422,7 @@ async fn a_call_that_comes_while_other_calls_are_open_is_marked() {
 #[tokio::test]
 async fn calls_are_read_no_further_ahead_than_others_end() {
     let mut both = Both::new();
-    both.server.read_ahead = ReadAhead::with_pauses_of(Duration::from_secs(3600));
+    both.server.read_ahead = ReadAhead::of_one_thread(Duration::from_secs(3600));
     // Other requests than calls don't count.
     for id in 1001..=1150 {
         both.ask(id).await;
@@ -430,14 +431,14 @@ async fn calls_are_read_no_further_ahead_than_others_end() {
     for id in 1..=200 {
         both.call(id).await;
     }
-    for id in 1..=128 {
+    for id in 1..=32 {
         both.takes_request(id).await;
     }
     both.takes_nothing().await;
-    for id in 1..=31 {
+    for id in 1..=23 {
         both.answer(id).await;
     }
     both.takes_nothing().await;
-    both.answer(32).await;
-    both.takes_request(129).await;
+    both.answer(24).await;
+    both.takes_request(33).await;
 }
