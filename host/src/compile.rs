@@ -135,6 +135,25 @@ impl CompileBackend {
         }
     }
 
+    /// Loads a component from the cache if that has a genuine artifact of at most `most_bytes`. Where it hasn't, or
+    /// where the engine doesn't load it, [`Self::load`] tells why.
+    pub(crate) fn load_small(
+        &self,
+        engine: &Engine,
+        digest: &Digest,
+        most_bytes: u64,
+    ) -> Option<Component> {
+        let engine_hash = EngineHash::of(engine);
+        let claim = Claim {
+            component: digest,
+            engine: &engine_hash,
+        };
+        match self {
+            Self::Own { cache, .. } => cache.as_ref()?.get_small(engine, claim, most_bytes),
+            Self::Broker(broker) => broker.load_small(engine, claim, most_bytes),
+        }
+    }
+
     /// Loads a component into `engine`: from the cache if that has a genuine artifact,
     /// else by compiling and caching it.
     pub(crate) fn load(

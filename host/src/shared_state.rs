@@ -242,6 +242,11 @@ impl HostEngine {
         &self.profile
     }
 
+    /// The engine, if it has been made.
+    pub(crate) fn made(&self) -> Option<&Ready> {
+        self.made.get()
+    }
+
     /// The engine. The first time takes some milliseconds.
     pub(crate) fn get(&self) -> Result<&Ready, HostError> {
         if let Some(ready) = self.made.get() {

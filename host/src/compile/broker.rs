@@ -301,6 +301,18 @@ impl Broker {
             .map(drop)
     }
 
+    /// Loads a component from the cache, see [`super::CompileBackend::load_small`].
+    pub(super) fn load_small(
+        &self,
+        engine: &Engine,
+        claim: Claim<'_>,
+        most_bytes: u64,
+    ) -> Option<Component> {
+        let public = self.inner.link.get()?.public()?;
+        let shelf = self.inner.shelf.as_ref()?;
+        shelf.get_small(engine, claim, &public, most_bytes)
+    }
+
     /// Loads a component from the cache, or has the broker compile it.
     pub(super) fn load(
         &self,

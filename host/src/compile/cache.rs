@@ -99,6 +99,17 @@ impl Cache {
         self.shelf.get(engine, claim, &self.key.public())
     }
 
+    /// See [`super::CompileBackend::load_small`].
+    pub(super) fn get_small(
+        &self,
+        engine: &Engine,
+        claim: Claim<'_>,
+        most_bytes: u64,
+    ) -> Option<Component> {
+        self.shelf
+            .get_small(engine, claim, &self.key.public(), most_bytes)
+    }
+
     /// Whether the cache has a genuine artifact.
     pub(super) fn holds(&self, claim: Claim<'_>) -> bool {
         self.shelf.find(claim, &self.key.public()).is_some()
@@ -204,6 +215,23 @@ impl Shelf {
         let file = self.find(claim, public)?;
         let loaded = artifact::from_checked_file(engine, &file);
         Some(loaded.map_err(|error| refused(&error)))
+    }
+
+    /// See [`super::CompileBackend::load_small`].
+    pub(super) fn get_small(
+        &self,
+        engine: &Engine,
+        claim: Claim<'_>,
+        public: &PublicKey,
+        most_bytes: u64,
+    ) -> Option<Component> {
+        let is_small = |path: &PathBuf| {
+            path.symlink_metadata()
+                .is_ok_and(|file| file.len() <= most_bytes)
+        };
+        let mut small = self.candidates(claim).into_iter().filter(is_small);
+        let file = small.find_map(|path| self.open_genuine(&path, claim, public).ok())?;
+        artifact::from_checked_file(engine, &file).ok()
     }
 
     fn find(&self, claim: Claim<'_>, public: &PublicKey) -> Option<File> {

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use toolward_host::{Cache, CompileError, CompileReason, Compiler, EngineProfile, Host, InProcess};
 
 use crate::fixture::{Extra, Fixture, still_serves};
@@ -82,6 +83,29 @@ async fn a_genuine_artifact_is_used_and_anything_else_compiled_again() {
     ] {
         overwrite(artifact, bytes);
         assert_eq!(compiled(&fixture, &cache).await, 1);
+    }
+}
+
+#[tokio::test]
+async fn a_small_genuine_artifact_is_loaded_without_waking_another_thread() {
+    let fixture = Fixture::new(Extra::default());
+    let directory = tempfile::tempdir().unwrap();
+    let cache = directory.path().join("cache");
+    let host = || {
+        let cache = Cache::open(&cache).unwrap();
+        fixture.builder().cache(cache).build().unwrap()
+    };
+    let first = host();
+    assert!(first.prepare().now_or_never().is_none(), "it is compiled");
+    assert_eq!(first.prepare().await, []);
+    assert_eq!(host().prepare().now_or_never(), Some(Vec::new()));
+
+    let artifact = artifacts(&cache).remove(0);
+    let genuine = std::fs::read(&artifact).unwrap();
+    // Larger than any that is loaded at once, genuine or not.
+    for bytes in [[&*genuine, &[0; 2 << 20]].concat(), vec![0; 1000]] {
+        overwrite(&artifact, &bytes);
+        assert!(host().prepare().now_or_never().is_none());
     }
 }
 
