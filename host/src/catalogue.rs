@@ -37,8 +37,8 @@ pub(crate) struct ToolEntry {
     pub(crate) major_id: String,
     pub(crate) version: String,
     /// `id@version`, as results name it.
-    pub(crate) full_id: String,
-    pub(crate) publisher: String,
+    pub(crate) full_id: Arc<str>,
+    pub(crate) publisher: Arc<str>,
     pub(crate) bundle: String,
     /// Whether its bundle is unsigned, under work.
     pub(crate) dev: bool,
@@ -157,12 +157,12 @@ impl Catalogue {
             let entry = Arc::new(ToolEntry {
                 recorded: recorded.map(|_| RecordedTool::of(tool, planned)),
                 version: tool.contract.version.to_string(),
-                full_id: format!("{}@{}", tool.contract.id, tool.contract.version),
+                full_id: format!("{}@{}", tool.contract.id, tool.contract.version).into(),
                 gates: [
                     admission.tool(&tool.publisher, &major_id),
                     admission.publisher(&tool.publisher),
                 ],
-                publisher: tool.publisher.clone(),
+                publisher: tool.publisher.as_str().into(),
                 bundle: tool.bundle.clone(),
                 withdrawal: tool.withdrawal.clone(),
                 dev: tool.dev,

@@ -185,7 +185,7 @@ pub fn differences(
         ),
         part(
             reply.metadata.driver.as_deref(),
-            reply.metadata.bundle.clone(),
+            reply.metadata.bundle.as_deref().map(str::to_owned),
         ),
     );
     if let Some(surface) = call.and_then(|call| call.surface) {

@@ -100,7 +100,7 @@ impl<'a> EndedCall<'a> {
     pub(crate) fn decision(&self) -> Option<&'a Decision> {
         let id = self.reply.metadata.driver.as_ref()?;
         let mut drivers = self.tool?.drivers.iter();
-        let driver = drivers.find(|driver| driver.id == *id)?;
+        let driver = drivers.find(|driver| *driver.id == **id)?;
         Some(&driver.decision)
     }
 

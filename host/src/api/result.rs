@@ -15,6 +15,8 @@ pub use log_record::{LogLevel, LogRecord};
 
 pub(crate) use error::{shortened, too_large, too_much_memory};
 
+use std::sync::Arc;
+
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
@@ -68,20 +70,20 @@ pub struct Metadata {
     /// The invocation's id, a UUIDv7.
     pub invocation: String,
     /// The tool as `id@version`; as in the request if none was found.
-    pub tool: String,
+    pub tool: Arc<str>,
     /// The driver's id, once one was chosen.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub driver: Option<String>,
+    pub driver: Option<Arc<str>>,
     /// Who published the driver that ran, or would have run; `dev:<dir>` for an
     /// unsigned one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub driver_publisher: Option<String>,
+    pub driver_publisher: Option<Arc<str>>,
     /// Who published the tool's bundle; `dev:<dir>` for an unsigned one.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub publisher: Option<String>,
+    pub publisher: Option<Arc<str>>,
     /// BLAKE3 of the manifest of the driver's bundle, 64 hex digits.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub bundle: Option<String>,
+    pub bundle: Option<Arc<str>>,
     /// Who gave the output, where that was a person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
@@ -121,11 +123,11 @@ pub struct Metadata {
 #[non_exhaustive]
 pub struct Tried {
     /// Its id.
-    pub driver: String,
+    pub driver: Arc<str>,
     /// Who published it.
-    pub driver_publisher: String,
+    pub driver_publisher: Arc<str>,
     /// BLAKE3 of the manifest of its bundle, 64 hex digits.
-    pub bundle: String,
+    pub bundle: Arc<str>,
     /// How often it was started.
     pub attempts: u32,
     /// Why it did not serve the call; `None` where it did.

@@ -17,8 +17,10 @@ use crate::withdrawal::Withdrawal;
 /// The driver of a bundle, prepared at its first call.
 pub(crate) struct LoadedDriver {
     pub(crate) driver: Arc<Driver>,
-    pub(crate) bundle: String,
-    pub(crate) publisher: String,
+    pub(crate) bundle: Arc<str>,
+    pub(crate) publisher: Arc<str>,
+    /// Its id, as text that is shared.
+    pub(crate) id: Arc<str>,
     pub(crate) withdrawal: Arc<Withdrawal>,
     /// The verified bytes, until they are compiled.
     wasm: Mutex<Option<Arc<[u8]>>>,
@@ -52,9 +54,10 @@ impl LoadedDriver {
             None => (None, None, BTreeMap::new()),
         };
         Self {
+            id: entry.driver.id.as_str().into(),
             driver: entry.driver,
-            bundle: bundle.to_owned(),
-            publisher: publisher.to_owned(),
+            bundle: bundle.into(),
+            publisher: publisher.into(),
             withdrawal: withdrawal.clone(),
             wasm: Mutex::new(wasm),
             digest,

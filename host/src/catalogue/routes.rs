@@ -167,7 +167,7 @@ pub(super) fn chain<'c>(reached: impl Iterator<Item = Reached<'c>>, policy: &Pol
             publisher: reached.publisher.to_owned(),
             driver_publishers: publishers(reached.drivers),
             bundles: std::iter::once(reached.bundle)
-                .chain(drivers.map(|driver| driver.bundle.as_str()))
+                .chain(drivers.map(|driver| &*driver.bundle))
                 .map(str::to_owned)
                 .collect(),
             effects: changes(contract).collect(),
@@ -191,9 +191,6 @@ pub(super) struct Reached<'c> {
 
 /// Who published these drivers, each once, in order.
 fn publishers(drivers: &[Arc<LoadedDriver>]) -> Vec<String> {
-    let all: BTreeSet<&str> = drivers
-        .iter()
-        .map(|driver| driver.publisher.as_str())
-        .collect();
+    let all: BTreeSet<&str> = drivers.iter().map(|driver| &*driver.publisher).collect();
     all.into_iter().map(str::to_owned).collect()
 }

@@ -102,7 +102,7 @@ impl ToolInfo {
             return self.context.as_ref().map(ContextLack::lines_to_add);
         };
         self.drivers.iter().find_map(|one| match &one.decision {
-            Decision::Deny(denial) if one.id == *driver => Some(denial.lines_to_add()),
+            Decision::Deny(denial) if *one.id == **driver => Some(denial.lines_to_add()),
             _ => None,
         })
     }
@@ -126,14 +126,14 @@ impl ToolInfo {
     pub(crate) fn of(entry: &ToolEntry) -> Self {
         Self {
             contract: entry.contract.clone(),
-            publisher: entry.publisher.clone(),
+            publisher: entry.publisher.to_string(),
             bundle: entry.bundle.clone(),
             drivers: entry
                 .routes
                 .iter()
                 .map(|route| DriverInfo {
                     id: route.driver.driver.id.to_string(),
-                    publisher: route.driver.publisher.clone(),
+                    publisher: route.driver.publisher.to_string(),
                     declaration: route.driver.driver.clone(),
                     decision: route.decision.clone(),
                     cost: route.cost.clone(),

@@ -13,9 +13,9 @@ const OVERHEAD: u64 = 1024;
 pub(crate) struct KeptReply {
     pub(crate) result: Result<Output, CallError>,
     pub(crate) invocation: String,
-    pub(crate) driver: Option<String>,
-    pub(crate) driver_publisher: Option<String>,
-    pub(crate) bundle: Option<String>,
+    pub(crate) driver: Option<Arc<str>>,
+    pub(crate) driver_publisher: Option<Arc<str>>,
+    pub(crate) bundle: Option<Arc<str>>,
     pub(crate) origin: Option<Origin>,
     /// Of the bundles that it came from.
     withdrawals: [Arc<Withdrawal>; 2],

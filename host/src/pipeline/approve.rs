@@ -161,10 +161,10 @@ fn request(
     ApprovalRequest {
         invocation: invocation.to_owned(),
         principal: call.scope.principal.clone(),
-        tool: call.tool.full_id.clone(),
+        tool: call.tool.full_id.to_string(),
         tool_id: call.tool.major_id.clone(),
         name: contract.name.clone(),
-        publisher: call.tool.publisher.clone(),
+        publisher: call.tool.publisher.to_string(),
         bundle: call.tool.bundle.clone(),
         driver: driver.id,
         driver_publisher: driver.publisher,

@@ -78,7 +78,7 @@ impl<'a> CallRecord<'a> {
         let mut record = Self {
             metadata: Metadata {
                 invocation: id.map_or_else(String::clone, text),
-                tool: request.tool.clone(),
+                tool: request.tool.as_str().into(),
                 ..Metadata::default()
             },
             captured: Captured::default(),
@@ -234,13 +234,13 @@ impl<'a> CallRecord<'a> {
         // Most calls try one driver.
         self.metadata.tried.reserve_exact(1);
         self.metadata.tried.push(Tried {
-            driver: driver.driver.id.to_string(),
+            driver: driver.id.clone(),
             driver_publisher: driver.publisher.clone(),
             bundle: driver.bundle.clone(),
             attempts: 0,
             error: None,
         });
-        self.metadata.driver = Some(driver.driver.id.as_str().to_owned());
+        self.metadata.driver = Some(driver.id.clone());
         self.metadata.driver_publisher = Some(driver.publisher.clone());
         self.metadata.bundle = Some(driver.bundle.clone());
         self.driver = Some(driver.clone());
@@ -385,7 +385,7 @@ impl<'a> CallRecord<'a> {
             tool: tool.map(|tool| tool.major_id.clone()),
             bundle: tool.map(|tool| tool.bundle.clone()),
             driver: driver.map(|driver| driver.driver.id.to_string()),
-            driver_bundle: driver.map(|driver| driver.bundle.clone()),
+            driver_bundle: driver.map(|driver| driver.bundle.to_string()),
             error: error.map(|error| error.code.clone()),
             class: error.map(|error| error.class),
             limit: error.and_then(|error| Some(error.limit?.limit)),

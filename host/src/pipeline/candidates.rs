@@ -198,8 +198,8 @@ pub(crate) fn named(route: &Route) -> NamedDriver {
     };
     NamedDriver {
         id: driver.id.to_string(),
-        publisher: route.driver.publisher.clone(),
-        bundle: route.driver.bundle.clone(),
+        publisher: route.driver.publisher.to_string(),
+        bundle: route.driver.bundle.to_string(),
         hosts: hosts(route),
         regions,
     }

@@ -85,7 +85,7 @@ async fn the_calls_own_approver_is_asked_with_all_that_identifies_the_call() {
     assert!(reply.result.is_ok(), "{:?}", reply.result);
     let [asked] = yes.asked().try_into().unwrap();
     assert_eq!(asked.tool_id, "hostile.run@1");
-    assert_eq!(asked.driver_bundle, reply.metadata.bundle.unwrap());
+    assert_eq!(asked.driver_bundle, *reply.metadata.bundle.unwrap());
     assert_eq!(asked.bundle, asked.driver_bundle);
     assert_eq!(asked.input, json!({"do": "echo", "value": 1}));
     assert!(asked.each_time);

@@ -97,9 +97,9 @@ async fn a_call_that_is_dropped_and_those_that_it_made_end_as_cancelled() {
     let [below, call] = &told.0.lock().unwrap()[..] else {
         panic!("{:?}", told.0.lock().unwrap());
     };
-    assert_eq!(below.metadata.tool, "hostile.other@1.0.0");
+    assert_eq!(&*below.metadata.tool, "hostile.other@1.0.0");
     assert_eq!(below.called_by, ["hostile.run@1"]);
-    assert_eq!(call.metadata.tool, "hostile.run@1.0.0");
+    assert_eq!(&*call.metadata.tool, "hostile.run@1.0.0");
     assert!(call.called_by.is_empty());
     assert_ne!(below.metadata.invocation, call.metadata.invocation);
     let log = log.0.lock().unwrap();

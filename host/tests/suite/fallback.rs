@@ -57,7 +57,7 @@ fn first(what: &str) -> Value {
 fn outcome(reply: &Reply) -> (String, Vec<(String, u32, String)>) {
     let meta = &reply.metadata;
     let ended = match &reply.result {
-        Ok(_) => meta.driver.clone().unwrap(),
+        Ok(_) => meta.driver.as_deref().unwrap().to_owned(),
         Err(error) => error.code.to_string(),
     };
     let code = |one: &Tried| {
@@ -67,7 +67,7 @@ fn outcome(reply: &Reply) -> (String, Vec<(String, u32, String)>) {
             .unwrap_or_default()
     };
     let tried = meta.tried.iter();
-    let tried = tried.map(|one| (one.driver.clone(), one.attempts, code(one)));
+    let tried = tried.map(|one| (one.driver.to_string(), one.attempts, code(one)));
     (ended, tried.collect())
 }
 
@@ -275,12 +275,12 @@ async fn a_listener_is_told_of_each_driver_with_its_publisher() {
     host.call(request(first("trap"))).await.result.unwrap();
     let told = heard.0.lock().unwrap().remove(0);
     let publisher = fixture.content().origin.publisher();
-    let tried: Vec<_> = told.tried.iter().map(|one| one.driver.as_str()).collect();
+    let tried: Vec<_> = told.tried.iter().map(|one| &*one.driver).collect();
     assert_eq!(tried, ["hostile", "next"]);
     assert!(
         told.tried
             .iter()
-            .all(|one| one.driver_publisher == publisher && one.attempts == 1)
+            .all(|one| *one.driver_publisher == *publisher && one.attempts == 1)
     );
     assert_eq!((told.error, told.driver.as_deref()), (None, Some("next")));
 }
@@ -386,8 +386,8 @@ async fn a_question_names_each_driver_that_takes_over_with_publisher_hosts_and_r
     assert_eq!((ended.as_str(), tried.len()), ("upstream_error", 3));
     assert_eq!(reply.metadata.driver.as_deref(), Some("foreign"));
     assert_eq!(
-        reply.metadata.driver_publisher,
-        Some(other.content().origin.publisher())
+        reply.metadata.driver_publisher.as_deref(),
+        Some(&*other.content().origin.publisher())
     );
 }
 

@@ -80,10 +80,10 @@ async fn a_call_that_succeeds_is_told_with_what_it_was_and_took() {
     assert_eq!(told.principal, "ada");
     assert_eq!(told.tool.as_deref(), Some("hostile.run@1"));
     assert_eq!(
-        (&told.bundle, &told.driver_bundle),
-        (&meta.bundle, &meta.bundle)
+        (told.bundle.as_deref(), told.driver_bundle.as_deref()),
+        (meta.bundle.as_deref(), meta.bundle.as_deref())
     );
-    assert_eq!(told.driver, meta.driver);
+    assert_eq!(told.driver.as_deref(), meta.driver.as_deref());
     assert_eq!((told.error, told.stage), (None, CallStage::Run));
     assert_eq!((told.attempts, told.fuel), (1, meta.fuel));
     assert_eq!(told.peak_memory, meta.peak_memory);

@@ -313,10 +313,10 @@ async fn the_host_gives_contract_and_policy_and_does_what_is_told_of_it() {
                 }
                 Some((id, publisher, outcome)) => {
                     let meta = &reply.metadata;
-                    assert_eq!(meta.driver.as_ref(), Some(id), "{}", what());
+                    assert_eq!(meta.driver.as_deref(), Some(&**id), "{}", what());
                     assert_eq!(
-                        meta.driver_publisher.as_ref(),
-                        Some(publisher),
+                        meta.driver_publisher.as_deref(),
+                        Some(&**publisher),
                         "{}",
                         what()
                     );

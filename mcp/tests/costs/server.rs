@@ -8,7 +8,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::Content;
-use toolward_host::{Host, Limits};
+use toolward_host::{Host, LOCAL, Limits};
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::{self, Streams};
 use toolward_mcp::{ServerFeatures, Service};
@@ -71,7 +71,7 @@ fn connect(limits: Limits) -> Server {
     let features = ServerFeatures::new(host, &[content], &Policy::empty(), usize::MAX);
     let service = Service::new(features.expect("features"));
     let principal = Principal {
-        name: "anybody".into(),
+        name: LOCAL.into(),
         tools: Tools::All,
         may_approve: false,
     };

@@ -77,7 +77,7 @@ async fn no_foreign_word_misleads_who_reads_a_record() {
         error.hint = Some(HOSTILE.to_owned());
         error.cause = Some(json!({ HOSTILE: [HOSTILE, { "deep": HOSTILE }] }));
         reply.result = Err(error);
-        reply.metadata.tool = HOSTILE.to_owned();
+        reply.metadata.tool = HOSTILE.into();
         let info = host.tool(tool);
         let mut ended = EndedCall::now(&reply, info.as_ref(), &recorder).with_native(native());
         ended.principal = HOSTILE;

@@ -25,7 +25,7 @@ impl CallRecord<'_> {
             invocation = uuid(&self.metadata.invocation),
             parent = caller.map(|caller| uuid(&caller.invocation)),
             principal = %PrincipalId::of(&self.scope.principal),
-            tool = self.tool.as_ref().map(|tool| tool.full_id.as_str()),
+            tool = self.tool.as_ref().map(|tool| &*tool.full_id),
             driver = self.driver.as_ref().map(|driver| driver.driver.id.as_str()),
             code = error.map_or("ok", |error| error.code.known()),
             class = class.as_ref().and_then(|class| class.as_str()),

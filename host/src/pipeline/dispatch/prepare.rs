@@ -237,7 +237,7 @@ pub(super) fn context(
         let mut names = scope.chain.names();
         names.push(call.tool.major_id.clone());
         let mut bundles = scope.chain.bundles();
-        bundles.extend([call.tool.bundle.clone(), route.driver.bundle.clone()]);
+        bundles.extend([call.tool.bundle.clone(), route.driver.bundle.to_string()]);
         Arc::new(tools::Ctx {
             host: host.host.clone(),
             budget: budget.clone(),

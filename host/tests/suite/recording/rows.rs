@@ -30,7 +30,7 @@ async fn a_call_that_changes_nothing_has_one_row_with_all_that_it_was() {
         (&driver.publisher, driver.bundle),
     ] {
         assert_eq!(publisher.as_str(), "dev_unsigned");
-        assert_eq!(Some(bundle.to_string()), reply.metadata.bundle);
+        assert_eq!(Some(&*bundle.to_string()), reply.metadata.bundle.as_deref());
     }
     assert_eq!(call.policy.unwrap().0, [9; 32]);
     assert_eq!(call.rules.len(), 1);
