@@ -349,12 +349,7 @@ impl Host {
                 if !route.is_open() || route.driver.driver.kind != DriverKind::Component {
                     continue;
                 }
-                if let Err(error) = self
-                    .inner
-                    .preparer
-                    .prepared(&route.driver, None, None)
-                    .await
-                {
+                if let Err(error) = self.inner.preparer.prepared(&route.driver, None).await {
                     failed.push((route.driver.driver.id.to_string(), error));
                 }
             }

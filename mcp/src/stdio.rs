@@ -120,11 +120,9 @@ fn is_nonblocking(stream: &OwnedFd) -> bool {
 /// What answers a client on standard input and output.
 pub trait Handler: ServerHandler {
     /// The runtime that most calls run on, where it isn't the connection's: see
-    /// [`Connection::long_calls_on`](crate::Connection::long_calls_on). Messages are read as soon as it has nothing to
-    /// do.
-    fn long_calls(&self) -> Option<&Handle> {
-        None
-    }
+    /// [`Connection::long_calls_on`](crate::Connection::long_calls_on). While calls are open, more messages are read as
+    /// this runtime's threads have time for them. A handler around another one returns what that does.
+    fn long_calls(&self) -> Option<&Handle>;
 }
 
 /// Serves the client at `streams` with this handler, made by
@@ -149,7 +147,7 @@ pub async fn serve<H: Handler>(
     };
     let threads = match handler.long_calls() {
         Some(runtime) => CallThreads::of(runtime),
-        None => CallThreads::of(&Handle::current()),
+        None => CallThreads::of_connection(),
     };
     let transport = StdioTransport::new(input, output, threads);
     // `into_dyn` has the future of each request in a box: the task that runs it is moved, and overwritten at its end.

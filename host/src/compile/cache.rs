@@ -351,3 +351,30 @@ fn unhex(text: &str) -> Option<[u8; SIGNATURE]> {
     }
     Some(signature)
 }
+
+#[cfg(test)]
+mod tests {
+    use toolward_signing::Digest;
+
+    use super::super::artifact_signature::EngineHash;
+    use super::*;
+    use crate::sandbox::engine::compiling_engine;
+
+    #[test]
+    fn a_small_artifact_is_one_of_as_many_bytes_as_asked_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let cache = Cache::open(directory.path().join("cache")).unwrap();
+        let engine = compiling_engine().unwrap();
+        let empty = b"\0asm\x0d\0\x01\0";
+        let artifact = engine.precompile_component(empty).unwrap();
+        let claim = Claim {
+            component: &Digest::of(empty),
+            engine: &EngineHash::of(&engine),
+        };
+        assert!(cache.put(claim, &artifact).unwrap());
+        let bytes = artifact.len() as u64;
+        assert!(cache.get_small(&engine, claim, bytes).is_some());
+        assert!(cache.get_small(&engine, claim, bytes - 1).is_none());
+        assert!(cache.get(&engine, claim).is_some());
+    }
+}

@@ -18,6 +18,7 @@ use crate::api::observer::{Compiling, Observer};
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::catalogue::LoadedDriver;
 use crate::compile::{CompileBackend, CompileError, CompileReason, Stage};
+use crate::sandbox::call_scope::CallScope;
 use crate::sandbox::engine::Ready;
 use crate::sandbox::run::Prepared;
 use crate::sandbox::world::World;
@@ -55,20 +56,22 @@ impl Preparer {
         self.engine.get().map(drop)
     }
 
-    /// The prepared driver; for a call of a principal, or ahead of calls.
+    /// The prepared driver; for a call, or ahead of calls.
     pub(crate) async fn prepared<'a>(
         self: &Arc<Self>,
         driver: &'a Arc<LoadedDriver>,
-        principal: Option<&str>,
-        observer: Option<&dyn Observer>,
+        call: Option<&CallScope>,
     ) -> Result<&'a Prepared, CallError> {
         let preparation = &driver.preparation;
         if preparation.done.get().is_none() {
-            if let Some(principal) = principal {
-                preparation.callers.add(principal);
+            if let Some(call) = call {
+                preparation.callers.add(&call.principal);
             }
             let asked = Instant::now();
-            let ready = self.make(driver, asked);
+            let observer = call.and_then(|call| call.observer.as_deref());
+            // A nested call runs on the stack of a guest; ahead of calls there may be many drivers.
+            let inline = call.is_some_and(|call| call.chain.caller().is_none());
+            let ready = self.make(driver, asked, inline);
             let mut ready = std::pin::pin!(ready);
             while tokio::time::timeout(PROGRESS_INTERVAL, &mut ready)
                 .await
@@ -89,14 +92,14 @@ impl Preparer {
         }
     }
 
-    /// Prepares a driver, unless another call did or tried since `asked`.
-    async fn make(self: &Arc<Self>, driver: &Arc<LoadedDriver>, asked: Instant) {
+    /// Prepares a driver, unless another call did or tried since `asked`; on this thread if that may be and is quick.
+    async fn make(self: &Arc<Self>, driver: &Arc<LoadedDriver>, asked: Instant, inline: bool) {
         let preparation = &driver.preparation;
         let busy = preparation.busy.clone().lock_owned().await;
         if preparation.done.get().is_some() || preparation.failed_since(asked) {
             return;
         }
-        if let Some(prepared) = self.at_hand(driver) {
+        if inline && let Some(prepared) = self.at_hand(driver) {
             return preparation.finish(prepared);
         }
         let (host, shared) = (self.clone(), driver.clone());
@@ -113,7 +116,8 @@ impl Preparer {
         if let Err(error) = task.await {
             tracing::error!(%error, "preparing a driver failed");
             preparation.finish(Err(match error.is_panic() {
-                true => crashed(),
+                // It would panic again: kept, like other verdicts on the component.
+                true => CompileError::new(CompileReason::Crashed, "the compiler panicked"),
                 false => CompileError::new(
                     CompileReason::Cancelled,
                     "preparing it was cancelled with the runtime",
@@ -130,7 +134,7 @@ impl Preparer {
         if driver.wasm()?.len() > self.component_bytes {
             return None;
         }
-        // As on a thread of its own, a panic ends no more than this.
+        // After a panic, as after any failure, it is loaded on a thread of its own, and what happens there counts.
         std::panic::catch_unwind(AssertUnwindSafe(|| {
             let engine = &job.ready.engine;
             let component = job
@@ -138,7 +142,7 @@ impl Preparer {
                 .load_small(engine, &digest, SMALL_ARTIFACT_BYTES)?;
             Some(job.link(driver, &component))
         }))
-        .unwrap_or_else(|_| Some(Err(crashed())))
+        .unwrap_or_default()
     }
 
     fn tell(&self, driver: &LoadedDriver, observer: &dyn Observer) {
@@ -262,11 +266,6 @@ impl Job {
             &mut watch,
         )
     }
-}
-
-/// It would panic again: kept, like other verdicts on the component.
-fn crashed() -> CompileError {
-    CompileError::new(CompileReason::Crashed, "the compiler panicked")
 }
 
 fn refused(driver: &LoadedDriver, error: &CompileError) -> CallError {

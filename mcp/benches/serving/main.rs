@@ -20,12 +20,12 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::Value;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::Content;
 use toolward_host::{Host, HostBuilder, Request};
 use toolward_mcp::principal::{Principal, Tools};
-use toolward_mcp::stdio;
+use toolward_mcp::stdio::{self, Handler as _};
 use toolward_mcp::{Connection, ServerFeatures, Service};
 use toolward_policy::Policy;
 
@@ -51,7 +51,11 @@ const MANY: usize = 20_000;
 #[derive(Clone)]
 struct Both(Connection);
 
-impl stdio::Handler for Both {}
+impl stdio::Handler for Both {
+    fn long_calls(&self) -> Option<&Handle> {
+        self.0.long_calls()
+    }
+}
 
 impl ServerHandler for Both {
     fn get_info(&self) -> ServerConfig {

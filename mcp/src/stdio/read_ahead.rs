@@ -11,13 +11,15 @@ use tokio::time::Instant;
 
 /// As many calls for each processor as its caches have room for. At so many, reading waits.
 const BATCH_CALLS: usize = 32;
-/// As many calls for each processor as keep it busy until more have been read.
-const LEFT_CALLS: usize = 8;
-/// As many calls as are read after a pause in which too few of a batch ended; the largest batch.
-const SLOW_BATCH_CALLS: usize = 128;
-/// By how many the calls that count no more become fewer with each pause that ends early.
+/// So many of them have to end for reading to go on. The rest keeps the processor busy meanwhile.
+const ENDED_CALLS: usize = 24;
+/// The largest batch, and that after a pause in which too few calls ended.
+const LARGEST_BATCH_CALLS: usize = 128;
+/// Of so many processors at most the caches count: a batch is not larger.
+const MOST_PROCESSORS: usize = LARGEST_BATCH_CALLS / BATCH_CALLS;
+/// By how many the calls that count no more become fewer with each pause in which enough calls ended.
 const DECAY_CALLS: usize = 4;
-/// How often a pause looks for a processor that has nothing to do.
+/// How often a pause looks for a processor that has nothing to do, while no call ends.
 const STEP: Duration = Duration::from_millis(1);
 /// How long reading waits at most. Whoever cancels a call, or answers what one asks, has to be heard.
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
@@ -26,23 +28,53 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(super) struct CallThreads {
     runtime: RuntimeMetrics,
+    /// How many of the threads can run at once.
     processors: usize,
+    /// How many of them run where none runs a call.
+    own: usize,
+    /// How often threads had begun or ended to sleep when the last call was read.
+    changes: u64,
 }
 
 impl CallThreads {
+    /// Those of another runtime than the connection's.
     pub(super) fn of(runtime: &Handle) -> Self {
+        let runtime = runtime.metrics();
+        let processors = thread::available_parallelism().map_or(1, usize::from);
         Self {
-            runtime: runtime.metrics(),
-            processors: thread::available_parallelism().map_or(1, usize::from),
+            processors: processors.min(runtime.num_workers()),
+            own: 0,
+            changes: 0,
+            runtime,
         }
     }
 
-    /// Whether a processor has nothing to do: calls wait for something else.
+    /// Those of the connection's own runtime, one of which asks.
+    pub(super) fn of_connection() -> Self {
+        Self {
+            own: 1,
+            ..Self::of(&Handle::current())
+        }
+    }
+
+    /// A call was read: it is on its way to a thread.
+    fn call_was_read(&mut self) {
+        self.changes = self.counts().sum();
+    }
+
+    /// Whether calls wait for something else, as one of the threads went to sleep since the last call was read, and
+    /// fewer of them run than there are processors.
     fn leave_a_processor_idle(&self) -> bool {
         // A thread that sleeps has begun to once more than it has ended it.
-        let runs = |thread: &usize| self.runtime.worker_park_unpark_count(*thread) % 2 == 0;
-        let running = (0..self.runtime.num_workers()).filter(runs).count();
-        running < self.processors
+        let running = self.counts().filter(|count| count % 2 == 0).count();
+        running < self.processors.saturating_add(self.own)
+            && self.counts().sum::<u64>() != self.changes
+    }
+
+    /// How often each thread has begun or ended to sleep.
+    fn counts(&self) -> impl Iterator<Item = u64> {
+        let threads = 0..self.runtime.num_workers();
+        threads.map(|thread| self.runtime.worker_park_unpark_count(thread))
     }
 }
 
@@ -55,8 +87,16 @@ pub(super) struct ReadAhead {
     batch: usize,
     /// As many calls as were open at the end of a pause in which too few ended. So many count no more.
     staying: usize,
-    /// The end of the pause, while there is one.
-    waiting: Option<Instant>,
+    waiting: Option<Pause>,
+}
+
+/// A pause that has begun.
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    /// It ends when no more calls are open, without those that stay.
+    left: usize,
+    /// It ends then anyway.
+    end: Instant,
 }
 
 impl ReadAhead {
@@ -74,8 +114,7 @@ impl ReadAhead {
     }
 
     fn of_each_processor(&self, calls: usize) -> usize {
-        let calls = self.threads.processors.saturating_mul(calls);
-        calls.min(SLOW_BATCH_CALLS)
+        calls.saturating_mul(self.threads.processors.min(MOST_PROCESSORS))
     }
 
     /// Waits until the next message may be read; `open` calls are open. Cancel safe: to be called again when a call
@@ -83,44 +122,59 @@ impl ReadAhead {
     pub(super) async fn ready(&mut self, open: usize) {
         self.staying = self.staying.min(open);
         let others = open.saturating_sub(self.staying);
-        if others > self.of_each_processor(LEFT_CALLS) {
-            if self.waiting.is_none() && others < self.batch {
+        let pause = match self.waiting {
+            Some(pause) => pause,
+            None if others < self.batch => {
+                self.threads.call_was_read();
                 return;
             }
-            self.batch = match self.pause().await {
-                Pause::Idle => self.of_each_processor(BATCH_CALLS),
-                Pause::RanOut => SLOW_BATCH_CALLS,
-            };
-            self.staying = open;
-        } else if self.waiting.is_some() {
-            self.batch = self.of_each_processor(BATCH_CALLS);
+            None => self.begin(others),
+        };
+        if others <= pause.left {
             // Calls end quickly: those that stayed may have ended among them.
             self.staying = self.staying.saturating_sub(DECAY_CALLS);
+            self.batch = self.of_each_processor(BATCH_CALLS);
+        } else {
+            self.batch = match self.outlast(pause, open).await {
+                TooFew::Idle => self.of_each_processor(BATCH_CALLS),
+                TooFew::RanOut => LARGEST_BATCH_CALLS,
+            };
+            self.staying = open;
         }
         self.waiting = None;
+        self.threads.call_was_read();
     }
 
-    /// Waits, and goes on with a pause that has begun. Cancel safe.
-    async fn pause(&mut self) -> Pause {
-        let begun = Instant::now();
-        let longest = self.longest_pause;
-        let end = *self.waiting.get_or_insert_with(|| begun + longest);
-        let mut now = begun;
-        while now < end {
-            tokio::time::sleep_until(end.min(now + STEP)).await;
-            if self.threads.leave_a_processor_idle() {
+    fn begin(&mut self, others: usize) -> Pause {
+        let pause = Pause {
+            left: others.saturating_sub(self.of_each_processor(ENDED_CALLS)),
+            end: Instant::now() + self.longest_pause,
+        };
+        self.waiting = Some(pause);
+        pause
+    }
+
+    /// Waits until a pause ends although too few calls have. Cancel safe.
+    async fn outlast(&self, pause: Pause, open: usize) -> TooFew {
+        // More than run together, by the default limits of the host, would only wait there.
+        let may_be_idle = open < LARGEST_BATCH_CALLS;
+        loop {
+            if may_be_idle && self.threads.leave_a_processor_idle() {
                 // Calls that have ended may wait to be answered; then this is dropped.
                 tokio::task::yield_now().await;
-                return Pause::Idle;
+                return TooFew::Idle;
             }
-            now = Instant::now();
+            let now = Instant::now();
+            if now >= pause.end {
+                return TooFew::RanOut;
+            }
+            tokio::time::sleep_until(pause.end.min(now + STEP)).await;
         }
-        Pause::RanOut
     }
 }
 
-/// Why a pause ended before calls did.
-enum Pause {
+/// Why a pause ended although too few calls did.
+enum TooFew {
     /// A processor had nothing to do.
     Idle,
     /// It lasted as long as it may.
@@ -131,10 +185,12 @@ enum Pause {
 impl ReadAhead {
     /// For calls on one thread that always runs, which this one does while it asks.
     pub(super) fn of_one_thread(longest_pause: Duration) -> Self {
-        let threads = CallThreads {
-            runtime: Handle::current().metrics(),
-            processors: 1,
-        };
+        Self::of_threads(1, longest_pause)
+    }
+
+    fn of_threads(processors: usize, longest_pause: Duration) -> Self {
+        let mut threads = CallThreads::of(&Handle::current());
+        threads.processors = processors;
         Self {
             longest_pause,
             ..Self::of(threads)
@@ -147,11 +203,13 @@ mod tests {
     use std::sync::mpsc;
 
     use futures_util::FutureExt as _;
-    use tokio::runtime::Builder;
+    use tokio::runtime::{Builder, Runtime};
 
     use super::*;
 
     const HOUR: Duration = Duration::from_secs(3600);
+    /// Longer than anything takes that comes at all.
+    const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
     fn reads(read_ahead: &mut ReadAhead, open: usize) -> bool {
         read_ahead.ready(open).now_or_never().is_some()
@@ -159,17 +217,21 @@ mod tests {
 
     #[tokio::test]
     async fn reading_waits_at_many_open_calls_until_few_are_left() {
-        let mut read_ahead = ReadAhead::of_one_thread(HOUR);
-        for open in 0..32 {
-            assert!(reads(&mut read_ahead, open), "{open}");
+        for (processors, batch, left) in [(1, 32, 8), (2, 64, 16), (4, 128, 32), (64, 128, 32)] {
+            let mut read_ahead = ReadAhead::of_threads(processors, HOUR);
+            // None has slept since: a processor that seems idle is not known to be.
+            read_ahead.threads.changes = read_ahead.threads.counts().sum();
+            for open in 0..batch {
+                assert!(reads(&mut read_ahead, open), "{open}");
+            }
+            for open in (left + 1..=batch).rev() {
+                assert!(!reads(&mut read_ahead, open), "{open}");
+            }
+            for open in left..batch {
+                assert!(reads(&mut read_ahead, open), "{open}");
+            }
+            assert!(!reads(&mut read_ahead, batch));
         }
-        for open in (9..=32).rev() {
-            assert!(!reads(&mut read_ahead, open), "{open}");
-        }
-        for open in 8..32 {
-            assert!(reads(&mut read_ahead, open), "{open}");
-        }
-        assert!(!reads(&mut read_ahead, 32));
     }
 
     /// Lets a pause run out while this many calls are open.
@@ -196,59 +258,92 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_calls_end_quickly_again_all_of_them_count_after_a_while() {
+    async fn after_a_pause_that_was_too_long_quick_calls_come_down_to_a_batch() {
         let mut read_ahead = ReadAhead::of_one_thread(HOUR);
-        run_out(&mut read_ahead, 64).await;
-        assert!(!reads(&mut read_ahead, 64 + 128));
-        assert!(reads(&mut read_ahead, 64 + 8));
-        for staying in (0..=60).rev().step_by(4) {
-            assert!(!reads(&mut read_ahead, staying + 32), "{staying}");
-            assert!(!reads(&mut read_ahead, staying + 9), "{staying}");
-            assert!(reads(&mut read_ahead, staying + 8), "{staying}");
-        }
-        assert!(!reads(&mut read_ahead, 32));
+        run_out(&mut read_ahead, 32).await;
+        let mut open: usize = 32;
+        // One call ends whenever none may be read.
+        let mut after = |messages: usize| {
+            let mut most = 0;
+            for _ in 0..messages {
+                while !reads(&mut read_ahead, open) {
+                    open -= 1;
+                }
+                open += 1;
+                most = most.max(open);
+            }
+            most
+        };
+        assert_eq!(after(128), 160);
+        assert!(after(300) > 32);
+        assert_eq!(after(300), 32);
     }
 
     #[tokio::test]
     async fn a_pause_ends_although_calls_end_now_and_then() {
         let mut read_ahead = ReadAhead::of_one_thread(HOUR);
         assert!(!reads(&mut read_ahead, 32));
-        let end = read_ahead.waiting.expect("a pause");
+        let end = read_ahead.waiting.expect("a pause").end;
         assert!(!reads(&mut read_ahead, 31));
-        assert_eq!(read_ahead.waiting, Some(end));
-        read_ahead.waiting = Some(Instant::now());
+        let pause = read_ahead.waiting.as_mut().expect("the same pause");
+        assert_eq!(pause.end, end);
+        pause.end = Instant::now();
         read_ahead.ready(30).await;
+    }
+
+    /// A runtime with two threads, one of which computes until something is sent.
+    fn computing() -> (Runtime, mpsc::Sender<()>) {
+        let calls = Builder::new_multi_thread().worker_threads(2).build();
+        let calls = calls.expect("a runtime");
+        let (end, computing) = mpsc::channel();
+        let (tell, begun) = mpsc::channel();
+        calls.spawn(async move {
+            tell.send(()).expect("somebody waits");
+            computing.recv()
+        });
+        begun.recv().expect("a call");
+        (calls, end)
+    }
+
+    fn on(calls: &Runtime, processors: usize) -> ReadAhead {
+        let mut threads = CallThreads::of(calls.handle());
+        threads.processors = processors;
+        let mut read_ahead = ReadAhead::of(threads);
+        read_ahead.longest_pause = HOUR;
+        read_ahead
     }
 
     #[tokio::test]
     async fn a_processor_with_nothing_to_do_ends_a_pause() {
-        let calls = Builder::new_multi_thread()
-            .worker_threads(2)
-            .build()
-            .unwrap();
-        let mut threads = CallThreads::of(calls.handle());
-        threads.processors = 1;
-        let mut read_ahead = ReadAhead {
-            longest_pause: HOUR,
-            ..ReadAhead::of(threads)
-        };
-        let (end, computing) = mpsc::channel::<()>();
-        let (tell, begun) = mpsc::channel();
-        let call = calls.spawn(async move {
-            tell.send(()).unwrap();
-            computing.recv()
-        });
-        begun.recv().unwrap();
+        let (calls, end) = computing();
+        let mut read_ahead = on(&calls, 1);
+        read_ahead.ready(0).await;
         let many_steps = tokio::time::timeout(STEP * 20, read_ahead.ready(32));
         assert!(many_steps.await.is_err(), "a call computes");
-        end.send(()).unwrap();
-        call.await.unwrap().unwrap();
-        for staying in [32, 64, 96] {
-            read_ahead.ready(staying).await;
-            for open in staying..staying + 32 {
-                assert!(reads(&mut read_ahead, open), "{open}");
-            }
+        end.send(()).expect("it computes");
+        let idle = tokio::time::timeout(TEST_TIMEOUT, read_ahead.ready(32));
+        idle.await.expect("the call has ended");
+        for open in 33..64 {
+            assert!(reads(&mut read_ahead, open), "{open}");
         }
+        // No thread has slept since.
+        let many_steps = tokio::time::timeout(STEP * 20, read_ahead.ready(64));
+        assert!(many_steps.await.is_err(), "nothing runs the calls");
+        calls.shutdown_background();
+    }
+
+    #[tokio::test]
+    async fn where_more_calls_are_open_than_run_together_no_idle_processor_ends_a_pause() {
+        let (calls, end) = computing();
+        let mut read_ahead = on(&calls, 1);
+        read_ahead.ready(0).await;
+        end.send(()).expect("it computes");
+        let idle = tokio::time::timeout(TEST_TIMEOUT, read_ahead.ready(127));
+        idle.await.expect("the call has ended");
+        read_ahead.threads.changes = 0;
+        read_ahead.staying = 0;
+        let many_steps = tokio::time::timeout(STEP * 20, read_ahead.ready(128));
+        assert!(many_steps.await.is_err(), "they would only wait");
         calls.shutdown_background();
     }
 }

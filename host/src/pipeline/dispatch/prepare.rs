@@ -82,8 +82,7 @@ pub(super) async fn executor<'d>(
         // No route has a driver of another kind.
         DriverKind::Http | DriverKind::Other(_) => return Ok(Executor::Http),
     }
-    let (principal, observer) = (Some(&*scope.principal), scope.observer.as_deref());
-    let prepared = host.preparer.prepared(driver, principal, observer);
+    let prepared = host.preparer.prepared(driver, Some(scope));
     let prepared = match admitted {
         None => prepared.await,
         Some(admitted) => {

@@ -4,7 +4,6 @@
 use rmcp::model::{EmptyResult, ServerResult};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, duplex};
-use tokio::runtime::Handle;
 
 use super::*;
 
@@ -26,7 +25,7 @@ impl Both {
         let (to, input) = duplex(64 << 20);
         let (output, from) = duplex(1 << 20);
         Self {
-            server: StdioTransport::new(input, output, CallThreads::of(&Handle::current())),
+            server: StdioTransport::new(input, output, CallThreads::of_connection()),
             to,
             from: BufReader::new(from).lines(),
         }
