@@ -1,5 +1,9 @@
 //! Questions to whoever stands behind the caller, and the answers.
 
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -116,6 +120,7 @@ impl Questions {
         self
     }
 
+    #[cfg(any(feature = "std", not(target_family = "wasm")))]
     pub(crate) fn from_raw(raw: wit::InputRequest) -> Result<Self, Error> {
         let mut questions = Questions::new().state_bytes(raw.state);
         for question in raw.questions {

@@ -1,5 +1,8 @@
 //! Content blocks: what the model or the person reads, beside the JSON.
 
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use crate::bindings::toolward::driver::types as wit;
 
 /// For whom a block is meant.

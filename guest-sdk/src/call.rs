@@ -1,6 +1,8 @@
 //! One call as a driver sees it: typed input beside what the host says of it.
 
-use std::time::Duration;
+use alloc::format;
+use alloc::string::String;
+use core::time::Duration;
 
 use serde::de::DeserializeOwned;
 

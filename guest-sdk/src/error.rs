@@ -1,8 +1,11 @@
 //! How a call fails: a code, a message, and what the host may do about it.
 
-use std::borrow::Cow;
-use std::fmt::Display;
-use std::time::Duration;
+use alloc::borrow::Cow;
+use alloc::format;
+use alloc::string::{String, ToString as _};
+use alloc::vec::Vec;
+use core::fmt::Display;
+use core::time::Duration;
 
 use serde::Serialize;
 
@@ -117,7 +120,7 @@ impl Error {
     }
 }
 
-impl<E: std::error::Error> From<E> for Error {
+impl<E: core::error::Error> From<E> for Error {
     fn from(error: E) -> Self {
         let mut sources = Vec::new();
         let mut next = error.source();

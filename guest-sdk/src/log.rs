@@ -3,6 +3,8 @@
 //!
 //! Outside a component (a driver's own tests) records go nowhere.
 
+use alloc::string::String;
+
 use serde::Serialize;
 
 use crate::bindings::toolward::driver::log as wit;

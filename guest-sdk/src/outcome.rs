@@ -1,5 +1,9 @@
 //! How a call ends when it does not fail: with a value, or with questions.
 
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
 use serde::Serialize;
 
 use crate::bindings::toolward::driver::types as wit;

@@ -2,6 +2,8 @@
 //!
 //! Outside a component (a driver's own tests) reports go nowhere.
 
+use alloc::string::String;
+
 use crate::bindings::toolward::driver::progress as wit;
 
 /// Reports that `done` of `total` is reached. `done` must rise from report to

@@ -3,7 +3,9 @@
 use serde::de::DeserializeOwned;
 
 use crate::bindings::toolward::driver::types as wit;
-use crate::{Call, Error, IntoOutcome, panics};
+#[cfg(feature = "std")]
+use crate::panics;
+use crate::{Call, Error, IntoOutcome};
 
 /// Runs `handler` on one call. Called by what [`driver!`](crate::driver) writes.
 ///
@@ -18,6 +20,7 @@ where
     O: IntoOutcome,
     E: Into<Error>,
 {
+    #[cfg(feature = "std")]
     panics::install();
     Call::read(call)
         .and_then(|call| handler(call).map_err(Into::into))

@@ -5,8 +5,14 @@
 //! Outside a component (a driver's own tests) every secret is denied, but those of
 //! [`testing::Grants`].
 
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::Error;
 use crate::bindings::toolward::driver::secrets as wit;
-use crate::{Error, testing};
+#[cfg(not(target_family = "wasm"))]
+use crate::testing;
 
 /// Text for an outgoing header, that the host replaces by the secret. It is
 /// good for this call only, and useless elsewhere.
@@ -15,14 +21,13 @@ use crate::{Error, testing};
 /// `unauthorised` where the secret isn't declared or granted, `auth_required`
 /// where the operator has no value for it, `upstream_error` where the store fails.
 pub fn placeholder(slug: &str) -> Result<String, Error> {
-    if cfg!(target_family = "wasm") {
-        wit::placeholder(slug)
-    } else {
-        testing::secret(slug)
-            .map(|_| format!("placeholder:{slug}"))
-            .ok_or(wit::SecretError::Denied)
-    }
-    .map_err(|error| explain(slug, error))
+    #[cfg(target_family = "wasm")]
+    let answer = wit::placeholder(slug);
+    #[cfg(not(target_family = "wasm"))]
+    let answer = testing::secret(slug)
+        .map(|_| format!("placeholder:{slug}"))
+        .ok_or(wit::SecretError::Denied);
+    answer.map_err(|error| explain(slug, error))
 }
 
 /// The secret itself, which takes a policy line of its own.
@@ -30,12 +35,11 @@ pub fn placeholder(slug: &str) -> Result<String, Error> {
 /// # Errors
 /// As [`placeholder`].
 pub fn reveal(slug: &str) -> Result<Vec<u8>, Error> {
-    if cfg!(target_family = "wasm") {
-        wit::reveal(slug)
-    } else {
-        testing::secret(slug).ok_or(wit::SecretError::Denied)
-    }
-    .map_err(|error| explain(slug, error))
+    #[cfg(target_family = "wasm")]
+    let answer = wit::reveal(slug);
+    #[cfg(not(target_family = "wasm"))]
+    let answer = testing::secret(slug).ok_or(wit::SecretError::Denied);
+    answer.map_err(|error| explain(slug, error))
 }
 
 /// Stores a new value, where the contract declares `mutates: secret:<slug>`.
@@ -43,12 +47,11 @@ pub fn reveal(slug: &str) -> Result<Vec<u8>, Error> {
 /// # Errors
 /// As [`placeholder`].
 pub fn store(slug: &str, value: &[u8]) -> Result<(), Error> {
-    if cfg!(target_family = "wasm") {
-        wit::store(slug, value)
-    } else {
-        testing::store_secret(slug, value).ok_or(wit::SecretError::Denied)
-    }
-    .map_err(|error| explain(slug, error))
+    #[cfg(target_family = "wasm")]
+    let answer = wit::store(slug, value);
+    #[cfg(not(target_family = "wasm"))]
+    let answer = testing::store_secret(slug, value).ok_or(wit::SecretError::Denied);
+    answer.map_err(|error| explain(slug, error))
 }
 
 fn explain(slug: &str, error: wit::SecretError) -> Error {

@@ -5,13 +5,16 @@
 //! Outside a component (a driver's own tests) there are no other tools, but those
 //! of [`testing::Grants`].
 
-use std::time::Duration;
+use alloc::string::String;
+use core::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::bindings::toolward::driver::tools as wit;
-use crate::{Error, Reply, testing};
+#[cfg(not(target_family = "wasm"))]
+use crate::testing;
+use crate::{Error, Reply};
 
 /// Calls a tool and reads its structured output as an `O`.
 ///
@@ -62,20 +65,26 @@ impl Request {
     /// # Errors
     /// As [`call`].
     pub fn send(&self) -> Result<Reply<serde_json::Value>, Error> {
-        if cfg!(target_family = "wasm") {
-            wit::call(&self.0)
-                .map_err(Error::from_raw)
-                .and_then(Reply::from_raw)
-        } else {
-            let input = serde_json::from_str(&self.0.input)?;
-            testing::call_tool(&self.0.tool, input)
-                .unwrap_or_else(|| {
-                    Err(Error::new(
-                        "not_found",
-                        "there are no other tools outside a host",
-                    ))
-                })
-                .map(Reply::new)
-        }
+        self.answer()
+    }
+
+    #[cfg(target_family = "wasm")]
+    fn answer(&self) -> Result<Reply<serde_json::Value>, Error> {
+        wit::call(&self.0)
+            .map_err(Error::from_raw)
+            .and_then(Reply::from_raw)
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn answer(&self) -> Result<Reply<serde_json::Value>, Error> {
+        let input = serde_json::from_str(&self.0.input)?;
+        testing::call_tool(&self.0.tool, input)
+            .unwrap_or_else(|| {
+                Err(Error::new(
+                    "not_found",
+                    "there are no other tools outside a host",
+                ))
+            })
+            .map(Reply::new)
     }
 }

@@ -37,6 +37,7 @@ pub(super) const RUST: Files = files!("" => "toolward-guest/":
     "src/log.rs",
     "src/outcome.rs",
     "src/panics.rs",
+    "src/prelude.rs",
     "src/progress.rs",
     "src/run.rs",
     "src/secrets.rs",
@@ -44,6 +45,7 @@ pub(super) const RUST: Files = files!("" => "toolward-guest/":
     "src/testing/grants.rs",
     "src/testing/mod.rs",
     "src/tools.rs",
+    "src/without_std.rs",
 );
 
 pub(super) const JS: Files = files!("js/" => "":

@@ -1,0 +1,14 @@
+//! What `std` brings into every file of a crate, and `core` doesn't: for drivers without the standard library.
+//!
+//! ```
+//! use toolward_guest::prelude::*;
+//!
+//! let names: Vec<String> = vec!["Ada".to_owned(), format!("Ada{}", 2)];
+//! # assert_eq!(names.len(), 2);
+//! ```
+
+pub use alloc::borrow::ToOwned;
+pub use alloc::boxed::Box;
+pub use alloc::string::{String, ToString};
+pub use alloc::vec::Vec;
+pub use alloc::{format, vec};

@@ -1,0 +1,103 @@
+//! What the standard library does for a component, where there is none: memory comes from the libc that every
+//! compiler for this target has, and which takes nothing from the system for it.
+#![expect(
+    unsafe_code,
+    reason = "an allocator; each block names what it relies on"
+)]
+
+use core::alloc::{GlobalAlloc, Layout};
+use core::ffi::c_void;
+use core::ptr;
+
+#[link(name = "c")]
+unsafe extern "C" {
+    fn malloc(size: usize) -> *mut c_void;
+    fn aligned_alloc(align: usize, size: usize) -> *mut c_void;
+    fn calloc(count: usize, size: usize) -> *mut c_void;
+    fn realloc(pointer: *mut c_void, size: usize) -> *mut c_void;
+    fn free(pointer: *mut c_void);
+}
+
+/// The alignment that std counts on for what `malloc` returns.
+const MALLOC_ALIGN: usize = 8;
+
+struct Libc;
+
+#[global_allocator]
+static ALLOCATOR: Libc = Libc;
+
+// SAFETY: `malloc`, `calloc`, `realloc` and `aligned_alloc` return null, or memory of this size that nobody else has,
+// aligned to `MALLOC_ALIGN` or to what was asked for; `free` takes what any of them returned. None of them unwinds.
+unsafe impl GlobalAlloc for Libc {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        match layout.align() <= MALLOC_ALIGN {
+            // SAFETY: C allows any size.
+            true => unsafe { malloc(layout.size()) }.cast(),
+            // SAFETY: the alignment is a power of two, and the size a multiple of it: what a `Layout` may be padded to
+            // fits an `isize`.
+            false => {
+                let size = layout.size().next_multiple_of(layout.align());
+                unsafe { aligned_alloc(layout.align(), size) }.cast()
+            }
+        }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        if layout.align() <= MALLOC_ALIGN {
+            // SAFETY: C allows any size.
+            return unsafe { calloc(1, layout.size()) }.cast();
+        }
+        // SAFETY: the caller's layout; all of it is written.
+        let new = unsafe { self.alloc(layout) };
+        if !new.is_null() {
+            unsafe { new.write_bytes(0, layout.size()) };
+        }
+        new
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, _: Layout) {
+        // SAFETY: it came from one of the functions above.
+        unsafe { free(pointer.cast()) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        if layout.align() <= MALLOC_ALIGN {
+            // SAFETY: it came from one of the functions above.
+            return unsafe { realloc(pointer.cast(), size) }.cast();
+        }
+        // SAFETY: the caller promises that this layout is valid. Both have room for the smaller of the sizes, and are
+        // apart; the old one is not used again.
+        unsafe {
+            let new = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
+            if !new.is_null() {
+                ptr::copy_nonoverlapping(pointer, new, size.min(layout.size()));
+                self.dealloc(pointer, layout);
+            }
+            new
+        }
+    }
+}
+
+/// Gives the host memory for what it passes, by the canonical ABI. With the standard library that of libc would do it.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cabi_realloc(
+    old: *mut u8,
+    old_size: usize,
+    align: usize,
+    size: usize,
+) -> *mut u8 {
+    if size == 0 {
+        return ptr::without_provenance_mut(align);
+    }
+    // SAFETY: the ABI's alignments are at most 8; `old` came from here where `old_size` is not 0.
+    let new = unsafe {
+        match old_size {
+            0 => malloc(size),
+            _ => realloc(old.cast(), size),
+        }
+    };
+    if new.is_null() {
+        core::arch::wasm32::unreachable();
+    }
+    new.cast()
+}
