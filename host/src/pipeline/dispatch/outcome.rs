@@ -7,7 +7,9 @@ use toolward_policy::LimitName;
 
 use super::attempts::Attempted;
 use crate::api::limits::CallLimits;
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit, Origin, too_large};
+use crate::api::result::{
+    CallError, ErrorClass, ErrorCode, Hit, LogLevel, LogRecord, Origin, too_large,
+};
 use crate::api::violations::{EndsCall, Violation, ViolationKind, Violations};
 use crate::elicitation::{Asker, Questions};
 use crate::exceeded::Exceeded;
@@ -16,6 +18,9 @@ use crate::sandbox::run::{AttemptOutcome, Usage};
 
 /// Bytes of a trapped driver's standard error that its error quotes.
 const QUOTED_STDERR_BYTES: usize = 2048;
+
+/// How the guest SDK begins the line about a panic.
+const PANIC: &str = "panic: ";
 
 /// The driver's output or questions, or the error for what happened.
 pub(super) fn output_of(
@@ -62,7 +67,7 @@ pub(super) fn output_of(
                 )
             };
             // A panic's message is the driver's text, and marked as such.
-            Err(match panic_line(stderr) {
+            Err(match panic_message(stderr, &usage.logs) {
                 Some(panic) => CallError {
                     origin: Origin::Driver,
                     ..error(format!("the driver panicked: {panic}"))
@@ -220,12 +225,15 @@ fn held_too_much(hit: Hit) -> CallError {
     .with_hint(RAISE_MEMORY)
 }
 
-/// The message that the guest SDK's panic hook printed before the trap.
-fn panic_line(stderr: &str) -> Option<&str> {
-    stderr
-        .lines()
-        .rev()
-        .find_map(|line| line.strip_prefix("panic: "))
+/// The message that the guest SDK printed before the trap, or logged where it has no standard library.
+fn panic_message<'a>(stderr: &'a str, logs: &'a [LogRecord]) -> Option<&'a str> {
+    let mut lines = stderr.lines().rev();
+    let printed = lines.find_map(|line| line.strip_prefix(PANIC));
+    let logged = || {
+        let last = logs.last().filter(|last| last.level == LogLevel::Error)?;
+        last.message.strip_prefix(PANIC).map(tail)
+    };
+    printed.or_else(logged)
 }
 
 /// The last part of a text, at most [`QUOTED_STDERR_BYTES`] bytes.
@@ -233,4 +241,35 @@ fn tail(text: &str) -> &str {
     let text = text.trim_end();
     let start = text.ceil_char_boundary(text.len().saturating_sub(QUOTED_STDERR_BYTES));
     text.get(start..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn logged(level: LogLevel, message: &str) -> LogRecord {
+        LogRecord {
+            level,
+            message: message.to_owned(),
+            fields: Value::Null,
+        }
+    }
+
+    #[test]
+    fn the_message_of_a_panic_is_the_last_that_was_printed_or_logged() {
+        let said = "panic: first\nother\npanic: last\nmore";
+        assert_eq!(panic_message(said, &[]), Some("last"));
+        let panic = logged(LogLevel::Error, "panic: logged");
+        let other = logged(LogLevel::Error, "other");
+        let quiet = logged(LogLevel::Info, "panic: told");
+        let logs = [other.clone(), panic.clone()];
+        assert_eq!(panic_message("", &logs), Some("logged"));
+        assert_eq!(panic_message(said, &logs), Some("last"));
+        assert_eq!(panic_message("", &[panic, other]), None);
+        assert_eq!(panic_message("", &[quiet]), None);
+        let long = "x".repeat(QUOTED_STDERR_BYTES * 2);
+        let long = logged(LogLevel::Error, &format!("panic: {long}"));
+        let told = panic_message("", std::slice::from_ref(&long)).map(str::len);
+        assert_eq!(told, Some(QUOTED_STDERR_BYTES));
+    }
 }
