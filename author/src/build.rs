@@ -33,7 +33,7 @@ use toolward_bundle::text::list;
 use toolward_bundle::{ReadError, rules};
 
 use self::cargo::{Crate, name_compiler, run_cargo};
-pub use self::error::BuildError;
+pub use self::error::{BuildError, CargoReason};
 pub use self::install::{Installable, install};
 pub use self::plan::Plan;
 pub use self::program::{RustSettings, Tools};
@@ -203,16 +203,10 @@ pub fn probe(cargo: &OsStr, tools: &Tools) -> Result<(), BuildError> {
         }
     })
     .map_err(|error| match error {
-        BuildError::Failed {
-            status,
-            target_missing,
-            denied,
-            ..
-        } if !said.is_empty() => BuildError::Failed {
+        BuildError::Failed { status, reason, .. } if !said.is_empty() => BuildError::Failed {
             from: format!("{from} ({said})"),
             status,
-            target_missing,
-            denied,
+            reason,
         },
         other => other,
     })?;

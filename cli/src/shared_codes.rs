@@ -274,6 +274,12 @@ pub(crate) const SHARED: &[Shared] = &[
         meaning: "the guest toolchain's Cargo can't be started",
     },
     Shared {
+        codes: &["guest-std-needed"],
+        exit: "1",
+        severity: Severity::Error,
+        meaning: "the guest library was built without the standard library, which another crate of the driver uses",
+    },
+    Shared {
         codes: &["guest-target-missing"],
         exit: "1",
         severity: Severity::Error,

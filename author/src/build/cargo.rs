@@ -2,6 +2,23 @@
 
 mod compiler_name;
 mod prepare;
+/// The reason for a failure that a line of Cargo's output gives; `confined` is whether it is confined.
+fn reason_of(line: &str, confined: bool) -> Option<CargoReason> {
+    let lacks = [
+        "may not be installed",
+        "can't find crate for `std`",
+        "can't find crate for `core`",
+    ];
+    if lacks.iter().any(|lack| line.contains(lack)) {
+        return Some(CargoReason::TargetMissing);
+    }
+    // std has a handler of panics, and the guest library without it.
+    if line.contains("duplicate lang item") && line.contains("`panic_impl`") {
+        return Some(CargoReason::StdNeeded);
+    }
+    (confined && tells_of_denial(line)).then_some(CargoReason::Denied)
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -12,7 +29,7 @@ use serde_json::Value;
 
 use self::prepare::{Workspace, fetch};
 use super::confine::Confinement;
-use super::error::BuildError;
+use super::error::{BuildError, CargoReason};
 use super::program::Tools;
 use super::scratch::Scratch;
 use super::tool::{Tool, tells_of_denial};
@@ -71,13 +88,10 @@ pub(super) fn run_cargo(
     }
     let mut child = tool.start(|program, source| BuildError::Cargo { program, source })?;
     let messages = collect_messages(&mut child);
-    let (mut target_missing, mut denied) = (false, false);
+    let mut reason = None;
     if let Some(stderr) = child.stderr.take() {
         let mut watch = |line: &str| {
-            target_missing |= line.contains("may not be installed")
-                || line.contains("can't find crate for `std`")
-                || line.contains("can't find crate for `core`");
-            denied |= confined && tells_of_denial(line);
+            reason = reason.into_iter().chain(reason_of(line, confined)).min();
             progress(BuildProgress::Line(line));
         };
         lines::read(stderr, &mut watch).map_err(unusable)?;
@@ -88,8 +102,7 @@ pub(super) fn run_cargo(
         return Err(BuildError::Failed {
             from: krate.from.to_owned(),
             status,
-            target_missing,
-            denied,
+            reason,
         });
     }
     let canonical = krate.manifest.canonicalize().map_err(unusable)?;

@@ -39,10 +39,8 @@ pub enum BuildError {
         from: String,
         /// How Cargo ended.
         status: std::process::ExitStatus,
-        /// Whether the compiler said that it lacks the target.
-        target_missing: bool,
-        /// Whether a confined program said that something was denied.
-        denied: bool,
+        /// What it said about a reason that is known here.
+        reason: Option<CargoReason>,
     },
     /// The crate has made no component.
     #[error("{from} has made no .wasm file")]
@@ -147,6 +145,18 @@ pub enum BuildError {
     },
 }
 
+/// Why Cargo failed, where its output says so; of several the first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum CargoReason {
+    /// The compiler lacks the target.
+    TargetMissing,
+    /// The guest library was built without the standard library, and another crate needs it.
+    StdNeeded,
+    /// A confined program said that something was denied.
+    Denied,
+}
+
 const CONFINED: &str = "a build reads your checkout and compilers, writes to scratch directories, and has no network; \
                         if you trust its sources: `--no-confine`";
 
@@ -159,10 +169,13 @@ codes! {
             "`crate` in bundle.toml names the directory of the driver's Cargo.toml";
         Self::Cargo { .. } = "cargo-unusable",
             "name a Cargo that can be run, with `--guest-cargo` or TOOLWARD_GUEST_CARGO";
-        Self::Failed { target_missing: true, .. } = "guest-target-missing", format!(
+        Self::Failed { reason: Some(CargoReason::TargetMissing), .. } = "guest-target-missing", format!(
             "this compiler has no {TARGET}: `rustup target add {TARGET}`, or name another Cargo with `--guest-cargo`"
         );
-        Self::Failed { denied: true, .. } = "build-failed", CONFINED;
+        Self::Failed { reason: Some(CargoReason::StdNeeded), .. } = "guest-std-needed",
+            "this crate, or one that it depends on, uses `std`: in its Cargo.toml remove `default-features = false` of \
+             toolward-guest, and `#![no_std]` in its source; or keep the features of the others without `std`";
+        Self::Failed { reason: Some(CargoReason::Denied), .. } = "build-failed", CONFINED;
         Self::Failed { .. } = "build-failed",
             "the compiler says what is wrong; is there a target wasm32-wasip2? `--guest-cargo` names another cargo";
         Self::NoComponent { .. } = "component-missing",

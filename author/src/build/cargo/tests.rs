@@ -117,3 +117,26 @@ fn without_a_confinement_cargo_builds_in_one_step_as_by_hand() {
         assert!(!arguments.contains(unexpected), "{arguments}");
     }
 }
+
+#[test]
+fn what_cargo_says_gives_the_reason_of_a_failure() {
+    use CargoReason::{Denied, StdNeeded, TargetMissing};
+    let of = |lines: &[&str]| {
+        let each = lines.iter().filter_map(|line| reason_of(line, true));
+        each.min()
+    };
+    let missing = "  = note: the `wasm32-wasip2` target may not be installed";
+    let twice = "error[E0152]: found duplicate lang item `panic_impl`";
+    let below =
+        "error[E0152]: duplicate lang item in crate `a` (which `b` depends on): `panic_impl`";
+    let denied = "error: Permission denied (os error 13)";
+    assert_eq!(of(&[denied]), Some(Denied));
+    assert_eq!(of(&[denied, twice]), Some(StdNeeded));
+    assert_eq!(of(&[below]), Some(StdNeeded));
+    assert_eq!(of(&[denied, missing, twice]), Some(TargetMissing));
+    assert_eq!(
+        of(&["error[E0152]: found duplicate lang item `sized`"]),
+        None
+    );
+    assert_eq!(reason_of(denied, false), None);
+}
