@@ -5,6 +5,7 @@ mod keys;
 mod packing;
 mod signing;
 mod unserved;
+mod without_std;
 
 use std::process::Command;
 
@@ -23,11 +24,14 @@ const GUEST_TARGET: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/e2e-guests");
 /// A new bundle, `greeter`, whose driver's dependencies are those that the
 /// examples pin.
 fn new_bundle(machine: &Machine) {
-    let ended = machine
-        .toolward("new greeter --id text.greet --publisher acme --json")
-        .ends(0)
-        .json();
-    assert_eq!(ended["id"], "text.greet");
+    new_bundle_of(machine, "text.greet");
+}
+
+/// The same with another id.
+fn new_bundle_of(machine: &Machine, id: &str) {
+    let new = format!("new greeter --id {id} --publisher acme --json");
+    let ended = machine.toolward(&new).ends(0).json();
+    assert_eq!(ended["id"], id);
     for file in ended["files"].as_array().unwrap() {
         assert!(
             machine
