@@ -281,7 +281,7 @@ impl Connection {
 const DISCONNECT_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from_secs(30);
 
 impl Handler for Connection {
-    fn long_calls(&self) -> Option<&Handle> {
+    fn long_calls_runtime(&self) -> Option<&Handle> {
         self.long_calls.as_ref()
     }
 }

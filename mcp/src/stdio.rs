@@ -117,12 +117,11 @@ fn is_nonblocking(stream: &OwnedFd) -> bool {
         && rustix::fs::fcntl_getfl(stream).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK))
 }
 
-/// What answers a client on standard input and output.
+/// A handler that can be served on standard input and output, such as a [`Connection`](crate::Connection).
 pub trait Handler: ServerHandler {
-    /// The runtime that most calls run on, where it isn't the connection's: see
-    /// [`Connection::long_calls_on`](crate::Connection::long_calls_on). While calls are open, more messages are read as
-    /// this runtime's threads have time for them. A handler around another one returns what that does.
-    fn long_calls(&self) -> Option<&Handle>;
+    /// The runtime that was given to [`Connection::long_calls_on`](crate::Connection::long_calls_on), if any. Messages
+    /// are read ahead as its threads have time for calls. A handler around a connection returns that of the connection.
+    fn long_calls_runtime(&self) -> Option<&Handle>;
 }
 
 /// Serves the client at `streams` with this handler, made by
@@ -145,7 +144,7 @@ pub async fn serve<H: Handler>(
         true => Output::Pipe(pipe::Sender::from_owned_fd(streams.output)?),
         false => Output::Other(tokio::fs::File::from_std(File::from(streams.output))),
     };
-    let threads = match handler.long_calls() {
+    let threads = match handler.long_calls_runtime() {
         Some(runtime) => CallThreads::of(runtime),
         None => CallThreads::of_connection(),
     };

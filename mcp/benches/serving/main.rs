@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::Content;
 use toolward_host::{Host, HostBuilder, Request};
 use toolward_mcp::principal::{Principal, Tools};
-use toolward_mcp::stdio::{self, Handler as _};
+use toolward_mcp::stdio;
 use toolward_mcp::{Connection, ServerFeatures, Service};
 use toolward_policy::Policy;
 
@@ -52,8 +52,8 @@ const MANY: usize = 20_000;
 struct Both(Connection);
 
 impl stdio::Handler for Both {
-    fn long_calls(&self) -> Option<&Handle> {
-        self.0.long_calls()
+    fn long_calls_runtime(&self) -> Option<&Handle> {
+        self.0.long_calls_runtime()
     }
 }
 

@@ -1,7 +1,8 @@
 //! How many calls are read before earlier ones have ended.
 //!
 //! An open call keeps some 20 KB. Were a thousand of them read at once, what a call uses would have left the
-//! processor's caches when its turn comes, and each would take a third longer.
+//! processor's caches when its turn comes, and each would take longer. So reading pauses at 32 open calls for each
+//! processor until 24 of them have ended.
 
 use std::thread;
 use std::time::Duration;
@@ -9,19 +10,20 @@ use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeMetrics};
 use tokio::time::Instant;
 
-/// As many calls for each processor as its caches have room for. At so many, reading waits.
-const BATCH_CALLS: usize = 32;
-/// So many of them have to end for reading to go on. The rest keeps the processor busy meanwhile.
-const ENDED_CALLS: usize = 24;
-/// The largest batch, and that after a pause in which too few calls ended.
-const LARGEST_BATCH_CALLS: usize = 128;
-/// Of so many processors at most the caches count: a batch is not larger.
-const MOST_PROCESSORS: usize = LARGEST_BATCH_CALLS / BATCH_CALLS;
-/// By how many the calls that count no more become fewer with each pause in which enough calls ended.
-const DECAY_CALLS: usize = 4;
-/// How often a pause looks for a processor that has nothing to do, while no call ends.
-const STEP: Duration = Duration::from_millis(1);
-/// How long reading waits at most. Whoever cancels a call, or answers what one asks, has to be heard.
+/// At so many open calls for each processor, reading pauses.
+const BATCH_PER_PROCESSOR: usize = 32;
+/// When so many of them have ended, reading goes on. The rest keeps the processor busy meanwhile.
+const ENDED_PER_PROCESSOR: usize = 24;
+/// The largest batch, and the batch after a pause that timed out. Some more than run together, by the default limits of
+/// the host.
+const MAX_BATCH: usize = 128;
+/// More processors than these don't enlarge the batch.
+const MAX_BATCH_PROCESSORS: usize = MAX_BATCH / BATCH_PER_PROCESSOR;
+/// By how many the slow calls become fewer with each pause in which enough calls ended.
+const SLOW_CALLS_DECAY: usize = 4;
+/// How often a pause looks for an idle processor while no call ends.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(1);
+/// How long reading pauses at most. Whoever cancels a call, or answers what one asks, has to be heard.
 const LONGEST_PAUSE: Duration = Duration::from_millis(5);
 
 /// The threads that calls run on.
@@ -30,10 +32,10 @@ pub(super) struct CallThreads {
     runtime: RuntimeMetrics,
     /// How many of the threads can run at once.
     processors: usize,
-    /// How many of them run where none runs a call.
-    own: usize,
-    /// How often threads had begun or ended to sleep when the last call was read.
-    changes: u64,
+    /// As many of them as always run here, since they serve the connection: one on its own runtime, else none.
+    serving_threads: usize,
+    /// How often threads had parked when reading last went on.
+    parks_at_last_read: u64,
 }
 
 impl CallThreads {
@@ -43,8 +45,8 @@ impl CallThreads {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         Self {
             processors: processors.min(runtime.num_workers()),
-            own: 0,
-            changes: 0,
+            serving_threads: 0,
+            parks_at_last_read: 0,
             runtime,
         }
     }
@@ -52,27 +54,32 @@ impl CallThreads {
     /// Those of the connection's own runtime, one of which asks.
     pub(super) fn of_connection() -> Self {
         Self {
-            own: 1,
+            serving_threads: 1,
             ..Self::of(&Handle::current())
         }
     }
 
-    /// A call was read: it is on its way to a thread.
-    fn call_was_read(&mut self) {
-        self.changes = self.counts().sum();
+    /// Remembers how often threads have parked, as reading goes on: what is read is on its way to one of them.
+    fn remember_parks(&mut self) {
+        self.parks_at_last_read = self.parks();
     }
 
-    /// Whether calls wait for something else, as one of the threads went to sleep since the last call was read, and
-    /// fewer of them run than there are processors.
-    fn leave_a_processor_idle(&self) -> bool {
-        // A thread that sleeps has begun to once more than it has ended it.
-        let running = self.counts().filter(|count| count % 2 == 0).count();
-        running < self.processors.saturating_add(self.own)
-            && self.counts().sum::<u64>() != self.changes
+    /// Whether calls wait for something else: a thread has parked since reading last went on, and fewer threads run than
+    /// there are processors.
+    fn have_an_idle_processor(&self) -> bool {
+        // A parked thread has begun to park once more than it has ended it.
+        let running = self.park_counts().filter(|count| count % 2 == 0).count();
+        running < self.processors.saturating_add(self.serving_threads)
+            && self.parks() != self.parks_at_last_read
     }
 
-    /// How often each thread has begun or ended to sleep.
-    fn counts(&self) -> impl Iterator<Item = u64> {
+    /// How often threads have parked.
+    fn parks(&self) -> u64 {
+        self.park_counts().map(|count| count.div_ceil(2)).sum()
+    }
+
+    /// How often each thread has begun or ended to park.
+    fn park_counts(&self) -> impl Iterator<Item = u64> {
         let threads = 0..self.runtime.num_workers();
         threads.map(|thread| self.runtime.worker_park_unpark_count(thread))
     }
@@ -83,17 +90,17 @@ impl CallThreads {
 pub(super) struct ReadAhead {
     threads: CallThreads,
     longest_pause: Duration,
-    /// At so many open calls, without those that stay, reading waits.
+    /// At so many open calls, without the slow ones, reading pauses.
     batch: usize,
-    /// As many calls as were open at the end of a pause in which too few ended. So many count no more.
-    staying: usize,
+    /// As many calls as were open at the end of a pause in which too few ended. So many don't count.
+    slow_calls: usize,
     waiting: Option<Pause>,
 }
 
 /// A pause that has begun.
 #[derive(Clone, Copy, Debug)]
 struct Pause {
-    /// It ends when no more calls are open, without those that stay.
+    /// It ends when no more calls than these are open, without the slow ones.
     left: usize,
     /// It ends then anyway.
     end: Instant,
@@ -106,79 +113,79 @@ impl ReadAhead {
             threads,
             longest_pause: LONGEST_PAUSE,
             batch: 0,
-            staying: 0,
+            slow_calls: 0,
             waiting: None,
         };
-        read_ahead.batch = read_ahead.of_each_processor(BATCH_CALLS);
+        read_ahead.batch = read_ahead.per_processor(BATCH_PER_PROCESSOR);
         read_ahead
     }
 
-    fn of_each_processor(&self, calls: usize) -> usize {
-        calls.saturating_mul(self.threads.processors.min(MOST_PROCESSORS))
+    fn per_processor(&self, calls: usize) -> usize {
+        calls.saturating_mul(self.threads.processors.min(MAX_BATCH_PROCESSORS))
     }
 
     /// Waits until the next message may be read; `open` calls are open. Cancel safe: to be called again when a call
     /// has ended.
     pub(super) async fn ready(&mut self, open: usize) {
-        self.staying = self.staying.min(open);
-        let others = open.saturating_sub(self.staying);
+        self.slow_calls = self.slow_calls.min(open);
+        let others = open.saturating_sub(self.slow_calls);
         let pause = match self.waiting {
             Some(pause) => pause,
             None if others < self.batch => {
-                self.threads.call_was_read();
+                self.threads.remember_parks();
                 return;
             }
             None => self.begin(others),
         };
         if others <= pause.left {
-            // Calls end quickly: those that stayed may have ended among them.
-            self.staying = self.staying.saturating_sub(DECAY_CALLS);
-            self.batch = self.of_each_processor(BATCH_CALLS);
+            // Calls end quickly: slow ones may have ended among them.
+            self.slow_calls = self.slow_calls.saturating_sub(SLOW_CALLS_DECAY);
+            self.batch = self.per_processor(BATCH_PER_PROCESSOR);
         } else {
-            self.batch = match self.outlast(pause, open).await {
-                TooFew::Idle => self.of_each_processor(BATCH_CALLS),
-                TooFew::RanOut => LARGEST_BATCH_CALLS,
+            self.batch = match self.wait_for_end(pause, open).await {
+                PauseEnd::ProcessorIdle => self.per_processor(BATCH_PER_PROCESSOR),
+                PauseEnd::TimedOut => MAX_BATCH,
             };
-            self.staying = open;
+            self.slow_calls = open;
         }
         self.waiting = None;
-        self.threads.call_was_read();
+        self.threads.remember_parks();
     }
 
     fn begin(&mut self, others: usize) -> Pause {
         let pause = Pause {
-            left: others.saturating_sub(self.of_each_processor(ENDED_CALLS)),
+            left: others.saturating_sub(self.per_processor(ENDED_PER_PROCESSOR)),
             end: Instant::now() + self.longest_pause,
         };
         self.waiting = Some(pause);
         pause
     }
 
-    /// Waits until a pause ends although too few calls have. Cancel safe.
-    async fn outlast(&self, pause: Pause, open: usize) -> TooFew {
-        // More than run together, by the default limits of the host, would only wait there.
-        let may_be_idle = open < LARGEST_BATCH_CALLS;
+    /// Waits until a pause ends although too few calls have ended. Cancel safe.
+    async fn wait_for_end(&self, pause: Pause, open: usize) -> PauseEnd {
+        // More calls would only wait in the host.
+        let may_be_idle = open < MAX_BATCH;
         loop {
-            if may_be_idle && self.threads.leave_a_processor_idle() {
-                // Calls that have ended may wait to be answered; then this is dropped.
-                tokio::task::yield_now().await;
-                return TooFew::Idle;
-            }
             let now = Instant::now();
             if now >= pause.end {
-                return TooFew::RanOut;
+                return PauseEnd::TimedOut;
             }
-            tokio::time::sleep_until(pause.end.min(now + STEP)).await;
+            if may_be_idle && self.threads.have_an_idle_processor() {
+                // Calls that have ended may wait to be answered; then this is dropped.
+                tokio::task::yield_now().await;
+                return PauseEnd::ProcessorIdle;
+            }
+            tokio::time::sleep_until(pause.end.min(now + IDLE_CHECK_INTERVAL)).await;
         }
     }
 }
 
-/// Why a pause ended although too few calls did.
-enum TooFew {
+/// Why a pause ended although too few calls had.
+enum PauseEnd {
     /// A processor had nothing to do.
-    Idle,
+    ProcessorIdle,
     /// It lasted as long as it may.
-    RanOut,
+    TimedOut,
 }
 
 #[cfg(test)]
@@ -208,7 +215,7 @@ mod tests {
     use super::*;
 
     const HOUR: Duration = Duration::from_secs(3600);
-    /// Longer than anything takes that comes at all.
+    /// Longer than any step of these tests takes.
     const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
     fn reads(read_ahead: &mut ReadAhead, open: usize) -> bool {
@@ -219,8 +226,8 @@ mod tests {
     async fn reading_waits_at_many_open_calls_until_few_are_left() {
         for (processors, batch, left) in [(1, 32, 8), (2, 64, 16), (4, 128, 32), (64, 128, 32)] {
             let mut read_ahead = ReadAhead::of_threads(processors, HOUR);
-            // None has slept since: a processor that seems idle is not known to be.
-            read_ahead.threads.changes = read_ahead.threads.counts().sum();
+            // None has parked since: a processor that seems idle is not known to be.
+            read_ahead.threads.remember_parks();
             for open in 0..batch {
                 assert!(reads(&mut read_ahead, open), "{open}");
             }
@@ -234,8 +241,8 @@ mod tests {
         }
     }
 
-    /// Lets a pause run out while this many calls are open.
-    async fn run_out(read_ahead: &mut ReadAhead, open: usize) {
+    /// Lets a pause time out while this many calls are open.
+    async fn time_out(read_ahead: &mut ReadAhead, open: usize) {
         read_ahead.longest_pause = Duration::ZERO;
         read_ahead.ready(open).await;
         read_ahead.longest_pause = HOUR;
@@ -245,7 +252,7 @@ mod tests {
     async fn after_slow_calls_more_are_read_at_once() {
         let mut read_ahead = ReadAhead::of_one_thread(HOUR);
         for staying in [32, 160, 288] {
-            run_out(&mut read_ahead, staying).await;
+            time_out(&mut read_ahead, staying).await;
             for open in staying..staying + 128 {
                 assert!(reads(&mut read_ahead, open), "{open}");
             }
@@ -260,7 +267,7 @@ mod tests {
     #[tokio::test]
     async fn after_a_pause_that_was_too_long_quick_calls_come_down_to_a_batch() {
         let mut read_ahead = ReadAhead::of_one_thread(HOUR);
-        run_out(&mut read_ahead, 32).await;
+        time_out(&mut read_ahead, 32).await;
         let mut open: usize = 32;
         // One call ends whenever none may be read.
         let mut after = |messages: usize| {
@@ -318,7 +325,7 @@ mod tests {
         let (calls, end) = computing();
         let mut read_ahead = on(&calls, 1);
         read_ahead.ready(0).await;
-        let many_steps = tokio::time::timeout(STEP * 20, read_ahead.ready(32));
+        let many_steps = tokio::time::timeout(IDLE_CHECK_INTERVAL * 20, read_ahead.ready(32));
         assert!(many_steps.await.is_err(), "a call computes");
         end.send(()).expect("it computes");
         let idle = tokio::time::timeout(TEST_TIMEOUT, read_ahead.ready(32));
@@ -326,8 +333,8 @@ mod tests {
         for open in 33..64 {
             assert!(reads(&mut read_ahead, open), "{open}");
         }
-        // No thread has slept since.
-        let many_steps = tokio::time::timeout(STEP * 20, read_ahead.ready(64));
+        // No thread has parked since.
+        let many_steps = tokio::time::timeout(IDLE_CHECK_INTERVAL * 20, read_ahead.ready(64));
         assert!(many_steps.await.is_err(), "nothing runs the calls");
         calls.shutdown_background();
     }
@@ -340,9 +347,9 @@ mod tests {
         end.send(()).expect("it computes");
         let idle = tokio::time::timeout(TEST_TIMEOUT, read_ahead.ready(127));
         idle.await.expect("the call has ended");
-        read_ahead.threads.changes = 0;
-        read_ahead.staying = 0;
-        let many_steps = tokio::time::timeout(STEP * 20, read_ahead.ready(128));
+        read_ahead.threads.parks_at_last_read = 0;
+        read_ahead.slow_calls = 0;
+        let many_steps = tokio::time::timeout(IDLE_CHECK_INTERVAL * 20, read_ahead.ready(128));
         assert!(many_steps.await.is_err(), "they would only wait");
         calls.shutdown_background();
     }
