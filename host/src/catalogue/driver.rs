@@ -19,7 +19,7 @@ pub(crate) struct LoadedDriver {
     pub(crate) driver: Arc<Driver>,
     pub(crate) bundle: Arc<str>,
     pub(crate) publisher: Arc<str>,
-    /// Its id, as text that is shared.
+    /// `driver.id`, shared with the metadata of each call.
     pub(crate) id: Arc<str>,
     pub(crate) withdrawal: Arc<Withdrawal>,
     /// The verified bytes, until they are compiled.

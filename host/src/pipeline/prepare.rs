@@ -30,8 +30,8 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
 /// The retry-after of failures of the machine.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// The largest artifact that is loaded where its call runs, which takes half a millisecond. To wake another thread for
-/// it takes 0.1 ms.
+/// The largest artifact that is loaded on the thread of its call, which stands still for half a millisecond. To wake
+/// another one takes 0.1 ms.
 const SMALL_ARTIFACT_BYTES: u64 = 2 << 20;
 
 /// What all drivers of a host are prepared with.
@@ -99,7 +99,7 @@ impl Preparer {
         if preparation.done.get().is_some() || preparation.failed_since(asked) {
             return;
         }
-        if inline && let Some(prepared) = self.at_hand(driver) {
+        if inline && let Some(prepared) = self.load_small_artifact(driver) {
             return preparation.finish(prepared);
         }
         let (host, shared) = (self.clone(), driver.clone());
@@ -126,15 +126,18 @@ impl Preparer {
         }
     }
 
-    /// What a driver's small artifact in the cache gives, if there is one and the engine has been made.
-    fn at_hand(self: &Arc<Self>, driver: &LoadedDriver) -> Option<Result<Prepared, CompileError>> {
+    /// The driver of a small artifact, if the cache has one and the engine has been made.
+    fn load_small_artifact(
+        self: &Arc<Self>,
+        driver: &LoadedDriver,
+    ) -> Option<Result<Prepared, CompileError>> {
         let job = Job::on(self, self.engine.made()?);
         let digest = driver.digest?;
         // Too large a component is refused where it is compiled.
         if driver.wasm()?.len() > self.component_bytes {
             return None;
         }
-        // After a panic, as after any failure, it is loaded on a thread of its own, and what happens there counts.
+        // Where it panics or loads nothing, another thread tries, and what comes of that counts.
         std::panic::catch_unwind(AssertUnwindSafe(|| {
             let engine = &job.ready.engine;
             let component = job

@@ -11,7 +11,7 @@ use toolward_host::{Cache, CompileError, CompileReason, Compiler, EngineProfile,
 
 use crate::fixture::{Extra, Fixture, still_serves};
 
-/// Longer than anything takes that comes at all.
+/// Longer than any step of these tests takes.
 const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Counts how often something is compiled.

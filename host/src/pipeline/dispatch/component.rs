@@ -46,9 +46,12 @@ impl Attempts for Component<'_> {
         )
         .await;
         let failing = matches!(ended, AttemptOutcome::Trapped(_));
-        // Its end is quoted, and cut for that.
+        // The end of what it said is quoted, and cut for that.
         if failing && let Some(redactor) = self.context.secrets.redactor() {
             redactor.text(&mut usage.stderr);
+            if let Some(last) = usage.logs.last_mut() {
+                redactor.record(last);
+            }
         }
         let result = outcome::output_of(
             ended,

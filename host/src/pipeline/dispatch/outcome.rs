@@ -19,8 +19,8 @@ use crate::sandbox::run::{AttemptOutcome, Usage};
 /// Bytes of a trapped driver's standard error that its error quotes.
 const QUOTED_STDERR_BYTES: usize = 2048;
 
-/// How the guest SDK begins the line about a panic.
-const PANIC: &str = "panic: ";
+/// How the guest libraries begin the line about a panic: `PREFIX` in `guest-sdk/src/panics.rs`.
+const PANIC_PREFIX: &str = "panic: ";
 
 /// The driver's output or questions, or the error for what happened.
 pub(super) fn output_of(
@@ -228,10 +228,11 @@ fn held_too_much(hit: Hit) -> CallError {
 /// The message that the guest SDK printed before the trap, or logged where it has no standard library.
 fn panic_message<'a>(stderr: &'a str, logs: &'a [LogRecord]) -> Option<&'a str> {
     let mut lines = stderr.lines().rev();
-    let printed = lines.find_map(|line| line.strip_prefix(PANIC));
+    let printed = lines.find_map(|line| line.strip_prefix(PANIC_PREFIX));
     let logged = || {
         let last = logs.last().filter(|last| last.level == LogLevel::Error)?;
-        last.message.strip_prefix(PANIC).map(tail)
+        let line = last.message.lines().next()?;
+        line.strip_prefix(PANIC_PREFIX).map(tail)
     };
     printed.or_else(logged)
 }
