@@ -277,7 +277,7 @@ pub(crate) const SHARED: &[Shared] = &[
         codes: &["guest-std-needed"],
         exit: "1",
         severity: Severity::Error,
-        meaning: "the guest library was built without the standard library, which another crate of the driver uses",
+        meaning: "the driver or one of its dependencies uses `std`, and `toolward-guest` was built without its feature `std`",
     },
     Shared {
         codes: &["guest-target-missing"],

@@ -2,23 +2,6 @@
 
 mod compiler_name;
 mod prepare;
-/// The reason for a failure that a line of Cargo's output gives; `confined` is whether it is confined.
-fn reason_of(line: &str, confined: bool) -> Option<CargoReason> {
-    let lacks = [
-        "may not be installed",
-        "can't find crate for `std`",
-        "can't find crate for `core`",
-    ];
-    if lacks.iter().any(|lack| line.contains(lack)) {
-        return Some(CargoReason::TargetMissing);
-    }
-    // std has a handler of panics, and the guest library without it.
-    if line.contains("duplicate lang item") && line.contains("`panic_impl`") {
-        return Some(CargoReason::StdNeeded);
-    }
-    (confined && tells_of_denial(line)).then_some(CargoReason::Denied)
-}
-
 #[cfg(test)]
 mod tests;
 
@@ -91,7 +74,10 @@ pub(super) fn run_cargo(
     let mut reason = None;
     if let Some(stderr) = child.stderr.take() {
         let mut watch = |line: &str| {
-            reason = reason.into_iter().chain(reason_of(line, confined)).min();
+            reason = reason
+                .into_iter()
+                .chain(failure_reason(line, confined))
+                .min();
             progress(BuildProgress::Line(line));
         };
         lines::read(stderr, &mut watch).map_err(unusable)?;
@@ -175,6 +161,26 @@ fn read_settings(confinement: &mut Confinement) {
 
 /// The `.wasm` files that Cargo says it made, each with its crate's manifest.
 type Artifacts = Vec<(String, String)>;
+
+/// The cause of a failure that a line of Cargo's output shows; `confined` is whether it is confined.
+fn failure_reason(line: &str, confined: bool) -> Option<CargoReason> {
+    let lacks = [
+        "may not be installed",
+        "can't find crate for `std`",
+        "can't find crate for `core`",
+    ];
+    if lacks.iter().any(|lack| line.contains(lack)) {
+        return Some(CargoReason::TargetMissing);
+    }
+    // `std` and the guest library without it both define the handler of panics.
+    let twice = line.contains("duplicate lang item") && line.contains("`panic_impl`");
+    let unknown = ["crate `std`", "module `std`", "macro `println`"];
+    let unknown = line.starts_with("error") && unknown.iter().any(|one| line.contains(one));
+    if twice || unknown {
+        return Some(CargoReason::StdNeeded);
+    }
+    (confined && tells_of_denial(line)).then_some(CargoReason::Denied)
+}
 
 /// Reads Cargo's messages beside its other output, so that neither pipe fills.
 fn collect_messages(child: &mut Child) -> Option<std::thread::JoinHandle<Artifacts>> {

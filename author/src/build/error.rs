@@ -39,7 +39,7 @@ pub enum BuildError {
         from: String,
         /// How Cargo ended.
         status: std::process::ExitStatus,
-        /// What it said about a reason that is known here.
+        /// The cause, where Cargo's output shows one.
         reason: Option<CargoReason>,
     },
     /// The crate has made no component.
@@ -145,7 +145,7 @@ pub enum BuildError {
     },
 }
 
-/// Why Cargo failed, where its output says so; of several the first.
+/// Why Cargo failed, where its output says so. Where it gives several, the first of these counts, by [`Ord`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum CargoReason {
@@ -173,8 +173,8 @@ codes! {
             "this compiler has no {TARGET}: `rustup target add {TARGET}`, or name another Cargo with `--guest-cargo`"
         );
         Self::Failed { reason: Some(CargoReason::StdNeeded), .. } = "guest-std-needed",
-            "this crate, or one that it depends on, uses `std`: in its Cargo.toml remove `default-features = false` of \
-             toolward-guest, and `#![no_std]` in its source; or keep the features of the others without `std`";
+            "something in this driver uses `std`: remove `#![no_std]` from its source and `default-features = false` of \
+             toolward-guest from its Cargo.toml, or turn off the feature `std` of the crate that needs it";
         Self::Failed { reason: Some(CargoReason::Denied), .. } = "build-failed", CONFINED;
         Self::Failed { .. } = "build-failed",
             "the compiler says what is wrong; is there a target wasm32-wasip2? `--guest-cargo` names another cargo";

@@ -122,7 +122,7 @@ fn without_a_confinement_cargo_builds_in_one_step_as_by_hand() {
 fn what_cargo_says_gives_the_reason_of_a_failure() {
     use CargoReason::{Denied, StdNeeded, TargetMissing};
     let of = |lines: &[&str]| {
-        let each = lines.iter().filter_map(|line| reason_of(line, true));
+        let each = lines.iter().filter_map(|line| failure_reason(line, true));
         each.min()
     };
     let missing = "  = note: the `wasm32-wasip2` target may not be installed";
@@ -133,10 +133,19 @@ fn what_cargo_says_gives_the_reason_of_a_failure() {
     assert_eq!(of(&[denied]), Some(Denied));
     assert_eq!(of(&[denied, twice]), Some(StdNeeded));
     assert_eq!(of(&[below]), Some(StdNeeded));
+    for line in [
+        "error[E0433]: cannot find module or crate `std` in this scope",
+        "error[E0433]: failed to resolve: use of unresolved module or unlinked crate `std`",
+        "error: cannot find macro `println` in this scope",
+    ] {
+        assert_eq!(of(&[line]), Some(StdNeeded), "{line}");
+    }
+    let told = "    = note: the lang item is first defined in crate `std`";
+    assert_eq!(of(&[told]), None);
     assert_eq!(of(&[denied, missing, twice]), Some(TargetMissing));
     assert_eq!(
         of(&["error[E0152]: found duplicate lang item `sized`"]),
         None
     );
-    assert_eq!(reason_of(denied, false), None);
+    assert_eq!(failure_reason(denied, false), None);
 }
