@@ -40,13 +40,12 @@
 //! | secrets, other tools (both need a grant) | [`secrets`], [`tools`] |
 //! | HTTP requests (a grant, and the feature `http`) | `http` |
 //! | key-value buckets (a grant, and the feature `keyvalue`) | `keyvalue` |
-//! | files (a grant) | [`std::fs`], below the paths that the contract names |
+//! | files (a grant, and `std`) | [`std::fs`], below the paths that the contract names |
 //!
 //! # Without the standard library
 //!
-//! With `default-features = false` and `#![no_std]` a driver imports nothing from the system: its component is smaller,
-//! is made faster for each call, and can neither print nor read a clock. What `std` brings into every file is then in
-//! the [`prelude`].
+//! With `default-features = false` and `#![no_std]` a driver imports nothing of WASI: its component is smaller, is made
+//! faster for each call, and can neither print nor read a clock. What `std` brings into every file is in the [`prelude`].
 
 #![cfg_attr(all(target_family = "wasm", not(feature = "std")), no_std)]
 

@@ -1,11 +1,10 @@
-//! Makes a panic say what happened. In a component a panic ends in a trap, which carries no text: first, one bounded
-//! line goes to the host, which reports it together with the trap. It goes to standard error, which the host captures,
-//! or, without the standard library, to the log.
+//! Makes a panic say what happened. A trap carries no text, so one bounded line goes to the host first, which reports
+//! it together with the trap: over standard error, or, without the standard library, as a log record.
 
 use core::fmt::{self, Write as _};
 use core::panic::Location;
 
-/// How the line starts. The host looks for it.
+/// How the line starts. The host looks for it (`PANIC_PREFIX`).
 const PREFIX: &str = "panic: ";
 
 /// Longest message in bytes; what a panic says may hold a whole input.
@@ -28,7 +27,7 @@ pub(crate) fn install() {
                         .map(|text| &**text)
                 })
                 .unwrap_or("no message");
-            let line = Line::of(format_args!("{message}"), info.location());
+            let line = BoundedLine::of(format_args!("{message}"), info.location());
             // Nothing is left to do where this fails; the trap follows anyway.
             let _ = std::io::Write::write_all(&mut std::io::stderr(), line.text().as_bytes());
             let _ = std::io::Write::write_all(&mut std::io::stderr(), b"\n");
@@ -39,60 +38,65 @@ pub(crate) fn install() {
 #[cfg(all(target_family = "wasm", not(feature = "std")))]
 #[panic_handler]
 fn panicked(info: &core::panic::PanicInfo<'_>) -> ! {
-    let line = Line::of(format_args!("{}", info.message()), info.location());
-    crate::log::error(line.text());
+    use core::sync::atomic::{AtomicBool, Ordering};
+    static PANICKING: AtomicBool = AtomicBool::new(false);
+    // What the message shows may panic as well.
+    if !PANICKING.swap(true, Ordering::Relaxed) {
+        let line = BoundedLine::of(format_args!("{}", info.message()), info.location());
+        crate::log::error(line.text());
+    }
     core::arch::wasm32::unreachable()
 }
 
-/// One line in a fixed place: there may be no memory left to allocate.
-struct Line {
+/// A line in a buffer of fixed size: there may be no memory left to allocate.
+struct BoundedLine {
     bytes: [u8; MAX_LINE],
-    used: usize,
-    /// What is written beyond so many bytes is left out.
-    end: usize,
+    len: usize,
+    /// Bytes beyond these are left out.
+    limit: usize,
 }
 
-impl Line {
+impl BoundedLine {
     fn of(message: fmt::Arguments<'_>, place: Option<&Location<'_>>) -> Self {
         let mut line = Self {
             bytes: [0; MAX_LINE],
-            used: 0,
-            end: PREFIX.len() + MAX_MESSAGE,
+            len: 0,
+            limit: PREFIX.len() + MAX_MESSAGE,
         };
         let _ = line.write_str(PREFIX);
         if line.write_fmt(message).is_err() {
-            line.end = MAX_LINE;
+            line.limit = MAX_LINE;
             line.push('…');
         }
-        line.end = MAX_LINE;
+        line.limit = MAX_LINE;
         let (file, number) = place.map_or(("?", 0), |at| (at.file(), at.line()));
         let _ = write!(line, " ({file}:{number})");
         line
     }
 
     fn text(&self) -> &str {
-        let written = self.bytes.get(..self.used).unwrap_or_default();
+        let written = self.bytes.get(..self.len).unwrap_or_default();
         core::str::from_utf8(written).unwrap_or_default()
     }
 
-    /// Whether there was room for it.
+    /// Returns whether it fit.
     fn push(&mut self, character: char) -> bool {
-        let after = self.used + character.len_utf8();
-        let room = match after <= self.end {
-            true => self.bytes.get_mut(self.used..after),
+        let after = self.len + character.len_utf8();
+        let room = match after <= self.limit {
+            true => self.bytes.get_mut(self.len..after),
             false => None,
         };
         let Some(room) = room else {
             return false;
         };
         character.encode_utf8(room);
-        self.used = after;
+        self.len = after;
         true
     }
 }
 
-impl fmt::Write for Line {
-    /// An error where not all of it had room. Line breaks become spaces.
+impl fmt::Write for BoundedLine {
+    /// An error if not all of it fit. Line breaks become spaces.
     fn write_str(&mut self, text: &str) -> fmt::Result {
         for character in text.chars() {
             let shown = match character.is_control() {
@@ -111,8 +115,8 @@ impl fmt::Write for Line {
 mod tests {
     use super::*;
 
-    fn line(message: &str) -> Line {
-        Line::of(format_args!("{message}"), None)
+    fn line(message: &str) -> BoundedLine {
+        BoundedLine::of(format_args!("{message}"), None)
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! What the standard library does for a component, where there is none: memory comes from the libc that every
-//! compiler for this target has, and which takes nothing from the system for it.
+//! Replaces what `std` provides to a component: a global allocator on wasi-libc's `malloc`, and `cabi_realloc`.
+//! wasi-libc comes with every compiler for this target, and `malloc` imports nothing.
 #![expect(
     unsafe_code,
     reason = "an allocator; each block names what it relies on"
@@ -18,23 +18,23 @@ unsafe extern "C" {
     fn free(pointer: *mut c_void);
 }
 
-/// The alignment that std counts on for what `malloc` returns.
+/// The alignment that `malloc` guarantees, as `std` counts on it.
 const MALLOC_ALIGN: usize = 8;
 
-struct Libc;
+struct LibcAllocator;
 
 #[global_allocator]
-static ALLOCATOR: Libc = Libc;
+static ALLOCATOR: LibcAllocator = LibcAllocator;
 
 // SAFETY: `malloc`, `calloc`, `realloc` and `aligned_alloc` return null, or memory of this size that nobody else has,
 // aligned to `MALLOC_ALIGN` or to what was asked for; `free` takes what any of them returned. None of them unwinds.
-unsafe impl GlobalAlloc for Libc {
+unsafe impl GlobalAlloc for LibcAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match layout.align() <= MALLOC_ALIGN {
             // SAFETY: C allows any size.
             true => unsafe { malloc(layout.size()) }.cast(),
-            // SAFETY: the alignment is a power of two, and the size a multiple of it: what a `Layout` may be padded to
-            // fits an `isize`.
+            // SAFETY: the alignment is a power of two. The size is a multiple of it, and fits: a `Layout` guarantees
+            // that its size, rounded up to its alignment, fits an `isize`.
             false => {
                 let size = layout.size().next_multiple_of(layout.align());
                 unsafe { aligned_alloc(layout.align(), size) }.cast()
@@ -78,7 +78,7 @@ unsafe impl GlobalAlloc for Libc {
     }
 }
 
-/// Gives the host memory for what it passes, by the canonical ABI. With the standard library that of libc would do it.
+/// Gives the host memory for what it passes, by the canonical ABI. With `std` one of wasi-libc does.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cabi_realloc(
     old: *mut u8,
