@@ -127,11 +127,13 @@ fn current<T>(pick: impl FnOnce(&mut Inner) -> Option<T>) -> Option<T> {
     grants.with(pick)
 }
 
+#[cfg(not(target_family = "wasm"))]
 pub(crate) fn secret(slug: &str) -> Option<Vec<u8>> {
     current(|inner| inner.secrets.get(slug).cloned())
 }
 
 /// Stores a value, where the secret is granted.
+#[cfg(not(target_family = "wasm"))]
 pub(crate) fn store_secret(slug: &str, value: &[u8]) -> Option<()> {
     current(|inner| {
         let stored = inner.secrets.get_mut(slug)?;
@@ -141,6 +143,7 @@ pub(crate) fn store_secret(slug: &str, value: &[u8]) -> Option<()> {
 }
 
 /// Calls a tool, where it is granted.
+#[cfg(not(target_family = "wasm"))]
 pub(crate) fn call_tool(id: &str, input: Value) -> Option<Result<Value, Error>> {
     let tool = current(|inner| inner.tools.get(id).cloned())?;
     Some(tool(input))

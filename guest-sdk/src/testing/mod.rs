@@ -18,6 +18,7 @@ pub(crate) use bucket::TestBucket;
 pub use grants::Grants;
 #[cfg(feature = "http")]
 pub(crate) use grants::answer;
+#[cfg(not(target_family = "wasm"))]
 pub(crate) use grants::{call_tool, secret, store_secret};
 
 /// One call with an empty context, as its first attempt.
