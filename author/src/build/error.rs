@@ -151,7 +151,7 @@ pub enum BuildError {
 pub enum CargoReason {
     /// The compiler lacks the target.
     TargetMissing,
-    /// The guest library was built without the standard library, and another crate needs it.
+    /// The guest library was built without the standard library, which the driver or a dependency uses.
     StdNeeded,
     /// A confined program said that something was denied.
     Denied,
