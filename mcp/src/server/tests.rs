@@ -1,4 +1,4 @@
-//! Which tools' headers are compared with their arguments, and for whom.
+//! Which tools' headers are compared with their arguments, and for whom; which runtime a connection names.
 
 use toolward_policy::Policy;
 
@@ -71,4 +71,13 @@ fn a_principal_hears_of_no_change_to_what_it_may_not_use() {
     let changes = |tool: &str| after.changes_since(&before, &only(tool)).tools;
     assert!(changes("open.two"));
     assert!(!changes("open.one") && !changes("open.three"));
+}
+
+#[tokio::test]
+async fn reading_ahead_looks_at_the_runtime_of_long_calls() {
+    let connection = service(10).connection(None);
+    assert!(connection.long_calls_runtime().is_none());
+    let connection = connection.long_calls_on(Handle::current());
+    let looked_at = connection.long_calls_runtime().map(Handle::id);
+    assert_eq!(looked_at, Some(Handle::current().id()));
 }
