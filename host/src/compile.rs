@@ -148,10 +148,11 @@ impl CompileBackend {
             component: digest,
             engine: &engine_hash,
         };
-        match self {
-            Self::Own { cache, .. } => cache.as_ref()?.get_small(engine, claim, most_bytes),
-            Self::Broker(broker) => broker.load_small(engine, claim, most_bytes),
-        }
+        let cached = match self {
+            Self::Own { cache, .. } => cache.as_ref()?.get(engine, claim, most_bytes),
+            Self::Broker(broker) => broker.cached(engine, claim, most_bytes),
+        };
+        cached?.ok()
     }
 
     /// Loads a component into `engine`: from the cache if that has a genuine artifact,
@@ -188,7 +189,7 @@ fn own(
     wasm: &[u8],
 ) -> Result<Component, CompileError> {
     if let Some(cache) = cache
-        && let Some(loaded) = verdict(cache.get(engine, claim))
+        && let Some(loaded) = verdict(cache.get(engine, claim, u64::MAX))
     {
         return loaded;
     }

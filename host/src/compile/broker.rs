@@ -301,16 +301,16 @@ impl Broker {
             .map(drop)
     }
 
-    /// Loads a component from the cache, see [`super::CompileBackend::load_small`].
-    pub(super) fn load_small(
+    /// The component compiled for `engine`, see [`Cache::get`].
+    pub(super) fn cached(
         &self,
         engine: &Engine,
         claim: Claim<'_>,
         most_bytes: u64,
-    ) -> Option<Component> {
+    ) -> Option<Result<Component, CompileError>> {
         let public = self.inner.link.get()?.public()?;
         let shelf = self.inner.shelf.as_ref()?;
-        shelf.get_small(engine, claim, &public, most_bytes)
+        shelf.get(engine, claim, &public, most_bytes)
     }
 
     /// Loads a component from the cache, or has the broker compile it.
@@ -324,10 +324,7 @@ impl Broker {
     ) -> Result<Component, CompileError> {
         let inner = &*self.inner;
         let link = inner.link()?;
-        let cached = || {
-            let (shelf, public) = (inner.shelf.as_ref()?, link.public()?);
-            shelf.get(engine, claim, &public)
-        };
+        let cached = || self.cached(engine, claim, u64::MAX);
         if let Some(loaded) = super::verdict(cached()) {
             return loaded;
         }

@@ -89,30 +89,23 @@ impl Cache {
         &self.key
     }
 
-    /// The component compiled for `engine`, if the cache has a genuine artifact; or why
-    /// that can't be loaded.
+    /// The component compiled for `engine`, if the cache has a genuine artifact of at most `most_bytes`; or why that
+    /// can't be loaded.
     pub(super) fn get(
         &self,
         engine: &Engine,
         claim: Claim<'_>,
-    ) -> Option<Result<Component, CompileError>> {
-        self.shelf.get(engine, claim, &self.key.public())
-    }
-
-    /// See [`super::CompileBackend::load_small`].
-    pub(super) fn get_small(
-        &self,
-        engine: &Engine,
-        claim: Claim<'_>,
         most_bytes: u64,
-    ) -> Option<Component> {
-        self.shelf
-            .get_small(engine, claim, &self.key.public(), most_bytes)
+    ) -> Option<Result<Component, CompileError>> {
+        let public = self.key.public();
+        self.shelf.get(engine, claim, &public, most_bytes)
     }
 
     /// Whether the cache has a genuine artifact.
     pub(super) fn holds(&self, claim: Claim<'_>) -> bool {
-        self.shelf.find(claim, &self.key.public()).is_some()
+        self.shelf
+            .find(claim, &self.key.public(), u64::MAX)
+            .is_some()
     }
 
     /// Signs an artifact, writes it atomically, and makes room for it. Removes files with
@@ -211,31 +204,20 @@ impl Shelf {
         engine: &Engine,
         claim: Claim<'_>,
         public: &PublicKey,
+        most_bytes: u64,
     ) -> Option<Result<Component, CompileError>> {
-        let file = self.find(claim, public)?;
+        let file = self.find(claim, public, most_bytes)?;
         let loaded = artifact::from_checked_file(engine, &file);
         Some(loaded.map_err(|error| refused(&error)))
     }
 
-    /// See [`super::CompileBackend::load_small`].
-    pub(super) fn get_small(
-        &self,
-        engine: &Engine,
-        claim: Claim<'_>,
-        public: &PublicKey,
-        most_bytes: u64,
-    ) -> Option<Component> {
-        let is_small = |path: &PathBuf| {
+    fn find(&self, claim: Claim<'_>, public: &PublicKey, most_bytes: u64) -> Option<File> {
+        let fits = |path: &PathBuf| {
             path.symlink_metadata()
                 .is_ok_and(|file| file.len() <= most_bytes)
         };
-        let mut small = self.candidates(claim).into_iter().filter(is_small);
-        let file = small.find_map(|path| self.open_genuine(&path, claim, public).ok())?;
-        artifact::from_checked_file(engine, &file).ok()
-    }
-
-    fn find(&self, claim: Claim<'_>, public: &PublicKey) -> Option<File> {
-        self.candidates(claim).into_iter().find_map(|path| {
+        let mut fitting = self.candidates(claim).into_iter().filter(fits);
+        fitting.find_map(|path| {
             self.open_genuine(&path, claim, public)
                 .inspect_err(|error| tracing::warn!(%error, "a cached driver is not genuine"))
                 .ok()
@@ -361,7 +343,7 @@ mod tests {
     use crate::sandbox::engine::compiling_engine;
 
     #[test]
-    fn a_small_artifact_is_one_of_as_many_bytes_as_asked_for() {
+    fn an_artifact_of_more_bytes_than_asked_for_is_not_loaded() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::open(directory.path().join("cache")).unwrap();
         let engine = compiling_engine().unwrap();
@@ -373,8 +355,7 @@ mod tests {
         };
         assert!(cache.put(claim, &artifact).unwrap());
         let bytes = artifact.len() as u64;
-        assert!(cache.get_small(&engine, claim, bytes).is_some());
-        assert!(cache.get_small(&engine, claim, bytes - 1).is_none());
-        assert!(cache.get(&engine, claim).is_some());
+        assert!(cache.get(&engine, claim, bytes).is_some());
+        assert!(cache.get(&engine, claim, bytes - 1).is_none());
     }
 }
