@@ -74,7 +74,7 @@ fn a_principal_hears_of_no_change_to_what_it_may_not_use() {
 }
 
 #[tokio::test]
-async fn reading_ahead_looks_at_the_runtime_of_long_calls() {
+async fn a_connection_names_the_runtime_of_its_long_calls() {
     let connection = service(10).connection(None);
     assert!(connection.long_calls_runtime().is_none());
     let connection = connection.long_calls_on(Handle::current());

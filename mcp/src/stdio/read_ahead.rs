@@ -10,9 +10,9 @@ use std::time::Duration;
 use tokio::runtime::{Handle, RuntimeMetrics};
 use tokio::time::Instant;
 
-/// At so many open calls for each processor, reading pauses.
+/// Reading pauses when this many calls are open for each processor.
 const BATCH_PER_PROCESSOR: usize = 32;
-/// When so many of them have ended, reading goes on. The rest keeps the processor busy meanwhile.
+/// Reading goes on when this many of them have ended. The rest keeps the processor busy meanwhile.
 const ENDED_PER_PROCESSOR: usize = 24;
 /// The largest batch, and the batch after a pause that timed out. Some more than run together, by the default limits of
 /// the host.
@@ -59,7 +59,8 @@ impl CallThreads {
         }
     }
 
-    /// Remembers how often threads have parked, as reading goes on: what is read is on its way to one of them.
+    /// Remembers how often threads have parked. To be called when reading goes on: only a thread that parks later can
+    /// have run what is read now.
     fn remember_parks(&mut self) {
         self.parks_at_last_read = self.parks();
     }
@@ -90,7 +91,7 @@ impl CallThreads {
 pub(super) struct ReadAhead {
     threads: CallThreads,
     longest_pause: Duration,
-    /// At so many open calls, without the slow ones, reading pauses.
+    /// Reading pauses when this many calls are open, the slow ones not counted.
     batch: usize,
     /// As many calls as were open at the end of a pause in which too few ended. So many don't count.
     slow_calls: usize,
