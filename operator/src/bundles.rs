@@ -14,7 +14,7 @@ use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::installed::{self, RefusedTool, StoreLocation};
 use crate::report::Report;
-use crate::trust::{self, Opened, Trust, TrustContext, dev_content};
+use crate::trust::{self, Opened, Trust, TrustContext, dev_content, of_one};
 
 pub(crate) use beside::Reserved;
 
@@ -133,7 +133,10 @@ impl BundleSource {
             context,
         } = self.trust.open_all(&self.named, environment, report)?;
         let contents = trust::finish(readings, &context).into_iter();
-        let mut contents: Vec<Content> = contents.collect::<Result<_, _>>()?;
+        let mut contents: Vec<Content> = contents
+            .zip(&self.named)
+            .map(|(content, path)| content.map_err(|error| of_one(error, path, &self.named)))
+            .collect::<Result<_, _>>()?;
         if let SourceKind::Beside(directory) = self.kind() {
             let publishers: Vec<_> =
                 (bundles.iter().map(|one| Arc::clone(&one.publisher))).collect();

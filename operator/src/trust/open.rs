@@ -58,10 +58,8 @@ impl Trust {
         let numbered: Vec<_> = paths.iter().enumerate().collect();
         let opened = parallel::each(&numbered, |(number, path)| {
             let report = |one: VerifyProgress| progress.set(*number, one);
-            let bundle = open(path, &context, &report).map_err(|error| match paths {
-                [_] => error,
-                _ => error.in_file(path),
-            })?;
+            let bundle =
+                open(path, &context, &report).map_err(|error| of_one(error, path, paths))?;
             Ok((bundle.clone(), Reading::new(bundle)))
         });
         let opened = opened.into_iter().collect::<Result<Vec<_>, Error>>()?;
@@ -89,6 +87,18 @@ impl Trust {
             }
         })
     }
+}
+
+/// The error of the bundle at `path`, which it names where it is one of several.
+pub(crate) fn of_one(error: Error, path: &Path, paths: &[PathBuf]) -> Error {
+    if let [_] = paths {
+        return error;
+    }
+    let mut error = error.in_file(path);
+    for found in &mut error.diagnostics {
+        found.file = path.join(&found.file).display().to_string();
+    }
+    error
 }
 
 /// Opens and verifies one bundle.

@@ -116,7 +116,9 @@ fn a_library_that_trust_does_not_give_the_action_to_is_refused() {
             .says("action-unresolved");
         let named =
             "call text.stats --set text=one --bundle b.toolbundle --bundle library.toolbundle";
-        assert_eq!(machine.toolward(named).end().code, Some(3));
+        let ended = machine.toolward(named).ends(3);
+        let file = "b.toolbundle/tools/text.stats/TOOL.md:";
+        assert!(ended.stderr.contains(file), "{ended}");
     }
 }
 
