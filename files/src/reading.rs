@@ -1,6 +1,6 @@
 //! Reading files: what is checked is what was opened, whatever the path leads to later.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -27,10 +27,7 @@ pub enum Links {
 /// [`Problem::NotAFile`] for anything else, which is not waited for; [`Problem::Owner`], [`Problem::Mode`];
 /// [`Problem::Io`], also where nothing is there ([`Error::is_missing`]).
 pub fn open(path: &Path, protection: Protection, links: Links) -> Result<File, Error> {
-    let file = opened(path, links)?;
-    let metadata = file
-        .metadata()
-        .map_err(|error| Error::io(path, "read", error))?;
+    let (file, metadata) = opened(path, links)?;
     protection
         .check(&metadata)
         .map_err(|problem| Error::new(path, problem))?;
@@ -42,10 +39,10 @@ pub fn open(path: &Path, protection: Protection, links: Links) -> Result<File, E
 /// # Errors
 /// [`Problem::NotAFile`] for anything else, which is not waited for; [`Problem::Io`].
 pub fn open_regular(path: &Path) -> Result<File, Error> {
-    opened(path, Links::Follow)
+    opened(path, Links::Follow).map(|(file, _)| file)
 }
 
-fn opened(path: &Path, links: Links) -> Result<File, Error> {
+fn opened(path: &Path, links: Links) -> Result<(File, Metadata), Error> {
     let regular = |found: bool| match found {
         true => Ok(()),
         false => Err(Error::new(path, Problem::NotAFile)),
@@ -71,7 +68,7 @@ fn opened(path: &Path, links: Links) -> Result<File, Error> {
         .metadata()
         .map_err(|error| Error::io(path, "read", error))?;
     regular(metadata.is_file())?;
-    Ok(file)
+    Ok((file, metadata))
 }
 
 /// Reads a file that was opened at `path`, at most `limit` bytes of it. For secrets, too: no copy is left in
