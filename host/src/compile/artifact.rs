@@ -28,6 +28,7 @@ pub(super) fn from_checked_file(engine: &Engine, file: &File) -> Result<Componen
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     // SAFETY: the signature over component digest, engine hash and content
     // matched, so the process that compiles wrote it for this engine; it lies
-    // with mode 0400 in a 0700 directory that only this user can write to.
+    // with mode 0400 in a 0700 directory that only this user can write to. The signature
+    // stands after the artifact, where nothing reads it.
     unsafe { Component::deserialize_file(engine, path) }
 }

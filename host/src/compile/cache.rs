@@ -1,16 +1,16 @@
 //! Compiled drivers on disk, in a directory that only the host's user may enter. Files
-//! are named by component and engine, and signed with a key that only the compiling
-//! process reads. A file is mapped only if its signature verifies.
+//! are named by component and engine, and end with a signature by a key that only the
+//! compiling process reads. A file is mapped only if its signature verifies.
 
 mod keys;
 mod room;
 
-use std::fs::{DirBuilder, File};
-use std::io::{self, Seek};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use toolward_files::{Folder, Links, Protection};
+use toolward_files::{Folder, Links, Problem, Protection};
 use toolward_signing::key::{PublicKey, SigningKey};
 use wasmtime::Engine;
 use wasmtime::component::Component;
@@ -108,34 +108,25 @@ impl Cache {
             .is_some()
     }
 
-    /// Signs an artifact, writes it atomically, and makes room for it. Removes files with
-    /// the same claim that are not genuine. Whether it was kept: one that is larger than
-    /// the whole cache may be is not.
+    /// Signs an artifact, writes it atomically in place of what is there, and makes room for it. Whether it was kept:
+    /// one that is larger than the whole cache may be is not.
     pub(super) fn put(&self, claim: Claim<'_>, bytes: &[u8]) -> io::Result<bool> {
-        if bytes.len() as u64 > self.limit {
+        if bytes.len().saturating_add(SIGNATURE) as u64 > self.limit {
             return Ok(false);
         }
-        let public = self.key.public();
-        for path in self.shelf.candidates(claim) {
-            if self.shelf.open_genuine(&path, claim, &public).is_err() {
-                remove(&path)?;
-            }
-        }
         let signature = claim.sign(&blake3::hash(bytes), &self.key);
-        let engine = claim.engine.short();
-        let directory = self.shelf.folder(claim);
-        let artifact = directory.join(format!("{engine}-{}{ARTIFACT}", hex(&signature)));
-        match write(&directory, &artifact, bytes) {
+        let artifact = self.shelf.path(claim);
+        match write(&artifact, [bytes, &signature]) {
             // Another process has made room, and removed the folder as it was empty.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                write(&directory, &artifact, bytes)?;
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                write(&artifact, [bytes, &signature])?;
             }
             written => written?,
         }
         let room = Room {
             artifacts: &self.shelf.artifacts(),
             newest: &artifact,
-            engine: &engine,
+            engine: &claim.engine.short(),
             limit: self.limit,
         };
         room.make();
@@ -143,13 +134,14 @@ impl Cache {
     }
 }
 
-fn write(directory: &Path, artifact: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write(artifact: &Path, parts: [&[u8]; 2]) -> io::Result<()> {
+    let directory = artifact.parent().ok_or(ErrorKind::IsADirectory)?;
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(directory)?;
     let temporary = directory.join(format!("{TEMPORARY}{}", uuid::Uuid::now_v7()));
-    let written = toolward_files::write_new(&temporary, bytes, 0o400).and_then(|()| {
+    let written = write_new(&temporary, parts).and_then(|()| {
         let folder = File::open(directory)?;
         std::fs::rename(&temporary, artifact)?;
         folder.sync_all()
@@ -160,12 +152,15 @@ fn write(directory: &Path, artifact: &Path, bytes: &[u8]) -> io::Result<()> {
     written
 }
 
-/// Removes a file that another process may have removed.
-fn remove(path: &Path) -> io::Result<()> {
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
+/// Writes a file through to the disk, and closes it.
+fn write_new(path: &Path, parts: [&[u8]; 2]) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o400)
+        .open(path)?;
+    parts.iter().try_for_each(|part| file.write_all(part))?;
+    file.sync_all()
 }
 
 /// A cache opened for reading only: it has the public half of the key, and maps only
@@ -212,65 +207,54 @@ impl Shelf {
     }
 
     fn find(&self, claim: Claim<'_>, public: &PublicKey, most_bytes: u64) -> Option<File> {
-        let fits = |path: &PathBuf| {
-            path.symlink_metadata()
-                .is_ok_and(|file| file.len() <= most_bytes)
-        };
-        let mut fitting = self.candidates(claim).into_iter().filter(fits);
-        fitting.find_map(|path| {
-            self.open_genuine(&path, claim, public)
-                .inspect_err(|error| tracing::warn!(%error, "a cached driver is not genuine"))
-                .ok()
-        })
+        self.open_genuine(claim, public, most_bytes)
+            .inspect_err(|error| tracing::warn!(%error, "a cached driver is not genuine"))
+            .ok()?
     }
 
-    fn folder(&self, claim: Claim<'_>) -> PathBuf {
-        self.artifacts().join(claim.component.to_string())
-    }
-
-    /// The files that claim to be compiled from this component for this
-    /// engine.
-    fn candidates(&self, claim: Claim<'_>) -> Vec<PathBuf> {
-        let prefix = format!("{}-", claim.engine.short());
-        let Ok(entries) = std::fs::read_dir(self.folder(claim)) else {
-            return Vec::new();
-        };
-        entries
-            .flatten()
-            .filter(|entry| {
-                let name = entry.file_name();
-                name.to_str().is_some_and(|name| name.starts_with(&prefix))
-            })
-            .map(|entry| entry.path())
-            .collect()
+    /// The file of what was compiled from this component for this engine.
+    fn path(&self, claim: Claim<'_>) -> PathBuf {
+        let mut path = self.artifacts();
+        path.push(claim.component.to_string());
+        path.push(format!("{}{ARTIFACT}", claim.engine.short()));
+        path
     }
 
     /// Opens an artifact once, and checks owner, mode and signature of the very
-    /// file that was opened.
+    /// file that was opened. `None` if there is none, or one of more than `most_bytes`.
     fn open_genuine(
         &self,
-        path: &Path,
         claim: Claim<'_>,
         public: &PublicKey,
-    ) -> Result<File, String> {
-        let mut file = toolward_files::open(path, Protection::Own, Links::Refuse)
-            .map_err(|error| io::Error::from(error.problem).to_string())?;
-        let signature = path
-            .file_stem()
-            .and_then(|stem| stem.to_str()?.rsplit_once('-'))
-            .and_then(|(_, hex)| unhex(hex))
-            .ok_or("its name has no signature")?;
+        most_bytes: u64,
+    ) -> Result<Option<File>, String> {
+        let path = self.path(claim);
+        let mut file = match toolward_files::open(&path, Protection::Own, Links::Refuse) {
+            Ok(file) => file,
+            Err(error) if is_missing(&error.problem) => return Ok(None),
+            Err(error) => return Err(error.to_string()),
+        };
+        let io = |error: io::Error| error.to_string();
+        let length = file.metadata().map_err(io)?.len();
+        let bytes = length
+            .checked_sub(SIGNATURE as u64)
+            .ok_or("it is too short for a signature")?;
+        if bytes > most_bytes {
+            return Ok(None);
+        }
         let mut hasher = blake3::Hasher::new();
-        let read = hasher
-            .update_reader(&mut file)
-            .map(|_| ())
-            .and_then(|()| file.rewind());
-        read.map_err(|error| error.to_string())?;
+        hasher.update_reader((&mut file).take(bytes)).map_err(io)?;
+        let mut signature = [0; SIGNATURE];
+        file.read_exact(&mut signature).map_err(io)?;
         match claim.holds(&hasher.finalize(), &signature, public) {
-            true => Ok(file),
+            true => Ok(Some(file)),
             false => Err("its signature is wrong".to_owned()),
         }
     }
+}
+
+fn is_missing(problem: &Problem) -> bool {
+    matches!(problem, Problem::Io { source, .. } if source.kind() == ErrorKind::NotFound)
 }
 
 /// What is wrong with a cache's directory, beyond what makes any directory unsafe.
@@ -309,29 +293,6 @@ fn usable(directory: PathBuf) -> Result<PathBuf, HostError> {
         .create(directory.join(ARTIFACTS))
         .map_err(|error| fail(Box::new(Unusable::Artifacts(error))))?;
     Ok(directory)
-}
-
-fn hex(signature: &[u8; SIGNATURE]) -> String {
-    signature.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-fn unhex(text: &str) -> Option<[u8; SIGNATURE]> {
-    let mut signature = [0; SIGNATURE];
-    let digits = text.as_bytes();
-    if digits.len() != SIGNATURE * 2 {
-        return None;
-    }
-    for (byte, pair) in signature.iter_mut().zip(digits.chunks_exact(2)) {
-        // Rejects signs and upper case, so that a signature has one name.
-        if !pair
-            .iter()
-            .all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
-        {
-            return None;
-        }
-        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
-    }
-    Some(signature)
 }
 
 #[cfg(test)]

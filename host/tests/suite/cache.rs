@@ -70,17 +70,21 @@ async fn a_genuine_artifact_is_used_and_anything_else_compiled_again() {
     assert_eq!((mode(&cache), mode(artifact)), (0o700, 0o400));
     let genuine = std::fs::read(artifact).unwrap();
 
-    // One changed bit, in code or in a header; cut off; longer; empty.
-    for at in [0, 64, genuine.len() / 2, genuine.len() - 1] {
+    // One changed bit, in a header, in code or in the signature; cut off; longer; empty.
+    let end = genuine.len();
+    for at in [0, 64, end / 2, end - 65, end - 64, end - 1] {
         let mut changed = genuine.clone();
         changed[at] ^= 1;
         overwrite(artifact, &changed);
         assert_eq!(compiled(&fixture, &cache).await, 1, "byte {at} was changed");
         assert_eq!(compiled(&fixture, &cache).await, 0, "and is repaired");
     }
+    let longer = [genuine.as_slice(), b"x"].concat();
     for bytes in [
-        &genuine[..genuine.len() - 1],
-        &[genuine.as_slice(), b"x"].concat(),
+        &genuine[..end - 1],
+        &genuine[..end - 64],
+        &genuine[..63],
+        &longer,
         b"",
     ] {
         overwrite(artifact, bytes);

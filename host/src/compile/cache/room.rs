@@ -146,14 +146,14 @@ mod tests {
 
     use toolward_signing::Digest;
 
-    use super::super::super::artifact_signature::{Claim, EngineHash};
+    use super::super::super::artifact_signature::{Claim, EngineHash, SIGNATURE};
     use super::super::Cache;
     use super::*;
 
     const THIS: u8 = 1;
     const OTHER: u8 = 2;
 
-    /// Bytes of an artifact of these tests.
+    /// Bytes of an artifact of these tests, with its signature.
     const SIZE: usize = 100;
 
     const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -170,7 +170,7 @@ mod tests {
             component: &component,
             engine: &engine,
         };
-        cache.put(claim, &vec![b'x'; size]).unwrap()
+        cache.put(claim, &vec![b'x'; size - SIGNATURE]).unwrap()
     }
 
     impl Scratch {
