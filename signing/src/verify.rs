@@ -16,6 +16,7 @@
 //! ```
 
 mod archive;
+mod decoder;
 mod directory;
 mod document;
 mod envelope_only;

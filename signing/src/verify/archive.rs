@@ -6,10 +6,11 @@ use std::io::{self, BufRead, BufReader, Read, Seek as _};
 
 use zstd::stream::read::Decoder;
 
+use super::decoder::with_decoder;
 use super::directory::read_hashed;
 use super::document::{Files, Head};
 use crate::archive::header::{BLOCK, Claimed, TarBlock, ZEROS};
-use crate::archive::{END_BYTES, MAX_RATIO, RATIO_FLOOR, Stored, WINDOW_LOG, entry_size};
+use crate::archive::{END_BYTES, MAX_RATIO, RATIO_FLOOR, Stored, entry_size};
 use crate::error::{ErrorKind, Refusal, io_failed};
 use crate::manifest::{self, ENVELOPE_FILE, Expected, Manifest};
 use crate::path::BundlePath;
@@ -40,13 +41,8 @@ pub(super) fn read<H: Head>(
     if let Some(result) = read_stored(archive, size, &open) {
         return result;
     }
-    let mut decoder = Decoder::with_buffer(archive)
-        .map_err(|error| decoding(&error))?
-        .single_frame();
-    decoder
-        .window_log_max(WINDOW_LOG)
-        .map_err(|error| decoding(&error))?;
-    read_tar(&mut Tar { frame: decoder }, size, &open)
+    with_decoder(archive, |frame| read_tar(&mut Tar { frame }, size, &open))
+        .map_err(|error| refused(&error))?
 }
 
 /// Reads an archive in a file from its beginning, as [`read`] does. Nothing but the files is kept in memory if it
@@ -230,7 +226,7 @@ impl<F: Frame> Tar<F> {
     fn fill(&mut self, buffer: &mut [u8]) -> Result<(), Refusal> {
         self.frame
             .read_exact(buffer)
-            .map_err(|error| decoding(&error))
+            .map_err(|error| refused(&error))
     }
 
     /// The next header, or `None` at the first of the two blocks of zeros that end the archive.
@@ -310,12 +306,7 @@ impl<F: Frame> Tar<F> {
             return Err(trailing().found("data after a block of zeros"));
         }
         // This also makes the decoder check the frame's end.
-        if self
-            .frame
-            .read(&mut [0])
-            .map_err(|error| decoding(&error))?
-            != 0
-        {
+        if self.frame.read(&mut [0]).map_err(|error| refused(&error))? != 0 {
             return Err(trailing().found("data after the end of the tar archive"));
         }
         match self.frame.rest() {
@@ -325,7 +316,7 @@ impl<F: Frame> Tar<F> {
     }
 }
 
-fn decoding(error: &std::io::Error) -> Refusal {
+fn refused(error: &std::io::Error) -> Refusal {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         Refusal::new(ErrorKind::ArchiveTruncated)
     } else {
