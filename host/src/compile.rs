@@ -16,7 +16,6 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use toolward_signing::Digest;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -26,7 +25,7 @@ pub use cost::{Ahead, CompileCost};
 pub use error::{CompileError, CompileReason};
 pub use limits::CompileLimits;
 
-use self::artifact_signature::{Claim, EngineHash};
+pub(crate) use self::artifact_signature::{Claim, EngineHash};
 use crate::sandbox::engine::{EngineProfile, compiling_engine};
 
 /// Compiles components. The input is hostile, and wasmtime does not treat a costly
@@ -140,14 +139,9 @@ impl CompileBackend {
     pub(crate) fn load_small(
         &self,
         engine: &Engine,
-        digest: &Digest,
+        claim: Claim<'_>,
         most_bytes: u64,
     ) -> Option<Component> {
-        let engine_hash = EngineHash::of(engine);
-        let claim = Claim {
-            component: digest,
-            engine: &engine_hash,
-        };
         let cached = match self {
             Self::Own { cache, .. } => cache.as_ref()?.get(engine, claim, most_bytes),
             Self::Broker(broker) => broker.cached(engine, claim, most_bytes),
@@ -161,16 +155,11 @@ impl CompileBackend {
         &self,
         engine: &Engine,
         profile: &EngineProfile,
-        digest: &Digest,
+        claim: Claim<'_>,
         wasm: &[u8],
         callers: &Callers,
         watch: &mut Watch<'_>,
     ) -> Result<Component, CompileError> {
-        let engine_hash = EngineHash::of(engine);
-        let claim = Claim {
-            component: digest,
-            engine: &engine_hash,
-        };
         match self {
             Self::Own { compiler, cache } => {
                 own(engine, profile, &**compiler, cache.as_deref(), claim, wasm)

@@ -18,10 +18,10 @@ pub(super) const SIGNATURE: usize = 64;
 /// Everything that compiled code depends on beside the component: compiler
 /// version, target, CPU features, settings and the build of this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct EngineHash([u8; 32]);
+pub(crate) struct EngineHash([u8; 32]);
 
 impl EngineHash {
-    pub(super) fn of(engine: &Engine) -> Self {
+    pub(crate) fn of(engine: &Engine) -> Self {
         struct Blake3(blake3::Hasher);
         impl Hasher for Blake3 {
             fn write(&mut self, bytes: &[u8]) {
@@ -56,9 +56,9 @@ impl EngineHash {
 
 /// What an artifact claims to be.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Claim<'a> {
-    pub(super) component: &'a Digest,
-    pub(super) engine: &'a EngineHash,
+pub(crate) struct Claim<'a> {
+    pub(crate) component: &'a Digest,
+    pub(crate) engine: &'a EngineHash,
 }
 
 impl Claim<'_> {
