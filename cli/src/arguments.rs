@@ -6,8 +6,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
     build, call, check, completions, demo, describe, doctor, import, inspect, install, keys,
-    ledger, man_pages, mcp, names, new, pack, policy, publisher, pull, push, recorder, replay,
-    serve, show, sign, test, toolchain, trust, verify, why,
+    ledger, man_pages, mcp, names, new, pack, policy, publisher, pull, push, replay, serve, show,
+    sign, test, toolchain, trust, verify, why,
 };
 use crate::environment::Colours;
 use crate::output::{Look, Output};
@@ -147,21 +147,6 @@ pub(crate) enum Command {
     /// Write a manual page of each command, for packages
     #[command(hide = true)]
     InternalManPages(man_pages::Arguments),
-    /// The process that has drivers compiled, started by the others
-    #[command(hide = true)]
-    InternalCompileBroker,
-    /// The process that compiles one driver, started by the broker
-    #[command(hide = true)]
-    InternalCompileWorker,
-    /// The process that records calls, started by the others
-    #[command(hide = true)]
-    InternalRecorder(recorder::Arguments),
-    /// The process that has programs run, started by the others
-    #[command(hide = true)]
-    InternalExecBroker,
-    /// The process that becomes a program, started by the broker
-    #[command(hide = true)]
-    InternalExecRunner,
 }
 
 /// The same command line with one subcommand only. Describing all of them takes a

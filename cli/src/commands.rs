@@ -88,11 +88,6 @@ pub(crate) fn run(
         Command::InternalManPages(arguments) => {
             man_pages::run(&arguments, help::complete(Cli::command()))
         }
-        Command::InternalCompileBroker => compile_broker::broker(),
-        Command::InternalCompileWorker => compile_broker::worker(),
-        Command::InternalRecorder(arguments) => recorder::recorder(&arguments),
-        Command::InternalExecBroker => exec_broker::broker(),
-        Command::InternalExecRunner => exec_broker::runner(),
     };
     done.map(|()| Exit::Fine)
 }

@@ -14,6 +14,7 @@ mod environment;
 mod failure;
 mod flags;
 mod help;
+mod helper;
 mod keyfile;
 mod logging;
 mod output;
@@ -31,9 +32,21 @@ use std::process::ExitCode;
 
 use crate::arguments::Cli;
 use crate::environment::Environment;
+use crate::failure::Exit;
+use crate::helper::Helper;
 use crate::output::{Look, Output};
 
 fn main() -> ExitCode {
+    let exit = match Helper::of_process() {
+        Some(helper) => helper.run(),
+        None => command(),
+    };
+    stderr::finish();
+    exit.into()
+}
+
+/// What a person or a client asks for.
+fn command() -> Exit {
     let cli = Cli::of_process();
     let environment = Environment::read();
     let mut output = Output::new(&Look {
@@ -41,10 +54,8 @@ fn main() -> ExitCode {
         quiet: cli.style.quiet,
         colours: environment.colours.wanted(cli.style.color),
     });
-    let exit = match commands::run(cli.command, &environment, &mut output) {
+    match commands::run(cli.command, &environment, &mut output) {
         Ok(exit) => exit,
         Err(failure) => output.failure(&failure),
-    };
-    stderr::finish();
-    exit.into()
+    }
 }

@@ -30,11 +30,11 @@ pub(crate) fn warn_if_not_kept(broker: &Broker, output: &Output) {
     }
 }
 
-pub(super) fn broker() -> Result {
+pub(crate) fn broker() -> Result {
     run_broker().map_err(ended)
 }
 
-pub(super) fn worker() -> Result {
+pub(crate) fn worker() -> Result {
     run_worker().map_err(ended)
 }
 

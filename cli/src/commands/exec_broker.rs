@@ -26,11 +26,11 @@ pub(crate) fn given(builder: HostBuilder, programs: Option<&ExecBroker>) -> Host
     }
 }
 
-pub(super) fn broker() -> Result {
+pub(crate) fn broker() -> Result {
     run_broker().map_err(ended)
 }
 
-pub(super) fn runner() -> Result {
+pub(crate) fn runner() -> Result {
     run_runner().map_err(ended)
 }
 

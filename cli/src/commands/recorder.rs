@@ -63,7 +63,7 @@ pub(crate) fn close(recorder: Option<&CallRecorder>, output: &Output) {
     }
 }
 
-pub(super) fn recorder(arguments: &Arguments) -> Result {
+pub(crate) fn recorder(arguments: &Arguments) -> Result {
     logging::start_of_recorder(arguments.log_format);
     let confined = || {
         ignore_signals();
