@@ -24,7 +24,7 @@ type Finish = dyn Fn(HostBuilder) -> HostBuilder + Send + Sync;
 /// stops following when it is dropped.
 ///
 /// * It needs a tokio runtime with timer and I/O. [`LiveHost::start`] fails outside of
-///   one.
+///   one. When that runtime has gone, nothing is served any more.
 /// * Components are compiled in this process, without a deadline, unless `finish` gives
 ///   the builder a [`Broker`](toolward_host::Broker).
 /// * The process is not confined: code that escapes the sandbox has its rights. See
@@ -216,5 +216,54 @@ impl Report for Logged {
 
     fn begin(&self, what: &str) -> Box<dyn crate::report::Progress + Send> {
         Silent.begin(what)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::bundles::BundleSource;
+    use crate::environment::Environment;
+    use crate::trust::Trust;
+
+    fn runtime() -> tokio::runtime::Runtime {
+        tokio::runtime::Runtime::new().unwrap()
+    }
+
+    fn text_stats() -> Operator {
+        let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+        Operator {
+            source: BundleSource {
+                named: vec![examples.join("bundles/text-stats.toolbundle")],
+                trust: Trust::new(vec![examples.join("keys/example.pub.pem")], None),
+                ..BundleSource::default()
+            },
+            environment: Environment::default(),
+            ..Operator::of_process()
+        }
+    }
+
+    #[test]
+    fn a_host_whose_runtime_has_gone_serves_nothing() {
+        let first = runtime();
+        let entered = first.enter();
+        let live = LiveHost::start(text_stats(), |builder| builder).unwrap();
+        let host = live.host();
+        drop(entered);
+        first.shutdown_background();
+
+        let started = Instant::now();
+        while live.host().tools().next().is_some() {
+            assert!(started.elapsed() < Duration::from_secs(60), "it is served");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let call = host.call(Request::new("text.stats", "{}"));
+        let refused = runtime().block_on(call).result.unwrap_err();
+        assert_eq!(refused.code.as_str(), "toolward:withdrawn");
+        let why = "the runtime that it was served on has gone";
+        assert!(refused.message.contains(why), "{refused}");
     }
 }

@@ -14,7 +14,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::Content;
@@ -153,13 +153,18 @@ impl Watch {
             shared_state,
             reports,
             runtime: runtime.clone(),
+            gone: CancellationToken::new(),
             control,
             lease: Lease::new(self.verified, LEASE),
         });
+        let own = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .map_err(Error::runtime)?;
         let (sender, ended) = mpsc::channel();
         let expiring = Arc::clone(&serving);
         let work = move || {
-            let result = self.run(&serving, preparing);
+            let result = self.run(&serving, &own, preparing);
             drop(serving);
             // The receiver may be gone.
             let _ = sender.send(result);
@@ -168,7 +173,12 @@ impl Watch {
             .name("watch".to_owned())
             .spawn(work)
             .map_err(Error::runtime)?;
-        runtime.spawn(async move { expiring.expire().await });
+        // Dropped where the runtime drops what it runs.
+        let gone = expiring.gone.clone().drop_guard();
+        runtime.spawn(async move {
+            expiring.expire().await;
+            drop(gone);
+        });
         Ok(Following(ended))
     }
 
@@ -179,20 +189,32 @@ impl Watch {
     fn run<T: Target>(
         mut self,
         serving: &Serving<T>,
+        own: &Runtime,
         preparing: JoinHandle<()>,
     ) -> Result<(), Error> {
-        guarded(&serving.shared_state, &serving.control.stop, || {
-            self.watch(serving, preparing);
+        let stop = &serving.control.stop;
+        guarded(&serving.shared_state, stop, || {
+            self.watch(serving, own, preparing);
+            if !stop.is_cancelled() {
+                // Nothing would end the lease, or prepare drivers.
+                serving.withdraw_all("the runtime that it was served on has gone");
+                stop.cancel();
+            }
         })
     }
 
-    fn watch<T: Target>(&mut self, serving: &Serving<T>, mut preparing: JoinHandle<()>) {
+    fn watch<T: Target>(
+        &mut self,
+        serving: &Serving<T>,
+        own: &Runtime,
+        mut preparing: JoinHandle<()>,
+    ) {
         let lease = &serving.lease;
         let mut next = after(Instant::now(), VERIFY_INTERVAL);
         let mut failing = false;
         // One report while nothing changes, so that each warning is given once.
         let mut report = (serving.reports)();
-        while serving.pause() {
+        while serving.pause(own) {
             if serving.control.reload.take()
                 && let Some(host) = self.reload(serving)
             {

@@ -1,6 +1,7 @@
 //! Serves new hosts, and withdraws everything when the lease ends.
 
-use tokio::runtime::Handle;
+use tokio::runtime::{Handle, Runtime};
+use tokio_util::sync::CancellationToken;
 use toolward_host::SharedState;
 
 use super::control::Control;
@@ -13,8 +14,10 @@ pub(super) struct Serving<T> {
     pub(super) target: T,
     pub(super) shared_state: SharedState,
     pub(super) reports: Reports,
-    /// The runtime that prepares drivers.
+    /// The runtime that prepares drivers, and ends the lease.
     pub(super) runtime: Handle,
+    /// Cancelled when that runtime has gone, or the watch is stopped.
+    pub(super) gone: CancellationToken,
     pub(super) control: Control,
     pub(super) lease: Lease,
 }
@@ -48,12 +51,14 @@ impl<T: Target> Serving<T> {
         }
     }
 
-    /// Waits for the next scan or a reload; `false` if stopped.
-    pub(super) fn pause(&self) -> bool {
+    /// Waits for the next scan or a reload, on the thread's own runtime; `false` if stopped, or if the other one has
+    /// gone.
+    pub(super) fn pause(&self, own: &Runtime) -> bool {
         let control = &self.control;
-        self.runtime.block_on(async {
+        own.block_on(async {
             tokio::select! {
                 () = control.stop.cancelled() => false,
+                () = self.gone.cancelled() => false,
                 () = control.reload.asked() => true,
                 () = tokio::time::sleep(SCAN_INTERVAL) => true,
             }
