@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-/// Writes a file that must not be there yet, through to the disk. Where that fails half-way, nothing is left;
+/// Writes a file of these parts, which must not be there yet, through to the disk. Where that fails half-way, nothing is left;
 /// who looks meanwhile, or after a crash, may find half of it.
 ///
 /// # Errors
 /// [`io::ErrorKind::AlreadyExists`] for anything that is there, a link included; what the operating system
 /// says.
-pub fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+pub fn write_new(path: &Path, parts: &[&[u8]], mode: u32) -> io::Result<()> {
     let file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(mode)
         .open(path)?;
-    write(file, bytes).inspect_err(|_| {
+    write(file, parts).inspect_err(|_| {
         // This call has made it.
         let _ = std::fs::remove_file(path);
     })
@@ -33,7 +33,7 @@ pub fn write_new(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 /// says.
 pub fn create(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let temporary = temporary(path)?;
-    write_new(&temporary, bytes, mode)?;
+    write_new(&temporary, &[bytes], mode)?;
     let moved = match renameat_with(CWD, &temporary, CWD, path, RenameFlags::NOREPLACE) {
         // Some file systems can't do that, but know hard links.
         Err(Errno::INVAL | Errno::NOSYS) => std::fs::hard_link(&temporary, path),
@@ -51,15 +51,15 @@ pub fn create(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
 /// What the operating system says. What was there stays then.
 pub fn replace(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     let temporary = temporary(path)?;
-    write_new(&temporary, bytes, mode)?;
+    write_new(&temporary, &[bytes], mode)?;
     std::fs::rename(&temporary, path).inspect_err(|_| {
         let _ = std::fs::remove_file(&temporary);
     })
 }
 
 /// Closes the file: nobody finds it under its later name while it is open here.
-fn write(mut file: File, bytes: &[u8]) -> io::Result<()> {
-    file.write_all(bytes)?;
+fn write(mut file: File, parts: &[&[u8]]) -> io::Result<()> {
+    parts.iter().try_for_each(|part| file.write_all(part))?;
     file.sync_all()
 }
 

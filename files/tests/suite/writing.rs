@@ -11,11 +11,11 @@ use crate::{Place, mode};
 #[test]
 fn a_new_file_has_the_mode_asked_for_and_nothing_is_left_beside_it() {
     let place = Place::new();
-    write_new(&place.path("one"), b"1", 0o600).unwrap();
+    write_new(&place.path("one"), &[b"1", b"2"], 0o600).unwrap();
     create(&place.path("two"), b"2", 0o600).unwrap();
     replace(&place.path("three"), b"3", 0o400).unwrap();
     for (name, text, bits) in [
-        ("one", "1", 0o600),
+        ("one", "12", 0o600),
         ("two", "2", 0o600),
         ("three", "3", 0o400),
     ] {
@@ -32,8 +32,13 @@ fn what_is_there_is_not_overwritten_by_something_new() {
     symlink(&elsewhere, place.path("link")).unwrap();
     symlink(place.path("new"), place.path("dangling")).unwrap();
     for name in ["elsewhere", "link", "dangling"] {
-        for write in [write_new, create] {
-            let refused = write(&place.path(name), b"theirs", 0o600).unwrap_err();
+        let path = place.path(name);
+        let refused = [
+            write_new(&path, &[b"theirs"], 0o600),
+            create(&path, b"theirs", 0o600),
+        ];
+        for refused in refused {
+            let refused = refused.unwrap_err();
             assert_eq!(refused.kind(), ErrorKind::AlreadyExists, "{name}");
         }
     }

@@ -125,7 +125,7 @@ impl Place {
             .directory
             .join(BUNDLES)
             .join(format!("{name}.toolbundle"));
-        toolward_files::write_new(&path, archive, 0o600)
+        toolward_files::write_new(&path, &[archive], 0o600)
             .map_err(|error| Error::unwritable(&path, error))?;
         Ok(path.display().to_string())
     }
@@ -156,7 +156,7 @@ impl Place {
 
     fn write(&self, name: &str, text: &str) -> Result<(), Error> {
         let path = self.directory.join(name);
-        toolward_files::write_new(&path, text.as_bytes(), 0o600)
+        toolward_files::write_new(&path, &[text.as_bytes()], 0o600)
             .map_err(|error| Error::unwritable(&path, error))
     }
 }
