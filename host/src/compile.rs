@@ -16,6 +16,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use toolward_signing::Digest;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -25,8 +26,8 @@ pub use cost::{Ahead, CompileCost};
 pub use error::{CompileError, CompileReason};
 pub use limits::CompileLimits;
 
-pub(crate) use self::artifact_signature::{Claim, EngineHash};
-use crate::sandbox::engine::{EngineProfile, compiling_engine};
+use self::artifact_signature::Claim;
+use crate::sandbox::engine::{EngineProfile, Ready, compiling_engine};
 
 /// Compiles components. The input is hostile, and wasmtime does not treat a costly
 /// compilation as a vulnerability, so an implementation has to bound it. [`Broker`]
@@ -138,10 +139,15 @@ impl CompileBackend {
     /// where the engine doesn't load it, [`Self::load`] tells why.
     pub(crate) fn load_small(
         &self,
-        engine: &Engine,
-        claim: Claim<'_>,
+        ready: &Ready,
+        digest: &Digest,
         most_bytes: u64,
     ) -> Option<Component> {
+        let engine = &ready.engine;
+        let claim = Claim {
+            component: digest,
+            engine: &ready.engine_hash,
+        };
         let cached = match self {
             Self::Own { cache, .. } => cache.as_ref()?.get(engine, claim, most_bytes),
             Self::Broker(broker) => broker.cached(engine, claim, most_bytes),
@@ -149,29 +155,31 @@ impl CompileBackend {
         cached?.ok()
     }
 
-    /// Loads a component into `engine`: from the cache if that has a genuine artifact,
+    /// Loads a component into an engine: from the cache if that has a genuine artifact,
     /// else by compiling and caching it.
     pub(crate) fn load(
         &self,
-        engine: &Engine,
-        profile: &EngineProfile,
-        claim: Claim<'_>,
+        ready: &Ready,
+        digest: &Digest,
         wasm: &[u8],
         callers: &Callers,
         watch: &mut Watch<'_>,
     ) -> Result<Component, CompileError> {
+        let claim = Claim {
+            component: digest,
+            engine: &ready.engine_hash,
+        };
         match self {
-            Self::Own { compiler, cache } => {
-                own(engine, profile, &**compiler, cache.as_deref(), claim, wasm)
-            }
-            Self::Broker(broker) => broker.load(engine, claim, wasm, callers, watch),
+            Self::Own { compiler, cache } => own(ready, &**compiler, cache.as_deref(), claim, wasm),
+            Self::Broker(broker) => broker.load(&ready.engine, claim, wasm, callers, watch),
         }
     }
 }
 
 fn own(
-    engine: &Engine,
-    profile: &EngineProfile,
+    Ready {
+        engine, profile, ..
+    }: &Ready,
     compiler: &dyn Compiler,
     cache: Option<&Cache>,
     claim: Claim<'_>,

@@ -12,6 +12,7 @@ pub(crate) mod capture;
 pub(crate) mod context;
 pub(crate) mod deadline;
 pub(crate) mod engine;
+pub(crate) mod engine_hash;
 pub(crate) mod files;
 pub(crate) mod guest_reports;
 pub(crate) mod held;

@@ -2,12 +2,11 @@
 //! was compiled from, the engine that it was compiled for, and its own bytes.
 //! The public key verifies artifacts and can't make any.
 
-use std::hash::{Hash, Hasher};
-
 use toolward_signing::Digest;
 use toolward_signing::envelope::pae;
 use toolward_signing::key::{PublicKey, SigningKey};
-use wasmtime::Engine;
+
+use crate::sandbox::engine_hash::EngineHash;
 
 /// Keeps these signatures apart from all others that a key could make.
 const PAYLOAD_TYPE: &str = "application/vnd.toolward.artefact.v1";
@@ -15,50 +14,11 @@ const PAYLOAD_TYPE: &str = "application/vnd.toolward.artefact.v1";
 /// Bytes of a signature.
 pub(super) const SIGNATURE: usize = 64;
 
-/// Everything that compiled code depends on beside the component: compiler
-/// version, target, CPU features, settings and the build of this host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct EngineHash([u8; 32]);
-
-impl EngineHash {
-    pub(crate) fn of(engine: &Engine) -> Self {
-        struct Blake3(blake3::Hasher);
-        impl Hasher for Blake3 {
-            fn write(&mut self, bytes: &[u8]) {
-                self.0.update(bytes);
-            }
-            fn finish(&self) -> u64 {
-                0
-            }
-        }
-        let mut hasher = Blake3(blake3::Hasher::new());
-        engine.precompile_compatibility_hash().hash(&mut hasher);
-        env!("CARGO_PKG_VERSION").hash(&mut hasher);
-        Self(*hasher.0.finalize().as_bytes())
-    }
-
-    pub(super) fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(bytes)
-    }
-
-    pub(super) fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
-
-    /// 32 hexadecimal digits of it, for a file's name; the signature covers it
-    /// whole.
-    pub(super) fn short(&self) -> String {
-        let mut hex = blake3::Hash::from_bytes(self.0).to_hex().to_string();
-        hex.truncate(32);
-        hex
-    }
-}
-
 /// What an artifact claims to be.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Claim<'a> {
-    pub(crate) component: &'a Digest,
-    pub(crate) engine: &'a EngineHash,
+pub(super) struct Claim<'a> {
+    pub(super) component: &'a Digest,
+    pub(super) engine: &'a EngineHash,
 }
 
 impl Claim<'_> {

@@ -27,7 +27,7 @@ use wasmtime::component::Component;
 use self::frame::{PROTOCOL, Start};
 use self::link::{Link, Made};
 use self::permits::Permits;
-use super::artifact_signature::{Claim, EngineHash};
+use super::artifact_signature::Claim;
 use super::cache::{Cache, Shelf};
 use super::cost::{Ahead, CompileCost};
 use super::error::CompileError;
@@ -36,6 +36,7 @@ use super::{Callers, Watch};
 use crate::api::error::HostError;
 use crate::cores::cores;
 use crate::sandbox::engine::compiling_engine;
+use crate::sandbox::engine_hash::EngineHash;
 use toolward_helper as helper;
 
 pub use super::worker::run_worker;

@@ -299,9 +299,9 @@ fn usable(directory: PathBuf) -> Result<PathBuf, HostError> {
 mod tests {
     use toolward_signing::Digest;
 
-    use super::super::artifact_signature::EngineHash;
     use super::*;
     use crate::sandbox::engine::compiling_engine;
+    use crate::sandbox::engine_hash::EngineHash;
 
     #[test]
     fn an_artifact_of_more_bytes_than_asked_for_is_not_loaded() {

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -17,7 +17,7 @@ use crate::api::error::HostError;
 use crate::api::observer::{Compiling, Observer};
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::catalogue::LoadedDriver;
-use crate::compile::{Claim, CompileBackend, CompileError, CompileReason, EngineHash, Stage};
+use crate::compile::{CompileBackend, CompileError, CompileReason, Stage};
 use crate::sandbox::call_scope::CallScope;
 use crate::sandbox::engine::Ready;
 use crate::sandbox::run::Prepared;
@@ -37,7 +37,6 @@ const SMALL_ARTIFACT_BYTES: u64 = 2 << 20;
 /// What all drivers of a host are prepared with.
 pub(crate) struct Preparer {
     engine: HostEngine,
-    engine_hash: OnceLock<EngineHash>,
     backend: CompileBackend,
     /// The largest component, in bytes.
     component_bytes: usize,
@@ -47,7 +46,6 @@ impl Preparer {
     pub(crate) fn new(engine: HostEngine, backend: CompileBackend, component_bytes: usize) -> Self {
         Self {
             engine,
-            engine_hash: OnceLock::new(),
             backend,
             component_bytes,
         }
@@ -55,16 +53,7 @@ impl Preparer {
 
     /// Makes the engine, unless it is there.
     pub(crate) fn make_engine(&self) -> Result<(), HostError> {
-        let ready = self.engine.get()?;
-        self.engine_hash(ready);
-        Ok(())
-    }
-
-    /// The hash of its only engine.
-    fn engine_hash(&self, ready: &Ready) -> EngineHash {
-        *self
-            .engine_hash
-            .get_or_init(|| EngineHash::of(&ready.engine))
+        self.engine.get().map(drop)
     }
 
     /// The prepared driver; for a call, or ahead of calls.
@@ -150,10 +139,9 @@ impl Preparer {
         }
         // Where it panics or loads nothing, another thread tries, and what comes of that counts.
         std::panic::catch_unwind(AssertUnwindSafe(|| {
-            let engine = &job.ready.engine;
-            let component =
-                job.backend
-                    .load_small(engine, job.claim(&digest), SMALL_ARTIFACT_BYTES)?;
+            let component = job
+                .backend
+                .load_small(&job.ready, &digest, SMALL_ARTIFACT_BYTES)?;
             Some(job.link(driver, &component))
         }))
         .unwrap_or_default()
@@ -179,7 +167,6 @@ impl Preparer {
 struct Job {
     host: Weak<Preparer>,
     ready: Ready,
-    engine_hash: EngineHash,
     backend: CompileBackend,
     component_bytes: usize,
 }
@@ -197,7 +184,6 @@ impl Job {
         Self {
             host: Arc::downgrade(host),
             ready: ready.clone(),
-            engine_hash: host.engine_hash(ready),
             backend: host.backend.clone(),
             component_bytes: host.component_bytes,
         }
@@ -212,14 +198,6 @@ impl Job {
         };
         let component = self.load(driver, &digest, &wasm)?;
         self.link(driver, &component)
-    }
-
-    /// What an artifact of this component has to be.
-    fn claim<'a>(&'a self, component: &'a Digest) -> Claim<'a> {
-        Claim {
-            component,
-            engine: &self.engine_hash,
-        }
     }
 
     /// Links a loaded component, and finds its exports.
@@ -282,9 +260,8 @@ impl Job {
             }
         };
         self.backend.load(
-            &self.ready.engine,
-            &self.ready.profile,
-            self.claim(digest),
+            &self.ready,
+            digest,
             wasm,
             &driver.preparation.callers,
             &mut watch,

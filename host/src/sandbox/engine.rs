@@ -12,6 +12,7 @@ use wasmtime::{
 
 use toolward_bundle::component::{MAX_CORE_INSTANCES, MAX_INSTANCE_BYTES};
 
+use super::engine_hash::EngineHash;
 use super::limiter::{MEMORIES, TABLES};
 use super::{State, world};
 use crate::api::error::HostError;
@@ -74,6 +75,7 @@ impl EngineProfile {
         let linker = world::linker(&engine).map_err(|error| HostError::Engine(error.into()))?;
         Ok(Ready {
             profile: self.clone(),
+            engine_hash: EngineHash::of(&engine),
             engine,
             linker: Arc::new(linker),
         })
@@ -115,6 +117,7 @@ impl EngineProfile {
 pub(crate) struct Ready {
     pub(crate) profile: EngineProfile,
     pub(crate) engine: Engine,
+    pub(crate) engine_hash: EngineHash,
     pub(crate) linker: Arc<Linker<State>>,
 }
 

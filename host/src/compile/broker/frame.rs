@@ -7,10 +7,11 @@ use std::io::{self, Read, Write};
 use serde::{Deserialize, Serialize};
 use toolward_signing::Digest;
 
-use super::super::artifact_signature::{EngineHash, SIGNATURE};
+use super::super::artifact_signature::SIGNATURE;
 use super::super::cost::{COST_BYTES, CompileCost};
 use super::super::error::{CompileError, CompileReason, MAX_MESSAGE_BYTES};
 use super::super::limits::CompileLimits;
+use crate::sandbox::engine_hash::EngineHash;
 use toolward_helper::frames::{Body, frame, head};
 
 /// The version of the protocol; both sides are usually of one build.

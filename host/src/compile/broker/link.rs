@@ -11,12 +11,13 @@ use std::time::Instant;
 
 use toolward_signing::key::PublicKey;
 
-use super::super::artifact_signature::{Claim, EngineHash, SIGNATURE};
+use super::super::artifact_signature::{Claim, SIGNATURE};
 use super::super::cost::CompileCost;
 use super::super::error::CompileError;
 use super::super::{Stage, Watch};
 use super::frame::{self, Answer};
 use super::permits::POLL_INTERVAL;
+use crate::sandbox::engine_hash::EngineHash;
 use toolward_helper::{self as helper, ENDING, lock};
 
 /// What a broker returned for a component.

@@ -13,13 +13,14 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use toolward_signing::Digest;
 use toolward_signing::key::SigningKey;
 
-use super::super::artifact_signature::{Claim, EngineHash};
+use super::super::artifact_signature::Claim;
 use super::super::cache::{self, Cache};
 use super::super::cost::CompileCost;
 use super::frame::{Answer, PROTOCOL, Request, Start};
 use super::job::Worker;
 use crate::confine::broker_profile;
 use crate::sandbox::engine::compiling_engine;
+use crate::sandbox::engine_hash::EngineHash;
 use toolward_helper::connection;
 
 /// Requests that may be queued. A host sends no more than there are workers; more mean

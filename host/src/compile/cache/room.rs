@@ -146,9 +146,10 @@ mod tests {
 
     use toolward_signing::Digest;
 
-    use super::super::super::artifact_signature::{Claim, EngineHash, SIGNATURE};
+    use super::super::super::artifact_signature::{Claim, SIGNATURE};
     use super::super::Cache;
     use super::*;
+    use crate::sandbox::engine_hash::EngineHash;
 
     const THIS: u8 = 1;
     const OTHER: u8 = 2;
