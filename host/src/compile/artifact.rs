@@ -20,7 +20,7 @@ pub(super) fn from_own_bytes(engine: &Engine, bytes: &[u8]) -> Result<Component>
     unsafe { Component::deserialize(engine, bytes) }
 }
 
-/// Maps a file whose signature `Shelf::open_genuine` has just checked over this
+/// Maps a file whose signature `open_genuine` has just checked over this
 /// very open file.
 pub(super) fn from_checked_file(engine: &Engine, file: &File) -> Result<Component> {
     // `/proc/self/fd/N` is the file that was checked, even if its path has been
@@ -29,6 +29,7 @@ pub(super) fn from_checked_file(engine: &Engine, file: &File) -> Result<Componen
     // SAFETY: the signature over component digest, engine hash and content
     // matched, so the process that compiles wrote it for this engine; it lies
     // with mode 0400 in a 0700 directory that only this user can write to. The signature
-    // stands after the artifact, where nothing reads it.
+    // after the artifact is mapped, too, and not read: the engine reads the sections that
+    // the file's headers name, which the signature covers.
     unsafe { Component::deserialize_file(engine, path) }
 }

@@ -5,12 +5,12 @@
 mod keys;
 mod room;
 
-use std::fs::{DirBuilder, File, OpenOptions};
-use std::io::{self, ErrorKind, Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{DirBuilder, File};
+use std::io::{self, ErrorKind, Read as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use toolward_files::{Folder, Links, Problem, Protection};
+use toolward_files::{Folder, Links, Protection};
 use toolward_signing::key::{PublicKey, SigningKey};
 use wasmtime::Engine;
 use wasmtime::component::Component;
@@ -108,18 +108,19 @@ impl Cache {
             .is_some()
     }
 
-    /// Signs an artifact, writes it atomically in place of what is there, and makes room for it. Whether it was kept:
-    /// one that is larger than the whole cache may be is not.
+    /// Signs an artifact, writes it atomically in place of what is there, and makes room for it. Returns whether it was
+    /// kept: with its signature it may not be larger than the whole cache.
     pub(super) fn put(&self, claim: Claim<'_>, bytes: &[u8]) -> io::Result<bool> {
         if bytes.len().saturating_add(SIGNATURE) as u64 > self.limit {
             return Ok(false);
         }
         let signature = claim.sign(&blake3::hash(bytes), &self.key);
-        let artifact = self.shelf.path(claim);
-        match write(&artifact, [bytes, &signature]) {
+        let (directory, artifact) = (self.shelf.folder(claim), self.shelf.path(claim));
+        let parts = [bytes, &signature];
+        match write(&directory, &artifact, parts) {
             // Another process has made room, and removed the folder as it was empty.
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                write(&artifact, [bytes, &signature])?;
+                write(&directory, &artifact, parts)?;
             }
             written => written?,
         }
@@ -134,14 +135,13 @@ impl Cache {
     }
 }
 
-fn write(artifact: &Path, parts: [&[u8]; 2]) -> io::Result<()> {
-    let directory = artifact.parent().ok_or(ErrorKind::IsADirectory)?;
+fn write(directory: &Path, artifact: &Path, parts: [&[u8]; 2]) -> io::Result<()> {
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(directory)?;
     let temporary = directory.join(format!("{TEMPORARY}{}", uuid::Uuid::now_v7()));
-    let written = write_new(&temporary, parts).and_then(|()| {
+    let written = toolward_files::write_new(&temporary, &parts, 0o400).and_then(|()| {
         let folder = File::open(directory)?;
         std::fs::rename(&temporary, artifact)?;
         folder.sync_all()
@@ -150,17 +150,6 @@ fn write(artifact: &Path, parts: [&[u8]; 2]) -> io::Result<()> {
         let _ = std::fs::remove_file(&temporary);
     }
     written
-}
-
-/// Writes a file through to the disk, and closes it.
-fn write_new(path: &Path, parts: [&[u8]; 2]) -> io::Result<()> {
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o400)
-        .open(path)?;
-    parts.iter().try_for_each(|part| file.write_all(part))?;
-    file.sync_all()
 }
 
 /// A cache opened for reading only: it has the public half of the key, and maps only
@@ -207,54 +196,57 @@ impl Shelf {
     }
 
     fn find(&self, claim: Claim<'_>, public: &PublicKey, most_bytes: u64) -> Option<File> {
-        self.open_genuine(claim, public, most_bytes)
-            .inspect_err(|error| tracing::warn!(%error, "a cached driver is not genuine"))
+        let path = self.path(claim);
+        open_genuine(&path, claim, public, most_bytes)
+            .inspect_err(|error| {
+                let path = path.display();
+                tracing::warn!(%error, %path, "a cached driver is not genuine");
+            })
             .ok()?
+    }
+
+    fn folder(&self, claim: Claim<'_>) -> PathBuf {
+        self.artifacts().join(claim.component.to_string())
     }
 
     /// The file of what was compiled from this component for this engine.
     fn path(&self, claim: Claim<'_>) -> PathBuf {
-        let mut path = self.artifacts();
-        path.push(claim.component.to_string());
-        path.push(format!("{}{ARTIFACT}", claim.engine.short()));
-        path
-    }
-
-    /// Opens an artifact once, and checks owner, mode and signature of the very
-    /// file that was opened. `None` if there is none, or one of more than `most_bytes`.
-    fn open_genuine(
-        &self,
-        claim: Claim<'_>,
-        public: &PublicKey,
-        most_bytes: u64,
-    ) -> Result<Option<File>, String> {
-        let path = self.path(claim);
-        let mut file = match toolward_files::open(&path, Protection::Own, Links::Refuse) {
-            Ok(file) => file,
-            Err(error) if is_missing(&error.problem) => return Ok(None),
-            Err(error) => return Err(error.to_string()),
-        };
-        let io = |error: io::Error| error.to_string();
-        let length = file.metadata().map_err(io)?.len();
-        let bytes = length
-            .checked_sub(SIGNATURE as u64)
-            .ok_or("it is too short for a signature")?;
-        if bytes > most_bytes {
-            return Ok(None);
-        }
-        let mut hasher = blake3::Hasher::new();
-        hasher.update_reader((&mut file).take(bytes)).map_err(io)?;
-        let mut signature = [0; SIGNATURE];
-        file.read_exact(&mut signature).map_err(io)?;
-        match claim.holds(&hasher.finalize(), &signature, public) {
-            true => Ok(Some(file)),
-            false => Err("its signature is wrong".to_owned()),
-        }
+        let name = format!("{}{ARTIFACT}", claim.engine.short());
+        self.folder(claim).join(name)
     }
 }
 
-fn is_missing(problem: &Problem) -> bool {
-    matches!(problem, Problem::Io { source, .. } if source.kind() == ErrorKind::NotFound)
+/// Opens an artifact once, and checks owner, mode and signature of the very
+/// file that was opened. `None` if there is none, or one of more than `most_bytes`.
+fn open_genuine(
+    path: &Path,
+    claim: Claim<'_>,
+    public: &PublicKey,
+    most_bytes: u64,
+) -> Result<Option<File>, String> {
+    let mut file = match toolward_files::open(path, Protection::Own, Links::Refuse) {
+        Ok(file) => file,
+        Err(error) if error.is_missing() => return Ok(None),
+        Err(error) => return Err(error.problem.to_string()),
+    };
+    let text = |error: io::Error| error.to_string();
+    let length = file.metadata().map_err(text)?.len();
+    let bytes = length
+        .checked_sub(SIGNATURE as u64)
+        .ok_or("it is too short for a signature")?;
+    if bytes > most_bytes {
+        return Ok(None);
+    }
+    let mut hasher = blake3::Hasher::new();
+    hasher
+        .update_reader((&mut file).take(bytes))
+        .map_err(text)?;
+    let mut signature = [0; SIGNATURE];
+    file.read_exact(&mut signature).map_err(text)?;
+    match claim.holds(&hasher.finalize(), &signature, public) {
+        true => Ok(Some(file)),
+        false => Err("its signature is wrong".to_owned()),
+    }
 }
 
 /// What is wrong with a cache's directory, beyond what makes any directory unsafe.

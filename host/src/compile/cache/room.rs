@@ -23,7 +23,7 @@ pub(super) struct Room<'a> {
     pub(super) artifacts: &'a Path,
     /// The artifact that was just written. It stays.
     pub(super) newest: &'a Path,
-    /// What the names of artifacts for this engine begin with.
+    /// The names of artifacts for this engine, without their ending.
     pub(super) engine: &'a str,
     /// The most bytes of all artifacts together.
     pub(super) limit: u64,
@@ -111,7 +111,7 @@ impl Room<'_> {
         found.bytes = found.bytes.saturating_add(metadata.len());
         if name.ends_with(ARTIFACT) && path != self.newest {
             found.artifacts.push(Artifact {
-                for_this_engine: name.starts_with(self.engine),
+                for_this_engine: name.strip_suffix(ARTIFACT) == Some(self.engine),
                 written,
                 path,
                 bytes: metadata.len(),
