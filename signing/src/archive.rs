@@ -2,6 +2,7 @@
 //! Reading one is verifying it, and lives in [`crate::verify`].
 
 mod contents;
+mod decoder;
 mod detached;
 pub(crate) mod header;
 mod stored;
@@ -9,6 +10,7 @@ mod unpack;
 mod write;
 
 pub use contents::Contents;
+pub(crate) use decoder::{decoding, with_decoder};
 pub use detached::{Detached, Effort, attach, detach, first_envelope, write_content};
 pub(crate) use stored::Stored;
 pub use stored::to_stored_bytes;

@@ -16,7 +16,6 @@
 //! ```
 
 mod archive;
-mod decoder;
 mod directory;
 mod document;
 mod envelope_only;

@@ -1,11 +1,12 @@
 //! An archive in two pieces: its envelope, and all the rest as an archive of its own. Registries keep them
 //! apart, so that a further signature changes the small piece only.
 
-use std::io::{self, BufRead, Read, Write};
+use std::io::{BufRead, Read, Write};
 
 use zstd::stream::read::Decoder;
 use zstd::zstd_safe;
 
+use super::decoder::{decoding, with_decoder};
 use super::header::{BLOCK, Claimed, ZEROS, canonical};
 use super::write::{self, COMPRESSION_LEVEL, encoder};
 use super::{Contents, END_BYTES, MAX_RATIO, RATIO_FLOOR, WINDOW_LOG, entry_size};
@@ -77,16 +78,8 @@ pub fn detach(archive: &[u8]) -> Result<Detached, Refusal> {
 /// # Errors
 /// Those of [`detach`], as far as they can be told.
 pub fn first_envelope(beginning: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
-    let read = || -> Result<Vec<u8>, Refusal> {
-        let mut decoder = Decoder::with_buffer(beginning)
-            .map_err(|error| decoding(&error))?
-            .single_frame();
-        decoder
-            .window_log_max(WINDOW_LOG)
-            .map_err(|error| decoding(&error))?;
-        read_envelope_from(&mut decoder)
-    };
-    match read() {
+    let read = with_decoder(beginning, |mut decoder| read_envelope_from(&mut decoder));
+    match read.map_err(|error| decoding(&error))? {
         Ok(envelope) => Ok(Some(envelope)),
         Err(refusal) if refusal.kind() == ErrorKind::ArchiveTruncated => Ok(None),
         Err(refusal) => Err(refusal),
@@ -235,12 +228,4 @@ fn read_envelope_from(tar: &mut impl Read) -> Result<Vec<u8>, Refusal> {
             .expected("zeros after the content"));
     }
     Ok(envelope)
-}
-
-fn decoding(error: &std::io::Error) -> Refusal {
-    if error.kind() == io::ErrorKind::UnexpectedEof {
-        Refusal::new(ErrorKind::ArchiveTruncated)
-    } else {
-        Refusal::new(ErrorKind::ArchiveFormat).found(error.to_string())
-    }
 }

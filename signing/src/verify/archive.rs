@@ -2,15 +2,16 @@
 //! and every header is compared with the only one that its file may have.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek as _};
+use std::io::{BufRead, BufReader, Read, Seek as _};
 
 use zstd::stream::read::Decoder;
 
-use super::decoder::with_decoder;
 use super::directory::read_hashed;
 use super::document::{Files, Head};
 use crate::archive::header::{BLOCK, Claimed, TarBlock, ZEROS};
-use crate::archive::{END_BYTES, MAX_RATIO, RATIO_FLOOR, Stored, entry_size};
+use crate::archive::{
+    END_BYTES, MAX_RATIO, RATIO_FLOOR, Stored, decoding, entry_size, with_decoder,
+};
 use crate::error::{ErrorKind, Refusal, io_failed};
 use crate::manifest::{self, ENVELOPE_FILE, Expected, Manifest};
 use crate::path::BundlePath;
@@ -42,7 +43,7 @@ pub(super) fn read<H: Head>(
         return result;
     }
     with_decoder(archive, |frame| read_tar(&mut Tar { frame }, size, &open))
-        .map_err(|error| refused(&error))?
+        .map_err(|error| decoding(&error))?
 }
 
 /// Reads an archive in a file from its beginning, as [`read`] does. Nothing but the files is kept in memory if it
@@ -226,7 +227,7 @@ impl<F: Frame> Tar<F> {
     fn fill(&mut self, buffer: &mut [u8]) -> Result<(), Refusal> {
         self.frame
             .read_exact(buffer)
-            .map_err(|error| refused(&error))
+            .map_err(|error| decoding(&error))
     }
 
     /// The next header, or `None` at the first of the two blocks of zeros that end the archive.
@@ -306,21 +307,18 @@ impl<F: Frame> Tar<F> {
             return Err(trailing().found("data after a block of zeros"));
         }
         // This also makes the decoder check the frame's end.
-        if self.frame.read(&mut [0]).map_err(|error| refused(&error))? != 0 {
+        if self
+            .frame
+            .read(&mut [0])
+            .map_err(|error| decoding(&error))?
+            != 0
+        {
             return Err(trailing().found("data after the end of the tar archive"));
         }
         match self.frame.rest() {
             0 => Ok(()),
             rest => Err(trailing().found(format!("{} after the zstd frame", bytes(rest as u64)))),
         }
-    }
-}
-
-fn refused(error: &std::io::Error) -> Refusal {
-    if error.kind() == io::ErrorKind::UnexpectedEof {
-        Refusal::new(ErrorKind::ArchiveTruncated)
-    } else {
-        Refusal::new(ErrorKind::ArchiveFormat).found(error.to_string())
     }
 }
 
