@@ -14,7 +14,7 @@ use crate::environment::Environment;
 use crate::error::{Code, Error};
 use crate::installed::{self, RefusedTool, StoreLocation};
 use crate::report::Report;
-use crate::trust::{self, Opened, Trust, TrustContext, dev_content, of_one};
+use crate::trust::{self, Opened, Trust, TrustContext, dev_content, naming_bundle};
 
 pub(crate) use beside::Reserved;
 
@@ -135,7 +135,7 @@ impl BundleSource {
         let contents = trust::finish(readings, &context).into_iter();
         let mut contents: Vec<Content> = contents
             .zip(&self.named)
-            .map(|(content, path)| content.map_err(|error| of_one(error, path, &self.named)))
+            .map(|(content, path)| content.map_err(|error| naming_bundle(error, path, &self.named)))
             .collect::<Result<_, _>>()?;
         if let SourceKind::Beside(directory) = self.kind() {
             let publishers: Vec<_> =

@@ -34,7 +34,7 @@ use crate::report::Report;
 use publishers::{Publishers, Trusted};
 
 pub use context::TrustContext;
-pub(crate) use open::{Opened, of_one};
+pub(crate) use open::{Opened, naming_bundle};
 
 /// The file that marks a directory under work.
 const BUNDLE_TOML: &str = "bundle.toml";

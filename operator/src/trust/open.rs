@@ -59,7 +59,7 @@ impl Trust {
         let opened = parallel::each(&numbered, |(number, path)| {
             let report = |one: VerifyProgress| progress.set(*number, one);
             let bundle =
-                open(path, &context, &report).map_err(|error| of_one(error, path, paths))?;
+                open(path, &context, &report).map_err(|error| naming_bundle(error, path, paths))?;
             Ok((bundle.clone(), Reading::new(bundle)))
         });
         let opened = opened.into_iter().collect::<Result<Vec<_>, Error>>()?;
@@ -89,8 +89,8 @@ impl Trust {
     }
 }
 
-/// The error of the bundle at `path`, which it names where it is one of several.
-pub(crate) fn of_one(error: Error, path: &Path, paths: &[PathBuf]) -> Error {
+/// Adds the path of the bundle to its error, and to the files of the error's diagnostics, if several bundles were named.
+pub(crate) fn naming_bundle(error: Error, path: &Path, paths: &[PathBuf]) -> Error {
     if let [_] = paths {
         return error;
     }
