@@ -24,7 +24,7 @@ type Finish = dyn Fn(HostBuilder) -> HostBuilder + Send + Sync;
 /// stops following when it is dropped.
 ///
 /// * It needs a tokio runtime with timer and I/O. [`LiveHost::start`] fails outside of
-///   one. When that runtime has gone, nothing is served any more.
+///   one. If that runtime shuts down, everything is withdrawn at the next look for changes.
 /// * Components are compiled in this process, without a deadline, unless `finish` gives
 ///   the builder a [`Broker`](toolward_host::Broker).
 /// * The process is not confined: code that escapes the sandbox has its rights. See
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_whose_runtime_has_gone_serves_nothing() {
+    fn a_host_whose_runtime_shut_down_serves_nothing() {
         let first = runtime();
         let entered = first.enter();
         let live = LiveHost::start(text_stats(), |builder| builder).unwrap();
@@ -263,7 +263,7 @@ mod tests {
         let call = host.call(Request::new("text.stats", "{}"));
         let refused = runtime().block_on(call).result.unwrap_err();
         assert_eq!(refused.code.as_str(), "toolward:withdrawn");
-        let why = "the runtime that it was served on has gone";
+        let why = "the runtime that it was served on has shut down";
         assert!(refused.message.contains(why), "{refused}");
     }
 }

@@ -14,7 +14,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 
-use tokio::runtime::{Handle, Runtime};
+use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::content::Content;
@@ -135,10 +135,12 @@ impl Watch {
     }
 
     /// Follows changes on a thread of its own until stopped, and serves them with
-    /// `target`. `preparing` compiles the drivers of the current bundles.
+    /// `target`. `preparing` compiles the drivers of the current bundles. `runtime` prepares
+    /// further ones, and everything is withdrawn when it shuts down before the watch is
+    /// stopped.
     ///
     /// # Errors
-    /// If no thread can be started.
+    /// If no thread or timer can be started.
     pub fn follow<T: Target>(
         self,
         target: T,
@@ -153,18 +155,21 @@ impl Watch {
             shared_state,
             reports,
             runtime: runtime.clone(),
-            gone: CancellationToken::new(),
             control,
             lease: Lease::new(self.verified, LEASE),
         });
-        let own = tokio::runtime::Builder::new_current_thread()
+        let timer = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
             .map_err(Error::runtime)?;
-        let (sender, ended) = mpsc::channel();
         let expiring = Arc::clone(&serving);
+        // Ends when the watch is stopped, or when its runtime shuts down.
+        let mut expiring = runtime.spawn(async move { expiring.expire().await });
+        let stop = expiring.abort_handle();
+        let (sender, ended) = mpsc::channel();
         let work = move || {
-            let result = self.run(&serving, &own, preparing);
+            let pause = |serving: &Serving<T>| serving.pause(&timer, &mut expiring);
+            let result = self.run(&serving, pause, preparing);
             drop(serving);
             // The receiver may be gone.
             let _ = sender.send(result);
@@ -172,41 +177,49 @@ impl Watch {
         std::thread::Builder::new()
             .name("watch".to_owned())
             .spawn(work)
-            .map_err(Error::runtime)?;
-        // Dropped where the runtime drops what it runs.
-        let gone = expiring.gone.clone().drop_guard();
-        runtime.spawn(async move {
-            expiring.expire().await;
-            drop(gone);
-        });
+            .map_err(|error| {
+                stop.abort();
+                Error::runtime(error)
+            })?;
         Ok(Following(ended))
     }
 
-    /// Watches until stopped. Withdraws everything if watching panics.
+    /// Watches until stopped. Withdraws everything if watching panics, or if the runtime shuts down before.
     ///
     /// # Errors
     /// If it ended before it was stopped.
     fn run<T: Target>(
         mut self,
         serving: &Serving<T>,
-        own: &Runtime,
+        pause: impl FnMut(&Serving<T>) -> bool,
         preparing: JoinHandle<()>,
     ) -> Result<(), Error> {
         let stop = &serving.control.stop;
+        let mut stopped = true;
         guarded(&serving.shared_state, stop, || {
-            self.watch(serving, own, preparing);
-            if !stop.is_cancelled() {
-                // Nothing would end the lease, or prepare drivers.
-                serving.withdraw_all("the runtime that it was served on has gone");
+            self.watch(serving, pause, preparing);
+            stopped = stop.is_cancelled();
+            if !stopped {
+                // The lease would never end, and no driver would be prepared.
+                tracing::error!("the runtime of what is served has shut down: none is served");
+                serving.withdraw_all("the runtime that it was served on has shut down");
                 stop.cancel();
             }
-        })
+        })?;
+        match stopped {
+            true => Ok(()),
+            false => Err(Error::new(
+                Kind::Failed,
+                Code::WatchEnded,
+                "the runtime shut down before what is served on it was stopped",
+            )),
+        }
     }
 
     fn watch<T: Target>(
         &mut self,
         serving: &Serving<T>,
-        own: &Runtime,
+        mut pause: impl FnMut(&Serving<T>) -> bool,
         mut preparing: JoinHandle<()>,
     ) {
         let lease = &serving.lease;
@@ -214,7 +227,7 @@ impl Watch {
         let mut failing = false;
         // One report while nothing changes, so that each warning is given once.
         let mut report = (serving.reports)();
-        while serving.pause(own) {
+        while pause(serving) {
             if serving.control.reload.take()
                 && let Some(host) = self.reload(serving)
             {

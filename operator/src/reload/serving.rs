@@ -1,7 +1,7 @@
 //! Serves new hosts, and withdraws everything when the lease ends.
 
 use tokio::runtime::{Handle, Runtime};
-use tokio_util::sync::CancellationToken;
+use tokio::task::JoinHandle;
 use toolward_host::SharedState;
 
 use super::control::Control;
@@ -14,10 +14,8 @@ pub(super) struct Serving<T> {
     pub(super) target: T,
     pub(super) shared_state: SharedState,
     pub(super) reports: Reports,
-    /// The runtime that prepares drivers, and ends the lease.
+    /// The runtime that prepares drivers.
     pub(super) runtime: Handle,
-    /// Cancelled when that runtime has gone, or the watch is stopped.
-    pub(super) gone: CancellationToken,
     pub(super) control: Control,
     pub(super) lease: Lease,
 }
@@ -51,14 +49,13 @@ impl<T: Target> Serving<T> {
         }
     }
 
-    /// Waits for the next scan or a reload, on the thread's own runtime; `false` if stopped, or if the other one has
-    /// gone.
-    pub(super) fn pause(&self, own: &Runtime) -> bool {
+    /// Waits for the next scan or a reload; `false` if stopped, or if `expiring` has ended.
+    pub(super) fn pause(&self, timer: &Runtime, expiring: &mut JoinHandle<()>) -> bool {
         let control = &self.control;
-        own.block_on(async {
+        timer.block_on(async {
             tokio::select! {
                 () = control.stop.cancelled() => false,
-                () = self.gone.cancelled() => false,
+                _ = expiring => false,
                 () = control.reload.asked() => true,
                 () = tokio::time::sleep(SCAN_INTERVAL) => true,
             }
