@@ -1,4 +1,5 @@
-//! One module per subcommand: its flags, and the library calls they make.
+//! One module per subcommand: its flags, and the library calls they make. Three more start the [helper
+//! processes](crate::helper).
 
 pub(crate) mod build;
 pub(crate) mod call;

@@ -1,11 +1,10 @@
-//! The processes that this program starts of itself. A server waits for two of them, so they start without the
-//! description of all commands and without what a person's environment says.
+//! Helper processes: this program, started again for one task. Their command line is parsed without the description of
+//! all commands, and no person's environment is read: a server waits for two of them.
 
 use clap::{Parser, Subcommand as _};
 
 use crate::commands::{compile_broker, exec_broker, recorder};
-use crate::environment::Colours;
-use crate::failure::{Exit, Result};
+use crate::failure::Exit;
 use crate::output::{Look, Output};
 
 /// What a process of this program does for the one that started it.
@@ -13,15 +12,20 @@ use crate::output::{Look, Output};
 #[command(name = "toolward")]
 pub(crate) enum Helper {
     /// Has drivers compiled
-    InternalCompileBroker,
+    #[command(name = "internal-compile-broker")]
+    CompileBroker,
     /// Compiles one driver, for the broker
-    InternalCompileWorker,
+    #[command(name = "internal-compile-worker")]
+    CompileWorker,
     /// Records calls
-    InternalRecorder(recorder::Arguments),
+    #[command(name = "internal-recorder")]
+    Recorder(recorder::Arguments),
     /// Has programs run
-    InternalExecBroker,
+    #[command(name = "internal-exec-broker")]
+    ExecBroker,
     /// Becomes a program, for the broker
-    InternalExecRunner,
+    #[command(name = "internal-exec-runner")]
+    ExecRunner,
 }
 
 impl Helper {
@@ -31,28 +35,30 @@ impl Helper {
         Self::has_subcommand(word.to_str()?).then(Self::parse)
     }
 
-    /// Does it, and says what went wrong.
+    /// Does it, and reports a failure on standard error.
     pub(crate) fn run(self) -> Exit {
-        match self.done() {
+        let done = match self {
+            Self::CompileBroker => compile_broker::broker(),
+            Self::CompileWorker => compile_broker::worker(),
+            Self::Recorder(arguments) => recorder::recorder(&arguments),
+            Self::ExecBroker => exec_broker::broker(),
+            Self::ExecRunner => exec_broker::runner(),
+        };
+        match done {
             Ok(()) => Exit::Fine,
-            Err(failure) => {
-                let mut output = Output::new(&Look {
-                    json: false,
-                    quiet: false,
-                    colours: Colours::default(),
-                });
-                output.failure(&failure)
-            }
+            Err(failure) => Output::new(&Look::default()).failure(&failure),
         }
     }
+}
 
-    fn done(self) -> Result {
-        match self {
-            Self::InternalCompileBroker => compile_broker::broker(),
-            Self::InternalCompileWorker => compile_broker::worker(),
-            Self::InternalRecorder(arguments) => recorder::recorder(&arguments),
-            Self::InternalExecBroker => exec_broker::broker(),
-            Self::InternalExecRunner => exec_broker::runner(),
-        }
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn flags_of_helpers_contradict_each_other_nowhere() {
+        Helper::command().debug_assert();
     }
 }

@@ -24,7 +24,7 @@ const MAX_MESSAGE_CHARS: usize = 4000;
 const MAX_FILE_CHARS: usize = 256 * 1024;
 
 /// How output looks, as flags and the environment say.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Look {
     /// JSON instead of text for people.
     pub(crate) json: bool,

@@ -1,4 +1,4 @@
-//! The hidden commands that are the processes of programs.
+//! The processes that run programs: how they are started, and what they do.
 
 use toolward_host::HostBuilder;
 use toolward_host::exec::{ExecBroker, ExecCommand, run_broker, run_runner};
