@@ -35,10 +35,13 @@ fn refused(machine: &Machine, words: &str, code: &str) -> Value {
     error["error"].clone()
 }
 
-/// Calls the tool, which must be refused before anything is compiled or kept.
+/// Serves and calls the tool, which must be refused before anything is compiled or kept.
 #[track_caller]
 fn call_refused(machine: &Machine, words: &str, code: &str) -> Ended {
     let before = tree(&machine.home());
+    let ended = machine.toolward(&format!("serve {words}")).ends(3);
+    ended.says(code);
+    assert_eq!(tree(&machine.home()), before, "{ended}");
     let ended = machine
         .toolward(&format!("call text.stats --set text=a {words}"))
         .ends(3);
