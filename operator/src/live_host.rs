@@ -11,7 +11,7 @@ use crate::config::Granted;
 use crate::error::Error;
 use crate::host_setup::opens_buckets;
 use crate::operator::Operator;
-use crate::reload::{Control, Reports, Target, Watch, prepare};
+use crate::reload::{Control, Following, Reports, Target, Watch, prepare};
 use crate::report::{Report, Silent};
 
 /// Adds the application's settings to each host.
@@ -24,7 +24,8 @@ type Finish = dyn Fn(HostBuilder) -> HostBuilder + Send + Sync;
 /// stops following when it is dropped.
 ///
 /// * It needs a tokio runtime with timer and I/O. [`LiveHost::start`] fails outside of
-///   one. If that runtime shuts down, everything is withdrawn at the next look for changes.
+///   one. If that runtime shuts down before this is dropped, everything is withdrawn, as
+///   soon as a look for changes that is under way has ended.
 /// * Components are compiled in this process, without a deadline, unless `finish` gives
 ///   the builder a [`Broker`](toolward_host::Broker).
 /// * The process is not confined: code that escapes the sandbox has its rights. See
@@ -81,6 +82,13 @@ impl LiveHost {
         operator: Operator,
         finish: impl Fn(HostBuilder) -> HostBuilder + Send + Sync + 'static,
     ) -> Result<Self, Error> {
+        Self::following(operator, finish).map(|(live, _)| live)
+    }
+
+    fn following(
+        operator: Operator,
+        finish: impl Fn(HostBuilder) -> HostBuilder + Send + Sync + 'static,
+    ) -> Result<(Self, Following), Error> {
         let runtime = Handle::try_current().map_err(Error::runtime)?;
         let operator = Arc::new(operator);
         let shared_state = operator.setup.shared_state(&operator.environment);
@@ -99,7 +107,7 @@ impl LiveHost {
         let control = Control::default();
         let reports: Reports = Box::new(|| Box::new(Logged));
         let preparing = runtime.spawn(prepare(host));
-        watch.follow(
+        let following = watch.follow(
             target,
             shared_state,
             control.clone(),
@@ -107,7 +115,7 @@ impl LiveHost {
             &runtime,
             preparing,
         )?;
-        Ok(Self { current, control })
+        Ok((Self { current, control }, following))
     }
 
     /// The current host. Don't keep it: later changes switch to another one.
@@ -222,11 +230,10 @@ impl Report for Logged {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
-    use std::time::{Duration, Instant};
+    use std::time::Duration;
 
     use super::*;
     use crate::bundles::BundleSource;
-    use crate::environment::Environment;
     use crate::trust::Trust;
 
     fn runtime() -> tokio::runtime::Runtime {
@@ -241,8 +248,7 @@ mod tests {
                 trust: Trust::new(vec![examples.join("keys/example.pub.pem")], None),
                 ..BundleSource::default()
             },
-            environment: Environment::default(),
-            ..Operator::of_process()
+            ..Operator::default()
         }
     }
 
@@ -250,20 +256,26 @@ mod tests {
     fn a_host_whose_runtime_shut_down_serves_nothing() {
         let first = runtime();
         let entered = first.enter();
-        let live = LiveHost::start(text_stats(), |builder| builder).unwrap();
-        let host = live.host();
+        let (live, following) = LiveHost::following(text_stats(), |builder| builder).unwrap();
         drop(entered);
         first.shutdown_background();
 
-        let started = Instant::now();
-        while live.host().tools().next().is_some() {
-            assert!(started.elapsed() < Duration::from_secs(60), "it is served");
-            std::thread::sleep(Duration::from_millis(5));
-        }
-        let call = host.call(Request::new("text.stats", "{}"));
+        let ended = following.ended(Duration::from_secs(60)).unwrap_err();
+        assert_eq!(ended.code, "watch-ended");
+        assert!(ended.message.contains("the runtime shut down"), "{ended}");
+        let call = live.call(Request::new("text.stats", "{}"));
         let refused = runtime().block_on(call).result.unwrap_err();
         assert_eq!(refused.code.as_str(), "toolward:withdrawn");
-        let why = "the runtime that it was served on has shut down";
-        assert!(refused.message.contains(why), "{refused}");
+    }
+
+    #[test]
+    fn a_host_that_is_dropped_before_its_runtime_ends_its_watch_well() {
+        let runtime = runtime();
+        let entered = runtime.enter();
+        let (live, following) = LiveHost::following(text_stats(), |builder| builder).unwrap();
+        drop(live);
+        drop(entered);
+        runtime.shutdown_background();
+        following.ended(Duration::from_secs(60)).unwrap();
     }
 }

@@ -140,7 +140,7 @@ impl Watch {
     /// stopped.
     ///
     /// # Errors
-    /// If no thread or timer can be started.
+    /// If no thread can be started.
     pub fn follow<T: Target>(
         self,
         target: T,
@@ -158,18 +158,13 @@ impl Watch {
             control,
             lease: Lease::new(self.verified, LEASE),
         });
-        let timer = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .build()
-            .map_err(Error::runtime)?;
         let expiring = Arc::clone(&serving);
         // Ends when the watch is stopped, or when its runtime shuts down.
-        let mut expiring = runtime.spawn(async move { expiring.expire().await });
-        let stop = expiring.abort_handle();
+        let expiring = runtime.spawn(async move { expiring.expire().await });
+        let lease_task = expiring.abort_handle();
         let (sender, ended) = mpsc::channel();
         let work = move || {
-            let pause = |serving: &Serving<T>| serving.pause(&timer, &mut expiring);
-            let result = self.run(&serving, pause, preparing);
+            let result = self.run(&serving, expiring, preparing);
             drop(serving);
             // The receiver may be gone.
             let _ = sender.send(result);
@@ -178,48 +173,46 @@ impl Watch {
             .name("watch".to_owned())
             .spawn(work)
             .map_err(|error| {
-                stop.abort();
+                lease_task.abort();
                 Error::runtime(error)
             })?;
         Ok(Following(ended))
     }
 
-    /// Watches until stopped. Withdraws everything if watching panics, or if the runtime shuts down before.
+    /// Watches until stopped. Withdraws everything if watching ends before, or panics.
     ///
     /// # Errors
     /// If it ended before it was stopped.
     fn run<T: Target>(
         mut self,
         serving: &Serving<T>,
-        pause: impl FnMut(&Serving<T>) -> bool,
+        mut expiring: JoinHandle<()>,
         preparing: JoinHandle<()>,
     ) -> Result<(), Error> {
         let stop = &serving.control.stop;
-        let mut stopped = true;
         guarded(&serving.shared_state, stop, || {
+            // The runtime of what is served may shut down first.
+            let timer = tokio::runtime::Builder::new_current_thread()
+                .enable_time()
+                .build()
+                .map_err(Error::runtime)?;
+            let pause = || serving.pause(&timer, &mut expiring);
             self.watch(serving, pause, preparing);
-            stopped = stop.is_cancelled();
-            if !stopped {
-                // The lease would never end, and no driver would be prepared.
-                tracing::error!("the runtime of what is served has shut down: none is served");
-                serving.withdraw_all("the runtime that it was served on has shut down");
-                stop.cancel();
+            match stop.is_cancelled() {
+                true => Ok(()),
+                false => Err(Error::new(
+                    Kind::Failed,
+                    Code::WatchEnded,
+                    "the runtime shut down before what is served on it was stopped",
+                )),
             }
-        })?;
-        match stopped {
-            true => Ok(()),
-            false => Err(Error::new(
-                Kind::Failed,
-                Code::WatchEnded,
-                "the runtime shut down before what is served on it was stopped",
-            )),
-        }
+        })
     }
 
     fn watch<T: Target>(
         &mut self,
         serving: &Serving<T>,
-        mut pause: impl FnMut(&Serving<T>) -> bool,
+        mut pause: impl FnMut() -> bool,
         mut preparing: JoinHandle<()>,
     ) {
         let lease = &serving.lease;
@@ -227,7 +220,7 @@ impl Watch {
         let mut failing = false;
         // One report while nothing changes, so that each warning is given once.
         let mut report = (serving.reports)();
-        while pause(serving) {
+        while pause() {
             if serving.control.reload.take()
                 && let Some(host) = self.reload(serving)
             {
@@ -404,24 +397,24 @@ fn after(moment: Instant, time: Duration) -> Instant {
     moment.checked_add(time).unwrap_or(moment)
 }
 
-/// Withdraws everything and stops the server if `work` panics: without a watch nothing
+/// Withdraws everything and stops the server if `work` fails or panics: without a watch nothing
 /// may be served.
 fn guarded(
     shared_state: &SharedState,
     stop: &CancellationToken,
-    work: impl FnOnce(),
+    work: impl FnOnce() -> Result<(), Error>,
 ) -> Result<(), Error> {
-    let worked = std::panic::catch_unwind(AssertUnwindSafe(work));
-    worked.map_err(|_panic| {
-        tracing::error!("looking for revoked bundles ended by a fault of its own: none is served");
+    let fault = |_panic| {
+        let message =
+            "the server stopped: a fault of its own ended its looking for revoked bundles";
+        Err(Error::new(Kind::Failed, Code::WatchEnded, message)
+            .hint("start it again, and report what it wrote of the panic"))
+    };
+    let worked = std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(fault);
+    worked.inspect_err(|error| {
+        tracing::error!(%error, "looking for revoked bundles ended: none is served");
         shared_state.withdraw_all("the server no longer sees whether it is revoked");
         stop.cancel();
-        Error::new(
-            Kind::Failed,
-            Code::WatchEnded,
-            "the server stopped: a fault of its own ended its looking for revoked bundles",
-        )
-        .hint("start it again, and report what it wrote of the panic")
     })
 }
 
@@ -484,7 +477,7 @@ mod tests {
     fn a_panic_of_what_looks_stops_the_server_and_says_so() {
         let stop = CancellationToken::new();
         let shared_state = SharedState::new();
-        guarded(&shared_state, &stop, || {}).unwrap();
+        guarded(&shared_state, &stop, || Ok(())).unwrap();
         assert!(!stop.is_cancelled());
         let failure = guarded(&shared_state, &stop, || panic!("in a test")).unwrap_err();
         assert_eq!(failure.code, Code::WatchEnded.code());

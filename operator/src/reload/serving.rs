@@ -1,5 +1,7 @@
 //! Serves new hosts, and withdraws everything when the lease ends.
 
+use std::panic::resume_unwind;
+
 use tokio::runtime::{Handle, Runtime};
 use tokio::task::JoinHandle;
 use toolward_host::SharedState;
@@ -49,13 +51,19 @@ impl<T: Target> Serving<T> {
         }
     }
 
-    /// Waits for the next scan or a reload; `false` if stopped, or if `expiring` has ended.
+    /// Waits for the next scan or a reload; `false` if stopped, or if the runtime of `expiring` has shut down.
+    ///
+    /// # Panics
+    /// If `expiring` has.
     pub(super) fn pause(&self, timer: &Runtime, expiring: &mut JoinHandle<()>) -> bool {
         let control = &self.control;
         timer.block_on(async {
             tokio::select! {
                 () = control.stop.cancelled() => false,
-                _ = expiring => false,
+                expired = expiring => match expired {
+                    Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+                    _ => false,
+                },
                 () = control.reload.asked() => true,
                 () = tokio::time::sleep(SCAN_INTERVAL) => true,
             }
