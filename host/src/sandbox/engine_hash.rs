@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 use wasmtime::Engine;
 
 /// Everything that compiled code depends on beside the component: compiler
-/// version, target, CPU features, settings and the build of this host.
+/// version, target, CPU features, settings and the version of this host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct EngineHash([u8; 32]);
 

@@ -200,12 +200,12 @@ async fn an_artifact_that_another_broker_signed_is_not_taken() {
     let genuine = std::fs::read(&ours).unwrap();
     std::fs::remove_file(&ours).unwrap();
     std::fs::copy(&theirs, &ours).unwrap();
-    assert_ne!(std::fs::read(&ours).unwrap(), genuine);
+    assert!(std::fs::read(&ours).unwrap() != genuine);
 
     let error = refused(&own.host("worker_that_crashes")).await;
     assert_eq!(code(&error), "compile-crashed", "it was compiled again");
     still_serves(&own.host("worker_process")).await;
-    assert_eq!(std::fs::read(&ours).unwrap(), genuine);
+    assert!(std::fs::read(&ours).unwrap() == genuine);
     assert_eq!(own.artifacts(), [ours]);
 }
 

@@ -249,6 +249,18 @@ mod tests {
     }
 
     #[test]
+    fn files_that_no_host_looks_for_go_first() {
+        let scratch = Scratch::new(SIZE * 5 / 2);
+        scratch.put_at("old", THIS, ago(9));
+        let engine = EngineHash::from_bytes([THIS; 32]).short();
+        fs::create_dir(scratch.folder("named")).unwrap();
+        let named = scratch.folder("named").join(format!("{engine}-ab.cwasm"));
+        fs::write(&named, [0; SIZE]).unwrap();
+        scratch.put("newest");
+        assert_eq!(scratch.holds(["old", "named"]), [true, false]);
+    }
+
+    #[test]
     fn a_temporary_file_that_a_process_left_behind_goes_and_one_that_is_written_stays() {
         let scratch = Scratch::new(SIZE * 10);
         scratch.put("first");
