@@ -1,5 +1,5 @@
-//! Helper processes: this program, started again for one task. Their command line is parsed without the description of
-//! all commands, and no person's environment is read: a server waits for two of them.
+//! Helper processes: this program, started again for one task. A server waits for two of them, so their command line is
+//! parsed without the description of all commands, and nothing of a person's environment is looked up.
 
 use clap::{Parser, Subcommand as _};
 
