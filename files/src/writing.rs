@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-/// Writes a file of these parts, which must not be there yet, through to the disk. Where that fails half-way, nothing is left;
+/// Writes these parts to a file that must not be there yet, through to the disk. Where that fails half-way, nothing is left;
 /// who looks meanwhile, or after a crash, may find half of it.
 ///
 /// # Errors
