@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-/// Writes these parts to a file that must not be there yet, through to the disk. Where that fails half-way, nothing is left;
-/// who looks meanwhile, or after a crash, may find half of it.
+/// Writes these parts, one after the other, to a file that must not be there yet, through to the disk. Where that
+/// fails half-way, nothing is left; who looks meanwhile, or after a crash, may find half of it.
 ///
 /// # Errors
 /// [`io::ErrorKind::AlreadyExists`] for anything that is there, a link included; what the operating system
