@@ -6,6 +6,7 @@ mod changes;
 mod embedding;
 mod errors;
 mod expected;
+mod faults;
 mod links;
 mod markdown;
 mod session;
