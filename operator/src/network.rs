@@ -226,6 +226,11 @@ impl Fetcher {
                     let (track, latest) = track_progress();
                     let pull = PullOptions::new(&downloads).progress(&track);
                     let pulled = run(&*bar, &latest, client.pull(reference, &pull, announced))??;
+                    if let Some(missing) = &pulled.missing_signatures {
+                        report.warning(&format!(
+                            "co-signatures of {source} could not be looked up: {missing}"
+                        ));
+                    }
                     Ok(pulled.archive(Effort::Fast, Vec::new())?)
                 })?
             }

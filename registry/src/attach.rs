@@ -7,7 +7,7 @@ use bytes::Bytes;
 use reqwest::StatusCode;
 use reqwest::header::ACCEPT;
 
-use crate::address::below;
+use crate::address::{below, shown};
 use crate::artifact::{descriptor, manifest_of};
 use crate::client::Client;
 use crate::digest::BlobDigest;
@@ -51,7 +51,9 @@ impl Client {
     ) -> Result<BlobDigest, Failure> {
         check_document(kind, envelope)?;
         let deadline = self.transport.deadline();
-        let (subject_digest, subject_bytes) = self.manifest(subject, deadline).await?;
+        let (subject_digest, subject_bytes) = self
+            .artifact_manifest(subject, media::BUNDLE, deadline)
+            .await?;
         let subject_descriptor = descriptor(media::MANIFEST, &subject_bytes);
         let layers = vec![envelope_layer(envelope)];
         let manifest = manifest_of(
@@ -86,7 +88,8 @@ impl Client {
     /// limits allow. Whether they are any good is not looked at.
     ///
     /// # Errors
-    /// The reason for which it failed. An empty list is not a failure.
+    /// The reason for which they can't be listed. A registry that has none, or neither the referrers API nor an
+    /// index under the fallback tag, gives an empty list.
     pub async fn referrers(
         &self,
         subject: &Reference,
@@ -95,7 +98,11 @@ impl Client {
         let deadline = self.transport.deadline();
         let digest = match subject.digest() {
             Some(digest) => digest,
-            None => self.manifest(subject, deadline).await?.0,
+            None => {
+                self.artifact_manifest(subject, media::BUNDLE, deadline)
+                    .await?
+                    .0
+            }
         };
         self.referrers_of(subject, digest, kind, deadline).await
     }
@@ -109,12 +116,12 @@ impl Client {
     ) -> Result<Vec<Referrer>, Failure> {
         let place = reference.to_string();
         let listed = self.listed(reference, subject, kind, deadline);
-        let entries = match deadline.within(&place, listed).await? {
-            Some(entries) => entries,
-            None => {
-                let index = self.fallback(reference, subject, deadline).await?;
-                index.map(|index| index.manifests).unwrap_or_default()
-            }
+        let entries = match deadline.within(&place, listed).await {
+            Ok(Some(entries)) => entries,
+            without_api => match self.fallback(reference, subject, deadline).await? {
+                Some(index) => index.manifests,
+                None => without_api?.unwrap_or_default(),
+            },
         };
         // A registry may ignore the filter.
         let of_kind = entries
@@ -151,21 +158,26 @@ impl Client {
             let response = self.transport.send(&ask, deadline).await?;
             match response.status() {
                 StatusCode::OK => {}
-                StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => return Ok(None),
+                StatusCode::NOT_FOUND
+                | StatusCode::METHOD_NOT_ALLOWED
+                | StatusCode::NOT_IMPLEMENTED => return Ok(None),
                 _ => return Err(unexpected(response).await),
             }
             next = next_page(&ask.url, response.headers())?;
             let body = read(response, self.transport.limits.manifest).await?;
-            // Some answer unknown paths with 200 and a page for people.
-            let Ok(index) = serde_json::from_slice::<ImageIndex>(&body) else {
-                return Ok(None);
-            };
+            // Some registries answer unknown paths with 200 and a page for people.
+            let index = ImageIndex::parse(&body).ok_or_else(|| {
+                Failure::new(Reason::ResponseInvalid)
+                    .at(shown(&ask.url))
+                    .expected("an image index")
+            })?;
             entries.extend(index.manifests);
         }
         Ok(Some(entries))
     }
 
-    /// The index under the fallback tag, if there is one.
+    /// The index under the fallback tag; `None` if nothing has the tag. Some registries without the API resolve
+    /// the tag to the subject itself, which then has no index either.
     async fn fallback(
         &self,
         reference: &Reference,
@@ -174,13 +186,17 @@ impl Client {
     ) -> Result<Option<ImageIndex>, Failure> {
         let tagged = fallback_tag(reference, subject)?;
         let bytes = match self.manifest(&tagged, deadline).await {
+            Ok((found, _)) if found == subject => return Ok(None),
             Ok((_, bytes)) => bytes,
             Err(failure) if failure.kind() == Reason::NotFound.into() => return Ok(None),
             Err(failure) => return Err(failure),
         };
-        serde_json::from_slice(&bytes)
-            .map(Some)
-            .map_err(|_| Failure::new(Reason::ManifestInvalid).at(tagged.to_string()))
+        let index = ImageIndex::parse(&bytes).ok_or_else(|| {
+            Failure::new(Reason::ManifestInvalid)
+                .at(tagged.to_string())
+                .expected("an image index")
+        })?;
+        Ok(Some(index))
     }
 
     /// Adds an entry to the index under the fallback tag. That takes a read and a write, which can race with

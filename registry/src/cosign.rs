@@ -2,6 +2,7 @@
 //! the repository. They are added to the envelope; which of them count is for the trust store to say.
 
 use toolward_signing::envelope::{Envelope, MAX_BYTES};
+use toolward_signing::{ErrorKind, Refusal};
 
 use crate::artifact::Artifact;
 use crate::client::Client;
@@ -36,20 +37,55 @@ pub fn merge_signatures<B: AsRef<[u8]>>(base: &[u8], others: &[B]) -> Result<Vec
     Ok(bytes)
 }
 
+/// An envelope with the co-signatures that were found.
+pub(crate) struct CosignedEnvelope {
+    pub(crate) bytes: Vec<u8>,
+    /// Why some, or all, could not be looked up.
+    pub(crate) missing: Option<Failure>,
+}
+
+impl CosignedEnvelope {
+    /// An envelope to which nothing is to be added.
+    pub(crate) fn alone(bytes: Vec<u8>) -> Self {
+        Self {
+            bytes,
+            missing: None,
+        }
+    }
+
+    /// The failure for an envelope that was refused. If a signature is missing, the hint states why co-signatures
+    /// could not be looked up.
+    pub(crate) fn refused(&self, refusal: Refusal) -> Failure {
+        let lacks_signatures = refusal.kind() == ErrorKind::ThresholdNotMet;
+        let failure = refused(refusal);
+        match &self.missing {
+            Some(missing) if lacks_signatures => failure.hinted(format!(
+                "co-signatures could not be looked up, try again when the registry has them: {missing}"
+            )),
+            _ => failure,
+        }
+    }
+}
+
 impl Client {
-    /// The envelope with the co-signatures that are attached to the artifact. An attachment that is wrong is
-    /// passed over: anybody who may write to the repository could have put it there.
+    /// The envelope with the co-signatures that are attached to the artifact. Looking them up is optional: a
+    /// registry that can't list them, or lists what is wrong, adds none, and the trust store decides whether
+    /// signatures are missing.
     pub(crate) async fn with_signatures(
         &self,
         reference: &Reference,
         artifact: &Artifact,
         envelope: Vec<u8>,
         deadline: Deadline,
-    ) -> Result<Vec<u8>, Failure> {
+    ) -> Result<CosignedEnvelope, Failure> {
         let kind = DocumentArtifact::Signatures;
-        let referrers = self
+        let listed = self
             .referrers_of(reference, artifact.digest, kind, deadline)
-            .await?;
+            .await;
+        let (referrers, mut missing) = match listed {
+            Ok(referrers) => (referrers, None),
+            Err(failure) => (Vec::new(), Some(failure)),
+        };
         let mut others = Vec::new();
         for referrer in referrers {
             let attached = reference.with_digest(referrer.digest);
@@ -58,11 +94,15 @@ impl Client {
                 .await
             {
                 Ok(document) => others.push(document.bytes),
+                // Anyone who may write to the repository could have attached it.
                 Err(failure) if is_its_own_fault(&failure) => {}
-                Err(failure) => return Err(failure),
+                Err(failure) => missing = Some(failure),
             }
         }
-        merge_signatures(&envelope, &others)
+        Ok(CosignedEnvelope {
+            bytes: merge_signatures(&envelope, &others)?,
+            missing,
+        })
     }
 }
 

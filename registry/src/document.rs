@@ -134,7 +134,9 @@ impl Client {
         max: u64,
         deadline: Deadline,
     ) -> Result<Document, Failure> {
-        let (digest, bytes) = self.manifest(reference, deadline).await?;
+        let (digest, bytes) = self
+            .artifact_manifest(reference, kind.artifact_type(), deadline)
+            .await?;
         let place = |failure: Failure| failure.at(reference.to_string());
         let manifest = parse_manifest(&bytes, kind.artifact_type()).map_err(place)?;
         let [layer] = manifest.layers.as_slice() else {

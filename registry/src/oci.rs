@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::media;
+
 /// What `schemaVersion` says of a manifest or an index.
 pub(crate) const SCHEMA_VERSION: u8 = 2;
 
@@ -52,6 +54,16 @@ pub(crate) struct ImageIndex {
     pub(crate) artifact_type: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) annotations: Option<BTreeMap<String, String>>,
+}
+
+impl ImageIndex {
+    /// Reads an index. `None` for anything else, an image manifest included. A document that has the members of
+    /// both counts by its media type alone.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let index: Self = serde_json::from_slice(bytes).ok()?;
+        let media_type = index.media_type.as_deref().unwrap_or(media::INDEX);
+        (index.schema_version == SCHEMA_VERSION && media_type == media::INDEX).then_some(index)
+    }
 }
 
 /// One manifest of an index.

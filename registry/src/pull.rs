@@ -16,9 +16,11 @@ use crate::address::{base, below, shown};
 use crate::artifact::{Artifact, Blob};
 use crate::blob_sink::BlobSink;
 use crate::client::Client;
+use crate::cosign::CosignedEnvelope;
 use crate::digest::BlobDigest;
 use crate::failure::{Failure, Reason, io_failed, refused};
 use crate::media;
+use crate::oci::ImageIndex;
 use crate::progress::{ProgressFn, Step, Teller};
 use crate::reference::Reference;
 use crate::response::{read, unexpected};
@@ -77,6 +79,8 @@ pub struct Pulled<T> {
     pub artifact: Artifact,
     /// The envelope that the caller accepted, with the co-signatures that were asked for.
     pub envelope: Vec<u8>,
+    /// Why co-signatures could not be looked up; the envelope was accepted without them.
+    pub missing_signatures: Option<Failure>,
     content: File,
 }
 
@@ -115,19 +119,18 @@ impl Client {
         verify: impl FnOnce(&[u8]) -> Result<T, Refusal>,
     ) -> Result<Pulled<T>, Failure> {
         let deadline = self.transport.deadline();
-        let max = self.transport.limits.content;
-        let (digest, manifest) = self.manifest(reference, deadline).await?;
-        let place = |failure: Failure| failure.at(reference.to_string());
-        let artifact = Artifact::parse(digest, manifest, max).map_err(place)?;
-        let mut envelope = self
+        let artifact = self.artifact(reference, deadline).await?;
+        let envelope = self
             .small(reference, &artifact.envelope, options.progress, deadline)
             .await?;
-        if options.signatures {
-            envelope = self
-                .with_signatures(reference, &artifact, envelope, deadline)
-                .await?;
-        }
-        let accepted = verify(&envelope).map_err(refused)?;
+        let envelope = match options.signatures {
+            true => {
+                self.with_signatures(reference, &artifact, envelope, deadline)
+                    .await?
+            }
+            false => CosignedEnvelope::alone(envelope),
+        };
+        let accepted = verify(&envelope.bytes).map_err(|refusal| envelope.refused(refusal))?;
         let (folder, blob) = (options.downloads.to_owned(), artifact.content);
         // It reads and hashes what an earlier try left.
         let sink = tokio::task::spawn_blocking(move || BlobSink::file(&folder, &blob))
@@ -148,7 +151,8 @@ impl Client {
         Ok(Pulled {
             accepted,
             artifact,
-            envelope,
+            envelope: envelope.bytes,
+            missing_signatures: envelope.missing,
             content,
         })
     }
@@ -158,14 +162,41 @@ impl Client {
     /// # Errors
     /// The reason for which it failed.
     pub async fn resolve(&self, reference: &Reference) -> Result<Artifact, Failure> {
-        let deadline = self.transport.deadline();
-        let (digest, manifest) = self.manifest(reference, deadline).await?;
+        self.artifact(reference, self.transport.deadline()).await
+    }
+
+    /// What a reference stands for.
+    pub(crate) async fn artifact(
+        &self,
+        reference: &Reference,
+        deadline: Deadline,
+    ) -> Result<Artifact, Failure> {
+        let (digest, manifest) = self
+            .artifact_manifest(reference, media::BUNDLE, deadline)
+            .await?;
         Artifact::parse(digest, manifest, self.transport.limits.content)
             .map_err(|failure| failure.at(reference.to_string()))
     }
 
     pub(crate) fn base(&self, reference: &Reference) -> Result<Url, Failure> {
         base(reference, self.transport.plain)
+    }
+
+    /// The manifest of an artifact of this type: what the reference leads to, or the one entry of the type in an
+    /// index there. Anything that is not an index comes unchecked.
+    pub(crate) async fn artifact_manifest(
+        &self,
+        reference: &Reference,
+        artifact_type: &str,
+        deadline: Deadline,
+    ) -> Result<(BlobDigest, Bytes), Failure> {
+        let (digest, bytes) = self.manifest(reference, deadline).await?;
+        let Some(index) = ImageIndex::parse(&bytes) else {
+            return Ok((digest, bytes));
+        };
+        let entry = index.entry(artifact_type);
+        let entry = entry.map_err(|failure| failure.at(reference.to_string()))?;
+        self.manifest(&reference.with_digest(entry), deadline).await
     }
 
     /// A manifest's exact bytes, and their digest: the one that was asked for, if one was.

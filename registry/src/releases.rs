@@ -7,9 +7,9 @@ use toolward_signing::Refusal;
 
 use crate::artifact::Artifact;
 use crate::client::Client;
-use crate::cosign::is_its_own_fault;
+use crate::cosign::{CosignedEnvelope, is_its_own_fault};
 use crate::digest::BlobDigest;
-use crate::failure::{Failure, panicked, refused};
+use crate::failure::{Failure, panicked};
 use crate::reference::Reference;
 use crate::retry::Deadline;
 
@@ -118,11 +118,22 @@ impl Client {
             };
             let (number, tag, envelope) = done.map_err(panicked)?;
             let release = match envelope {
-                Ok((artifact, envelope)) => Release {
-                    tag,
-                    digest: Some(artifact.digest),
-                    accepted: verify(&envelope).map_err(refused),
-                },
+                Ok((artifact, envelope)) => {
+                    let accepted = verify(&envelope.bytes);
+                    let accepted = accepted.map_err(|refusal| envelope.refused(refusal));
+                    // What a registry keeps back must not make an older release the newest.
+                    if accepted.is_err()
+                        && let Some(missing) = envelope.missing
+                        && !is_its_own_fault(&missing)
+                    {
+                        return Err(missing);
+                    }
+                    Release {
+                        tag,
+                        digest: Some(artifact.digest),
+                        accepted,
+                    }
+                }
                 Err(failure) if is_its_own_fault(&failure) => Release {
                     tag,
                     digest: None,
@@ -144,11 +155,8 @@ impl Client {
         &self,
         reference: &Reference,
         deadline: Deadline,
-    ) -> Result<(Artifact, Vec<u8>), Failure> {
-        let max = self.transport.limits.content;
-        let (digest, manifest) = self.manifest(reference, deadline).await?;
-        let artifact = Artifact::parse(digest, manifest, max)
-            .map_err(|failure| failure.at(reference.to_string()))?;
+    ) -> Result<(Artifact, CosignedEnvelope), Failure> {
+        let artifact = self.artifact(reference, deadline).await?;
         let envelope = self
             .small(reference, &artifact.envelope, None, deadline)
             .await?;

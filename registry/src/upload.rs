@@ -81,12 +81,12 @@ impl Client {
         let mut ask = Ask::new(Method::HEAD, url, Some(Scope::push(reference)));
         // Some registries redirect to the storage; its answer counts.
         ask.follow = true;
-        let response = self.transport.send(&ask, deadline).await?;
-        match response.status() {
-            StatusCode::OK => Ok(true),
-            StatusCode::NOT_FOUND => Ok(false),
-            _ => Err(unexpected(response).await),
-        }
+        let response = match self.transport.send(&ask, deadline).await {
+            Err(failure) if failure.kind() == Reason::RedirectRefused.into() => return Ok(false),
+            sent => sent?,
+        };
+        // Looking saves an upload. Without a clear answer there is one, and its answer counts.
+        Ok(response.status() == StatusCode::OK)
     }
 
     /// One upload, from its beginning to its end.
@@ -143,7 +143,7 @@ impl Client {
         ask.body = Some(last);
         ask.repeat = false;
         let response = self.transport.send(&ask, deadline).await?;
-        if response.status() != StatusCode::CREATED {
+        if !response.status().is_success() {
             return Err(unexpected(response).await);
         }
         check_stored(response.headers(), blob.digest, &ask.url)
@@ -164,7 +164,7 @@ impl Client {
         ask.body = Some(piece);
         ask.repeat = false;
         let response = self.transport.send(&ask, deadline).await?;
-        if response.status() != StatusCode::ACCEPTED {
+        if !response.status().is_success() {
             return Err(unexpected(response).await);
         }
         match received(response.headers()) {
@@ -215,7 +215,7 @@ impl Client {
         ask.body = Some(manifest);
         let work = async {
             let response = self.transport.send(&ask, deadline).await?;
-            if response.status() != StatusCode::CREATED {
+            if !response.status().is_success() {
                 return Err(unexpected(response).await);
             }
             check_stored(response.headers(), digest, &ask.url)?;

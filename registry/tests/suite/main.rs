@@ -19,6 +19,8 @@ mod pulling;
 #[cfg(test)]
 mod pushing;
 #[cfg(test)]
+mod quirks;
+#[cfg(test)]
 mod realms;
 #[cfg(test)]
 mod releases;
