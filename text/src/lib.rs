@@ -3,6 +3,11 @@
 //! bounded. Not for text that a machine reads: JSON output stays as
 //! it is, since JSON escapes what it must.
 
+use unicode_width::UnicodeWidthChar as _;
+
+/// Combining marks on one character. Scripts in use need up to five; thousands cover the lines above.
+const MAX_MARKS: usize = 8;
+
 /// Whether a character may mislead a person who reads the text: it shows nothing of its own, or changes how
 /// its neighbours show. No signed text may hold one, but for line feeds.
 #[must_use]
@@ -15,6 +20,8 @@ pub fn is_hidden(character: char) -> bool {
             | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
             // zero-width characters and bidirectional marks
             | '\u{200b}'..='\u{200f}'
+            // braille blank
+            | '\u{2800}'
             // line and paragraph separator, bidirectional embeddings
             | '\u{2028}'..='\u{202e}'
             // word joiner, invisible operators, bidirectional isolates
@@ -49,8 +56,9 @@ pub fn visible(text: &str, limit: usize) -> String {
 ///
 /// Replaced by `\u{…}` (or `\n`, `\r`, `\t`, `\e`) are control characters,
 /// line and paragraph separators, bidirectional and other formatting
-/// characters, tag characters, variation selectors beyond the sixteen usual
-/// ones, and private-use characters: all that moves the cursor, hides text or
+/// characters, tag characters, variation selectors other than one for text or
+/// emoji style after a symbol, combining marks from the ninth on one character,
+/// and private-use characters: all that moves the cursor, hides text or
 /// makes it read otherwise than it is stored.
 #[must_use]
 pub fn visible_line(text: &str, limit: usize) -> String {
@@ -64,8 +72,9 @@ pub fn visible_line(text: &str, limit: usize) -> String {
 pub fn visible_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     let mut units = [0u16; 2];
+    let mut cluster = Cluster::default();
     for character in json.chars() {
-        if character != '\n' && is_hidden(character) {
+        if character != '\n' && cluster.hides(character) {
             for unit in character.encode_utf16(&mut units) {
                 out.push_str(&format!("\\u{unit:04x}"));
             }
@@ -81,14 +90,16 @@ pub fn visible_json(json: &str) -> String {
 #[must_use]
 pub fn quoted(text: &str, limit: usize) -> String {
     let mut out = String::from("\"");
+    let mut cluster = Cluster::default();
     let mut characters = text.chars();
     for character in characters.by_ref().take(limit) {
+        let hidden = cluster.hides(character);
         match character {
             '"' | '\\' => {
                 out.push('\\');
                 out.push(character);
             }
-            _ => push(&mut out, character),
+            _ => push(&mut out, character, hidden),
         }
     }
     if characters.next().is_some() {
@@ -109,11 +120,13 @@ fn show(text: &str, limit: usize, lines: bool) -> String {
         return text.to_owned();
     }
     let mut out = String::with_capacity(text.len().min(limit));
+    let mut cluster = Cluster::default();
     let mut characters = text.chars();
     for character in characters.by_ref().take(limit) {
+        let hidden = cluster.hides(character);
         match character {
             '\n' | '\t' if lines => out.push(character),
-            _ => push(&mut out, character),
+            _ => push(&mut out, character, hidden),
         }
     }
     let left = characters.count();
@@ -123,14 +136,50 @@ fn show(text: &str, limit: usize, lines: bool) -> String {
     out
 }
 
+/// The character that a person sees last, with what is put on it.
+#[derive(Default)]
+struct Cluster {
+    base: Option<char>,
+    /// How many characters without a width follow the base.
+    marks: usize,
+}
+
+impl Cluster {
+    /// Whether the next character of a text shows nothing, or more than a reader expects of one place.
+    fn hides(&mut self, character: char) -> bool {
+        if is_hidden(character) {
+            return true;
+        }
+        if character.width() != Some(0) {
+            *self = Self {
+                base: Some(character),
+                marks: 0,
+            };
+            return false;
+        }
+        self.marks = self.marks.saturating_add(1);
+        let selects = matches!(character, '\u{fe00}'..='\u{fe0f}');
+        self.marks > MAX_MARKS || selects && !(self.marks == 1 && self.has_variants(character))
+    }
+
+    /// Whether this variation selector may follow the base: only text and emoji style are in use, for symbols.
+    fn has_variants(&self, selector: char) -> bool {
+        let symbol = self.base.is_some_and(|base| {
+            matches!(base, '#' | '*' | '0'..='9' | '\u{a9}' | '\u{ae}')
+                || base >= '\u{203c}' && !base.is_alphanumeric()
+        });
+        symbol && matches!(selector, '\u{fe0e}' | '\u{fe0f}')
+    }
+}
+
 /// A character as it is shown within one line.
-fn push(out: &mut String, character: char) {
+fn push(out: &mut String, character: char, hidden: bool) {
     match character {
         '\n' => out.push_str("\\n"),
         '\r' => out.push_str("\\r"),
         '\t' => out.push_str("\\t"),
         '\u{1b}' => out.push_str("\\e"),
-        _ if is_hidden(character) => out.extend(character.escape_unicode()),
+        _ if hidden => out.extend(character.escape_unicode()),
         _ => out.push(character),
     }
 }
@@ -141,7 +190,7 @@ mod tests {
 
     #[test]
     fn ordinary_text_of_any_script_is_left_alone() {
-        let text = "naïve – 猫 كتاب 👍🏽 a\u{301}\u{fe0f}";
+        let text = "naïve – 猫 كتاب 👍🏽 a\u{301} ❤\u{fe0f} 1\u{fe0f}\u{20e3} ที่\u{0e48} שָׁלוֹם";
         assert_eq!(visible_line(text, 100), text);
     }
 
@@ -157,6 +206,23 @@ mod tests {
             visible_line("a\u{202e}b\u{e0041}c\u{200b}", 100),
             "a\\u{202e}b\\u{e0041}c\\u{200b}"
         );
+    }
+
+    #[test]
+    fn text_in_characters_without_a_width_becomes_visible() {
+        assert_eq!(visible_line("a\u{2800}b", 100), "a\\u{2800}b");
+        // A bit in each selector.
+        assert_eq!(
+            visible_line("a\u{fe0e}b\u{fe01}❤\u{fe0f}\u{fe0e}", 100),
+            "a\\u{fe0e}b\\u{fe01}❤\u{fe0f}\\u{fe0e}"
+        );
+        let pile = "\u{301}".repeat(2000);
+        for shown in [visible(&pile, 5000), quoted(&pile, 5000)] {
+            assert_eq!(shown.matches('\u{301}').count(), MAX_MARKS, "{shown:.80}");
+        }
+        let json = visible_json(&format!("\"{pile}\""));
+        assert_eq!(json.matches('\u{301}').count(), MAX_MARKS);
+        assert_eq!(serde_json::from_str::<String>(&json).unwrap(), pile);
     }
 
     #[test]

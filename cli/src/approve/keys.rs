@@ -44,10 +44,15 @@ impl Keys {
         Ok(Self { before })
     }
 
-    /// Drops the keys that were typed and not read yet.
+    /// Drops the keys that were typed and not read yet, and reports that there were some: a person may have answered
+    /// as soon as the question came.
     pub(super) fn forget(&self) -> io::Result<()> {
+        let typed = rustix::io::ioctl_fionread(io::stdin())?;
         tcflush(io::stdin(), QueueSelector::IFlush)?;
-        Ok(())
+        match typed {
+            0 => Ok(()),
+            _ => super::write("\n(what was typed before the question does not count) "),
+        }
     }
 }
 

@@ -15,8 +15,8 @@ const MAX_NESTED_BYTES: usize = 2 << 10;
 
 type Form = Zeroizing<Vec<u8>>;
 
-/// The value as it is, in hexadecimal, in base64, and in base64 of base64; some of
-/// them twice.
+/// The value unchanged, in one case, with doubled quotation marks, in hexadecimal, in base64,
+/// and in base64 of base64; some of them twice.
 pub(crate) fn of(value: &[u8]) -> Vec<Form> {
     let mut forms = Vec::new();
     let mut plain = vec![Zeroizing::new(value.to_vec())];
@@ -41,6 +41,13 @@ pub(crate) fn of(value: &[u8]) -> Vec<Form> {
         }
         forms.push(run);
     }
+    // Header names and identifiers are written in one case; SQL and CSV double a quotation mark.
+    forms.extend([
+        Zeroizing::new(value.to_ascii_uppercase()),
+        Zeroizing::new(value.to_ascii_lowercase()),
+        doubled(value, b'\''),
+        doubled(value, b'"'),
+    ]);
     // Text that holds the value may have been escaped before it became base64.
     for text in escaped(value) {
         forms.extend(base64(&text));
@@ -60,9 +67,9 @@ pub(crate) fn of(value: &[u8]) -> Vec<Form> {
 pub(crate) fn max_bytes(value: &[u8]) -> u64 {
     let length = |text: &[u8]| u64::try_from(text.len()).unwrap_or(u64::MAX);
     let own = length(value);
-    // Plain and hexadecimal, twice where there are spaces; base64 in six ways, in the
-    // middle of a text and at its end.
-    let fixed: u64 = 2 * (1 + 2 + 2) + 2 * BASE64;
+    // Plain and hexadecimal, twice if there are spaces; in two cases and with two kinds of doubled marks; base64
+    // in six ways, in the middle of a text and at its end.
+    let fixed: u64 = 2 * (1 + 2 + 2) + (1 + 1 + 2 + 2) + 2 * BASE64;
     let nested = if value.len() <= MAX_NESTED_BYTES {
         BASE64.saturating_mul(BASE64)
     } else {
@@ -142,6 +149,15 @@ fn escaped(value: &[u8]) -> Vec<Form> {
     ];
     texts.retain(|text| text.as_slice() != value);
     texts
+}
+
+fn doubled(value: &[u8], mark: u8) -> Form {
+    replaced(value, |byte, out| {
+        out.push(byte);
+        if byte == mark {
+            out.push(byte);
+        }
+    })
 }
 
 /// `value`, with some bytes written otherwise.

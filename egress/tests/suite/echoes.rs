@@ -94,6 +94,25 @@ fn no_echo_of_a_secret_gets_through() {
 }
 
 #[test]
+fn an_echo_in_one_case_or_with_doubled_quotation_marks_does_not_get_through() {
+    for secret in SECRETS {
+        let patterns = Arc::new(Patterns::of_values([secret.as_bytes()]));
+        for echo in [
+            secret.to_uppercase(),
+            secret.to_lowercase(),
+            secret.replace('\'', "''"),
+            secret.replace('"', "\"\""),
+        ] {
+            let text = format!("no row with key = '{echo}'; ");
+            let whole = passed(&patterns, &[text.as_bytes()]);
+            let replacement = String::from_utf8_lossy(REPLACEMENT);
+            let expected = format!("no row with key = '{replacement}'; ");
+            assert_eq!(String::from_utf8_lossy(&whole), expected, "{echo}");
+        }
+    }
+}
+
+#[test]
 fn it_does_not_matter_where_an_echo_is_cut() {
     for secret in SECRETS {
         let patterns = Arc::new(Patterns::of_values([secret.as_bytes()]));

@@ -196,6 +196,7 @@ fn what_was_typed_before_the_question_is_no_answer() {
     let command = append(&machine, "", "a").into_command();
     let mut session = Session::start(command, 100, "y\ny\nyes\n");
     session.sees(QUESTION);
+    session.shows("what was typed before the question does not count");
     assert!(session.waits(), "{}", session.screen());
     session.types("\r");
     assert_eq!(session.leaves().code, Some(4));
