@@ -1,6 +1,7 @@
 //! Compares contracts with those of an earlier release: within a major version, what callers may send and what they
 //! get back stays (AIP-14, "Stable identity").
 
+mod effects;
 mod subset;
 
 use std::collections::BTreeMap;
@@ -16,6 +17,7 @@ use toolward_bundle::inspect;
 use toolward_bundle::locate::about_file;
 use toolward_contract::Outline;
 use toolward_contract::diagnostic::{Diagnostic, Position};
+use toolward_contract::driver::Driver;
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
 use toolward_report::Code;
@@ -30,6 +32,7 @@ use self::subset::{Difference, What, differences};
 pub struct Earlier {
     id: String,
     tools: BTreeMap<String, Arc<Tool>>,
+    drivers: BTreeMap<String, Arc<Driver>>,
 }
 
 impl Earlier {
@@ -38,11 +41,15 @@ impl Earlier {
     /// # Errors
     /// When it is no bundle, or its contracts can't be read.
     pub fn read(path: &Path) -> Result<Self, ReadError> {
-        let (id, tools) = inspect::contracts(path)?;
-        let tools = tools.into_iter();
+        let release = inspect::release(path)?;
+        let tools = release.tools.into_iter();
+        let drivers = release.drivers.into_iter();
         Ok(Self {
-            id,
+            id: release.id,
             tools: tools.map(|tool| (tool.id.to_string(), tool)).collect(),
+            drivers: drivers
+                .map(|driver| (driver.id.to_string(), driver))
+                .collect(),
         })
     }
 
@@ -91,6 +98,11 @@ impl Earlier {
                 .compare(&mut found);
             }
         }
+        for driver in &documents.drivers {
+            if let Some(earlier) = self.drivers.get(driver.value.id.as_str()) {
+                found.extend(effects::dropped(earlier, driver));
+            }
+        }
         found
     }
 }
@@ -137,6 +149,19 @@ impl Contracts<'_> {
                 );
             }
             (_, None) => {}
+        }
+        for added in effects::added(old, new) {
+            self.add(
+                &codes::CONTRACT_EFFECTS_ADDED,
+                (added.field, "", ""),
+                &added.says(),
+                found,
+            );
+        }
+        if new.timeout < old.timeout {
+            let says = format!("is shorter than {} ms", old.timeout.as_millis());
+            let at = ("timeout_ms", "", "");
+            self.add(&codes::CONTRACT_TIMEOUT_SHORTER, at, &says, found);
         }
         // What callers get now, and did not get before.
         for difference in differences(new.outputs.closed(), old.outputs.closed()) {

@@ -46,6 +46,12 @@ codes! {
         "`check --against` compares the schemas. An input that was accepted no longer is, which breaks callers, or a driver may no longer give what it gave, which breaks drivers of other bundles (AIP-14, \"Stable identity\"). Give the contract a new major version, or keep what it allowed. Before 1.0.0 a new minor version does.";
     CONTRACT_WIDENED = "contract-widened", "a contract's output may be what no earlier release of the same major version gave",
         "`check --against` compares the schemas. A caller that relied on the output's type, values or required properties meets others, or misses a property that the schema no longer names. Properties that are added are allowed. Give the contract a new major version, or keep what it promised.";
+    CONTRACT_EFFECTS_ADDED = "contract-effects-added", "a contract changes or needs more than an earlier release of the same major version",
+        "`check --against` compares `mutates` and `requires`. Operators and callers agreed to less. Give the contract a new major version, or keep what it declared. Before 1.0.0 a new minor version does.";
+    CONTRACT_TIMEOUT_SHORTER = "contract-timeout-shorter" Warning, "a contract allows less time than an earlier release of the same major version",
+        "`check --against` compares `timeout_ms`. Calls that ended in time before may time out now.";
+    DRIVER_DROPS_ADDED = "driver-drops-added", "a driver drops inputs or outputs that an earlier release of the same major version carried",
+        "`check --against` compares `drop_inputs` and `drop_outputs`. A call that gives the input goes to another driver now, or to none. Give the driver a new major version, or carry the value.";
     CONTRACT_LOWERED = "contract-lowered", "a contract has a lower version than in an earlier release",
         "`check --against` compares the versions. A driver or a lock that names a range of versions then meets other contents under an older number. Give the contract a version above the earlier one.";
     CONTRACT_GONE = "contract-gone" Warning, "a contract of an earlier release is not in this one",
@@ -54,6 +60,10 @@ codes! {
         "`check --against` found no value that shows whether one `pattern`, `not` or another such keyword allows less than the other. Where it does, give the contract a new major version.";
     REQUIRED_UNDECLARED = "required-undeclared" Warning, "`required` names a property that the schema does not declare",
         "Nothing says what the value is, so a model has to guess it. The name is likely misspelt, or was forgotten when a property got another name.";
+    SCHEMA_KEYWORD_UNKNOWN = "schema-keyword-unknown" Warning, "schemas have keywords of JSON Schema 2020-12",
+        "Any other keyword has no effect. The hint names what 2020-12 has instead. A keyword of your own starts with `x-`.";
+    SCHEMA_DEFAULT_INVALID = "schema-default-invalid" Warning, "a `default` matches its schema",
+        "Models and forms show it, and a caller that sends it is refused. No default is filled in.";
     EGRESS_ANY = "egress-any" Warning, "a driver asks for every host",
         "With `*` in `network.egress` a driver may send what it is given anywhere. The same holds for `net:*` in `capabilities` of a version 1 tools.json. List the hosts that it needs; where the operator decides, say so in the driver's text.";
     EGRESS_EMPTY = "egress-empty" Warning, "a driver lists no host, and its contract needs the network",

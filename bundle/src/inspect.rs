@@ -12,6 +12,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use toolward_contract::capability::CapabilitySet;
 use toolward_contract::diagnostic::Diagnostic;
+use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
@@ -108,11 +109,22 @@ pub struct FileView {
     pub role: String,
 }
 
-/// The id of a bundle, and its contracts. Its signatures are not looked at: for an author who compares releases.
+/// What a release has that callers rely on.
+#[derive(Debug)]
+pub struct Release {
+    /// The id of the bundle.
+    pub id: String,
+    /// Its contracts, those of a version 1 tools.json included.
+    pub tools: Vec<Arc<Tool>>,
+    /// Its drivers that have a DRIVER.md.
+    pub drivers: Vec<Arc<Driver>>,
+}
+
+/// Reads a release. Its signatures are not looked at: for an author who compares releases.
 ///
 /// # Errors
 /// When it is no bundle, or a document of it can't be read.
-pub fn contracts(path: &Path) -> Result<(String, Vec<Arc<Tool>>), ReadError> {
+pub fn release(path: &Path) -> Result<Release, ReadError> {
     let Unverified {
         bundle,
         files,
@@ -125,7 +137,15 @@ pub fn contracts(path: &Path) -> Result<(String, Vec<Arc<Tool>>), ReadError> {
     }
     let written = documents.tools.into_iter().map(|tool| tool.value);
     let tools = written.chain(indexed.contracts).collect();
-    Ok((bundle.manifest.id.clone(), tools))
+    Ok(Release {
+        id: bundle.manifest.id.clone(),
+        tools,
+        drivers: documents
+            .drivers
+            .into_iter()
+            .map(|driver| driver.value)
+            .collect(),
+    })
 }
 
 /// A bundle whose signatures are not looked at.

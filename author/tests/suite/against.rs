@@ -4,7 +4,7 @@ use toolward_author::Sealed;
 use toolward_author::against::Earlier;
 use toolward_author::check::check_against;
 
-use crate::demo::{Demo, TOOL};
+use crate::demo::{DRIVER, Demo, TOOL};
 
 const TOOL_MD: &str = "tools/demo.greet/TOOL.md";
 const OUTPUTS: &str =
@@ -169,4 +169,81 @@ fn a_context_that_is_asked_for_now_and_a_contract_that_is_gone_are_told() {
     assert_eq!(codes(TOOL, &context), ["contract-narrowed"]);
     let other = TOOL.replace("demo.greet", "demo.wave");
     assert_eq!(codes(TOOL, &other), ["contract-gone"]);
+}
+
+#[test]
+fn effects_that_are_added_need_a_new_major_version() {
+    let with = |lines: &str| TOOL.replace("version: 1.0.0\n", &format!("version: 1.0.0\n{lines}"));
+    let reading = "requires: { network: [a.example, b.example] }\n";
+    for (old, new, expected) in [
+        (
+            "",
+            "mutates: ['network:a.example']\n",
+            vec!["contract-effects-added"],
+        ),
+        ("", reading, vec!["contract-effects-added"]),
+        ("mutates: ['network:a.example']\n", "", vec![]),
+        (reading, "requires: { network: [a.example] }\n", vec![]),
+        (
+            reading,
+            "requires: { network: [c.example] }\n",
+            vec!["contract-effects-added"],
+        ),
+        (
+            "timeout_ms: 5000\n",
+            "timeout_ms: 4000\n",
+            vec!["contract-timeout-shorter"],
+        ),
+        ("timeout_ms: 4000\n", "timeout_ms: 5000\n", vec![]),
+    ] {
+        assert_eq!(
+            codes(&with(old), &with(new)),
+            expected,
+            "{old:?} to {new:?}"
+        );
+        let major = with(new).replace("version: 1.0.0", "version: 2.0.0");
+        assert!(
+            codes(&with(old), &major).is_empty(),
+            "{old:?} to {new:?} in 2.0.0"
+        );
+    }
+}
+
+#[test]
+fn a_driver_carries_what_it_carried() {
+    let driver_md = "drivers/demo-greet/DRIVER.md";
+    let optional = TOOL
+        .replace("name: { type: string }", "name: {}, mood: {}")
+        .replace("greeting: { type: string }", "greeting: {}, more: {}");
+    let driver = |drops: &str, version: &str| {
+        let implements = format!("version: \"^1.0.0\"\n{drops}");
+        let text = DRIVER.replace("version: \"^1.0.0\"\n", &implements);
+        text.replace("version: 1.0.0\n", &format!("version: {version}\n"))
+    };
+    let codes = |old: &str, new: &str| {
+        let demo = Demo::new();
+        demo.write(TOOL_MD, &optional);
+        demo.write(driver_md, old);
+        let packed = tempfile::tempdir().unwrap();
+        let before = packed.path().join("old");
+        Sealed::new(&demo.pack()).write_directory(&before).unwrap();
+        demo.write(driver_md, new);
+        let report = check_against(demo.path(), &Earlier::read(&before).unwrap());
+        let found = report.diagnostics.into_iter().map(|one| one.code);
+        found
+            .filter(|code| code.starts_with("driver-drops"))
+            .collect::<Vec<_>>()
+    };
+    let inputs = "    schema_narrowing: { drop_inputs: [mood] }\n";
+    let outputs = "    schema_narrowing: { drop_outputs: [more] }\n";
+    for (old, new, version, expected) in [
+        ("", inputs, "1.1.0", vec!["driver-drops-added"]),
+        ("", outputs, "1.0.0", vec!["driver-drops-added"]),
+        ("", inputs, "2.0.0", vec![]),
+        (inputs, inputs, "1.1.0", vec![]),
+        (inputs, "", "1.1.0", vec![]),
+    ] {
+        let found = codes(&driver(old, "1.0.0"), &driver(new, version));
+        assert_eq!(found, expected, "{old:?} to {new:?} in {version}");
+    }
 }
