@@ -5,6 +5,7 @@ mod budgets;
 mod credentials;
 mod egress;
 mod required;
+mod schemas;
 
 use std::collections::BTreeMap;
 
@@ -220,6 +221,7 @@ pub(crate) fn contents(documents: &Documents, files: &Files) -> Vec<Diagnostic> 
     let mut diagnostics = Vec::new();
     for tool in &documents.tools {
         required::check(tool, files, &mut diagnostics);
+        schemas::check(tool, files, &mut diagnostics);
         credentials::check_tool(tool, files, &mut diagnostics);
         budgets::check_tool(tool, &mut diagnostics);
     }
@@ -244,6 +246,7 @@ pub(crate) fn index(index: &Index) -> Vec<Diagnostic> {
     {
         let pointer = format!("/tools/{number}");
         required::check_entry(entry, &pointer, &mut diagnostics);
+        schemas::check_entry(entry, &pointer, &mut diagnostics);
         credentials::check_entry(entry, &pointer, &mut diagnostics);
         budgets::check_entry(entry, &mut diagnostics);
         egress::check_entry(entry, &mut diagnostics);

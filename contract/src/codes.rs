@@ -20,6 +20,11 @@ codes! {
     YAML_SYNTAX = "yaml-syntax", "the front matter is YAML 1.2",
         "The message of the YAML reader follows. Common causes: a tab for indentation, a colon in unquoted \
          text, a bracket that is not closed.";
+    DESCRIPTION_CUT = "description-cut", "a description is written whole",
+        "In YAML, ` #` starts a comment, so the text after it is lost. A model decides by the description, and it is signed: \
+         put the text between quotation marks, or the comment on a line by itself.";
+    TEXT_CUT = "text-cut" Warning, "a text of several words is written whole",
+        "In YAML, ` #` starts a comment. Put the text between quotation marks if what follows belongs to it.";
     YAML_ALIAS = "yaml-alias", "anchors and aliases are not used",
         "`&name` and `*name` make the text mean something else than it shows, and can blow up. Write the \
          value out, or use `$defs` and `$ref` inside a schema.";

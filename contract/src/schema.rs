@@ -9,6 +9,7 @@ mod outward;
 mod shape;
 mod view;
 mod walk;
+mod warnings;
 
 use std::fmt;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ pub use marked::HIDDEN;
 pub use shape::Shape;
 pub use view::without_annotations;
 pub use walk::escape;
+pub use warnings::{SchemaWarning, SchemaWarningKind};
 
 /// Texts longer than this are not quoted in messages: they would drown the message.
 const MAX_QUOTED_CHARS: usize = 80;

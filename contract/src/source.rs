@@ -4,6 +4,7 @@ mod front_matter;
 mod json_nodes;
 mod reading;
 mod yaml;
+mod yaml_advice;
 
 pub(crate) use front_matter::{FrontMatter, split, split_with};
 pub(crate) use json_nodes::located;

@@ -123,6 +123,64 @@ fn a_version_1_index_is_held_to_the_same() {
 }
 
 #[test]
+fn what_has_no_effect_in_a_schema_is_warned_of_where_it_is() {
+    let demo = Demo::new();
+    for (property, expected) in [
+        ("type: string", None),
+        ("type: string, x-note: 1", None),
+        (
+            "type: string, nullable: true",
+            Some(("schema-keyword-unknown", "\"null\"")),
+        ),
+        (
+            "type: string, maxlength: 3",
+            Some(("schema-keyword-unknown", "did you mean `maxLength`?")),
+        ),
+        (
+            "type: string, zzz: 3",
+            Some(("schema-keyword-unknown", "start its name with `x-`")),
+        ),
+        (
+            "type: integer, default: none",
+            Some(("schema-default-invalid", "\"none\" is not of type")),
+        ),
+        ("type: integer, default: 3", None),
+        (
+            "$ref: '#/$defs/small', default: 30",
+            Some(("schema-default-invalid", "maximum of 9")),
+        ),
+        ("$ref: '#/$defs/small', default: 3", None),
+    ] {
+        let inputs = format!(
+            "inputs:\n  type: object\n  $defs: {{ small: {{ type: integer, maximum: 9 }} }}\n  properties:\n    a: {{ {property} }}\noutputs:"
+        );
+        let (head, rest) = TOOL.split_once("inputs:").unwrap();
+        let (_, outputs) = rest.split_once("outputs:").unwrap();
+        let text = format!("{head}{inputs}{outputs}");
+        assert_ne!(text, TOOL);
+        demo.write(TOOL_MD, text);
+        let found = check_path(demo.path()).diagnostics;
+        let shown: Vec<_> = found
+            .iter()
+            .map(|one| (one.code, one.line, one.to_string()))
+            .collect();
+        match expected {
+            None => assert_eq!(shown, [], "{property}"),
+            Some((code, part)) => {
+                let [(found, line, text)] = &shown[..] else {
+                    panic!("{property}: {shown:?}");
+                };
+                assert_eq!(*found, code, "{text}");
+                assert!(text.contains(part), "{text}");
+                let written = std::fs::read_to_string(demo.path().join(TOOL_MD)).unwrap();
+                let expected = written.lines().position(|line| line.contains(property));
+                assert_eq!(usize::try_from(*line).unwrap(), expected.unwrap() + 1);
+            }
+        }
+    }
+}
+
+#[test]
 fn keys_are_found_in_examples_of_drivers_and_actions() {
     let key = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
     let action = "actions/act/ACTION.md";

@@ -73,10 +73,15 @@ pub(crate) fn split_with<'s>(
     let start = first.len();
     let text = source.get(start..start + length)?;
     let body = source.get(start + length + fence.len()..)?;
-    match yaml::parse(text, 2, keys) {
+    let mut warnings = Vec::new();
+    let read = yaml::parse(text, 2, keys, &mut warnings);
+    for warning in warnings {
+        report.add_hinted(warning.info, warning.at, warning.message, warning.hint);
+    }
+    match read {
         Ok(fields) => Some(FrontMatter { fields, body }),
         Err(error) => {
-            report.add(error.info, error.at, error.message);
+            report.add_hinted(error.info, error.at, error.message, error.hint);
             None
         }
     }

@@ -7,7 +7,7 @@
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span};
 use serde_json::Number;
 
-use super::{Content, Entry, Node};
+use super::{Content, Entry, Node, yaml_advice};
 use crate::codes;
 use crate::diagnostic::Code;
 use crate::diagnostic::Position;
@@ -16,11 +16,15 @@ use crate::json::number_in_range;
 const MAX_DEPTH: usize = 64;
 /// Values, keys not counted. Bounds the work behind 64 KiB of text.
 const MAX_NODES: usize = 2048;
+/// How much of a comment a message shows.
+const SHOWN_CHARS: usize = 40;
 
-pub(super) struct YamlError {
+/// What is wrong with a text, or a warning.
+pub(super) struct YamlFinding {
     pub(super) info: &'static Code,
     pub(super) at: Position,
     pub(super) message: String,
+    pub(super) hint: Option<String>,
 }
 
 /// What keys may be.
@@ -33,7 +37,12 @@ pub(crate) enum Keys {
 }
 
 /// Reads one document whose first line is line `first_line` of the file.
-pub(super) fn parse(text: &str, first_line: u32, keys: Keys) -> Result<Node, YamlError> {
+pub(super) fn parse(
+    text: &str,
+    first_line: u32,
+    keys: Keys,
+    warnings: &mut Vec<YamlFinding>,
+) -> Result<Node, YamlFinding> {
     let mut options = Options::default();
     options.disallow_directives = true;
     options.emit_unresolved_aliases = true;
@@ -41,6 +50,8 @@ pub(super) fn parse(text: &str, first_line: u32, keys: Keys) -> Result<Node, Yam
     options.block_nesting_limit = MAX_DEPTH + 1;
     let reader = Parser::new_from_str_with_options(text, options);
     let mut builder = Builder {
+        lines: text.lines().collect(),
+        warnings,
         first_line,
         keys,
         open: Vec::new(),
@@ -69,7 +80,9 @@ enum Open {
     },
 }
 
-struct Builder {
+struct Builder<'t> {
+    lines: Vec<&'t str>,
+    warnings: &'t mut Vec<YamlFinding>,
     first_line: u32,
     keys: Keys,
     open: Vec<(Open, Position)>,
@@ -77,7 +90,7 @@ struct Builder {
     nodes: usize,
 }
 
-impl Builder {
+impl Builder<'_> {
     fn place(&self, line: usize, column: usize) -> Position {
         let narrow = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
         let line = narrow(line.saturating_sub(1)).saturating_add(self.first_line);
@@ -87,7 +100,7 @@ impl Builder {
         }
     }
 
-    fn syntax(&self, error: &granit_parser::ScanError) -> YamlError {
+    fn syntax(&self, error: &granit_parser::ScanError) -> YamlFinding {
         use granit_parser::ErrorKind as Kind;
         let info = match error.kind() {
             Kind::RecursionLimitExceeded => &codes::YAML_TOO_DEEP,
@@ -95,20 +108,22 @@ impl Builder {
             _ => &codes::YAML_SYNTAX,
         };
         let at = self.place(error.marker().line(), error.marker().col());
-        YamlError {
+        YamlFinding {
             info,
             at,
             message: format!("expected YAML, found an error: {}", error.info()),
+            hint: yaml_advice::of(error.kind()).map(str::to_owned),
         }
     }
 
-    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlError> {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlFinding> {
         let at = self.place(span.start.line(), span.start.col());
         let refuse = |info, message: &str| {
-            Err(YamlError {
+            Err(YamlFinding {
                 info,
                 at,
                 message: message.to_owned(),
+                hint: None,
             })
         };
         match event {
@@ -137,13 +152,19 @@ impl Builder {
                     .tag_start()
                     .map_or(at, |start| self.place(start.line(), start.col()));
                 let message = format!("expected a value without a tag, found `{}`", tag.original());
-                Err(YamlError {
+                Err(YamlFinding {
                     info: &codes::YAML_TAG,
                     at,
                     message,
+                    hint: None,
                 })
             }
-            Event::Scalar(text, style, ..) => self.scalar(&text, style, at),
+            Event::Scalar(text, style, ..) => {
+                if style == ScalarStyle::Plain {
+                    self.check_whole(&text, &span, at)?;
+                }
+                self.scalar(&text, style, at)
+            }
             Event::SequenceStart(..) => self.start(Open::List(Vec::new()), at),
             Event::MappingStart(..) => self.start(
                 Open::Mapping {
@@ -157,24 +178,75 @@ impl Builder {
         }
     }
 
-    fn start(&mut self, open: Open, at: Position) -> Result<(), YamlError> {
+    /// Checks that no comment cuts a text off. YAML has comments after values, so a short value may have one; a
+    /// description is what a model decides by, and no part of it may be lost.
+    fn check_whole(&mut self, text: &str, span: &Span, at: Position) -> Result<(), YamlFinding> {
+        let line = self.lines.get(span.end.line().saturating_sub(1));
+        let rest: String = line.map_or_else(String::new, |line| {
+            line.chars().skip(span.end.col()).collect()
+        });
+        if !rest.starts_with([' ', '\t']) || !rest.trim_start().starts_with('#') {
+            return Ok(());
+        }
+        let key = match self.open.last() {
+            Some((
+                Open::Mapping {
+                    key: Some((key, _)),
+                    ..
+                },
+                _,
+            )) => key.as_str(),
+            _ => "",
+        };
+        let describes = key == "description";
+        let is_text = matches!(plain(text, at), Ok(Content::Text(_)));
+        if !is_text || !(describes || text.contains(char::is_whitespace)) {
+            return Ok(());
+        }
+        let shown: String = rest.trim_start().chars().take(SHOWN_CHARS).collect();
+        let found = YamlFinding {
+            info: match describes {
+                true => &codes::DESCRIPTION_CUT,
+                false => &codes::TEXT_CUT,
+            },
+            at,
+            message: format!(
+                "expected the whole text, found that ` #` ends it: {shown:?} is a comment"
+            ),
+            hint: Some(match describes {
+                true => "put the text between quotation marks, or the comment on a line by itself"
+                    .to_owned(),
+                false => format!("put the text between quotation marks if {shown:?} belongs to it"),
+            }),
+        };
+        match describes {
+            true => Err(found),
+            false => {
+                self.warnings.push(found);
+                Ok(())
+            }
+        }
+    }
+
+    fn start(&mut self, open: Open, at: Position) -> Result<(), YamlFinding> {
         if self.expects_key() {
             return Err(key_not_text(at, "a mapping or a list"));
         }
         if self.open.len() >= MAX_DEPTH {
             let message =
                 format!("expected at most {MAX_DEPTH} nested mappings and lists, found more");
-            return Err(YamlError {
+            return Err(YamlFinding {
                 info: &codes::YAML_TOO_DEEP,
                 at,
                 message,
+                hint: None,
             });
         }
         self.open.push((open, at));
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), YamlError> {
+    fn end(&mut self) -> Result<(), YamlFinding> {
         match self.open.pop() {
             Some((Open::List(items), at)) => self.add(Content::List(items), at),
             Some((Open::Mapping { entries, .. }, at)) => self.add(Content::Mapping(entries), at),
@@ -186,7 +258,7 @@ impl Builder {
         matches!(self.open.last(), Some((Open::Mapping { key: None, .. }, _)))
     }
 
-    fn scalar(&mut self, text: &str, style: ScalarStyle, at: Position) -> Result<(), YamlError> {
+    fn scalar(&mut self, text: &str, style: ScalarStyle, at: Position) -> Result<(), YamlFinding> {
         let content = match style {
             ScalarStyle::Plain => plain(text, at)?,
             _ => Content::Text(text.to_owned()),
@@ -210,10 +282,11 @@ impl Builder {
         };
         if name == "<<" && matches!(style, ScalarStyle::Plain) {
             let message = "expected the keys written out, found a merge key (`<<`)".to_owned();
-            return Err(YamlError {
+            return Err(YamlFinding {
                 info: &codes::YAML_MERGE_KEY,
                 at,
                 message,
+                hint: None,
             });
         }
         if let Some(first) = entries.iter().find(|entry| entry.key == name) {
@@ -221,25 +294,27 @@ impl Builder {
                 "expected `{name}` once, found it again (first on line {})",
                 first.key_at.line
             );
-            return Err(YamlError {
+            return Err(YamlFinding {
                 info: &codes::YAML_DUPLICATE_KEY,
                 at,
                 message,
+                hint: None,
             });
         }
         *key = Some((name, at));
         Ok(())
     }
 
-    fn add(&mut self, content: Content, at: Position) -> Result<(), YamlError> {
+    fn add(&mut self, content: Content, at: Position) -> Result<(), YamlFinding> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
             let message =
                 format!("expected at most {MAX_NODES} values in the front matter, found more");
-            return Err(YamlError {
+            return Err(YamlFinding {
                 info: &codes::YAML_TOO_MANY_NODES,
                 at,
                 message,
+                hint: None,
             });
         }
         let node = Node { content, at };
@@ -260,29 +335,31 @@ impl Builder {
     }
 }
 
-fn key_not_text(at: Position, found: &str) -> YamlError {
+fn key_not_text(at: Position, found: &str) -> YamlFinding {
     let found = if found.is_empty() { "nothing" } else { found };
-    YamlError {
+    YamlFinding {
         info: &codes::YAML_KEY_NOT_STRING,
         at,
         message: format!("expected a key that is text, found {found}"),
+        hint: None,
     }
 }
 
 /// The YAML 1.2 core schema, less what JSON can't say.
-fn plain(text: &str, at: Position) -> Result<Content, YamlError> {
+fn plain(text: &str, at: Position) -> Result<Content, YamlFinding> {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => return Ok(Content::Null),
         "true" | "True" | "TRUE" => return Ok(Content::Bool(true)),
         "false" | "False" | "FALSE" => return Ok(Content::Bool(false)),
         _ => {}
     }
-    let range = |found: &str| YamlError {
+    let range = |found: &str| YamlFinding {
         info: &codes::NUMBER_RANGE,
         at,
         message: format!(
             "expected a finite number, integers from -(2^53-1) to 2^53-1, found {found}"
         ),
+        hint: None,
     };
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
     if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {

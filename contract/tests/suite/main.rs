@@ -26,3 +26,4 @@ mod schemas;
 mod second_opinion;
 mod spec_examples;
 mod strict_json;
+mod yaml_mistakes;

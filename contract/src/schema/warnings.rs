@@ -1,0 +1,184 @@
+//! What is valid in a schema and has no effect: keywords of other dialects, misspelt ones, and defaults that the schema
+//! itself refuses. For authors; hosts accept such schemas.
+
+use serde_json::{Map, Value};
+use toolward_fields::nearest;
+
+use super::walk::{children, escape};
+use super::{MAX_QUOTED_CHARS, Schema, build};
+
+/// The keywords of JSON Schema 2020-12, and `definitions`, which its meta-schema keeps from earlier drafts.
+const KEYWORDS: [&str; 57] = [
+    "$anchor",
+    "$comment",
+    "$defs",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$id",
+    "$ref",
+    "$schema",
+    "$vocabulary",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "contains",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
+    "default",
+    "definitions",
+    "dependentRequired",
+    "dependentSchemas",
+    "deprecated",
+    "description",
+    "else",
+    "enum",
+    "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "if",
+    "items",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "not",
+    "oneOf",
+    "pattern",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "propertyNames",
+    "readOnly",
+    "required",
+    "then",
+    "title",
+    "type",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "uniqueItems",
+];
+
+/// Keywords of OpenAPI and of earlier drafts, with what 2020-12 has instead.
+const OTHERS: [(&str, &str); 8] = [
+    (
+        "additionalItems",
+        "write `prefixItems`, and `items` for the items after them",
+    ),
+    (
+        "dependencies",
+        "write `dependentRequired` or `dependentSchemas`",
+    ),
+    (
+        "discriminator",
+        "give each branch of `oneOf` a property with `const`",
+    ),
+    ("divisibleBy", "write `multipleOf`"),
+    ("example", "write `examples`, a list"),
+    ("extends", "write `allOf`"),
+    (
+        "nullable",
+        "add \"null\" to `type`, as in `type: [string, \"null\"]`",
+    ),
+    ("optional", "leave the name out of `required`"),
+];
+
+/// What is not as the author meant it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SchemaWarningKind {
+    /// A keyword that JSON Schema 2020-12 does not have.
+    UnknownKeyword,
+    /// A default that does not match its schema.
+    InvalidDefault,
+}
+
+/// A part of a schema that has no effect, or not the one that it seems to have.
+#[derive(Clone, Debug)]
+pub struct SchemaWarning {
+    /// What it is.
+    pub kind: SchemaWarningKind,
+    /// JSON pointer into the schema.
+    pub path: String,
+    /// What was expected and what was found.
+    pub message: String,
+    /// What to write.
+    pub hint: String,
+}
+
+impl Schema {
+    /// What is valid and probably not meant, in the order of the schema. Schemas of the bundle that it refers to are not
+    /// looked at. Compiles a part of the schema for each `default`.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<SchemaWarning> {
+        let mut found = Vec::new();
+        search(&self.inner.closed, "", &self.inner.closed, &mut found);
+        found
+    }
+}
+
+fn search(schema: &Value, path: &str, root: &Value, found: &mut Vec<SchemaWarning>) {
+    let Some(keywords) = schema.as_object() else {
+        return;
+    };
+    found.extend(keywords.keys().filter_map(|key| unknown(key, path)));
+    found.extend(default(keywords, path, root));
+    for child in children(schema) {
+        let of_bundle = |key: &String| child.keyword == "$defs" && key.starts_with("schema:");
+        if !child.key.as_ref().is_some_and(of_bundle) {
+            search(child.schema, &child.pointer(path), root, found);
+        }
+    }
+}
+
+fn unknown(key: &str, path: &str) -> Option<SchemaWarning> {
+    if KEYWORDS.contains(&key) || key.starts_with("x-") {
+        return None;
+    }
+    let other = OTHERS.iter().find(|(name, _)| *name == key);
+    let hint = match (other, nearest(key, KEYWORDS)) {
+        (Some((_, instead)), _) => (*instead).to_owned(),
+        (None, Some(near)) => format!("did you mean `{near}`?"),
+        (None, None) => "remove it, or start its name with `x-`".to_owned(),
+    };
+    Some(SchemaWarning {
+        kind: SchemaWarningKind::UnknownKeyword,
+        path: format!("{path}/{}", escape(key)),
+        message: format!(
+            "expected keywords of JSON Schema 2020-12, found `{key}`, which has no effect"
+        ),
+        hint,
+    })
+}
+
+/// A `default` that does not match the schema that it belongs to. References other than those to `$defs` are not followed.
+fn default(keywords: &Map<String, Value>, path: &str, root: &Value) -> Option<SchemaWarning> {
+    let value = keywords.get("default")?;
+    let mut alone = keywords.clone();
+    for key in ["$defs", "definitions"] {
+        if let Some(definitions) = root.get(key) {
+            alone.insert(key.to_owned(), definitions.clone());
+        }
+    }
+    let validator = build(&Value::Object(alone)).ok()?;
+    let error = validator.validate(value).err()?;
+    let long = error.instance().to_string().len() > MAX_QUOTED_CHARS;
+    let message = match long {
+        true => error.masked().to_string(),
+        false => error.to_string(),
+    };
+    Some(SchemaWarning {
+        kind: SchemaWarningKind::InvalidDefault,
+        path: format!("{path}/default"),
+        message: format!("expected a default that matches its schema: {message}"),
+        hint: "correct the default or the schema; callers are shown both".to_owned(),
+    })
+}
