@@ -16,6 +16,7 @@ mod process;
 pub(crate) mod raw;
 pub(crate) mod served;
 mod serving;
+mod shortage;
 mod signals;
 mod soak;
 mod tokens;

@@ -3,6 +3,8 @@
 mod approved;
 mod crash;
 mod given;
+mod hanging;
+mod places;
 mod refused;
 mod reloaded;
 
@@ -18,11 +20,11 @@ use crate::support::{Machine, Run};
 
 /// The key that the examples are signed with.
 const KEY: &str = "key:cd841c22fb88b5562fa3e6a5fdd74be5dd34deb54cf96b6b16c43d6c4d4f74a5";
-const WITH: &str = "--trust-key example.pub.pem --policy policy.toml";
+pub(crate) const WITH: &str = "--trust-key example.pub.pem --policy policy.toml";
 const COUNT: &str = r#"{"action":"add","counter":"visits"}"#;
 
 /// A machine with a tool that reads, and one that changes something and needs no approval.
-fn machine() -> Machine {
+pub(crate) fn machine() -> Machine {
     let machine = Machine::with_example("text-stats");
     machine.add_example("kv-counter");
     machine.write(
@@ -72,16 +74,24 @@ fn serve(machine: &Machine) -> Raw {
 
 /// The recorder that a process has started.
 fn recorder_of(process: u32) -> Option<u32> {
-    let children = format!("/proc/{process}/task/{process}/children");
-    let children = fs::read_to_string(children).unwrap_or_default();
-    let mut children = children.split_whitespace().map(|id| id.parse().unwrap());
+    helper_of(process, "internal-recorder")
+}
+
+/// The helper with this name that a thread of a process has started.
+pub(crate) fn helper_of(process: u32, name: &str) -> Option<u32> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).ok()?;
+    let children =
+        threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("children")).ok());
+    let children: Vec<String> = children.collect();
+    let children = children.iter().flat_map(|of| of.split_whitespace());
+    let mut children = children.map(|id| id.parse().unwrap());
     children.find(|id| {
         let command = fs::read_to_string(format!("/proc/{id}/cmdline"));
-        command.is_ok_and(|command| command.contains("internal-recorder"))
+        command.is_ok_and(|command| command.contains(name))
     })
 }
 
-fn signal(machine: &Machine, name: &str, process: u32) {
+pub(crate) fn signal(machine: &Machine, name: &str, process: u32) {
     let mut kill = machine.program("kill");
     kill.args([&format!("-{name}"), &process.to_string()]);
     Run::new(kill).ends(0);

@@ -86,7 +86,8 @@ impl Raw {
         raw
     }
 
-    fn opened(mut self, capabilities: Value) -> Self {
+    /// Opens a session with a server that was started.
+    pub(crate) fn opened(mut self, capabilities: Value) -> Self {
         self.send(&json!({
             "jsonrpc": "2.0", "id": "open", "method": "initialize",
             "params": {

@@ -43,10 +43,27 @@ fn a_server_that_is_told_to_end_answers_what_it_was_asked_and_ends_well() {
     let mut raw = Raw::open(stdio(&machine), json!({}));
     raw.call("sum", "test_sum", &json!({"numbers": [1, 2]}));
     assert_eq!(raw.answer("sum")["result"]["isError"], false);
-    raw.call("endless", "test_endless", &json!({}));
+    // Calls that run when it is told: one ends soon, and one never.
+    for (id, name) in [
+        ("endless", "test_endless"),
+        ("soon", "test_tool_with_progress"),
+    ] {
+        raw.send(&json!({
+            "jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": {"name": name, "arguments": {}, "_meta": {"progressToken": id}},
+        }));
+        let runs = |message: &Value| message["params"]["progressToken"] == id;
+        while !runs(&raw.next(PATIENCE).expect("word of its progress")) {}
+    }
     let mut kill = machine.program("kill");
     kill.args(["-TERM", &raw.process().to_string()]);
     Run::new(kill).ends(0);
+    assert_eq!(raw.answer("soon")["result"]["isError"], false);
+    let endless = raw.answer("endless");
+    assert!(
+        endless.to_string().contains("toolward:canceled"),
+        "{endless}"
+    );
     let ended = raw
         .ended(Duration::from_secs(30))
         .expect("it ends, though a call does not");

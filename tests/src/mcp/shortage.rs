@@ -1,0 +1,157 @@
+//! A compile broker that hangs, and a system that is short of threads.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::raw::{PATIENCE, Raw};
+use crate::recorder::{WITH, helper_of, machine, signal};
+use crate::support::Machine;
+use crate::support::machine::toolward;
+use crate::support::outside::skipped;
+
+/// A user who runs nothing else: the kernel counts what all processes of a user start.
+const OTHER: u32 = 54_321;
+
+fn serving() -> String {
+    format!("serve --bundle text-stats.toolbundle {WITH}")
+}
+
+/// Calls until a call succeeds.
+#[track_caller]
+fn recovers(mut call: impl FnMut(usize) -> Value) {
+    let until = Instant::now() + PATIENCE;
+    let works = |answer: &Value| answer["result"]["isError"] == false;
+    for number in 0.. {
+        let answer = call(number);
+        if works(&answer) {
+            return;
+        }
+        assert!(Instant::now() < until, "{answer}");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+#[test]
+fn a_call_is_answered_while_the_compile_broker_hangs_and_its_driver_compiles_after_that() {
+    let machine = machine().with_own_cache();
+    let raw = Raw::start(machine.toolward(&serving()).into_command());
+    let until = Instant::now() + PATIENCE;
+    let broker = loop {
+        assert!(Instant::now() < until, "there is a broker");
+        if let Some(broker) = helper_of(raw.process(), "internal-compile-broker") {
+            break broker;
+        }
+    };
+    signal(&machine, "STOP", broker);
+    let mut raw = raw.opened(json!({}));
+    raw.call("late", "text.stats", &json!({"text": "One two."}));
+    let answer = raw.answer("late");
+    assert!(answer.to_string().contains("does not answer"), "{answer}");
+    signal(&machine, "CONT", broker);
+    recovers(|number| {
+        raw.call(number, "text.stats", &json!({"text": "One two."}));
+        raw.answer(number)
+    });
+}
+
+/// A server as another user, who may have so many threads and processes.
+struct Short {
+    child: Child,
+    stdin: ChildStdin,
+    lines: std::io::Lines<BufReader<ChildStdout>>,
+}
+
+impl Short {
+    fn serve(machine: &Machine, program: &str, most: u32) -> Self {
+        let mut command = machine.program("bash");
+        command.args(["-c", "ulimit -Su \"$0\" && exec \"$@\""]);
+        command.args([&most.to_string(), program]);
+        command.args(serving().split_whitespace());
+        command.env("XDG_CACHE_HOME", machine.home().join(".cache"));
+        command.uid(OTHER).gid(OTHER);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let (stdin, stdout) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        let mut short = Self {
+            child,
+            stdin,
+            lines: BufReader::new(stdout).lines(),
+        };
+        short.send(&json!({
+            "jsonrpc": "2.0", "id": "open", "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25", "capabilities": {},
+                "clientInfo": {"name": "short", "version": "1"},
+            },
+        }));
+        short.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        short
+    }
+
+    /// A server that has ended reads nothing.
+    fn send(&mut self, message: &Value) {
+        let _ = self.stdin.write_all(format!("{message}\n").as_bytes());
+    }
+
+    /// The answer to a call, unless the server has ended.
+    fn call(&mut self, id: usize) -> Option<Value> {
+        let params = json!({"name": "text.stats", "arguments": {"text": "One two."}});
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}));
+        let lines = self.lines.by_ref().map_while(Result::ok);
+        let mut messages = lines.map(|line| serde_json::from_str::<Value>(&line).unwrap());
+        messages.find(|message| message["id"] == id)
+    }
+}
+
+/// Lifts the limit of all processes of the user.
+fn lift() {
+    let script = "for p in $(pgrep -U \"$0\"); do prlimit --pid $p --nproc=unlimited; done";
+    let mut bash = Command::new("bash");
+    bash.args(["-c", script, &OTHER.to_string()]);
+    assert!(bash.status().unwrap().success());
+}
+
+#[test]
+fn a_server_that_is_short_of_threads_works_or_says_so_and_works_again_with_more() {
+    if std::fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return skipped("another user's threads are limited by root");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = folder.path().join("toolward");
+    std::fs::copy(toolward(), &program).unwrap();
+    for most in [1, 6, 10, 12, 14, 16, 18, 20, 24, 32] {
+        let machine = machine().with_own_cache();
+        let mut chown = Command::new("chown");
+        chown.args(["-R", &format!("{OTHER}:{OTHER}")]);
+        chown.arg(machine.work().parent().unwrap());
+        assert!(chown.status().unwrap().success());
+        let mut server = Short::serve(&machine, program.to_str().unwrap(), most);
+        let began = Instant::now();
+        let answer = server.call(0);
+        // What hangs would hang for good.
+        assert!(began.elapsed() < PATIENCE, "{most}: {answer:?}");
+        if let Some(answer) = &answer {
+            let text = answer.to_string();
+            let failed = answer["result"]["isError"] == true;
+            assert!(!failed || text.contains("toolward:"), "{most}: {text}");
+            lift();
+            recovers(|number| server.call(number + 1).expect("it goes on"));
+        }
+        drop(server.stdin);
+        let ended = server.child.wait().unwrap();
+        let mut said = String::new();
+        let mut stderr = server.child.stderr.take().unwrap();
+        stderr.read_to_string(&mut said).unwrap();
+        assert!(!said.contains("panicked"), "{most}: {said}");
+        match answer {
+            Some(_) => assert_eq!(ended.code(), Some(0), "{most}: {said}"),
+            None => assert!(said.contains("error["), "{most}: {ended}: {said}"),
+        }
+    }
+}
