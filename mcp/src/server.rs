@@ -21,12 +21,14 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer, SubscriptionContext};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
+use toolward_host::{CallError, ErrorClass, ErrorCode};
 
 use crate::approval::denials::Denials;
 use crate::call::{self, RoundTrips};
 use crate::documents::Documents;
 use crate::features::ServerFeatures;
 use crate::principal::Principal;
+use crate::result;
 use crate::stdio::Handler;
 
 /// Resources that one subscription may name.
@@ -358,7 +360,7 @@ impl ServerHandler for Connection {
         tokio::select! {
             biased;
             // Dropping the future ends the guest and frees its slot.
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("the call was cancelled", None)),
+            () = context.ct.cancelled() => Ok(result::failed(&cancelled("the call was cancelled")).into()),
             // Boxed, as all that is large: every request's future has room for the largest, and is moved to and fro.
             result = Box::pin(incoming.call(request)) => result,
         }
@@ -397,7 +399,10 @@ impl ServerHandler for Connection {
         let documents = self.documents(&context)?;
         tokio::select! {
             biased;
-            () = context.ct.cancelled() => Err(ErrorData::internal_error("cancelled", None)),
+            () = context.ct.cancelled() => {
+                let error = cancelled("the prompt was cancelled");
+                Err(ErrorData::internal_error(error.message.clone(), serde_json::to_value(&error).ok()))
+            }
             result = Box::pin(documents.prompt(request, &context)) => result,
         }
     }
@@ -524,6 +529,11 @@ fn one_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
         Some(_) => Err(ErrorData::invalid_params("there is no such cursor", None)),
         None => Ok(()),
     }
+}
+
+/// What a cancelled request ends with.
+fn cancelled(message: &str) -> CallError {
+    CallError::new(ErrorCode::CANCELED, ErrorClass::Canceled, message)
 }
 
 #[cfg(test)]

@@ -8,8 +8,9 @@ mod writer;
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use rmcp::service::QuitReason;
 use rmcp::{ServerHandler, ServiceExt as _};
@@ -124,9 +125,14 @@ pub trait Handler: ServerHandler {
     fn long_calls_runtime(&self) -> Option<&Handle>;
 }
 
+/// How long calls may go on once the server is told to end.
+const LAST_CALLS: Duration = Duration::from_secs(2);
+
 /// Serves the client at `streams` with this handler, made by
 /// [`Service::connection`](crate::Service::connection), until it closes its end, or
-/// until `shutdown`. Calls that run when it closes have some seconds to end.
+/// until `shutdown`. Calls that run when it closes have five seconds to end. At `shutdown`
+/// nothing more is read, and calls have two seconds; those that still run then are
+/// cancelled, and answered so.
 ///
 /// # Errors
 ///
@@ -148,9 +154,10 @@ pub async fn serve<H: Handler>(
         Some(runtime) => CallThreads::of(runtime),
         None => CallThreads::of_connection(),
     };
-    let transport = StdioTransport::new(input, output, threads);
+    let transport = StdioTransport::new(input, output, threads, shutdown.clone());
+    let calls = CancellationToken::new();
     // `into_dyn` has the future of each request in a box: the task that runs it is moved, and overwritten at its end.
-    let serving = handler.into_dyn().serve_with_ct(transport, shutdown);
+    let serving = (handler.into_dyn()).serve_with_ct(transport, calls.clone());
     let running = match serving.await {
         Ok(running) => running,
         // The client disconnected, or the server was shut down, before the first
@@ -161,7 +168,17 @@ pub async fn serve<H: Handler>(
         ) => return Ok(()),
         Err(error) => return Err(StdioError::Opening(error.to_string())),
     };
-    match running.waiting().await {
+    let cancelling = async {
+        shutdown.cancelled().await;
+        tokio::time::sleep(LAST_CALLS).await;
+        calls.cancel();
+    };
+    let mut waiting = pin!(running.waiting());
+    let ended = tokio::select! {
+        ended = &mut waiting => ended,
+        () = cancelling => waiting.await,
+    };
+    match ended {
         Ok(QuitReason::JoinError(error)) | Err(error) => Err(StdioError::Failed(error.to_string())),
         Ok(_) => Ok(()),
     }

@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::Decoder as _;
+use tokio_util::sync::CancellationToken;
 use toolward_host::{CallError, ErrorClass};
 
 use super::call_message;
@@ -56,6 +57,8 @@ pub(super) struct StdioTransport<R, W> {
     writer: LineWriter<W>,
     open: OpenRequests,
     read_ahead: ReadAhead,
+    /// Cancelled when nothing more is read.
+    shutdown: CancellationToken,
 }
 
 /// The requests that a client waits for.
@@ -134,13 +137,19 @@ fn too_many() -> ErrorData {
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTransport<R, W> {
-    pub(super) fn new(input: R, output: W, threads: CallThreads) -> Self {
+    pub(super) fn new(
+        input: R,
+        output: W,
+        threads: CallThreads,
+        shutdown: CancellationToken,
+    ) -> Self {
         Self {
             lines: Lines::new(input, MAX_MESSAGE_BYTES),
             codec: JsonRpcMessageCodec::new(),
             writer: LineWriter::to(output),
             open: OpenRequests::default(),
             read_ahead: ReadAhead::of(threads),
+            shutdown,
         }
     }
 
@@ -273,6 +282,26 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
         Some(message)
     }
 
+    /// The next message; `None` at the end.
+    async fn next(&mut self) -> Option<Incoming> {
+        loop {
+            self.writer.below_backpressure().await;
+            self.read_ahead.ready(self.open.calls).await;
+            match self.lines.next().await {
+                Ok(Some(line)) => {
+                    if let Some(message) = self.message(line) {
+                        return Some(message);
+                    }
+                }
+                Ok(None) => return None,
+                Err(error) => {
+                    tracing::error!(%error, "the client's messages can't be read");
+                    return None;
+                }
+            }
+        }
+    }
+
     fn refuse(&self, id: Option<RequestId>, error: ErrorData) {
         tracing::debug!(?id, %error, "a message was refused");
         if id.is_none() && self.writer.queued_bytes() >= MAX_QUEUED_FOR_UNADDRESSED {
@@ -377,22 +406,8 @@ where
     }
 
     async fn receive(&mut self) -> Option<Incoming> {
-        loop {
-            self.writer.below_backpressure().await;
-            self.read_ahead.ready(self.open.calls).await;
-            match self.lines.next().await {
-                Ok(Some(line)) => {
-                    if let Some(message) = self.message(line) {
-                        return Some(message);
-                    }
-                }
-                Ok(None) => return None,
-                Err(error) => {
-                    tracing::error!(%error, "the client's messages can't be read");
-                    return None;
-                }
-            }
-        }
+        let shutdown = self.shutdown.clone();
+        shutdown.run_until_cancelled(self.next()).await.flatten()
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {

@@ -25,7 +25,12 @@ impl Both {
         let (to, input) = duplex(64 << 20);
         let (output, from) = duplex(1 << 20);
         Self {
-            server: StdioTransport::new(input, output, CallThreads::of_connection()),
+            server: StdioTransport::new(
+                input,
+                output,
+                CallThreads::of_connection(),
+                CancellationToken::new(),
+            ),
             to,
             from: BufReader::new(from).lines(),
         }
