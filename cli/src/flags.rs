@@ -113,8 +113,8 @@ pub(crate) struct HostFlags {
     #[command(flatten)]
     policies: Flagged<PolicyFiles>,
 
-    /// Keep what tools store, secrets and key-value buckets, here [default:
-    /// toolward in the user's state directory]
+    /// Keep what tools store, secrets and key-value buckets, and the record of
+    /// calls here [default: toolward in the user's state directory]
     #[arg(long, value_name = "DIR")]
     state_dir: Option<PathBuf>,
 }

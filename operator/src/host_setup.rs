@@ -19,6 +19,7 @@ use crate::demo;
 use crate::environment::Environment;
 use crate::error::{Code, Error, Kind};
 use crate::id_secret;
+use crate::ledger::LedgerSettings;
 use crate::trust::{Trust, publishers};
 
 /// The resources behind grants.
@@ -26,7 +27,7 @@ use crate::trust::{Trust, publishers};
 pub struct HostSetup {
     /// Policies in addition to the configured one.
     pub policies: PolicyFiles,
-    /// The directory for stored secrets and key-value buckets; by default in the user's
+    /// The directory for stored secrets, key-value buckets and the record of calls; by default in the user's
     /// state directory.
     pub state_dir: Option<PathBuf>,
 }
@@ -36,6 +37,23 @@ impl HostSetup {
     pub fn state(&self, environment: &Environment) -> Option<PathBuf> {
         let named = self.state_dir.as_ref();
         named.or(environment.state_directory.as_ref()).cloned()
+    }
+
+    /// The settings of `[ledger]`, by configuration. Where that names no directory, the ledger is with the tools' own
+    /// data.
+    ///
+    /// # Errors
+    /// If the configuration is invalid.
+    pub fn ledger(
+        &self,
+        trust: &Trust,
+        environment: &Environment,
+    ) -> Result<LedgerSettings, Error> {
+        let mut settings = trust.ledger(environment)?;
+        if let (None, Some(state)) = (&settings.directory, &self.state_dir) {
+            settings.directory = Some(LedgerSettings::within(state));
+        }
+        Ok(settings)
     }
 
     /// The state of the hosts of a process, with the installation's secret for ids that callers give

@@ -106,7 +106,7 @@ impl LedgerSettings {
     /// If the configuration names no directory and the user has no state directory.
     pub fn directory(&self, environment: &Environment) -> Result<PathBuf, Error> {
         let default = environment.state_directory.as_ref();
-        let default = default.map(|state| state.join("ledger"));
+        let default = default.map(|state| Self::within(state));
         self.directory.clone().or(default).ok_or_else(|| {
             Error::usage(
                 Code::LedgerPlaceless,
@@ -116,6 +116,11 @@ impl LedgerSettings {
                 "name one as `directory` in `[ledger]` of toolward.toml, or say `off = true` there",
             )
         })
+    }
+
+    /// Where it is in a state directory.
+    pub(crate) fn within(state: &Path) -> PathBuf {
+        state.join("ledger")
     }
 
     /// How the ledger is opened for writing; `None` if nothing is recorded.

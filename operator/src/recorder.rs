@@ -21,8 +21,7 @@ use toolward_ledger::{Durability, Entry, Options, Pending, Recorder};
 use crate::config::Granted;
 use crate::environment::Environment;
 use crate::error::{Code, Error, Kind};
-use crate::ledger::WaitFor;
-use crate::trust::Trust;
+use crate::ledger::{LedgerSettings, WaitFor};
 
 /// How a program becomes a recorder: it calls [`run_recorder`], first thing in `main`.
 #[derive(Debug, Clone)]
@@ -89,7 +88,7 @@ impl RecordedConfinement {
 }
 
 impl StartedRecorder {
-    /// Starts a recorder, unless `[ledger]` says that nothing is recorded. Call it before this process confines
+    /// Starts a recorder, unless the settings say that nothing is recorded. Call it before this process confines
     /// itself. `stderr` is where the recorder logs.
     ///
     /// ```no_run
@@ -102,9 +101,10 @@ impl StartedRecorder {
     ///     program: std::env::current_exe()?,
     ///     arguments: vec!["recorder".into()],
     /// };
-    /// let (trust, environment) = (&operator.source.trust, &operator.environment);
+    /// let environment = &operator.environment;
+    /// let settings = operator.setup.ledger(&operator.source.trust, environment)?;
     /// let stderr = std::process::Stdio::inherit();
-    /// let started = StartedRecorder::start(&command, trust, environment, stderr)?;
+    /// let started = StartedRecorder::start(&command, &settings, environment, stderr)?;
     /// let contents = operator.source.contents(environment, &Silent)?;
     /// let granted = operator.granted()?;
     /// let mut builder = operator.host_builder(contents.clone(), &granted, false)?;
@@ -118,15 +118,13 @@ impl StartedRecorder {
     /// ```
     ///
     /// # Errors
-    /// `recorder-unavailable` if the program can't be started; if the configuration is invalid, or there is no place
-    /// for the ledger.
+    /// `recorder-unavailable` if the program can't be started; if there is no place for the ledger.
     pub fn start(
         command: &RecorderCommand,
-        trust: &Trust,
+        settings: &LedgerSettings,
         environment: &Environment,
         stderr: Stdio,
     ) -> Result<Option<Self>, Error> {
-        let settings = trust.ledger(environment)?;
         let Some(options) = settings.options(environment)? else {
             return Ok(None);
         };

@@ -118,7 +118,11 @@ pub(crate) fn run(
     }
     let source = &arguments.source;
     // It starts up while bundles are read.
-    let started = recorder::start(&source.trust, environment, (Stdio::null(), None))?;
+    let started = recorder::start(
+        (&arguments.means, &source.trust),
+        environment,
+        (Stdio::null(), None),
+    )?;
     let contents = source.contents(environment, output)?;
     let early = Early {
         arguments,

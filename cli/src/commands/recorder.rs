@@ -6,6 +6,7 @@ use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use toolward_host::HostBuilder;
 use toolward_operator::config::Granted;
+use toolward_operator::host_setup::HostSetup;
 use toolward_operator::recorder::{CallRecorder, RecorderCommand, StartedRecorder, run_recorder};
 use toolward_operator::trust::Trust;
 
@@ -24,13 +25,14 @@ pub(crate) struct Arguments {
 
 /// Starts the recorder, unless the configuration says that nothing is recorded. It logs to `stderr` in this format.
 pub(crate) fn start(
-    trust: &Trust,
+    (setup, trust): (&HostSetup, &Trust),
     environment: &Environment,
     (stderr, format): (Stdio, Option<LogFormat>),
 ) -> Result<Option<StartedRecorder>> {
     let mut command = command()?;
     command.arguments.extend(format.map(LogFormat::flag));
-    StartedRecorder::start(&command, trust, environment, stderr)
+    let settings = setup.ledger(trust, environment)?;
+    StartedRecorder::start(&command, &settings, environment, stderr)
 }
 
 /// What starts the recorder.

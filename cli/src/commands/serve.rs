@@ -144,7 +144,7 @@ pub(crate) fn run(
     let trust = &operator.source.trust;
     // It starts up while bundles are read.
     let log = (Stdio::inherit(), arguments.log_format);
-    let started = recorder::start(trust, environment, log)?;
+    let started = recorder::start((&operator.setup, trust), environment, log)?;
     let watch = Watch::load(Arc::clone(&operator), output)?;
     let confinement = arguments.confine.recorded(trust, environment)?;
     let begin =

@@ -93,8 +93,9 @@ impl TrustRows<'_> {
     }
 
     fn write(&self, action: TrustAction, about: &[Release<'_>]) -> Result<(), Error> {
-        let (trust, environment) = (self.trust, self.environment);
-        let started = StartedRecorder::start(self.command, trust, environment, Stdio::null())?;
+        let settings = self.trust.ledger(self.environment)?;
+        let stderr = Stdio::null();
+        let started = StartedRecorder::start(self.command, &settings, self.environment, stderr)?;
         let Some(started) = started else {
             return Ok(());
         };

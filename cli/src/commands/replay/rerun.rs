@@ -94,7 +94,11 @@ impl Arguments {
             store: self.store.0.clone(),
             ..BundleSource::default()
         };
-        let started = recorder::start(&source.trust, environment, (Stdio::null(), None))?;
+        let started = recorder::start(
+            (&flags.means, &source.trust),
+            environment,
+            (Stdio::null(), None),
+        )?;
         let contents = source.contents(environment, output)?;
         let granted = Granted::read(&source.trust, &flags.means.policies, environment)?;
         let confinement = flags.confine.recorded(&source.trust, environment)?;

@@ -63,7 +63,7 @@ impl ReplayFlags {
             false => Callers::Local,
         };
         let environment = &operator.environment;
-        let settings = operator.source.trust.ledger(environment)?;
+        let settings = operator.setup.ledger(&operator.source.trust, environment)?;
         let tape = cassette.tape(callers, &settings, environment)?;
         Ok(Some(Replaying { tape, path }))
     }
