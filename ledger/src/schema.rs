@@ -75,7 +75,12 @@ pub(crate) fn open_to_read(path: &Path, schema: &Schema) -> Result<(Connection, 
         Ok(sql)
     });
     match opened {
-        Err(toolward_sqlite::Error::Io(_) | toolward_sqlite::Error::ReadOnly(_)) => {
+        // A full disk has no room for the index of the log.
+        Err(
+            toolward_sqlite::Error::Full
+            | toolward_sqlite::Error::Io(_)
+            | toolward_sqlite::Error::ReadOnly(_),
+        ) => {
             let unwritable = toolward_sqlite::open_unwritable(&path, schema, BUSY_TIMEOUT)?;
             Ok((unwritable.connection, unwritable.log_unread))
         }
