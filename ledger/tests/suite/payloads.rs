@@ -142,6 +142,35 @@ fn large_payloads_are_not_kept_and_the_oldest_make_room() {
 }
 
 #[test]
+fn the_oldest_payload_of_whoever_holds_most_makes_room() {
+    let place = Place::new();
+    let mut options = place.options();
+    options.keep = Keep::Inputs;
+    options.payloads.total = 10_000;
+    let writer = Writer::open(options, opened()).unwrap();
+    let keep = |number: u64, principal: &str| {
+        let entry = read_only(invocation(number)).principal(principal);
+        let entry = entry.payload(PayloadKind::Input, vec![7; 1000]);
+        durable(&writer, entry).unwrap();
+    };
+    for number in 0..4 {
+        keep(number, "modest");
+    }
+    for number in 4..40 {
+        keep(number, "greedy");
+    }
+    writer.close().unwrap();
+    let kept: Vec<_> = (1..41)
+        .filter(|seq| {
+            let commitments = commitments(&place, *seq);
+            place.reader().payload(&commitments[0]).unwrap().is_some()
+        })
+        .collect();
+    assert_eq!(kept, [1, 2, 3, 4, 35, 36, 37, 38, 39, 40]);
+    assert!(place.verify().holds());
+}
+
+#[test]
 fn payloads_end_with_their_time() {
     let place = Place::new();
     let mut options = place.options();
