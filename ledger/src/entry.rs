@@ -4,7 +4,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::payload::PayloadKind;
-use crate::record::{Content, Event, Gap, Hash, Invocation, Number, RecordRef, Session, Tool};
+use crate::record::{
+    Abandoned, Code, Content, Event, Gap, Hash, Hex, Invocation, NOT_DISPATCHED, Number, RecordRef,
+    Session, Tool,
+};
+
+/// Stands where a record has its session, which is the writer's to say.
+pub(crate) const NO_SESSION: Session = Hex([0; 16]);
 
 /// An event to record, with what the record only commits to.
 ///
@@ -89,11 +95,27 @@ impl Entry {
         self
     }
 
-    /// The id that the caller gave the call. The entry is refused if it was given before.
+    /// The id that the caller gave the call. A start is refused if it was given before. The end of a call that did
+    /// not run, and says the same, frees it.
     #[must_use]
     pub fn given(mut self, given: Given) -> Self {
         self.given = Some(given);
         self
+    }
+
+    /// What takes back a start that is written although nobody waits for it any more.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn not_dispatched(&self) -> Option<Self> {
+        let Event::Started(body) = &self.event else {
+            return None;
+        };
+        let mut entry = Self::new(Event::Abandoned(Abandoned {
+            invocation: body.invocation,
+            of: NO_SESSION,
+            why: Code::parse(NOT_DISPATCHED).ok(),
+        }));
+        entry.given.clone_from(&self.given);
+        Some(entry)
     }
 
     /// About how many bytes of memory it takes.

@@ -118,6 +118,12 @@ codes! {
 }
 
 impl Error {
+    /// The recorder has not answered for as long as it is waited for.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn silent() -> Self {
+        Self::Recorder("it does not answer".into())
+    }
+
     /// A failure of the operating system.
     #[cfg(feature = "sqlite")]
     pub(crate) fn io(what: &str, error: impl Into<std::io::Error>) -> Self {

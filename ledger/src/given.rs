@@ -10,6 +10,7 @@ use toolward_signing::key::SigningKey;
 use crate::append::integer;
 use crate::entry::{Given, Repeated, now};
 use crate::error::Error;
+use crate::record::{Invocation, Record};
 
 /// How long an id is known. A host takes ids that are at most a day old and at most 5 minutes ahead, so that one
 /// is refused for its age before it is forgotten.
@@ -83,6 +84,32 @@ pub(crate) fn insert(
             integer(seq),
             integer(now().get()),
         ))?;
+    Ok(())
+}
+
+/// Forgets the id, if it was given for this call.
+pub(crate) fn free(
+    sql: &Connection,
+    secret: &Secret,
+    given: &Given,
+    call: Invocation,
+) -> Result<(), Error> {
+    let key = (
+        secret.principal(given),
+        given.tool.as_str(),
+        given.id.0.as_bytes(),
+    );
+    let record: Option<Option<Vec<u8>>> = sql
+        .prepare_cached(
+            "SELECT record FROM entry JOIN given USING (seq) WHERE principal = ?1 AND tool = ?2 AND id = ?3",
+        )?
+        .query_row(key, |row| row.get(0))
+        .optional()?;
+    let record = record.flatten().map(|record| Record::of_row(&record));
+    if record.transpose()?.and_then(|record| record.invocation()) == Some(call) {
+        sql.prepare_cached("DELETE FROM given WHERE principal = ?1 AND tool = ?2 AND id = ?3")?
+            .execute(key)?;
+    }
     Ok(())
 }
 

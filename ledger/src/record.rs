@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 
 pub use kinds::{
     Abandoned, Answer, Approval, ApprovalEvent, Attempt, Call, Closed, Content, Ended, Erased, Gap,
-    Opened, Outcome, Part, Pruned, Refused, RefusedMore, Rejected, Replayed, Started, Trust,
-    TrustAction,
+    NOT_DISPATCHED, Opened, Outcome, Part, Pruned, Refused, RefusedMore, Rejected, Replayed,
+    Started, Trust, TrustAction,
 };
 pub use names::{
     Action, Code, Hash, Hex, Id, Invocation, Number, Person, Rule, Session, Tool, Version, Word,

@@ -119,6 +119,7 @@ impl Dead {
                 event: Event::Abandoned(Abandoned {
                     invocation,
                     of: self.id,
+                    why: None,
                 }),
             })?;
             finished(rows, self.id, invocation)?;

@@ -4,6 +4,7 @@ mod core;
 mod late;
 pub(crate) mod queue;
 mod refusals;
+mod shares;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

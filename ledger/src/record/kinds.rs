@@ -33,6 +33,9 @@ macro_rules! words {
     )+ };
 }
 
+/// Why a call was abandoned that did not run: its start was recorded too late.
+pub const NOT_DISPATCHED: &str = "not-dispatched";
+
 fields! {
     /// A session begins.
     Opened {
@@ -242,12 +245,14 @@ fields! {
         until: Option<Number>, if "Option::is_none";
     }
 
-    /// A call whose process ended before it did.
+    /// A call whose process ended before it did, or whose start was recorded too late for it to run.
     Abandoned {
         /// Its id.
         invocation: Invocation;
         /// The session that it belonged to.
         of: Session;
+        /// [`NOT_DISPATCHED`] where it did not run; none where its process ended.
+        why: Option<Code>, if "Option::is_none";
     }
 
     /// Rows that could not be written.

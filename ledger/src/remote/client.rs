@@ -1,6 +1,6 @@
 //! The recording process's half: a queue, a thread that sends what is in it, and one that reads the answers.
 
-use std::io::{BufReader, BufWriter, Write as _};
+use std::io::{BufReader, BufWriter, ErrorKind, Read, Write as _};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, OnceLock};
@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use super::BUFFER_BYTES;
 use super::frame::{Answer, FrameError, Request};
-use super::shared::{Shared, Waiting};
+use super::shared::{Answering, LOST, Shared, Waiting};
 use super::start::Start;
 use crate::entry::{Entry, Given, Missing, Repeated, now};
 use crate::error::Error;
 use crate::payload::{Keep, PayloadKind, PayloadLimits};
-use crate::pending::{Pending, Reply};
+use crate::pending::{Pending, Reply, channel};
 use crate::record::Event;
 use crate::recorder::{Durability, Recorder};
 use crate::writer::QUEUE_BYTES;
@@ -24,7 +24,17 @@ const GATHER: Duration = Duration::from_millis(12);
 /// How long the sending thread sleeps while there is nothing to send. It is woken before.
 const IDLE: Duration = Duration::from_secs(3600);
 
+/// How often it is looked whether the recorder answers in time.
+const LOOK_INTERVAL: Duration = Duration::from_millis(500);
+/// While rows are sent that nobody waits for, the recorder is asked this often whether they are on the disk: a recorder
+/// that hangs would not be noticed else.
+const PROBE_INTERVAL: Duration = Duration::from_secs(5);
+
 /// A [`Recorder`] whose ledger is another process's, at the other end of a socket.
+///
+/// An answer is waited for at most 5 seconds. As long as the recorder owes one for longer, starts of calls fail at
+/// once, and ends are sent once it answers; a start that it writes after that is taken back, with an `abandoned` row. A
+/// recorder that has not answered for 30 seconds has failed.
 ///
 /// It starts its threads with the first entry, or with [`Remote::ended`]: a process that confines itself has one
 /// thread until then.
@@ -59,6 +69,9 @@ impl Remote {
     /// If the start can't be sent.
     pub fn start(socket: UnixStream, start: Start) -> Result<Self, Error> {
         let (keep, limits) = (start.options.keep, start.options.payloads);
+        // Set before this process confines itself.
+        (socket.set_read_timeout(Some(LOOK_INTERVAL)))
+            .map_err(|error| Error::io("the recorder's socket", error))?;
         match Request::Start(Box::new(start)).write(&mut &socket) {
             // One that has already died is reported for the first row.
             Err(Error::Io(_)) | Ok(()) => {}
@@ -141,7 +154,9 @@ impl Remote {
         spawn(
             "recorder-read",
             Box::new(move || {
-                let how = read(&shared, &from);
+                let how = read(&queue, &shared, &from);
+                // Ends the other thread, which may wait until it can write.
+                let _ = from.shutdown(Shutdown::Both);
                 end(&queue, &shared, how);
             }),
         )?;
@@ -153,6 +168,7 @@ impl Remote {
                     shared: &shared,
                     to: BufWriter::with_capacity(BUFFER_BYTES, &to),
                     broken: false,
+                    asked: Instant::now(),
                 };
                 sender.run(&queue);
             }),
@@ -170,17 +186,70 @@ fn end(queue: &Queue, shared: &Shared, how: Result<(), Error>) {
 }
 
 /// Takes the recorder's answers until the connection ends.
-fn read(shared: &Shared, socket: &UnixStream) -> Result<(), Error> {
-    let mut from = BufReader::new(socket);
+fn read(queue: &Arc<Queue>, shared: &Shared, socket: &UnixStream) -> Result<(), Error> {
+    let mut from = BufReader::new(Watched {
+        queue,
+        shared,
+        socket,
+        looked: Instant::now(),
+        is_lost: false,
+    });
     let failed = |what: String| Err(Error::Recorder(what.into()));
     loop {
         match Answer::read(&mut from) {
             Ok(Some(Answer::Ready)) => {}
-            Ok(Some(Answer::To { id, outcome })) => shared.answer(id, outcome),
+            Ok(Some(Answer::To { id, outcome })) => {
+                if let Some(undo) = shared.answer(id, outcome) {
+                    // Nobody waits for it, but it comes soon.
+                    drop(queue.append(*undo, Durability::Disk));
+                }
+            }
             Ok(Some(Answer::Closed(outcome))) => return outcome.result(),
             Ok(Some(Answer::Unusable(problem))) => return failed(problem),
+            Err(FrameError::Io(_)) if from.get_ref().is_lost => {
+                return failed(format!("it has not answered for {} s", LOST.as_secs()));
+            }
             Ok(None) | Err(FrameError::Io(_)) => return failed("it has ended".to_owned()),
             Err(error) => return failed(error.to_string()),
+        }
+    }
+}
+
+/// The socket, which is read from, and looked at while there is nothing to read: who waits for the recorder is told
+/// when that takes too long.
+struct Watched<'a> {
+    queue: &'a Queue,
+    shared: &'a Shared,
+    socket: &'a UnixStream,
+    looked: Instant,
+    is_lost: bool,
+}
+
+impl Watched<'_> {
+    fn look(&mut self) -> std::io::Result<()> {
+        let now = Instant::now();
+        if now.saturating_duration_since(self.looked) < LOOK_INTERVAL {
+            return Ok(());
+        }
+        self.looked = now;
+        let answering = self.shared.look(now);
+        self.queue.set_silent(answering != Answering::InTime);
+        self.is_lost = answering == Answering::Never;
+        match self.is_lost {
+            true => Err(ErrorKind::TimedOut.into()),
+            false => Ok(()),
+        }
+    }
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            self.look()?;
+            match self.socket.read(into) {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                read => return read,
+            }
         }
     }
 }
@@ -191,6 +260,8 @@ struct Sender<'a> {
     to: BufWriter<&'a UnixStream>,
     /// Whether writing failed. Who waits hears why from the thread that reads.
     broken: bool,
+    /// When the recorder was asked something last.
+    asked: Instant,
 }
 
 impl Sender<'_> {
@@ -198,6 +269,7 @@ impl Sender<'_> {
     fn run(&mut self, queue: &Queue) {
         loop {
             let batch = queue.take(Instant::now() + IDLE);
+            self.shared.sends(true);
             if batch.given_up > 0 {
                 self.missing(batch.given_up);
             }
@@ -209,10 +281,16 @@ impl Sender<'_> {
                 }
             }
             for (given, reply) in batch.questions {
-                self.ask(Waiting::Question(reply), |id| Request::Given { id, given });
+                self.ask(Waiting::Question(reply), None, |id| Request::Given {
+                    id,
+                    given,
+                });
             }
             for reply in batch.flushes {
-                self.ask(Waiting::Row(reply), |id| Request::Flush { id });
+                self.flush(reply);
+            }
+            if written > 0 && self.asked.elapsed() >= PROBE_INTERVAL {
+                self.flush(channel().0);
             }
             if batch.closing {
                 self.queue(&Request::End);
@@ -220,6 +298,7 @@ impl Sender<'_> {
             if !self.broken && self.to.flush().is_err() {
                 self.breaks();
             }
+            self.shared.sends(false);
             match self.broken {
                 true => self.shared.lose(written),
                 false => self.shared.sent(written),
@@ -247,14 +326,28 @@ impl Sender<'_> {
     fn append(&mut self, entry: Entry, reply: Option<Reply<()>>) -> bool {
         let entry = Box::new(entry);
         match reply {
-            Some(reply) => self.ask(Waiting::Row(reply), |id| Request::Append { id, entry }),
+            Some(reply) => {
+                let undo = entry.not_dispatched().map(Box::new);
+                let request = |id| Request::Append { id, entry };
+                self.ask(Waiting::Row(reply), undo, request)
+            }
             None => self.queue(&Request::Queue(entry)),
         }
     }
 
+    fn flush(&mut self, reply: Reply<()>) {
+        self.ask(Waiting::Row(reply), None, |id| Request::Flush { id });
+    }
+
     /// Returns whether it was written, unless the connection broke.
-    fn ask(&mut self, waiting: Waiting, request: impl FnOnce(u64) -> Request) -> bool {
-        let Some(id) = self.shared.register(waiting) else {
+    fn ask(
+        &mut self,
+        waiting: Waiting,
+        undo: Option<Box<Entry>>,
+        request: impl FnOnce(u64) -> Request,
+    ) -> bool {
+        self.asked = Instant::now();
+        let Some(id) = self.shared.register(waiting, undo) else {
             return false;
         };
         let written = self.write(&request(id));

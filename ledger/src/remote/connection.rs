@@ -103,7 +103,10 @@ impl Connection {
             .try_clone()
             .map_err(|error| Error::io("the recorder's socket", error))?;
         let why = std::thread::scope(|scope| {
-            scope.spawn(move || answer(&receiver, answers));
+            let answering = move || answer(&receiver, answers);
+            std::thread::Builder::new()
+                .spawn_scoped(scope, answering)
+                .map_err(FrameError::Io)?;
             // Ends the thread that answers, once it has answered.
             let sender = sender;
             let taken = take(from, &writer, &sender);

@@ -3,9 +3,11 @@
 
 use super::body::{Body, counted};
 use super::frame::FrameError;
-use crate::entry::{Entry, Given, content_mut};
+use crate::entry::{Entry, Given, NO_SESSION, content_mut};
 use crate::payload::PayloadKind;
-use crate::record::{Event, Hex, Invocation, MAX_RECORD_BYTES, Record, RecordError, Session, Tool};
+use crate::record::{
+    Code, Event, Hex, Invocation, MAX_RECORD_BYTES, NOT_DISPATCHED, Record, RecordError, Tool,
+};
 
 /// The most bytes of one payload.
 pub const MAX_PAYLOAD_BYTES: usize = 64 * 1024;
@@ -17,9 +19,6 @@ const MAX_TOOL_BYTES: usize = 145;
 /// The most bytes of an entry.
 pub(super) const MAX_ENTRY_BYTES: usize =
     MAX_RECORD_BYTES + 4 * (MAX_PAYLOAD_BYTES + 8) + 2 * MAX_NAME_BYTES + 512;
-
-/// Stands where a record has its session, which is the recorder's to say.
-pub(super) const NO_SESSION: Session = Hex([0; 16]);
 
 const MATTERS: u8 = 1;
 const PRINCIPAL: u8 = 2;
@@ -145,6 +144,10 @@ fn stated(mut event: Event) -> Result<Event, FrameError> {
         | Event::Trust(_)
         | Event::Approval(_)
         | Event::Gap(_) => {}
+        // Only of this session's calls, and only of one that did not run.
+        Event::Abandoned(body)
+            if body.of == NO_SESSION
+                && body.why.as_ref().map(Code::as_str) == Some(NOT_DISPATCHED) => {}
         Event::Abandoned(_) | Event::Erased(_) | Event::Pruned(_) | Event::Closed(_) => {
             return Err(FrameError::Bad("a record of the recorder's own"));
         }

@@ -1,14 +1,19 @@
 //! What waits for answers of the recorder, and how the connection ended.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::frame::Outcome;
-use crate::entry::Repeated;
+use crate::entry::{Entry, Repeated};
 use crate::error::Error;
 use crate::pending::{Pending, Reply, channel};
+
+/// How long an answer is waited for.
+const ANSWER: Duration = Duration::from_secs(5);
+/// After so long without an answer the recorder counts as lost.
+pub(super) const LOST: Duration = Duration::from_secs(30);
 
 /// Who waits for an answer.
 pub(super) enum Waiting {
@@ -35,13 +40,53 @@ impl Waiting {
     }
 }
 
+/// A request that is not answered yet.
+struct Asked {
+    at: Instant,
+    /// `None` once it was waited for long enough.
+    waiting: Option<Waiting>,
+    /// What takes it back, if it is done after that.
+    undo: Option<Box<Entry>>,
+}
+
 #[derive(Default)]
 struct State {
     next: u64,
-    waiting: HashMap<u64, Waiting>,
+    /// By number, so that the oldest stands first.
+    asked: BTreeMap<u64, Asked>,
+    /// Since when the thread that sends has not got through with what it took.
+    sending: Option<Instant>,
+    /// When the recorder answered last.
+    answered: Option<Instant>,
     /// How the connection ended, once it has.
     ended: Option<Result<(), Error>>,
     watchers: Vec<Reply<()>>,
+}
+
+impl State {
+    /// Since when something is waited for.
+    fn waits_since(&self) -> Option<Instant> {
+        let oldest = self.asked.values().next().map(|asked| asked.at);
+        let since = [oldest, self.sending].into_iter().flatten().min()?;
+        Some(since.max(self.answered.unwrap_or(since)))
+    }
+
+    /// Whether somebody waited in vain for what is not answered yet.
+    fn is_silent(&self, now: Instant) -> bool {
+        let mut oldest = self.asked.values().take(1);
+        let late = |since: Instant| now.saturating_duration_since(since) >= ANSWER;
+        oldest.any(|asked| late(asked.at)) || self.sending.is_some_and(late)
+    }
+}
+
+/// How the recorder answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answering {
+    InTime,
+    /// Nothing is waited for until it answers.
+    Late,
+    /// It counts as lost.
+    Never,
 }
 
 /// State of the connection.
@@ -77,7 +122,7 @@ impl Shared {
     }
 
     /// Who waits gets a number. Once the connection has ended, nobody waits.
-    pub(super) fn register(&self, waiting: Waiting) -> Option<u64> {
+    pub(super) fn register(&self, waiting: Waiting, undo: Option<Box<Entry>>) -> Option<u64> {
         let mut state = self.state();
         if let Some(ended) = &state.ended {
             let error = ended.clone().err().unwrap_or(Error::Closed);
@@ -87,22 +132,61 @@ impl Shared {
         }
         let id = state.next;
         state.next = id.wrapping_add(1);
-        state.waiting.insert(id, waiting);
+        let asked = Asked {
+            at: Instant::now(),
+            waiting: Some(waiting),
+            undo,
+        };
+        state.asked.insert(id, asked);
         Some(id)
     }
 
     /// Takes back what was registered and not sent.
     pub(super) fn withdraw(&self, id: u64, error: Error) {
-        let waiting = self.state().waiting.remove(&id);
-        if let Some(waiting) = waiting {
+        let asked = self.state().asked.remove(&id);
+        if let Some(waiting) = asked.and_then(|asked| asked.waiting) {
             waiting.fail(error);
         }
     }
 
-    pub(super) fn answer(&self, id: u64, outcome: Outcome) {
-        let waiting = self.state().waiting.remove(&id);
-        if let Some(waiting) = waiting {
-            waiting.answer(outcome);
+    /// Answers who waits. Where that is nobody any more, and it was done all the same, returns what takes it back.
+    pub(super) fn answer(&self, id: u64, outcome: Outcome) -> Option<Box<Entry>> {
+        let mut state = self.state();
+        state.answered = Some(Instant::now());
+        let asked = state.asked.remove(&id);
+        drop(state);
+        let asked = asked?;
+        match asked.waiting {
+            Some(waiting) => {
+                waiting.answer(outcome);
+                None
+            }
+            None => asked.undo.filter(|_| outcome == Outcome::Done),
+        }
+    }
+
+    /// The thread that sends begins with what it took, or has sent it.
+    pub(super) fn sends(&self, begins: bool) {
+        self.state().sending = begins.then(Instant::now);
+    }
+
+    /// Tells those who have waited for long enough; how the recorder answers.
+    pub(super) fn look(&self, now: Instant) -> Answering {
+        let mut state = self.state();
+        let late: Vec<Waiting> = (state.asked.values_mut())
+            .take_while(|asked| now.saturating_duration_since(asked.at) >= ANSWER)
+            .filter_map(|asked| asked.waiting.take())
+            .collect();
+        let is_silent = state.is_silent(now);
+        let since = state.waits_since();
+        drop(state);
+        for waiting in late {
+            waiting.fail(Error::silent());
+        }
+        match since {
+            Some(since) if now.saturating_duration_since(since) >= LOST => Answering::Never,
+            _ if is_silent => Answering::Late,
+            _ => Answering::InTime,
         }
     }
 
@@ -110,12 +194,12 @@ impl Shared {
     pub(super) fn end(&self, how: Result<(), Error>) {
         let mut state = self.state();
         let how = state.ended.get_or_insert(how).clone();
-        let waiting = std::mem::take(&mut state.waiting);
+        let asked = std::mem::take(&mut state.asked);
         let watchers = std::mem::take(&mut state.watchers);
         drop(state);
         self.changed.notify_all();
         let error = how.clone().err().unwrap_or(Error::Closed);
-        for waiting in waiting.into_values() {
+        for waiting in asked.into_values().filter_map(|asked| asked.waiting) {
             waiting.fail(error.clone());
         }
         for watcher in watchers {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::entry::NO_SESSION;
 use super::frame::FrameError;
+use crate::entry::NO_SESSION;
 use crate::entry::now;
 use crate::error::Error;
 use crate::payload::{Keep, PayloadLimits};

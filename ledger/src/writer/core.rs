@@ -19,6 +19,7 @@ use crate::sessions::{self, Own};
 use crate::writer::Options;
 use crate::writer::late::Late;
 use crate::writer::queue::{Batch, Queue, Row};
+use crate::writer::shares::Shares;
 
 /// Between two attempts to write what could not be written.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -33,6 +34,8 @@ const LEAST_TIMEOUT: Duration = Duration::from_millis(50);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Room {
     Ample,
+    /// For whoever has written most there is as little as with [`Self::Ended`].
+    Shared,
     /// Rows that nobody waits for are counted.
     Short,
     /// Only the rows of ended calls are written.
@@ -57,6 +60,7 @@ pub(super) struct Core {
     gap: Option<Instant>,
     /// Whether a row has to say that payloads were lost.
     payloads_lost: bool,
+    shares: Shares,
 }
 
 impl Core {
@@ -105,6 +109,7 @@ impl Core {
             checkpointed: Instant::now(),
             gap: None,
             payloads_lost: false,
+            shares: Shares::default(),
         })
     }
 
@@ -193,12 +198,18 @@ impl Core {
 
     /// Writes rows in one transaction; an answer for each.
     fn commit(&mut self, rows: &mut [Row], flush: bool) -> Result<Vec<Result<(), Error>>, Error> {
+        for row in rows.iter_mut() {
+            if let Event::Abandoned(body) = &mut row.entry.event {
+                body.of = self.session.id;
+            }
+        }
         let timeout = self.timeout(rows);
         self.records.busy_timeout(timeout)?;
         self.payloads.busy_timeout(timeout)?;
         let room = self.room()?;
         // What a row that is not written would keep is not written either.
-        let fitting = rows.iter_mut().filter(|row| fits(row, room));
+        let shares = &self.shares;
+        let fitting = rows.iter_mut().filter(|row| fits(row, room, shares));
         let mut entries: Vec<&mut Entry> = fitting.map(|row| &mut row.entry).collect();
         entries.extend(self.late.rows().iter_mut());
         if let Err(error) = self.payloads.prepare(&mut entries) {
@@ -212,7 +223,7 @@ impl Core {
         let session = self.session.id;
         let mut appending = Appending::begin(&mut self.records)?;
         for entry in self.late.rows().iter() {
-            append(&mut appending, entry, session)?;
+            let _ = one(&mut appending, entry, session, &self.secret)?;
         }
         let gap_is_due = self.gap.is_none_or(|last| last.elapsed() >= GAP_INTERVAL);
         let gap = self
@@ -229,7 +240,7 @@ impl Core {
         }
         let mut answers = Vec::with_capacity(rows.len());
         for row in rows.iter() {
-            answers.push(match fits(row, room) {
+            answers.push(match fits(row, room, &self.shares) {
                 true => one(&mut appending, &row.entry, session, &self.secret)?,
                 false => Err(Error::Full),
             });
@@ -241,6 +252,11 @@ impl Core {
             false => None,
         };
         appending.commit()?;
+        for (row, answer) in rows.iter().zip(&answers) {
+            if answer.is_ok() {
+                self.shares.add(&row.entry);
+            }
+        }
         self.late.written();
         self.payloads_lost = false;
         if counts {
@@ -291,7 +307,8 @@ impl Core {
         let bytes = used.saturating_mul(number("PRAGMA page_size")?);
         let percent = bytes.saturating_mul(100) / self.options.max_bytes.max(1);
         Ok(match percent {
-            ..90 => Room::Ample,
+            ..80 => Room::Ample,
+            80..90 => Room::Shared,
             90..95 => Room::Short,
             95..100 => Room::Ended,
             _ => Room::None,
@@ -339,14 +356,21 @@ impl Core {
     }
 }
 
-/// Appends a row, unless its caller's id was given before.
+/// Appends a row, unless its caller's id was given before. The end of a call that did not run frees the id.
 fn one(
     rows: &mut Appending<'_>,
     entry: &Entry,
     session: Session,
     secret: &Secret,
 ) -> Result<Result<(), Error>, Error> {
-    if let Some(given) = &entry.given {
+    let ends = match &entry.event {
+        Event::Ended(body) => Some(body.invocation),
+        Event::Abandoned(body) => Some(body.invocation),
+        _ => None,
+    };
+    if let (Some(given), Some(ended)) = (&entry.given, ends) {
+        given::free(&rows.tx, secret, given, ended)?;
+    } else if let Some(given) = &entry.given {
         if let Some(repeated) = given::look_up(&rows.tx, secret, given)? {
             let same_input = repeated.same_input;
             return Ok(Err(Error::Given { same_input }));
@@ -365,6 +389,7 @@ fn append(rows: &mut Appending<'_>, entry: &Entry, session: Session) -> Result<(
         Event::Ended(body) if body.call.is_none() => {
             sessions::finished(rows, session, body.invocation)
         }
+        Event::Abandoned(body) => sessions::finished(rows, session, body.invocation),
         _ => Ok(()),
     }
 }
@@ -386,9 +411,13 @@ pub(crate) fn payloads_lost() -> Result<Event, Error> {
     }))
 }
 
-fn fits(row: &Row, room: Room) -> bool {
+fn fits(row: &Row, room: Room, shares: &Shares) -> bool {
+    let room = match room {
+        Room::Shared if shares.has_most(&row.entry) => Room::Ended,
+        room => room,
+    };
     match (room, row.reply.is_some()) {
-        (Room::Ample, _) | (Room::Short, true) => true,
+        (Room::Ample | Room::Shared, _) | (Room::Short, true) => true,
         (Room::Ended, true) => row.is_ended(),
         (Room::Short | Room::Ended, false) | (Room::None, _) => false,
     }

@@ -33,6 +33,11 @@ impl Row {
         matches!(self.entry.event, Event::Ended(_))
     }
 
+    /// Its call runs once it is on the disk.
+    fn is_start(&self) -> bool {
+        matches!(self.entry.event, Event::Started(_))
+    }
+
     /// A row that nobody waits for.
     pub(crate) fn queued(entry: Entry) -> Self {
         Self {
@@ -80,6 +85,8 @@ struct State {
     urgent: bool,
     waiting: Vec<Waker>,
     given_up: u64,
+    /// Whether who takes the rows does not answer: nobody waits for that.
+    silent: bool,
     closing: bool,
     why: Option<Code>,
 }
@@ -88,6 +95,17 @@ impl State {
     /// Whether the next row gets in without waiting. A queue that closes takes none, so that none waits.
     fn has_room(&self, limit: usize) -> bool {
         self.closing || self.bytes < limit
+    }
+
+    /// Whether nobody waits for this row: it is queued without. A start that nobody waits for is not queued.
+    fn unanswered(&self, row: &mut Row) -> Option<Error> {
+        let reply = row.reply.take_if(|_| self.silent)?;
+        let error = match row.is_start() {
+            true => Error::silent(),
+            false => Error::Late,
+        };
+        reply.send(Err(error.clone()));
+        Some(error)
     }
 }
 
@@ -167,12 +185,20 @@ impl Queue {
         if state.closing {
             return Poll::Ready(Err(Error::Closed));
         }
-        let Some(taken) = row.take() else {
+        let Some(mut taken) = row.take() else {
             return Poll::Ready(Ok(()));
         };
+        let unanswered = state.unanswered(&mut taken);
+        if let (Some(error), true) = (&unanswered, taken.is_start()) {
+            return Poll::Ready(Err(error.clone()));
+        }
         let weight = taken.entry.weight();
         // Alone in the queue, even what is larger than the queue gets through.
         if state.bytes.saturating_add(weight) > self.limit && state.bytes > 0 {
+            if state.silent {
+                state.given_up = state.given_up.saturating_add(1);
+                return Poll::Ready(Err(Error::silent()));
+            }
             *row = Some(taken);
             state.waiting.extend(waker.cloned());
             return Poll::Pending;
@@ -205,7 +231,37 @@ impl Queue {
         if notify {
             self.changed.notify_one();
         }
-        Poll::Ready(Ok(()))
+        Poll::Ready(unanswered.map_or(Ok(()), Err))
+    }
+
+    /// Says whether who takes the rows answers. Where not, nobody waits: questions fail, starts are taken out, and
+    /// other rows stay.
+    pub(crate) fn set_silent(&self, silent: bool) {
+        let mut state = self.state();
+        state.silent = silent;
+        if !silent {
+            return;
+        }
+        let flushes = std::mem::take(&mut state.flushes);
+        let questions = std::mem::take(&mut state.questions);
+        let mut rows = std::mem::take(&mut state.rows);
+        rows.retain_mut(|row| {
+            let taken_out = state.unanswered(row).is_some() && row.is_start();
+            if taken_out {
+                state.bytes = state.bytes.saturating_sub(row.entry.weight());
+            }
+            !taken_out
+        });
+        state.rows = rows;
+        let waiting = std::mem::take(&mut state.waiting);
+        drop(state);
+        for reply in flushes {
+            reply.send(Err(Error::silent()));
+        }
+        for (_, reply) in questions {
+            reply.send(Err(Error::silent()));
+        }
+        waiting.into_iter().for_each(Waker::wake);
     }
 
     /// Has rows taken that were gathered until now.
@@ -219,26 +275,27 @@ impl Queue {
     }
 
     pub(crate) fn flush(&self) -> Pending<()> {
-        let (reply, answer) = channel();
-        self.ask(|state| state.flushes.push(reply));
-        Pending::later(answer)
+        self.ask(|state, reply| state.flushes.push(reply))
     }
 
     pub(crate) fn given(&self, given: Given) -> Pending<Option<Repeated>> {
-        let (reply, answer) = channel();
-        self.ask(|state| state.questions.push((given, reply)));
-        Pending::later(answer)
+        self.ask(|state, reply| state.questions.push((given, reply)))
     }
 
-    fn ask(&self, put: impl FnOnce(&mut State)) {
+    fn ask<T: Send + 'static>(&self, put: impl FnOnce(&mut State, Reply<T>)) -> Pending<T> {
         let mut state = self.state();
+        if state.silent {
+            return Pending::ready(Err(Error::silent()));
+        }
+        let (reply, answer) = channel();
         // What is not put answers that the ledger is closed.
         if !state.closing {
-            put(&mut state);
+            put(&mut state, reply);
             state.urgent = true;
         }
         drop(state);
         self.changed.notify_one();
+        Pending::later(answer)
     }
 
     /// Answered once the next row gets into the queue without waiting.

@@ -102,6 +102,7 @@ fn all() -> Vec<Record> {
         Event::Abandoned(Abandoned {
             invocation: id,
             of: SESSION,
+            why: Some(why.clone()),
         }),
         Event::Gap(Gap {
             missing: Number::from(4),

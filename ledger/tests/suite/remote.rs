@@ -8,7 +8,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use toolward_ledger::payload::PayloadKind;
-use toolward_ledger::record::{Abandoned, Closed, Content, Event, Hex, Number, Tool};
+use toolward_ledger::record::{
+    Abandoned, Closed, Code, Content, Event, Hex, NOT_DISPATCHED, Number, Tool,
+};
 use toolward_ledger::remote::{Answer, Connection, MAX_NAME_BYTES, Remote, Request, Start};
 use toolward_ledger::{Durability, Entry, Error, Given, Options, Recorder, Repeated};
 
@@ -193,6 +195,95 @@ fn a_full_queue_makes_callers_wait_on_both_sides_and_drops_nothing() {
 }
 
 #[test]
+fn a_recorder_that_hangs_keeps_nobody_waiting_and_a_late_start_is_taken_back() {
+    let place = Place::new();
+    let (socket, theirs) = UnixStream::pair().unwrap();
+    let remote = Remote::start(socket, start(place.options())).unwrap();
+    let given = || Given {
+        principal: "alice".into(),
+        tool: Tool::parse("notes.append@1").unwrap(),
+        id: invocation(7),
+        input: Hex([1; 32]),
+    };
+    let begin = |number| {
+        let entry = started(invocation(number)).given(given());
+        remote.append(entry, Durability::Disk).wait()
+    };
+    // Nobody reads the other end yet.
+    let silent = |ended: Result<(), Error>| matches!(ended, Err(Error::Recorder(_)));
+    assert!(silent(begin(1)));
+    let row = remote.append(read_only(invocation(2)), Durability::Queued);
+    row.wait().unwrap();
+    assert!(silent(remote.flush().wait()));
+    assert!(remote.given(given()).wait().is_err());
+    assert!(remote.problem().is_none(), "it may answer yet");
+
+    let served = std::thread::spawn(|| {
+        let connection = Connection::accept(theirs).unwrap().unwrap();
+        connection.serve()
+    });
+    let until = Instant::now() + LONGEST;
+    while remote.flush().wait().is_err() || place.count("abandoned") == 0 {
+        assert!(Instant::now() < until, "it answers again");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let lines = place.lines();
+    let abandoned = lines.iter().find(|line| line.contains("abandoned"));
+    assert!(
+        abandoned.unwrap().contains(r#""why":"not-dispatched""#),
+        "{lines:?}"
+    );
+    // The id is free, and the row of the call that only read was not lost.
+    begin(3).unwrap();
+    remote
+        .append(ended(invocation(3)), Durability::Disk)
+        .wait()
+        .unwrap();
+    remote.close(LONGEST).unwrap();
+    served.join().unwrap().unwrap();
+    assert_eq!((place.count("started"), place.count("ended")), (2, 2));
+    assert_eq!(place.count("abandoned"), 1);
+    assert!(place.verify().holds());
+    // Nothing is left open for the next session.
+    place.open().close().unwrap();
+    assert_eq!(place.count("abandoned"), 1);
+}
+
+#[test]
+fn a_recorder_that_never_answers_has_failed() {
+    let place = Place::new();
+    let (socket, _theirs) = UnixStream::pair().unwrap();
+    let remote = Remote::start(socket, start(place.options())).unwrap();
+    let ended = remote.ended();
+    drop(remote.append(started(invocation(1)), Durability::Disk));
+    let failed = ended.wait().unwrap_err();
+    assert_eq!(failed.code(), "recorder-failed");
+    assert!(failed.to_string().contains("has not answered"), "{failed}");
+}
+
+#[test]
+fn the_end_of_a_call_that_did_not_run_frees_its_own_id_and_no_other() {
+    let place = Place::new();
+    let (remote, served) = remote(place.options());
+    let given = || Given {
+        principal: "alice".into(),
+        tool: Tool::parse("notes.append@1").unwrap(),
+        id: invocation(7),
+        input: Hex([1; 32]),
+    };
+    let append = |entry: Entry| remote.append(entry.given(given()), Durability::Disk).wait();
+    append(started(invocation(1))).unwrap();
+    // Another process had the id before.
+    append(ended(invocation(2))).unwrap();
+    let again = append(started(invocation(3)));
+    assert!(matches!(again, Err(Error::Given { .. })));
+    append(ended(invocation(1))).unwrap();
+    append(started(invocation(4))).unwrap();
+    remote.close(LONGEST).unwrap();
+    served.join().unwrap().unwrap();
+}
+
+#[test]
 fn a_recorder_that_is_gone_fails_what_waits_and_all_that_comes() {
     let (socket, theirs) = UnixStream::pair().unwrap();
     let place = Place::new();
@@ -288,11 +379,19 @@ fn unstated() -> Vec<(&'static str, Entry)> {
     };
     let abandoned = Abandoned {
         invocation: invocation(1),
-        of: Hex([1; 16]),
+        of: Hex([0; 16]),
+        why: None,
     };
+    let mut of_another = abandoned.clone();
+    of_another.of = Hex([1; 16]);
+    of_another.why = Code::parse(NOT_DISPATCHED).ok();
     vec![
         ("closed", Entry::new(Event::Closed(Closed { why: None }))),
         ("abandoned", Entry::new(Event::Abandoned(abandoned))),
+        (
+            "of another session",
+            Entry::new(Event::Abandoned(of_another)),
+        ),
         ("a person", event(&|call| call.person = Some(Hex([3; 16])))),
         (
             "a commitment",
