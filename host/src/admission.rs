@@ -14,7 +14,7 @@ use crate::api::principal::LOCAL;
 use crate::api::result::CallError;
 use toolward_policy::Limits;
 
-pub(crate) use gate::Gate;
+pub(crate) use gate::{Gate, Place};
 
 /// Principals are spread over this many locks, so that calls of different principals
 /// rarely contend.
@@ -47,6 +47,12 @@ impl Path {
     /// Acquires a slot, waiting if the queue has room.
     pub(crate) async fn enter(&self) -> Result<Slot, CallError> {
         self.pass(true).await
+    }
+
+    /// A place in the principal's queue for a call that is going to [enter](Self::enter), so that one beyond the queue
+    /// is refused before anything is done for it.
+    pub(crate) fn reserve(&self) -> Result<Place<'_>, CallError> {
+        self.principal.reserve()
     }
 
     /// Acquires a slot again for a call that parked. Not bounded by the queue: it has

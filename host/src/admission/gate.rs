@@ -45,7 +45,7 @@ impl Gate {
             return Ok(permit);
         }
         let _place = if bounded {
-            Some(Place::take(self)?)
+            Some(Place::within(self, self.queue)?)
         } else {
             None
         };
@@ -56,6 +56,16 @@ impl Gate {
                 "the host is shutting down",
             )
         })
+    }
+
+    /// A place among those that wait, for a call that is going to enter: refused where the call would be.
+    pub(super) fn reserve(&self) -> Result<Place<'_>, CallError> {
+        let free = self.slots.available_permits();
+        Place::within(
+            self,
+            self.queue
+                .saturating_add(u32::try_from(free).unwrap_or(u32::MAX)),
+        )
     }
 
     /// A parking permit for a call that waits for a tool; fails instead of waiting.
@@ -77,13 +87,13 @@ impl Gate {
 }
 
 /// A place in the queue; released on drop, so that a cancelled waiter frees it, too.
-struct Place<'a>(&'a AtomicU32);
+pub(crate) struct Place<'a>(&'a AtomicU32);
 
 impl<'a> Place<'a> {
-    fn take(gate: &'a Gate) -> Result<Self, CallError> {
+    fn within(gate: &'a Gate, most: u32) -> Result<Self, CallError> {
         gate.waiting
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-                (now < gate.queue).then(|| now.saturating_add(1))
+                (now < most).then(|| now.saturating_add(1))
             })
             .map(|_before| Self(&gate.waiting))
             .map_err(|now| {

@@ -167,6 +167,12 @@ impl<'a> CallRecord<'a> {
         metadata.origin = kept.origin;
     }
 
+    /// Whether it has to be recorded that the call is about to run.
+    pub(crate) fn must_start(&self) -> bool {
+        let has_name = self.named.is_some();
+        (self.rows.as_ref()).is_some_and(|rows| rows.must_start(has_name))
+    }
+
     /// The call is about to run: where it changes something, waits until that is recorded.
     pub(crate) async fn start(&mut self) -> Result<(), CallError> {
         let Some(rows) = &mut self.rows else {
@@ -331,7 +337,7 @@ impl<'a> CallRecord<'a> {
             let withdrawals = [tool.withdrawal.clone(), driver.withdrawal.clone()];
             KeptReply::of(result, &self.metadata, withdrawals)
         });
-        let recorded = self.rows.as_ref().is_some_and(|rows| rows.is_started());
+        let recorded = self.rows.as_ref().is_some_and(|rows| rows.has_run());
         named.end(recorded, reply);
     }
 

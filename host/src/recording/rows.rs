@@ -10,7 +10,7 @@ use toolward_ledger::record::{
     Attempt, Call, Code, Ended, Event, Hex, Invocation, Number, Outcome, Refused, Replayed,
     Started, Word,
 };
-use toolward_ledger::{Durability, Entry, Error as LedgerError, Pending};
+use toolward_ledger::{Durability, Entry, Error as LedgerError, Given, Pending};
 
 use super::Recording;
 use super::payloads::{Kept, detail};
@@ -30,6 +30,8 @@ pub(crate) struct Rows<'a> {
     kept: Option<Box<Kept>>,
     /// Whether its `started` row is on the disk, or may get there.
     started: bool,
+    /// The id that this row has, if its caller gave one.
+    given: Option<Given>,
     /// Whether a person was asked about this call.
     pub(super) asked: bool,
     /// The ledger and the recorded call that the result is from.
@@ -68,6 +70,7 @@ impl<'a> Rows<'a> {
             route: None,
             kept: None,
             started: false,
+            given: None,
             asked: false,
             replayed: None,
             rerun_of,
@@ -135,18 +138,23 @@ impl<'a> Rows<'a> {
         self.route.as_ref().is_some_and(|route| route.writes)
     }
 
-    /// Waits until it is on the disk that a call which changes something starts. Calls that change nothing, and
-    /// those that were recorded for an earlier driver, don't wait.
+    /// Whether it has to be recorded that the call starts. Calls that change nothing, and those that were recorded for
+    /// an earlier driver, need no row.
     ///
-    /// A call with an id of its caller waits also where only the tools that it calls change something: the row is
+    /// A call with an id of its caller needs one also where only the tools that it calls change something: the row is
     /// what knows the id.
+    pub(crate) fn must_start(&self, has_name: bool) -> bool {
+        let reaches = || self.route.as_ref().is_some_and(|route| route.changes);
+        !self.started && (self.writes() || has_name && reaches())
+    }
+
+    /// Waits until it is on the disk that the call starts, where it [has to be](Self::must_start).
     pub(crate) async fn start(
         &mut self,
         scope: &CallScope,
         name: Option<&CallName>,
     ) -> Result<(), CallError> {
-        let reaches = || self.route.as_ref().is_some_and(|route| route.changes);
-        if self.started || !(self.writes() || name.is_some() && reaches()) {
+        if !self.must_start(name.is_some()) {
             return Ok(());
         }
         let event = Event::Started(Box::new(Started {
@@ -155,7 +163,9 @@ impl<'a> Rows<'a> {
         }));
         let mut entry = self.with_inputs(entry(event, scope)).matters();
         if let Some(name) = name {
-            entry = entry.given(name.given()?);
+            let given = name.given()?;
+            self.given = Some(given.clone());
+            entry = entry.given(given);
         }
         // Until it is known that the row was not written, it may be.
         self.started = true;
@@ -223,6 +233,10 @@ impl<'a> Rows<'a> {
         if matters {
             entry = entry.matters();
         }
+        if let Some(given) = self.given.take_if(|_| self.started && !self.dispatched) {
+            // The call may be made again.
+            entry = entry.given(given);
+        }
         let recorder = &*self.recording.recorder;
         if let (Ok(output), Some(tool), Some(kept), None) =
             (end.result, &self.tool, &self.kept, &end.metadata.repeats)
@@ -250,6 +264,11 @@ impl<'a> Rows<'a> {
     /// Whether the end belongs to a row that says that the call started.
     pub(crate) fn is_started(&self) -> bool {
         self.started
+    }
+
+    /// Whether a row says that the call started, and it did.
+    pub(crate) fn has_run(&self) -> bool {
+        self.started && self.dispatched
     }
 
     /// Adds input and context to the first row of the call.

@@ -110,17 +110,20 @@ pub(super) async fn admit<'a>(
     let known = match admitted {
         None => admitted.insert(first(call, host, record).await?),
         Some(known) => {
+            if record.must_start() {
+                drop(known.slot.take());
+            }
+            let starting = pin!(record.start());
+            match deadline::before(known.clock.deadline, starting).await {
+                Ok(recorded) => recorded?,
+                Err(deadline::Elapsed) => return Err(known.clock.late().into()),
+            }
             if known.slot.is_empty() {
                 let entering = pin!(known.gates.enter());
                 match deadline::before(known.clock.deadline, entering).await {
                     Ok(slot) => known.slot.put(slot?),
                     Err(deadline::Elapsed) => return Err(known.clock.late().into()),
                 }
-            }
-            let starting = pin!(record.start());
-            match deadline::before(known.clock.deadline, starting).await {
-                Ok(recorded) => recorded?,
-                Err(deadline::Elapsed) => return Err(known.clock.late().into()),
             }
             known
         }
@@ -147,9 +150,15 @@ async fn first(
     let call = &*call;
     let [tool, publisher] = &call.tool.gates;
     let gates = (host.admission).path(tool, publisher, &call.scope.principal);
+    if record.must_start() {
+        // What the queue has no room for leaves no row on the disk.
+        let place = gates.reserve()?;
+        resolve::still_served(&call.tool, &call.route)?;
+        start(call, record).await?;
+        drop(place);
+    }
+    // Taken last: while the recorder is slow, calls that need none go on.
     let slot = SlotCell::new(enter(call, &gates).await?);
-    resolve::still_served(&call.tool, &call.route)?;
-    start(call, record).await?;
     let caller = call.scope.chain.caller();
     let clock = Clock::start(call.timeout, caller.map(|caller| caller.deadline))
         .after(Duration::from_millis(spent.milliseconds));
