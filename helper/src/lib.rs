@@ -2,8 +2,11 @@
 //! helper's standard input. Start, end and the outer form of [frames] are here; what the frames say is up to those
 //! who start it.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 pub mod frames;
 mod inherited;
+mod outgoing;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -19,6 +22,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use inherited::close_on_exec;
+pub use outgoing::Outgoing;
 
 use rustix::process::{Resource, Rlimit};
 

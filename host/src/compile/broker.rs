@@ -375,8 +375,8 @@ impl Inner {
         };
         let told = frame::start(&mut socket, &start);
         let known = shelf.and_then(Shelf::public_key);
-        let artifact_bytes = usize::try_from(self.limits.artifact_bytes).unwrap_or(usize::MAX);
-        let link = Link::new(child, socket, known, artifact_bytes);
+        let most_open = self.workers.saturating_add(serve::QUEUE);
+        let link = Link::new(child, socket, known, self.limits, most_open);
         match told {
             // A broker that has already died is reported for the first component.
             Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(fail(error)),

@@ -17,6 +17,7 @@ use toolward_helper::connection;
 pub(super) const COMPILED: u8 = b'+';
 pub(super) const INVALID: u8 = b'-';
 pub(super) const NO_MEMORY: u8 = b'm';
+pub(super) const NO_THREADS: u8 = b't';
 
 /// Bytes after an artifact: the processor time that this process took, in microseconds.
 pub(super) const TIME_BYTES: usize = 8;
@@ -91,6 +92,11 @@ pub fn run_worker() -> io::Result<()> {
 
     let mut wasm = Vec::new();
     broker.read_to_end(&mut wasm)?;
+    // The compiler's threads: where it starts them itself, it panics if the system is short of them.
+    if let Err(error) = rayon::ThreadPoolBuilder::new().build_global() {
+        broker.write_all(&[NO_THREADS])?;
+        return broker.write_all(error.to_string().as_bytes());
+    }
     let compiled = compiling_engine().and_then(|engine| engine.precompile_component(&wasm));
     match compiled {
         Ok(artifact) => {

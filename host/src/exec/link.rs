@@ -4,20 +4,23 @@ use std::collections::HashMap;
 use std::io;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::oneshot;
 
-use super::frame::{self, Run};
-use toolward_helper::{self as helper, lock};
+use super::frame::{self, Ending, Run};
+use toolward_helper::{self as helper, Outgoing, lock};
+
+/// Runs that the broker has not answered, with those that nobody waits for any more: beyond it, it hangs or is busy.
+const MAX_OPEN: usize = 256;
 
 /// The connection, and the process at its other end.
 #[derive(Debug)]
 pub(super) struct Link {
     child: Mutex<Child>,
-    writer: Arc<Mutex<UnixStream>>,
-    /// Read from once the first input is sent: until then this process must have no second thread.
-    listening: OnceLock<()>,
+    socket: UnixStream,
+    /// Set once the first input is sent: until then this process must have no second thread.
+    outgoing: Mutex<Option<Outgoing>>,
     shared: Arc<Shared>,
     output_bytes: usize,
 }
@@ -30,6 +33,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Waiting {
     next: u64,
+    /// Of all runs that have no answer yet.
     senders: HashMap<u64, oneshot::Sender<Run>>,
     /// Why the connection ended, once it has.
     ended: Option<String>,
@@ -38,19 +42,18 @@ struct Waiting {
 /// Ends a run that nobody waits for any more.
 struct Cancel {
     id: u64,
-    writer: Arc<Mutex<UnixStream>>,
+    outgoing: Outgoing,
     shared: Arc<Shared>,
 }
 
 impl Drop for Cancel {
     fn drop(&mut self) {
         // One that was answered has no sender.
-        if lock(&self.shared.waiting)
-            .senders
-            .remove(&self.id)
-            .is_some()
-        {
-            let _ = frame::cancel(&mut *lock(&self.writer), self.id);
+        if lock(&self.shared.waiting).senders.contains_key(&self.id) {
+            let mut cancel = Vec::new();
+            if frame::cancel(&mut cancel, self.id).is_ok() {
+                self.outgoing.send(cancel);
+            }
         }
     }
 }
@@ -59,8 +62,8 @@ impl Link {
     pub(super) fn new(child: Child, socket: UnixStream, output_bytes: u64) -> Self {
         Self {
             child: Mutex::new(child),
-            writer: Arc::new(Mutex::new(socket)),
-            listening: OnceLock::new(),
+            socket,
+            outgoing: Mutex::default(),
             shared: Arc::default(),
             output_bytes: usize::try_from(output_bytes).unwrap_or(usize::MAX),
         }
@@ -68,75 +71,65 @@ impl Link {
 
     /// Runs the program of a line, until it ends or the future is dropped.
     pub(super) async fn run(&self, line: u32, input: String) -> Result<Run, String> {
-        self.listen()?;
-        let (id, ended) = self.shared.register()?;
+        let outgoing = self.listen()?;
+        let mut run = Vec::new();
+        let Some((id, ended)) = self.shared.register()? else {
+            return Ok(Ending::Busy.into());
+        };
+        frame::run(&mut run, id, line, input.as_bytes()).map_err(|error| error.to_string())?;
+        outgoing.send(run);
         let cancel = Cancel {
             id,
-            writer: self.writer.clone(),
+            outgoing,
             shared: self.shared.clone(),
         };
-        // The broker reads at once; a large input still takes more than one turn.
-        let (writer, shared) = (self.writer.clone(), self.shared.clone());
-        let send = move || {
-            let mut writer = lock(&writer);
-            // A call that is already cancelled is not sent: its cancellation would arrive first. The lock is not
-            // held while the input is written, which takes as long as the broker lets it.
-            let wanted = lock(&shared.waiting).senders.contains_key(&id);
-            match wanted {
-                true => frame::run(&mut *writer, id, line, input.as_bytes()),
-                false => Ok(()),
-            }
-        };
-        let sent = tokio::task::spawn_blocking(send).await;
-        if !matches!(sent, Ok(Ok(()))) {
-            return Err(self.shared.gone());
-        }
         let run = ended.await.map_err(|_| self.shared.gone());
         drop(cancel);
         run
     }
 
-    /// Starts to read what the broker says, once.
-    fn listen(&self) -> Result<(), String> {
-        let mut failed = None;
-        self.listening.get_or_init(|| {
-            let (shared, output_bytes) = (self.shared.clone(), self.output_bytes);
-            let begun = lock(&self.writer).try_clone().and_then(|mut socket| {
-                std::thread::Builder::new()
-                    .name("exec-broker".to_owned())
-                    .spawn(move || shared.read(&mut socket, output_bytes))
-            });
-            failed = begun.err();
-        });
-        match failed {
-            None => Ok(()),
-            Some(error) => {
-                let problem = format!("the broker of programs can't be listened to: {error}");
-                self.shared.end(&problem);
-                Err(problem)
-            }
+    /// Starts to read what the broker says, once. Where no thread can be started, the next run tries again.
+    fn listen(&self) -> Result<Outgoing, String> {
+        let mut known = lock(&self.outgoing);
+        if let Some(outgoing) = &*known {
+            return Ok(outgoing.clone());
         }
+        let (shared, output_bytes) = (self.shared.clone(), self.output_bytes);
+        let begun = Outgoing::start("exec-broker-send", &self.socket).and_then(|outgoing| {
+            let mut socket = self.socket.try_clone()?;
+            std::thread::Builder::new()
+                .name("exec-broker".to_owned())
+                .spawn(move || shared.read(&mut socket, output_bytes))?;
+            Ok(outgoing)
+        });
+        let outgoing = begun
+            .map_err(|error| format!("the broker of programs can't be listened to: {error}"))?;
+        Ok(known.insert(outgoing).clone())
     }
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
         let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
-        helper::end(child, &lock(&self.writer));
+        helper::end(child, &self.socket);
     }
 }
 
 impl Shared {
-    fn register(&self) -> Result<(u64, oneshot::Receiver<Run>), String> {
+    /// A number for a run; `None` where too many have no answer.
+    fn register(&self) -> Result<Option<(u64, oneshot::Receiver<Run>)>, String> {
         let mut waiting = lock(&self.waiting);
         if let Some(problem) = &waiting.ended {
             return Err(problem.clone());
+        }
+        if waiting.senders.len() >= MAX_OPEN {
+            return Ok(None);
         }
         let id = waiting.next;
         waiting.next = id.wrapping_add(1);
         let (sender, receiver) = oneshot::channel();
         waiting.senders.insert(id, sender);
-        Ok((id, receiver))
+        Ok(Some((id, receiver)))
     }
 
     /// Hands the broker's answers to those who wait for them, until the connection ends.

@@ -93,7 +93,8 @@ impl Broker {
         // Before the namespace: in it the files of others are nobody's.
         let lines = start.lines.into_iter().map(OpenLine::open).collect();
         let counted = own_users()?;
-        let isolates = std::thread::spawn(|| kernel::leave(Namespace::Processes).is_ok());
+        let isolates =
+            std::thread::Builder::new().spawn(|| kernel::leave(Namespace::Processes).is_ok())?;
         Ok(Self {
             program: start.program,
             arguments: start.arguments,

@@ -108,9 +108,9 @@ impl Worker {
             socket,
             deadline: started.checked_add(limits.wall).unwrap_or(started),
         };
-        let complaint = running.child.stderr.take().map(|stderr| {
-            std::thread::spawn(move || {
-                let mut stderr = stderr;
+        let stderr = running.child.stderr.take();
+        let complaint = stderr.map(|mut stderr| {
+            std::thread::Builder::new().spawn(move || {
                 let mut text = Vec::new();
                 let _ = stderr.by_ref().take(COMPLAINT).read_to_end(&mut text);
                 // Drains the rest, so that the worker does not block on a full pipe.
@@ -118,6 +118,7 @@ impl Worker {
                 String::from_utf8_lossy(&text).trim().to_owned()
             })
         });
+        let complaint = complaint.transpose().map_err(unavailable)?;
         let bounds = Bounds {
             cpu_seconds: limits.cpu_seconds,
             memory_bytes: limits.memory_bytes,
@@ -180,6 +181,12 @@ fn verdict(
             }
         }
         Some(worker::NO_MEMORY) if status.success() => return memory(),
+        Some(worker::NO_THREADS) if status.success() => {
+            let text = String::from_utf8_lossy(&answer.body);
+            return Err(CompileError::unavailable(format!(
+                "the compiler can't start its threads: {text}"
+            )));
+        }
         Some(worker::INVALID) if status.success() => {
             let text = String::from_utf8_lossy(&answer.body);
             return refused(

@@ -6,19 +6,25 @@ use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use toolward_signing::key::PublicKey;
 
 use super::super::artifact_signature::{Claim, SIGNATURE};
 use super::super::cost::CompileCost;
 use super::super::error::CompileError;
+use super::super::limits::CompileLimits;
 use super::super::{Stage, Watch};
 use super::frame::{self, Answer};
 use super::permits::POLL_INTERVAL;
 use crate::sandbox::engine_hash::EngineHash;
-use toolward_helper::{self as helper, ENDING, lock};
+use toolward_helper::{self as helper, ENDING, Outgoing, lock};
+
+/// How long a broker may take until it compiles a component: it gets no more of them than it has workers.
+const BEGINNING: Duration = Duration::from_secs(30);
+/// How long it may take for all but compiling: to sign and to store.
+const AROUND: Duration = Duration::from_secs(15);
 
 /// What a broker returned for a component.
 #[derive(Debug)]
@@ -34,12 +40,16 @@ pub(super) enum Made {
 #[derive(Debug)]
 pub(super) struct Link {
     child: Mutex<Child>,
-    writer: Mutex<UnixStream>,
-    /// Read from once the first component is sent: until then this process
+    socket: UnixStream,
+    /// Set once the first component is sent: until then this process
     /// must have no second thread.
-    listening: OnceLock<()>,
+    outgoing: Mutex<Option<Outgoing>>,
     shared: Arc<Shared>,
     artifact_bytes: usize,
+    /// The longest that compiling takes.
+    wall: Duration,
+    /// Requests that a broker takes before it has answered any.
+    most_open: usize,
 }
 
 #[derive(Debug)]
@@ -55,6 +65,7 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Waiting {
     next: u64,
+    /// Of all requests that have no answer yet, with those that nobody waits for any more.
     senders: HashMap<u64, Sender<Event>>,
     /// Why the connection ended, once it has.
     ended: Option<String>,
@@ -74,18 +85,21 @@ impl Link {
         child: Child,
         socket: UnixStream,
         public: Option<PublicKey>,
-        artifact_bytes: usize,
+        limits: CompileLimits,
+        most_open: usize,
     ) -> Self {
         Self {
             child: Mutex::new(child),
-            writer: Mutex::new(socket),
-            listening: OnceLock::new(),
+            socket,
+            outgoing: Mutex::default(),
             shared: Arc::new(Shared {
                 public: Mutex::new(public),
                 waiting: Mutex::default(),
                 not_kept: Mutex::default(),
             }),
-            artifact_bytes,
+            artifact_bytes: usize::try_from(limits.artifact_bytes).unwrap_or(usize::MAX),
+            wall: limits.wall,
+            most_open,
         }
     }
 
@@ -107,30 +121,31 @@ impl Link {
         left: &mut CompileCost,
         watch: &mut Watch<'_>,
     ) -> Result<Made, CompileError> {
-        self.listen(*claim.engine)?;
-        let (id, events) = self.shared.register()?;
-        let sent = {
-            let mut writer = lock(&self.writer);
-            let (engine, component) = (claim.engine, claim.component);
-            frame::compile(&mut *writer, id, engine, component, *left, wasm)
-        };
-        let made = match sent {
-            // The reader has the better error.
-            Err(_) => self.wait(id, &events, left, &mut |_| ControlFlow::Continue(())),
-            Ok(()) => self.wait(id, &events, left, watch),
-        };
-        lock(&self.shared.waiting).senders.remove(&id);
-        made
+        let outgoing = self.listen(*claim.engine)?;
+        let (id, events) = self.shared.register(self.most_open)?;
+        let mut request = Vec::new();
+        let (engine, component) = (claim.engine, claim.component);
+        frame::compile(&mut request, id, engine, component, *left, wasm)
+            .map_err(|error| CompileError::unavailable(error.to_string()))?;
+        outgoing.send(request);
+        self.wait(id, (&events, &outgoing), left, watch)
     }
 
     fn wait(
         &self,
         id: u64,
-        events: &Receiver<Event>,
+        (events, outgoing): (&Receiver<Event>, &Outgoing),
         left: &mut CompileCost,
         watch: &mut Watch<'_>,
     ) -> Result<Made, CompileError> {
+        let asked = Instant::now();
         let mut begun: Option<Instant> = None;
+        let cancel = || {
+            let mut cancel = Vec::new();
+            if frame::cancel(&mut cancel, id).is_ok() {
+                outgoing.send(cancel);
+            }
+        };
         loop {
             match events.recv_timeout(POLL_INTERVAL) {
                 Ok(Event::Begun) => begun = Some(Instant::now()),
@@ -143,7 +158,7 @@ impl Link {
             }
             let stage = begun.map_or(Stage::Waiting, |begun| Stage::Compiling(begun.elapsed()));
             if let ControlFlow::Break(()) = watch(stage) {
-                let _ = frame::cancel(&mut *lock(&self.writer), id);
+                cancel();
                 // Its worker is gone once the broker has answered.
                 let until = Instant::now().checked_add(ENDING);
                 while until.is_some_and(|until| Instant::now() < until)
@@ -154,46 +169,59 @@ impl Link {
                 {}
                 return Err(CompileError::cancelled());
             }
-        }
-    }
-
-    /// Starts to read what the broker says, once.
-    fn listen(&self, engine: EngineHash) -> Result<(), CompileError> {
-        let mut failed = None;
-        self.listening.get_or_init(|| {
-            let shared = self.shared.clone();
-            let artifact_bytes = self.artifact_bytes;
-            let begun = lock(&self.writer).try_clone().and_then(|mut socket| {
-                std::thread::Builder::new()
-                    .name("compile-broker".to_owned())
-                    .spawn(move || shared.read(&mut socket, engine, artifact_bytes))
-            });
-            failed = begun.err();
-        });
-        match failed {
-            None => Ok(()),
-            Some(error) => {
-                let problem = format!("the compile broker can't be listened to: {error}");
-                self.shared.end(&problem);
-                Err(CompileError::unavailable(problem))
+            let is_late = match begun {
+                None => asked.elapsed() >= BEGINNING,
+                Some(begun) => begun.elapsed() >= self.wall.saturating_add(AROUND),
+            };
+            if is_late {
+                cancel();
+                return Err(unanswered());
             }
         }
     }
+
+    /// Starts to read what the broker says, once. Where no thread can be started, the next component tries again.
+    fn listen(&self, engine: EngineHash) -> Result<Outgoing, CompileError> {
+        let mut known = lock(&self.outgoing);
+        if let Some(outgoing) = &*known {
+            return Ok(outgoing.clone());
+        }
+        let (shared, artifact_bytes) = (self.shared.clone(), self.artifact_bytes);
+        let begun = Outgoing::start("compile-send", &self.socket).and_then(|outgoing| {
+            let mut socket = self.socket.try_clone()?;
+            std::thread::Builder::new()
+                .name("compile-broker".to_owned())
+                .spawn(move || shared.read(&mut socket, engine, artifact_bytes))?;
+            Ok(outgoing)
+        });
+        let outgoing = begun.map_err(|error| {
+            let problem = format!("the compile broker can't be listened to: {error}");
+            CompileError::unavailable(problem)
+        })?;
+        Ok(known.insert(outgoing).clone())
+    }
+}
+
+fn unanswered() -> CompileError {
+    CompileError::unavailable("the compile broker does not answer")
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
         let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
-        helper::end(child, &lock(&self.writer));
+        helper::end(child, &self.socket);
     }
 }
 
 impl Shared {
-    fn register(&self) -> Result<(u64, Receiver<Event>), CompileError> {
+    fn register(&self, most_open: usize) -> Result<(u64, Receiver<Event>), CompileError> {
         let mut waiting = lock(&self.waiting);
         if waiting.ended.is_some() {
             drop(waiting);
             return Err(self.gone());
+        }
+        if waiting.senders.len() >= most_open {
+            return Err(unanswered());
         }
         let id = waiting.next;
         waiting.next = id.wrapping_add(1);
@@ -259,8 +287,14 @@ impl Shared {
                 (id, Event::Ended { spent, made })
             }
         };
+        let mut waiting = lock(&self.waiting);
+        let sender = match event {
+            Event::Begun => waiting.senders.get(&id).cloned(),
+            Event::Ended { .. } => waiting.senders.remove(&id),
+        };
+        drop(waiting);
         // A cancelled job has no receiver.
-        if let Some(sender) = lock(&self.waiting).senders.get(&id) {
+        if let Some(sender) = sender {
             let _ = sender.send(event);
         }
         Ok(())

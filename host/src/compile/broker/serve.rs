@@ -6,6 +6,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -16,6 +17,7 @@ use toolward_signing::key::SigningKey;
 use super::super::artifact_signature::Claim;
 use super::super::cache::{self, Cache};
 use super::super::cost::CompileCost;
+use super::super::error::CompileError;
 use super::frame::{Answer, PROTOCOL, Request, Start};
 use super::job::Worker;
 use crate::confine::broker_profile;
@@ -25,7 +27,7 @@ use toolward_helper::connection;
 
 /// Requests that may be queued. A host sends no more than there are workers; more mean
 /// that a guest has taken it over.
-const QUEUE: usize = 4;
+pub(super) const QUEUE: usize = 4;
 
 /// Serves one host as its broker, until that host goes. For the process that
 /// [`Broker`](super::Broker) starts: standard input is the connection.
@@ -62,10 +64,7 @@ pub fn run_broker() -> io::Result<()> {
     }
 
     std::thread::scope(|scope| {
-        for _ in 0..workers {
-            scope.spawn(|| broker.work());
-        }
-        let ended = broker.listen(&mut reader, component_bytes, workers);
+        let ended = broker.listen(&mut reader, component_bytes, workers, scope);
         broker.end();
         ended
     })
@@ -133,6 +132,15 @@ impl Maker {
     }
 }
 
+/// The answer where the broker can't have a component compiled now.
+fn unavailable(id: u64, problem: &str) -> Answer {
+    Answer::Refused {
+        id,
+        spent: CompileCost::default(),
+        error: CompileError::unavailable(format!("the compile broker can't compile it: {problem}")),
+    }
+}
+
 /// One component to be compiled.
 struct Task {
     id: u64,
@@ -147,6 +155,8 @@ struct Queue {
     waiting: VecDeque<Task>,
     /// The requests that have no answer yet.
     open: HashMap<u64, Arc<AtomicBool>>,
+    /// Threads that compile.
+    threads: usize,
     ended: bool,
 }
 
@@ -188,11 +198,12 @@ impl Serving {
     }
 
     /// Takes requests until the host goes or breaks the protocol.
-    fn listen(
-        &self,
+    fn listen<'s>(
+        &'s self,
         from: &mut impl io::Read,
         component_bytes: usize,
         workers: usize,
+        scope: &'s std::thread::Scope<'s, '_>,
     ) -> io::Result<()> {
         while let Some(request) = Request::read(from, component_bytes)? {
             match request {
@@ -220,6 +231,20 @@ impl Serving {
                         return Err(io::Error::other("too many requests"));
                     }
                     let cancelled = Arc::<AtomicBool>::default();
+                    if queue.threads < workers {
+                        let work = move || self.work();
+                        let started = std::thread::Builder::new().spawn_scoped(scope, work);
+                        match started {
+                            Ok(_) => queue.threads += 1,
+                            // Those that there are take it.
+                            Err(_) if queue.threads > 0 => {}
+                            Err(error) => {
+                                drop(queue);
+                                self.answer(&unavailable(id, &error.to_string()));
+                                continue;
+                            }
+                        }
+                    }
                     queue.open.insert(id, cancelled.clone());
                     queue.waiting.push_back(Task {
                         id,
@@ -242,7 +267,9 @@ impl Serving {
             let id = task.id;
             let begun = || self.answer(&Answer::Begun { id });
             let not_kept = |problem| self.answer(&Answer::NotKept(problem));
-            let answer = self.maker.make(&task, begun, not_kept);
+            // Whoever waits is answered, and the thread goes on.
+            let made = catch_unwind(AssertUnwindSafe(|| self.maker.make(&task, begun, not_kept)));
+            let answer = made.unwrap_or_else(|_| unavailable(id, "it failed over the component"));
             self.queue().open.remove(&id);
             self.answer(&answer);
         }
