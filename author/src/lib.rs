@@ -16,6 +16,8 @@
 //! Decides nothing about trust: that is the reader's side, in `toolward-signing`
 //! and `toolward-bundle`.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 pub mod against;
 pub mod aml;
 pub mod build;

@@ -16,6 +16,8 @@
 //! the signed ones; `toolward-contract` decides what the documents mean;
 //! `toolward-author` makes bundles.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 pub mod arguments;
 pub mod codes;
 pub mod component;

@@ -5,6 +5,8 @@
 //! verification refused; 4 denied by policy. A reader that closes the pipe
 //! changes none of them.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod approve;
 mod arguments;
 mod change;

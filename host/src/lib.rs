@@ -25,6 +25,8 @@
 //! Without the feature `http` the host has no network to give, without `keyvalue` no
 //! buckets, and links what neither needs. Both are on by default.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod admission;
 mod api;
 mod builder;

@@ -24,6 +24,8 @@
 //! # }
 //! ```
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod access;
 mod error;
 mod limits;

@@ -54,6 +54,7 @@
 //! | a list, once the index is there | 20 ms | 1.5 ms |
 //! | opening and closing a ledger of 1,000,000 rows | | 3.3 ms |
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 #![cfg_attr(
     not(feature = "sqlite"),
     expect(

@@ -5,6 +5,8 @@
 //! This crate translates requests, asks the people behind clients, and isolates clients
 //! from one another.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod approval;
 mod call;
 mod catalogue;

@@ -4,6 +4,8 @@
 //! its own flags, output and prompts. Nothing here prints: warnings and progress go to
 //! a [`Report`]. Only [`Environment::of_process`] reads environment variables.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 pub mod bundles;
 mod call_grant;
 pub mod cassette;
@@ -46,7 +48,7 @@ pub use error::{Code, Error, Kind, content_error};
 pub use live_host::LiveHost;
 pub use operator::Operator;
 pub use report::{Progress, Report, Silent};
-pub use runtime::runtime;
+pub use runtime::{runtime, runtime_with};
 
 // Crates whose types occur in this crate's signatures, and that an application does not
 // use otherwise.

@@ -1,8 +1,23 @@
-//! A runtime for work that blocks the calling thread.
+//! Runtimes that don't panic when the system is short of threads.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::error::{Code, Error, Kind};
+
+/// Threads for work that blocks which a runtime starts with, besides those for its tasks. Where tokio needs the first
+/// one and can't start it, it panics; where it needs another one, the work waits for one that is there.
+const AHEAD: usize = 2;
+/// As long as a runtime, so that those threads stay.
+const KEEP_ALIVE: Duration = Duration::from_hours(24 * 365);
+/// How long a thread that was started may take to run.
+const STARTING: Duration = Duration::from_secs(5);
 
 /// A runtime for one piece of work of this thread, such as a transfer.
 ///
@@ -28,10 +43,91 @@ pub fn runtime() -> Result<Runtime, Error> {
         return Err(Error::new(Kind::Failed, Code::RuntimeUnavailable, message)
             .hint("call it on a thread of its own, such as one of std::thread::spawn"));
     }
-    Builder::new_current_thread()
-        .enable_all()
-        .build()
+    built(Builder::new_current_thread(), 0)
+}
+
+/// A runtime with so many threads for its tasks.
+///
+/// # Errors
+/// `runtime-unavailable` if the system has no resources for it.
+pub fn runtime_with(threads: usize) -> Result<Runtime, Error> {
+    let mut builder = Builder::new_multi_thread();
+    builder.worker_threads(threads);
+    built(builder, threads)
+}
+
+fn built(mut builder: Builder, threads: usize) -> Result<Runtime, Error> {
+    // Tokio panics where it can't start the threads for tasks.
+    all_start(threads.saturating_add(AHEAD)).map_err(Error::runtime)?;
+    builder.enable_all().thread_keep_alive(KEEP_ALIVE);
+    // The system may be short of threads since then.
+    let built = catch_unwind(AssertUnwindSafe(|| {
+        let runtime = builder.build()?;
+        let gate = Gate::default();
+        for _ in 0..AHEAD {
+            let waiting = gate.waiting();
+            runtime.spawn_blocking(waiting);
+        }
+        gate.all_wait(AHEAD)?;
+        Ok::<_, io::Error>(runtime)
+    }));
+    built
+        .unwrap_or_else(|_| Err(io::ErrorKind::WouldBlock.into()))
         .map_err(Error::runtime)
+}
+
+/// Whether so many threads can be started at once.
+fn all_start(count: usize) -> io::Result<()> {
+    let gate = Gate::default();
+    let threads: io::Result<Vec<_>> = (0..count)
+        .map(|_| thread::Builder::new().spawn(gate.waiting()))
+        .collect();
+    drop(gate);
+    for thread in threads? {
+        let _ = thread.join();
+    }
+    Ok(())
+}
+
+/// Where threads wait until it is dropped.
+struct Gate {
+    arrived: (Sender<()>, Receiver<()>),
+    /// Never sent to.
+    open: Sender<()>,
+    opened: Arc<Mutex<Receiver<()>>>,
+}
+
+impl Default for Gate {
+    fn default() -> Self {
+        let (open, opened) = channel();
+        Self {
+            arrived: channel(),
+            open,
+            opened: Arc::new(Mutex::new(opened)),
+        }
+    }
+}
+
+impl Gate {
+    /// What a thread does there.
+    fn waiting(&self) -> impl FnOnce() + Send + use<> {
+        let (arrived, opened) = (self.arrived.0.clone(), self.opened.clone());
+        move || {
+            let _ = arrived.send(());
+            // One waits for the end of the channel, and the others for that one.
+            let _ = opened.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        }
+    }
+
+    /// Waits until so many threads do.
+    fn all_wait(self, count: usize) -> io::Result<()> {
+        for _ in 0..count {
+            let arrived = self.arrived.1.recv_timeout(STARTING);
+            arrived.map_err(|_| io::Error::from(io::ErrorKind::WouldBlock))?;
+        }
+        drop(self.open);
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@
 //! # }
 //! ```
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod address;
 mod artifact;
 mod attach;

@@ -10,6 +10,8 @@
 //! Nothing on disk is trusted for being there: a bundle is verified again from the bytes read, each time, by
 //! the function that the caller gives ([`Verify`]). No clock and no environment is read, and nothing printed.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod accept;
 mod arrivals;
 pub mod audit_log;

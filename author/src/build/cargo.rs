@@ -5,6 +5,7 @@ mod prepare;
 #[cfg(test)]
 mod tests;
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -70,7 +71,7 @@ pub(super) fn run_cargo(
         restrict(&mut tool, &workspace, krate.scratch, &options.tools);
     }
     let mut child = tool.start(|program, source| BuildError::Cargo { program, source })?;
-    let messages = collect_messages(&mut child);
+    let messages = collect_messages(&mut child).map_err(unusable)?;
     let mut reason = None;
     if let Some(stderr) = child.stderr.take() {
         let mut watch = |line: &str| {
@@ -183,9 +184,11 @@ fn failure_reason(line: &str, confined: bool) -> Option<CargoReason> {
 }
 
 /// Reads Cargo's messages beside its other output, so that neither pipe fills.
-fn collect_messages(child: &mut Child) -> Option<std::thread::JoinHandle<Artifacts>> {
-    let stdout = child.stdout.take()?;
-    Some(std::thread::spawn(move || {
+fn collect_messages(child: &mut Child) -> io::Result<Option<std::thread::JoinHandle<Artifacts>>> {
+    let Some(stdout) = child.stdout.take() else {
+        return Ok(None);
+    };
+    let reading = std::thread::Builder::new().spawn(move || {
         let mut artifacts = Artifacts::new();
         // Without an artifact the build is reported to have made none.
         let _ = lines::read(stdout, &mut |line| {
@@ -206,5 +209,6 @@ fn collect_messages(child: &mut Child) -> Option<std::thread::JoinHandle<Artifac
             }
         });
         artifacts
-    }))
+    });
+    reading.map(Some)
 }

@@ -190,7 +190,7 @@ pub(super) fn run(
     let mut child = tool.start(|program, source| BuildError::Tool { program, source })?;
     // Read beside standard error, so that neither pipe fills.
     let stdout = child.stdout.take().map(|stdout| {
-        std::thread::spawn(move || {
+        std::thread::Builder::new().spawn(move || {
             let mut printed = Vec::new();
             // What can't be read is not shown; the tool's status says how it went.
             let _ = lines::read(stdout, &mut |line| {
@@ -201,6 +201,7 @@ pub(super) fn run(
             printed
         })
     });
+    let stdout = stdout.transpose().map_err(unusable)?;
     let mut denied = false;
     let mut show = |line: &str| {
         denied |= confined && tells_of_denial(line);

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{compile_broker, exec_broker, recorder};
 use clap::Args;
-use tokio::runtime::{Handle, Runtime};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
@@ -33,7 +33,7 @@ use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::host_setup::HostSetup;
 use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::reload::{Watch, prepare};
-use toolward_operator::{Operator, Report};
+use toolward_operator::{Operator, Report, runtime_with};
 
 mod events;
 mod features;
@@ -264,11 +264,11 @@ impl Server {
     fn run(self, json: bool) -> Result<Exit> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         // Guests compute on as many threads at once as there are cores; one more answers whatever they do.
-        let runtime = runtime_of(cores.saturating_add(1))?;
+        let runtime = runtime_with(cores.saturating_add(1))?;
         let stdio_runtime = match &self.transport {
             Transport::Http(..) => None,
             // For the connection and its short calls.
-            Transport::Stdio(_) => Some(runtime_of(1)?),
+            Transport::Stdio(_) => Some(runtime_with(1)?),
         };
         let asked = Asked::default();
         let shutdown = asked.control.stop.clone();
@@ -412,14 +412,6 @@ impl Transport {
     }
 }
 
-fn runtime_of(threads: usize) -> Result<Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads)
-        .enable_all()
-        .build()
-        .map_err(Failure::runtime)
-}
-
 /// Gives memory that was freed back to the kernel, after a spike.
 async fn give_back(mut memory: memory::Watch, shutdown: CancellationToken) {
     let pause = || tokio::time::sleep(memory::Watch::PAUSE);
@@ -429,14 +421,18 @@ async fn give_back(mut memory: memory::Watch, shutdown: CancellationToken) {
     }
 }
 
-/// Does one thing on a thread of its own, and another here meanwhile.
-fn beside<A: Send, B>(there: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
+/// Does one thing on a thread of its own, and another here meanwhile; where no thread can be started, one after the
+/// other.
+fn beside<A: Send, B>(there: impl Fn() -> A + Send + Sync, here: impl FnOnce() -> B) -> (A, B) {
     std::thread::scope(|scope| {
-        let there = scope.spawn(there);
+        let thread = std::thread::Builder::new().spawn_scoped(scope, &there);
         let here = here();
         // The scope alone would end before its thread does, and who confines itself
         // must be alone.
-        let there = there.join();
+        let there = match thread {
+            Ok(thread) => thread.join(),
+            Err(_) => Ok(there()),
+        };
         (
             there.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
             here,

@@ -75,11 +75,11 @@ pub fn confinement() -> Check {
 
 /// Whether a confined thread is denied reading a directory.
 fn is_refused() -> bool {
-    let thread = std::thread::spawn(|| {
+    let thread = std::thread::Builder::new().spawn(|| {
         let confined = Confinement::builder().apply_to_this_thread();
         confined.is_ok() && std::fs::read_dir("/").is_err()
     });
-    thread.join().unwrap_or(false)
+    thread.is_ok_and(|thread| thread.join().unwrap_or(false))
 }
 
 /// Checks which list of system calls applies to a process that runs drivers, and that
@@ -125,12 +125,12 @@ pub fn system_calls(trust: &Trust, environment: &Environment) -> Check {
 
 /// Whether a confined thread is denied a harmless system call that is in neither list.
 fn refuses_what_is_not_listed(calls: SystemCalls) -> bool {
-    let thread = std::thread::spawn(move || {
+    let thread = std::thread::Builder::new().spawn(move || {
         let confinement = Confinement::builder().system_calls(calls);
         let confined = confinement.apply_to_this_thread();
         confined.is_ok() && rustix::process::getsid(None).is_err()
     });
-    thread.join().unwrap_or(false)
+    thread.is_ok_and(|thread| thread.join().unwrap_or(false))
 }
 
 /// Checks that compiled drivers can be cached.

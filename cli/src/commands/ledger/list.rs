@@ -90,7 +90,8 @@ fn filled(reader: Reader, output: &Output) -> Result<Reader> {
     let bar = Arc::new(Bar::new("reading new rows", output));
     let (done, wait) = channel();
     let spinning = Arc::clone(&bar);
-    let spinner = std::thread::spawn(move || {
+    // Where no thread can be started, nothing is shown meanwhile.
+    let spinner = std::thread::Builder::new().spawn(move || {
         if wait.recv_timeout(SHOW_DELAY) == Err(RecvTimeoutError::Timeout) {
             spinning.spin();
             // Until the other end is dropped.
@@ -102,7 +103,7 @@ fn filled(reader: Reader, output: &Output) -> Result<Reader> {
         ..Filter::default()
     });
     drop::<std::sync::mpsc::Sender<()>>(done);
-    let _ = spinner.join();
+    let _ = spinner.map(std::thread::JoinHandle::join);
     bar.clear();
     filled?;
     Ok(reader)
