@@ -39,6 +39,8 @@ struct Terms {
     changes: bool,
     /// `inputs` of TOOL.md.
     inputs: &'static str,
+    /// `outputs` of TOOL.md.
+    outputs: &'static str,
     /// Whether a person is asked.
     asks: bool,
     /// Where the secret `THINGS_KEY` goes out: lines of `[[secret]]`.
@@ -53,6 +55,7 @@ impl Terms {
             tool: "",
             changes: true,
             inputs: "{ type: object }",
+            outputs: "{}",
             asks: false,
             secret: "header = \"authorization\"",
         }
@@ -72,6 +75,10 @@ impl Terms {
 
     fn inputs(self, inputs: &'static str) -> Terms {
         Terms { inputs, ..self }
+    }
+
+    fn outputs(self, outputs: &'static str) -> Terms {
+        Terms { outputs, ..self }
     }
 
     fn asking(self) -> Terms {
@@ -100,8 +107,8 @@ impl Terms {
             &format!("tools/{TOOL}/TOOL.md"),
             format!(
                 "---\nname: Things\nid: {TOOL}\ndescription: Uses things.\nversion: 1.0.0\ninputs: {}\n\
-                 outputs: {{}}\n{access}{}---\n",
-                self.inputs, self.tool
+                 outputs: {}\n{access}{}---\n",
+                self.inputs, self.outputs, self.tool
             ),
         );
         let mut driver = json!({

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::mcp::raw::Raw;
 use crate::support::{Ended, Machine, Session, copy, root};
-use objects::{all, are_valid, objects};
+use objects::{all, are_published, are_valid, objects};
 
 const TRUST: &str = "--trust-key example.pub.pem";
 
@@ -77,6 +77,28 @@ fn deferred(machine: &Machine) -> [Value; 2] {
     raw.call(2, "text_stats", &json!({ "text": "a" }));
     let refused = raw.answer(2)["result"]["_meta"]["toolward/error"].clone();
     [found, refused]
+}
+
+/// What `serve --events` writes of calls that end in each way.
+fn told(machine: &Machine) -> Vec<(&'static str, Value)> {
+    let words = "serve --dev hostile --events events.jsonl";
+    let mut raw = Raw::open(machine.toolward(words).into_command(), json!({}));
+    for (id, input) in [
+        (1, json!({ "do": "progress", "n": 2 })),
+        (2, json!({ "do": "trap" })),
+        (3, json!({ "do": 7 })),
+    ] {
+        raw.call(id, "hostile_run", &input);
+        raw.answer(id);
+    }
+    raw.call(4, "no_tool", &json!({}));
+    raw.answer(4);
+    raw.said();
+    let text = machine.text("events.jsonl");
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let events: Vec<_> = lines.map(|event| ("tool_event", event)).collect();
+    assert!(events.len() > 20, "{text}");
+    events
 }
 
 /// Status, class and behaviour of a call, `-` where there is none.
@@ -177,9 +199,56 @@ fn a_script_of_calls_makes_valid_records_of_every_object() {
             "{object}"
         );
     }
+    found.extend(told(&machine));
     are_valid(&found);
+    are_published(&found);
     let made: BTreeSet<&str> = found.iter().map(|(object, _)| *object).collect();
     assert_eq!(made, all());
+}
+
+#[test]
+fn the_records_of_a_call_name_its_rows_in_the_ledger() {
+    let machine = machine();
+    let stats = format!("{STATS} {TRUST}");
+    for (input, exit) in [(json!({ "text": "a" }), 0), (json!({ "text": 7 }), 1)] {
+        let records = called(&machine, &stats, Some(&input), exit);
+        let rows = records["tool_result"]["evidence_refs"].clone();
+        assert_eq!(records["tool_invocation"]["evidence_refs"], rows);
+        let [row] = rows.as_array().unwrap().as_slice() else {
+            panic!("{records:#}");
+        };
+        let (origin, seq) = row.as_str().unwrap().rsplit_once('/').unwrap();
+        assert!(origin.starts_with("ledger:toolward.ledger/"), "{row}");
+        let shown = machine.toolward(&format!("ledger show {seq} --json"));
+        let shown = shown.ends(0).json();
+        let call = &records["tool_invocation"]["invocation_id"];
+        assert_eq!(
+            shown["rows"][0]["record"]["body"]["invocation"], *call,
+            "{shown:#}"
+        );
+        if exit != 0 {
+            assert_eq!(records["tool_error"]["evidence_refs"], rows);
+        }
+    }
+    machine.write("off.toml", "[ledger]\noff = true\n");
+    let config = format!("{stats} --config off.toml");
+    let records = called(&machine, &config, Some(&json!({ "text": "a" })), 0);
+    assert_eq!(records["tool_result"]["evidence_refs"], json!([]));
+}
+
+#[test]
+fn what_changes_something_has_at_least_a_medium_risk() {
+    let machine = machine();
+    let words = "describe notes.append --dev notes-append --policy notes.toml";
+    let contract = "notes-append/tools/notes.append/TOOL.md";
+    let text = machine.text(contract);
+    let (before, rest) = text.split_once("risk_level:").unwrap();
+    let (_, after) = rest.split_once('\n').unwrap();
+    machine.write(contract, format!("{before}{after}"));
+    let records = machine.toolward(words).ends(0).json();
+    let profile = &records["tool_permission_profiles"][0];
+    assert_ne!(profile["write_effects"], json!([]), "{profile:#}");
+    assert_eq!(profile["risk_level"], "medium");
 }
 
 #[test]

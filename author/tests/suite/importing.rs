@@ -117,7 +117,8 @@ fn a_definition_becomes_a_contract_and_a_driver() {
         "Says where a parcel is.\nUse when: asked\nDon't use when: not asked"
     );
     assert!(tool.idempotent && tool.mutates.is_empty() && tool.risk_level == 0);
-    assert_eq!(tool.timeout.as_millis(), 5000);
+    // Three attempts, and pauses of 500 ms and 1 s.
+    assert_eq!(tool.timeout.as_millis(), 16_500);
     assert_eq!(tool.retry.unwrap().max_attempts, 3);
     assert_eq!(
         tool.requires.capabilities.to_string(),
@@ -186,15 +187,13 @@ fn statuses_have_their_meaning_and_say_whether_to_try_again() {
     let errors = request(&imported)["errors"].clone();
     assert_eq!(
         errors["404"],
-        json!({ "code": "not_found", "message": "None", "hint": "Ask again", "retryable": false })
-    );
-    assert_eq!(
-        errors["429"],
-        json!({ "code": "rate_limited", "retryable": true })
+        json!({ "code": "not_found", "message": "None", "hint": "Ask again" })
     );
     assert_eq!(errors["503"]["code"], "aml:503");
     assert!(errors["503"]["message"].as_str().unwrap().len() <= 500);
-    assert_eq!(errors.as_object().unwrap().len(), 3);
+    assert_eq!(errors.as_object().unwrap().len(), 2);
+    // As the definition lists them, and no others.
+    assert_eq!(request(&imported)["retry_statuses"], json!([429, 503]));
     assert_eq!(codes(&imported), ["aml-status-ignored"; 3]);
     assert_eq!(tool(&imported).retry.unwrap().max_attempts, 4);
     // An empty list disables retries.
@@ -203,6 +202,30 @@ fn statuses_have_their_meaning_and_say_whether_to_try_again() {
         json!({ "on_status": [] }),
     )]));
     assert_eq!(tool(&imported).retry, None);
+    assert_eq!(request(&imported)["retry_statuses"], json!([]));
+}
+
+#[test]
+fn the_time_of_a_request_is_not_that_of_all_attempts() {
+    for (behaviour, attempts, all) in [
+        ("retrieval", json!(4), 4 * 2000 + 500 + 1000 + 2000),
+        ("retrieval", json!(1), 2000),
+        ("action", json!(4), 2000),
+    ] {
+        let imported = import(&with(&[
+            ("/type", json!(behaviour)),
+            ("/transport/timeout_ms", json!(2000)),
+            (
+                "/transport/retry_policy",
+                json!({ "max_attempts": attempts }),
+            ),
+        ]));
+        assert_eq!(request(&imported)["timeout_ms"], 2000);
+        assert_eq!(tool(&imported).timeout.as_millis(), all, "{behaviour}");
+    }
+    // No contract has more than a day.
+    let imported = import(&with(&[("/transport/timeout_ms", json!(86_400_000))]));
+    assert_eq!(tool(&imported).timeout.as_millis(), 86_400_000);
 }
 
 #[test]

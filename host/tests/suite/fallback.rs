@@ -392,6 +392,25 @@ async fn a_question_names_each_driver_that_takes_over_with_publisher_hosts_and_r
 }
 
 #[tokio::test]
+async fn a_question_states_that_the_next_driver_may_repeat_a_change() {
+    for (lines, repeats) in [
+        ("tool = \"hostile.run\"\nfallback = \"repeat\"\n", true),
+        ("", false),
+    ] {
+        let fixture = fixture("approval: always\nidempotent: true\nrisk_level: 1\n");
+        let policy = format!("{FALLBACK}[[grant]]\npublisher = \"PUBLISHER\"\n{lines}");
+        let host = under(&fixture, &policy).build().unwrap();
+        let (reply, question) = asked(&host, first("trap")).await;
+        let reasons = question.reasons.iter();
+        let named = reasons
+            .filter(|reason| reason.contains("does it again"))
+            .count();
+        assert_eq!(named, usize::from(repeats), "{:?}", question.reasons);
+        assert_eq!(reply.result.is_ok(), repeats, "{reply:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_request_that_nobody_was_shown_takes_over_no_call_that_was_asked_about() {
     const WEB: &str = "---\nname: Web\nid: web\ndescription: Asks a service.\nversion: 1.0.0\nkind: http\n\
         base_url: https://b.example\nnetwork: { egress: [b.example] }\nimplements:\n  - tool: hostile.run\n\

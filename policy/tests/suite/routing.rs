@@ -442,6 +442,23 @@ fn prefer_and_fallback_go_with_a_rule_that_binds_a_driver() {
 }
 
 #[test]
+fn a_rule_that_lets_drivers_repeat_a_change_is_about_one_tool() {
+    let rule = |lines: &str, fallback: &str| {
+        format!("[[grant]]\npublisher = \"acme\"\n{lines}fallback = {fallback}\n")
+    };
+    let one = rule("tool = \"a.b\"\n", "\"repeat\"");
+    assert!(Policy::from_toml(&one).is_ok());
+    for lines in ["", "tool = \"a.*\"\n", "tool = \"a.b\"\ndriver = \"c\"\n"] {
+        let refused = Policy::from_toml(&rule(lines, "\"repeat\"")).unwrap_err();
+        assert_eq!(refused.code(), "policy-wrong-value", "{lines}");
+    }
+    assert!(Policy::from_toml(&rule("tool = \"a.b\"\n", "\"repeats\"")).is_err());
+    let plain = "[[grant]]\npublisher = \"acme\"\ntool = \"a.b\"\n";
+    assert!(policy(&one).narrows(&policy(plain)).is_err());
+    assert!(policy(plain).narrows(&policy(&one)).is_ok());
+}
+
+#[test]
 fn a_policy_that_lets_calls_fall_or_prefers_a_driver_is_no_narrower() {
     let earlier = "[resolve]\ndenied_tags = [\"x\"]\n";
     let later = format!("{earlier}fallback = true\n");

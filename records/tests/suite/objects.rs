@@ -28,6 +28,62 @@ const PLACES: [(&str, &str); 16] = [
     ("deferred_tools", "deferred_tool_ref"),
 ];
 
+macro_rules! published {
+    ($object:literal) => {
+        (
+            $object,
+            include_str!(concat!("../schemas/", $object, ".json")),
+        )
+    };
+}
+
+/// What the fifteen schemas that Agent Tool publishes demand, in our words: the fields that they require and the types
+/// that they give.
+const PUBLISHED: [(&str, &str); 15] = [
+    published!("tool_event"),
+    published!("tool_declaration"),
+    published!("tool_interface"),
+    published!("tool_surface"),
+    published!("tool_invocation"),
+    published!("tool_permission_profile"),
+    published!("tool_permission_decision"),
+    published!("tool_input_mutation"),
+    published!("tool_hook"),
+    published!("tool_scheduler_policy"),
+    published!("deferred_tool_ref"),
+    published!("tool_result"),
+    published!("tool_result_persistence"),
+    published!("tool_progress"),
+    published!("tool_execution_profile"),
+];
+
+/// The objects that have a published schema, and that no call of this host has.
+const NOT_MADE: [&str; 4] = [
+    "tool_input_mutation",
+    "tool_hook",
+    "tool_scheduler_policy",
+    "tool_result_persistence",
+];
+
+/// Every record matches the published schema of its object, and there is a record for each of them.
+#[track_caller]
+pub(crate) fn are_published(found: &[(&'static str, Value)]) {
+    for (object, text) in PUBLISHED {
+        let document: Value = serde_json::from_str(text).unwrap();
+        let schema = Schema::compile(&document, &NoScope).unwrap();
+        let mut records = found.iter().filter(|(name, _)| *name == object).peekable();
+        assert_eq!(
+            records.peek().is_none(),
+            NOT_MADE.contains(&object),
+            "{object}"
+        );
+        for (_, record) in records {
+            let valid = schema.validate(record);
+            valid.unwrap_or_else(|violation| panic!("{object}: {violation}: {record:#}"));
+        }
+    }
+}
+
 /// The objects below a value, with their names.
 pub(crate) fn objects(value: &Value) -> Vec<(&'static str, Value)> {
     let Value::Object(members) = value else {

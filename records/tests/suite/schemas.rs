@@ -7,7 +7,7 @@ use toolward_records::{DeferredTool, LoadingState, SchemaVersion, SchemaVisibili
 
 use crate::calls::{Says, answered};
 use crate::fixture::{Fixture, called, described};
-use crate::objects::{all, are_valid, objects};
+use crate::objects::{all, are_published, are_valid, objects};
 
 fn host(fixture: &Fixture) -> Host {
     fixture.host(None::<Says>)
@@ -63,6 +63,7 @@ async fn each_object_matches_its_schema_and_needs_each_required_field() {
         SchemaVisibility::Internal,
     )));
     are_valid(&found);
+    are_published(&found);
     let made = found.iter().map(|(object, _)| *object).collect();
     assert_eq!(all(), made);
 }

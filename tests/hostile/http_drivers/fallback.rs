@@ -36,6 +36,11 @@ struct Services {
 
 impl Services {
     async fn of(first: First, changes: bool) -> Self {
+        Self::with(first, changes, json!({}), "").await
+    }
+
+    /// With more fields of TOOL.md, and more lines of the grant.
+    async fn with(first: First, changes: bool, more: Value, lines: &str) -> Self {
         let vault = Vault::start(move |request| {
             let to_first = request.split(' ').nth(1) == Some("/first");
             match first {
@@ -87,6 +92,8 @@ impl Services {
         tool.as_object_mut()
             .unwrap()
             .extend(access.as_object().unwrap().clone());
+        let more = more.as_object().unwrap().clone();
+        tool.as_object_mut().unwrap().extend(more);
         bundle.write(
             &format!("tools/{TOOL}/TOOL.md"),
             format!("---\n{tool}\n---\n"),
@@ -121,7 +128,7 @@ impl Services {
             "[resolve]\nfallback = true\n[[secret]]\nslug = \"FIRST_KEY\"\npublisher = \"PUBLISHER\"\nenv = \"TOKEN\"\n\
              origin = \"https://api.test:{port}\"\nmethods = [\"GET\", \"POST\"]\npath_prefix = \"/\"\n\
              header = \"authorization\"\n\
-             [[grant]]\npublisher = \"PUBLISHER\"\npreapproved = true\nmutates = {given:?}\n\
+             [[grant]]\npublisher = \"PUBLISHER\"\npreapproved = true\nmutates = {given:?}\n{lines}\
              addresses = [\"127.0.0.0/8\"]\n\
              [[grant]]\npublisher = \"PUBLISHER\"\ndriver = \"a-first\"\nrequires = [\"secret:FIRST_KEY\"]\n"
         );
@@ -243,6 +250,38 @@ async fn a_second_service_is_sent_what_the_first_one_failed_and_no_change_twice(
                 }
             }
         }
+    }
+}
+
+/// AIP-14's own example: a POST that may be repeated, and a second service for `upstream_error`.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_is_repeated_elsewhere_only_if_the_operator_and_the_contract_allow_it() {
+    const REPEAT: &str = "tool = \"things.use\"\nfallback = \"repeat\"\n";
+    let failed = First::Answers("503 Closed", "{}");
+    let bears = json!({ "idempotent": true, "risk_level": 1 });
+    for (first, tool, lines, falls) in [
+        (failed, bears.clone(), REPEAT, true),
+        (failed, bears.clone(), "", false),
+        (
+            failed,
+            json!({ "idempotent": false, "risk_level": 1 }),
+            REPEAT,
+            false,
+        ),
+        (
+            failed,
+            json!({ "idempotent": true, "risk_level": 2 }),
+            REPEAT,
+            false,
+        ),
+        // What the driver calls an answer stays one.
+        (First::Answers("410 Gone", "{}"), bears, REPEAT, false),
+    ] {
+        let services = Services::with(first, true, tool.clone(), lines).await;
+        let reply = services.call().await;
+        let case = format!("{first:?} {tool} {lines}: {reply:?}");
+        assert_eq!(services.second(), usize::from(falls), "{case}");
+        assert_eq!(reply.result.is_ok(), falls, "{case}");
     }
 }
 

@@ -42,8 +42,11 @@ fn blocked(scene: &Scene, why: &str) {
 fn with_its_line_the_program_runs() {
     let mut scene = scene();
     assert_eq!(scene.did()["inside"], true);
+    fs::remove_dir_all(scene.notes()).unwrap();
+    fs::create_dir(scene.notes()).unwrap();
     let doctor = scene.machine.toolward("doctor --policy policy.toml").end();
     assert!(doctor.stdout.contains("outside the sandbox"), "{doctor}");
+    assert_eq!(fs::read_dir(scene.notes()).unwrap().count(), 0, "it ran");
 }
 
 #[test]
@@ -143,6 +146,48 @@ fn a_script_needs_its_interpreter_and_an_interpreter_is_no_program() {
             "{ended}"
         );
     }
+}
+
+#[test]
+fn a_script_without_an_argument_on_its_first_line_runs() {
+    let scene = scene();
+    let shell = fs::canonicalize("/bin/sh").unwrap();
+    let script = format!(
+        "#!{}\nprintf '{{\"script\":\"%s\"}}' \"$2\"\n",
+        shell.display()
+    );
+    fs::write(scene.program(), script).unwrap();
+    let digest = toolward_signing::digest::Digest::of(&fs::read(&shell).unwrap());
+    let line = format!("interpreter = {{ path = {shell:?}, digest = \"{digest}\" }}\n");
+    let mut scene = scene.line(&line);
+    assert_eq!(scene.did()["script"], "files");
+    let doctor = "doctor --policy policy.toml --json";
+    let doctor = scene.machine.toolward(doctor).end().json();
+    let mut checks = doctor["checks"].as_array().unwrap().iter();
+    let exec = checks.find(|check| check["name"] == "exec").unwrap();
+    assert_eq!(exec["state"], "ok", "{exec}");
+}
+
+#[test]
+fn why_a_program_does_not_start_is_in_log_cause_and_doctor() {
+    let mut scene = scene();
+    fs::write(scene.program(), "no program").unwrap();
+    scene.write();
+    let ended = scene.call();
+    let error = ended.json()["error"].clone();
+    assert_eq!(error["cause"]["rule"], "exec-unstarted", "{error}");
+    let reason = error["cause"]["reason"].as_str().unwrap();
+    // What the kernel answered: which of its errors it is depends on the C library.
+    assert!(reason.contains("os error"), "{error}");
+    assert!(ended.stderr.contains(reason), "{ended}");
+    let doctor = "doctor --policy policy.toml --json";
+    let doctor = scene.machine.toolward(doctor).end();
+    assert_ne!(doctor.code, Some(0), "{doctor}");
+    let found = doctor.json()["checks"].clone();
+    let mut found = found.as_array().unwrap().iter();
+    let exec = found.find(|check| check["name"] == "exec").unwrap();
+    assert_eq!(exec["state"], "error", "{doctor}");
+    assert!(exec["message"].as_str().unwrap().contains(reason), "{exec}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::service::Service;
+use crate::mcp::raw::Raw;
 use crate::support::Machine;
 
 /// The retrieval tool of AML's text. `BASE` is where its service is.
@@ -350,4 +351,39 @@ fn commands_that_are_printed_quote_the_directory() {
             .contains(r"toolward check 'it'\''s; rm -rf $HOME'"),
         "{ended}"
     );
+}
+
+#[test]
+fn what_an_author_writes_about_a_status_reaches_the_model() {
+    let service = Service::answering("400 Bad Request", "{}");
+    let (machine, said) = imported(&service);
+    let publisher = format!(
+        "dev:{}",
+        machine.path("desk").canonicalize().unwrap().display()
+    );
+    machine.write("policy.toml", chosen(&said, &service, &publisher));
+    let with = "--dev desk --policy policy.toml";
+    let mail = json!({ "to": ["a@b.example"], "subject": "s", "body": "b" });
+    let call = |format: &str| {
+        let call = format!("call desk.send-email {with} --format {format} --input");
+        let call = machine.toolward(&call).arg(mail.to_string());
+        call.env("DESK_TOKEN", TOKEN).ends(1).json()
+    };
+    const ADVICE: &str = "the tool's publisher advises: Fix request parameters, do not retry";
+    let tells = |text: &Value| {
+        let text = text.as_str().unwrap();
+        assert!(text.contains("Malformed request"), "{text}");
+        assert!(text.contains(ADVICE), "{text}");
+    };
+    let records = call("agent-tool");
+    tells(&records["tool_result"]["model_facing_content"][0]["text"]);
+    assert_eq!(records["tool_error"]["hint"], ADVICE);
+    assert_eq!(records["tool_error"]["origin"], "driver");
+    assert_eq!(call("amplifier")["error"]["hint"], ADVICE);
+    let serve = machine
+        .toolward(&format!("serve {with}"))
+        .env("DESK_TOKEN", TOKEN);
+    let mut raw = Raw::open(serve.into_command(), json!({}));
+    raw.call(1, "desk_send-email", &mail);
+    tells(&raw.answer(1)["result"]["content"][0]["text"]);
 }

@@ -42,7 +42,7 @@ fn read(machine: &Machine) -> (Vec<Value>, Vec<String>) {
 
 fn classes(lines: &[Value], call: &str) -> Vec<String> {
     let own = lines.iter().filter(|line| line["invocation_id"] == *call);
-    let classes = own.map(|line| line["event_class"].as_str().unwrap());
+    let classes = own.map(|line| line["event_type"].as_str().unwrap());
     classes
         .map(|class| {
             class

@@ -1,6 +1,7 @@
 """Tools of the example bundles, mounted and called."""
 
 import asyncio
+import json
 import os
 import signal
 from pathlib import Path
@@ -9,9 +10,13 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from amplifier_core import HookResult, ToolResult
+from amplifier_core.approval import ApprovalTimeoutError
 from amplifier_core.loader import ModuleLoader
 from amplifier_core.validation import ToolValidator
 from amplifier_core.validation.behavioral import ToolBehaviorTests
+from amplifier_core.validation.structural import ToolStructuralTests
+from amplifier_module_tool_toolward import mount
+from amplifier_module_tool_toolward.tool import result as result_of
 
 from conftest import KEY, PATIENCE, Machine, servers, until
 
@@ -23,6 +28,14 @@ class TestContract(ToolBehaviorTests):
     async def tool_module(self, machine, coordinator, mounting):
         await mounting(machine.config("text-stats"))
         return coordinator.get("tools", "text_stats")
+
+
+class TestStructure(ToolStructuralTests):
+    """The same of its structure: they mount the module without a configuration."""
+
+    @pytest.fixture
+    def module_path(self) -> str:
+        return "amplifier_module_tool_toolward"
 
 
 @pytest.mark.asyncio
@@ -134,6 +147,89 @@ async def test_a_call_that_a_person_has_to_approve_is_denied(machine, coordinato
     await mounting(machine.config("notes-append") | arguments(policy))
     assert (await coordinator.get("tools", "notes_append").execute(note)).success
     assert list(notes.iterdir()) != []
+
+
+class Approvals:
+    """An application's approval system, and what it was asked."""
+
+    def __init__(self, answer: str | Exception | None):
+        self.answer = answer
+        self.asked: list[tuple[Any, ...]] = []
+
+    async def request_approval(self, *asked: Any) -> Any:
+        self.asked.append(asked)
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("answer", "ran"),
+    [
+        ("allow this call", True),
+        ("deny", False),
+        ("yes", False),
+        (None, False),
+        (ApprovalTimeoutError(), False),
+        (RuntimeError("closed"), False),
+    ],
+)
+async def test_the_applications_approval_system_is_asked_if_the_settings_say_so(
+    machine, coordinator, mounting, answer, ran: bool
+) -> None:
+    policy, notes = folder_policy(machine, 0)
+    system = coordinator.approval_system = Approvals(answer)
+    await mounting(machine.config("notes-append", approvals="session") | arguments(policy))
+    result = await coordinator.get("tools", "notes_append").execute({"note": "a", "text": "Tea with Ada."})
+    assert result.success == ran, result
+    assert (list(notes.iterdir()) != []) == ran
+    [(prompt, options, seconds, default)] = system.asked
+    assert "notes.append" in prompt and "Tea with Ada." in prompt
+    assert "allow this call" in options and "deny" in options
+    assert seconds > 0 and default == "deny"
+
+
+@pytest.mark.asyncio
+async def test_without_an_approval_system_nobody_can_be_asked(machine, coordinator) -> None:
+    coordinator.approval_system = None
+    with pytest.raises(ValueError, match="approval system"):
+        await mount(coordinator, machine.config("text-stats", approvals="session"))
+
+
+def test_blocks_are_those_of_the_kernel() -> None:
+    picture = {"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}
+    link = {"type": "resource_link", "uri": "https://a.example/x", "name": "x"}
+    odd = {"type": "image", "mimeType": "image/png", "data": "!"}
+    found = result_of({"content": [{"type": "text", "text": "a plot"}, picture, link, odd]}, 100)
+    assert found.output == "a plot"
+    assert found.model_dump()["content"] == [
+        {"type": "text", "text": "a plot"},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}},
+        {"type": "text", "text": "[resource_link, uri: https://a.example/x, name: x]"},
+        {"type": "text", "text": "[image, type: image/png]"},
+    ]
+    assert result_of({"content": [{"type": "text", "text": "a"}]}, 100).content is None
+
+
+def test_a_result_is_cut_where_it_gets_too_long_for_a_model() -> None:
+    text = {"content": [{"type": "text", "text": "x" * 50_010}]}
+    end = "…[Truncated: 10 chars remaining]"
+    for failed in (False, True):
+        assert result_of(text | {"isError": failed}, 50_000).output == "x" * 50_000 + end
+    value = {"structuredContent": {"text": "x" * 50_010}}
+    whole = json.dumps(value["structuredContent"])
+    found = result_of(value, 50_000).output
+    assert found == f"{whole[:50_000]}…[Truncated: {len(whole) - 50_000} chars remaining]"
+    assert result_of({"structuredContent": {"text": "x"}}, 50_000).output == {"text": "x"}
+
+
+@pytest.mark.asyncio
+async def test_a_long_result_of_a_tool_is_cut(machine, coordinator, mounting) -> None:
+    await mounting(machine.config("json-query", max_output=100))
+    query = {"query": ".", "data": ["word"] * 100}
+    result = await coordinator.get("tools", "json_query").execute(query)
+    assert result.success and "…[Truncated: " in result.output, result
 
 
 @pytest.mark.asyncio

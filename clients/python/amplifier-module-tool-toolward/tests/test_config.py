@@ -47,6 +47,10 @@ COMMAND = {"command": "/usr/bin/toolward"}
         (COMMAND | {"timeouts": {"call": "10"}}, "call"),
         (COMMAND | {"timeouts": {"stop": float("nan")}}, "stop"),
         (COMMAND | {"timeouts": {"restart": 1}}, "restart"),
+        (COMMAND | {"max_output": "all"}, "max_output"),
+        (COMMAND | {"max_output": -1}, "max_output"),
+        (COMMAND | {"approvals": True}, "approvals"),
+        (COMMAND | {"approvals": "always"}, "approvals"),
     ],
 )
 def test_what_is_not_allowed_is_refused_by_its_name(config: dict[str, Any], named: str) -> None:
@@ -57,6 +61,12 @@ def test_what_is_not_allowed_is_refused_by_its_name(config: dict[str, Any], name
 def test_an_option_and_its_value_are_one_word() -> None:
     config = Config.read(COMMAND | {"bundles": ["/a"], "arguments": {"policy": ["/p", "/q"], "defer-above": 3}})
     assert config.command[1:] == ("serve", "--stdio", "--bundle=/a", "--policy=/p", "--policy=/q", "--defer-above=3")
+    assert config.max_output == 50_000 and not config.asks
+
+
+def test_only_the_settings_let_the_server_take_answers() -> None:
+    assert "--trust-client" not in Config.read(COMMAND | {"approvals": "none"}).command
+    assert Config.read(COMMAND | {"approvals": "session"}).command[-1] == "--trust-client"
 
 
 @pytest.mark.asyncio

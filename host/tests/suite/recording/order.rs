@@ -61,18 +61,22 @@ async fn the_end_of_such_a_call_is_on_the_disk_before_its_reply() {
 }
 
 #[tokio::test]
-async fn that_the_end_of_a_call_is_on_the_disk_is_an_event() {
-    let world = World::new(Keep::None);
-    let host = world.host();
-    let mut events = host.events(toolward_host::EventFilter::all());
-    let mut last = Vec::new();
-    for tool in ["hostile.run", "hostile.changes"] {
-        drop(call(&host, tool, json!({"do": "echo"})).await);
+async fn a_result_is_persisted_once_bytes_of_it_are_on_the_disk() {
+    for (keep, tool, done, expected) in [
+        (Keep::Asked, "hostile.run", "echo", false),
+        (Keep::Asked, "hostile.changes", "echo", true),
+        (Keep::Asked, "hostile.changes", "trap", false),
+        (Keep::None, "hostile.changes", "echo", false),
+    ] {
+        let world = World::new(keep);
+        let host = world.host();
+        let mut events = host.events(toolward_host::EventFilter::all());
+        drop(call(&host, tool, json!({ "do": done })).await);
+        let mut last = None;
         while let Some(toolward_host::Heard::Event(event)) = events.try_next() {
-            last.push(event.kind.class());
+            last = Some(event.kind.class());
         }
-        last = last.split_off(last.len() - 1);
-        let persisted = last == ["tool.result.persisted"];
-        assert_eq!(persisted, tool == "hostile.changes");
+        let persisted = last == Some("tool.result.persisted");
+        assert_eq!(persisted, expected, "{tool} {done}");
     }
 }

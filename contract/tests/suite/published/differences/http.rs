@@ -152,14 +152,20 @@ pub(super) const ROWS: &[Difference] = &[
         &[
             "implements[].metadata.http.errors",
             "implements[].metadata.http.response",
+            "implements[].metadata.http.retry_statuses",
+            "implements[].metadata.http.timeout_ms",
         ],
         (&["additionalProperties"], &[]),
         "These fields are read.",
-        "`errors` says what statuses mean for the tool; `response` is of version 0.1.",
-        &[(
-            "/implements/0/metadata/http/errors",
-            r#"{"404":{"code":"not_found"}}"#,
-        )],
+        "`errors` has what statuses mean for the tool; `response` is of version 0.1; AML lists statuses to retry, and has a time for each request.",
+        &[
+            (
+                "/implements/0/metadata/http/errors",
+                r#"{"404":{"code":"not_found"}}"#,
+            ),
+            ("/implements/0/metadata/http/retry_statuses", "[429,503]"),
+            ("/implements/0/metadata/http/timeout_ms", "2000"),
+        ],
     ),
     wider(
         Http,
