@@ -150,6 +150,24 @@ impl ExecBroker {
     /// Runs the program of a line. Dropping the future ends it.
     pub(crate) async fn run(&self, line: u32, input: String) -> Result<Run, String> {
         let inner = self.inner.clone();
-        inner.link.run(line, input).await
+        inner.link.run(line, Some(input)).await
+    }
+
+    /// Whether the program of a line can be started: its runner confines itself as for a call, and the kernel loads
+    /// the program, which ends before its first instruction. Its secrets are not read.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't be started, or why that is not known.
+    pub async fn try_start(&self, rule: &ExecRule) -> Result<(), ExecProblem> {
+        let unstarted = |problem: &str| ExecProblem::Unstarted(problem.to_owned());
+        let line = self.number(rule);
+        let line = line.ok_or_else(|| unstarted("the broker was started without its line"))?;
+        let ran = self.inner.link.run(line, None).await;
+        match ran.map_err(ExecProblem::Unstarted)?.ending {
+            Ending::Killed(signal) if runner::TRIAL_SIGNALS.contains(&signal) => Ok(()),
+            Ending::Refused(problem) => Err(problem),
+            ending => Err(unstarted(&format!("its runner ended with {ending:?}"))),
+        }
     }
 }

@@ -5,6 +5,7 @@ mod lasting_changes;
 mod ledger;
 mod machine;
 mod policy;
+mod programs;
 mod store;
 
 use serde::Serialize;
@@ -17,6 +18,7 @@ pub use machine::{
     cache, configuration, confinement, engine, memory_reset, publishers, system_calls,
 };
 pub use policy::{policy, policy_warnings};
+pub use programs::programs;
 pub use store::installed;
 
 /// The outcome of a check.

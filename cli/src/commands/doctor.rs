@@ -10,6 +10,7 @@ use toolward_bundle::text::visible_line;
 use toolward_contract::diagnostic::Severity;
 
 use super::build::{guest_cargo, tools};
+use super::exec_broker;
 use crate::environment::Environment;
 use crate::failure::{Exit, Result};
 use crate::flags::Flagged;
@@ -71,6 +72,12 @@ pub(crate) fn run(
     ));
     checks.extend(doctor::lasting_changes(environment));
     checks.extend(doctor::policy(&trust, &arguments.policies, environment));
+    checks.extend(doctor::programs(
+        &exec_broker::command()?,
+        &trust,
+        &arguments.policies,
+        environment,
+    ));
     let failed = checks.iter().any(|check| check.state == State::Error);
     if output.json() {
         output.value(&json!({ "ok": !failed, "checks": checks }))?;

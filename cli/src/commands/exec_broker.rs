@@ -10,12 +10,16 @@ use crate::failure::{Code, Failure, Kind, Result, own_program};
 
 /// Starts the broker of the policy's programs, if it names any.
 pub(crate) fn start(granted: &Granted, environment: &Environment) -> Result<Option<ExecBroker>> {
-    let command = ExecCommand {
+    programs::start(&command()?, granted, &environment.operator)
+}
+
+/// Where the programs are: this one, started again.
+pub(crate) fn command() -> Result<ExecCommand> {
+    Ok(ExecCommand {
         program: own_program()?,
         broker: vec!["internal-exec-broker".into()],
         runner: vec!["internal-exec-runner".into()],
-    };
-    programs::start(&command, granted, &environment.operator)
+    })
 }
 
 /// Gives a host the broker, if there is one.

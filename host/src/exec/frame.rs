@@ -39,8 +39,15 @@ pub(super) struct Start {
 #[derive(Debug)]
 pub(super) enum Request {
     Start(Box<Start>),
-    Run { id: u64, line: u32, input: Vec<u8> },
-    Cancel { id: u64 },
+    Run {
+        id: u64,
+        line: u32,
+        /// `None`: the kernel only loads the program, which then ends before its first instruction.
+        input: Option<Vec<u8>>,
+    },
+    Cancel {
+        id: u64,
+    },
 }
 
 /// How a run ended, for the host.
@@ -90,14 +97,19 @@ impl From<Ending> for Run {
 const START: u8 = 1;
 const RUN: u8 = 2;
 const CANCEL: u8 = 3;
+const TRIAL: u8 = 4;
 const ENDED: u8 = 11;
 
 pub(super) fn start(to: &mut impl Write, start: &Start) -> io::Result<()> {
     frame(to, START, &[&serde_json::to_vec(start)?])
 }
 
-pub(super) fn run(to: &mut impl Write, id: u64, line: u32, input: &[u8]) -> io::Result<()> {
-    frame(to, RUN, &[&id.to_le_bytes(), &line.to_le_bytes(), input])
+pub(super) fn run(to: &mut impl Write, id: u64, line: u32, input: Option<&[u8]>) -> io::Result<()> {
+    let (kind, input) = match input {
+        Some(input) => (RUN, input),
+        None => (TRIAL, &[][..]),
+    };
+    frame(to, kind, &[&id.to_le_bytes(), &line.to_le_bytes(), input])
 }
 
 pub(super) fn cancel(to: &mut impl Write, id: u64) -> io::Result<()> {
@@ -113,6 +125,7 @@ impl Request {
         let most = match kind {
             START => START_BYTES,
             RUN => input_bytes.saturating_add(8 + 4),
+            TRIAL => 8 + 4,
             _ => 8,
         };
         let mut body = Body::of(from, length, most)?;
@@ -121,7 +134,12 @@ impl Request {
             RUN => Self::Run {
                 id: body.number()?,
                 line: u32::from_le_bytes(body.take()?),
-                input: body.rest()?,
+                input: Some(body.rest()?),
+            },
+            TRIAL => Self::Run {
+                id: body.number()?,
+                line: u32::from_le_bytes(body.take()?),
+                input: None,
             },
             CANCEL => Self::Cancel { id: body.number()? },
             _ => return Err(io::Error::other("an unknown request")),
@@ -189,9 +207,11 @@ mod tests {
     #[test]
     fn what_is_too_long_or_cut_off_is_refused_before_it_is_held() {
         let mut bytes = Vec::new();
-        run(&mut bytes, 7, 3, b"{}").unwrap();
+        run(&mut bytes, 7, 3, Some(b"{}")).unwrap();
         let read = Request::read(&mut bytes.as_slice(), 2).unwrap();
-        assert!(matches!(read, Some(Request::Run { id: 7, line: 3, input }) if input == b"{}"));
+        assert!(
+            matches!(read, Some(Request::Run { id: 7, line: 3, input: Some(input) }) if input == b"{}")
+        );
         assert!(Request::read(&mut bytes.as_slice(), 1).is_err());
         for end in 1..bytes.len() {
             let mut cut = bytes.get(..end).unwrap();

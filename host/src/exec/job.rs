@@ -16,7 +16,7 @@ use rustix::process::{Pid, PidfdFlags};
 use super::file::ExecProblem;
 use super::frame::{Ending, Run, STDERR_BYTES};
 use super::kernel::{self, Namespace};
-use super::plan::{self, Files, Plan, READY};
+use super::plan::{self, Files, Plan, READY, Script};
 use super::serve::{Broker, OpenLine};
 use crate::confine::program_profile;
 
@@ -29,11 +29,12 @@ const STARTING: Duration = Duration::from_secs(20);
 /// Bytes of a runner's message.
 const MESSAGE_BYTES: u64 = 1024;
 
-/// Runs the program of a line. For a thread of its own, whose children get a namespace of processes.
+/// Runs the program of a line; without an input, only lets the kernel load it. For a thread of its own, whose
+/// children get a namespace of processes.
 pub(super) fn run(
     broker: &Broker,
     line: &OpenLine,
-    input: &[u8],
+    input: Option<&[u8]>,
     cancelled: impl Fn() -> bool,
 ) -> Run {
     let deadline = Instant::now().checked_add(line.limits.timeout());
@@ -47,15 +48,20 @@ pub(super) fn run(
     }
 }
 
-fn started(broker: &Broker, line: &OpenLine, input: &[u8]) -> Result<Running, ExecProblem> {
+fn started(broker: &Broker, line: &OpenLine, input: Option<&[u8]>) -> Result<Running, ExecProblem> {
     let program = line.program.as_ref().map_err(Clone::clone)?;
     program.check()?;
-    let env = line.environment()?;
+    let env = match input {
+        Some(_) => line.environment()?,
+        None => Vec::new(),
+    };
     let isolated = broker.isolates && kernel::leave(Namespace::Processes).is_ok();
     program_profile::holds(isolated).map_err(ExecProblem::Unconfined)?;
     let plan = Plan {
         name: line.name(),
-        script: (program.interpreter.as_ref()).map(|script| script.argument.clone()),
+        script: (program.interpreter.as_ref()).map(|script| Script {
+            argument: script.argument.clone(),
+        }),
         args: line.args.clone(),
         env,
         network: line.network,
@@ -64,9 +70,10 @@ fn started(broker: &Broker, line: &OpenLine, input: &[u8]) -> Result<Running, Ex
         counted: broker.counted,
         workspaces: line.workspaces.iter().map(|(_, access)| *access).collect(),
         limits: line.limits,
+        trial: input.is_none(),
     };
     let unstarted = |error: io::Error| ExecProblem::Unstarted(error.to_string());
-    let input = sealed(input).map_err(unstarted)?;
+    let input = sealed(input.unwrap_or_default()).map_err(unstarted)?;
     let (stdout, their_stdout) = io::pipe().map_err(unstarted)?;
     let (stderr, their_stderr) = io::pipe().map_err(unstarted)?;
     let files = Files {

@@ -69,14 +69,15 @@ impl Link {
         }
     }
 
-    /// Runs the program of a line, until it ends or the future is dropped.
-    pub(super) async fn run(&self, line: u32, input: String) -> Result<Run, String> {
+    /// Runs the program of a line, until it ends or the future is dropped. Without an input, the kernel only loads it.
+    pub(super) async fn run(&self, line: u32, input: Option<String>) -> Result<Run, String> {
         let outgoing = self.listen()?;
         let mut run = Vec::new();
         let Some((id, ended)) = self.shared.register()? else {
             return Ok(Ending::Busy.into());
         };
-        frame::run(&mut run, id, line, input.as_bytes()).map_err(|error| error.to_string())?;
+        let input = input.as_deref().map(str::as_bytes);
+        frame::run(&mut run, id, line, input).map_err(|error| error.to_string())?;
         outgoing.send(run);
         let cancel = Cancel {
             id,

@@ -28,8 +28,8 @@ const PLAN: u8 = 1;
 pub(super) struct Plan {
     /// What the program sees as its own name.
     pub(super) name: String,
-    /// The argument that a script's first line has, if it is one.
-    pub(super) script: Option<Option<String>>,
+    /// How it is run, if it is a script.
+    pub(super) script: Option<Script>,
     /// Its arguments after the path of the input.
     pub(super) args: Vec<String>,
     pub(super) env: Vec<(String, String)>,
@@ -39,6 +39,16 @@ pub(super) struct Plan {
     pub(super) counted: bool,
     pub(super) workspaces: Vec<WorkspaceAccess>,
     pub(super) limits: ExecLimits,
+    /// Whether the kernel only loads the program: see [`TRIAL_MEMORY`](super::runner::TRIAL_MEMORY).
+    pub(super) trial: bool,
+}
+
+/// How a script is run. JSON has one null, so an argument can't be an option within an option.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Script {
+    /// The one argument that its first line may have.
+    pub(super) argument: Option<String>,
 }
 
 /// The open files of a run.
@@ -123,4 +133,51 @@ pub(super) const READY: u8 = b'r';
 /// Says so.
 pub(super) fn ready(to: &mut impl Write) -> io::Result<()> {
     to.write_all(&[READY])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn received(script: Option<Script>) -> (Plan, Files<OwnedFd>) {
+        let (mut broker, mut runner) = UnixStream::pair().unwrap();
+        let null = std::fs::File::open("/dev/null").unwrap();
+        let interpreter = script.is_some().then(|| null.as_fd());
+        let plan = Plan {
+            name: "program".to_owned(),
+            script,
+            args: Vec::new(),
+            env: Vec::new(),
+            network: false,
+            processes: false,
+            counted: false,
+            workspaces: Vec::new(),
+            limits: ExecLimits::default(),
+            trial: false,
+        };
+        let files = Files {
+            stdout: null.as_fd(),
+            stderr: null.as_fd(),
+            input: null.as_fd(),
+            command: null.as_fd(),
+            interpreter,
+            workspaces: Vec::new(),
+        };
+        send(&mut broker, &plan, &files).unwrap();
+        receive(&mut runner).unwrap()
+    }
+
+    #[test]
+    fn a_script_without_an_argument_stays_a_script() {
+        for argument in [None, Some("-u".to_owned())] {
+            let script = Script {
+                argument: argument.clone(),
+            };
+            let (plan, files) = received(Some(script));
+            assert_eq!(plan.script.unwrap().argument, argument);
+            assert!(files.interpreter.is_some());
+        }
+        let (plan, files) = received(None);
+        assert!(plan.script.is_none() && files.interpreter.is_none());
+    }
 }

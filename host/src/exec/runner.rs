@@ -27,6 +27,13 @@ const TASKS: u64 = 512;
 /// Memory that is taken before the limit on it is set, and left free: what is still to be done needs some.
 const SLACK_BYTES: usize = 64 << 10;
 
+/// The address space of a trial. The kernel finds, checks and loads the program, and then has no room for its stack:
+/// the process ends by [`TRIAL_SIGNALS`] before the first instruction of the program.
+pub(super) const TRIAL_MEMORY: u64 = 0;
+
+/// How a trial ends that loaded its program: kernels use one or the other.
+pub(super) const TRIAL_SIGNALS: [i32; 2] = [Signal::SEGV.as_raw(), Signal::KILL.as_raw()];
+
 /// Becomes the program that a broker says. For the process that it starts; ends with that broker.
 ///
 /// # Errors
@@ -67,7 +74,11 @@ fn execute(plan: &Plan, files: Files<OwnedFd>) -> io::Error {
         command.stderr(Stdio::from(files.stderr.try_clone()?));
         drop(std::hint::black_box(vec![0_u8; SLACK_BYTES]));
         kernel::drop_capabilities()?;
-        limits(&plan.limits, plan.counted)?;
+        let memory = match plan.trial {
+            true => TRIAL_MEMORY,
+            false => plan.limits.memory_mib.saturating_mul(1 << 20),
+        };
+        limits(&plan.limits, plan.counted, memory)?;
         profile.apply().map_err(io::Error::other)?;
         Ok(command.exec())
     };
@@ -79,8 +90,8 @@ fn command(plan: &Plan, files: &Files<OwnedFd>) -> io::Result<Command> {
     let executed = files.interpreter.as_ref().unwrap_or(&files.command);
     let mut command = Command::new(by_descriptor(executed));
     command.arg0(&plan.name).env_clear();
-    if let Some(argument) = &plan.script {
-        command.args(argument);
+    if let Some(script) = &plan.script {
+        command.args(&script.argument);
         command.arg(kept_open(&files.command)?);
     }
     command.arg(kept_open(&files.input)?).args(&plan.args);
@@ -100,14 +111,14 @@ fn kept_open(file: &OwnedFd) -> io::Result<PathBuf> {
     Ok(by_descriptor(file))
 }
 
-fn limits(limits: &ExecLimits, counted: bool) -> io::Result<()> {
+fn limits(limits: &ExecLimits, counted: bool, memory: u64) -> io::Result<()> {
     limit(Resource::Fsize, limits.file_bytes)?;
     limit(Resource::Cpu, limits.cpu_seconds)?;
     limit(Resource::Nofile, OPEN_FILES)?;
     if counted {
         limit(Resource::Nproc, TASKS)?;
     }
-    limit(Resource::As, limits.memory_mib.saturating_mul(1 << 20))
+    limit(Resource::As, memory)
 }
 
 fn limit(resource: Resource, most: u64) -> io::Result<()> {

@@ -215,7 +215,9 @@ impl Serving {
                     let line = usize::try_from(line).map_err(io::Error::other)?;
                     let line = self.broker.lines.get(line);
                     let line = line.ok_or_else(|| io::Error::other("a line that is not there"))?;
-                    if serde_json::from_slice::<serde::de::IgnoredAny>(&input).is_err() {
+                    let is_json =
+                        |input| serde_json::from_slice::<serde::de::IgnoredAny>(input).is_ok();
+                    if !input.as_deref().is_none_or(is_json) {
                         let problem = ExecProblem::Unstarted("the input is not JSON".to_owned());
                         self.answer(id, &Ending::Refused(problem).into());
                         continue;
@@ -238,7 +240,7 @@ impl Serving {
                     // A thread for each: what it starts gets a namespace of its own.
                     let work = move || {
                         let cancelled = || cancelled.load(Ordering::Relaxed);
-                        let ended = job::run(&self.broker, line, &input, cancelled);
+                        let ended = job::run(&self.broker, line, input.as_deref(), cancelled);
                         self.running().remove(&id);
                         self.answer(id, &ended);
                         self.threads.fetch_sub(1, Ordering::Relaxed);

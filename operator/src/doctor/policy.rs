@@ -6,9 +6,7 @@ use std::path::Path;
 use toolward_host::secrets::SecretStore as _;
 use toolward_host::{Host, LOCAL};
 use toolward_keyvalue::Store;
-use toolward_policy::{
-    ContextRule, ExecRule, LimitSetting, Policy, SecretSource, Service, Workspace,
-};
+use toolward_policy::{ContextRule, LimitSetting, Policy, SecretSource, Service, Workspace};
 use toolward_signing::trust::TrustStore;
 
 use super::{Check, State, mode};
@@ -67,7 +65,6 @@ pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> 
     checks.extend(overlaps(&granted, trust, environment));
     checks.extend(secrets(policy, environment));
     checks.extend(policy.contexts().iter().map(context));
-    checks.extend(policy.execs().iter().map(exec));
     checks.extend(policy.services().iter().filter_map(service));
     checks.push(state_directory(environment));
     checks.extend(buckets(environment));
@@ -169,28 +166,6 @@ fn secrets(policy: &Policy, environment: &Environment) -> Vec<Check> {
         }
     };
     policy.secrets().iter().map(check).collect()
-}
-
-/// The program of a line, as it would be checked before it is run.
-fn exec(rule: &ExecRule) -> Check {
-    const NAME: &str = "exec";
-    let name = format!(
-        "{} of {} runs {} outside the sandbox",
-        rule.tool, rule.publisher, rule.command
-    );
-    if rule.is_placeholder() {
-        return Check::new(
-            NAME,
-            State::Warning,
-            format!("{name}, once somebody has chosen what is marked"),
-        )
-        .hint("write the digest of the file, and the variables of its secrets");
-    }
-    match toolward_host::exec::check(rule) {
-        Ok(()) => Check::new(NAME, State::Ok, name),
-        Err(problem) => Check::new(NAME, State::Error, format!("{name}: {problem}"))
-            .hint(problem.hint().unwrap_or_default().into_owned()),
-    }
 }
 
 fn service(service: &Service) -> Option<Check> {
