@@ -11,6 +11,7 @@ mod method;
 mod query;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use super::response::Response;
 use super::template::{Body, SlotSource, Template};
@@ -41,6 +42,10 @@ pub struct HttpCall {
     pub idempotency_key_header: Option<String>,
     /// What statuses of the service mean, each once.
     pub errors: Vec<StatusError>,
+    /// The statuses after which the call may be repeated: all that there are. `None`: as a status says by itself.
+    pub retry_statuses: Option<Vec<u16>>,
+    /// The time of one request, which may be repeated; 1 ms to a day.
+    pub timeout: Option<Duration>,
     /// Secrets that the request needs and that it gives no place: the host puts each where policy
     /// says. Only a transport of tools.json has any.
     pub secrets_by_policy: Vec<String>,

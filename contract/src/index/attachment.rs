@@ -93,6 +93,8 @@ fn attach(
         response: Response::Whole,
         idempotency_key_header: None,
         errors: Vec::new(),
+        retry_statuses: None,
+        timeout: None,
         secrets_by_policy,
     };
     if !takes_input {

@@ -6,7 +6,7 @@ use crate::codes;
 use crate::diagnostic::Report;
 use crate::driver::response::Response;
 use crate::driver::template::Body;
-use crate::shared::word;
+use crate::shared::{self, word};
 use crate::source::{Field, Fields};
 
 impl HttpCall {
@@ -49,6 +49,9 @@ impl HttpCall {
             Some(field) => errors::read(&field, report),
             None => Vec::new(),
         };
+        let retry_statuses = fields.take("retry_statuses");
+        let retry_statuses = retry_statuses.map(|field| errors::statuses(&field, report));
+        let timeout = shared::milliseconds(&mut fields, "timeout_ms", report);
         if let Some(field) = fields.take("streaming") {
             hints::streaming(&field, false, report);
         }
@@ -65,6 +68,8 @@ impl HttpCall {
             response,
             idempotency_key_header,
             errors,
+            retry_statuses,
+            timeout: timeout.map(|given| given.value),
             secrets_by_policy: Vec::new(),
         })
     }

@@ -32,6 +32,16 @@ pub(super) fn read(field: &Field<'_>, report: &mut Report<'_>) -> Vec<StatusErro
         .collect()
 }
 
+/// `retry_statuses`: from 400 to 599, in any order.
+pub(super) fn statuses(field: &Field<'_>, report: &mut Report<'_>) -> Vec<u16> {
+    let items = report.read(field.items()).unwrap_or_default();
+    let each = items.iter().filter_map(|item| {
+        let status = report.read(item.integer(400..=599))?;
+        u16::try_from(status).ok()
+    });
+    each.collect()
+}
+
 fn one(key: &str, member: &Field<'_>, report: &mut Report<'_>) -> Option<StatusError> {
     let status = key
         .parse()
