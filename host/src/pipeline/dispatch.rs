@@ -34,6 +34,7 @@ use self::form::Form;
 use self::http::Requests;
 use self::prepare::Admitted;
 use crate::api::listener::CallStage;
+use crate::api::principal::LOCAL;
 use crate::api::result::{CallError, Origin};
 use crate::elicitation::Asker;
 use crate::invocation::Invocation;
@@ -121,11 +122,12 @@ fn falls(
         return false;
     }
     let spent = admitted.is_some_and(|admitted| record.metadata.fuel >= admitted.fuel);
-    let changes = call.route.changes;
+    let (changes, repeats) = (call.route.changes, call.route.repeats);
     let next = call.fall(|next| {
         // What changes something is not done twice, whatever the contract says of repetition:
-        // two services know nothing of each other.
-        let again = failure.dispatched && (changes || next.changes);
+        // two services know nothing of each other. Only the operator can say otherwise.
+        let once = (changes || next.changes) && !(repeats && next.repeats);
+        let again = failure.dispatched && once;
         let computes = next.driver.driver.kind == DriverKind::Component;
         let too_late = again || spent && computes;
         !too_late && next.driver.withdrawal.withdrawn().is_none()
@@ -273,9 +275,11 @@ async fn run(
             };
             let mut attempts = Program {
                 bound,
+                contract: &call.tool.contract,
                 input: &call.input,
                 secrets: &context.secrets,
                 limits: &context.limits,
+                is_local: call.scope.principal == LOCAL,
             };
             apart(attempts::run(&plan, &mut attempts, record)).await
         }
@@ -294,6 +298,7 @@ async fn run(
             };
             let mut attempts = Requests {
                 call: http,
+                contract: &call.tool.contract,
                 origin: format!("https://{origin}"),
                 rendered,
                 idempotency_key: key.unwrap_or_else(|| uuid::Uuid::now_v7().to_string()),

@@ -5,9 +5,11 @@ use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use toolward_contract::tool::Tool;
 
 use super::attempts::{Attempt, Attempted, Attempts};
 use super::clock::{Clock, timed_out};
+use super::output;
 use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, too_large};
 use crate::exec::{Bound, Ending, ExecProblem, Run};
@@ -25,9 +27,12 @@ const QUOTED_STDERR_BYTES: u64 = 2048;
 /// A program and its input.
 pub(crate) struct Program<'a> {
     pub(crate) bound: &'a Bound,
+    pub(crate) contract: &'a Tool,
     pub(crate) input: &'a str,
     pub(crate) secrets: &'a CallSecrets,
     pub(crate) limits: &'a CallLimits,
+    /// Whether the caller is the person who runs the host.
+    pub(crate) is_local: bool,
 }
 
 impl Attempts for Program<'_> {
@@ -105,7 +110,7 @@ impl Program<'_> {
             upstream(message).with_cause(cause)
         };
         match ending {
-            Ending::Exited(0) => output(stdout),
+            Ending::Exited(0) => output_of(stdout, self.contract),
             Ending::Exited(code) => Err(failed(
                 format!("the program ended with exit code {code}"),
                 json!({ "exit": code }),
@@ -132,7 +137,7 @@ impl Program<'_> {
             Ending::Cancelled => Err(CallError::internal(
                 "the broker ended a program that this host did not cancel",
             )),
-            Ending::Refused(problem) => Err(refused(&problem)),
+            Ending::Refused(problem) => Err(refused(&problem, self.is_local)),
         }
     }
 }
@@ -143,8 +148,9 @@ fn less(code: ErrorCode) -> String {
     format!("ask for less, or {operator}")
 }
 
-/// The operator's own files and directories are not for callers to see.
-fn refused(problem: &ExecProblem) -> CallError {
+/// The operator's own files and directories are not for callers to see. What the runner reports names none, and is
+/// for the local caller.
+fn refused(problem: &ExecProblem, is_local: bool) -> CallError {
     let code = problem.code();
     tracing::error!(%problem, code, "a program was not run");
     let error = match problem {
@@ -155,6 +161,10 @@ fn refused(problem: &ExecProblem) -> CallError {
         )
         .with_cause(json!({ "rule": code }))
         .of_attachment(true),
+        ExecProblem::Unstarted(reason) if is_local => {
+            let cause = json!({ "rule": code, "reason": reason });
+            not_run("the program can't be started", code).with_cause(cause)
+        }
         _ => not_run("the program can't be run as the policy says", code),
     };
     let code = error.code.clone();
@@ -166,11 +176,11 @@ fn not_run(message: &str, rule: &str) -> CallError {
         .with_cause(json!({ "rule": rule }))
 }
 
-fn output(stdout: Vec<u8>) -> Result<DriverOutput, CallError> {
+fn output_of(stdout: Vec<u8>, contract: &Tool) -> Result<DriverOutput, CallError> {
     let text = String::from_utf8(stdout)
         .map_err(|_| upstream("the program's output is not text".to_owned()))?;
     let structured = match text.trim_ascii().is_empty() {
-        true => "null".to_owned(),
+        true => output::of_nothing(contract).to_string(),
         false => text,
     };
     Ok(DriverOutput {

@@ -8,9 +8,9 @@ use std::pin::pin;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{BodyExt as _, Full};
-use serde_json::Value;
 use toolward_contract::driver::{HeaderPiece, HttpCall, Rendered};
 use toolward_contract::json::{self as strict, JsonErrorKind};
+use toolward_contract::tool::Tool;
 use toolward_egress::{
     Call, Error as EgressError, NetworkKind, SecretProblem, Stage, Timeouts, target,
 };
@@ -19,7 +19,7 @@ use toolward_policy::{Grant, LimitName, SecretPosition};
 use self::status::Failed;
 use super::attempts::{Attempt, Attempted, Attempts};
 use super::clock::Clock;
-use super::outcome;
+use super::{outcome, output};
 use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Hit, too_much_memory};
 use crate::api::violations::Violations;
@@ -32,6 +32,7 @@ use crate::sandbox::secrets::{CallSecrets, Refused};
 /// One described request and what its attempts share.
 pub(crate) struct Requests<'a> {
     pub(crate) call: &'a HttpCall,
+    pub(crate) contract: &'a Tool,
     /// `https://host[:port]`
     pub(crate) origin: String,
     pub(crate) rendered: Rendered,
@@ -48,8 +49,10 @@ pub(crate) struct Requests<'a> {
 
 impl Attempts for Requests<'_> {
     async fn attempt(&mut self, _number: u32, clock: &Clock, _spent: u64) -> Attempt {
-        let result = match deadline::before(clock.deadline, pin!(self.exchange(clock))).await {
+        let own = self.call.timeout.map_or(*clock, |own| clock.within(own));
+        let result = match deadline::before(own.deadline, pin!(self.exchange(clock))).await {
             Ok(result) => result.map(Attempted::Done),
+            Err(deadline::Elapsed) if own.deadline < clock.deadline => Err(self.late().into()),
             Err(deadline::Elapsed) => Err(clock.late().into()),
         };
         let (claimed, dispatched, failing) = match &result {
@@ -85,11 +88,7 @@ impl Requests<'_> {
             .map_err(|error| self.failed(&error, clock))?
             .to_bytes();
         if !head.status.is_success() {
-            return Err(status::refused(
-                &self.call.errors,
-                head.status,
-                &head.headers,
-            ));
+            return Err(status::refused(self.call, head.status, &head.headers));
         }
         Ok(self.output(&bytes)?)
     }
@@ -214,27 +213,46 @@ impl Requests<'_> {
                 }
             }
             _ => CallError {
-                retryable: true,
+                retryable: self.repeats_unanswered(),
                 ..upstream(format!("the request failed: {error}"))
             },
         }
     }
 
+    /// The error of a request that did not end in the time that its driver gives it.
+    fn late(&self) -> CallError {
+        let allowed = self.call.timeout.unwrap_or_default();
+        CallError {
+            retryable: self.repeats_unanswered(),
+            ..upstream(format!(
+                "the server did not answer within the {} ms of a request",
+                allowed.as_millis()
+            ))
+        }
+    }
+
+    /// Whether a request without an answer may be repeated. A list of statuses to retry has all that is.
+    fn repeats_unanswered(&self) -> bool {
+        self.call.retry_statuses.is_none()
+    }
+
     fn output(&self, bytes: &[u8]) -> Result<DriverOutput, CallError> {
-        let body = if bytes.is_empty() {
-            Value::Null
-        } else {
-            // The response is in memory at the same time.
-            let mut left = self.limits.memory_bytes.saturating_sub(bytes.len() as u64);
-            strict::parse_within(bytes, &self.limits.json, &mut left).map_err(
-                |error| match error.kind {
-                    JsonErrorKind::TooMuchMemory => too_much_memory(self.limits.memory_bytes),
-                    _ => upstream(format!(
-                        "the response is not the JSON that is allowed: {error}"
-                    )),
-                },
-            )?
-        };
+        if bytes.is_empty() {
+            return Ok(DriverOutput {
+                structured: output::of_nothing(self.contract).to_string(),
+                content: Vec::new(),
+                lifted_bytes: 0,
+            });
+        }
+        // The response is in memory at the same time.
+        let mut left = self.limits.memory_bytes.saturating_sub(bytes.len() as u64);
+        let body = strict::parse_within(bytes, &self.limits.json, &mut left);
+        let body = body.map_err(|error| match error.kind {
+            JsonErrorKind::TooMuchMemory => too_much_memory(self.limits.memory_bytes),
+            _ => upstream(format!(
+                "the response is not the JSON that is allowed: {error}"
+            )),
+        })?;
         let structured = self
             .call
             .response

@@ -37,6 +37,17 @@ pub(crate) async fn accept(
     .await
 }
 
+/// The output of a driver that succeeded and returned nothing, as a service does that answers 204: null if the
+/// contract accepts it, else an empty object. If it accepts neither, null, which is then refused.
+pub(super) fn of_nothing(contract: &Tool) -> Value {
+    let empty = Value::Object(serde_json::Map::new());
+    let accepts = |value: &Value| contract.outputs.validate(value).is_ok();
+    match !accepts(&Value::Null) && accepts(&empty) {
+        true => empty,
+        false => Value::Null,
+    }
+}
+
 fn check(
     output: DriverOutput,
     limits: &CallLimits,

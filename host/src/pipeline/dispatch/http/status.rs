@@ -5,9 +5,12 @@ use std::time::Duration;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
-use toolward_contract::driver::StatusError;
+use toolward_contract::driver::HttpCall;
 
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
+
+/// What marks advice as a publisher's: neither the host nor its operator wrote it.
+const PUBLISHERS_ADVICE: &str = "the tool's publisher advises: ";
 
 /// Why an attempt failed.
 pub(super) struct Failed {
@@ -41,9 +44,9 @@ impl From<CallError> for Failed {
     }
 }
 
-/// The error for a status: the driver's own code for it, or else the host's. What the driver says
-/// stands in the cause.
-pub(super) fn refused(meanings: &[StatusError], status: StatusCode, headers: &HeaderMap) -> Failed {
+/// The error for a status: the driver's own code for it, or else the host's. What the publisher writes about it stands
+/// in message and hint, which name the publisher, and by itself in the cause.
+pub(super) fn refused(call: &HttpCall, status: StatusCode, headers: &HeaderMap) -> Failed {
     let seconds = headers
         .get(RETRY_AFTER)
         .and_then(|value| value.to_str().ok())
@@ -55,7 +58,9 @@ pub(super) fn refused(meanings: &[StatusError], status: StatusCode, headers: &He
     let mut cause = json!({ "status": status.as_u16(), "content_type": kind });
     let message = format!("the server answered {status}");
     let passing = status == StatusCode::TOO_MANY_REQUESTS || status.is_server_error();
-    let meaning = meanings.iter().find(|one| one.status == status.as_u16());
+    let listed = call.retry_statuses.as_ref();
+    let repeats = listed.map_or(passing, |listed| listed.contains(&status.as_u16()));
+    let meaning = call.errors.iter().find(|one| one.status == status.as_u16());
     let own = meaning.and_then(|meaning| Some((meaning, ErrorCode::from_driver(&meaning.code)?)));
     let (error, retryable) = match own {
         Some((meaning, code)) => {
@@ -66,14 +71,22 @@ pub(super) fn refused(meanings: &[StatusError], status: StatusCode, headers: &He
                     fields.extend(text.map(|text| (key.to_owned(), text)));
                 }
             }
-            let error = CallError::of_driver(code, class, message, Some(cause));
-            (error, meaning.retryable.unwrap_or(passing))
+            let message = match &meaning.message {
+                Some(text) => format!("{message}, which means by the tool's publisher: {text}"),
+                None => message,
+            };
+            let hint = meaning.hint.as_ref();
+            let error = CallError {
+                hint: hint.map(|text| format!("{PUBLISHERS_ADVICE}{text}")),
+                ..CallError::of_driver(code, class, message, Some(cause))
+            };
+            (error, meaning.retryable.unwrap_or(repeats))
         }
         None => {
             let (code, class) = host_code(status);
             (
                 CallError::new(code, class, message).with_cause(cause),
-                passing,
+                repeats,
             )
         }
     };
