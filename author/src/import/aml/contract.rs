@@ -1,9 +1,12 @@
 //! The contract of a definition.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
+use toolward_contract::tool::{Backoff, Retry};
 
 use super::codes::{Note, Refused};
-use super::request::Request;
+use super::request::{Request, timeout_of};
 use crate::aml::{Behaviour, Definition, Status, Transport};
 use crate::import::document::{MAX_DESCRIPTION, clean, cut, line, unhidden, with};
 
@@ -13,8 +16,11 @@ const MAX_NAME: usize = 80;
 const MAX_TAG: usize = 80;
 const MAX_TAGS: usize = 32;
 /// What AML says where a definition says nothing.
-const TIMEOUT_MS: u64 = 5000;
 const ATTEMPTS: u64 = 3;
+/// The pause before the second attempt.
+const INITIAL_MS: u64 = 500;
+/// The longest time of a contract.
+const DAY_MS: u64 = 24 * 60 * 60 * 1000;
 /// How long a person may take.
 const ANSWER_MS: u64 = 600_000;
 
@@ -47,6 +53,7 @@ pub(super) fn fields(
     if behaviour == Behaviour::Human {
         requires.insert("user".to_owned(), json!(["form"]));
     }
+    let attempts = attempts(definition, notes);
     let contract = json!({
         "id": tool,
         "name": cut(&line(&definition.name), MAX_NAME),
@@ -68,8 +75,8 @@ pub(super) fn fields(
         [
             ("requires", requires),
             ("mutates", mutates),
-            ("timeout_ms", timeout(definition)),
-            ("retry", retry(definition, notes)),
+            ("timeout_ms", timeout(definition, attempts.as_ref())),
+            ("retry", attempts.map(retry)),
             ("tags", (!tags.is_empty()).then(|| json!(tags))),
             ("metadata", Some(metadata(definition, tool))),
         ],
@@ -83,16 +90,38 @@ fn rest(definition: &Definition) -> Option<&Transport> {
         .filter(|transport| transport.kind == "rest-api")
 }
 
-fn timeout(definition: &Definition) -> Option<Value> {
+/// The time of all attempts and the pauses between them: AML has the time of one request.
+fn timeout(definition: &Definition, attempts: Option<&Value>) -> Option<Value> {
     if definition.behaviour == Behaviour::Human {
         return Some(ANSWER_MS.into());
     }
-    let given = rest(definition)?.timeout_ms.clone();
-    Some(given.unwrap_or_else(|| TIMEOUT_MS.into()))
+    let given = timeout_of(rest(definition)?);
+    let Some(each) = given.as_u64() else {
+        // The contract's reader refuses it.
+        return Some(given);
+    };
+    let attempts = attempts.map_or(Some(1), Value::as_u64);
+    let attempts = attempts.and_then(|attempts| u32::try_from(attempts).ok());
+    let policy = Retry {
+        // More than that is refused, too.
+        max_attempts: attempts.unwrap_or(1).min(100),
+        backoff: Backoff::Exponential,
+        initial: Duration::from_millis(INITIAL_MS),
+    };
+    let pauses = (2..=policy.max_attempts).map(|attempt| policy.wait_before(attempt));
+    let pauses = pauses.fold(Duration::ZERO, Duration::saturating_add);
+    let pauses = u64::try_from(pauses.as_millis()).unwrap_or(u64::MAX);
+    let all = each.saturating_mul(policy.max_attempts.into());
+    Some(all.saturating_add(pauses).min(DAY_MS.max(each)).into())
+}
+
+/// Repeats with a pause that doubles: AML names none.
+fn retry(attempts: Value) -> Value {
+    json!({ "max_attempts": attempts, "backoff": "exponential", "initial_ms": INITIAL_MS })
 }
 
 /// Attempts of what only reads. An empty `on_status` disables retries.
-fn retry(definition: &Definition, notes: &mut Vec<Note>) -> Option<Value> {
+fn attempts(definition: &Definition, notes: &mut Vec<Note>) -> Option<Value> {
     let transport = rest(definition).filter(|_| definition.behaviour != Behaviour::Human)?;
     if transport.on_status.as_ref().is_some_and(Vec::is_empty) {
         return None;
@@ -106,7 +135,7 @@ fn retry(definition: &Definition, notes: &mut Vec<Note>) -> Option<Value> {
         notes.push(Note::OneAttempt);
         return None;
     }
-    Some(json!({ "max_attempts": attempts, "backoff": "exponential", "initial_ms": 500 }))
+    Some(attempts)
 }
 
 /// What it does, when to use it, what it changes.

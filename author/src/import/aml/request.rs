@@ -9,6 +9,8 @@ use super::endpoint::{Line, is_name};
 use crate::aml::{Behaviour, Credentials, Definition, Transport};
 use crate::import::document::line;
 
+/// The time of a request where a definition has none.
+const TIMEOUT_MS: u64 = 5000;
 /// Bytes of a message and of a hint in `errors`.
 const MAX_TEXT: usize = 500;
 
@@ -75,10 +77,14 @@ impl Request {
         if !read.query.is_empty() {
             put(&mut http, "query_template", Value::Object(read.query));
         }
-        let errors = errors(definition, transport, notes);
+        let errors = errors(definition, notes);
         if !errors.is_empty() {
             put(&mut http, "errors", Value::Object(errors));
         }
+        if let Some(listed) = &transport.on_status {
+            put(&mut http, "retry_statuses", retried(listed, notes));
+        }
+        put(&mut http, "timeout_ms", timeout_of(transport));
         Ok(Some(Self {
             method: read.method,
             host,
@@ -186,13 +192,8 @@ fn secret(
     Some((name.filter(usable).unwrap_or(tool).to_owned(), scheme))
 }
 
-/// What the statuses mean, and which of them may be gone by the next attempt.
-fn errors(
-    definition: &Definition,
-    transport: &Transport,
-    notes: &mut Vec<Note>,
-) -> Map<String, Value> {
-    let retried = transport.on_status.as_ref();
+/// What the statuses mean.
+fn errors(definition: &Definition, notes: &mut Vec<Note>) -> Map<String, Value> {
     let mut errors = Map::new();
     for (key, meant) in &definition.error_codes {
         let Some(status) = status(key) else {
@@ -205,22 +206,27 @@ fn errors(
                 put(&mut error, name, shortened(text, MAX_TEXT).into());
             }
         }
-        if let Some(retried) = retried {
-            put(&mut error, "retryable", retried.contains(key).into());
-        }
         errors.insert(key.clone(), error);
     }
-    for key in retried.into_iter().flatten() {
-        match status(key) {
-            Some(_) if errors.contains_key(key) => {}
-            Some(status) => {
-                let error = json!({ "code": code(status), "retryable": true });
-                errors.insert(key.clone(), error);
-            }
-            None => notes.push(Note::StatusIgnored(shortened(key, 40))),
-        }
-    }
     errors
+}
+
+/// The statuses after which a request is repeated, and no others.
+fn retried(listed: &[String], notes: &mut Vec<Note>) -> Value {
+    let each = listed.iter().filter_map(|key| {
+        let status = status(key);
+        if status.is_none() {
+            notes.push(Note::StatusIgnored(shortened(key, 40)));
+        }
+        status
+    });
+    each.collect::<Vec<u16>>().into()
+}
+
+/// The time of one request, right or wrong.
+pub(super) fn timeout_of(transport: &Transport) -> Value {
+    let given = transport.timeout_ms.clone();
+    given.unwrap_or_else(|| TIMEOUT_MS.into())
 }
 
 fn status(key: &str) -> Option<u16> {
