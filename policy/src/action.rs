@@ -75,7 +75,7 @@ pub(crate) fn check(rule: &Rule) -> Result<(), PolicyError> {
         ("preapproved", rule.preapproved),
         ("confirms", rule.confirms != Default::default()),
         ("prefer", rule.prefer),
-        ("fallback", rule.fallback),
+        ("fallback", rule.fallback || rule.repeats),
         ("partial", rule.partial),
     ];
     match others.into_iter().find(|(_, is_given)| *is_given) {

@@ -319,6 +319,13 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
             .hinted("name the driver by `driver` and `driver_publisher`"));
         }
     }
+    if rule.repeats && (!rule.tool.is_one() || rule.driver.is_some()) {
+        return Err(PolicyError::new(
+            &error::WRONG_VALUE,
+            "expected `fallback = \"repeat\"` in a rule about one tool and all of its drivers, found it in another",
+        )
+        .hinted("name one tool by `tool`, and leave out `driver`"));
+    }
     partial::check(rule)?;
     for name in &rule.names {
         crate::document::check_name(name)?;

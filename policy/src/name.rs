@@ -109,6 +109,11 @@ impl ToolPattern {
         self.segments.iter().all(|segment| segment == "*")
     }
 
+    /// Whether it names one tool: none of its segments is `*`.
+    pub(crate) fn is_one(&self) -> bool {
+        self.segments.iter().all(|segment| segment != "*")
+    }
+
     /// The pattern that matches every tool.
     #[must_use]
     pub fn all() -> Self {

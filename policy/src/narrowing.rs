@@ -210,6 +210,7 @@ fn part_of(rule: &Rule, of: &Rule) -> bool {
         && rule.on_violation >= of.on_violation
         && (!rule.prefer || of.prefer)
         && (!rule.fallback || of.fallback)
+        && (!rule.repeats || of.repeats)
         && (!rule.partial || of.partial)
 }
 

@@ -66,6 +66,8 @@ pub struct Route<'a> {
     pub decision: Decision,
     /// Whether calls fall to it once another driver of the contract failed.
     pub takes_over: bool,
+    /// Whether calls fall from and to it although another driver may have changed what they change.
+    pub repeats: bool,
     /// Routes of one number are one publisher's, and stand in their order for their ids alone.
     pub tie: usize,
 }
@@ -140,8 +142,10 @@ fn of_tool<'a>(
         let implementation = &fit.implementation;
         let reach = callable.reach(contract.tool, implementation.driver);
         let request = DecisionContext::reaching(reach.effects).on(machine);
+        let decision = crate::decide(&contract, implementation, policy, &request);
         Route {
-            decision: crate::decide(&contract, implementation, policy, &request),
+            repeats: repeats(&contract, &decision, policy),
+            decision,
             contract,
             implementation: *implementation,
             implements: fit.entry,
@@ -151,6 +155,21 @@ fn of_tool<'a>(
         }
     });
     fit.collect()
+}
+
+/// The least risk of calls that are made once only.
+const ONCE_ONLY: u8 = 2;
+
+/// Whether the operator lets a second driver repeat what a first one may have done, and the contract bears it.
+fn repeats(contract: &Contract<'_>, decision: &Decision, policy: &Policy) -> bool {
+    let (Decision::Allow(allowed) | Decision::Ask(allowed, _)) = decision else {
+        return false;
+    };
+    contract.tool.idempotent
+        && allowed.effects.risk < ONCE_ONLY
+        && policy
+            .grants()
+            .any(|rule| rule.repeats && rule.is_about(contract))
 }
 
 fn unique(

@@ -110,6 +110,9 @@ pub struct Rule {
     /// Whether calls fall to that driver once another one has failed, where `[resolve]` says that
     /// they fall at all.
     pub fallback: bool,
+    /// Whether a call that changes something falls to the next driver also where the one before may have done it. For one
+    /// tool; it has no effect unless the contract is idempotent and its risk is below 2.
+    pub repeats: bool,
     /// Whether a tool of which the rule gives a host or workspace is served without the declared ones that no rule
     /// gives. Everything else that is declared is given, or the tool is blocked.
     pub partial: bool,
@@ -139,6 +142,7 @@ impl Rule {
             on_violation: OnViolation::Record,
             prefer: false,
             fallback: false,
+            repeats: false,
             partial: false,
         }
     }

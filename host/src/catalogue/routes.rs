@@ -33,6 +33,8 @@ pub(crate) struct Route {
     pub(crate) question: Option<Arc<ApprovalQuestion>>,
     /// Whether calls fall to it once another driver failed.
     pub(crate) takes_over: bool,
+    /// Whether calls fall from and to it although another driver may have changed what they change.
+    pub(crate) repeats: bool,
     /// Routes of one number stand in their order for their ids alone.
     pub(crate) tie: usize,
     /// What a call costs, as its publishers say.
@@ -78,6 +80,7 @@ pub(super) fn route(
         contexts: Contexts::of(&planned.contract, &planned.implementation, &services.policy),
         decision: planned.decision.clone(),
         takes_over: planned.takes_over,
+        repeats: planned.repeats,
         cost: driver.driver.cost(contract, planned.implements),
         tie: planned.tie,
         writes: allowed

@@ -145,6 +145,10 @@ async fn ask(
     verdict
 }
 
+/// The reason where a second driver may repeat what a first one did.
+const REPEATS: &str = "if a driver fails, the next one does it again, though the first may have done \
+                       it: the policy's `fallback` allows that";
+
 fn request(
     call: &RoutedCall,
     question: &ApprovalQuestion,
@@ -158,6 +162,8 @@ fn request(
         .clone()
         .filter_map(|route| route.question.as_deref());
     let all = || std::iter::once(question).chain(questions.clone());
+    let repeats = call.route.repeats && call.fallbacks.iter().any(|next| next.repeats);
+    let repeats = repeats.then(|| REPEATS.to_owned());
     ApprovalRequest {
         invocation: invocation.to_owned(),
         principal: call.scope.principal.clone(),
@@ -180,7 +186,7 @@ fn request(
         ])),
         effects: each_once(all().flat_map(|one| &one.effects)),
         risk: all().map(|one| one.risk).max().unwrap_or_default(),
-        reasons: each_once(all().flat_map(|one| &one.reasons)),
+        reasons: each_once(all().flat_map(|one| &one.reasons).chain(repeats.as_ref())),
         cost: expensive(std::iter::once(&call.route).chain(&call.fallbacks)),
         each_time: all().any(|one| one.each_time),
         chain: question.chain.covered.clone(),

@@ -269,7 +269,12 @@ pub(super) fn grant(mut fields: Fields<'_>) -> Result<Rule, PolicyError> {
     }
     rule.on_violation = on_violation(&mut fields)?.unwrap_or_default();
     rule.prefer = flag(&mut fields, "prefer")?;
-    rule.fallback = flag(&mut fields, "fallback")?;
+    if let Some(field) = fields.take("fallback") {
+        match field.text() {
+            Ok("repeat") => rule.repeats = true,
+            _ => rule.fallback = field.boolean()?,
+        }
+    }
     rule.partial = flag(&mut fields, "partial")?;
     finish(fields)?;
     Ok(rule)
