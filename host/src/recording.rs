@@ -18,7 +18,7 @@ pub(crate) use approvals::Said;
 pub(crate) use names::{RecordedRoute, RecordedTool, publisher_id};
 pub use payloads::has_hidden;
 pub(crate) use payloads::{Keeping, Kept};
-pub(crate) use rows::{End, Rows, recorded_id};
+pub(crate) use rows::{End, RecordedEnd, Rows, recorded_id};
 
 /// Where a host's calls are recorded.
 pub(crate) struct Recording {

@@ -85,7 +85,7 @@ pub enum CallEventKind {
         /// Bytes that the driver returned; 0 without an output.
         bytes: u64,
     },
-    /// The end of the call is in the ledger, on the disk.
+    /// Bytes of the result are in the ledger, on the disk.
     Persisted,
     /// The call has ended with an output.
     Succeeded(CallCost),

@@ -13,7 +13,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use toolward_ledger::Pending;
 use toolward_ledger::record::{Hex, Invocation};
 use uuid::Uuid;
 
@@ -27,7 +26,7 @@ use crate::catalogue::{LoadedDriver, Route, ToolEntry};
 use crate::events::CallEvents;
 use crate::named::{KeptReply, RunningCall};
 use crate::pipeline::validate::RoutedCall;
-use crate::recording::{End, Rows, recorded_id};
+use crate::recording::{End, RecordedEnd, Rows, recorded_id};
 use crate::sandbox::call_scope::CallScope;
 use crate::services::Services;
 use crate::tape::Taken;
@@ -313,10 +312,10 @@ impl<'a> CallRecord<'a> {
         }
         self.tell(result.as_ref().err());
         self.ends(result.as_ref());
-        if let Some((recorded, waits)) = self.record(result.as_ref()) {
-            let recorded = recorded.await;
-            self.metadata.recorded = waits.then_some(recorded.is_ok());
-            if waits && recorded.is_ok() {
+        if let Some(end) = self.record(result.as_ref()) {
+            let recorded = end.written.await;
+            self.metadata.recorded = end.waits.then_some(recorded.is_ok());
+            if end.waits && end.keeps_output && recorded.is_ok() {
                 self.happens(|| CallEventKind::Persisted);
             }
         }
@@ -342,7 +341,7 @@ impl<'a> CallRecord<'a> {
     }
 
     /// Records the end of the call.
-    fn record(&mut self, result: Result<&Output, &CallError>) -> Option<(Pending<()>, bool)> {
+    fn record(&mut self, result: Result<&Output, &CallError>) -> Option<RecordedEnd> {
         let rows = self.rows.as_mut()?;
         rows.end(&End {
             scope: &self.scope,
@@ -428,11 +427,11 @@ impl<'a> CallRecord<'a> {
         // Nobody waits here. Where the queue is full, the end of a call whose start is recorded goes on to wait: there
         // are no more of them than started rows that got through the same queue.
         let started = self.rows.as_ref().is_some_and(|rows| rows.is_started());
-        if let Some((recorded, _)) = self.record(Err(&error))
+        if let Some(end) = self.record(Err(&error))
             && started
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
-            runtime.spawn(recorded);
+            runtime.spawn(end.written);
         }
         self.end_named(None);
         let metadata = std::mem::take(&mut self.metadata);

@@ -13,7 +13,7 @@ use toolward_ledger::record::{
 use toolward_ledger::{Durability, Entry, Error as LedgerError, Given, Pending};
 
 use super::Recording;
-use super::payloads::{Kept, detail};
+use super::payloads::{Body, Kept, detail};
 use crate::api::listener::CallStage;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Metadata, Output};
 use crate::api::violations::ViolationKind;
@@ -55,6 +55,16 @@ pub(crate) struct End<'a> {
     pub(crate) stage: CallStage,
     pub(crate) took: Duration,
     pub(crate) result: Result<&'a Output, &'a CallError>,
+}
+
+/// The row with the end of a call.
+pub(crate) struct RecordedEnd {
+    /// Answers once it is written.
+    pub(crate) written: Pending<()>,
+    /// Whether that is on the disk, and the call waits for it.
+    pub(crate) waits: bool,
+    /// Whether bytes of the output are kept with it.
+    pub(crate) keeps_output: bool,
 }
 
 impl<'a> Rows<'a> {
@@ -196,8 +206,8 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Records the end of the call. Returns what to wait for, and whether that is the disk.
-    pub(crate) fn end(&mut self, end: &End<'_>) -> Option<(Pending<()>, bool)> {
+    /// Records the end of the call.
+    pub(crate) fn end(&mut self, end: &End<'_>) -> Option<RecordedEnd> {
         let error = end.result.err();
         self.attempted(error.map(|error| &error.code));
         let invocation = self.id;
@@ -238,10 +248,12 @@ impl<'a> Rows<'a> {
             entry = entry.given(given);
         }
         let recorder = &*self.recording.recorder;
+        let mut keeps_output = false;
         if let (Ok(output), Some(tool), Some(kept), None) =
             (end.result, &self.tool, &self.kept, &end.metadata.repeats)
         {
             let body = kept.output(recorder, matters, tool, (output, self.returned));
+            keeps_output = matches!(body, Body::Bytes(_));
             entry = body.into(entry, PayloadKind::Output);
         }
         let detail = detail(
@@ -258,7 +270,11 @@ impl<'a> Rows<'a> {
             true => Durability::Disk,
             false => Durability::Queued,
         };
-        Some((recorder.append(entry, durability), waits))
+        Some(RecordedEnd {
+            written: recorder.append(entry, durability),
+            waits,
+            keeps_output,
+        })
     }
 
     /// Whether the end belongs to a row that says that the call started.
