@@ -41,6 +41,9 @@ pub struct AmplifierError {
     pub retryable: bool,
     /// How long to wait before that.
     pub retry_after_ms: Option<u64>,
+    /// What to do next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
 }
 
 impl<'a> AmplifierResult<'a> {
@@ -65,6 +68,10 @@ impl AmplifierError {
             class: error.class,
             retryable: error.retryable,
             retry_after_ms: error.retry_after.map(after),
+            hint: error
+                .hint
+                .as_deref()
+                .map(|hint| visible(hint, MAX_MESSAGE_CHARS)),
         }
     }
 }

@@ -40,6 +40,8 @@ pub struct EndedCall<'a> {
     reports: Vec<Reported>,
     /// What readers of events heard of it.
     events: Vec<Arc<CallEvent>>,
+    /// Where it is recorded.
+    evidence: Vec<String>,
     /// When it ended.
     pub ended: SystemTime,
 }
@@ -57,6 +59,7 @@ impl<'a> EndedCall<'a> {
             answer: recorder.answer(&reply.metadata.invocation),
             reports: recorder.reports(),
             events: Vec::new(),
+            evidence: Vec::new(),
             ended: SystemTime::now(),
         }
     }
@@ -77,11 +80,23 @@ impl<'a> EndedCall<'a> {
         self
     }
 
+    /// The same, with the rows that a ledger of this origin has of it.
+    #[must_use]
+    pub fn with_rows(mut self, origin: &str, rows: impl IntoIterator<Item = u64>) -> Self {
+        let rows = rows.into_iter();
+        self.evidence = rows.map(|seq| format!("ledger:{origin}/{seq}")).collect();
+        self
+    }
+
     /// The same, with what the protocol calls it.
     #[must_use]
     pub fn with_native(mut self, native: NativeCall) -> Self {
         self.native = native;
         self
+    }
+
+    pub(crate) fn evidence(&self) -> Vec<String> {
+        self.evidence.clone()
     }
 
     pub(crate) fn started(&self) -> SystemTime {
@@ -169,7 +184,7 @@ pub struct Invocation {
     pub permission_decision_refs: Vec<String>,
     /// Its `tool_result`.
     pub result_ref: String,
-    /// Always empty: the host keeps no evidence of its own yet.
+    /// The rows of the ledger that have it, as `ledger:ORIGIN/SEQ`.
     pub evidence_refs: Vec<String>,
     /// What it took.
     pub telemetry_refs: [Telemetry; 1],
@@ -223,7 +238,7 @@ impl Invocation {
             policy_refs,
             permission_decision_refs: decisions.into_iter().collect(),
             result_ref: result::reference(id),
-            evidence_refs: Vec::new(),
+            evidence_refs: call.evidence(),
             telemetry_refs: [Telemetry {
                 duration_ms: metadata.milliseconds,
                 attempts: metadata.attempts,
@@ -279,7 +294,7 @@ impl<'a> CallRecords<'a> {
                 .collect(),
             tool_event: call.events.iter().map(|event| Event::of(event)).collect(),
             tool_result: ToolResult::of(call, policy.clone()),
-            tool_error: error.map(|error| ToolError::of(invocation, error, policy)),
+            tool_error: error.map(|error| ToolError::of(call, error, policy)),
         }
     }
 }

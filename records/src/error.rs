@@ -5,6 +5,7 @@ use serde_json::Value;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Hit, Origin};
 use toolward_text::visible;
 
+use crate::call::EndedCall;
 use crate::declaration::line;
 use crate::references::milliseconds;
 use crate::version::SchemaVersion;
@@ -92,15 +93,15 @@ pub struct ToolError {
     pub hint: Option<String>,
     /// The rules that decided.
     pub policy_refs: Vec<String>,
-    /// Always empty: the host keeps no evidence of its own yet.
+    /// The rows of the ledger that have the call, as `ledger:ORIGIN/SEQ`.
     pub evidence_refs: Vec<String>,
 }
 
 impl ToolError {
-    pub(crate) fn of(invocation: &str, error: &CallError, policy_refs: Vec<String>) -> Self {
+    pub(crate) fn of(call: &EndedCall<'_>, error: &CallError, policy_refs: Vec<String>) -> Self {
         Self {
             schema_version: SchemaVersion,
-            invocation_id: invocation.to_owned(),
+            invocation_id: call.reply.metadata.invocation.clone(),
             error_code: error.code.clone(),
             error_class: error.class,
             message: prose(&error.message),
@@ -111,7 +112,7 @@ impl ToolError {
             cause: error.cause.as_ref().map(shown),
             hint: error.hint.as_deref().map(prose),
             policy_refs,
-            evidence_refs: Vec::new(),
+            evidence_refs: call.evidence(),
         }
     }
 }

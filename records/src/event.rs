@@ -16,9 +16,11 @@ pub struct Event {
     /// Its id, a UUIDv7.
     pub event_id: String,
     /// Which of the event classes it is.
-    pub event_class: &'static str,
+    pub event_type: &'static str,
+    /// Whose event it is: always `toolward`.
+    pub source: &'static str,
     /// When it happened.
-    pub created_at: String,
+    pub time: String,
     /// The invocation's id.
     pub invocation_id: String,
     /// The invocation that made the call, where a tool did.
@@ -94,8 +96,9 @@ impl Event {
         Self {
             schema_version: SchemaVersion,
             event_id: event.id.clone(),
-            event_class: event.kind.class(),
-            created_at: timestamp(event.at),
+            event_type: event.kind.class(),
+            source: "toolward",
+            time: timestamp(event.at),
             invocation_id: event.invocation.clone(),
             parent_invocation_id: event.parent.clone(),
             tool_id: tool.map(str::to_owned),

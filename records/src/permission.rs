@@ -10,7 +10,7 @@ use crate::references;
 use crate::version::SchemaVersion;
 
 /// How much harm a call can do: AIP-14's levels 0 to 3.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RiskLevel {
@@ -43,7 +43,7 @@ pub struct PermissionProfile {
     pub schema_version: SchemaVersion,
     /// Its reference.
     pub permission_profile_id: String,
-    /// The highest risk of the tool and of those that it may call.
+    /// The highest risk of the tool and of those that it may call; at least medium if one of them changes something.
     pub risk_level: RiskLevel,
     /// What it may use, as capabilities.
     pub access_kinds: Vec<String>,
@@ -95,9 +95,11 @@ impl PermissionProfile {
             policy_refs: rules(&driver.decision),
             missing: Vec::new(),
         };
+        let mut writes = !profile.write_effects.is_empty() || !info.contract.mutates.is_empty();
         match &driver.decision {
             Decision::Allow(allowed) | Decision::Ask(allowed, _) => {
                 profile.risk_level = RiskLevel::of(allowed.effects.risk);
+                writes |= allowed.effects.writes;
                 let without = driver.without().iter();
                 profile.missing = without.map(|one| line(&one.to_string())).collect();
             }
@@ -107,6 +109,9 @@ impl PermissionProfile {
                 let program = denial.program.iter().map(|lack| line(&lack.to_string()));
                 profile.missing = missing.chain(program).collect();
             }
+        }
+        if writes {
+            profile.risk_level = profile.risk_level.max(RiskLevel::Medium);
         }
         if let Decision::Ask(_, reasons) = &driver.decision {
             let reasons: Vec<String> = reasons.iter().map(|one| line(&one.to_string())).collect();

@@ -61,7 +61,7 @@ pub struct ToolResult<'a> {
     pub resource_refs: Vec<ResourceRef>,
     /// Always empty: artifacts are not the host's.
     pub artifact_refs: Vec<String>,
-    /// Always empty: the host keeps no evidence of its own yet.
+    /// The rows of the ledger that have the call, as `ledger:ORIGIN/SEQ`.
     pub evidence_refs: Vec<String>,
     /// The rules that decided.
     pub policy_refs: Vec<String>,
@@ -113,7 +113,7 @@ impl<'a> ToolResult<'a> {
             model_facing_content: model_facing(call),
             resource_refs: content.iter().filter_map(linked).collect(),
             artifact_refs: Vec::new(),
-            evidence_refs: Vec::new(),
+            evidence_refs: call.evidence(),
             policy_refs,
             telemetry_refs: Vec::new(),
             persistence_refs: Vec::new(),

@@ -18,12 +18,15 @@ use toolward_host::{
     CallEvent, Compiling, EventFilter, Events, Heard, Host, Observer, Progress, Reply, Request,
     Resume, ToolInfo,
 };
+use toolward_ledger::Reader;
+use toolward_ledger::record::Invocation;
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::config::Granted;
 use toolward_operator::host_setup::{HostSetup, opens_buckets};
 use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::runtime;
+use toolward_operator::trust::Trust;
 use toolward_policy::Decision;
 use toolward_records::{AmplifierResult, CallRecords, EndedCall, Recorder};
 
@@ -202,16 +205,19 @@ pub(crate) fn run(
     // The host has it, too, for its questions.
     bar.clear();
     compile_broker::warn_if_not_kept(&broker, output);
+    recorder::close(call_recorder.as_ref(), output);
     let ended = Ended {
         reply: &reply,
         input: input.as_ref(),
         recorder: &records,
         tool: host.tool(&arguments.tool),
         events: heard(&mut events),
+        rows: match (arguments.format, &call_recorder) {
+            (Some(Format::AgentTool), Some(_)) => rows(&reply, &source.trust, environment, output),
+            _ => None,
+        },
     };
-    let shown = ended.show(arguments, &granted, output);
-    recorder::close(call_recorder.as_ref(), output);
-    shown
+    ended.show(arguments, &granted, output)
 }
 
 /// A call that has ended.
@@ -221,6 +227,32 @@ struct Ended<'a> {
     recorder: &'a Recorder,
     tool: Option<ToolInfo>,
     events: Vec<Arc<CallEvent>>,
+    /// The origin of the ledger, and its rows about the call.
+    rows: Option<(String, Vec<u64>)>,
+}
+
+/// What the ledger has of a call, once the recorder has ended.
+fn rows(
+    reply: &Reply,
+    trust: &Trust,
+    environment: &Environment,
+    output: &Output,
+) -> Option<(String, Vec<u64>)> {
+    let invocation = Invocation::parse(&reply.metadata.invocation).ok()?;
+    let read = || -> Result<_> {
+        let directory = trust.ledger(environment)?.directory(environment)?;
+        let reader = Reader::open(&directory, None)?;
+        let rows = reader.call(invocation)?.rows().collect();
+        Ok((reader.verifier().origin().to_owned(), rows))
+    };
+    read()
+        .map_err(|failure| {
+            output.warning(format!(
+                "the ledger's rows about the call can't be named: {} ({})",
+                failure.message, failure.code
+            ));
+        })
+        .ok()
 }
 
 impl Ended<'_> {
@@ -231,6 +263,7 @@ impl Ended<'_> {
             recorder,
             tool,
             events,
+            rows,
         } = self;
         match arguments.format {
             None => {}
@@ -246,6 +279,10 @@ impl Ended<'_> {
             Some(Format::AgentTool) => {
                 let ended = EndedCall::now(reply, tool.as_ref(), recorder);
                 let ended = ended.with_events(events);
+                let ended = match rows {
+                    Some((origin, rows)) => ended.with_rows(&origin, rows),
+                    None => ended,
+                };
                 let ended = match input {
                     Some(input) => ended.with_input(input),
                     None => ended,
