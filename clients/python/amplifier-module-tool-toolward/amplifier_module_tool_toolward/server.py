@@ -24,6 +24,11 @@ MAX_QUEUED_REPORTS = 64
 KILL_TIMEOUT = 5.0
 
 Json = dict[str, Any]
+# Asks a person for one of a few choices.
+Ask = Callable[[str, list[str]], Awaitable[str | None]]
+
+# What the server lets a person choose from. Its other questions are the drivers', which nobody is asked here.
+CHOICES = {"allow this call", "allow it for this session", "deny"}
 
 
 class ServerError(Exception):
@@ -46,8 +51,10 @@ class RequestError(Exception):
 class Server:
     """A process that runs until `stop`, or until it ends by itself."""
 
-    def __init__(self, process: asyncio.subprocess.Process, config: Config):
+    def __init__(self, process: asyncio.subprocess.Process, config: Config, ask: Ask | None):
         self._process = process
+        self._ask = ask
+        self._questions: dict[Any, asyncio.Task[None]] = {}
         self._config = config
         self._last_id = 0
         self._pending: dict[int, asyncio.Queue[Json | None]] = {}
@@ -58,7 +65,7 @@ class Server:
         self._tasks = [asyncio.create_task(self._read()), asyncio.create_task(self._log())]
 
     @classmethod
-    async def start(cls, config: Config) -> "Server":
+    async def start(cls, config: Config, ask: Ask | None = None) -> "Server":
         """Starts the process and opens the session. Raises ServerError."""
         pipe = asyncio.subprocess.PIPE
         try:
@@ -69,10 +76,10 @@ class Server:
             )  # fmt: skip
         except OSError as error:
             raise ServerError(f"{config.command[0]} can't be started: {error.strerror}") from error
-        server = cls(process, config)
+        server = cls(process, config, ask)
         try:
             client = {"name": "amplifier-module-tool-toolward", "version": "0.1.0"}
-            hello = {"protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client}
+            hello = {"protocolVersion": PROTOCOL_VERSION, "capabilities": {"elicitation": {}} if ask else {}, "clientInfo": client}
             await server.request("initialize", hello, config.start_timeout)
             server._send({"jsonrpc": "2.0", "method": "notifications/initialized"})
         except BaseException as error:
@@ -143,9 +150,10 @@ class Server:
                 os.killpg(self._process.pid, send)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._process.wait(), wait)
-        for task in self._tasks:
+        tasks = [*self._tasks, *self._questions.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
         self._process.stdin.close()
 
     def _send(self, message: Json) -> None:
@@ -176,11 +184,27 @@ class Server:
                 self.changed.set()
             case {"method": "ping", "id": asked}:
                 self._send({"jsonrpc": "2.0", "id": asked, "result": {}})
+            case {
+                "method": "elicitation/create",
+                "id": asked,
+                "params": {"message": str(prompt), "requestedSchema": {"properties": {"decision": {"enum": list(options)}}}},
+            } if self._ask and CHOICES.issuperset(options):
+                question = asyncio.create_task(self._answer(asked, self._ask(prompt, options)))
+                self._questions[asked] = question
+                question.add_done_callback(lambda _: self._questions.pop(asked, None))
+            case {"method": "notifications/cancelled", "params": {"requestId": asked}} if asked in self._questions:
+                self._questions[asked].cancel()
             case {"method": str(), "id": asked}:
                 error = {"code": -32601, "message": "this client answers no questions"}
                 self._send({"jsonrpc": "2.0", "id": asked, "error": error})
             case {"id": int(answered)} if answered in self._pending:
                 self._pending[answered].put_nowait(message)
+
+    async def _answer(self, asked: Any, choice: Awaitable[str | None]) -> None:
+        chosen = await choice
+        answer = {"action": "cancel"} if chosen is None else {"action": "accept", "content": {"decision": chosen}}
+        with contextlib.suppress(ServerError):
+            self._send({"jsonrpc": "2.0", "id": asked, "result": answer})
 
     async def _log(self) -> None:
         """Passes on what the server says to people."""

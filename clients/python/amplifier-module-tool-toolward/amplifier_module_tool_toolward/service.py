@@ -5,6 +5,7 @@ import logging
 from typing import Any
 
 from amplifier_core import ToolResult
+from amplifier_core.approval import ApprovalTimeoutError
 
 from .config import Config
 from .server import Json, NotSent, RequestError, Server, ServerError
@@ -19,6 +20,9 @@ PROGRESS = "toolward:progress"
 FIRST_PAUSE = 0.5
 LONGEST_PAUSE = 30.0
 STEADY = 60.0
+
+# Seconds that a person has for an approval.
+ANSWER = 300.0
 
 
 class Service:
@@ -35,7 +39,9 @@ class Service:
         self._closed = False
 
     async def open(self) -> None:
-        """Starts the server and mounts its tools. Raises ServerError."""
+        """Starts the server and mounts its tools. Raises ServerError, and ValueError if nobody can be asked."""
+        if self._config.asks and self._coordinator.approval_system is None:
+            raise ValueError("approvals: `session` needs an application with an approval system")
         try:
             await self._start()
         except BaseException as error:
@@ -71,7 +77,8 @@ class Service:
         try:
             params = {"name": name, "arguments": arguments}
             server, limit = self._server, self._config.call_timeout
-            return result(await server.request("tools/call", params, limit, lambda report: self._report(known, report)))
+            answer = await server.request("tools/call", params, limit, lambda report: self._report(known, report))
+            return result(answer, self._config.max_output)
         except RequestError as error:
             wait = error.data.get("retry_after_ms")
             code = error.data.get("code", "toolward:request_refused")
@@ -96,6 +103,18 @@ class Service:
         wait = round(self._pause * 1000)
         return failure(code, error_class, message, retryable=True, retry_after_ms=wait)
 
+    async def _ask(self, prompt: str, options: list[str]) -> str | None:
+        """The choice of the person whom the application asks; `None` without one."""
+        system = self._coordinator.approval_system
+        try:
+            chosen = await system.request_approval(prompt, options, ANSWER, "deny")
+        except ApprovalTimeoutError:
+            return None
+        except Exception:
+            logger.exception("the application's approval system failed")
+            return None
+        return chosen if chosen in options else None
+
     async def _report(self, known: Json, report: Json) -> None:
         data = known | {key: report.get(key) for key in ("progress", "total", "message")}
         try:
@@ -104,7 +123,7 @@ class Service:
             logger.exception("a hook on %s failed", PROGRESS)
 
     async def _start(self) -> None:
-        self._server = await Server.start(self._config)
+        self._server = await Server.start(self._config, self._ask if self._config.asks else None)
         await self._mount()
         self._up.set()
 

@@ -1,5 +1,6 @@
 """A tool of the server as Amplifier sees it, and what becomes of its results."""
 
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -27,13 +28,15 @@ class ToolwardTool:
         return (self.description, self.input_schema) == (other.description, other.input_schema)
 
 
-def result(answer: Json) -> ToolResult:
-    """The result of a call: its value, or the text of its blocks where there is none."""
+def result(answer: Json, max_output: int) -> ToolResult:
+    """The result of a call: its value, or the text of its blocks where there is none. Blocks that are more than text are
+    its content, too."""
     blocks = [block for block in answer.get("content") or [] if isinstance(block, dict)]
     text = "\n".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
     if not answer.get("isError"):
         value = answer.get("structuredContent")
-        return ToolResult(success=True, output=text if value is None else value)
+        output = text if value is None else value
+        return ToolResult(success=True, output=within(output, max_output), content=content(blocks, max_output))
     meta = answer.get("_meta") or {}
     error = meta.get("toolward/error") or {"message": text, "code": "tool_error", "class": "execution_failed"}
     return failure(
@@ -43,8 +46,56 @@ def result(answer: Json) -> ToolResult:
         retryable=error.get("retryable", False),
         retry_after_ms=error.get("retry_after_ms"),
         # It also has the next step.
-        output=text,
+        output=within(text, max_output),
     )
+
+
+def within(output: Any, most: int) -> Any:
+    """An output that a model reads at most so many characters of."""
+    text = output if isinstance(output, str) else json.dumps(output, ensure_ascii=False)
+    return output if len(text) <= most else f"{text[:most]}…[Truncated: {len(text) - most} chars remaining]"
+
+
+def content(blocks: list[Json], most: int) -> list[Json] | None:
+    """The blocks as the kernel has them: texts and images. Of others a text says what they are. `None` if all are texts,
+    which the output has."""
+    if all(block.get("type") == "text" for block in blocks):
+        return None
+    kept: list[Json] = []
+    for block in blocks:
+        image = _image(block)
+        if image is None:
+            text = within(_text(block), most)
+            most = max(0, most - len(text))
+            kept.append({"type": "text", "text": text})
+        else:
+            kept.append(image)
+    return kept
+
+
+def _image(block: Json) -> Json | None:
+    """A picture, if the kernel takes it."""
+    if block.get("type") != "image":
+        return None
+    source = {"type": "base64", "media_type": block.get("mimeType"), "data": block.get("data")}
+    image = {"type": "image", "source": source}
+    try:
+        ToolResult(content=[image])
+    except ValueError:
+        return None
+    return image
+
+
+def _text(block: Json) -> str:
+    """A block in words: its text, or what it is and where."""
+    resource = block.get("resource") or {}
+    text = block.get("text") or resource.get("text")
+    if text is not None:
+        return str(text)
+    about = {"uri": block.get("uri") or resource.get("uri"), "name": block.get("name")}
+    about["type"] = block.get("mimeType") or resource.get("mimeType")
+    words = [f"{key}: {value}" for key, value in about.items() if value]
+    return f"[{block.get('type')}{''.join(f', {word}' for word in words)}]"
 
 
 def failure(
