@@ -71,8 +71,8 @@ pub trait Compiler: fmt::Debug + Send + Sync {
 pub struct InProcess;
 
 impl Compiler for InProcess {
-    fn compile(&self, wasm: &[u8], _: &EngineProfile) -> Result<Vec<u8>, CompileError> {
-        compiling_engine()
+    fn compile(&self, wasm: &[u8], profile: &EngineProfile) -> Result<Vec<u8>, CompileError> {
+        compiling_engine(profile.layout())
             .map_err(|error| CompileError::unavailable(error.to_string()))?
             .precompile_component(wasm)
             .map_err(|error| CompileError::new(CompileReason::Invalid, format!("{error:#}")))

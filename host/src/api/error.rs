@@ -62,7 +62,7 @@ pub enum HostError {
 codes! {
     for HostError {
         Self::Engine(_) = "engine-unavailable",
-            "raise the limit on address space (`ulimit -v unlimited`); an application can lower the concurrency limit instead";
+            "raise the limit on address space (`ulimit -v unlimited`)";
         Self::Cache { .. } = "cache-unusable", "name another cache directory, or repair this one";
         Self::Broker { .. } = "broker-unavailable",
             "name a program that is there and that you may run";

@@ -35,7 +35,7 @@ use super::limits::CompileLimits;
 use super::{Callers, Watch};
 use crate::api::error::HostError;
 use crate::cores::cores;
-use crate::sandbox::engine::compiling_engine;
+use crate::sandbox::engine::{MemoryLayout, compiling_engine};
 use crate::sandbox::engine_hash::EngineHash;
 use toolward_helper as helper;
 
@@ -286,8 +286,8 @@ impl Broker {
     }
 
     fn compile_for(&self, wasm: &[u8], left: &mut CompileCost) -> Result<(), CompileError> {
-        let engine =
-            compiling_engine().map_err(|error| CompileError::unavailable(format!("{error:#}")))?;
+        let engine = compiling_engine(MemoryLayout::Pooled)
+            .map_err(|error| CompileError::unavailable(format!("{error:#}")))?;
         let engine = EngineHash::of(&engine);
         let component = Digest::of(wasm);
         let claim = Claim {

@@ -292,14 +292,14 @@ mod tests {
     use toolward_signing::Digest;
 
     use super::*;
-    use crate::sandbox::engine::compiling_engine;
+    use crate::sandbox::engine::{MemoryLayout, compiling_engine};
     use crate::sandbox::engine_hash::EngineHash;
 
     #[test]
     fn an_artifact_of_more_bytes_than_asked_for_is_not_loaded() {
         let directory = tempfile::tempdir().unwrap();
         let cache = Cache::open(directory.path().join("cache")).unwrap();
-        let engine = compiling_engine().unwrap();
+        let engine = compiling_engine(MemoryLayout::Pooled).unwrap();
         let empty = b"\0asm\x0d\0\x01\0";
         let artifact = engine.precompile_component(empty).unwrap();
         let claim = Claim {

@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::cost::microseconds;
 use crate::confine::worker_profile;
-use crate::sandbox::engine::compiling_engine;
+use crate::sandbox::engine::{MemoryLayout, compiling_engine};
 use toolward_helper::connection;
 
 /// What the answer begins with.
@@ -30,16 +30,18 @@ const OPEN_FILES: u64 = 8;
 pub(super) struct Bounds {
     pub(super) cpu_seconds: u64,
     pub(super) memory_bytes: u64,
+    pub(super) layout: MemoryLayout,
 }
 
 impl Bounds {
-    pub(super) fn to_bytes(self) -> [u8; 16] {
-        let mut bytes = [0; 16];
-        let both = [
+    pub(super) fn to_bytes(self) -> [u8; 24] {
+        let mut bytes = [0; 24];
+        let all = [
             self.cpu_seconds.to_le_bytes(),
             self.memory_bytes.to_le_bytes(),
+            u64::from(self.layout == MemoryLayout::Compact).to_le_bytes(),
         ];
-        bytes.copy_from_slice(both.as_flattened());
+        bytes.copy_from_slice(all.as_flattened());
         bytes
     }
 
@@ -49,9 +51,15 @@ impl Bounds {
         let cpu_seconds = u64::from_le_bytes(number);
         from.read_exact(&mut number)?;
         let memory_bytes = u64::from_le_bytes(number);
+        from.read_exact(&mut number)?;
+        let layout = match u64::from_le_bytes(number) {
+            0 => MemoryLayout::Pooled,
+            _ => MemoryLayout::Compact,
+        };
         Ok(Self {
             cpu_seconds,
             memory_bytes,
+            layout,
         })
     }
 
@@ -68,7 +76,10 @@ impl Bounds {
         // The soft limit sends a signal that identifies it; the hard limit kills.
         let kill = self.cpu_seconds.saturating_add(5);
         limit(Resource::Cpu, self.cpu_seconds, kill)?;
-        limit(Resource::As, self.memory_bytes, self.memory_bytes)?;
+        // The process may have less already (`ulimit -v`).
+        let most = rustix::process::getrlimit(Resource::As).maximum;
+        let memory = most.map_or(self.memory_bytes, |most| most.min(self.memory_bytes));
+        limit(Resource::As, memory, memory)?;
         limit(Resource::Nofile, OPEN_FILES, OPEN_FILES)?;
         Ok(())
     }
@@ -84,7 +95,8 @@ impl Bounds {
 pub fn run_worker() -> io::Result<()> {
     let mut broker = connection()?;
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
-    Bounds::read(&mut broker)?.set()?;
+    let bounds = Bounds::read(&mut broker)?;
+    bounds.set()?;
     // Yields to running calls, but not by much: on a busy machine compiling would
     // starve.
     let _ = rustix::process::nice(5);
@@ -97,7 +109,8 @@ pub fn run_worker() -> io::Result<()> {
         broker.write_all(&[NO_THREADS])?;
         return broker.write_all(error.to_string().as_bytes());
     }
-    let compiled = compiling_engine().and_then(|engine| engine.precompile_component(&wasm));
+    let compiled =
+        compiling_engine(bounds.layout).and_then(|engine| engine.precompile_component(&wasm));
     match compiled {
         Ok(artifact) => {
             broker.write_all(&[COMPILED])?;

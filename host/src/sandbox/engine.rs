@@ -33,8 +33,24 @@ const STACK_BYTES: usize = toolward_policy::own::STACK_BYTES as usize;
 /// an idle host keeps for speed alone.
 const WARM_SLOTS: u32 = 32;
 
+/// Bytes of address space by which a compact memory may grow before it moves.
+const COMPACT_GROWTH: u64 = 1 << 20;
+
+/// Bytes without access around a compact memory.
+const COMPACT_GUARD: u64 = 64 << 10;
+
 /// Added to the engine's own hash, in which wasmtime only distinguishes major versions.
 const BUILD: &str = concat!("toolward-", env!("CARGO_PKG_VERSION"));
+
+/// How linear memories lie in the address space. Compiled code depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MemoryLayout {
+    /// A pool in which each memory has 4 GiB, so that code needs no bounds checks.
+    Pooled,
+    /// Each memory takes what it uses: for processes without address space for the pool,
+    /// as under `ulimit -v` or on kernels with 39 bits. Code checks bounds.
+    Compact,
+}
 
 /// The settings that decide how components are compiled and run. Processes with equal
 /// profiles make and accept the same artifacts.
@@ -46,6 +62,7 @@ pub struct EngineProfile {
     max_memory: usize,
     /// The most elements that any table may have.
     max_table: usize,
+    layout: MemoryLayout,
 }
 
 impl EngineProfile {
@@ -56,7 +73,21 @@ impl EngineProfile {
             slots: limits.concurrency.max(1).saturating_mul(2),
             max_memory: usize::try_from(limits.memory_bytes.maximum).unwrap_or(usize::MAX),
             max_table: usize::try_from(limits.table_elements).unwrap_or(usize::MAX),
+            layout: MemoryLayout::Pooled,
         }
+    }
+
+    /// Whether both serve hosts with the same limits.
+    pub(crate) fn has_limits_of(&self, other: &Self) -> bool {
+        let layout = other.layout;
+        Self {
+            layout,
+            ..self.clone()
+        } == *other
+    }
+
+    pub(crate) fn layout(&self) -> MemoryLayout {
+        self.layout
     }
 
     /// An engine with this profile.
@@ -69,12 +100,28 @@ impl EngineProfile {
         Engine::new(&self.config()).map_err(|source| HostError::Engine(source.into()))
     }
 
-    /// An engine with this profile, and what it gives to guests.
+    /// An engine with this profile, and what it gives to guests. Without address space for
+    /// the pool its memories are compact.
     pub(crate) fn ready(&self) -> Result<Ready, HostError> {
-        let engine = self.engine()?;
+        let (profile, engine) = match self.engine() {
+            Ok(engine) => (self.clone(), engine),
+            Err(error) => {
+                let compact = Self {
+                    layout: MemoryLayout::Compact,
+                    ..self.clone()
+                };
+                let engine = compact.engine()?;
+                tracing::warn!(
+                    %error,
+                    "too little address space for a pool of memories: calls are slower; \
+                     `ulimit -v unlimited` lifts the limit"
+                );
+                (compact, engine)
+            }
+        };
         let linker = world::linker(&engine).map_err(|error| HostError::Engine(error.into()))?;
         Ok(Ready {
-            profile: self.clone(),
+            profile,
             engine_hash: EngineHash::of(&engine),
             engine,
             linker: Arc::new(linker),
@@ -82,7 +129,10 @@ impl EngineProfile {
     }
 
     fn config(&self) -> Config {
-        let mut config = code_config();
+        let mut config = code_config(self.layout);
+        if self.layout == MemoryLayout::Compact {
+            return config;
+        }
         let mut pool = PoolingAllocationConfig::new();
         let instance_bytes = usize::try_from(MAX_INSTANCE_BYTES).unwrap_or(usize::MAX);
         pool.total_component_instances(self.slots)
@@ -129,15 +179,22 @@ impl std::fmt::Debug for Ready {
     }
 }
 
-/// An engine that compiles for every profile: nothing that a profile says
+/// An engine that compiles for every profile with this layout: nothing else in a profile
 /// changes the code. It has no pool, so that it needs no address space for one.
-pub(crate) fn compiling_engine() -> wasmtime::Result<Engine> {
-    Engine::new(&code_config())
+pub(crate) fn compiling_engine(layout: MemoryLayout) -> wasmtime::Result<Engine> {
+    Engine::new(&code_config(layout))
 }
 
-/// The settings that code depends on, the same for all profiles.
-fn code_config() -> Config {
+/// The settings that code depends on.
+fn code_config(layout: MemoryLayout) -> Config {
     let mut config = Config::new();
+    if layout == MemoryLayout::Compact {
+        config
+            .memory_reservation(0)
+            .memory_reservation_for_growth(COMPACT_GROWTH)
+            .memory_guard_size(COMPACT_GUARD)
+            .memory_may_move(true);
+    }
     // Each proposal that no driver needs is attack surface. Threads, garbage
     // collection, exceptions and async components are not compiled in.
     config

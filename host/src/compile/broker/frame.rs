@@ -15,7 +15,7 @@ use crate::sandbox::engine_hash::EngineHash;
 use toolward_helper::frames::{Body, frame, head};
 
 /// The version of the protocol; both sides are usually of one build.
-pub(super) const PROTOCOL: u32 = 3;
+pub(super) const PROTOCOL: u32 = 4;
 
 /// The most bytes of a [`Start`], a message, and all other small frames.
 const SMALL: usize = 64 << 10;
@@ -63,7 +63,7 @@ pub(super) enum Answer {
     /// The broker has started, signs with this key, and compiles for these engines.
     Ready {
         public: [u8; 32],
-        engine: EngineHash,
+        engines: [EngineHash; 2],
     },
     /// The broker can't start.
     Unusable(String),
@@ -128,7 +128,10 @@ pub(super) fn cancel(to: &mut impl Write, id: u64) -> io::Result<()> {
 impl Answer {
     pub(super) fn write(&self, to: &mut impl Write) -> io::Result<()> {
         match self {
-            Self::Ready { public, engine } => frame(to, READY, &[public, engine.as_bytes()]),
+            Self::Ready { public, engines } => {
+                let [first, second] = engines;
+                frame(to, READY, &[public, first.as_bytes(), second.as_bytes()])
+            }
             Self::Unusable(problem) => frame(to, UNUSABLE, &[short(problem).as_bytes()]),
             Self::NotKept(problem) => frame(to, NOT_KEPT, &[short(problem).as_bytes()]),
             Self::Begun { id } => frame(to, BEGUN, &[&id.to_le_bytes()]),
@@ -166,7 +169,10 @@ impl Answer {
         let answer = match kind {
             READY => Self::Ready {
                 public: body.take()?,
-                engine: EngineHash::from_bytes(body.take()?),
+                engines: [
+                    EngineHash::from_bytes(body.take()?),
+                    EngineHash::from_bytes(body.take()?),
+                ],
             },
             UNUSABLE => Self::Unusable(body.text()?),
             NOT_KEPT => Self::NotKept(body.text()?),

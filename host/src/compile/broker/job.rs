@@ -15,6 +15,7 @@ use super::super::cost::CompileCost;
 use super::super::error::{CompileError, CompileReason};
 use super::super::limits::CompileLimits;
 use super::super::worker::{self, Bounds, TIME_BYTES};
+use crate::sandbox::engine::MemoryLayout;
 
 /// How often a worker is checked for cancellation and timeout.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -64,14 +65,15 @@ impl Worker {
     /// the processor time that it took.
     pub(super) fn compile(
         &self,
+        layout: MemoryLayout,
         wasm: &[u8],
         budget: CompileCost,
         cancelled: impl Fn() -> bool,
     ) -> (Duration, Result<Vec<u8>, CompileError>) {
         let started = Instant::now();
         let limits = self.limits.within(budget);
-        let compiled =
-            something_is_left(&limits).and_then(|()| self.run(&limits, wasm, started, cancelled));
+        let compiled = something_is_left(&limits)
+            .and_then(|()| self.run(&limits, layout, wasm, started, cancelled));
         // A worker that failed does not tell its time. This is the most that it can be.
         let most = started
             .elapsed()
@@ -86,6 +88,7 @@ impl Worker {
     fn run(
         &self,
         limits: &CompileLimits,
+        layout: MemoryLayout,
         wasm: &[u8],
         started: Instant,
         cancelled: impl Fn() -> bool,
@@ -122,6 +125,7 @@ impl Worker {
         let bounds = Bounds {
             cpu_seconds: limits.cpu_seconds,
             memory_bytes: limits.memory_bytes,
+            layout,
         };
         let talk = running.talk(bounds, wasm, limits.artifact_bytes, &cancelled);
         let status = running.end(talk.is_err()).map_err(unavailable)?;

@@ -252,11 +252,8 @@ impl Shared {
             Answer::Unusable(problem) => {
                 return Err(format!("the compile broker can't work: {problem}"));
             }
-            Answer::Ready {
-                public,
-                engine: theirs,
-            } => {
-                if theirs != engine {
+            Answer::Ready { public, engines } => {
+                if !engines.contains(&engine) {
                     return Err("the compile broker is of another build".to_owned());
                 }
                 let public = PublicKey::from_bytes(&public).map_err(|error| error.to_string())?;

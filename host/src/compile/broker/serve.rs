@@ -21,7 +21,7 @@ use super::super::error::CompileError;
 use super::frame::{Answer, PROTOCOL, Request, Start};
 use super::job::Worker;
 use crate::confine::broker_profile;
-use crate::sandbox::engine::compiling_engine;
+use crate::sandbox::engine::{MemoryLayout, compiling_engine};
 use crate::sandbox::engine_hash::EngineHash;
 use toolward_helper::connection;
 
@@ -57,7 +57,7 @@ pub fn run_broker() -> io::Result<()> {
     }
     broker.answer(&Answer::Ready {
         public: *broker.maker.key().public().as_bytes(),
-        engine: broker.maker.engine,
+        engines: broker.maker.engines.map(|(engine, _)| engine),
     });
     if let Some(problem) = not_kept {
         broker.answer(&Answer::NotKept(problem));
@@ -72,7 +72,7 @@ pub fn run_broker() -> io::Result<()> {
 
 /// What signs and stores.
 struct Maker {
-    engine: EngineHash,
+    engines: [(EngineHash, MemoryLayout); 2],
     store: Store,
     worker: Worker,
 }
@@ -96,7 +96,7 @@ impl Maker {
         let id = task.id;
         let claim = Claim {
             component: &task.component,
-            engine: &self.engine,
+            engine: &task.engine,
         };
         let mut spent = CompileCost::default();
         if let Store::Cache(cache) = &self.store
@@ -106,7 +106,9 @@ impl Maker {
         }
         begun();
         let cancelled = || task.cancelled.load(Ordering::Relaxed);
-        let (processor, compiled) = self.worker.compile(&task.wasm, task.budget, cancelled);
+        let (processor, compiled) =
+            self.worker
+                .compile(task.layout, &task.wasm, task.budget, cancelled);
         spent.processor = processor;
         let bytes = match compiled {
             Ok(bytes) => bytes,
@@ -144,6 +146,8 @@ fn unavailable(id: u64, problem: &str) -> Answer {
 /// One component to be compiled.
 struct Task {
     id: u64,
+    engine: EngineHash,
+    layout: MemoryLayout,
     component: Digest,
     budget: CompileCost,
     wasm: Vec<u8>,
@@ -170,7 +174,14 @@ struct Serving {
 impl Serving {
     /// And why nothing is kept, where a cache has no room for its key.
     fn new(start: Start, host: UnixStream) -> Result<(Self, Option<String>), String> {
-        let engine = compiling_engine().map_err(|error| format!("{error:#}"))?;
+        let engine_of = |layout| match compiling_engine(layout) {
+            Ok(engine) => Ok((EngineHash::of(&engine), layout)),
+            Err(error) => Err(format!("{error:#}")),
+        };
+        let engines = [
+            engine_of(MemoryLayout::Pooled)?,
+            engine_of(MemoryLayout::Compact)?,
+        ];
         let own = || SigningKey::generate().map_err(|error| error.to_string());
         let (store, not_kept) = match start.cache.map(Cache::open) {
             Some(Ok(cache)) => (Store::Cache(cache.limit(start.cache_limit)), None),
@@ -182,7 +193,7 @@ impl Serving {
         };
         let serving = Self {
             maker: Maker {
-                engine: EngineHash::of(&engine),
+                engines,
                 store,
                 worker: Worker {
                     program: start.program,
@@ -221,9 +232,14 @@ impl Serving {
                     budget,
                     wasm,
                 } => {
-                    if engine != self.maker.engine || Digest::of(&wasm) != component {
+                    let known = self
+                        .maker
+                        .engines
+                        .iter()
+                        .find(|(known, _)| *known == engine);
+                    let Some((_, layout)) = known.filter(|_| Digest::of(&wasm) == component) else {
                         return Err(io::Error::other("a component that is not what it says"));
-                    }
+                    };
                     let mut queue = self.queue();
                     if queue.open.len() >= workers.saturating_add(QUEUE)
                         || queue.open.contains_key(&id)
@@ -248,6 +264,8 @@ impl Serving {
                     queue.open.insert(id, cancelled.clone());
                     queue.waiting.push_back(Task {
                         id,
+                        engine,
+                        layout: *layout,
                         component,
                         budget,
                         wasm,
