@@ -2,7 +2,10 @@
 //! retry-after. Each tool, publisher and principal has a share of the slots; a call
 //! that waits for its share holds no slot.
 
+mod files;
 mod gate;
+mod memory;
+mod sum;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -14,7 +17,11 @@ use crate::api::principal::LOCAL;
 use crate::api::result::CallError;
 use toolward_policy::Limits;
 
+use files::CallFiles;
+pub(crate) use files::OpenFile;
 pub(crate) use gate::{Gate, Place};
+use memory::CallMemory;
+pub(crate) use memory::MemoryLease;
 
 /// Principals are spread over this many locks, so that calls of different principals
 /// rarely contend.
@@ -29,24 +36,43 @@ pub(crate) struct Path {
     publisher: Arc<Gate>,
     principal: Arc<Gate>,
     host: Arc<Gate>,
+    memory: Arc<CallMemory>,
+    files: Arc<CallFiles>,
 }
 
-/// The permits of one running call: one of each gate.
+/// What one running call holds: a permit of each gate, and memory.
 #[derive(Debug)]
 pub(crate) struct Slot {
     _permits: [OwnedSemaphorePermit; 4],
+    memory: Arc<MemoryLease>,
+}
+
+impl Slot {
+    /// The memory of the call.
+    pub(crate) fn memory(&self) -> &Arc<MemoryLease> {
+        &self.memory
+    }
 }
 
 /// A call that gave up its slot while it waits for another tool.
 #[derive(Debug)]
 pub(crate) struct Parked {
     _permits: [OwnedSemaphorePermit; 2],
+    memory: Arc<MemoryLease>,
 }
 
 impl Path {
-    /// Acquires a slot, waiting if the queue has room.
-    pub(crate) async fn enter(&self) -> Result<Slot, CallError> {
-        self.pass(true).await
+    /// Acquires a slot for a call that may take this much memory, waiting if the queue has
+    /// room.
+    pub(crate) async fn enter(&self, memory_bytes: u64) -> Result<Slot, CallError> {
+        let permits = self.pass(true).await?;
+        let memory = self
+            .memory
+            .reserve(&self.principal, &self.publisher, memory_bytes);
+        Ok(Slot {
+            _permits: permits,
+            memory: memory.await?,
+        })
     }
 
     /// A place in the principal's queue for a call that is going to [enter](Self::enter), so that one beyond the queue
@@ -58,20 +84,20 @@ impl Path {
     /// Acquires a slot again for a call that parked. Not bounded by the queue: it has
     /// waited already.
     pub(crate) async fn resume(&self, parked: Parked) -> Result<Slot, CallError> {
-        let slot = self.pass(false).await;
-        drop(parked);
-        slot
+        let permits = self.pass(false).await?;
+        Ok(Slot {
+            _permits: permits,
+            memory: parked.memory,
+        })
     }
 
-    async fn pass(&self, bounded: bool) -> Result<Slot, CallError> {
-        Ok(Slot {
-            _permits: [
-                self.principal.enter(bounded).await?,
-                self.tool.enter(bounded).await?,
-                self.publisher.enter(bounded).await?,
-                self.host.enter(bounded).await?,
-            ],
-        })
+    async fn pass(&self, bounded: bool) -> Result<[OwnedSemaphorePermit; 4], CallError> {
+        Ok([
+            self.principal.enter(bounded).await?,
+            self.tool.enter(bounded).await?,
+            self.publisher.enter(bounded).await?,
+            self.host.enter(bounded).await?,
+        ])
     }
 
     /// Releases the slot while a call waits for the tool that it calls. Its instance
@@ -81,10 +107,10 @@ impl Path {
         let own = self.principal.park();
         let both = own.and_then(|own| Ok([own, self.host.park()?]));
         match both {
-            Ok(permits) => {
-                drop(slot);
-                Ok(Parked { _permits: permits })
-            }
+            Ok(permits) => Ok(Parked {
+                _permits: permits,
+                memory: slot.memory,
+            }),
             Err(error) => Err(Box::new((slot, error))),
         }
     }
@@ -95,6 +121,8 @@ impl Path {
 pub(crate) struct Admission {
     limits: Limits,
     host: Arc<Gate>,
+    memory: Arc<CallMemory>,
+    files: Arc<CallFiles>,
     /// The gate of [`LOCAL`], the only principal of most hosts.
     local: Arc<Gate>,
     principals: [Mutex<Gates>; SHARDS],
@@ -109,6 +137,8 @@ impl Admission {
             local: for_a_principal(limits),
             limits: limits.clone(),
             host: Gate::new(LimitName::Concurrency, limits.concurrency, limits.queue),
+            memory: CallMemory::new(limits),
+            files: Arc::new(CallFiles::new(limits)),
             principals: Default::default(),
             tools: Mutex::default(),
             publishers: Mutex::default(),
@@ -126,7 +156,8 @@ impl Admission {
                 limits.queue,
             ]
         };
-        counts(&self.limits) == counts(limits)
+        let sums = |limits: &Limits| [limits.memory_total, limits.open_files_total];
+        counts(&self.limits) == counts(limits) && sums(&self.limits) == sums(limits)
     }
 
     /// The gate for the calls of one tool.
@@ -161,7 +192,19 @@ impl Admission {
             publisher: publisher.clone(),
             principal: self.principal(principal),
             host: self.host.clone(),
+            memory: self.memory.clone(),
+            files: self.files.clone(),
         }
+    }
+
+    /// Counts a result that its client has not read: see [`CallMemory::unread`].
+    pub(crate) fn unread(
+        &self,
+        principal: &str,
+        bytes: u64,
+        end: Box<dyn Fn() + Send + Sync>,
+    ) -> Option<Arc<MemoryLease>> {
+        self.memory.unread(&self.principal(principal), bytes, end)
     }
 
     fn principal(&self, principal: &str) -> Arc<Gate> {
@@ -233,16 +276,16 @@ mod tests {
         };
         let (admission, tool, publisher) = admission(&limits);
         let path = admission.path(&tool, &publisher, "local");
-        let running = path.enter().await.expect("a free slot");
-        let mut waiting = Box::pin(path.enter());
+        let running = path.enter(1 << 20).await.expect("a free slot");
+        let mut waiting = Box::pin(path.enter(1 << 20));
         assert!(futures_util::poll!(waiting.as_mut()).is_pending());
 
-        let refused = path.enter().await.expect_err("the queue is full");
+        let refused = path.enter(1 << 20).await.expect_err("the queue is full");
         assert_eq!(refused.code, ErrorCode::RATE_LIMITED);
         assert!(refused.retryable && refused.retry_after.is_some());
 
         drop(waiting);
-        let mut again = Box::pin(path.enter());
+        let mut again = Box::pin(path.enter(1 << 20));
         assert!(futures_util::poll!(again.as_mut()).is_pending());
         drop(running);
         let _slot = again.await.expect("the freed slot");
@@ -258,14 +301,17 @@ mod tests {
         };
         let (admission, tool, publisher) = admission(&limits);
         let greedy = admission.path(&tool, &publisher, "greedy");
-        let _running = greedy.enter().await.expect("a free slot");
-        let mut waiting = Box::pin(greedy.enter());
+        let _running = greedy.enter(1 << 20).await.expect("a free slot");
+        let mut waiting = Box::pin(greedy.enter(1 << 20));
         assert!(futures_util::poll!(waiting.as_mut()).is_pending());
-        let refused = greedy.enter().await.expect_err("its own queue is full");
+        let refused = greedy
+            .enter(1 << 20)
+            .await
+            .expect_err("its own queue is full");
         assert!(refused.message.contains("concurrency_per_principal"));
 
         let modest = admission.path(&tool, &publisher, "modest");
-        let _slot = modest.enter().await.expect("the other slot");
+        let _slot = modest.enter(1 << 20).await.expect("the other slot");
     }
 
     #[tokio::test]
@@ -277,9 +323,9 @@ mod tests {
         };
         let (admission, tool, publisher) = admission(&limits);
         let path = admission.path(&tool, &publisher, "local");
-        let parent = path.enter().await.expect("a free slot");
+        let parent = path.enter(1 << 20).await.expect("a free slot");
         let parked = path.park(parent).expect("room to park");
-        let child = path.enter().await.expect("the lent slot");
+        let child = path.enter(1 << 20).await.expect("the lent slot");
         let mut resumed = Box::pin(path.resume(parked));
         assert!(futures_util::poll!(resumed.as_mut()).is_pending());
         drop(child);
@@ -295,9 +341,9 @@ mod tests {
         };
         let (admission, tool, publisher) = admission(&limits);
         let greedy = admission.path(&tool, &publisher, "greedy");
-        let slot = greedy.enter().await.expect("a slot");
+        let slot = greedy.enter(1 << 20).await.expect("a slot");
         let _parked = greedy.park(slot).expect("room to park");
-        let slot = greedy.enter().await.expect("the lent slot");
+        let slot = greedy.enter(1 << 20).await.expect("the lent slot");
         let (_slot, refused) = *greedy.park(slot).expect_err("its share is taken");
         let hit = refused.limit.expect("a limit");
         assert_eq!(
@@ -306,7 +352,7 @@ mod tests {
         );
 
         let modest = admission.path(&tool, &publisher, "modest");
-        let slot = modest.enter().await.expect("a slot");
+        let slot = modest.enter(1 << 20).await.expect("a slot");
         let _parked = modest.park(slot).expect("room to park");
     }
 
@@ -320,13 +366,13 @@ mod tests {
         };
         let (admission, busy, publisher) = admission(&limits);
         let path = admission.path(&busy, &publisher, "local");
-        let _running = path.enter().await.expect("a free slot");
-        let mut waiting = Box::pin(path.enter());
+        let _running = path.enter(1 << 20).await.expect("a free slot");
+        let mut waiting = Box::pin(path.enter(1 << 20));
         assert!(futures_util::poll!(waiting.as_mut()).is_pending());
 
         let other = admission.tool("acme", "text.other@1");
         let path = admission.path(&other, &publisher, "local");
-        let mut entering = Box::pin(path.enter());
+        let mut entering = Box::pin(path.enter(1 << 20));
         assert!(futures_util::poll!(entering.as_mut()).is_ready());
     }
 
@@ -339,9 +385,9 @@ mod tests {
         let (admission, tool, publisher) = admission(&limits);
         let path = admission.path(&tool, &publisher, "local");
         let _parked = path
-            .park(path.enter().await.expect("a slot"))
+            .park(path.enter(1 << 20).await.expect("a slot"))
             .expect("room to park");
-        let slot = path.enter().await.expect("the lent slot");
+        let slot = path.enter(1 << 20).await.expect("the lent slot");
         let (_slot, refused) = *path.park(slot).expect_err("no more room");
         assert_eq!(refused.code, ErrorCode::RATE_LIMITED);
     }

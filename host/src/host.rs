@@ -99,6 +99,12 @@ impl Host {
         })
     }
 
+    /// What this host shares with the hosts that replace it.
+    #[must_use]
+    pub fn shared_state(&self) -> &SharedState {
+        &self.inner.shared_state
+    }
+
     /// The tools of this host, by id and major version.
     pub fn tools(&self) -> impl Iterator<Item = ToolInfo> + '_ {
         self.inner

@@ -87,6 +87,6 @@ pub use host::Host;
 pub use recording::has_hidden;
 pub use requirements::Requirements;
 pub use sandbox::engine::EngineProfile;
-pub use shared_state::SharedState;
+pub use shared_state::{SharedState, UnreadResult};
 pub use tape::{Replayed, Tape};
 pub use toolward_policy::{Limit, LimitName, Limits};

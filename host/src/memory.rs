@@ -22,6 +22,8 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
@@ -51,6 +53,47 @@ fn trim() {
 #[must_use]
 pub fn finds_written_pages() -> bool {
     wasmtime::PoolingAllocationConfig::is_pagemap_scan_available()
+}
+
+/// Bytes of memory that this process can have: the machine's, or the limit of its control
+/// group if that is less. Read once, at the first call.
+#[must_use]
+pub fn machine_bytes() -> u64 {
+    static BYTES: OnceLock<u64> = OnceLock::new();
+    *BYTES.get_or_init(|| physical_bytes().min(control_group_bytes().unwrap_or(u64::MAX)))
+}
+
+fn physical_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    kibibytes(&text, "MemTotal:").map_or(u64::MAX, |kibibytes| kibibytes.saturating_mul(1024))
+}
+
+/// A number of `/proc/meminfo` or `/proc/self/status`.
+fn kibibytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
+}
+
+/// The least limit of the process's control group and of those above it.
+fn control_group_bytes() -> Option<u64> {
+    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
+    let limits = groups.lines().filter_map(|line| {
+        // `0::/path` in version 2, `7:memory:/path` in version 1.
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next()?, parts.next()?);
+        let (root, file) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            "memory" => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            _ => return None,
+        };
+        let limits = Path::new(path).ancestors().filter_map(|group| {
+            let group = group.strip_prefix("/").unwrap_or(group);
+            let text = std::fs::read_to_string(Path::new(root).join(group).join(file)).ok()?;
+            text.trim().parse::<u64>().ok()
+        });
+        limits.min()
+    });
+    limits.min()
 }
 
 /// Watches the process's resident memory, and returns free memory to the kernel when it
@@ -123,9 +166,7 @@ impl Watch {
         let mut text = [0; 4096];
         let length = self.status.read_at(&mut text, 0).ok()?;
         let text = std::str::from_utf8(text.get(..length)?).ok()?;
-        let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-        let kibibytes: u64 = line.split_whitespace().next()?.parse().ok()?;
-        Some(kibibytes.saturating_mul(1024))
+        Some(kibibytes(text, "VmRSS:")?.saturating_mul(1024))
     }
 }
 

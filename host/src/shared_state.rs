@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use crate::admission::Admission;
+use crate::admission::{Admission, MemoryLease};
 use crate::api::error::HostError;
 use crate::api::event::EventFilter;
 use crate::elicitation::OpenForms;
@@ -164,13 +164,32 @@ impl SharedState {
         let mut known = lock(&self.shared.ready);
         if let Some((same, ready)) = &*known
             && Arc::ptr_eq(same, admission)
-            && ready.profile == *profile
+            && ready.profile.has_limits_of(profile)
         {
             return Ok(ready.clone());
         }
         let ready = profile.ready()?;
         *known = Some((admission.clone(), ready.clone()));
         Ok(ready)
+    }
+
+    /// Counts a result of `bytes` for `principal` in the memory of all calls (`memory_total`), until what is returned
+    /// is dropped. `None` if there is no room and this result has to go. If there is none later, `end` may be
+    /// called: it should end the connection to the client that does not read.
+    #[must_use]
+    pub fn unread(
+        &self,
+        principal: &str,
+        bytes: u64,
+        end: impl Fn() + Send + Sync + 'static,
+    ) -> Option<UnreadResult> {
+        let admission = lock(&self.shared.admission).clone();
+        let lease = match admission {
+            Some(admission) => Some(admission.unread(principal, bytes, Box::new(end))?),
+            // No host has made a call.
+            None => None,
+        };
+        Some(UnreadResult { _lease: lease })
     }
 
     /// Reads what happens to the calls of all hosts of this state from now on: see
@@ -214,6 +233,12 @@ impl SharedState {
     fn withdrawals(&self) -> MutexGuard<'_, Withdrawals> {
         lock(&self.shared.withdrawals)
     }
+}
+
+/// A result that its client has not read, counted in the memory of all calls: see [`SharedState::unread`].
+#[derive(Debug)]
+pub struct UnreadResult {
+    _lease: Option<Arc<MemoryLease>>,
 }
 
 /// The engine of one host, made at first use.

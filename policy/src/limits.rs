@@ -231,6 +231,17 @@ impl Number for u64 {
     }
 }
 
+/// Without a number the host chooses one; as a number that is 0.
+impl Number for Option<u64> {
+    fn of(number: u64) -> Self {
+        Some(number)
+    }
+
+    fn number(self) -> u64 {
+        self.unwrap_or_default()
+    }
+}
+
 impl Number for u32 {
     fn of(number: u64) -> Self {
         u32::try_from(number).unwrap_or(u32::MAX)

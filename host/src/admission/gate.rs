@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolward_policy::LimitName;
 
+use super::sum::Held;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
 
 /// The retry-after of a call that found the queue full.
@@ -23,6 +24,10 @@ pub(crate) struct Gate {
     parked: Arc<Semaphore>,
     inside: u32,
     name: LimitName,
+    /// Bytes that the calls of this principal or publisher hold.
+    pub(super) memory: Held,
+    /// Files that they hold open.
+    pub(super) files: Held,
 }
 
 impl Gate {
@@ -36,6 +41,8 @@ impl Gate {
             parked: places(),
             inside,
             name,
+            memory: Held::default(),
+            files: Held::default(),
         })
     }
 
@@ -126,7 +133,13 @@ impl Drop for Place<'_> {
     }
 }
 
-fn full(message: String, limit: LimitName, used: u64, allowed: u64, hint: String) -> CallError {
+pub(super) fn full(
+    message: String,
+    limit: LimitName,
+    used: u64,
+    allowed: u64,
+    hint: String,
+) -> CallError {
     CallError::new(ErrorCode::RATE_LIMITED, ErrorClass::RateLimited, message)
         .with_limit(Hit {
             limit,

@@ -238,6 +238,7 @@ async fn run(
                     principal: &scope.principal,
                     publisher: &route.driver.publisher,
                 }),
+                slot: &admitted.slot,
                 fuel: admitted.fuel_of(&route.limits),
                 keeps_instance: scope.answers_first && !route.changes,
                 kept_instance: None,

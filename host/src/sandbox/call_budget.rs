@@ -9,6 +9,7 @@ use toolward_policy::LimitName;
 use super::files::{FileCounters, FileLimits};
 use super::keyvalue;
 use super::secrets::Stores;
+use crate::admission::Path;
 use crate::api::limits::CallLimits;
 use crate::api::observer::Observer;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
@@ -21,6 +22,8 @@ pub(crate) struct CallBudget {
     pub(crate) network: Meter,
     /// Made for the first of the calls that is granted files.
     files: OnceLock<Arc<FileCounters>>,
+    /// The gates that the first call passed.
+    gates: Path,
     /// The root's limits on files, which also bound its nested calls.
     pub(crate) file_limits: FileLimits,
     pub(crate) buckets: Arc<keyvalue::Counters>,
@@ -34,6 +37,7 @@ impl CallBudget {
         limits: &CallLimits,
         depth_allowed: u32,
         observer: Option<Arc<dyn Observer>>,
+        gates: Path,
     ) -> Arc<Self> {
         Arc::new(Self {
             calls: AtomicU64::new(0),
@@ -41,6 +45,7 @@ impl CallBudget {
             depth_allowed,
             network: Meter::budget(limits.http_requests_total, limits.egress_bytes),
             files: OnceLock::new(),
+            gates,
             file_limits: FileLimits::of(limits),
             buckets: Arc::default(),
             stores: Arc::default(),
@@ -50,7 +55,10 @@ impl CallBudget {
 
     /// What the calls have done with files.
     pub(crate) fn files(&self) -> Arc<FileCounters> {
-        self.files.get_or_init(Arc::default).clone()
+        let files = self
+            .files
+            .get_or_init(|| Arc::new(FileCounters::within(self.gates.clone())));
+        files.clone()
     }
 
     /// Counts a call of another tool by a call at `depth` (the root's is 0).

@@ -2,11 +2,14 @@
 //! together, and with them what the host holds for the call ([`super::held`]).
 //! wasmtime's own `StoreLimits` counts each memory by itself.
 
+use std::sync::Arc;
+
 use toolward_bundle::component::MAX_CORE_INSTANCES;
 use toolward_policy::LimitName;
 use wasmtime::ResourceLimiter;
 
 use super::held::Held;
+use crate::admission::MemoryLease;
 use crate::exceeded::Exceeded;
 
 /// Memories in one component.
@@ -79,9 +82,24 @@ struct Memory {
     peak: u64,
     allowed: u64,
     refused: Option<Exceeded>,
+    /// The part of the memory of all calls that this one has, and its bytes.
+    lease: Option<Arc<MemoryLease>>,
+    leased: u64,
 }
 
 impl Memory {
+    /// Leases what `used` bytes take of the memory of all calls.
+    fn lease(&mut self, used: u64) -> Result<(), Exceeded> {
+        if used <= self.leased {
+            return Ok(());
+        }
+        if let Some(lease) = &self.lease {
+            let leased = lease.cover(used);
+            self.leased = leased.inspect_err(|exceeded| self.refused = Some(*exceeded))?;
+        }
+        Ok(())
+    }
+
     /// Counts growth of the guest's own memory to `used` bytes.
     fn grow(&mut self, growth: u64, used: u64) {
         self.linear = self.linear.saturating_add(growth);
@@ -134,6 +152,8 @@ impl Limiter {
                 peak: 0,
                 allowed: memory_bytes,
                 refused: None,
+                lease: None,
+                leased: 0,
             },
             tables: Total {
                 limit: LimitName::TableElements,
@@ -143,6 +163,12 @@ impl Limiter {
             },
             held: Held::default(),
         }
+    }
+
+    /// Counts the memory in the lease of the call, too.
+    pub(crate) fn within(mut self, lease: Option<Arc<MemoryLease>>) -> Self {
+        self.memory.lease = lease;
+        self
     }
 
     /// The peak of the guest's memories and the host's memory for the call, in bytes.
@@ -186,7 +212,7 @@ impl Limiter {
         let used = self.used();
         self.memory.peak = self.memory.peak.max(used);
         if used <= self.memory.allowed {
-            return Ok(());
+            return self.memory.lease(used);
         }
         let exceeded = Exceeded::new(LimitName::Memory, used, self.memory.allowed).by_host();
         self.memory.refused = Some(exceeded);
@@ -226,6 +252,7 @@ impl ResourceLimiter for Limiter {
             self.memory.refuse(used);
             return Ok(false);
         }
+        self.memory.lease(used)?;
         self.memory.grow(growth, used);
         Ok(true)
     }
@@ -245,6 +272,7 @@ impl ResourceLimiter for Limiter {
         }
         let grown = self.tables.grow(current, desired, maximum);
         if grown {
+            self.memory.lease(used)?;
             self.memory.grow(growth, used);
         }
         Ok(grown)

@@ -6,6 +6,7 @@ use std::future::poll_fn;
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Instant;
 
 use futures_util::FutureExt;
@@ -22,6 +23,7 @@ use super::limiter::ResultSize;
 use super::turns::{Polls, Spender, Turn};
 use super::world::{World, WorldCall};
 use super::{AttemptLimits, DeadlinePassed, Exceeded, State};
+use crate::admission::MemoryLease;
 use crate::api::limits::CallLimits;
 use crate::api::result::LogRecord;
 use crate::api::violations::{EndsCall, Violation};
@@ -113,13 +115,14 @@ pub(crate) async fn attempt(
     prepared: &PreparedCall<'_>,
     context: &Context,
     own: AttemptLimits,
-    spender: Option<Spender<'_>>,
+    (spender, memory): (Option<Spender<'_>>, Option<Arc<MemoryLease>>),
     deadline: Instant,
 ) -> (AttemptOutcome, Usage, Option<Instance>) {
     let limits = &context.limits;
     let engine = prepared.call.engine();
     let result_size = prepared.call.result_size(limits);
-    let mut store = Store::new(engine, State::new(context, &own, deadline));
+    let state = State::new(context, &own, memory.clone(), deadline);
+    let mut store = Store::new(engine, state);
     let (stdout, stderr) = (store.data().stdout.clone(), store.data().stderr.clone());
 
     let polls = Arc::new(Polls::default());
@@ -137,7 +140,15 @@ pub(crate) async fn attempt(
             });
             let counted = poll_fn(|context| {
                 polls.counted();
-                guest.as_mut().poll(context)
+                let polled = guest.as_mut().poll(context);
+                // Others may need the memory of a call that waits or computes.
+                if polled.is_pending()
+                    && let Some(memory) = &memory
+                    && let Poll::Ready(exceeded) = memory.poll_ended(context)
+                {
+                    return Poll::Ready(Err(exceeded.into()));
+                }
+                polled
             });
             let run = async {
                 let Some(spender) = spender else {

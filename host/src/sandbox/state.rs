@@ -17,6 +17,7 @@ use super::insecure_seed::InsecureSeed;
 use super::limiter::Limiter;
 use super::secrets::CallSecrets;
 use super::{Exceeded, files, keyvalue, tools};
+use crate::admission::MemoryLease;
 use crate::api::observer::Observer;
 use crate::api::violations::Violations;
 use crate::events::ProgressEvents;
@@ -63,9 +64,14 @@ pub(crate) struct Meter {
 
 impl State {
     /// State with the call's grant.
-    pub(crate) fn new(context: &Context, limits: &AttemptLimits, deadline: Instant) -> Self {
+    pub(crate) fn new(
+        context: &Context,
+        limits: &AttemptLimits,
+        memory: Option<Arc<MemoryLease>>,
+        deadline: Instant,
+    ) -> Self {
         let call = &context.limits;
-        let limiter = Limiter::new(limits.memory_bytes, call.table_elements);
+        let limiter = Limiter::new(limits.memory_bytes, call.table_elements).within(memory);
         let held = limiter.held.shared();
         let stdout = Capture::new(LimitName::Stdio, call.stdio_bytes, held.clone());
         let stderr = Capture::new(LimitName::Stdio, call.stdio_bytes, held.clone());

@@ -9,7 +9,7 @@ use super::access::Access;
 use super::call_budget::CallBudget;
 use super::call_chain::{CallChain, Caller};
 use super::call_scope::CallScope;
-use crate::admission::{Path, Slot};
+use crate::admission::{MemoryLease, Path, Slot};
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Output, Reply};
 use crate::api::violations::{EndsCall, ViolationKind, Violations};
 use crate::elicitation::Answerable;
@@ -41,6 +41,12 @@ impl SlotCell {
 
     pub(crate) fn take(&self) -> Option<Slot> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The memory of the call, while it has its slot.
+    pub(crate) fn memory(&self) -> Option<Arc<MemoryLease>> {
+        let slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.as_ref().map(|slot| slot.memory().clone())
     }
 
     pub(crate) fn is_empty(&self) -> bool {

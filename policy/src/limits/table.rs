@@ -146,6 +146,10 @@ limits! {
         default: 64 * MIB,
         maximum: 256 * MIB,
     };
+    /// The memory of all calls of a process together, results that clients have not read
+    /// included; [more about it](host-memory.md#all-calls-together). Default: half of the machine's
+    /// or the control group's memory, whichever is less.
+    MemoryTotal = "memory_total", "bytes", Positive, memory_total: Option<u64> = None;
     /// `limits.output_bytes` in DRIVER.md. Structured output and content blocks together.
     Output = "output_bytes", "bytes", Positive, output_bytes: Limit<u64> = Limit {
         default: 4 * MIB,
@@ -221,6 +225,9 @@ limits! {
     Component = "component_bytes", "bytes", Positive, component_bytes: usize = 64 << 20;
     /// Files, streams of files and directory listings that a call holds open at once.
     OpenFiles = "open_files", "open files, streams and listings", Any, open_files: u64 = 64;
+    /// The same of all calls of a process together. Default: half of the files that the process may
+    /// open (`ulimit -n`).
+    OpenFilesTotal = "open_files_total", "open files, streams and listings", Positive, open_files_total: Option<u64> = None;
     /// Directory entries that a call may read. Only an embedder sets it.
     DirectoryEntries = "directory_entries", "directory entries", Embedder, directory_entries: u64 = 100_000;
     /// Keys and values of one key-value bucket.

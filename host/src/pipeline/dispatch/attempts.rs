@@ -143,7 +143,7 @@ pub(crate) async fn run(
         drop(plan.slot.take());
         let next = pin!(async {
             tokio::time::sleep(pause).await;
-            plan.gates.enter().await
+            plan.gates.enter(plan.limits.memory_bytes).await
         });
         match deadline::before(clock.deadline, next).await {
             Ok(slot) => plan.slot.put(slot?),

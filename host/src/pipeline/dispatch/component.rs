@@ -8,6 +8,7 @@ use crate::elicitation::Asker;
 use crate::sandbox::AttemptLimits;
 use crate::sandbox::context::Context;
 use crate::sandbox::run::{self, AttemptOutcome, Instance, PreparedCall};
+use crate::sandbox::tools::SlotCell;
 use crate::sandbox::turns::Spender;
 
 /// A call of a component and what its attempts share.
@@ -18,6 +19,8 @@ pub(crate) struct Component<'a> {
     /// Whose account pays for its turns; `None` for a nested call, which runs in its
     /// caller's turns.
     pub(crate) spender: Option<Spender<'a>>,
+    /// Has the memory of the call.
+    pub(crate) slot: &'a SlotCell,
     /// Fuel for all attempts together.
     pub(crate) fuel: u64,
     /// Whether the instance of an attempt that succeeds may be dropped after the reply.
@@ -41,7 +44,7 @@ impl Attempts for Component<'_> {
             &self.call,
             self.context,
             limits,
-            self.spender,
+            (self.spender, self.slot.memory()),
             clock.deadline,
         )
         .await;

@@ -19,6 +19,9 @@ use crate::sandbox::run::{AttemptOutcome, Usage};
 /// Bytes of a trapped driver's standard error that its error quotes.
 const QUOTED_STDERR_BYTES: usize = 2048;
 
+/// The retry-after of a call that ended for the memory of all.
+const NO_MEMORY_RETRY_AFTER: Duration = Duration::from_secs(1);
+
 /// How the guest libraries begin the line about a panic: `PREFIX` in `guest-sdk/src/panics.rs`.
 const PANIC_PREFIX: &str = "panic: ";
 
@@ -170,6 +173,7 @@ fn over(exceeded: Exceeded) -> CallError {
     let limit = exceeded.limit;
     let (code, raise) = match limit {
         LimitName::Output => return too_large(hit.used, hit.allowed),
+        LimitName::MemoryTotal => return no_memory(hit),
         LimitName::Memory if exceeded.by_host => return held_too_much(hit),
         LimitName::Memory => (ErrorCode::MEMORY_EXCEEDED, RAISE_MEMORY.to_owned()),
         _ if limit.own().is_none() => (
@@ -209,6 +213,23 @@ fn over(exceeded: Exceeded) -> CallError {
 /// What to do about too little memory.
 const RAISE_MEMORY: &str = "ask for less, or raise `limits.memory_mib` in DRIVER.md and the \
                             host's limit `memory_bytes`";
+
+/// All calls together need more memory than there is, and this one ends for the others.
+fn no_memory(hit: Hit) -> CallError {
+    CallError::new(
+        ErrorCode::MEMORY_EXCEEDED,
+        ErrorClass::ExecutionFailed,
+        format!(
+            "all calls together need {} bytes of memory, {} are allowed (limit `memory_total`); this call \
+             grew last of those that hold most",
+            hit.used, hit.allowed
+        ),
+    )
+    .with_limit(hit)
+    .with_cause(json!("memory_total"))
+    .with_hint("try again later, make fewer calls at once, or raise the host's limit `memory_total`")
+    .retry_after(NO_MEMORY_RETRY_AFTER)
+}
 
 /// The guest's memory and what the host holds for it are one limit.
 fn held_too_much(hit: Hit) -> CallError {

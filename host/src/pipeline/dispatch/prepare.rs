@@ -119,7 +119,7 @@ pub(super) async fn admit<'a>(
                 Err(deadline::Elapsed) => return Err(known.clock.late().into()),
             }
             if known.slot.is_empty() {
-                let entering = pin!(known.gates.enter());
+                let entering = pin!(known.gates.enter(call.route.limits.memory_bytes));
                 match deadline::before(known.clock.deadline, entering).await {
                     Ok(slot) => known.slot.put(slot?),
                     Err(deadline::Elapsed) => return Err(known.clock.late().into()),
@@ -172,6 +172,7 @@ async fn first(
             limits,
             host.services.limits.nested_depth,
             call.scope.observer.clone(),
+            gates.clone(),
         ),
     };
     Ok(Admitted {
@@ -204,11 +205,13 @@ async fn start(call: &RoutedCall, record: &mut CallRecord<'_>) -> Result<(), Cal
 
 /// Waits for a slot. The wait of a called tool is its caller's time.
 async fn enter(call: &RoutedCall, gates: &Path) -> Result<Slot, CallError> {
+    let limit = call.route.limits.memory_bytes;
     let Some(caller) = call.scope.chain.caller() else {
-        return gates.enter().await;
+        return gates.enter(limit).await;
     };
     let clock = Clock::start(call.timeout, Some(caller.deadline));
-    match deadline::before(caller.deadline, pin!(gates.enter())).await {
+    let entering = pin!(gates.enter(limit.min(caller.memory_bytes)));
+    match deadline::before(caller.deadline, entering).await {
         Ok(slot) => slot,
         Err(deadline::Elapsed) => Err(clock.late()),
     }

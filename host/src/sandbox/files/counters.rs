@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 use toolward_policy::LimitName;
 
 use super::plan::Mount;
+use crate::admission::{OpenFile, Path as Gates};
 use crate::api::limits::CallLimits;
 use crate::exceeded::{self, Exceeded};
 use crate::sandbox::held::HeldBytes;
@@ -66,6 +67,8 @@ pub(crate) struct FileCounters {
     entries: AtomicU64,
     hash_key: OnceLock<[u8; 32]>,
     threads: Arc<Semaphore>,
+    /// Of the call that all belong to, which counts among all calls.
+    gates: Option<Gates>,
 }
 
 #[derive(Debug, Default)]
@@ -83,11 +86,20 @@ impl Default for FileCounters {
             entries: AtomicU64::new(0),
             hash_key: OnceLock::new(),
             threads: Arc::new(Semaphore::new(THREADS)),
+            gates: None,
         }
     }
 }
 
 impl FileCounters {
+    /// Counters of a call with these gates.
+    pub(crate) fn within(gates: Gates) -> Self {
+        Self {
+            gates: Some(gates),
+            ..Self::default()
+        }
+    }
+
     pub(super) fn threads(&self) -> &Arc<Semaphore> {
         &self.threads
     }
@@ -141,9 +153,11 @@ impl FileCounters {
         limits: &FileLimits,
         share: HeldBytes,
     ) -> Result<Slot, Exceeded> {
+        let of_all = self.gates.as_ref().map(Gates::open_file).transpose()?;
         exceeded::take(&self.open, LimitName::OpenFiles, 1, limits.open)?;
         Ok(Slot {
             counters: self.clone(),
+            _of_all: of_all,
             _share: share,
         })
     }
@@ -175,6 +189,7 @@ impl FileCounters {
 #[derive(Debug)]
 pub(super) struct Slot {
     counters: Arc<FileCounters>,
+    _of_all: Option<OpenFile>,
     _share: HeldBytes,
 }
 

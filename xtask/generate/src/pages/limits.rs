@@ -90,10 +90,16 @@ fn code(name: LimitName) -> String {
 /// A value in the unit that people read.
 fn shown(name: LimitName, value: u64) -> String {
     match name.unit() {
+        _ if value == 0 && is_of_the_machine(name) => "by the machine".to_owned(),
         "bytes" => bytes(value),
         "ms" => format!("{} s", value / 1000),
         _ => count(value),
     }
+}
+
+/// Whether the host chooses the default.
+fn is_of_the_machine(name: LimitName) -> bool {
+    matches!(name, LimitName::MemoryTotal | LimitName::OpenFilesTotal)
 }
 
 fn count(number: u64) -> String {
