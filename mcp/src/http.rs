@@ -28,6 +28,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
+use toolward_host::SharedState;
 
 use crate::principal::Principal;
 
@@ -78,6 +79,9 @@ pub struct Settings {
     /// answers 503 and each answer is the last of its connection, but connections and
     /// requests are still accepted: proxies and clients have time to go elsewhere.
     pub draining: CancellationToken,
+    /// The state of the hosts that make the calls. With it, results that clients have not read count in the memory
+    /// of all calls (`memory_total`); without room the slowest reader is disconnected.
+    pub shared_state: Option<SharedState>,
 }
 
 impl Settings {
@@ -90,6 +94,7 @@ impl Settings {
             origins: Vec::new(),
             limits: HttpLimits::default(),
             draining: CancellationToken::new(),
+            shared_state: None,
         }
     }
 }

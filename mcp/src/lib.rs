@@ -24,6 +24,7 @@ mod search;
 mod server;
 pub mod stdio;
 mod strict;
+mod unread;
 mod unsafe_file;
 
 pub use approval::denials::{Denials, DenialsError};

@@ -21,7 +21,7 @@ use rmcp::model::{
 use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer, SubscriptionContext};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
-use toolward_host::{CallError, ErrorClass, ErrorCode};
+use toolward_host::{CallError, ErrorClass, ErrorCode, SharedState};
 
 use crate::approval::denials::Denials;
 use crate::call::{self, RoundTrips};
@@ -285,6 +285,12 @@ const DISCONNECT_CHECK_INTERVAL: std::time::Duration = std::time::Duration::from
 impl Handler for Connection {
     fn long_calls_runtime(&self) -> Option<&Handle> {
         self.long_calls.as_ref()
+    }
+
+    fn results_count_in(&self) -> Option<(SharedState, Arc<str>)> {
+        let principal = self.state.principal.as_ref()?;
+        let state = self.features().host().shared_state().clone();
+        Some((state, Arc::clone(&principal.name)))
     }
 }
 

@@ -9,6 +9,7 @@ mod writer;
 use std::fs::File;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -19,10 +20,13 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
+use toolward_host::SharedState;
 use toolward_report::codes;
 
 use read_ahead::CallThreads;
 use transport::StdioTransport;
+
+use crate::unread::UnreadResults;
 
 /// Why serving on standard input and output failed.
 ///
@@ -123,6 +127,12 @@ pub trait Handler: ServerHandler {
     /// The runtime that was given to [`Connection::long_calls_on`](crate::Connection::long_calls_on), if any. Messages
     /// are read ahead as its threads have time for calls. A handler around a connection returns that of the connection.
     fn long_calls_runtime(&self) -> Option<&Handle>;
+
+    /// The state of the hosts that make the calls, and the principal whose results count in their memory until they
+    /// are read. Default: they don't count.
+    fn results_count_in(&self) -> Option<(SharedState, Arc<str>)> {
+        None
+    }
 }
 
 /// How long calls may go on once the server is told to end.
@@ -154,7 +164,15 @@ pub async fn serve<H: Handler>(
         Some(runtime) => CallThreads::of(runtime),
         None => CallThreads::of_connection(),
     };
-    let transport = StdioTransport::new(input, output, threads, shutdown.clone());
+    // A client that does not read its results is left as at a shutdown.
+    let end = shutdown.child_token();
+    let counted = handler.results_count_in();
+    let unread = counted.map(|(state, principal)| UnreadResults {
+        state,
+        principal,
+        end: end.clone(),
+    });
+    let transport = StdioTransport::new(input, output, threads, end.clone()).counting(unread);
     let calls = CancellationToken::new();
     // `into_dyn` has the future of each request in a box: the task that runs it is moved, and overwritten at its end.
     let serving = (handler.into_dyn()).serve_with_ct(transport, calls.clone());
@@ -169,7 +187,7 @@ pub async fn serve<H: Handler>(
         Err(error) => return Err(StdioError::Opening(error.to_string())),
     };
     let cancelling = async {
-        shutdown.cancelled().await;
+        end.cancelled().await;
         tokio::time::sleep(LAST_CALLS).await;
         calls.cancel();
     };

@@ -17,11 +17,13 @@ use http_body_util::BodyExt;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio_util::sync::CancellationToken;
+use toolward_host::UnreadResult;
 
 use super::concurrency::Permit;
 use super::limits::HttpLimits;
 use super::memory_budget;
 use super::responses::Rejection;
+use crate::unread::UnreadResults;
 
 /// What a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,6 +125,9 @@ pub(super) struct PermitBody<B> {
     rest: Bytes,
     ended: Option<BoxFuture<'static, ()>>,
     over: bool,
+    unread: Option<UnreadResults>,
+    /// Counts what is left.
+    counted: Option<UnreadResult>,
     _permits: Vec<Arc<Permit>>,
 }
 
@@ -134,8 +139,16 @@ impl<B> PermitBody<B> {
             rest: Bytes::new(),
             ended: None,
             over: false,
+            unread: None,
+            counted: None,
             _permits: permits,
         }
+    }
+
+    /// Counts what the client has not read.
+    pub(super) fn counting(mut self, unread: Option<UnreadResults>) -> Self {
+        self.unread = unread;
+        self
     }
 
     /// Ends when the token is cancelled.
@@ -163,12 +176,17 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for PermitBody<B>
             return Poll::Ready(None);
         }
         if self.rest.is_empty() {
+            self.counted = None;
             let frame = match Pin::new(&mut self.body).poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => frame,
                 other => return other,
             };
             match frame.into_data() {
-                Ok(bytes) => self.rest = bytes,
+                Ok(bytes) => {
+                    let unread = self.unread.as_ref();
+                    self.counted = unread.and_then(|unread| unread.hold(bytes.len()));
+                    self.rest = bytes;
+                }
                 Err(frame) => return Poll::Ready(Some(Ok(frame))),
             }
         }

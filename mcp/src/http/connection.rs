@@ -84,6 +84,7 @@ impl ConnectionServer {
                 served = served => if let Err(error) = served {
                     tracing::debug!(%error, "a connection broke");
                 },
+                () = place.unread.cancelled() => reset.store(true, Ordering::Relaxed),
                 () = counted.left() => {
                     reset.store(true, Ordering::Relaxed);
                     tracing::debug!("a connection without a token made room for another");

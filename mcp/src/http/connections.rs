@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::HttpLimits;
 
@@ -60,6 +61,8 @@ pub(super) struct Place {
     used: AtomicBool,
     proven: AtomicBool,
     last: AtomicBool,
+    /// Cancelled to end it when its client does not read.
+    pub(super) unread: CancellationToken,
 }
 
 impl Connections {
@@ -112,6 +115,7 @@ impl Connections {
             used: AtomicBool::new(false),
             proven: AtomicBool::new(false),
             last: AtomicBool::new(false),
+            unread: CancellationToken::new(),
         };
         Some(Counted {
             place: Arc::new(place),

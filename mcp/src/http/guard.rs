@@ -17,6 +17,7 @@ use http_body_util::Full;
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use tokio_util::sync::CancellationToken;
+use toolward_host::SharedState;
 
 use super::body::{Kind, PermitBody};
 use super::concurrency::{Concurrency, PrincipalPermits};
@@ -28,6 +29,7 @@ use super::sessions::{Caller, Sessions};
 use super::{Authentication, HEALTH_PATH, HttpLimits, Identity, PATH, READY_PATH, Refusal, body};
 use crate::messages::{self, Flaw};
 use crate::strict;
+use crate::unread::UnreadResults;
 
 /// Memory that handling a request takes besides its message.
 const REQUEST_OVERHEAD_BYTES: usize = 64 * 1024;
@@ -39,6 +41,7 @@ pub(super) struct Guard<H> {
     pub(super) names: AllowedNames,
     pub(super) authentication: Authentication,
     pub(super) limits: HttpLimits,
+    pub(super) shared_state: Option<SharedState>,
     pub(super) concurrency: Concurrency,
     /// The memory of requests that are handled.
     pub(super) handled: Arc<MemoryBudget>,
@@ -100,14 +103,15 @@ async fn messages<H: ServerHandler>(
     let place = parts.extensions.remove::<Arc<Place>>();
     let answered = async {
         let identity = guard.authentication.identify(&parts).await?;
-        if let Some(place) = place {
+        if let Some(place) = &place {
             place.prove(&identity.principal.name);
         }
+        let unread = guard.unread(place.as_deref(), &identity);
         // From here on no token can be logged or passed on.
         for secret in [AUTHORIZATION, PROXY_AUTHORIZATION, COOKIE] {
             parts.headers.remove(secret);
         }
-        guard.handled(identity, parts, body).await
+        guard.handled(identity, unread, parts, body).await
     };
     answered.await.unwrap_or_else(|rejection| {
         tracing::debug!(?rejection, "a request was refused");
@@ -138,9 +142,19 @@ impl Authentication {
 }
 
 impl<H: ServerHandler> Guard<H> {
+    /// Counts the results on a connection that its client has not read.
+    fn unread(&self, place: Option<&Place>, identity: &Identity) -> Option<UnreadResults> {
+        Some(UnreadResults {
+            state: self.shared_state.clone()?,
+            principal: Arc::clone(&identity.principal.name),
+            end: place?.unread.clone(),
+        })
+    }
+
     async fn handled(
         &self,
         identity: Identity,
+        unread: Option<UnreadResults>,
         mut parts: Parts,
         body: Body,
     ) -> Result<Response, Rejection> {
@@ -156,14 +170,17 @@ impl<H: ServerHandler> Guard<H> {
         let caller = Caller::new(principal.clone());
         parts.extensions.insert(principal);
         match parts.method {
-            Method::POST => self.post(&caller, &permits, parts, body).await,
+            Method::POST => {
+                let response = self.post(&caller, (&*permits, unread), parts, body);
+                response.await
+            }
             Method::GET => {
                 let permit = permits.stream().ok_or(Rejection::TooMany("streams"))?;
                 let response = self.pass_on(&caller, Request::from_parts(parts, Body::empty()));
                 let (head, body) = response.await?.into_parts();
                 Ok(Response::from_parts(
                     head,
-                    Body::new(PermitBody::new(body, vec![Arc::new(permit)])),
+                    Body::new(PermitBody::new(body, vec![Arc::new(permit)]).counting(unread)),
                 ))
             }
             Method::DELETE => {
@@ -186,7 +203,7 @@ impl<H: ServerHandler> Guard<H> {
     async fn post(
         &self,
         caller: &Arc<Caller>,
-        permits: &PrincipalPermits,
+        (permits, unread): (&PrincipalPermits, Option<UnreadResults>),
         mut parts: Parts,
         body: Body,
     ) -> Result<Response, Rejection> {
@@ -242,7 +259,7 @@ impl<H: ServerHandler> Guard<H> {
         let request = Request::from_parts(parts, Body::new(Full::new(bytes)));
         let response = self.pass_on(caller, request).await?;
         let (head, body) = response.into_parts();
-        let mut body = PermitBody::new(body, permits_held);
+        let mut body = PermitBody::new(body, permits_held).counting(unread);
         if kind == Kind::Listen {
             body = body.until(self.closing.clone());
         }

@@ -149,6 +149,7 @@ where
         names,
         authentication: settings.authentication,
         limits: limits.clone(),
+        shared_state: settings.shared_state,
         concurrency: Concurrency::default(),
         handled: MemoryBudget::new(limits.memory),
         read: MemoryBudget::new(limits.memory / 4),

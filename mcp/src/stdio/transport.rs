@@ -26,6 +26,7 @@ use super::writer::LineWriter;
 use crate::call::OthersOpen;
 use crate::messages::{self, Flaw, MAX_MESSAGE_BYTES, Scan};
 use crate::strict::{self, Checked, Malformed};
+use crate::unread::UnreadResults;
 
 /// Open requests of the client: neither answered nor cancelled.
 const MAX_OPEN_REQUESTS: usize = 2048;
@@ -151,6 +152,12 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
             read_ahead: ReadAhead::of(threads),
             shutdown,
         }
+    }
+
+    /// Counts what the client has not read.
+    pub(super) fn counting(mut self, unread: Option<UnreadResults>) -> Self {
+        self.writer = self.writer.counting(unread);
+        self
     }
 
     /// Parses the message of a line. Answers it here and returns `None` if it is

@@ -12,6 +12,9 @@ use futures_util::task::noop_waker_ref;
 use tokio::io::AsyncWrite;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
+use toolward_host::UnreadResult;
+
+use crate::unread::UnreadResults;
 
 /// While so many bytes are queued, nothing more is read: a client that does not read
 /// answers fills its own pipe, not our memory.
@@ -32,6 +35,7 @@ pub(super) struct LineWriter<W> {
     open: Option<Open<W>>,
     waiting: Arc<QueuedBytes>,
     task: JoinHandle<()>,
+    unread: Option<UnreadResults>,
 }
 
 #[derive(Debug)]
@@ -47,6 +51,7 @@ struct QueuedLine {
     /// Bytes of it that were written already.
     from: usize,
     written: oneshot::Sender<()>,
+    _counted: Option<UnreadResult>,
 }
 
 #[derive(Debug, Default)]
@@ -94,7 +99,14 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineWriter<W> {
             open: Some(Open { output, queue }),
             waiting,
             task,
+            unread: None,
         }
+    }
+
+    /// Counts what the client has not read.
+    pub(super) fn counting(mut self, unread: Option<UnreadResults>) -> Self {
+        self.unread = unread;
+        self
     }
 
     /// Bytes that wait to be taken by the client.
@@ -127,7 +139,9 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineWriter<W> {
         let (written, receiver) = oneshot::channel();
         let cost = line.len().saturating_add(LINE_OVERHEAD_BYTES);
         self.waiting.bytes.fetch_add(cost, Ordering::Relaxed);
+        let unread = self.unread.as_ref();
         let queued = QueuedLine {
+            _counted: unread.and_then(|unread| unread.hold(line.len())),
             line: line.into_boxed_slice(),
             from,
             written,
