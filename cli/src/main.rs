@@ -19,6 +19,7 @@ mod help;
 mod helper;
 mod keyfile;
 mod logging;
+mod open_files;
 mod output;
 mod progress;
 #[expect(

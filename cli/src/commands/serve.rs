@@ -27,7 +27,7 @@ use crate::flags::ConfineFlags;
 use crate::flags::Flagged;
 use crate::logging::LogFormat;
 use crate::output::{Look, Output};
-use crate::{logging, stderr};
+use crate::{logging, open_files, stderr};
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::host_setup::HostSetup;
@@ -124,6 +124,7 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<Exit> {
     logging::start(environment, arguments.log_format, output);
+    open_files::raise();
     let Arguments {
         source: Flagged(source),
         setup: Flagged(setup),
@@ -179,9 +180,12 @@ pub(crate) fn run(
     started?;
     let features = features?;
     let trust_client = arguments.trust_client;
-    let transport = Transport::open(address, handed_over, &builder.http, trust_client)?;
+    let transport = Transport::open(address, handed_over, &builder, trust_client)?;
     output.note(welcome(&features, builder.replaying.as_ref()));
     warn_of_names(&features, output);
+    if let Some(shortage) = open_files::shortage(transport.connections()) {
+        output.warning(shortage);
+    }
     warn_of_changes(environment, output);
     let host = features.host().clone();
     let denials = denials(&builder.operator.setup, environment, output);
@@ -369,7 +373,7 @@ impl Transport {
     fn open(
         address: Option<SocketAddr>,
         handed_over: Option<TcpListener>,
-        flags: &HttpFlags,
+        builder: &FeaturesBuilder,
         trust_client: bool,
     ) -> Result<Self> {
         let Some(address) = address else {
@@ -383,8 +387,16 @@ impl Transport {
         };
         let bound = listener.local_addr();
         let bound = bound.map_err(|error| failure::http(HttpError::Listener(error)))?;
-        let server = flags.server(bound, trust_client)?;
+        let server = (builder.http).server(bound, trust_client, &builder.shared_state)?;
         Ok(Self::Http(listener, Box::new(server)))
+    }
+
+    /// The most connections at once.
+    fn connections(&self) -> u64 {
+        match self {
+            Self::Stdio(_) => 1,
+            Self::Http(_, http) => http.connections(),
+        }
     }
 
     /// `connection` is the runtime for the client at the standard streams and its short calls; the others run on the

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 
 use super::process::{memory, standing};
 use super::raw::{PATIENCE, Raw};
-use super::served::{self, machine, stdio};
-use crate::support::Run;
+use super::served::{machine, stdio};
 
 const SUM: &str = "test_sum";
 const ENDLESS: &str = "test_endless";
@@ -379,18 +378,18 @@ fn nothing_but_messages_reaches_standard_output() {
 }
 
 #[test]
-fn a_server_whose_engine_can_not_be_made_ends_and_says_so() {
-    let machine = served::plain();
-    // Address space for the program, and none for the slots of an engine. Its input stays open: a server whose
-    // client goes at once ends in good order.
+fn a_server_with_little_address_space_answers_its_client() {
+    let machine = machine("");
+    // The pool of an engine takes five hundred times as much.
     let mut shell = machine.program("sh");
-    shell.args(["-c", "sleep 3 | (ulimit -v 4000000 && exec \"$0\" \"$@\")"]);
-    let served = served::plain_stdio(&machine);
+    shell.args(["-c", "ulimit -v 8388608 && exec \"$0\" \"$@\""]);
+    let served = stdio(&machine);
     shell.arg(served.get_program()).args(served.get_args());
-    let ended = Run::new(shell).end();
-    assert_eq!(ended.code, Some(1), "{ended}");
-    assert!(
-        ended.stderr.contains("error[engine-unavailable]"),
-        "{ended}"
-    );
+    let mut raw = Raw::open(shell, json!({}));
+    for number in 0..20 {
+        sums(&mut raw, &format!("call {number}"));
+    }
+    raw.hang_up();
+    let status = raw.ended(Duration::from_secs(30)).expect("it ends");
+    assert!(status.success(), "{status}");
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use toolward_host::HostBuilder;
+use toolward_host::{HostBuilder, SharedState};
 use toolward_mcp::Service;
 use toolward_mcp::http::tokens::{self, Secret, Tokens};
 use toolward_mcp::http::{self, HttpError, PATH, Settings};
@@ -93,9 +93,15 @@ impl HttpFlags {
     }
 
     /// Reads or makes what clients are checked by.
-    pub(super) fn server(&self, address: SocketAddr, trust_client: bool) -> Result<HttpServer> {
+    pub(super) fn server(
+        &self,
+        address: SocketAddr,
+        trust_client: bool,
+        shared_state: &SharedState,
+    ) -> Result<HttpServer> {
         let (authentication, token) = self.authentication(trust_client).map_err(failure::http)?;
         let mut settings = Settings::new(authentication);
+        settings.shared_state = Some(shared_state.clone());
         settings.hosts.clone_from(&self.allow_host);
         settings.origins.clone_from(&self.allow_origin);
         http::check(address, &settings).map_err(failure::http)?;
@@ -131,6 +137,11 @@ impl HttpFlags {
 }
 
 impl HttpServer {
+    /// The most connections at once.
+    pub(super) fn connections(&self) -> u64 {
+        self.settings.limits.connections as u64
+    }
+
     /// Says where to connect, and with what.
     pub(super) fn announce(&self, listener: &TcpListener, output: &mut Output) -> Result {
         let address = listener
