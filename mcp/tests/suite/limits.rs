@@ -207,7 +207,9 @@ async fn what_is_no_message_is_refused_and_the_server_goes_on() {
     }
     let other = Request::call("wait").without("Content-Type");
     other.send(server.address).await.is(415, "media-type");
-    let deaf = Request::call("wait").without("Accept");
+    let deaf = Request::call("wait")
+        .without("Accept")
+        .header("Accept", "text/html");
     deaf.send(server.address).await.is(406, "not-acceptable");
     let put = Request::new("PUT", "/mcp").send(server.address).await;
     let put = put.is(405, "method-not-allowed");

@@ -11,6 +11,7 @@
 )]
 
 mod client;
+mod cors;
 mod draining;
 mod fixture;
 mod flood;
@@ -19,4 +20,5 @@ mod names;
 mod sessions;
 mod shutdown;
 mod tokens;
+mod tolerance;
 mod vanishing;

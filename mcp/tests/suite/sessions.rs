@@ -60,7 +60,7 @@ async fn a_session_ends_when_its_owner_ends_it() {
     let _waiting = session.call(1, "wait").begin(server.address).await;
     server.saw(|seen| &seen.started, 1).await;
     let ended = session.request(Request::new("DELETE", "/mcp"));
-    assert_eq!(session.send(ended).await.status, 202);
+    assert_eq!(session.send(ended).await.status, 204);
     server.saw(|seen| &seen.cancelled, 1).await;
     assert_eq!(session.send(session.call(2, "who")).await.status, 404);
 }

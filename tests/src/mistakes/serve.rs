@@ -79,6 +79,16 @@ fn an_address_that_no_client_can_name_needs_names() {
 }
 
 #[test]
+fn an_origin_that_can_be_any_page_needs_tokens() {
+    for origin in ["null", "vscode-webview://*"] {
+        let ended = refused(&format!(
+            "--http 127.0.0.1:0 --no-token --allow-origin {origin}"
+        ));
+        told(&ended, "http-open-origin", origin, "give tokens");
+    }
+}
+
+#[test]
 fn a_folder_that_is_missing_or_takes_nothing_is_named() {
     let machine = machine();
     for file in ["gone/me.pem", "/proc/me.pem"] {
