@@ -192,6 +192,12 @@ pub(crate) const SHARED: &[Shared] = &[
         meaning: "`--no-token` on an address that other machines reach",
     },
     Shared {
+        codes: &["http-open-origin"],
+        exit: "2",
+        severity: Severity::Error,
+        meaning: "an `--allow-origin` that can be any page, with `--no-token`",
+    },
+    Shared {
         codes: &["http-no-hosts"],
         exit: "2",
         severity: Severity::Error,

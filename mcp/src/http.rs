@@ -6,6 +6,7 @@ mod body;
 mod concurrency;
 mod connection;
 mod connections;
+mod cors;
 mod error;
 mod guard;
 mod host_header;
@@ -17,6 +18,7 @@ mod responses;
 mod serving;
 mod sessions;
 pub mod tokens;
+mod tolerance;
 
 pub use authenticate::{Authenticate, Authenticating, Identity, Refusal};
 pub use error::HttpError;
@@ -34,6 +36,9 @@ use crate::principal::Principal;
 
 /// The path of messages.
 pub const PATH: &str = "/mcp";
+
+/// The same path as some clients and proxies write it.
+const PATH_WITH_SLASH: &str = "/mcp/";
 
 /// The path of the liveness check. It needs no token, and tells nothing else.
 pub const HEALTH_PATH: &str = "/healthz";
@@ -71,7 +76,8 @@ pub struct Settings {
     pub hosts: Vec<String>,
     /// Origins besides this machine's that a request may carry as `Origin`:
     /// `https://name` or `https://name:port`. Without any, a request from a page
-    /// on another machine is refused.
+    /// on another machine is refused. `null` and `vscode-webview://*` stand for pages of
+    /// unknown authors and can be allowed with tokens only.
     pub origins: Vec<String>,
     /// Limits on connections, sessions and requests.
     pub limits: HttpLimits,

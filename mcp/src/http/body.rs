@@ -30,6 +30,8 @@ use crate::unread::UnreadResults;
 pub(super) enum Kind {
     /// A call of a tool.
     Call,
+    /// The start of a session.
+    Initialize,
     /// Another request that is answered when its work is done.
     Request,
     /// A request whose answer is a stream without end.
@@ -108,6 +110,7 @@ pub(super) fn kind(body: &[u8]) -> Result<Kind, Rejection> {
     Ok(match (message.method.as_deref(), message.id) {
         (Some("tools/call"), Some(_)) => Kind::Call,
         (Some("subscriptions/listen"), Some(_)) => Kind::Listen,
+        (Some("initialize"), Some(_)) => Kind::Initialize,
         (Some(_), Some(_)) => Kind::Request,
         _ => Kind::Other,
     })
@@ -226,6 +229,7 @@ mod tests {
             ),
             (r#"{"id":1,"result":{"method":"x"}}"#, Kind::Other),
             (r#"{"id":1,"m\u0065thod":"tools/call"}"#, Kind::Call),
+            (r#"{"id":1,"method":"initialize"}"#, Kind::Initialize),
         ] {
             assert_eq!(kind(text.as_bytes()), Ok(expected), "{text}");
         }

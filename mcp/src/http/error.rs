@@ -15,6 +15,9 @@ pub enum HttpError {
     /// No token is required on an address that other machines can reach.
     #[error("`{0}` can be reached from other machines, where calls without a token are refused")]
     OpenAddress(SocketAddr),
+    /// Pages of unknown authors could call without a token.
+    #[error("the origin `{0}` can be any page, and calls without a token are served")]
+    OpenOrigin(String),
     /// Clients can't use the address as a host name, and no names were given.
     #[error("clients can't name `{0}` as their host, and no host names are allowed")]
     NoHosts(SocketAddr),
@@ -77,9 +80,11 @@ codes! {
         Self::Listener(_) = "http-listener",
             "name an address of this machine and a port that is free";
         Self::OpenAddress(_) = "http-open-address", "serve on 127.0.0.1 or [::1], or give tokens";
+        Self::OpenOrigin(_) = "http-open-origin", "leave out the origin, or give tokens";
         Self::NoHosts(_) = "http-no-hosts", "name each host by which clients reach the server: `--allow-host NAME`";
         Self::Name { .. } = "http-name-invalid",
-            "a host is `name` or `name:port`, an origin `https://name` or `https://name:port`";
+            "a host is `name` or `name:port`, an origin `https://name`, `https://name:port`, \
+             `null` or `vscode-webview://*`";
         Self::TokenFile { .. } = "token-file-unusable",
             "name a file that you may read, in a directory that is there";
         Self::TokenFileUnsafe { .. } = "token-file-unsafe",

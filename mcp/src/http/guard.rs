@@ -7,16 +7,17 @@ use std::sync::atomic::Ordering;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
 use http::request::Parts;
 use http::{HeaderName, Method, StatusCode};
-use http_body_util::Full;
+use http_body_util::{BodyExt, Collected, Full};
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use tokio_util::sync::CancellationToken;
+use toolward_bundle::text::visible_line;
 use toolward_host::SharedState;
 
 use super::body::{Kind, PermitBody};
@@ -26,7 +27,10 @@ use super::host_header::{AllowedNames, single};
 use super::memory_budget::MemoryBudget;
 use super::responses::Rejection;
 use super::sessions::{Caller, Sessions};
-use super::{Authentication, HEALTH_PATH, HttpLimits, Identity, PATH, READY_PATH, Refusal, body};
+use super::{
+    Authentication, HEALTH_PATH, HttpLimits, Identity, PATH, PATH_WITH_SLASH, READY_PATH, Refusal,
+    body, cors, tolerance,
+};
 use crate::messages::{self, Flaw};
 use crate::strict;
 use crate::unread::UnreadResults;
@@ -34,7 +38,10 @@ use crate::unread::UnreadResults;
 /// Memory that handling a request takes besides its message.
 const REQUEST_OVERHEAD_BYTES: usize = 64 * 1024;
 
-const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
+/// Characters of a refusal of the protocol's library that are passed on.
+const MAX_REFUSAL_CHARS: usize = 200;
+
+pub(super) const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// What requests are checked against, and the protocol that handles them.
 pub(super) struct Guard<H> {
@@ -59,11 +66,17 @@ pub(super) struct Guard<H> {
 pub(super) fn routes<H: ServerHandler>(guard: Arc<Guard<H>>) -> Router {
     Router::new()
         .route(PATH, any(messages::<H>))
-        .route(HEALTH_PATH, get(|| async { "ok\n" }))
-        .route(READY_PATH, get(ready::<H>))
+        .route(PATH_WITH_SLASH, any(messages::<H>))
+        .route(HEALTH_PATH, get(|| async { "ok\n" }).fallback(only_get))
+        .route(READY_PATH, get(ready::<H>).fallback(only_get))
         .fallback(|| async { Rejection::Missing("messages go to", PATH) })
+        .layer(from_fn(cors::share))
         .layer(from_fn_with_state(Arc::clone(&guard), check_names::<H>))
         .with_state(guard)
+}
+
+pub(super) async fn only_get() -> Rejection {
+    Rejection::Method("GET, HEAD")
 }
 
 /// Whether more requests should be sent here.
@@ -169,6 +182,7 @@ impl<H: ServerHandler> Guard<H> {
         );
         let caller = Caller::new(principal.clone());
         parts.extensions.insert(principal);
+        tolerance::name_media_types(&mut parts.headers);
         match parts.method {
             Method::POST => {
                 let response = self.post(&caller, (&*permits, unread), parts, body);
@@ -193,8 +207,14 @@ impl<H: ServerHandler> Guard<H> {
                 {
                     return Err(Rejection::Session);
                 }
-                self.pass_on(&caller, Request::from_parts(parts, Body::empty()))
-                    .await
+                let mut response = self
+                    .pass_on(&caller, Request::from_parts(parts, Body::empty()))
+                    .await?;
+                // rmcp answers 202, which SDKs report as a failure.
+                if response.status() == StatusCode::ACCEPTED {
+                    *response.status_mut() = StatusCode::NO_CONTENT;
+                }
+                Ok(response)
             }
             _ => Err(Rejection::Method("GET, POST, DELETE")),
         }
@@ -220,6 +240,9 @@ impl<H: ServerHandler> Guard<H> {
         let mut memory = self.read.hold(&permits.read, 0)?;
         let bytes = body::read(&parts.headers, body, &self.limits, &mut memory).await?;
         let kind = body::kind(&bytes)?;
+        if kind == Kind::Initialize {
+            tolerance::start_over(&mut parts.headers);
+        }
         // Its cost is counted before rmcp parses it.
         let cost = messages::scan(&bytes).cost(kind == Kind::Call);
         let cost = cost.map_err(|flaw| match flaw {
@@ -245,7 +268,7 @@ impl<H: ServerHandler> Guard<H> {
         // are free when the call has ended and its answer was sent.
         parts.extensions.insert(Arc::new(memory));
         match kind {
-            Kind::Call | Kind::Request => {
+            Kind::Call | Kind::Initialize | Kind::Request => {
                 let permit = Arc::new(permits.request().ok_or(Rejection::TooMany("requests"))?);
                 parts.extensions.insert(Arc::clone(&permit));
                 permits_held.push(permit);
@@ -272,15 +295,23 @@ impl<H: ServerHandler> Guard<H> {
         if caller.crowded.load(Ordering::Relaxed) {
             return Err(Rejection::TooMany("sessions"));
         }
-        // rmcp answers these in plain text; every other answer is JSON.
-        match response.status() {
+        let status = response.status();
+        if status.as_u16() < 400 || response.headers().contains_key(CONTENT_TYPE) {
+            return Ok(response.map(Body::new));
+        }
+        // rmcp answers these in plain text without a type; every other answer is JSON.
+        match status {
             StatusCode::NOT_ACCEPTABLE => Err(Rejection::NotAcceptable),
             // The type was checked: the content is wrong.
             StatusCode::UNSUPPORTED_MEDIA_TYPE => Err(Rejection::NoMessage("something else")),
-            StatusCode::NOT_FOUND if !response.headers().contains_key(CONTENT_TYPE) => {
-                Err(Rejection::Session)
+            StatusCode::NOT_FOUND => Err(Rejection::Session),
+            StatusCode::METHOD_NOT_ALLOWED => Err(Rejection::Method("POST")),
+            status => {
+                let text = response.into_body().collect().await;
+                let text = text.map(Collected::to_bytes).unwrap_or_default();
+                let text = visible_line(&String::from_utf8_lossy(&text), MAX_REFUSAL_CHARS);
+                Err(Rejection::Protocol(status, text))
             }
-            _ => Ok(response.map(Body::new)),
         }
     }
 }

@@ -9,7 +9,7 @@ use http::uri::Authority;
 use http::{HeaderMap, HeaderName};
 
 use super::responses::Rejection;
-use super::{HttpError, Settings};
+use super::{Authentication, HttpError, Settings};
 
 /// Names that only processes of this machine can use.
 const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
@@ -46,6 +46,12 @@ impl Name {
     }
 }
 
+/// The origin of sandboxed pages and local files.
+const OPAQUE: &str = "null";
+
+/// The scheme of an editor's pages, each of which has a random name.
+const EDITOR_SCHEME: &str = "vscode-webview";
+
 /// An origin (RFC 6454): its port is always known.
 #[derive(Debug, PartialEq, Eq)]
 struct Origin {
@@ -56,8 +62,16 @@ struct Origin {
 
 impl Origin {
     fn parse(text: &str) -> Option<Self> {
+        if text == OPAQUE {
+            return Some(Self {
+                scheme: OPAQUE,
+                host: String::new(),
+                port: 0,
+            });
+        }
         let (scheme, rest) = text.split_once("://")?;
         let (scheme, port) = match scheme {
+            EDITOR_SCHEME => (EDITOR_SCHEME, 0),
             "http" => ("http", 80),
             "https" => ("https", 443),
             _ => return None,
@@ -68,6 +82,16 @@ impl Origin {
             host: name.host,
             port: name.port.unwrap_or(port),
         })
+    }
+
+    /// Whether it names the server that a page came from.
+    fn is_named(&self) -> bool {
+        !matches!(self.scheme, OPAQUE | EDITOR_SCHEME)
+    }
+
+    fn admits(&self, other: &Self) -> bool {
+        let any_editor = self.scheme == EDITOR_SCHEME && self.host == "*";
+        self == other || (any_editor && other.scheme == EDITOR_SCHEME)
     }
 }
 
@@ -111,9 +135,18 @@ impl AllowedNames {
                 expected: "origin",
             })
         });
+        let origins = origins.collect::<Result<Vec<_>, _>>()?;
+        if matches!(settings.authentication, Authentication::Loopback(_))
+            && let Some((_, origin)) = origins
+                .iter()
+                .zip(&settings.origins)
+                .find(|(origin, _)| !origin.is_named())
+        {
+            return Err(HttpError::OpenOrigin(origin.clone()));
+        }
         Ok(Self {
             hosts,
-            origins: origins.collect::<Result<_, _>>()?,
+            origins,
             loopback: ip.is_loopback(),
         })
     }
@@ -136,8 +169,8 @@ impl AllowedNames {
             None => Ok(()),
             Some(origin) => {
                 let origin = Origin::parse(origin).ok_or(Rejection::Origin)?;
-                let here = self.loopback && is_loopback(&origin.host);
-                if here || self.origins.contains(&origin) {
+                let here = self.loopback && origin.is_named() && is_loopback(&origin.host);
+                if here || self.origins.iter().any(|allowed| allowed.admits(&origin)) {
                     Ok(())
                 } else {
                     Err(Rejection::Origin)
@@ -169,7 +202,6 @@ pub(super) fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::Authentication;
     use crate::http::tokens::Tokens;
     use std::sync::Arc;
 
@@ -304,7 +336,7 @@ mod tests {
                 assert_eq!(error.unwrap_err().code(), "http-name-invalid", "{host}");
             }
         }
-        for origin in ["", "tools.example", "null", "*", "ftp://a"] {
+        for origin in ["", "tools.example", "*", "ftp://a"] {
             assert_eq!(
                 names("127.0.0.1:80", &[], &[origin]).unwrap_err().code(),
                 "http-name-invalid",

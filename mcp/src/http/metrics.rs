@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::connections::Place;
-use super::guard::pass_names;
+use super::guard::{only_get, pass_names};
 use super::host_header::AllowedNames;
 use super::responses::Rejection;
 use super::serving::{allowed, finish, take_connections};
@@ -105,7 +105,7 @@ pub async fn serve(
         page: Arc::new(page),
     });
     let routes = Router::new()
-        .route(METRICS_PATH, get(answer))
+        .route(METRICS_PATH, get(answer).fallback(only_get))
         .fallback(|| async { Rejection::Missing("metrics are at", METRICS_PATH) })
         .layer(from_fn_with_state(Arc::clone(&guard), check_names))
         .with_state(guard);

@@ -45,6 +45,8 @@ pub(super) enum Rejection {
     TooMany(&'static str),
     Busy,
     Session,
+    /// The protocol's library refused it.
+    Protocol(StatusCode, String),
     /// What is at which path instead.
     Missing(&'static str, &'static str),
 }
@@ -70,6 +72,7 @@ codes! {
         Self::TooMany(_) = "too-many-requests";
         Self::Busy = "server-busy";
         Self::Session = "session-unknown";
+        Self::Protocol(..) = "request-refused";
         Self::Missing(..) = "path-unknown";
     }
 }
@@ -93,6 +96,7 @@ impl Rejection {
             Self::TooMany(_) => StatusCode::TOO_MANY_REQUESTS,
             Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
             Self::Session | Self::Missing(..) => StatusCode::NOT_FOUND,
+            Self::Protocol(status, _) => *status,
         }
     }
 
@@ -130,6 +134,7 @@ impl Rejection {
             Self::Broken => "the body ended before it was whole".to_owned(),
             Self::TooMany(what) => format!("too many {what} at once; retry when one has ended"),
             Self::Busy => "messages of others take the memory; retry soon".to_owned(),
+            Self::Protocol(_, text) => text.clone(),
             Self::Session => "no such session; start a new one".to_owned(),
             Self::Missing(what, path) => format!("there is nothing here; {what} {path}"),
         }
@@ -140,7 +145,7 @@ impl IntoResponse for Rejection {
     fn into_response(self) -> Response {
         let number = match &self {
             Self::NotJson => PARSE_ERROR,
-            Self::NoMessage(_) | Self::TooComplex(_) => INVALID_REQUEST,
+            Self::NoMessage(_) | Self::TooComplex(_) | Self::Protocol(..) => INVALID_REQUEST,
             Self::Malformed(malformed) => malformed.of_message().code.0,
             _ => SERVER_ERROR,
         };

@@ -46,7 +46,8 @@ pub(crate) struct HttpFlags {
     allow_host: Vec<String>,
 
     /// An origin whose pages may connect, a scheme and a name as browsers send
-    /// it, besides this machine's (may be given again)
+    /// it, besides this machine's; with tokens also `null` and
+    /// `vscode-webview://*` (may be given again)
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<String>,
 
