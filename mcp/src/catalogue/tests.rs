@@ -174,6 +174,32 @@ fn a_tool_is_found_by_its_name_and_by_an_id_that_is_nobodys_name() {
 }
 
 #[test]
+fn a_tool_is_found_by_an_alias_that_no_other_tool_has() {
+    let aliases = |aliases: &str| {
+        format!("{NETWORK}\n{OBJECTS}\nmetadata: {{toolward: {{aliases: [{aliases}]}}}}")
+    };
+    let catalogue = catalogue(&[
+        (
+            "open.one",
+            contract("open.one", &aliases("open.old, open.both, open.two")),
+        ),
+        ("open.two", contract("open.two", &aliases("open.both"))),
+        ("shut.tool", contract("shut.tool", &aliases("shut.old"))),
+    ]);
+    let found = |name: &str| catalogue.find(name, &somebody()).map(Found::target);
+    assert_eq!(found("open.old"), Some("open.one@1"));
+    assert_eq!(found("shut.old"), Some("shut.tool@1"));
+    // An id is no other tool's alias, and an alias of two tools means neither.
+    assert_eq!(found("open.two"), Some("open.two@1"));
+    assert_eq!(found("open.both"), None);
+    let other = Principal {
+        tools: Tools::Only(["open.two".to_owned()].into()),
+        ..somebody()
+    };
+    assert!(catalogue.find("open.old", &other).is_none());
+}
+
+#[test]
 fn an_icon_of_the_bundle_is_within_the_list() {
     let png = b"\x89PNG\r\n\x1a\nrest";
     let icons: [(&str, &[u8]); 2] = [("open.beta.png", png), ("open.alpha.svg", b"<svg/>")];

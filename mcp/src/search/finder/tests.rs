@@ -282,9 +282,36 @@ fn a_blocked_tool_says_what_a_call_of_it_says_and_gives_no_policy_to_paste() {
 }
 
 #[test]
+fn an_alias_is_searched_loaded_and_called_like_a_name() {
+    let fixture = fixture();
+    let found = fixture.answer(
+        "search_tools",
+        json!({ "names": ["open.speak"] }),
+        &somebody(),
+    );
+    assert_eq!(names(&found), ["open_translate"]);
+    assert_eq!(found["unknown_names"], json!([]));
+    let reference = fixture.reference("open.speak", &somebody());
+    assert!(reference.starts_with("open_translate#"), "{reference}");
+    let tag = reference.split('#').nth(1).unwrap();
+    for reference in [format!("open.speak#{tag}"), reference.clone()] {
+        let call = json!({ "reference": reference });
+        let asked = fixture.asked("call_tool", call, &somebody());
+        let Asked::Call { tool, .. } = asked else {
+            panic!("{asked:?}");
+        };
+        assert_eq!(tool.target, "open.translate@1");
+    }
+    // Who may not use the tool learns nothing of it by an alias either.
+    let load = json!({ "name": "open.speak" });
+    let error = fixture.refused("load_tool", load, &only(&["open.weather"]));
+    assert_eq!(error.code, ErrorCode::NOT_FOUND);
+}
+
+#[test]
 fn an_unknown_name_is_answered_with_names_near_it() {
     let fixture = fixture();
-    for name in ["open.speak", "translate"] {
+    for name in ["Open.Speak", "translate"] {
         let error = fixture.refused("load_tool", json!({ "name": name }), &somebody());
         assert_eq!(error.code, ErrorCode::NOT_FOUND);
         let near = error.cause.unwrap()["near"].clone();
