@@ -136,7 +136,7 @@ pub(crate) struct Catalogue {
     /// What became of names that tools did not get.
     pub(crate) problems: Vec<NameProblem>,
     by_name: HashMap<String, Place>,
-    /// The tools of an id, also by `id@major`, in the order in which they arrived.
+    /// The tools of an id, also by `id@major` and by alias, in the order in which they arrived.
     by_id: HashMap<String, Vec<Place>>,
 }
 
@@ -166,7 +166,7 @@ impl<'a> Found<'a> {
 
 impl Catalogue {
     /// The tool that a client means: the one that is shown by this very name, else the one
-    /// with this id, or `id@major`. Of several with one id it is the one that has the plain
+    /// with this id, `id@major` or alias. Of several with one id it is the one that has the plain
     /// name, if the principal may use it.
     pub(crate) fn find(&self, name: &str, principal: &Principal) -> Option<Found<'_>> {
         if let Some(place) = self.by_name.get(name) {
@@ -196,6 +196,20 @@ impl Catalogue {
             }
         }
     }
+}
+
+/// The id of a tool, with and without its major version, and those of its aliases by which the
+/// host knows it: the host alone decides whose an alias is.
+fn known_as(host: &Host, contract: &Tool) -> Vec<String> {
+    let target = contract.major_id();
+    let aliases = contract.aliases.iter();
+    let own = aliases.filter(|alias| {
+        let meant = host.tool(alias);
+        meant.is_some_and(|meant| meant.contract.major_id() == target)
+    });
+    let mut names: Vec<String> = own.cloned().collect();
+    names.extend([contract.id.to_string(), target.clone()]);
+    names
 }
 
 /// What a host serves, in the order of names. The same bundles, arrived in the same order,
@@ -228,12 +242,12 @@ pub(crate) fn of(host: &Host, order: &Order) -> Catalogue {
     named.sort();
     let mut infos: Vec<Option<ToolInfo>> = infos.into_iter().map(Some).collect();
     let mut icons = icons::Room::default();
-    let mut ids: Vec<(usize, [String; 2], Place)> = Vec::with_capacity(named.len());
+    let mut ids: Vec<(usize, Vec<String>, Place)> = Vec::with_capacity(named.len());
     for (name, arrived) in named {
         let Some(info) = infos.get_mut(arrived).and_then(Option::take) else {
             continue;
         };
-        let known = [info.contract.id.to_string(), info.contract.major_id()];
+        let known = known_as(host, &info.contract);
         let (key, place) = match info.effects.filter(|_| info.context.is_none()) {
             Some(effects) => {
                 let place = Place::Listed(catalogue.listed.len());

@@ -320,7 +320,7 @@ impl<'a> Behind<'_, 'a> {
             Some(Found::Blocked(blocked)) => return Err(blocked.refusal.clone()),
             None => {}
         }
-        // A former name can't be called, but is offered as a suggestion.
+        // An alias that two tools claim means neither, but both are suggested.
         let index = &self.finder.index;
         let hits = index.search_among(name, |place| self.tool(place).is_some());
         let places = index.named(name).chain(hits.iter().map(|hit| hit.position));
