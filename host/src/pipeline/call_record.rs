@@ -418,6 +418,7 @@ impl<'a> CallRecord<'a> {
             "the call was cancelled by its caller",
         );
         self.tell(Some(&error));
+        self.happens(|| CallEventKind::ResultCreated { bytes: 0 });
         let cost = self.cost();
         self.happens(|| CallEventKind::Canceled(cost));
         if let Some(said) = self.unused_answer() {
