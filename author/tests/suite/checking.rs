@@ -450,3 +450,148 @@ fn a_tools_json_alone_is_checked() {
         assert_eq!(report.documents, 1);
     }
 }
+
+#[test]
+fn a_workspace_without_bundle_toml_is_checked_and_told_which_one_to_write() {
+    let demo = Demo::new();
+    demo.remove("bundle.toml");
+    for folder in ["tools", "drivers"] {
+        let path = demo.path();
+        std::fs::rename(path.join(folder), path.join(format!(".{folder}"))).unwrap();
+    }
+    let report = check_path(demo.path());
+    assert_eq!(
+        (report.documents, report.diagnostics.len()),
+        (3, 1),
+        "{report:?}"
+    );
+    let found = &report.diagnostics[0];
+    assert_eq!(found.code, "bundle-toml-wanted");
+    assert!(!found.is_error());
+    assert!(found.file.ends_with("bundle.toml"), "{found}");
+    let hint = found.hint.as_deref().unwrap();
+    assert!(
+        hint.contains("sequence = 1") && hint.contains("publisher = "),
+        "{hint}"
+    );
+    // What is wrong there is reported where it lies.
+    demo.write(
+        ".tools/demo.greet/TOOL.md",
+        TOOL.replace("version: 1.0.0", "version: one"),
+    );
+    let report = check_path(demo.path());
+    let wrong = report
+        .diagnostics
+        .iter()
+        .find(|one| one.code == "version-invalid");
+    assert!(wrong.unwrap().file.ends_with(".tools/demo.greet/TOOL.md"));
+}
+
+#[test]
+fn a_document_that_its_reader_would_refuse_for_its_size_is_not_read() {
+    let demo = Demo::new();
+    for name in ["TOOL.md", "tools.json", "a.tool.md"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        // A hole: reading all of it would take 64 GiB.
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(64 << 30).unwrap();
+        let report = check_path(&path);
+        let codes: Vec<&str> = report.diagnostics.iter().map(|one| one.code).collect();
+        assert_eq!(codes, ["document-too-large"], "{name}");
+    }
+    // In a bundle, the others are checked all the same.
+    let file = std::fs::File::create(demo.path().join("drivers/demo-greet/DRIVER.md")).unwrap();
+    file.set_len(64 << 30).unwrap();
+    let report = check_path(demo.path());
+    let found = report
+        .diagnostics
+        .iter()
+        .find(|one| one.is_error())
+        .unwrap();
+    assert_eq!(found.code, "document-too-large");
+    assert!(found.file.ends_with("drivers/demo-greet/DRIVER.md"));
+}
+
+#[test]
+fn a_byte_order_mark_and_a_date_of_toml_are_accepted_in_bundle_toml() {
+    let demo = Demo::new();
+    for created in [
+        "2026-11-21T08:00:00Z",
+        "2026-11-21",
+        "\"2026-11-21T08:00:00Z\"",
+    ] {
+        let text = BUNDLE.replace("\"2026-11-21T08:00:00Z\"", created);
+        demo.write("bundle.toml", format!("\u{feff}{text}"));
+        let report = check_path(demo.path());
+        assert_eq!(report.diagnostics.len(), 0, "{created}: {report:?}");
+    }
+    let days = |text: &str| {
+        let text = BUNDLE.replace("\"2026-11-21T08:00:00Z\"", text);
+        toolward_bundle::dev::BundleToml::parse("bundle.toml", &text)
+            .value
+            .unwrap()
+            .created
+    };
+    assert_eq!(days("2026-11-21"), days("\"2026-11-21T00:00:00Z\""));
+    demo.write(
+        "bundle.toml",
+        BUNDLE.replace("\"2026-11-21T08:00:00Z\"", "2026-11-21T08:00:00"),
+    );
+    let report = check_path(demo.path());
+    assert_eq!(report.diagnostics[0].code, "bundle-toml-value");
+    // Schemas and tools.json take the mark, too.
+    let demo = Demo::new();
+    let tool = TOOL.replace(
+        "{ type: object, properties: { greeting: { type: string } }, required: [greeting] }",
+        "{ $ref: \"schema:greeting\" }",
+    );
+    demo.write("tools/demo.greet/TOOL.md", format!("\u{feff}{tool}"));
+    demo.write("schemas/greeting.json", "\u{feff}{ \"type\": \"object\" }");
+    let report = check_path(demo.path());
+    assert_eq!(report.errors(), 0, "{report:?}");
+    demo.pack();
+}
+
+#[test]
+fn an_input_without_a_place_in_the_request_is_reported_for_a_driver_too() {
+    let demo = Demo::new();
+    demo.remove("drivers/demo-greet/driver.wasm");
+    let tool = TOOL.replace("inputs:", "requires: { network: [a.example] }\ninputs:");
+    let tool = tool.replace(
+        "name: { type: string } }, required: [name]",
+        "name: { type: string }, lang: { type: string } }, required: [name]",
+    );
+    demo.write("tools/demo.greet/TOOL.md", tool);
+    let check = |entry: &str, more: &str| {
+        let driver = format!(
+            "---\nid: demo-greet\nname: Greet\ndescription: Greets.\nversion: 1.0.0\nkind: http\n\
+             base_url: https://a.example\nnetwork: {{ egress: [a.example] }}\nimplements:\n  - tool: demo.greet\n    \
+             version: \"^1.0.0\"\n{more}    metadata: {{ http: {{ method: GET, {entry} }} }}\n---\n"
+        );
+        demo.write("drivers/demo-greet/DRIVER.md", driver);
+        let report = check_path(demo.path());
+        let found = report.diagnostics.into_iter();
+        found.map(|one| (one.code, one.message)).collect::<Vec<_>>()
+    };
+    let path = "endpoint: \"/${input.name}\"";
+    let found = check(path, "");
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!(found[0].0, "http-input-unplaced");
+    assert!(found[0].1.contains("`lang`"), "{found:?}");
+    assert!(check(path, "    schema_narrowing: { drop_inputs: [lang] }\n").is_empty());
+    assert!(
+        check(
+            &format!("{path}, query_template: {{ l: \"${{input.lang}}\" }}"),
+            ""
+        )
+        .is_empty()
+    );
+    assert!(
+        check(
+            &format!("{path}, query_template: {{ l: \"${{input.l}}\" }}"),
+            "    mapping: { l: lang }\n"
+        )
+        .is_empty()
+    );
+}

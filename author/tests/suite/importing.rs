@@ -353,7 +353,6 @@ fn a_person_is_asked_for_what_can_be_a_form() {
     for output in [
         json!({ "type": "object", "properties": { "all": { "type": "array" } } }),
         json!({ "type": "object", "properties": { "password": { "type": "string" } } }),
-        json!({ "type": "string" }),
     ] {
         let imported = import(&with(&[
             ("/type", json!("human")),
@@ -585,9 +584,9 @@ fn foreign_text_stays_text() {
 fn what_nobody_sees_is_let_into_no_schema() {
     for schema in [
         json!({ "type": "object", "properties": { "a\u{202e}b": {} } }),
-        json!({ "enum": ["a\u{200b}"] }),
-        json!({ "const": { "k": ["\u{e0041}"] } }),
-        json!({ "default": "\u{1b}" }),
+        json!({ "type": "object", "enum": ["a\u{200b}"] }),
+        json!({ "type": "object", "const": { "k": ["\u{e0041}"] } }),
+        json!({ "type": "object", "default": "\u{1b}" }),
     ] {
         let definition = with(&[("/interface/output", schema.clone())]);
         assert_eq!(refused(&definition), "aml-text-hidden", "{schema}");
@@ -624,4 +623,14 @@ fn what_is_too_large_is_refused_in_words() {
             "{value}"
         );
     }
+}
+
+#[test]
+fn the_whole_transport_is_kept_in_the_metadata() {
+    let transport = json!({
+        "type": "lambda", "provider": "aws", "function_id": "arn:aws:lambda:eu-west-1:1:function:find",
+        "invocation_type": "RequestResponse", "credentials": { "scheme": "iam-role" },
+    });
+    let imported = import(&with(&[("/transport", transport.clone())]));
+    assert_eq!(tool(&imported).metadata["aml"]["transport"], transport);
 }

@@ -13,6 +13,7 @@ mod authoring;
 mod building;
 mod cascades;
 mod checking;
+mod forms;
 // One fixture for those who make bundles and those who read them.
 #[path = "../../../bundle/tests/suite/demo.rs"]
 mod demo;

@@ -16,6 +16,7 @@ fn spellings_are_normalised() {
     for (written, normal) in [
         ("network:API.Example.COM", "network:api.example.com"),
         ("network:example.com.", "network:example.com"),
+        ("network:a.example:443", "network:a.example"),
         ("network:[0:0::1]:8443", "network:[::1]:8443"),
         ("workspace:/a//b/./c/", "workspace:/a/b/c"),
         ("workspace:/a/**", "workspace:/a"),
@@ -100,7 +101,7 @@ fn no_port_is_the_default_port_only() {
     assert!(covers("network:a.example", "network:a.example:443"));
     assert!(!covers("network:a.example", "network:a.example:8443"));
     assert!(!covers("network:a.example", "network:a.example:80"));
-    assert!(!covers("network:a.example:443", "network:a.example"));
+    assert!(covers("network:a.example:443", "network:a.example"));
     assert!(!covers("network:*", "network:a.example:8443"));
     assert!(covers("network:*:8443", "network:a.example:8443"));
     let host = capability("network:a.example");
@@ -205,7 +206,7 @@ fn the_intersection_is_the_narrower_one() {
     );
     assert_eq!(
         both("network:*", "network:a.example:443").as_deref(),
-        Some("network:a.example:443")
+        Some("network:a.example")
     );
     assert_eq!(both("network:a.example", "network:b.example"), None);
     assert_eq!(

@@ -169,13 +169,14 @@ fn the_driver_of_aip_14_parses_and_serves_its_tool() {
             ("driver-auth-unsupported", 10)
         ]
     );
-    let driver = parsed.into_result().expect("the example is valid");
+    let mut driver = parsed.into_result().expect("the example is valid");
     let secrets: Vec<String> = driver.requires.secrets().collect();
     assert_eq!(secrets, ["APOLLO_API_KEY"]);
     let tool = Tool::parse("TOOL.md", TOOL, &NoScope)
         .value
         .expect("the example is valid");
     assert_eq!(driver.kind, DriverKind::Http);
+    assert!(driver.resolve_paths(|_| Some(tool.id.clone())).is_empty());
     assert!(driver.check_against(&tool, "DRIVER.md").is_empty());
     let entry = driver
         .implements_tool("pricing-snapshot", &tool.version)

@@ -128,7 +128,6 @@ fn what_a_rule_about_an_action_never_gives_is_refused() {
         "reveal = [\"token\"]",
         "driver = \"acme.notes\"",
         "driver_publisher = \"labs\"",
-        "accepts = [\"audit\"]",
         "plain_http = true",
         "addresses = [\"10.0.0.0/8\"]",
         "guest_headers = [\"cookie\"]",
@@ -167,4 +166,48 @@ fn a_running_server_takes_over_no_rule_about_another_action() {
     assert!(all.narrows(&earlier).is_err());
     let none = policy("");
     assert!(none.narrows(&earlier).is_ok());
+}
+
+/// `storage:commit`, which changes a class that no host knows.
+struct Changing;
+
+impl Scope for Changing {
+    fn schema(&self, _id: &str) -> Option<Value> {
+        None
+    }
+
+    fn action(&self, _reference: &Reference) -> Option<Arc<Action>> {
+        let text = "---\nschema: action/v1\nid: storage:commit\ndescription: Commits.\n\
+                    mutates: [\"storage:*\", \"workspace:metadata\"]\napproval: on-mutate\n---\n";
+        Action::parse("ACTION.md", text).value.map(Arc::new)
+    }
+}
+
+#[test]
+fn a_rule_accepts_the_unknown_classes_that_its_action_declares_and_no_others() {
+    let tool = |mutates: &str| {
+        let source = format!(
+            "---\nid: notes.append\nname: A tool\ndescription: Does something.\nversion: 1.2.0\n\
+             inputs: {{ type: object }}\noutputs: {{ type: object }}\n\
+             implements: storage:commit\nmutates: [{mutates}]\n---\n"
+        );
+        Tool::parse("TOOL.md", &source, &Changing)
+            .value
+            .unwrap_or_else(|| panic!("{source}"))
+    };
+    let policy_of = |accepts: &str| {
+        policy(&format!(
+            "[[grant]]\npublisher = \"acme\"\naction = \"storage:commit\"\naccepts = [{accepts}]\n"
+        ))
+    };
+    let both = policy_of("\"storage\", \"workspace\"");
+    let declared = tool("\"storage:*\", \"workspace:metadata\"");
+    assert!(is_given(&both, &declared));
+    // It gives the sandbox nothing.
+    assert!(granted(&ask(&both, &declared, &driver(""))).is_empty());
+    assert!(!is_given(&policy_of("\"storage\""), &declared));
+    // What the tool adds to its action is not covered.
+    let more = tool("\"storage:*\", \"workspace:metadata\", \"audit:log\"");
+    let all = policy_of("\"storage\", \"workspace\", \"audit\"");
+    assert!(!is_given(&all, &more));
 }

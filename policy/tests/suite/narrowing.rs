@@ -268,3 +268,36 @@ fn without_a_denied_host_a_service_would_be_given() {
     assert!(ask(&without, &asked, &driver).grant().is_some());
     assert!(without.narrows(&with).is_err());
 }
+
+#[test]
+fn a_running_server_does_not_take_over_another_spelling_of_an_origin_that_gives_more() {
+    let deny = |hosts: &str| policy(&format!("[[deny]]\ncapabilities = [{hosts}]"));
+    let (all, one) = (
+        deny("\"network:a.example\""),
+        deny("\"network:a.example:443\""),
+    );
+    assert!(one.narrows(&all).is_err());
+    // Both together deny every port, in either order.
+    for both in [
+        "\"network:a.example\", \"network:a.example:443\"",
+        "\"network:a.example:443\", \"network:a.example\"",
+    ] {
+        assert!(deny(both).narrows(&all).is_ok());
+    }
+    let plain = |host: &str| {
+        policy(&format!(
+            "[[grant]]\npublisher = \"acme\"\nplain_http = true\nrequires = [\"network:{host}\"]"
+        ))
+    };
+    assert!(plain("a.example").narrows(&plain("a.example:443")).is_err());
+    let service = |host: &str| {
+        policy(&format!(
+            "[[service]]\nname = \"mail\"\nhosts = [\"{host}\"]"
+        ))
+    };
+    assert!(
+        service("a.example")
+            .narrows(&service("a.example:443"))
+            .is_err()
+    );
+}

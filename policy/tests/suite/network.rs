@@ -99,20 +99,19 @@ fn passing(grant: &Grant) -> Vec<String> {
 }
 
 #[test]
-fn plain_http_passes_to_port_80_and_to_a_port_that_the_policy_names() {
+fn plain_http_passes_to_port_80_and_to_a_port_that_the_policy_names_but_for_that_of_https() {
     const BLOCKED: &[&str] = &[];
     let default: &[&str] = &["http:80", "https:443"];
     let at_443: &[&str] = &["https:443"];
-    let named_443: &[&str] = &["http:443", "https:443"];
     let named_80: &[&str] = &["http:80", "https:80"];
     let named_8080: &[&str] = &["http:8080", "https:8080"];
     let ports = ["", ":80", ":443", ":8080"];
     // A line for each port that the contract declares, a column for each that the
     // policy names.
     let matrix = [
-        [default, BLOCKED, BLOCKED, BLOCKED],
+        [default, BLOCKED, at_443, BLOCKED],
         [BLOCKED, named_80, BLOCKED, BLOCKED],
-        [at_443, BLOCKED, named_443, BLOCKED],
+        [at_443, BLOCKED, at_443, BLOCKED],
         [BLOCKED, BLOCKED, BLOCKED, named_8080],
     ];
     let egress = driver("network: { egress: ['*', '*:80', '*:443', '*:8080'] }");
@@ -137,7 +136,7 @@ fn plain_http_to_a_service_passes_to_port_80_and_to_a_port_that_its_table_names(
     for (written, used, expected) in [
         ("a.example", "a.example", &["http:80", "https:443"][..]),
         ("a.example", "a.example:443", &["https:443"]),
-        ("a.example:443", "a.example", &["http:443", "https:443"]),
+        ("a.example:443", "a.example", &["https:443"]),
         (
             "a.example:8080",
             "a.example:8080",
@@ -153,4 +152,41 @@ fn plain_http_to_a_service_passes_to_port_80_and_to_a_port_that_its_table_names(
         let found = decision.grant().map(passing).unwrap_or_default();
         assert_eq!(found, expected, "{used} by {written}");
     }
+}
+
+#[test]
+fn an_origin_is_the_same_with_and_without_the_default_port() {
+    let spellings = ["api.example", "api.example:443"];
+    for declared in spellings {
+        for used in spellings {
+            for written in spellings {
+                let policy = policy(&format!(
+                    "[[grant]]\npublisher = \"acme\"\nrequires = [\"network:{written}\"]"
+                ));
+                let tool = tool(&format!("requires: {{ network: ['{declared}'] }}"));
+                let driver = driver(&format!("network: {{ egress: ['{used}'] }}"));
+                assert_eq!(
+                    granted(&ask(&policy, &tool, &driver)),
+                    ["GET, HEAD and OPTIONS to api.example by https"],
+                    "{declared}, {used}, {written}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_deny_of_the_default_port_denies_both_spellings_and_no_other_port() {
+    let denied = |declared: &str| {
+        let policy = policy(
+            "[[grant]]\npublisher = \"acme\"\nrequires = [\"network:*\", \"network:*:8443\"]\n\
+             [[deny]]\ncapabilities = [\"network:api.example:443\"]",
+        );
+        let tool = tool(&format!("requires: {{ network: ['{declared}'] }}"));
+        let driver = driver(&format!("network: {{ egress: ['{declared}'] }}"));
+        ask(&policy, &tool, &driver).grant().is_none()
+    };
+    assert!(denied("api.example"));
+    assert!(denied("api.example:443"));
+    assert!(!denied("api.example:8443"));
 }

@@ -144,6 +144,14 @@ pub(super) const ROWS: &[Difference] = &[
     ),
     wider(
         Action,
+        &["schema"],
+        (&["enum"], &[]),
+        "`agentproto/action/v1` means the same.",
+        "The public implementation writes it into every document.",
+        &[("/schema", r#""agentproto/action/v1""#)],
+    ),
+    wider(
+        Action,
         &["schema", "name"],
         (
             &["additionalProperties", "required"],

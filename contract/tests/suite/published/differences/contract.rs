@@ -87,10 +87,11 @@ pub(super) const ROWS: &[Difference] = &[
         &["mutates[]"],
         &["capability-invalid"],
         "A known class has a scope of that class: hosts, absolute paths, names. `net:`, `fs:` and `db:` are no classes: \
-         `tools.json` spells `network:`, `workspace:` and `database:` so.",
+         `tools.json` spells `network:`, `workspace:` and `database:` so. A plain word that is no scope \
+         (`workspace:metadata`) counts as a change and grants nothing, with a warning.",
         GRANTED,
         &[
-            ("/mutates", r#"["workspace:relative"]"#),
+            ("/mutates", r#"["workspace:relative/path"]"#),
             ("/approval", r#""always""#),
         ],
     ),
@@ -293,5 +294,13 @@ pub(super) const ROWS: &[Difference] = &[
         "These fields are read.",
         OWN_CLASSES,
         &[("/requires/workspace", r#"["/data"]"#)],
+    ),
+    wider(
+        Contract,
+        &["schema"],
+        (&["additionalProperties"], &[]),
+        "`agentproto/tool/v1` is read.",
+        "The public implementation writes it into every document.",
+        &[("/schema", r#""agentproto/tool/v1""#)],
     ),
 ];

@@ -115,6 +115,14 @@ pub(super) const ROWS: &[Difference] = &[
     ),
     stricter(
         Driver,
+        &["schema"],
+        &["wrong-type", "wrong-value"],
+        "`agentproto/driver/v1`.",
+        "The public implementation writes it into every document; another value names another format.",
+        &[("/schema", r#""agentproto/driver/v2""#)],
+    ),
+    stricter(
+        Driver,
         &["component", "limits", "limits.**"],
         &[
             "component-unexpected",
