@@ -151,6 +151,8 @@ pub struct Fields<'n, P> {
     /// What the names of its fields begin with.
     prefix: String,
     spelling: Spelling,
+    /// Whether a field that is `null` counts as absent.
+    null_is_absent: bool,
     asked: Vec<&'static str>,
     /// Those of `asked` that are not there.
     absent: Vec<&'static str>,
@@ -171,6 +173,7 @@ impl<'n, P: Clone> Fields<'n, P> {
                 name => format!("{name}."),
             },
             spelling: Spelling::Snake,
+            null_is_absent: false,
             asked: Vec::new(),
             absent: Vec::new(),
         })
@@ -180,6 +183,15 @@ impl<'n, P: Clone> Fields<'n, P> {
     #[must_use]
     pub fn spelled(self, spelling: Spelling) -> Self {
         Self { spelling, ..self }
+    }
+
+    /// The same fields, of a format in which `null` stands for an absent field.
+    #[must_use]
+    pub fn null_is_absent(self) -> Self {
+        Self {
+            null_is_absent: true,
+            ..self
+        }
     }
 
     /// The same fields, named by their keys alone.
@@ -211,7 +223,10 @@ impl<'n, P: Clone> Fields<'n, P> {
             .entries
             .iter_mut()
             .find(|entry| entry.is_some_and(|entry| entry.key == spelled));
-        let Some(entry) = found.and_then(Option::take) else {
+        let null_is_absent = self.null_is_absent;
+        let found = found.and_then(Option::take);
+        let found = found.filter(|entry| !(null_is_absent && entry.value.is_null()));
+        let Some(entry) = found else {
             self.absent.push(key);
             return None;
         };

@@ -4,6 +4,7 @@
 //! * [`Position`]: line and column of a byte offset;
 //! * [`Node`]: a value with places, from TOML by [`parse_toml`], from other formats by their readers;
 //! * [`Fields`], [`Field`]: the keys of a mapping, and a value of one type;
+//! * [`without_mark`]: a document without the byte order mark before it;
 //! * [`nearest`]: the key that a misspelt one may stand for.
 //!
 //! ```
@@ -22,6 +23,7 @@
 //! ```
 
 mod fields;
+mod mark;
 mod nearest;
 mod node;
 mod position;
@@ -29,6 +31,7 @@ mod problem;
 mod toml;
 
 pub use fields::{Field, Fields, Spelling};
+pub use mark::{without_mark, without_mark_bytes};
 pub use nearest::{NearNames, nearest};
 pub use node::{Content, Entry, Kind, Node};
 pub use position::Position;
