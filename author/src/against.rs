@@ -46,10 +46,8 @@ impl Earlier {
         let drivers = release.drivers.into_iter();
         Ok(Self {
             id: release.id,
-            tools: tools.map(|tool| (tool.id.to_string(), tool)).collect(),
-            drivers: drivers
-                .map(|driver| (driver.id.to_string(), driver))
-                .collect(),
+            tools: tools.map(|tool| (tool.major_id(), tool)).collect(),
+            drivers: drivers.map(|driver| (driver.major_id(), driver)).collect(),
         })
     }
 
@@ -59,10 +57,20 @@ impl Earlier {
         &self.id
     }
 
+    /// The contract before: that of the same major, else the newest with the id.
+    fn of(&self, tool: &Tool) -> Option<&Arc<Tool>> {
+        let newest = || {
+            let tools = self.tools.values().filter(|one| one.id == tool.id);
+            tools.max_by(|a, b| a.version.cmp(&b.version))
+        };
+        self.tools.get(&tool.major_id()).or_else(newest)
+    }
+
     /// What became narrower, or changed otherwise, without a new major version.
     pub(crate) fn compare(&self, documents: &Documents, files: &Files) -> Vec<Diagnostic> {
         let mut found = Vec::new();
-        for (id, earlier) in &self.tools {
+        for earlier in self.tools.values() {
+            let id = earlier.id.as_str();
             let mut unread = documents.unread_of(FileRole::Contract);
             let there = documents
                 .tools
@@ -80,7 +88,7 @@ impl Earlier {
             }
         }
         for tool in &documents.tools {
-            let Some(earlier) = self.tools.get(tool.value.id.as_str()) else {
+            let Some(earlier) = self.of(&tool.value) else {
                 continue;
             };
             let (old, new) = (&earlier.version, &tool.value.version);
@@ -99,7 +107,7 @@ impl Earlier {
             }
         }
         for driver in &documents.drivers {
-            if let Some(earlier) = self.drivers.get(driver.value.id.as_str()) {
+            if let Some(earlier) = self.drivers.get(&driver.value.major_id()) {
                 found.extend(effects::dropped(earlier, driver));
             }
         }

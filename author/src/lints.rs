@@ -75,7 +75,21 @@ pub(crate) fn folders(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
         .chain(drivers)
         .filter_map(|(path, id)| {
             let name = file_name(folder(path));
-            (name != id).then(|| {
+            // Two majors of an id need two folders.
+            let shared = documents
+                .tools
+                .iter()
+                .filter(|one| one.value.id.as_str() == id)
+                .count()
+                > 1
+                || documents
+                    .drivers
+                    .iter()
+                    .filter(|one| one.value.id.as_str() == id)
+                    .count()
+                    > 1;
+            let fits = name == id || (shared && name.starts_with(id));
+            (!fits).then(|| {
                 let message = format!("the folder is named {name:?}, the id in it is {id:?}");
                 Diagnostic::new(
                     &codes::FOLDER_NAME,
@@ -134,7 +148,7 @@ pub(crate) fn drivers(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     let named = |tool: &Tool| {
         let drivers = documents.drivers.iter();
         let mut entries = drivers.flat_map(|driver| &driver.value.implements);
-        entries.any(|entry| entry.tool_id == tool.id)
+        entries.any(|entry| entry.is_of(tool.id.as_str()))
     };
     let mut unnamed = Vec::new();
     for tool in &documents.tools {
@@ -191,7 +205,11 @@ fn misspelt<'d>(
     let mut near = NearNames::default();
     for driver in &documents.drivers {
         for entry in &driver.value.implements {
-            let id = entry.tool_id.as_str();
+            let id = match &entry.tool_id {
+                Some(id) => id.as_str(),
+                // AIP-14 names the folder after the id.
+                None => file_name(folder(&entry.tool)),
+            };
             let known = documents
                 .tools
                 .iter()

@@ -14,6 +14,8 @@ codes! {
         "`id`, `version`, `sequence` and `publisher` are required; a `[[build]]` table needs `crate` and `output`.";
     BUNDLE_TOML_VALUE = "bundle-toml-value", "a value in `bundle.toml` is not what its key takes",
         "Ids and publisher names are lower-case ASCII, versions are semantic, times are RFC 3339, and paths stay below the bundle's directory.";
+    BUNDLE_TOML_WANTED = "bundle-toml-wanted" Warning, "a workspace has documents and no `bundle.toml`",
+        "The documents were checked as what they are. `pack`, `sign` and `serve` need a bundle: write the `bundle.toml` that the hint shows.";
     BUNDLE_TOML_MISSING = "bundle-toml-missing", "the directory has no `bundle.toml`",
         "A bundle under work has a `bundle.toml` at its root. `toolward new` writes one.";
     BUNDLE_EMPTY = "bundle-empty", "the bundle brings nothing to use",
@@ -26,6 +28,8 @@ codes! {
         "Both are the same folder of the bundle. Move the files of one into the other.";
     BUNDLE_TOO_LARGE = "bundle-too-large", "a directory holds more than a bundle may",
         "A bundle has at most 4096 files, of 512 MiB together. Move what is not part of it out of its folders.";
+    DOCUMENT_TOO_LARGE = "document-too-large", "a document is larger than its reader takes",
+        "A document with front matter has at most 1 MiB, `tools.json` 4 MiB, `bundle.toml` 256 KiB. A larger file is not read.";
     FILE_KIND = "file-kind", "a file is of no kind that can be checked",
         "`check` reads TOOL.md, DRIVER.md, ACTION.md, prompts, sidecars of resources, tools.json, bundle.toml, components, and directories of them; of AML, files `NAME.tool.md` and directories of them.";
     FILE_NOT_UTF8 = "file-not-utf8", "a document of the bundle is not UTF-8",
@@ -78,6 +82,8 @@ codes! {
         "`requires.os` or `requires.arch` of its DRIVER.md names other machines: a host here never chooses the driver. The words of AIP-30 (`darwin`, `x64`, `arm64`) and of Rust (`macos`, `x86_64`, `aarch64`) mean the same.";
     TOOL_REFERENCE_MISSING = "tool-reference-missing", "a driver implements a contract that is not where it says",
         "`implements[].tool` is the path of a TOOL.md of the same bundle, from the folder of DRIVER.md or from the bundle's root. The driver serves the contract with the id that stands there; the folder's name does not matter. For a contract of another bundle write its id.";
+    TOOL_REFERENCE_UNBOUND = "tool-reference-unbound" Warning, "a driver names its contract by a path, in a bundle without contracts",
+        "The entry binds to nothing: a path leads to a contract of the same bundle. For a contract of another bundle write its id.";
     TOOL_REFERENCE_UNKNOWN = "tool-reference-unknown" Warning, "a driver implements a contract that is not in the bundle, and one with nearly that id is",
         "A driver may implement a contract of another bundle. Here no driver names the contract whose id is nearly the same, so that a misspelt id is likelier.";
     FINDINGS_TOO_MANY = "findings-too-many", "a bundle has too many findings",

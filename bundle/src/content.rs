@@ -289,10 +289,11 @@ impl Content {
         self.tools.iter().any(|entry| takes_action(&entry.tool))
     }
 
-    /// The contract with an id.
+    /// The contract with an `id@major`, or the newest with an id.
     #[must_use]
-    pub fn tool(&self, id: &str) -> Option<&ToolEntry> {
-        self.tools.iter().find(|entry| entry.tool.id.as_str() == id)
+    pub fn tool(&self, name: &str) -> Option<&ToolEntry> {
+        let mut tools = self.tools.iter().rev();
+        tools.find(|entry| entry.tool.id.as_str() == name || entry.tool.major_id() == name)
     }
 
     /// The drivers that say they implement a contract, by id.
@@ -404,10 +405,14 @@ impl Content {
             provenance: None,
             warnings,
         };
-        content.tools.sort_by(|a, b| a.tool.id.cmp(&b.tool.id));
-        content
-            .drivers
-            .sort_by(|a, b| a.driver.id.cmp(&b.driver.id));
+        content.tools.sort_by(|a, b| {
+            let versions = a.tool.version.cmp(&b.tool.version);
+            a.tool.id.cmp(&b.tool.id).then(versions)
+        });
+        content.drivers.sort_by(|a, b| {
+            let versions = a.driver.version.cmp(&b.driver.version);
+            a.driver.id.cmp(&b.driver.id).then(versions)
+        });
         Ok(content)
     }
 }

@@ -83,7 +83,7 @@ impl Declared {
         for entry in &driver.implements {
             let mut known = tools
                 .clone()
-                .filter(|tool| tool.id == entry.tool_id)
+                .filter(|tool| entry.is_of(tool.id.as_str()))
                 .peekable();
             complete &= known.peek().is_some();
             capabilities.extend(known.flat_map(Tool::declaration));

@@ -10,7 +10,7 @@ use toolward_contract::Outline;
 use toolward_contract::action::Action;
 use toolward_contract::diagnostic::{Diagnostic, Parsed};
 use toolward_contract::driver::Driver;
-use toolward_contract::path::resolve_beneath;
+use toolward_contract::path::{self, resolve_beneath};
 use toolward_contract::prompt::Prompt;
 use toolward_contract::resource::{Resource, SIDECAR};
 use toolward_contract::schema::Schema;
@@ -125,7 +125,8 @@ pub fn beside(document: &str, name: &str) -> String {
 /// The paths that a driver's reference may mean: from the folder of DRIVER.md, or from the bundle's root.
 fn meant<'a>(driver: &'a str, reference: &'a str) -> impl Iterator<Item = String> + 'a {
     let bases = [folder(driver), ""].into_iter();
-    bases.filter_map(move |base| resolve_beneath(base, reference))
+    let paths = bases.filter_map(move |base| resolve_beneath(base, reference));
+    paths.map(|path| path::document(path, "TOOL.md"))
 }
 
 /// The contract whose path is nearly one that a reference may mean.
@@ -288,6 +289,7 @@ impl Documents {
     /// DRIVER.md or from the bundle's root.
     fn follow_references(&mut self, files: &BTreeMap<String, Arc<[u8]>>) {
         let mut near = NearNames::default();
+        let has_contracts = files.keys().any(|path| role_of(path) == FileRole::Contract);
         for driver in &mut self.drivers {
             if self.diagnostics.len() > MAX_FINDINGS {
                 break;
@@ -307,6 +309,15 @@ impl Documents {
             missing.retain(|(reference, _)| paths(reference).is_empty());
             driver.value = Arc::new(followed);
             for (path, at) in missing {
+                if !has_contracts {
+                    let code = &codes::TOOL_REFERENCE_UNBOUND;
+                    let message =
+                        format!("{path} binds to nothing here: the bundle has no contract");
+                    let found = Diagnostic::new(code, &driver.path, at, message);
+                    let hint = "for a contract of another bundle write its id";
+                    self.diagnostics.push(found.with_hint(hint));
+                    continue;
+                }
                 let message = format!("expected a contract at {path}, found none");
                 let hint = match near_contract(&driver.path, &path, files, &mut near) {
                     Some(near) => format!("did you mean `{near}`?"),

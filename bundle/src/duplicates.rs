@@ -10,12 +10,12 @@ use crate::locate::about_file;
 /// Reports each id of this kind that more than one file has.
 pub(crate) fn repeated<'a>(
     kind: &str,
-    ids: impl Iterator<Item = (&'a str, &'a str)>,
+    ids: impl Iterator<Item = (String, &'a str)>,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
-    let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
     for (id, path) in ids {
-        if let Some(first) = seen.get(id) {
+        if let Some(first) = seen.get(&id) {
             diagnostics.push(about_file(
                 path,
                 &codes::DUPLICATE_ID,

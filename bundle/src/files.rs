@@ -14,6 +14,7 @@ use toolward_signing::manifest::FileRole;
 pub use self::error::FilesError;
 use self::error::SYMBOLIC_LINK;
 use crate::documents::role_of;
+use crate::sizes;
 
 mod error;
 
@@ -34,6 +35,14 @@ const DOTTED: &[&str] = &["actions", "drivers", "tools"];
 
 /// All files together, in bytes: the limit of the archive.
 pub const MAX_TOTAL_BYTES: u64 = 512 * 1024 * 1024;
+
+/// How large a file may be, in bytes: what the reader of documents of its name takes, for others
+/// [`MAX_TOTAL_BYTES`]. Compared before a file is read.
+#[must_use]
+pub fn limit_of(path: &str) -> u64 {
+    let limit = sizes::of(path).and_then(|limit| u64::try_from(limit).ok());
+    limit.unwrap_or(MAX_TOTAL_BYTES)
+}
 
 /// How many files a bundle may have. A manifest of 256 KiB holds fewer.
 pub const MAX_FILES: usize = 4096;
@@ -68,6 +77,13 @@ impl Found {
             false => path.to_owned(),
         }
     }
+}
+
+/// Whether a directory has one of the folders that the AIPs name with a dot: `.actions`, `.drivers`, `.tools`.
+#[must_use]
+pub fn is_workspace(directory: &Path) -> bool {
+    let mut folders = DOTTED.iter();
+    folders.any(|folder| directory.join(format!(".{folder}")).is_dir())
 }
 
 /// Where a file of the bundle in `directory` lies, or will lie once it is made.
@@ -222,7 +238,8 @@ fn is_document(path: &str) -> bool {
 /// As [`collect`].
 pub fn read(directory: &Path, name: &str, limit: u64) -> Result<Arc<[u8]>, FilesError> {
     let root = open(directory)?;
-    read_in(&root, name, &directory.join(name), limit)
+    let path = directory.join(name);
+    read_in(&root, name, &path, (limit, limit))
 }
 
 fn open(directory: &Path) -> Result<Dir, FilesError> {
@@ -232,7 +249,13 @@ fn open(directory: &Path) -> Result<Dir, FilesError> {
     })
 }
 
-fn read_in(dir: &Dir, name: &str, path: &Path, limit: u64) -> Result<Arc<[u8]>, FilesError> {
+/// Reads a file with the limit of its name, and what is left of that of all files.
+fn read_in(
+    dir: &Dir,
+    name: &str,
+    path: &Path,
+    (own, left): (u64, u64),
+) -> Result<Arc<[u8]>, FilesError> {
     let io = |source| FilesError::Io {
         path: path.to_owned(),
         source,
@@ -240,18 +263,32 @@ fn read_in(dir: &Dir, name: &str, path: &Path, limit: u64) -> Result<Arc<[u8]>, 
     // Before opening, since opening a pipe would wait for its other end.
     regular(&dir.symlink_metadata(name).map_err(io)?, path)?;
     let file = dir.open(name).map_err(io)?;
-    regular(&file.metadata().map_err(io)?, path)?;
+    let metadata = file.metadata().map_err(io)?;
+    regular(&metadata, path)?;
+    let fits = |found: u64| {
+        if found > own {
+            let path = path.to_owned();
+            return Err(FilesError::TooLarge {
+                path,
+                limit: own,
+                found,
+            });
+        }
+        (found <= left)
+            .then_some(())
+            .ok_or_else(|| FilesError::TooMuch {
+                path: path.to_owned(),
+                limit: left,
+                what: "bytes",
+            })
+    };
+    fits(metadata.len())?;
     let mut bytes = Vec::new();
-    file.take(limit.saturating_add(1))
+    // It may have grown since.
+    file.take(own.min(left).saturating_add(1))
         .read_to_end(&mut bytes)
         .map_err(io)?;
-    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > limit {
-        return Err(FilesError::TooMuch {
-            path: path.to_owned(),
-            limit,
-            what: "bytes",
-        });
-    }
+    fits(u64::try_from(bytes.len()).unwrap_or(u64::MAX))?;
     Ok(bytes.into())
 }
 
@@ -401,7 +438,7 @@ impl Walk<'_> {
         }
         let left = MAX_TOTAL_BYTES.saturating_sub(self.total);
         let shown = self.at.join(self.found.place(path));
-        let bytes = read_in(dir, name, &shown, left)?;
+        let bytes = read_in(dir, name, &shown, (limit_of(path), left))?;
         self.total += u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         self.found.files.insert(path.to_owned(), bytes);
         Ok(())

@@ -11,6 +11,7 @@ use toolward_contract::driver::Driver;
 use toolward_contract::index::Index;
 use toolward_contract::json;
 use toolward_contract::tool::Tool;
+use toolward_fields::without_mark_bytes;
 use toolward_signing::manifest::{FileRole, Manifest};
 
 use crate::codes;
@@ -21,9 +22,6 @@ use crate::locate::about_file;
 /// The name of the machine index in a bundle.
 pub const TOOLS_JSON: &str = toolward_signing::manifest::TOOLS_FILE;
 
-/// The largest `tools.json` that an author writes, in bytes.
-const MAX_AUTHORED: u64 = 4 * 1024 * 1024;
-
 /// The `tools.json` of an authoring directory, where its author wrote it: one of version 1, or, in a directory
 /// without contracts, one that does not say version 2. `pack` makes all others anew.
 ///
@@ -33,8 +31,9 @@ pub fn authored(directory: &Path, files: &Files) -> Result<Option<Arc<[u8]>>, Fi
     if directory.join(TOOLS_JSON).symlink_metadata().is_err() {
         return Ok(None);
     }
-    let bytes = files::read(directory, TOOLS_JSON, MAX_AUTHORED)?;
-    let document = json::parse(&bytes, &json::Limits::default()).unwrap_or_default();
+    let bytes = files::read(directory, TOOLS_JSON, files::limit_of(TOOLS_JSON))?;
+    let document =
+        json::parse(without_mark_bytes(&bytes), &json::Limits::default()).unwrap_or_default();
     let has_contracts = files.keys().any(|path| role_of(path) == FileRole::Contract);
     let is_source = match document.get("version").and_then(Value::as_u64) {
         Some(1) => true,
@@ -138,13 +137,15 @@ fn attach(
             }
             Some(Ok(driver)) => {
                 let mut others = documents.drivers.iter();
-                if let Some(other) = others.find(|other| other.value.id == driver.id) {
+                if let Some(other) =
+                    others.find(|other| other.value.major_id() == driver.major_id())
+                {
                     let mut taken = about_file(
                         TOOLS_JSON,
                         &codes::DUPLICATE_ID,
                         format!(
                             "the driver id {:?} is taken by {}",
-                            driver.id.as_str(),
+                            driver.major_id(),
                             other.path
                         ),
                         "give one of them another id, or put it into another bundle",

@@ -36,6 +36,7 @@ mod media;
 pub mod parallel;
 pub mod rules;
 pub mod shown;
+mod sizes;
 pub mod surface;
 pub mod text;
 pub mod tool_names;

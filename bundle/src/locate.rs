@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use toolward_contract::diagnostic::{Diagnostic, Position};
+use toolward_fields::without_mark;
 use toolward_report::{Code, Coded};
 
 /// A diagnostic about a file as a whole: line 1, column 1.
@@ -27,7 +28,7 @@ pub fn about_error(file: &str, code: &Code, error: &(impl Coded + Display)) -> D
 /// Where a top-level key of a document's front matter stands; the start of the
 /// document if it isn't there.
 pub(crate) fn key_position(source: &str, key: &str) -> Position {
-    let mut lines = source.lines();
+    let mut lines = without_mark(source).lines();
     if lines.next() != Some("---") {
         return Position::START;
     }

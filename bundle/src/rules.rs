@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::{Driver, DriverKind, World};
+use toolward_contract::tool::Tool;
 use toolward_report::Code;
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
@@ -85,18 +86,14 @@ pub fn not_empty(documents: &Documents, files: &Files) -> Option<Diagnostic> {
 /// Finds ids that two documents of one kind share.
 fn unique_ids(documents: &Documents) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
-    let tools = documents
-        .tools
-        .iter()
-        .map(|tool| (tool.value.id.as_str(), tool.path.as_str()));
-    let drivers = documents
-        .drivers
-        .iter()
-        .map(|driver| (driver.value.id.as_str(), driver.path.as_str()));
+    let tools = documents.tools.iter();
+    let tools = tools.map(|tool| (tool.value.major_id(), tool.path.as_str()));
+    let drivers = documents.drivers.iter();
+    let drivers = drivers.map(|driver| (driver.value.major_id(), driver.path.as_str()));
     let actions = documents
         .actions
         .iter()
-        .map(|action| (action.value.id.as_str(), action.path.as_str()));
+        .map(|action| (action.value.id.clone(), action.path.as_str()));
     repeated("contract id", tools, &mut diagnostics);
     repeated("driver id", drivers, &mut diagnostics);
     repeated("action id", actions, &mut diagnostics);
@@ -124,18 +121,29 @@ fn undescribed(documents: &Documents, files: &Files) -> impl Iterator<Item = Dia
 /// dropped inputs, mapped names, limits.
 fn implementations(documents: &Documents) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
-    // Of two with one id the second is refused, and not held against the drivers.
+    // Of two with one `id@major` the second is refused, and not held against the drivers.
     let mut known = BTreeSet::new();
     let tools = documents.tools.iter();
     let tools: Vec<_> = tools
-        .filter(|tool| known.insert(tool.value.id.as_str()))
+        .filter(|tool| known.insert(tool.value.major_id()))
         .collect();
     for driver in &documents.drivers {
         if diagnostics.len() > MAX_FINDINGS {
             break;
         }
+        let serves = |tool: &Tool| {
+            driver
+                .value
+                .implements_tool(tool.id.as_str(), &tool.version)
+                .is_some()
+        };
+        let served = tools.iter().filter(|tool| serves(&tool.value));
+        let served: BTreeSet<&str> = served.map(|tool| tool.value.id.as_str()).collect();
         for tool in &tools {
-            diagnostics.extend(driver.value.check_against(&tool.value, &driver.path));
+            // A driver for one major of a contract owes nothing to the others.
+            if serves(&tool.value) || !served.contains(tool.value.id.as_str()) {
+                diagnostics.extend(driver.value.check_against(&tool.value, &driver.path));
+            }
         }
     }
     diagnostics

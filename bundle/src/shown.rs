@@ -251,15 +251,15 @@ fn template(sidecar: &Located<Resource>, entry: &ResourceEntry, diagnostics: &mu
 fn unique(documents: &Documents, diagnostics: &mut Vec<Diagnostic>) {
     let prompts = &documents.prompts;
     let ids = prompts.iter();
-    let ids = ids.map(|prompt| (prompt.value.id.as_str(), prompt.path.as_str()));
+    let ids = ids.map(|prompt| (prompt.value.id.to_string(), prompt.path.as_str()));
     repeated("prompt id", ids, diagnostics);
     let names = prompts.iter();
     let names =
-        names.filter_map(|prompt| Some((prompt.value.mcp_name.as_deref()?, prompt.path.as_str())));
+        names.filter_map(|prompt| Some((prompt.value.mcp_name.clone()?, prompt.path.as_str())));
     repeated("prompt name", names, diagnostics);
     let sidecars = documents.sidecars.iter();
     let uris =
-        sidecars.filter_map(|sidecar| Some((sidecar.value.uri.as_deref()?, sidecar.path.as_str())));
+        sidecars.filter_map(|sidecar| Some((sidecar.value.uri.clone()?, sidecar.path.as_str())));
     repeated("resource URI", uris, diagnostics);
     let templates: Vec<_> = documents
         .sidecars

@@ -1,10 +1,11 @@
 //! What a model or a policy sees of a bundle, and nothing else of it: a release that changes it needs a new
 //! consent (DESIGN 3). Two surfaces are compared here; what follows from a difference is decided elsewhere.
 //!
-//! In: the publisher; of tools ids with their major version, names, descriptions, schemas, declarations,
-//! approval, risk, tags, names for MCP and everything below `metadata`; of drivers all of DRIVER.md but prose below
-//! its head, timeouts and retries; actions; the bytes of prompts and resources. What a contract takes from an action of
-//! another bundle counts as its own. Out: code, icons, examples, prose below a document's head, minor versions.
+//! In: the publisher; of tools ids with their major version, names, descriptions, schemas, declarations, approval,
+//! risk, tags, names for MCP and everything below `metadata`; of drivers ids with their major version and all of
+//! DRIVER.md but prose below its head, timeouts and retries; actions; the bytes of prompts and resources. What a
+//! contract takes from an action of another bundle counts as its own. Out: code, icons, examples, prose below a
+//! document's head, minor versions.
 //!
 //! What is in has a [version](Version), which its canonical bytes begin with. Surfaces of two versions are not
 //! comparable: whoever kept one of an earlier version makes that of its bundle again, and compares the two of now.
@@ -31,13 +32,15 @@ pub enum Version {
     V1,
     /// All of DRIVER.md but prose, timeouts and retries.
     V2,
+    /// Drivers by their ids with the major version; hosts without the default port.
+    V3,
 }
 
 impl Version {
     /// The version of [`BundleSurface::of`].
-    pub const CURRENT: Self = Self::V2;
+    pub const CURRENT: Self = Self::V3;
 
-    const ALL: [Self; 2] = [Self::V1, Self::V2];
+    const ALL: [Self; 3] = [Self::V1, Self::V2, Self::V3];
 
     /// What the canonical bytes begin with, so that they are the bytes of nothing else.
     #[must_use]
@@ -45,6 +48,7 @@ impl Version {
         match self {
             Self::V1 => b"toolward surface 1\n",
             Self::V2 => b"toolward surface 2\n",
+            Self::V3 => b"toolward surface 3\n",
         }
     }
 
@@ -171,7 +175,7 @@ impl BundleSurface {
         tools.any(|(_, tool)| tool.pointer("/implements/library").is_some())
     }
 
-    /// The ids of the drivers.
+    /// The drivers, by id with the major version.
     pub fn drivers(&self) -> impl Iterator<Item = &str> {
         let drivers = self.value.get("drivers").and_then(Value::as_object);
         drivers.into_iter().flatten().map(|(id, _)| id.as_str())

@@ -81,6 +81,21 @@ impl Capability {
         Capability::of(Class::parse(class), scope)
     }
 
+    /// Reads `class:word` with a word that is no scope of the class, such as `workspace:metadata`: a capability of an
+    /// unknown class of that name, which counts as a change and grants nothing. `None` for all else.
+    #[must_use]
+    pub fn of_no_scope(text: &str) -> Option<Capability> {
+        let (class, scope) = text.split_once(':')?;
+        let is_unknown = matches!(Class::parse(class), Class::Other(_));
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let word =
+            scope.len() <= MAX_NAME_BYTES && scope.starts_with(plain) && scope.chars().all(plain);
+        if is_unknown || !word || Capability::parse(text).is_ok() {
+            return None;
+        }
+        Capability::of(Class::Other(class.to_owned()), scope).ok()
+    }
+
     /// A capability of a class.
     ///
     /// # Errors
@@ -134,6 +149,15 @@ impl Capability {
             Scope::Path(path) => path.to_string(),
             Scope::Any => "*".to_owned(),
             Scope::Name(name) => name.clone(),
+        }
+    }
+
+    /// `class:scope` as it was written, with the default port: what surfaces of earlier versions have.
+    #[must_use]
+    pub fn as_written(&self) -> String {
+        match self.host().map(|host| (host, host.written_port())) {
+            Some((host, Some(port))) => format!("{}:{}:{port}", self.class, host.host()),
+            _ => self.to_string(),
         }
     }
 

@@ -9,7 +9,7 @@ codes! {
     // Files and front matter
     FRONT_MATTER_MISSING = "front-matter-missing", "the file begins with a line of three dashes",
         "TOOL.md, DRIVER.md, ACTION.md, prompts and sidecars are Markdown with YAML front matter. Put `---` on the very first \
-         line (no byte order mark, no blank line before it), then the fields, then `---` again.";
+         line (no blank line before it), then the fields, then `---` again.";
     FRONT_MATTER_UNCLOSED = "front-matter-unclosed", "the front matter ends with a line of three dashes",
         "No second `---` line was found. Add it after the last field; the Markdown text follows it.";
     FRONT_MATTER_TOO_LARGE = "front-matter-too-large", "the front matter has at most 64 KiB",
@@ -82,6 +82,9 @@ codes! {
     CAPABILITY_INVALID = "capability-invalid", "a capability is `class:scope` with a scope of that class",
         "Hosts are `host`, `host:port`, `*.host` or `*`; workspace paths are absolute, without `..`; database \
          tables, secrets and services are plain names.";
+    CAPABILITY_SCOPE_UNKNOWN = "capability-scope-unknown" Warning, "`mutates` uses scopes of their classes",
+        "The word after the colon names nothing of that class, as in `workspace:metadata`. It counts as a change and grants \
+         nothing; an operator lets the tool run with `accepts`. Where a file is meant, write its absolute path.";
     CAPABILITY_CLASS_UNKNOWN = "capability-class-unknown" Warning, "`mutates` uses known classes",
         "An unknown class counts as a mutation and grants nothing. Correct its name, or have the operator \
          accept the class by name.";
@@ -235,6 +238,10 @@ codes! {
     HTTP_ERROR_INVALID = "http-error-invalid", "`errors` gives statuses of the service codes of the tool",
         "A key is a status in quotes, from \"400\" to \"599\"; its value has `code` (lower-case letters, digits and `_`, \
          perhaps `:` and more) and, if you like, `message`, `hint` and `retryable`.";
+    HTTP_INPUT_UNPLACED = "http-input-unplaced" Warning, "every input has a place in the request",
+        "An input that neither a placeholder nor the body sends would be dropped silently. Use it in `endpoint`, `query_template`, \
+         `headers` or `body_template`, or name an optional one in `schema_narrowing.drop_inputs`: calls that give it then go to \
+         another driver or are refused.";
     HTTP_INPUT_UNKNOWN = "http-input-unknown", "placeholders name inputs of the contract, and members of its contextSchema",
         "Correct the name. Where `mapping` renames an input, the placeholder has the new name.";
     HTTP_UNDECLARED = "http-undeclared", "the contract declares what a declarative driver does",
@@ -304,6 +311,10 @@ codes! {
     TRANSPORT_UNDECLARED = "transport-undeclared" Warning, "an http transport uses only what its entry declares",
         "The host is in `capabilities` as `net:HOST`, each secret in `secrets`. A missing capability denies the \
          attachment. The tool is listed and can't be called.";
+    TRANSPORT_CAPABILITY_UNGRANTABLE = "transport-capability-ungrantable" Warning, "every capability family of an entry can be granted",
+        "Write a family with its scope: `net:HOST`, `fs:/PATH`, `db:NAME`. A family without one (`exec`, `model`, `time`) names \
+         nothing that a policy can give, so the attachment is denied (`cap_denied`) and the others run. The tool is listed and \
+         can't be called.";
     INDEX_ENTRY_MISSING = "index-entry-missing", "every contract with a driver in the bundle is in tools.json",
         "Run `toolward pack` again; don't edit tools.json by hand.";
     INDEX_ENTRY_EXTRA = "index-entry-extra", "every entry of tools.json has a contract with a driver in the bundle",

@@ -14,6 +14,7 @@ mod platform;
 mod render;
 mod response;
 mod template;
+mod unplaced;
 mod without_effect;
 
 use std::fmt;
@@ -37,6 +38,7 @@ pub use render::{HeaderPiece, RenderError, RenderErrorKind, Rendered, Values};
 pub use response::{ExtractError, JsonPath, Response};
 pub(crate) use template::Places;
 pub use template::{Body, Part, Slot, SlotSource, Template};
+pub(crate) use unplaced::unplaced;
 
 /// The id of a driver: the same form as a contract's.
 pub type DriverId = ToolId;
@@ -186,11 +188,11 @@ pub struct DriverLimits {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Implements {
-    /// The contract, as written: an id, or the path of its TOOL.md.
+    /// The contract, as written: an id, or the path of its TOOL.md or of the folder that has it.
     pub tool: String,
-    /// The contract's id; of a path, the name of the folder until
-    /// [`Driver::resolve_paths`] has followed it.
-    pub tool_id: ToolId,
+    /// The contract's id; `None` for a path that leads to no contract, or that [`Driver::resolve_paths`] has not followed
+    /// yet. Such an entry binds to nothing.
+    pub tool_id: Option<ToolId>,
     /// The versions of the contract that it serves, as npm reads ranges.
     pub version: nodejs_semver::Range,
     /// The same range as written.
@@ -223,11 +225,31 @@ pub struct Implements {
     pub at: Position,
 }
 
+impl Implements {
+    /// Whether it is about the contract with an id.
+    #[must_use]
+    pub fn is_of(&self, id: &str) -> bool {
+        self.tool_id.as_ref().is_some_and(|own| *own == *id)
+    }
+
+    /// The contract's id; of a path that leads nowhere, the path.
+    #[must_use]
+    pub fn named(&self) -> &str {
+        self.tool_id.as_ref().map_or(&self.tool, |id| id.as_str())
+    }
+}
+
 impl Driver {
     /// Reads a DRIVER.md. `file` names it in diagnostics.
     #[must_use]
     pub fn parse(file: &str, source: &str) -> Parsed<Driver> {
         parse::document(file, source)
+    }
+
+    /// `id@major`, by which drivers are told apart (AIP-30, "Stable identity").
+    #[must_use]
+    pub fn major_id(&self) -> String {
+        format!("{}@{}", self.id, self.version.major)
     }
 
     /// The one host that the requests of a declarative driver go to, by https; no port means 443.
@@ -245,7 +267,7 @@ impl Driver {
         let version = nodejs_semver::Version::parse(version.to_string()).ok()?;
         self.implements
             .iter()
-            .find(|entry| entry.tool_id == id && entry.version.satisfies(&version))
+            .find(|entry| entry.is_of(id) && entry.version.satisfies(&version))
     }
 
     /// Gives each entry that names its contract by a path the id that stands there.
@@ -261,7 +283,7 @@ impl Driver {
                 continue;
             }
             match id_at(&entry.tool) {
-                Some(id) => entry.tool_id = id,
+                Some(id) => entry.tool_id = Some(id),
                 None => missing.push((entry.tool.clone(), entry.at)),
             }
         }

@@ -40,6 +40,8 @@ pub struct Index {
 pub struct IndexEntry {
     /// The contract's id; may hold `_` in version 1.
     pub id: ToolId,
+    /// The contract's major version, if the document has entries for several of the id. Version 2 only.
+    pub major: Option<u64>,
     /// Summary.
     pub description: String,
     /// What carries the tool out.
@@ -52,6 +54,9 @@ pub struct IndexEntry {
     pub schema_refs: Map<String, Value>,
     /// What it needs, spelled as families (`net:`, `fs:`, `db:`) in the document.
     pub capabilities: CapabilitySet,
+    /// Families that no policy can grant, as version 1 has them: without a scope (`exec`, `model`), or with one that
+    /// the family does not have. They deny the attachment.
+    pub ungrantable: Vec<String>,
     /// Ids of secrets that it needs.
     pub secrets: Vec<String>,
     /// Budget hints: `tokens`, `usd`.

@@ -29,6 +29,26 @@ pub(crate) fn is_relative(text: &str) -> bool {
         .is_some_and(|(first, _)| matches!(first, "." | "..") || DOTTED.contains(&first))
 }
 
+/// Whether a text can be the path of a document from somewhere in a bundle: `.` and `..` stand first only.
+pub(crate) fn is_path(text: &str) -> bool {
+    let parts = text.strip_suffix('/').unwrap_or(text).split('/');
+    let mut parts = parts.skip_while(|part| matches!(*part, "." | ".."));
+    parts.all(|part| segment(part).is_some())
+}
+
+/// The document `name` that a path means: itself, or the one in that folder.
+#[must_use]
+pub fn document(path: String, name: &str) -> String {
+    let is_document = path
+        .strip_suffix(name)
+        .is_some_and(|folder| folder.is_empty() || folder.ends_with('/'));
+    match path.as_str() {
+        _ if is_document => path,
+        "" => name.to_owned(),
+        path => format!("{path}/{name}"),
+    }
+}
+
 /// The folder of a path, without the final slash; empty at the root.
 pub(crate) fn folder(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)

@@ -62,6 +62,12 @@ pub(crate) fn word<T>(
     value
 }
 
+/// `schema`, which the public implementation of the AIPs writes into every document.
+pub(crate) fn schema(field: &Field<'_>, known: &[&str], report: &mut Report<'_>) {
+    let read = |found: &str| known.contains(&found).then_some(());
+    word(field, known, read, &codes::WRONG_VALUE, report);
+}
+
 /// `mutates`: a list of `class:scope`; `None` if it isn't there, or an entry is invalid.
 pub(crate) fn mutates(
     fields: &mut Fields<'_>,
@@ -81,11 +87,21 @@ fn changes(field: &Field<'_>, report: &mut Report<'_>) -> CapabilitySet {
                 warn_about(&capability, at, report);
                 value.insert(capability);
             }
-            Err(error) => report.add(
-                &codes::CAPABILITY_INVALID,
-                at,
-                format!("in `{}`: {error}", field.name),
-            ),
+            Err(error) => match Capability::of_no_scope(found) {
+                Some(capability) => {
+                    let message = format!(
+                        "expected a scope of its class, found `{capability}`: it counts as a mutation and grants nothing"
+                    );
+                    let hint = "where a file is meant, write its absolute path";
+                    report.add_with_hint(&codes::CAPABILITY_SCOPE_UNKNOWN, at, message, hint);
+                    value.insert(capability);
+                }
+                None => report.add(
+                    &codes::CAPABILITY_INVALID,
+                    at,
+                    format!("in `{}`: {error}", field.name),
+                ),
+            },
         }
     }
     value

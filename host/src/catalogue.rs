@@ -123,15 +123,15 @@ impl Catalogue {
         let planned =
             toolward_policy::routes(&tools, &drivers, &services.policy, &services.machine)
                 .map_err(|duplicate| brought.duplicate(duplicate))?;
-        let by_id: HashMap<&str, &Arc<LoadedDriver>> = brought
+        let by_id: HashMap<String, &Arc<LoadedDriver>> = brought
             .drivers
             .iter()
-            .map(|driver| (driver.driver.id.as_str(), driver))
+            .map(|driver| (driver.driver.major_id(), driver))
             .collect();
         let candidates = |planned: &ToolRoutes<'_>| -> Vec<Arc<LoadedDriver>> {
             let ids = planned.routes.iter();
-            let ids = ids.map(|route| route.implementation.driver.id.as_str());
-            ids.filter_map(|id| by_id.get(id).copied().cloned())
+            let ids = ids.map(|route| route.implementation.driver.major_id());
+            ids.filter_map(|id| by_id.get(&id).copied().cloned())
                 .collect()
         };
         let found: BTreeMap<String, (&Found, Vec<Arc<LoadedDriver>>)> = brought
@@ -144,7 +144,7 @@ impl Catalogue {
         let mut catalogue = Self::default();
         for (tool, planned) in brought.tools.iter().zip(&planned) {
             let routes = planned.routes.iter().filter_map(|route| {
-                let driver = by_id.get(route.implementation.driver.id.as_str())?;
+                let driver = by_id.get(&route.implementation.driver.major_id())?;
                 let chain = || {
                     let reached = route.reach.tools.iter().filter_map(|id| found.get(id));
                     let reached = reached.map(|(tool, drivers)| tool.reached(drivers));

@@ -4,6 +4,7 @@
 use std::fmt;
 
 use toolward_contract::action::Action;
+use toolward_contract::capability::Capability;
 
 use crate::decision::{Contract, IRREVERSIBLE_RISK};
 use crate::error::{self, PolicyError, quoted};
@@ -45,6 +46,23 @@ impl Rule {
             && self.tool.matches(tool.id.as_str(), tool.version.major)
             && (self.action.as_ref()).is_none_or(|action| action.is_implemented_by(contract))
     }
+
+    /// Whether a rule with an action may accept a class of the contract: its action declares the class itself, so that
+    /// no tool gets more accepted than the action that the operator has read.
+    pub(crate) fn is_declared_by_action(
+        &self,
+        contract: &Contract<'_>,
+        asked: &Capability,
+    ) -> bool {
+        let implements = contract.tool.implements.as_ref();
+        let declared = || {
+            implements.is_some_and(|one| {
+                let mut mutates = one.action.mutates.iter();
+                mutates.any(|capability| capability.class() == asked.class())
+            })
+        };
+        self.action.is_none() || declared()
+    }
 }
 
 /// Checks a rule with an action. It covers tools that nobody has named, so that it gives capabilities and nothing
@@ -66,7 +84,6 @@ pub(crate) fn check(rule: &Rule) -> Result<(), PolicyError> {
     let others = [
         ("driver", rule.driver.is_some()),
         ("driver_publisher", rule.driver_publisher != rule.publisher),
-        ("accepts", !rule.accepts.is_empty()),
         ("reveal", !rule.reveal.is_empty()),
         ("plain_http", rule.plain_http),
         ("addresses", !rule.addresses.is_empty()),

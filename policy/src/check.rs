@@ -351,7 +351,10 @@ fn deny(rule: &DenyRule) -> Result<(), PolicyError> {
 /// Refuses invalid classes, and known ones: those are granted by capability.
 fn unknown_class(class: &str) -> Result<(), PolicyError> {
     let read = Capability::parse(&format!("{class}:*"));
-    if read.is_ok_and(|one| matches!(one.class(), Class::Other(name) if name == class)) {
+    // A known class may have words that are no scopes of it.
+    let words = Capability::of_no_scope(&format!("{class}:word"));
+    let unknown = |one: Capability| matches!(one.class(), Class::Other(name) if name == class);
+    if read.is_ok_and(unknown) || words.is_some() {
         return Ok(());
     }
     let error = PolicyError::new(

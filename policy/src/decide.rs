@@ -291,7 +291,7 @@ fn network(grant: &mut Grant, view: &View<'_>, asked: &Capability, mutates: bool
         let write = rule.mutates.iter().map(|entry| (entry, mutates));
         for (entry, unsafe_methods) in read.chain(write) {
             if let Some(host) = asked.intersect(entry).and_then(|both| both.host().cloned()) {
-                let written = entry.host().and_then(HostPattern::port);
+                let written = entry.host().and_then(HostPattern::written_port);
                 grant
                     .network
                     .push(host_grant(rule, host, written, unsafe_methods));
@@ -303,7 +303,7 @@ fn network(grant: &mut Grant, view: &View<'_>, asked: &Capability, mutates: bool
 fn external(grant: &mut Grant, view: &View<'_>, asked: &Capability, by: DeclaredBy) {
     let hosts = view.service_hosts(asked);
     for placed in view.grants_for(by) {
-        if gives(&placed.rule, asked, true) {
+        if gives(&placed.rule, &view.contract, asked, true) {
             let of_rule = hosts.iter().cloned();
             let of_rule =
                 of_rule.map(|(host, written)| host_grant(&placed.rule, host, written, true));
@@ -313,8 +313,8 @@ fn external(grant: &mut Grant, view: &View<'_>, asked: &Capability, by: Declared
 }
 
 /// A host as it is granted by a line of the policy, which has this port `written`. Plain
-/// http passes to port 80, which no port stands for, and to a port that the line names: a
-/// line without a port says nothing of http at 443.
+/// http passes to port 80, which no port stands for, and to a port that the line names; never
+/// where the line or the declaration names 443, the port of https.
 fn host_grant(
     rule: &Rule,
     host: HostPattern,
@@ -322,8 +322,10 @@ fn host_grant(
     unsafe_methods: bool,
 ) -> HostGrant {
     let port = host.port();
+    let names_https = [written, host.written_port()].contains(&Some(443));
+    let named = matches!(port, None | Some(80)) || port == written;
     HostGrant {
-        plain_http: rule.plain_http && (matches!(port, None | Some(80)) || port == written),
+        plain_http: rule.plain_http && named && !names_https,
         host,
         unsafe_methods,
         addresses: rule.addresses.clone(),

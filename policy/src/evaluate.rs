@@ -159,7 +159,7 @@ impl<'a> View<'a> {
         }
         let rules: Vec<_> = self
             .grants_for(by)
-            .filter(|placed| gives(&placed.rule, asked, mutates))
+            .filter(|placed| gives(&placed.rule, &self.contract, asked, mutates))
             .collect();
         if rules.is_empty() && unknown {
             return Err(Why::UnknownClass);
@@ -218,12 +218,17 @@ impl<'a> View<'a> {
 
     fn why_not(&self, asked: &Capability, mutates: bool, by: DeclaredBy) -> Why {
         let unnamed = by == DeclaredBy::Driver
-            && (self.grants.iter()).any(|placed| gives(&placed.rule, asked, mutates));
+            && (self.grants.iter())
+                .any(|placed| gives(&placed.rule, &self.contract, asked, mutates));
         if unnamed {
             Why::DriverNotNamed
-        } else if mutates && (self.grants_for(by)).any(|placed| gives(&placed.rule, asked, false)) {
+        } else if mutates
+            && (self.grants_for(by)).any(|placed| gives(&placed.rule, &self.contract, asked, false))
+        {
             Why::OnlyReading
-        } else if !mutates && (self.grants_for(by)).any(|placed| gives(&placed.rule, asked, true)) {
+        } else if !mutates
+            && (self.grants_for(by)).any(|placed| gives(&placed.rule, &self.contract, asked, true))
+        {
             Why::OnlyStoring
         } else if asked.is_wildcard() {
             Why::WildcardNotWritten
@@ -283,7 +288,7 @@ impl<'a> View<'a> {
             let parts = host.map(|host| declared::narrowed(&host, egress));
             let parts = parts.into_iter().flatten();
             let hosts: Vec<_> = parts.filter_map(|part| part.host().cloned()).collect();
-            let port = written.port();
+            let port = written.written_port();
             hosts.into_iter().map(move |host| (host, port))
         };
         self.services(asked)
@@ -296,10 +301,17 @@ impl<'a> View<'a> {
 
 /// Whether one entry of a rule covers it. Leave to change includes leave to read,
 /// but leave to store a secret does not include leave to use it.
-pub(crate) fn gives(rule: &Rule, asked: &Capability, mutates: bool) -> bool {
+pub(crate) fn gives(
+    rule: &Rule,
+    contract: &Contract<'_>,
+    asked: &Capability,
+    mutates: bool,
+) -> bool {
     // `accepts` lets the tool run and gives the sandbox nothing.
     if let Class::Other(class) = asked.class() {
-        return mutates && rule.accepts.contains(class);
+        return mutates
+            && rule.accepts.contains(class)
+            && rule.is_declared_by_action(contract, asked);
     }
     let by_changing = mutates || *asked.class() != Class::Secret;
     (by_changing && rule.mutates.covers_one(asked)) || (!mutates && rule.requires.covers_one(asked))

@@ -4,11 +4,11 @@
 use std::fmt;
 
 use ipnet::IpNet;
-use toolward_contract::capability::{Capability, CapabilitySet, Class};
+use toolward_contract::capability::{Capability, CapabilitySet, Class, HostPattern};
 
 use crate::limits::{LimitName, LimitSettings};
 use crate::policy::Policy;
-use crate::rule::{ApprovalClass, Rule, Workspace};
+use crate::rule::{ApprovalClass, DenyRule, Rule, Service, Workspace};
 
 /// Something of a policy that may give more than an earlier policy did.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -74,7 +74,7 @@ impl Policy {
         }
         self.partial_narrows(earlier)?;
         for placed in &earlier.denies {
-            if !self.denies().any(|known| *known == placed.rule) {
+            if !self.denies().any(|known| is_same_deny(known, &placed.rule)) {
                 return wider(format_args!("{} is no longer there", placed.id));
             }
         }
@@ -169,7 +169,7 @@ impl Policy {
         if !same(self.contexts(), earlier.contexts()) {
             return wider("the [[context]] tables are others");
         }
-        if !same(self.services(), earlier.services()) {
+        if !same_services(self.services(), earlier.services()) {
             return wider("the [[service]] tables are others");
         }
         if !same(self.shares(), earlier.shares()) {
@@ -181,6 +181,33 @@ impl Policy {
 
 fn same<T: PartialEq>(some: &[T], others: &[T]) -> bool {
     some.len() == others.len() && some.iter().all(|one| others.contains(one))
+}
+
+/// Whether two denies are the same, in the spelling of hosts too: without a port a host is denied at every port, with
+/// `:443` at that one.
+fn is_same_deny(one: &DenyRule, other: &DenyRule) -> bool {
+    let written = |rule: &DenyRule| rule.capabilities.as_ref().map(written);
+    one == other && written(one) == written(other)
+}
+
+/// [`same`], in the spelling of hosts too: plain http passes to a host without a port only.
+fn same_services(some: &[Service], others: &[Service]) -> bool {
+    let ports = |service: &Service| -> Vec<Option<u16>> {
+        service
+            .hosts
+            .iter()
+            .map(HostPattern::written_port)
+            .collect()
+    };
+    let equal = |one: &Service, other: &Service| one == other && ports(one) == ports(other);
+    some.len() == others.len()
+        && some
+            .iter()
+            .all(|one| others.iter().any(|other| equal(one, other)))
+}
+
+fn written(capabilities: &CapabilitySet) -> Vec<String> {
+    capabilities.iter().map(Capability::as_written).collect()
 }
 
 /// Whether two rules are about the same tools, publishers and driver. A rule about fewer
@@ -219,7 +246,10 @@ fn part_of(rule: &Rule, of: &Rule) -> bool {
 fn capabilities(some: &CapabilitySet, of: &CapabilitySet, plain_http: bool) -> bool {
     some.iter().all(|one| {
         if plain_http && *one.class() == Class::Network {
-            of.contains(one)
+            // With `:443` no plain http passes.
+            let own = one.as_written();
+            of.iter()
+                .any(|known| known == one && known.as_written() == own)
         } else {
             of.covers_one(one)
         }

@@ -21,9 +21,9 @@ pub(crate) fn overlaps(denied: &Capability, declared: &Capability) -> bool {
     }
 }
 
-/// A denied host without a port is denied at every port.
+/// A denied host without a port is denied at every port; one with `:443` only there.
 pub(crate) fn hosts_overlap(denied: &HostPattern, declared: &HostPattern) -> bool {
-    let ports = match (denied.port(), declared.port()) {
+    let ports = match (denied.written_port(), declared.port()) {
         (None, _) => true,
         (Some(a), Some(b)) => a == b,
         // No port stands for the defaults of https and http.
@@ -145,6 +145,9 @@ mod tests {
         assert!(overlap("network:*.internal", "network:db.internal:5432"));
         assert!(overlap("network:db.internal", "network:*:5432"));
         assert!(overlap("network:a.example:443", "network:a.example"));
+        assert!(overlap("network:a.example:443", "network:a.example:443"));
+        assert!(!overlap("network:a.example:443", "network:a.example:8443"));
+        assert!(!overlap("network:a.example:443", "network:a.example:80"));
         assert!(overlap("network:a.example:80", "network:*"));
         assert!(!overlap("network:a.example:8443", "network:a.example"));
         assert!(!overlap("network:a.example:8443", "network:a.example:443"));

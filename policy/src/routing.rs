@@ -72,7 +72,7 @@ pub struct Route<'a> {
     pub tie: usize,
 }
 
-/// Two contracts of one `id@major`, or two drivers of one id. No host takes both.
+/// Two contracts or two drivers of one `id@major`. No host takes both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DuplicateId {
@@ -107,7 +107,7 @@ pub fn routes<'a>(
     let driver_ids = driver_ids.filter(|(_, one)| one.driver.denied.is_none());
     unique(
         "driver",
-        driver_ids.map(|(at, one)| (at, one.driver.id.to_string())),
+        driver_ids.map(|(at, one)| (at, one.driver.major_id())),
     )?;
     let major_ids: Vec<String> = tools.iter().map(|one| one.tool.major_id()).collect();
     unique("tool", major_ids.iter().cloned().enumerate())?;

@@ -80,6 +80,20 @@ fn provides(surface: &BundleSurface) -> Vec<(&'static str, String)> {
     tools.chain(drivers).collect()
 }
 
+/// Writes what an installed bundle provides, in place of what it did.
+pub(crate) fn write_provides(
+    sql: &Transaction<'_>,
+    bundle: &str,
+    surface: &BundleSurface,
+) -> Result<(), Error> {
+    sql.execute("DELETE FROM provides WHERE bundle = ?1", [bundle])?;
+    for (kind, name) in provides(surface) {
+        sql.prepare_cached("INSERT INTO provides (kind, name, bundle) VALUES (?1, ?2, ?3)")?
+            .execute(params![kind, name, bundle])?;
+    }
+    Ok(())
+}
+
 fn check_duplicates(sql: &Transaction<'_>, candidate: &Candidate) -> Result<(), Error> {
     let id = &candidate.held.id;
     let mut statement = sql.prepare_cached(
@@ -130,10 +144,7 @@ pub(crate) fn install(
             acceptance.as_str(),
         ],
     )?;
-    for (kind, name) in provides(&candidate.surface) {
-        sql.prepare_cached("INSERT INTO provides (kind, name, bundle) VALUES (?1, ?2, ?3)")?
-            .execute(params![kind, name, new.id])?;
-    }
+    write_provides(sql, &new.id, &candidate.surface)?;
     tools::write(sql, &new.id, &candidate.surface)?;
     arrivals::note(sql)?;
     rollback::raise(sql, new, at)?;

@@ -96,6 +96,9 @@ fn renew(
         one.surface.to_string()
     ];
     if sql.execute(update, of)? > 0 {
+        if !waits {
+            decide::write_provides(sql, &one.id, surface)?;
+        }
         let reason = format!(
             "the surface {} is {digest} since surfaces have more fields",
             one.surface

@@ -54,7 +54,7 @@ pub(super) fn dropped(old: &Driver, new: &Located<Driver>) -> Vec<Diagnostic> {
         let Some(earlier) = old
             .implements
             .iter()
-            .find(|earlier| earlier.tool_id == entry.tool_id)
+            .find(|earlier| earlier.named() == entry.named())
         else {
             continue;
         };
@@ -67,7 +67,8 @@ pub(super) fn dropped(old: &Driver, new: &Located<Driver>) -> Vec<Diagnostic> {
             found.extend(added.map(|name| {
                 let message = format!(
                     "`{field}` of {} has {name:?}, unlike {} {before}",
-                    entry.tool_id, driver.id
+                    entry.named(),
+                    driver.id
                 );
                 Diagnostic::new(&codes::DRIVER_DROPS_ADDED, &new.path, entry.at, message)
                     .with_hint("give the driver a new major version, or carry the value as before")

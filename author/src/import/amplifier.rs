@@ -37,8 +37,8 @@ impl Spec {
         let name = text("name").ok_or("has no text `name`")?;
         let parameters = match spec.get("parameters").or_else(|| spec.get("input_schema")) {
             Some(Value::Object(schema)) => Value::Object(schema.clone()),
+            Some(Value::Null) | None => json!({ "type": "object" }),
             Some(_) => return Err("has `parameters` that are no object".to_owned()),
-            None => json!({ "type": "object" }),
         };
         Ok(Self {
             name: name.to_owned(),

@@ -11,6 +11,7 @@ use toolward_contract::capability::{Capability, CapabilitySet, Class};
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::index::{Index, IndexEntry, Transport};
 use toolward_contract::json;
+use toolward_fields::without_mark_bytes;
 use toolward_signing::id::Id;
 
 mod caps;
@@ -103,6 +104,7 @@ pub fn runloop(given: &RunloopFiles, options: &RunloopOptions) -> Result<Importe
 /// A document, as it can be signed.
 fn put(files: &mut Files, name: String, bytes: &[u8]) -> Result<(), ImportError> {
     const PROSE: [&str; 3] = ["title", "description", "$comment"];
+    let bytes = without_mark_bytes(bytes);
     let Ok(value) = json::parse(bytes, &json::Limits::default()) else {
         // Its reader says what is wrong, and where.
         files.insert(name, Arc::from(bytes));

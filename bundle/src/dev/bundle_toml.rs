@@ -6,7 +6,7 @@ mod build_entry;
 use serde::Deserialize;
 use toml::Spanned;
 use toolward_contract::diagnostic::{Diagnostic, Parsed, Position};
-use toolward_fields::nearest;
+use toolward_fields::{nearest, without_mark};
 use toolward_report::Code;
 use toolward_signing::id::Id;
 use toolward_signing::timestamp::Timestamp;
@@ -20,7 +20,7 @@ use crate::locate::about_file;
 pub const FILE: &str = "bundle.toml";
 
 /// Largest `bundle.toml`, in bytes: the limit of the manifest made from it.
-pub const MAX_SIZE: usize = 256 * 1024;
+pub const MAX_SIZE: usize = crate::sizes::BUNDLE_TOML;
 
 /// A valid `bundle.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,10 +34,10 @@ pub struct BundleToml {
     pub sequence: u64,
     /// Who is going to sign. Trust is decided by keys, not by this name.
     pub publisher: String,
-    /// When the bundle was made, RFC 3339 in UTC. Without it `pack` takes the
+    /// When the bundle was made: RFC 3339 in UTC, as text or as a TOML date. Without it `pack` takes the
     /// time it is given, see [`PackOptions`](super::PackOptions).
     pub created: Option<Timestamp>,
-    /// When the bundle stops being valid, RFC 3339 in UTC.
+    /// When the bundle stops being valid, likewise.
     pub expires: Option<Timestamp>,
     /// The oldest host that can run the bundle.
     pub min_host: Option<semver::Version>,
@@ -52,8 +52,8 @@ struct Raw {
     version: Spanned<String>,
     sequence: Spanned<u64>,
     publisher: Spanned<String>,
-    created: Option<Spanned<String>>,
-    expires: Option<Spanned<String>>,
+    created: Option<Spanned<toml::Value>>,
+    expires: Option<Spanned<toml::Value>>,
     min_host: Option<Spanned<String>>,
     #[serde(default, rename = "build")]
     builds: Vec<RawBuild>,
@@ -65,7 +65,7 @@ impl BundleToml {
     pub fn parse(file: &str, source: &str) -> Parsed<Self> {
         let mut reader = Reader {
             file,
-            source,
+            source: without_mark(source),
             diagnostics: Vec::new(),
         };
         let value = reader.read();
@@ -207,9 +207,16 @@ impl Reader<'_> {
         }
     }
 
-    fn time(&mut self, key: &str, value: Option<&Spanned<String>>) -> Option<Timestamp> {
+    /// A text, or a date of TOML: a day is its start in UTC.
+    fn time(&mut self, key: &str, value: Option<&Spanned<toml::Value>>) -> Option<Timestamp> {
         let value = value?;
-        match Timestamp::parse(value.get_ref()) {
+        let text = match value.get_ref() {
+            toml::Value::String(text) => text.clone(),
+            toml::Value::Datetime(date) if date.time.is_none() => format!("{date}T00:00:00Z"),
+            toml::Value::Datetime(date) => date.to_string(),
+            other => other.to_string(),
+        };
+        match Timestamp::parse(&text) {
             Ok(time) => Some(time),
             Err(refusal) => {
                 let message = format!("`{key}`: {refusal}");

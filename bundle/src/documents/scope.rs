@@ -10,6 +10,7 @@ use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
 use toolward_contract::{Scope, json};
+use toolward_fields::without_mark_bytes;
 use toolward_signing::manifest::FileRole;
 
 use super::{Located, Unread};
@@ -78,7 +79,7 @@ impl<'a> BundleScope<'a> {
 impl Scope for BundleScope<'_> {
     fn schema(&self, id: &str) -> Option<Value> {
         let path = format!("schemas/{id}.json");
-        let bytes = self.files.get(&path)?;
+        let bytes = without_mark_bytes(self.files.get(&path)?);
         match json::parse(bytes, &json::Limits::default()) {
             Ok(value) => Some(value),
             Err(error) => {

@@ -49,6 +49,16 @@ pub enum FilesError {
         /// Where it lies.
         path: PathBuf,
     },
+    /// A file that its reader would refuse for its size. It was not read.
+    #[error("{path}: expected at most {limit} bytes, found {found}", path = path.display())]
+    TooLarge {
+        /// Where it lies.
+        path: PathBuf,
+        /// The limit, in bytes.
+        limit: u64,
+        /// Its size, in bytes.
+        found: u64,
+    },
     /// More than a bundle may hold.
     #[error("{path}: more than {limit} {what}", path = path.display())]
     TooMuch {
@@ -71,6 +81,7 @@ codes! {
         Self::Twice { .. } = "folder-twice", "move the files of one into the other";
         Self::TooDeep { .. } = "file-name", "move its files up";
         Self::Name { .. } = "file-name", "use ASCII letters, digits, '.', '_' and '-' in names";
+        Self::TooLarge { .. } = "document-too-large", "split it, or remove what it does not need";
         Self::TooMuch { .. } = "bundle-too-large",
             "move what is not part of the bundle out of its folders";
     }
@@ -86,6 +97,7 @@ impl FilesError {
             | Self::Twice { path, .. }
             | Self::TooDeep { path }
             | Self::Name { path }
+            | Self::TooLarge { path, .. }
             | Self::TooMuch { path, .. } => path,
         }
     }

@@ -124,7 +124,7 @@ pub(super) fn driver_view<'t>(
         implements: driver
             .implements
             .iter()
-            .map(|entry| format!("{} {}", entry.tool_id, entry.version))
+            .map(|entry| format!("{} {}", entry.named(), entry.version))
             .collect(),
         egress: names(&driver.egress),
         requires: names(&driver.requires.capabilities),
@@ -181,7 +181,7 @@ fn kind_fields(driver: &Driver) -> Map<String, Value> {
     let entries = driver.implements.iter();
     let entries = entries.filter(|entry| !entry.kind_fields.is_empty());
     let entries = entries.map(|entry| {
-        let key = format!("implements {}", entry.tool_id);
+        let key = format!("implements {}", entry.named());
         (key, Value::Object(entry.kind_fields.clone()))
     });
     own.into_iter().chain(entries).collect()
@@ -193,7 +193,7 @@ fn costs(driver: &Driver) -> Vec<CostView> {
         let cost = &entry.cost_override;
         let currency = cost.currency.as_ref().or(own.currency.as_ref());
         let view = CostView {
-            tool: entry.tool_id.to_string(),
+            tool: entry.named().to_owned(),
             units_per_call: cost.cost_units_per_call.or(own.cost_units_per_call),
             currency: currency.cloned(),
             class: cost.cost_class.or(own.cost_class),

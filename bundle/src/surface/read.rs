@@ -4,7 +4,7 @@ mod v1;
 
 use serde_json::{Map, Value, json};
 use toolward_contract::action::{Action, Form, Implementation};
-use toolward_contract::capability::CapabilitySet;
+use toolward_contract::capability::{Capability, CapabilitySet};
 use toolward_contract::driver::{CostOverride, Driver, DriverLimits, Implements, Transform};
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
@@ -18,13 +18,17 @@ use crate::documents::role_of;
 /// The surface as one JSON document.
 pub(super) fn value(content: &Content, version: Version) -> Value {
     let tools = content.tools.iter();
-    let tools = tools.map(|entry| (entry.tool.major_id(), tool(&entry.tool)));
+    let tools = tools.map(|entry| (entry.tool.major_id(), tool(&entry.tool, version)));
     let drivers = content.drivers.iter();
     let driver = match version {
         Version::V1 => v1::driver,
-        Version::V2 => driver,
+        Version::V2 | Version::V3 => driver,
     };
-    let drivers = drivers.map(|entry| (entry.driver.id.to_string(), driver(&entry.driver)));
+    let key = |driver: &Driver| match version {
+        Version::V1 | Version::V2 => driver.id.to_string(),
+        Version::V3 => driver.major_id(),
+    };
+    let drivers = drivers.map(|entry| (key(&entry.driver), driver(&entry.driver, version)));
     let files = |role: FileRole| -> Map<String, Value> {
         let files = content.files.iter();
         let files = files.filter(|(path, _)| role_of(path) == role);
@@ -34,7 +38,7 @@ pub(super) fn value(content: &Content, version: Version) -> Value {
     };
     let actions = content.files.iter();
     let actions = actions.filter(|(path, _)| role_of(path) == FileRole::Action);
-    let actions = actions.map(|(path, bytes)| action(path, bytes));
+    let actions = actions.map(|(path, bytes)| action(path, bytes, version));
     json!({
         "publisher": content.origin.publisher(),
         "tools": tools.collect::<Map<_, _>>(),
@@ -45,7 +49,7 @@ pub(super) fn value(content: &Content, version: Version) -> Value {
     })
 }
 
-fn tool(tool: &Tool) -> Value {
+fn tool(tool: &Tool, version: Version) -> Value {
     json!({
         "name": tool.name,
         "description": tool.description,
@@ -53,8 +57,8 @@ fn tool(tool: &Tool) -> Value {
         "outputs": tool.outputs.closed(),
         "context": tool.context_schema.as_ref().map(Schema::closed),
         "idempotent": tool.idempotent,
-        "mutates": names(&tool.mutates),
-        "requires": names(&tool.requires.capabilities),
+        "mutates": names(&tool.mutates, version),
+        "requires": names(&tool.requires.capabilities, version),
         "approval": tool.approval,
         "risk_level": tool.risk_level,
         "cost_class": tool.cost_class,
@@ -90,8 +94,8 @@ fn implements(implementation: &Implementation) -> Value {
 }
 
 /// All of DRIVER.md but prose, timeouts and retries.
-fn driver(driver: &Driver) -> Value {
-    let key = |entry: &Implements| format!("{} {}", entry.tool_id, entry.version_text);
+fn driver(driver: &Driver, version: Version) -> Value {
+    let key = |entry: &Implements| format!("{} {}", entry.named(), entry.version_text);
     let (platform, limits) = (&driver.platform, &driver.limits);
     let mut entries = Map::new();
     for (index, one) in driver.implements.iter().enumerate() {
@@ -108,8 +112,8 @@ fn driver(driver: &Driver) -> Value {
         // In their order: the first that serves a version is the one.
         "implements": driver.implements.iter().map(key).collect::<Vec<_>>(),
         "entries": entries,
-        "egress": names(&driver.egress),
-        "requires": names(&driver.requires.capabilities),
+        "egress": names(&driver.egress, version),
+        "requires": names(&driver.requires.capabilities, version),
         "platform": {
             "os": platform.os,
             "arch": platform.arch,
@@ -179,7 +183,7 @@ fn costs(driver: &Driver) -> Option<Value> {
     };
     let entries = driver.implements.iter().filter_map(|entry| {
         let cost = value(&entry.cost_override)?;
-        Some(json!({ "tool": entry.tool_id, "version": entry.version_text, "cost": cost }))
+        Some(json!({ "tool": entry.named(), "version": entry.version_text, "cost": cost }))
     });
     let entries: Vec<Value> = entries.collect();
     let own = value(&driver.cost_override);
@@ -188,7 +192,7 @@ fn costs(driver: &Driver) -> Option<Value> {
 }
 
 /// A verified bundle's actions parse; one that doesn't counts by its bytes.
-fn action(path: &str, bytes: &[u8]) -> (String, Value) {
+fn action(path: &str, bytes: &[u8], version: Version) -> (String, Value) {
     let text = String::from_utf8_lossy(bytes);
     match Action::parse(path, &text).value {
         None => (path.to_owned(), json!({ "blake3": Digest::of(bytes) })),
@@ -197,8 +201,8 @@ fn action(path: &str, bytes: &[u8]) -> (String, Value) {
             json!({
                 "name": action.name,
                 "description": action.description,
-                "mutates": names(&action.mutates),
-                "requires": names(&action.requires.capabilities),
+                "mutates": names(&action.mutates, version),
+                "requires": names(&action.requires.capabilities, version),
                 "approval": action.approval,
                 "risk_level": action.risk_level,
                 "category": action.category,
@@ -210,6 +214,11 @@ fn action(path: &str, bytes: &[u8]) -> (String, Value) {
     }
 }
 
-fn names(capabilities: &CapabilitySet) -> Vec<String> {
-    capabilities.iter().map(ToString::to_string).collect()
+/// Earlier versions have hosts as they are written.
+fn names(capabilities: &CapabilitySet, version: Version) -> Vec<String> {
+    let name = match version {
+        Version::V1 | Version::V2 => Capability::as_written,
+        Version::V3 => Capability::to_string,
+    };
+    capabilities.iter().map(name).collect()
 }

@@ -355,3 +355,81 @@ fn an_inspection_shows_what_a_driver_and_a_budget_claim() {
         })
     );
 }
+
+#[test]
+fn a_path_to_a_contract_binds_to_nothing_in_a_bundle_without_contracts() {
+    let demo = Demo::new();
+    demo.remove("tools/demo.greet/TOOL.md");
+    let by_path = DRIVER.replace("tool: demo.greet", "tool: ./tools/demo.greet/TOOL.md");
+    demo.write("drivers/demo-greet/DRIVER.md", by_path);
+    let content = Content::from_dev(demo.path()).unwrap();
+    let found: Vec<&str> = content.warnings.iter().map(|one| one.code).collect();
+    assert_eq!(found, ["tool-reference-unbound"]);
+    let hint = content.warnings[0].hint.as_deref();
+    assert_eq!(hint, Some("for a contract of another bundle write its id"));
+    // The folder is named as a contract of another bundle may be.
+    let version = semver::Version::new(1, 0, 0);
+    let driver = &content.drivers[0].driver;
+    assert!(driver.implements_tool("demo.greet", &version).is_none());
+    // With a contract in the bundle, a path that misses it is an error.
+    let demo = Demo::new();
+    let by_path = DRIVER.replace("tool: demo.greet", "tool: ./tools/other/TOOL.md");
+    demo.write("drivers/demo-greet/DRIVER.md", by_path);
+    let error = Content::from_dev(demo.path()).unwrap_err();
+    assert_eq!(error.code(), "tool-reference-missing");
+}
+
+#[test]
+fn a_driver_names_its_contract_by_the_file_or_its_folder() {
+    for (driver, tool) in [
+        ("tools/demo.greet/DRIVER.md", "./TOOL.md"),
+        ("tools/demo.greet/DRIVER.md", "TOOL.md"),
+        ("tools/demo.greet/DRIVER.md", "./"),
+        ("drivers/demo-greet/DRIVER.md", "./tools/demo.greet"),
+        ("drivers/demo-greet/DRIVER.md", "../../tools/demo.greet/"),
+        ("drivers/demo-greet/DRIVER.md", ".tools/demo.greet/TOOL.md"),
+    ] {
+        let demo = Demo::new();
+        demo.remove("drivers/demo-greet/DRIVER.md");
+        let text = DRIVER.replace("tool: demo.greet", &format!("tool: {tool}"));
+        demo.write(driver, text);
+        let component = driver.replace("DRIVER.md", "driver.wasm");
+        demo.write(&component, handler());
+        let content =
+            Content::from_dev(demo.path()).unwrap_or_else(|error| panic!("{tool}: {error}"));
+        let tool = &content.tools[0].tool;
+        assert_eq!(content.drivers_for(tool).count(), 1);
+    }
+}
+
+#[test]
+fn a_bundle_has_several_majors_of_one_contract_and_of_one_driver() {
+    let demo = Demo::new();
+    let second = |text: &str| text.replace("1.0.0", "2.0.0");
+    demo.write("tools/demo.greet-2/TOOL.md", second(TOOL));
+    demo.write("drivers/demo-greet-2/DRIVER.md", second(DRIVER));
+    demo.write("drivers/demo-greet-2/driver.wasm", handler());
+    let content = read_signed(&demo.pack()).unwrap();
+    let majors: Vec<String> = content
+        .tools
+        .iter()
+        .map(|entry| entry.tool.major_id())
+        .collect();
+    assert_eq!(majors, ["demo.greet@1", "demo.greet@2"]);
+    for entry in &content.tools {
+        let drivers: Vec<String> = content
+            .drivers_for(&entry.tool)
+            .map(|one| one.driver.major_id())
+            .collect();
+        assert_eq!(
+            drivers,
+            [format!("demo-greet@{}", entry.tool.version.major)]
+        );
+    }
+    assert_eq!(content.tool("demo.greet").unwrap().tool.version.major, 2);
+    assert_eq!(content.tool("demo.greet@1").unwrap().tool.version.major, 1);
+    // The same major twice is refused.
+    demo.write("tools/demo.greet-2/TOOL.md", TOOL.replace("1.0.0", "1.1.0"));
+    let error = Content::from_dev(demo.path()).unwrap_err();
+    assert_eq!(error.code(), "duplicate-id");
+}

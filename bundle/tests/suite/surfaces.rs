@@ -319,15 +319,13 @@ fn what_a_driver_asks_of_the_machine_counts_and_its_time_does_not() {
 #[test]
 fn a_surface_of_an_earlier_version_is_told_by_its_header_and_is_of_the_same_bundle() {
     let content = read_signed(&Demo::new().pack()).unwrap();
-    let (old, new) = (
-        BundleSurface::of_version(&content, Version::V1),
-        BundleSurface::of(&content),
-    );
-    assert!(old.to_bytes().starts_with(b"toolward surface 1\n"));
-    assert!(new.to_bytes().starts_with(b"toolward surface 2\n"));
-    assert_eq!((old.version(), new.version()), (Version::V1, Version::V2));
-    assert_ne!(old.digest(), new.digest());
-    for surface in [old, new] {
+    let versions = [Version::V1, Version::V2, Version::V3];
+    assert_eq!(Version::CURRENT, Version::V3);
+    for (version, header) in versions.into_iter().zip(1..) {
+        let surface = BundleSurface::of_version(&content, version);
+        let header = format!("toolward surface {header}\n");
+        assert!(surface.to_bytes().starts_with(header.as_bytes()));
+        assert_eq!(surface.version(), version);
         let bytes = surface.to_bytes().to_vec();
         assert_eq!(BundleSurface::from_bytes(&bytes), Some(surface.clone()));
         let read = BundleSurface::from_digested(bytes, &surface.digest()).unwrap();
@@ -338,4 +336,27 @@ fn a_surface_of_an_earlier_version_is_told_by_its_header_and_is_of_the_same_bund
         &content,
         &BundleSurface::empty().digest()
     ));
+}
+
+#[test]
+fn surfaces_of_earlier_versions_have_hosts_as_they_were_written() {
+    let written = |host: &str| {
+        let demo = Demo::new();
+        let tool = TOOL.replace(
+            "inputs:",
+            &format!("requires: {{ network: ['{host}'] }}\ninputs:"),
+        );
+        demo.write("tools/demo.greet/TOOL.md", tool);
+        read_trusting(&demo.pack(), |key| TrustStore::for_key(key.public())).unwrap()
+    };
+    let (long, short) = (written("a.example:443"), written("a.example"));
+    let requires = |content, version| {
+        let surface = BundleSurface::of_version(content, version);
+        surface.value()["tools"]["demo.greet@1"]["requires"][0].clone()
+    };
+    for version in [Version::V1, Version::V2] {
+        assert_eq!(requires(&long, version), "network:a.example:443");
+        assert_eq!(requires(&short, version), "network:a.example");
+    }
+    assert_eq!(requires(&long, Version::V3), "network:a.example");
 }

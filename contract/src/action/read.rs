@@ -11,6 +11,9 @@ use crate::wording;
 /// The one version of the format.
 const SCHEMA: &str = "action/v1";
 
+/// What `schema` may say: also what the public implementation of the AIPs writes.
+const SCHEMAS: &[&str] = &[SCHEMA, "agentproto/action/v1"];
+
 /// By which rules a document is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Edition {
@@ -52,9 +55,8 @@ pub(super) fn inline(field: &Field<'_>, report: &mut Report<'_>) -> Option<Actio
 }
 
 fn edition(field: &Field<'_>, report: &mut Report<'_>) -> Edition {
-    let read = |found: &str| (found == SCHEMA).then_some(());
     // Another one is refused; the rest is read for what else is wrong.
-    let _ = shared::word(field, &[SCHEMA], read, &codes::WRONG_VALUE, report);
+    shared::schema(field, SCHEMAS, report);
     Edition::V1
 }
 

@@ -8,7 +8,7 @@ use super::{Action, Form, Implementation, read};
 use crate::Scope;
 use crate::codes;
 use crate::diagnostic::Report;
-use crate::path::{folder, is_relative, resolve_beneath};
+use crate::path::{self, folder, is_relative, resolve_beneath};
 use crate::source::{Content, Field, Fields, nearest};
 
 /// Where an action is to be looked up.
@@ -200,7 +200,9 @@ fn at_path(
     let text = report.read(field.text())?;
     let bases = ["", folder(report.file())];
     let paths = bases.iter().filter_map(|base| resolve_beneath(base, text));
-    let mut paths: Vec<String> = paths.map(document).collect();
+    let mut paths: Vec<String> = paths
+        .map(|path| path::document(path, "ACTION.md"))
+        .collect();
     paths.dedup();
     if paths.is_empty() {
         let message =
@@ -243,16 +245,6 @@ fn hint<'t>(
     match meant.find_map(|name| nearest(name, known.iter().map(String::as_str))) {
         Some(near) => format!("did you mean `{near}`?"),
         None => otherwise.to_owned(),
-    }
-}
-
-/// The ACTION.md that a path means: itself, or the one in that folder.
-fn document(path: String) -> String {
-    const FILE: &str = "ACTION.md";
-    match path.as_str() {
-        "" => FILE.to_owned(),
-        path if path == FILE || path.ends_with("/ACTION.md") => path.to_owned(),
-        path => format!("{path}/{FILE}"),
     }
 }
 

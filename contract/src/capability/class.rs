@@ -22,7 +22,8 @@ pub enum Class {
     /// Questions to the person or client behind the caller: `user:form`, `user:sample`,
     /// `user:roots`
     User,
-    /// A class that this host does not know. It counts as a mutation and grants nothing.
+    /// A class that this host does not know, or a known one with a scope that it does not have (`workspace:metadata`). It
+    /// counts as a mutation and grants nothing.
     Other(String),
 }
 

@@ -1,13 +1,54 @@
 //! Network scopes: `host`, `host:port`, `*.host`, `*`. Names only; nothing is resolved.
+//!
+//! The default port of https is normalised here and nowhere else: `host:443` is `host`. What compares patterns for what
+//! they allow sees no difference. [`HostPattern::written_port`] keeps the spelling for those that must not become wider
+//! by it: a deny of one port, and plain http.
 
+use std::cmp::Ordering;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// The port that `https` means without one.
+const HTTPS_PORT: u16 = 443;
 
 /// The network part of a capability. No port means the default one of the scheme.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostPattern {
     pub(super) name: HostName,
+    /// Never 443.
     pub(super) port: Option<u16>,
+    https: Spelling,
+}
+
+/// Whether `:443` was written. Two spellings of one origin are equal.
+#[derive(Clone, Copy, Debug)]
+struct Spelling {
+    is_written: bool,
+}
+
+impl PartialEq for Spelling {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Spelling {}
+
+impl PartialOrd for Spelling {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Spelling {
+    fn cmp(&self, _: &Self) -> Ordering {
+        Ordering::Equal
+    }
+}
+
+impl Hash for Spelling {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,7 +62,7 @@ pub(super) enum HostName {
 }
 
 impl HostPattern {
-    /// Reads `host[:port]`, `*.host[:port]` or `*[:port]`. Case is folded; a final dot is dropped.
+    /// Reads `host[:port]`, `*.host[:port]` or `*[:port]`. Case is folded; a final dot and port 443 are dropped.
     ///
     /// # Errors
     /// What is wrong, for people.
@@ -57,7 +98,13 @@ impl HostPattern {
         } else {
             HostName::Exact(dns_name(&host)?)
         };
-        Ok(HostPattern { name, port })
+        Ok(HostPattern {
+            name,
+            port: port.filter(|port| *port != HTTPS_PORT),
+            https: Spelling {
+                is_written: port == Some(HTTPS_PORT),
+            },
+        })
     }
 
     /// The host without the port, as written in a capability: `*`, `*.host`, a name or an address.
@@ -70,10 +117,26 @@ impl HostPattern {
         }
     }
 
-    /// The port; `None`: the default of the scheme.
+    /// The port; `None`: the default of the scheme. 443 is never written out.
     #[must_use]
     pub fn port(&self) -> Option<u16> {
         self.port
+    }
+
+    /// The port as it was written, 443 included.
+    ///
+    /// ```
+    /// use toolward_contract::capability::HostPattern;
+    ///
+    /// let (long, short) = (HostPattern::parse("a.example:443")?, HostPattern::parse("a.example")?);
+    /// assert_eq!(long, short);
+    /// assert_eq!((long.written_port(), short.written_port()), (Some(443), None));
+    /// # Ok::<(), String>(())
+    /// ```
+    #[must_use]
+    pub fn written_port(&self) -> Option<u16> {
+        let https = self.https.is_written.then_some(HTTPS_PORT);
+        self.port.or(https)
     }
 
     /// Whether it names one host and no wildcard.
@@ -104,13 +167,14 @@ impl HostPattern {
             (HostName::Below(a), HostName::Exact(b)) => is_below(b, a),
             (HostName::Exact(a), HostName::Exact(b)) => a == b,
         };
-        name && covers_port(self.port, other.port)
+        name && self.port == other.port
     }
 
     pub(super) fn intersect(&self, other: &HostPattern) -> Option<HostPattern> {
         let any_port = |pattern: &HostPattern| HostPattern {
             name: pattern.name.clone(),
             port: None,
+            https: pattern.https,
         };
         let (a, b) = (any_port(self), any_port(other));
         let name = if a.covers(&b) {
@@ -120,14 +184,14 @@ impl HostPattern {
         } else {
             return None;
         };
-        let port = if covers_port(self.port, other.port) {
-            other.port
-        } else if covers_port(other.port, self.port) {
-            self.port
-        } else {
-            return None;
-        };
-        Some(HostPattern { name, port })
+        (self.port == other.port).then_some(HostPattern {
+            name,
+            port: self.port,
+            // What one of them says of https alone holds for both.
+            https: Spelling {
+                is_written: self.https.is_written || other.https.is_written,
+            },
+        })
     }
 }
 
@@ -140,11 +204,6 @@ impl fmt::Display for HostPattern {
         }
         self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
     }
-}
-
-/// No port stands for 443 and, where policy allows plain http, 80: it covers 443 and not the reverse.
-fn covers_port(own: Option<u16>, other: Option<u16>) -> bool {
-    own == other || (own.is_none() && other == Some(443))
 }
 
 fn is_below(name: &str, parent: &str) -> bool {

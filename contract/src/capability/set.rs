@@ -30,9 +30,15 @@ impl CapabilitySet {
         CapabilitySet::default()
     }
 
-    /// Adds one capability.
+    /// Adds one capability. Of two spellings of one origin the one without the default port stays: what is said of it
+    /// holds for more than https.
     pub fn insert(&mut self, capability: Capability) {
-        self.members.insert(capability);
+        let host = capability.host();
+        if host.is_some_and(|host| host.written_port() == host.port()) {
+            self.members.replace(capability);
+        } else {
+            self.members.insert(capability);
+        }
     }
 
     /// Whether it grants nothing.
@@ -90,7 +96,7 @@ impl CapabilitySet {
     /// What either grants.
     #[must_use]
     pub fn union(&self, other: &CapabilitySet) -> CapabilitySet {
-        self.members.union(&other.members).cloned().collect()
+        self.iter().chain(other.iter()).cloned().collect()
     }
 
     /// What both grant, pair by pair; members covered by others are left out.
@@ -107,15 +113,15 @@ impl CapabilitySet {
 
 impl FromIterator<Capability> for CapabilitySet {
     fn from_iter<I: IntoIterator<Item = Capability>>(members: I) -> Self {
-        CapabilitySet {
-            members: members.into_iter().collect(),
-        }
+        let mut set = CapabilitySet::new();
+        set.extend(members);
+        set
     }
 }
 
 impl Extend<Capability> for CapabilitySet {
     fn extend<I: IntoIterator<Item = Capability>>(&mut self, members: I) {
-        self.members.extend(members);
+        members.into_iter().for_each(|member| self.insert(member));
     }
 }
 

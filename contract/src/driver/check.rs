@@ -2,7 +2,8 @@
 
 use toolward_fields::NearNames;
 
-use super::{Driver, DriverKind, Implements, SlotSource};
+use super::unplaced::unplaced;
+use super::{Driver, DriverKind, HttpCall, Implements, SlotSource};
 use crate::capability::{Capability, Class};
 use crate::codes;
 use crate::diagnostic::{Diagnostic, Report};
@@ -24,7 +25,7 @@ pub(super) fn against(driver: &Driver, tool: &Tool, file: &str) -> Vec<Diagnosti
     let named: Vec<&Implements> = driver
         .implements
         .iter()
-        .filter(|entry| entry.tool_id == tool.id)
+        .filter(|entry| entry.is_of(tool.id.as_str()))
         .collect();
     let Some(first) = named.first() else {
         return Vec::new();
@@ -109,8 +110,30 @@ pub(super) fn against(driver: &Driver, tool: &Tool, file: &str) -> Vec<Diagnosti
         );
     }
     request(driver, entry, tool, &mut near, &mut report);
+    if let Some(call) = entry.http.as_ref().filter(|_| !report.has_errors()) {
+        placed(call, entry, tool, &mut report);
+    }
     form(driver, entry, tool, &mut report);
     report.finish::<()>(Some(())).diagnostics
+}
+
+/// Warns of an input that would be dropped. Not beside errors: a misspelt placeholder leaves one without a place.
+fn placed(call: &HttpCall, entry: &Implements, tool: &Tool, report: &mut Report<'_>) {
+    let inputs = tool.inputs.shape();
+    let unplaced = unplaced(call, &entry.mapping, &entry.drop_inputs, &inputs);
+    if let Some(name) = unplaced {
+        let message = format!(
+            "expected the request to have a place for every input of {}, found none for `{name}`: it would be dropped",
+            tool.id
+        );
+        let hint = match inputs.required.contains(name) {
+            true => format!("use `${{input.{name}}}` in the request"),
+            false => format!(
+                "use `${{input.{name}}}` in the request, or add it to `schema_narrowing.drop_inputs`"
+            ),
+        };
+        report.add_with_hint(&codes::HTTP_INPUT_UNPLACED, entry.at, message, hint);
+    }
 }
 
 /// Holds a driver that asks a person to the contract: what would be refused at every call.

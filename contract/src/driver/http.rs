@@ -68,6 +68,12 @@ impl HttpCall {
         self.names(SlotSource::Input)
     }
 
+    /// Whether a placeholder stands for the input as a whole.
+    #[must_use]
+    pub fn sends_whole_input(&self) -> bool {
+        self.body.as_ref().is_some_and(Body::has_whole_input)
+    }
+
     /// The names of the members of the call's context that its placeholders use.
     #[must_use]
     pub fn context(&self) -> BTreeSet<&str> {

@@ -8,6 +8,7 @@ use super::{DriverKind, HttpCall, Implements, Places, World, cost};
 use crate::codes;
 use crate::diagnostic::Report;
 use crate::id::ToolId;
+use crate::path;
 use crate::shared;
 use crate::source::{Field, Fields};
 
@@ -32,12 +33,13 @@ pub(super) fn read(
         let Some(entry) = entry(item, kind, defaults, report) else {
             continue;
         };
+        let name = claimed(&entry.tool);
         let same =
-            |other: &&Implements| other.tool_id == entry.tool_id && other.version == entry.version;
+            |other: &&Implements| claimed(&other.tool) == name && other.version == entry.version;
         if let Some(first) = entries.iter().find(same) {
             let message = format!(
-                "expected `{}` {} once, found it again (first on line {})",
-                entry.tool_id, entry.version_text, first.at.line
+                "expected `{name}` {} once, found it again (first on line {})",
+                entry.version_text, first.at.line
             );
             report.add(&codes::IMPLEMENTS_DUPLICATE, item.at, message);
         }
@@ -55,15 +57,16 @@ fn entry(
     let mut fields = report.read(Fields::of(item))?;
     let tool = report.read(fields.required("tool")).and_then(|field| {
         let found = report.read(field.text())?;
-        let id = tool_id(found);
-        if id.is_none() {
+        let id = ToolId::relaxed(found).ok();
+        if id.is_none() && !is_path(found) {
             let message = format!(
-                "expected `{}` to be a contract id or a path ending in TOOL.md, found {found:?}",
+                "expected `{}` to be a contract id, or the path of a TOOL.md or its folder, found {found:?}",
                 field.name
             );
             report.add(&codes::TOOL_REFERENCE_INVALID, field.at, message);
+            return None;
         }
-        Some((found.to_owned(), id?))
+        Some((found.to_owned(), id))
     });
     let version = report.read(fields.required("version")).and_then(|field| {
         let found = report.read(field.text())?;
@@ -152,27 +155,17 @@ pub(super) fn rest(fields: Fields<'_>) -> Map<String, Value> {
         .collect()
 }
 
-/// Whether a contract is named by the path of its TOOL.md.
-pub(super) fn is_path(text: &str) -> bool {
-    text.ends_with("/TOOL.md")
+/// The id that a reference probably means: AIP-14 names the folder of a contract after its id.
+fn claimed(tool: &str) -> &str {
+    let folder = tool.strip_suffix("/TOOL.md").unwrap_or(tool);
+    let folder = folder.trim_end_matches('/');
+    folder.rsplit_once('/').map_or(folder, |(_, name)| name)
 }
 
-/// An id, or the folder's name in the path of a TOOL.md (AIP-14: the folder is named after the id).
-fn tool_id(text: &str) -> Option<ToolId> {
-    let Some(folders) = text.strip_suffix("/TOOL.md") else {
-        return ToolId::relaxed(text).ok();
-    };
-    let mut parts = folders.split('/').peekable();
-    let mut last = None;
-    // Leading `.` and `..` only: the rest is folders of the bundle.
-    while parts.next_if(|part| matches!(*part, "." | "..")).is_some() {}
-    for part in parts {
-        if part.is_empty() || matches!(part, "." | "..") || part.contains('\\') {
-            return None;
-        }
-        last = Some(part);
-    }
-    ToolId::parse(last?).ok()
+/// Whether a contract is named by the path of its TOOL.md, or of the folder that has it.
+pub(super) fn is_path(text: &str) -> bool {
+    let names_file = text == "TOOL.md" || text.ends_with("/TOOL.md");
+    (names_file || path::is_relative(text)) && path::is_path(text)
 }
 
 fn narrowing(fields: &mut Fields<'_>, report: &mut Report<'_>) -> (Vec<String>, Vec<String>) {

@@ -15,6 +15,9 @@ use crate::wording;
 /// What `spec` may say: the format of AIP-30.
 const SPEC: &[&str] = &["agentdriver/v1"];
 
+/// What `schema` may say.
+const SCHEMA: &[&str] = &["agentproto/driver/v1"];
+
 pub(super) fn document(file: &str, source: &str) -> Parsed<Driver> {
     let mut report = Report::new(file);
     let parts = never_run(source).or_else(|| split(source, &mut report));
@@ -56,8 +59,15 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
         without_effect::warn(root, report);
     }
     if let Some(spec) = fields.take("spec") {
-        let read = |found: &str| SPEC.contains(&found).then_some(());
-        shared::word(&spec, SPEC, read, &codes::WRONG_VALUE, report);
+        shared::schema(&spec, SPEC, report);
+    }
+    // A kind that no host runs keeps its fields as written.
+    let schema = match never_run {
+        true => root.get("schema").map(|node| Field::new("schema", node)),
+        false => fields.take("schema"),
+    };
+    if let Some(schema) = schema {
+        shared::schema(&schema, SCHEMA, report);
     }
     let id = shared::id(&mut fields, report);
     let name = wording::name(&mut fields, report);

@@ -17,7 +17,7 @@ pub(super) fn check(
     if index.version == 1 {
         // Transports of version 1 are no drivers: what a contract says is all there is to compare.
         for (tool, _) in tools {
-            if let Some(entry) = find(index, tool.id.as_str()) {
+            if let Some(entry) = find(index, tool.id.as_str(), None) {
                 compare(
                     entry,
                     &generate::without_transport(tool),
@@ -29,7 +29,7 @@ pub(super) fn check(
     } else {
         let expected = generate::index(tools);
         for wanted in &expected.tools {
-            match find(index, wanted.id.as_str()) {
+            match find(index, wanted.id.as_str(), wanted.major) {
                 Some(entry) => compare(entry, wanted, true, &mut report),
                 None => {
                     let message = format!(
@@ -43,7 +43,7 @@ pub(super) fn check(
         for entry in index
             .tools
             .iter()
-            .filter(|entry| find(&expected, entry.id.as_str()).is_none())
+            .filter(|entry| find(&expected, entry.id.as_str(), entry.major).is_none())
         {
             let message = format!(
                 "expected only contracts with a driver in this bundle, found an entry for {}",
@@ -61,8 +61,9 @@ pub(super) fn check(
     }
 }
 
-fn find<'i>(index: &'i Index, id: &str) -> Option<&'i IndexEntry> {
-    index.tools.iter().find(|entry| entry.id == id)
+fn find<'i>(index: &'i Index, id: &str, major: Option<u64>) -> Option<&'i IndexEntry> {
+    let mut entries = index.tools.iter();
+    entries.find(|entry| entry.id == id && entry.major == major)
 }
 
 fn compare(entry: &IndexEntry, wanted: &IndexEntry, transport: bool, report: &mut Report<'_>) {

@@ -13,7 +13,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::driver::{
     Body, CostOverride, Denied, Driver, DriverKind, DriverLimits, Endpoint, HttpCall, Implements,
     Mapping, Method, Part, Places, Platform, Program, Response, SlotSource, Template, World,
-    header_refusal,
+    header_refusal, unplaced,
 };
 use crate::tool::{Requires, Tool};
 
@@ -27,6 +27,7 @@ pub(super) fn driver(
 ) -> Option<Result<Driver, Diagnostic>> {
     let made = match &entry.transport {
         Transport::Component { .. } => return None,
+        _ if !entry.ungrantable.is_empty() => Err(ungrantable(entry)),
         Transport::Exec { command, args } => run(entry, contract, command, args),
         Transport::Http {
             method,
@@ -34,7 +35,24 @@ pub(super) fn driver(
             headers,
         } => attach(entry, contract, method, url, headers),
     };
-    Some(made.map_err(|(code, message)| Diagnostic::new(code, file, entry.at, message)))
+    Some(made.map_err(|(code, message)| {
+        let denied = Diagnostic::new(code, file, entry.at, message);
+        match entry.ungrantable.is_empty() {
+            true => denied,
+            false => denied
+                .with_hint("write each family with its scope, such as `net:HOST`, or leave it out"),
+        }
+    }))
+}
+
+/// What no policy can grant denies the attachment, and no other one (Runloop, "Capability enforcement").
+fn ungrantable(entry: &IndexEntry) -> Refusal {
+    let families = entry.ungrantable.join("`, `");
+    let message = format!(
+        "expected `capabilities` of {} to be families with a scope that can be granted, found `{families}`",
+        entry.id
+    );
+    (&codes::TRANSPORT_CAPABILITY_UNGRANTABLE, message)
 }
 
 /// The driver of a transport that is denied: it serves nothing, and says why.
@@ -79,8 +97,8 @@ fn attach(
         .iter()
         .flat_map(|(_, value)| value.secrets())
         .collect();
-    let unplaced = entry.secrets.iter();
-    let secrets_by_policy = unplaced
+    let without_place = entry.secrets.iter();
+    let secrets_by_policy = without_place
         .filter(|slug| !placed.contains(&slug.as_str()))
         .cloned()
         .collect();
@@ -97,21 +115,14 @@ fn attach(
         timeout: None,
         secrets_by_policy,
     };
-    if !takes_input {
-        let used = call.inputs();
-        let inputs = entry.input_schema.shape();
-        if let Some(name) = inputs
-            .names
-            .iter()
-            .find(|name| !used.contains(name.as_str()))
-        {
-            let message = format!(
-                "expected the url of {} to use every input, as {} sends no body, found no `${{{name}}}` in {url:?}",
-                entry.id,
-                method.as_str()
-            );
-            return Err((&codes::TRANSPORT_INPUT_UNPLACED, message));
-        }
+    let inputs = entry.input_schema.shape();
+    if let Some(name) = unplaced(&call, &Mapping::default(), &[], &inputs) {
+        let message = format!(
+            "expected the url of {} to use every input, as {} sends no body, found no `${{{name}}}` in {url:?}",
+            entry.id,
+            method.as_str()
+        );
+        return Err((&codes::TRANSPORT_INPUT_UNPLACED, message));
     }
     let written = written(method_text, url, headers_text);
     let egress = CapabilitySet::from_iter([origin]);
@@ -290,7 +301,7 @@ fn assemble(
     };
     let implements = Implements {
         tool: entry.id.to_string(),
-        tool_id: entry.id.clone(),
+        tool_id: Some(entry.id.clone()),
         version: nodejs_semver::Range::parse(&version_text).ok()?,
         version_text,
         drop_inputs: Vec::new(),

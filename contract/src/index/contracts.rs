@@ -30,8 +30,10 @@ pub(super) fn contract(entry: &IndexEntry) -> Tool {
         .filter(|capability| !only_reads || !readable(capability.class()))
         .cloned()
         .collect();
-    // What a program does is in no declaration.
-    let changes = !mutates.is_empty() || matches!(entry.transport, Transport::Exec { .. });
+    // What a program does is in no declaration, and what can't be granted may be a change.
+    let undeclared = !entry.ungrantable.is_empty();
+    let changes =
+        undeclared || !mutates.is_empty() || matches!(entry.transport, Transport::Exec { .. });
     let approval = match (entry.requires_confirmation, changes) {
         (true, _) => Approval::Always,
         (false, true) => Approval::OnMutate,

@@ -13,7 +13,14 @@ pub(super) fn index(tools: &[(&Tool, &[&Driver])]) -> Index {
         .iter()
         .filter_map(|(tool, drivers)| entry(tool, drivers))
         .collect();
-    entries.sort_by(|a, b| a.id.cmp(&b.id));
+    entries.sort_by(|a, b| a.id.cmp(&b.id).then(a.major.cmp(&b.major)));
+    let alone: Vec<bool> = entries
+        .iter()
+        .map(|entry| entries.iter().filter(|other| other.id == entry.id).count() == 1)
+        .collect();
+    for (entry, alone) in entries.iter_mut().zip(alone) {
+        entry.major = entry.major.filter(|_| !alone);
+    }
     Index {
         version: VERSION,
         tools: entries,
@@ -63,6 +70,7 @@ pub(super) fn without_transport(tool: &Tool) -> IndexEntry {
     };
     IndexEntry {
         id: tool.id.clone(),
+        major: Some(tool.version.major),
         description: tool.description.clone(),
         transport: Transport::Component {
             driver: tool.id.clone(),
@@ -71,6 +79,7 @@ pub(super) fn without_transport(tool: &Tool) -> IndexEntry {
         result_schema: tool.outputs.clone(),
         schema_refs: runloop("schema_refs"),
         capabilities,
+        ungrantable: Vec::new(),
         secrets: tool.requires.secrets().collect(),
         budget: runloop("budget"),
         requires_confirmation: tool.approval != Approval::Auto,
@@ -114,6 +123,9 @@ fn value(entry: &IndexEntry) -> Value {
         members.insert(key.to_owned(), value);
     };
     put("id", entry.id.as_str().into());
+    if let Some(major) = entry.major {
+        put("major", major.into());
+    }
     put("description", entry.description.as_str().into());
     put("transport", transport);
     put("input_schema", entry.input_schema.value().clone());

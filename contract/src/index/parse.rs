@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use serde_json::{Map, Value};
+use toolward_fields::without_mark_bytes;
 
 use super::{Index, IndexEntry, family::parse_family, refs, transport};
 use crate::Scope;
@@ -16,6 +17,7 @@ use crate::wording;
 
 pub(super) fn document(file: &str, source: &[u8], scope: &dyn Scope) -> Parsed<Index> {
     let mut report = Report::new(file);
+    let source = without_mark_bytes(source);
     let node = match json::parse(source, &json::Limits::default()) {
         Ok(_) => std::str::from_utf8(source).ok().and_then(located),
         Err(error) => {
@@ -36,7 +38,7 @@ pub(super) fn document(file: &str, source: &[u8], scope: &dyn Scope) -> Parsed<I
 }
 
 fn index(root: &Field<'_>, scope: &dyn Scope, report: &mut Report<'_>) -> Option<Index> {
-    let mut fields = report.read(Fields::of(root))?;
+    let mut fields = report.foreign(root)?;
     let field = report.read(fields.required("version"))?;
     let version = match &field.content {
         Content::Number(number) => number
@@ -65,7 +67,10 @@ fn index(root: &Field<'_>, scope: &dyn Scope, report: &mut Report<'_>) -> Option
         let Some(entry) = entry(&item, version, scope, report) else {
             continue;
         };
-        if tools.iter().any(|other| other.id == entry.id) {
+        if tools
+            .iter()
+            .any(|other| other.id == entry.id && other.major == entry.major)
+        {
             report.add(
                 &codes::INDEX_DUPLICATE_ID,
                 item.at,
@@ -83,7 +88,7 @@ fn entry(
     scope: &dyn Scope,
     report: &mut Report<'_>,
 ) -> Option<IndexEntry> {
-    let mut fields = report.read(Fields::of(item))?;
+    let mut fields = report.foreign(item)?;
     let id = report.read(fields.required("id")).and_then(|field| {
         let found = report.read(field.text())?;
         let read = if version == 1 {
@@ -94,6 +99,8 @@ fn entry(
         read.map_err(|error| report.add(&codes::ID_INVALID, field.at, error.to_string()))
             .ok()
     });
+    let major = (version > 1).then(|| fields.take("major")).flatten();
+    let major = major.and_then(|field| report.read(field.integer(0..=json::MAX_SAFE_INTEGER)));
     let description = wording::description(&mut fields, report);
     let transport = report.read(fields.required("transport"));
     let transport = transport.and_then(|field| transport::read(&field, version, report));
@@ -109,8 +116,14 @@ fn entry(
     let input_schema = schema("input_schema");
     let result_schema = schema("result_schema");
     let mut capabilities = CapabilitySet::new();
+    let mut ungrantable = Vec::new();
     each(&mut fields, "capabilities", report, |found| {
-        parse_family(found).map(|capability| capabilities.insert(capability))
+        match parse_family(found) {
+            Ok(capability) => capabilities.insert(capability),
+            Err(_) if version == 1 => ungrantable.push(found.to_owned()),
+            Err(error) => return Err(error),
+        }
+        Ok(())
     });
     let mut secrets = Vec::new();
     each(&mut fields, "secrets", report, |found| {
@@ -123,12 +136,14 @@ fn entry(
     report.unknown(fields);
     Some(IndexEntry {
         id: id?,
+        major,
         description: description?,
         transport: transport?,
         input_schema: input_schema?,
         result_schema: result_schema?,
         schema_refs,
         capabilities,
+        ungrantable,
         secrets,
         budget,
         requires_confirmation: confirmation.unwrap_or(false),
@@ -158,7 +173,8 @@ fn each<E: Display>(
 fn budget(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Map<String, Value> {
     let field = fields.take("budget");
     let inner = field.as_ref().map(Fields::of);
-    if let Some(mut inner) = inner.and_then(Result::ok) {
+    if let Some(inner) = inner.and_then(Result::ok) {
+        let mut inner = inner.null_is_absent();
         if let Some(field) = inner.take("tokens") {
             report.read(field.integer(0..=json::MAX_SAFE_INTEGER));
         }
@@ -167,11 +183,14 @@ fn budget(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Map<String, Value
         }
         report.unknown(inner);
     }
-    report.mapping(field.as_ref())
+    let mut budget = report.mapping(field.as_ref());
+    budget.retain(|_, hint| !hint.is_null());
+    budget
 }
 
 fn tags(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Vec<String> {
-    let Some(mut inner) = report.fields(fields.take("observability")) else {
+    let inner = fields.take("observability");
+    let Some(mut inner) = inner.and_then(|field| report.foreign(&field)) else {
         return Vec::new();
     };
     let tags = wording::labels(&mut inner, "tags", report);

@@ -24,8 +24,10 @@ pub(super) fn read(
 ) -> Map<String, Value> {
     let field = fields.take("schema_refs");
     let members = field.and_then(|field| report.read(field.members()));
+    let members = members.into_iter().flatten();
+    let members = members.filter(|(_, member)| !member.is_null());
     let mut refs = Map::new();
-    for (index, (key, member)) in members.into_iter().flatten().enumerate() {
+    for (index, (key, member)) in members.enumerate() {
         if version == 1 && index == MAX_REFS {
             let message = format!("expected at most {MAX_REFS} names in `schema_refs`");
             report.add(&codes::SCHEMA_REFS_UNRESOLVED, member.key_at, message);

@@ -37,7 +37,7 @@ pub enum Transport {
 const METHODS: &[&str] = &["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
 
 pub(super) fn read(field: &Field<'_>, version: u32, report: &mut Report<'_>) -> Option<Transport> {
-    let mut fields = report.read(Fields::of(field))?;
+    let mut fields = report.foreign(field)?;
     let field = report.read(fields.required("kind"))?;
     let kind = report.read(field.text())?;
     let transport = match kind {
@@ -99,7 +99,9 @@ fn http(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Transport> {
     });
     let headers = fields.take("headers");
     let headers = headers.and_then(|field| report.read(field.members()));
-    let headers = headers.into_iter().flatten().filter_map(|(key, member)| {
+    let headers = headers.into_iter().flatten();
+    let headers = headers.filter(|(_, member)| !member.is_null());
+    let headers = headers.filter_map(|(key, member)| {
         let value = report.read(member.text())?;
         Some((key.to_owned(), value.to_owned()))
     });

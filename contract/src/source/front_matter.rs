@@ -1,12 +1,14 @@
 //! Splits a Markdown file into front matter and body. Knows no field.
 
+use toolward_fields::without_mark;
+
 use super::yaml::{self, Keys};
 use super::{Field, Node};
 use crate::codes;
 use crate::diagnostic::{Position, Report};
+use crate::front_matter::MAX_BYTES;
 
 const MAX_FRONT_MATTER_BYTES: usize = 64 * 1024;
-const MAX_FILE_BYTES: usize = 1024 * 1024;
 
 pub(crate) struct FrontMatter<'s> {
     pub(crate) fields: Node,
@@ -30,23 +32,20 @@ pub(crate) fn split_with<'s>(
     keys: Keys,
     report: &mut Report<'_>,
 ) -> Option<FrontMatter<'s>> {
-    if source.len() > MAX_FILE_BYTES {
+    if source.len() > MAX_BYTES {
         let message = format!(
             "expected at most {} KiB, found {} bytes",
-            MAX_FILE_BYTES / 1024,
+            MAX_BYTES / 1024,
             source.len()
         );
         report.add(&codes::FILE_TOO_LARGE, Position::START, message);
         return None;
     }
+    let source = without_mark(source);
     let mut lines = source.split_inclusive('\n');
     let first = lines.next().unwrap_or_default();
     if !is_fence(first) {
-        let hint = if source.starts_with('\u{feff}') {
-            "remove the byte order mark"
-        } else {
-            "put `---` on the first line"
-        };
+        let hint = "put `---` on the first line";
         let message = "expected YAML front matter between two `---` lines, found none";
         report.add_with_hint(&codes::FRONT_MATTER_MISSING, Position::START, message, hint);
         return None;

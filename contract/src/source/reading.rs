@@ -52,6 +52,11 @@ impl Report<'_> {
         field.and_then(|field| self.read(Fields::of(&field)))
     }
 
+    /// The fields of a mapping in a foreign JSON format, whose writers have `null` for what is absent.
+    pub(crate) fn foreign<'n>(&mut self, field: &Field<'n>) -> Option<Fields<'n>> {
+        self.read(Fields::of(field)).map(Fields::null_is_absent)
+    }
+
     /// A mapping of the author's, as written; an empty one if it isn't there.
     pub(crate) fn mapping(&mut self, field: Option<&Field<'_>>) -> Map<String, Value> {
         let read = field.and_then(|field| self.read(field.members()).and(Some(field.to_value())));

@@ -48,8 +48,16 @@ pub(super) fn contract(
         );
         return None;
     }
-    let mut fields = report.read(Fields::of(root))?.spelled(spelling);
+    let fields = report.read(Fields::of(root))?.spelled(spelling);
+    let mut fields = match spelling {
+        // An object of JavaScript, in which null stands for an absent member.
+        Spelling::Camel => fields.null_is_absent(),
+        Spelling::Snake => fields,
+    };
     foreign(&mut fields, report);
+    if let Some(field) = fields.take("schema") {
+        shared::schema(&field, &["agentproto/tool/v1"], report);
+    }
 
     let id = shared::id(&mut fields, report);
     // `defineTool` makes both optional.

@@ -121,7 +121,7 @@ impl Brought {
         };
         let driver = |at: usize| {
             let driver = self.drivers.get(at)?;
-            Some((driver.driver.id.to_string(), self.labels.get(at)?.clone()))
+            Some((driver.driver.major_id(), self.labels.get(at)?.clone()))
         };
         let named = |at: usize| match duplicate.kind {
             "tool" => tool(at).unwrap_or_default(),

@@ -85,7 +85,9 @@ impl ToolProbe {
             .filter_map(|entry| bare_driver(entry, &unknown))
             .collect();
         let named = drivers.iter().flat_map(|entry| served(&entry.driver));
-        let ids: BTreeSet<&str> = named.map(|entry| entry.tool_id.as_str()).collect();
+        let ids: BTreeSet<&str> = named
+            .filter_map(|entry| entry.tool_id.as_ref().map(AsRef::<str>::as_ref))
+            .collect();
         let ids = ids.into_iter().chain([unknown.as_str()]);
         asked.tools = ids.filter_map(bare_tool).collect();
         let examples = content.tools.iter().filter_map(|entry| {
@@ -187,7 +189,9 @@ fn refusal<'r>(reply: &'r Reply, tool: &str) -> Option<&'r str> {
 /// A driver that is the same component, and asks for nothing but what the component needs to start.
 fn bare_driver(entry: &DriverEntry, unknown: &str) -> Option<DriverEntry> {
     let driver = &entry.driver;
-    let ids: BTreeSet<&str> = served(driver).map(|entry| entry.tool_id.as_str()).collect();
+    let ids: BTreeSet<&str> = served(driver)
+        .filter_map(|entry| entry.tool_id.as_ref().map(AsRef::<str>::as_ref))
+        .collect();
     let implements = ids.into_iter().chain([unknown]);
     let implements: Vec<Value> = implements
         .map(|id| json!({ "tool": id, "version": "*" }))

@@ -54,7 +54,7 @@ impl<'a> Candidates<'a> {
         for implementation in drivers {
             let driver = implementation.driver;
             let named = driver.implements.iter();
-            let named = named.filter(|entry| entry.tool_id == tool.id);
+            let named = named.filter(|entry| entry.is_of(tool.id.as_str()));
             let implemented: Vec<String> = named.map(|entry| entry.version_text.clone()).collect();
             if implemented.is_empty() {
                 continue;

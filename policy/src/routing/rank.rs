@@ -19,6 +19,8 @@ pub(super) struct Rank<'a> {
     /// How much it takes to reach drivers of its kind.
     dispatch: u8,
     id: &'a str,
+    /// Of two majors of one driver the newer goes first.
+    major: u64,
 }
 
 /// Whose a driver is, and what the operator says of it.
@@ -50,12 +52,15 @@ impl<'a> Rank<'a> {
             cost: cost.map_or(f64::INFINITY, |units| units + 0.0),
             dispatch: dispatch(&driver.kind),
             id,
+            major: driver.version.major,
         }
     }
 
     /// Which of two drivers is taken first.
     pub(super) fn compare(&self, other: &Self) -> Ordering {
-        self.before_id(other).then(self.id.cmp(other.id))
+        self.before_id(other)
+            .then(self.id.cmp(other.id))
+            .then(other.major.cmp(&self.major))
     }
 
     /// Whether nothing but their ids puts one before the other.

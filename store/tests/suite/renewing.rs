@@ -121,3 +121,103 @@ fn an_update_that_waits_is_accepted_by_its_new_surface_only() {
     assert_eq!(difference.changes.len(), 1, "{difference}");
     accept(&held.surface).unwrap();
 }
+
+/// The surfaces that the version before recorded for the archives in `examples/bundles`.
+const RECORDED: [(&str, &str); 15] = [
+    (
+        "check-digits",
+        "5f62817e9480dab9bd34b9a600bab277d4c469b2778a6c211618be30d72ed1dc",
+    ),
+    (
+        "csv-sql",
+        "6399a46450a04454f2b449d44760847776fb9f3d3b2ee6612019bf59fb8cd72b",
+    ),
+    (
+        "csv-summary",
+        "e5df3883edebaa826742cd516d4de09b192d59f1669cbe9f5b5cab082acb707f",
+    ),
+    (
+        "demo-thief",
+        "4d2245b0fc69f1ed8317c9899caa2bc13e07fe341706d4e9d3de346780b0bee8",
+    ),
+    (
+        "demo-tools",
+        "80a37892b5f808e05d86884855f43b32f503627a452f055480cbfba46f3e8ae7",
+    ),
+    (
+        "files-search",
+        "305314d68fc24251755fe32a50c3e5a031a5dbfbddfadf6020f72dc4043fa223",
+    ),
+    (
+        "html-text",
+        "650f053d315c98fe61e92d1927276ab87969d4a886791588b5c136754a1751d9",
+    ),
+    (
+        "http-fetch",
+        "7e7e021f9f7e25c69920ef7aa93d87cd31edd012b2ab37788b73093726d4f1de",
+    ),
+    (
+        "json-query",
+        "b3f112dfcf17b4aae115490614631c0bb4b17217535d878adadc8ef77a96afe7",
+    ),
+    (
+        "kv-counter",
+        "5ba9611c10346c40bd9fd568c6a57ce102c241258933db153a32d24d5b9f77c4",
+    ),
+    (
+        "markdown-html",
+        "1d9cb0afcad402993b8b7cf57a586a79b3e9fcd9ad8e3caf788d2cae4e9d84c8",
+    ),
+    (
+        "notes-append",
+        "957f692cc11f71858c7abf4c5208378672489839f8e0148aa8494dd7e5f67775",
+    ),
+    (
+        "text-digest",
+        "5ac049acfab43ede774a546d4cbe13a771585168155cd0eda7b0453b417d97b6",
+    ),
+    (
+        "text-stats",
+        "e3ab46fd58c557167e0e8fe0252649a2c74ba3c4722a98c4349ebdf91891269e",
+    ),
+    (
+        "units-dates",
+        "424d1da423ea57b27d44de1a53205b81cb1297e7341ecd56a0af5ec331cac503",
+    ),
+];
+
+#[test]
+fn no_update_of_the_example_bundles_is_held_for_the_surface_that_the_version_before_recorded() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let pem = std::fs::read_to_string(root.join("keys/example.pub.pem")).unwrap();
+    let key = toolward_signing::key::PublicKey::from_pem(&pem).unwrap();
+    let trust = toolward_signing::trust::TrustStore::for_key(key);
+    for (name, recorded) in RECORDED {
+        let place = Place::new();
+        let store = place.open();
+        let bundle = || {
+            let archive = std::fs::read(root.join(format!("bundles/{name}.toolbundle"))).unwrap();
+            let options = toolward_signing::verify::VerifyOptions::default();
+            toolward_signing::verify::archive_bytes(&archive, &trust, &options).unwrap()
+        };
+        store.install(&bundle(), &options()).unwrap();
+        let content = Content::from_verified(bundle()).unwrap();
+        let before = BundleSurface::of_version(&content, Version::V2);
+        assert_eq!(before.digest().to_string(), recorded, "{name}");
+        put(&place, "installed", &before);
+        let verify = |archive: &mut std::fs::File| {
+            let options = toolward_signing::verify::VerifyOptions::default();
+            toolward_signing::verify::archive_file(archive, &trust, &options)
+        };
+        store.renew_surfaces(&verify, &NoLibraries, now()).unwrap();
+        let outcome = store.install(&bundle(), &options()).unwrap();
+        assert!(
+            !matches!(outcome, InstallOutcome::Held { .. }),
+            "{name}: {outcome:?}"
+        );
+        assert_eq!(
+            store.list().unwrap()[0].surface,
+            BundleSurface::of(&content).digest()
+        );
+    }
+}

@@ -1,6 +1,7 @@
 //! `policy.caps`: what Runloop gives an agent. TOML with one table of lists and booleans.
 
 use toolward_contract::capability::{Capability, Class};
+use toolward_fields::without_mark;
 
 /// The largest file, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
@@ -30,7 +31,7 @@ impl Caps {
         if text.len() > MAX_BYTES {
             return Err(format!("has more than {MAX_BYTES} bytes"));
         }
-        let table: toml::Table = text
+        let table: toml::Table = without_mark(text)
             .parse()
             .map_err(|error: toml::de::Error| format!("is not TOML: {}", error.message()))?;
         let all = table

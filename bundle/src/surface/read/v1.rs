@@ -3,11 +3,11 @@
 use serde_json::{Map, Value, json};
 use toolward_contract::driver::{Driver, DriverKind};
 
-use super::{costs, names};
+use super::{Version, costs, names};
 
-pub(super) fn driver(driver: &Driver) -> Value {
+pub(super) fn driver(driver: &Driver, version: Version) -> Value {
     let implements = driver.implements.iter();
-    let implements = implements.map(|entry| entry.tool_id.to_string());
+    let implements = implements.map(|entry| entry.named().to_owned());
     let means = match driver.kind {
         DriverKind::Http => Some(("http".to_owned(), requests(driver))),
         DriverKind::Exec => Some(("exec".to_owned(), programs(driver))),
@@ -18,8 +18,8 @@ pub(super) fn driver(driver: &Driver) -> Value {
         "description": driver.description,
         "kind": driver.kind.as_str(),
         "implements": implements.collect::<Vec<_>>(),
-        "egress": names(&driver.egress),
-        "requires": names(&driver.requires.capabilities),
+        "egress": names(&driver.egress, version),
+        "requires": names(&driver.requires.capabilities, version),
         "region": driver.region,
         "policy_tags": driver.policy_tags,
         "auth": driver.auth,
@@ -44,7 +44,7 @@ pub(super) fn driver(driver: &Driver) -> Value {
 fn requests(driver: &Driver) -> Value {
     let entries = driver.implements.iter().map(|entry| {
         json!({
-            "tool": entry.tool_id,
+            "tool": entry.named(),
             "version": entry.version_text,
             "drop_inputs": entry.drop_inputs,
             "drop_outputs": entry.drop_outputs,
@@ -60,7 +60,7 @@ fn programs(driver: &Driver) -> Value {
     let entries = driver.implements.iter().filter_map(|entry| {
         let program = entry.program.as_ref()?;
         Some(json!({
-            "tool": entry.tool_id,
+            "tool": entry.named(),
             "command": program.command,
             "args": program.args,
         }))

@@ -85,6 +85,17 @@ impl Body {
         })
     }
 
+    /// Whether one of its placeholders is the whole input.
+    pub(crate) fn has_whole_input(&self) -> bool {
+        let whole = |part: &Part| matches!(part, Part::Value(slot) if slot.source == SlotSource::Input && slot.path.is_empty());
+        match self {
+            Body::Literal(_) => false,
+            Body::Text(template) => template.parts.iter().any(whole),
+            Body::List(items) => items.iter().any(Body::has_whole_input),
+            Body::Object(members) => members.iter().any(|(_, body)| body.has_whole_input()),
+        }
+    }
+
     /// Adds the names that it uses of a source: the first of each path.
     pub(crate) fn names<'b>(&'b self, source: SlotSource, names: &mut BTreeSet<&'b str>) {
         match self {
