@@ -36,6 +36,8 @@ pub enum Lifecycle {
     Draft,
     /// It can be called.
     Available,
+    /// It can be called, and its publisher calls it deprecated (`metadata.aml.status`).
+    Deprecated,
     /// The operator denies it.
     Disabled,
     /// Something is missing: a grant, a driver, a context.
@@ -53,6 +55,7 @@ impl Lifecycle {
         if info.refusal().is_none() {
             match info.publisher.starts_with(DEV) {
                 true => Self::Draft,
+                false if is_deprecated(info) => Self::Deprecated,
                 false => Self::Available,
             }
         } else if !info.drivers.is_empty() && info.drivers.iter().all(denied) {
@@ -61,6 +64,13 @@ impl Lifecycle {
             Self::RequiresSetup
         }
     }
+}
+
+/// Whether the definition of AML that the contract was made of is deprecated.
+fn is_deprecated(info: &ToolInfo) -> bool {
+    let aml = info.contract.metadata.get("aml");
+    let status = aml.and_then(|aml| aml.get("status"));
+    status.is_some_and(|status| status == "deprecated")
 }
 
 /// What a tool is.
