@@ -7,6 +7,8 @@ mod fields;
 mod lints;
 mod names;
 mod rules;
+mod subset;
+mod transports;
 
 use toolward_bundle::codes::FILE_NOT_UTF8;
 use toolward_bundle::locate::about_file;
@@ -42,6 +44,16 @@ pub fn check(file: &str, source: &str) -> Vec<Diagnostic> {
         lints::check(definition, &mut findings);
     }
     findings.finish()
+}
+
+/// That `import` leaves a valid definition out, and why.
+pub(crate) fn not_imported(file: &str, why: &str) -> Diagnostic {
+    about_file(
+        file,
+        &codes::NOT_IMPORTED,
+        format!("`import` makes no tool of it: {why}"),
+        "correct that, or keep the definition for hosts of AML only",
+    )
 }
 
 /// [`check`] of a file's bytes.

@@ -28,6 +28,7 @@ mod policy;
 mod runloop;
 mod write;
 
+pub(crate) use aml::check as aml_findings;
 pub use aml::{AmlFile, AmlOptions, aml};
 pub use amplifier::{spec_bundle, spec_policy};
 pub use runloop::{RunloopFiles, RunloopOptions, runloop};

@@ -18,11 +18,11 @@ codes! {
     TRANSPORT_UNKNOWN = "aml-transport-unknown", "`transport.type` is a protocol that AML knows",
         "`rest-api`, `lambda`, `mcp`, `message-queue`, `database` or `grpc`.";
     INPUT_INVALID = "aml-input-invalid", "`interface.input` is a JSON Schema",
-        "As the contracts of bundles have it: JSON Schema 2020-12, references only within the schema, patterns that \
-         need no backtracking.";
+        "An object at the top (`type: object`), written out: no `$ref` and no `$id`. Otherwise as the contracts of \
+         bundles have it: JSON Schema 2020-12, patterns that need no backtracking.";
     OUTPUT_INVALID = "aml-output-invalid", "`interface.output` is a JSON Schema",
-        "As the contracts of bundles have it: JSON Schema 2020-12, references only within the schema, patterns that \
-         need no backtracking.";
+        "An object at the top (`type: object`), written out: no `$ref` and no `$id`. Otherwise as the contracts of \
+         bundles have it: JSON Schema 2020-12, patterns that need no backtracking.";
     TRANSPORT_MISSING = "aml-transport-missing", "every tool but a function has a `transport`",
         "Say how the tool is called. Where the platform computes it itself, its `type` is `function`.";
     CREDENTIALS_MISSING = "aml-credentials-missing", "a `transport` has `credentials`",
@@ -36,6 +36,8 @@ codes! {
     // What the field reference says beyond them
     FIELD_TYPE = "aml-field-type", "a field has the type that AML gives it",
         "Quote text that looks like something else.";
+    VALUE_UNKNOWN = "aml-value-unknown", "a field of `transport` has one of the values that its table lists",
+        "Such as `aws`, `gcp` or `azure` for the `provider` of a `lambda`. The message lists them.";
     STATUS_UNKNOWN = "aml-status-unknown", "`status` is a state of AML",
         "`draft`, `active`, `deprecated` or `disabled`.";
     SPEC_VERSION_UNKNOWN = "aml-spec-version-unknown" Warning, "`spec_version` is a version that these rules are of",
@@ -50,6 +52,12 @@ codes! {
     REQUEST_INCOMPLETE = "aml-request-incomplete" Warning, "a `rest-api` transport says where its request goes",
         "`transport.base_url` is `https://` and a host, `transport.endpoint` a method in capitals, a space and a path: \
          `GET /parcels/{number}`. `import` makes no driver without them.";
+    TRANSPORT_INCOMPLETE = "aml-transport-incomplete" Warning, "a `transport` has the fields that its table requires",
+        "`lambda`: `provider`, `function_id`, `invocation_type`. `mcp`: `url`, `tool_name`. `message-queue`: `provider`, \
+         `queue_url`. `database`: `engine`, `query_method`. A secret has a `name` or `secret_id`. AML's compiler takes a \
+         definition without them, and no platform can call it.";
+    NOT_IMPORTED = "aml-not-imported" Warning, "`import` makes a tool of the definition",
+        "The definition is valid, and `toolward import aml` leaves it out for the reason in the message.";
     FIELD_UNKNOWN = "aml-field-unknown" Warning, "a field's name is one that AML knows",
         "AML's compiler reads past other fields, and so does `import`.";
     DEPRECATED_UNDATED = "aml-deprecated-undated" Warning, "a deprecated tool says when it was last changed",

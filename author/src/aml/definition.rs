@@ -43,6 +43,8 @@ pub(crate) struct ErrorCode {
 pub(crate) struct Transport {
     /// The protocol.
     pub(crate) kind: String,
+    /// All of it, as written.
+    pub(crate) block: Value,
     pub(crate) base_url: String,
     pub(crate) endpoint: String,
     /// As it stands there, right or wrong.
@@ -121,6 +123,7 @@ impl Transport {
         let one_of = |keys: &[&str]| keys.iter().find_map(|key| text(credentials, key));
         Some(Self {
             kind: text(node, "type")?,
+            block: node.to_value(),
             base_url: text(node, "base_url").unwrap_or_default(),
             endpoint: text(node, "endpoint").unwrap_or_default(),
             timeout_ms: given(node, "timeout_ms").map(Node::to_value),

@@ -169,3 +169,19 @@ fn quoted(found: &Node) -> Option<String> {
         _ => None,
     }
 }
+
+/// A field that need not be there. Null is nothing.
+pub(super) fn present<'n>(fields: &mut Fields<'n>, key: &'static str) -> Option<Field<'n>> {
+    fields.take(key).filter(|field| !field.is_null())
+}
+
+/// Whether there is nothing in a value.
+pub(super) fn is_empty(node: &Node) -> bool {
+    match &node.content {
+        Content::Null => true,
+        Content::Text(text) => text.trim().is_empty(),
+        Content::List(items) => items.iter().all(is_empty),
+        Content::Mapping(entries) => entries.is_empty(),
+        _ => false,
+    }
+}

@@ -3,8 +3,8 @@
 use toolward_fields::Content;
 
 use super::codes;
-use super::fields::{Findings, Node};
-use super::rules::{Behaviour, Definition, Status, is_empty, present};
+use super::fields::{Findings, Node, is_empty, present};
+use super::rules::{Behaviour, Definition, Status};
 
 /// Applies the lints.
 pub(super) fn check(definition: Definition<'_>, findings: &mut Findings<'_>) {

@@ -9,7 +9,8 @@ use toolward_fields::Content;
 use toolward_report::Code;
 
 use super::codes;
-use super::fields::{Field, Fields, Findings, Node};
+use super::fields::{Field, Fields, Findings, Node, is_empty, present};
+use super::{subset, transports};
 
 /// The version of AML that these rules are of.
 pub(crate) const SPEC_VERSION: &str = "1.2";
@@ -71,6 +72,14 @@ const SCHEMES: [(&str, Scheme); 6] = [
     ("bearer-token", Scheme::Secret),
     ("oauth2", Scheme::Oauth2),
     ("service-account", Scheme::Secret),
+];
+
+/// Where secrets come from.
+const SOURCES: [(&str, ()); 4] = [
+    ("env", ()),
+    ("aws_secrets_manager", ()),
+    ("gcp_secret_manager", ()),
+    ("azure_key_vault", ()),
 ];
 
 /// What the lints look at.
@@ -193,7 +202,10 @@ fn interface(fields: &mut Fields<'_>, findings: &mut Findings<'_>) {
 }
 
 fn schema(field: &Field<'_>, code: &Code, findings: &mut Findings<'_>) {
-    if !matches!(field.content, Content::Mapping(_)) {
+    if let Some((at, problem)) = subset::breach(field.node) {
+        let message = format!("`{}` {problem}", field.name);
+        findings.add(code, at, message);
+    } else if !matches!(field.content, Content::Mapping(_)) {
         let message = format!(
             "expected `{}` to be a JSON Schema, found {}",
             field.name,
@@ -214,8 +226,14 @@ fn transport(field: &Field<'_>, findings: &mut Findings<'_>) {
     match present(&mut transport, "type") {
         Some(protocol) => {
             findings.choice(&protocol, &codes::TRANSPORT_UNKNOWN, &PROTOCOLS);
-            if matches!(&protocol.content, Content::Text(name) if name == "rest-api") {
-                request(&mut transport, field.key_at, findings);
+            match &protocol.content {
+                Content::Text(name) if name == "rest-api" => {
+                    request(&mut transport, field.key_at, findings);
+                }
+                Content::Text(name) => {
+                    transports::check(name, &mut transport, field.key_at, findings);
+                }
+                _ => {}
             }
         }
         None => findings.missing(&codes::TRANSPORT_UNKNOWN, "transport.type", field.key_at),
@@ -275,20 +293,20 @@ fn credentials(field: &Field<'_>, findings: &mut Findings<'_>) {
             findings.missing(code, &name, field.key_at);
         }
     }
-}
-
-/// A field that need not be there. Null is nothing.
-pub(super) fn present<'n>(fields: &mut Fields<'n>, key: &'static str) -> Option<Field<'n>> {
-    fields.take(key).filter(|field| !field.is_null())
-}
-
-/// Whether there is nothing in a value.
-pub(super) fn is_empty(node: &Node) -> bool {
-    match &node.content {
-        Content::Null => true,
-        Content::Text(text) => text.trim().is_empty(),
-        Content::List(items) => items.iter().all(is_empty),
-        Content::Mapping(entries) => entries.is_empty(),
-        _ => false,
+    if let Some(source) = field.get("source").filter(|source| !is_empty(source)) {
+        let named = ["name", "secret_id"];
+        let named = named
+            .iter()
+            .any(|key| field.get(key).is_some_and(|node| !is_empty(node)));
+        if *keys == ["source"] && !named {
+            let key = match &source.content {
+                Content::Text(source) if source == "env" => "name",
+                _ => "secret_id",
+            };
+            let name = format!("transport.credentials.{key}");
+            findings.missing(&codes::TRANSPORT_INCOMPLETE, &name, field.key_at);
+        }
+        let name = "transport.credentials.source";
+        findings.choice(&Field::new(name, source), &codes::VALUE_UNKNOWN, &SOURCES);
     }
 }

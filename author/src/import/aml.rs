@@ -18,7 +18,7 @@ use request::Request;
 use super::document::{bundle_toml, document, line, with};
 use super::policy::{Draft, Granted};
 use super::{ImportError, Imported, LeftOut, Remark, read_back, valid};
-use crate::aml::{Behaviour, Definition, SPEC_VERSION, Status};
+use crate::aml::{Behaviour, Definition, SPEC_VERSION, Status, not_imported};
 
 /// How definitions become a bundle.
 #[derive(Debug, Clone, Default)]
@@ -114,6 +114,31 @@ pub fn aml(definitions: &[AmlFile], options: &AmlOptions) -> Result<Imported, Im
     }
     imported.policy = draft.write(&options.publisher);
     Ok(imported)
+}
+
+/// What `check` reports of a definition: all that AML has to say and, if that has no error, why no tool is made of it.
+/// States that are meant to be left out (`draft`, `disabled`) are no finding.
+pub(crate) fn check(file: &str, bytes: &[u8]) -> Vec<Diagnostic> {
+    let mut found = crate::aml::check_bytes(file, bytes);
+    let source = std::str::from_utf8(bytes).unwrap_or_default();
+    let Ok(definition) = Definition::read(file, source) else {
+        return found;
+    };
+    // A warning about the same part states it already.
+    let stated = ["aml-request-incomplete", "aml-spec-version-unknown"];
+    if found.iter().any(|one| stated.contains(&one.code)) {
+        return found;
+    }
+    let options = AmlOptions {
+        prefix: "check".to_owned(),
+        allow_draft: true,
+        ..AmlOptions::default()
+    };
+    match made(&definition, &options, &[]) {
+        Ok(_) | Err(Refused::Disabled | Refused::Draft) => {}
+        Err(refused) => found.push(not_imported(file, &refused.to_string())),
+    }
+    found
 }
 
 fn add(made: Made, imported: &mut Imported, draft: &mut Draft) {

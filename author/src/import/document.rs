@@ -33,6 +33,23 @@ pub(super) fn line(text: &str) -> String {
     visible_line(text.trim(), usize::MAX)
 }
 
+/// A value whose texts are all cleaned, for readers that act on none of them.
+pub(super) fn lines(value: &Value) -> Value {
+    match value {
+        Value::String(text) => line(text).into(),
+        Value::Array(items) => items.iter().map(lines).collect(),
+        Value::Object(members) => {
+            let members = members.iter();
+            Value::Object(
+                members
+                    .map(|(key, value)| (line(key), lines(value)))
+                    .collect(),
+            )
+        }
+        other => other.clone(),
+    }
+}
+
 /// A value in which nothing is hidden: prose, which stands below these keys, is cleaned. The rest can't be written
 /// otherwise without a change of its meaning, so `None` where something is hidden there.
 pub(super) fn unhidden(value: &Value, prose: &[&str]) -> Option<Value> {

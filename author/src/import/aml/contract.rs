@@ -8,7 +8,7 @@ use toolward_contract::tool::{Backoff, Retry};
 use super::codes::{Note, Refused};
 use super::request::{Request, timeout_of};
 use crate::aml::{Behaviour, Definition, Status, Transport};
-use crate::import::document::{MAX_DESCRIPTION, clean, cut, line, unhidden, with};
+use crate::import::document::{MAX_DESCRIPTION, clean, cut, line, lines, unhidden, with};
 
 /// Longest name of a contract, in characters.
 const MAX_NAME: usize = 80;
@@ -185,7 +185,9 @@ fn metadata(definition: &Definition, tool: &str) -> Value {
     };
     let effects = definition.side_effects.iter().map(|text| line(text));
     let effects: Vec<String> = effects.collect();
+    // The whole block: it is what another host calls the tool by.
     let transport = definition.transport.as_ref();
+    let transport = transport.map(|transport| lines(&transport.block));
     let aml = with(
         json!({ "tool_id": definition.tool_id, "status": status, "type": kind, "owner": line(&definition.owner) }),
         [
@@ -196,10 +198,7 @@ fn metadata(definition: &Definition, tool: &str) -> Value {
                     .as_deref()
                     .map(|text| line(text).into()),
             ),
-            (
-                "transport",
-                transport.map(|transport| transport.kind.clone().into()),
-            ),
+            ("transport", transport),
             (
                 "side_effects",
                 (!effects.is_empty()).then(|| json!(effects)),
