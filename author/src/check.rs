@@ -18,13 +18,15 @@ use toolward_contract::diagnostic::{self, Diagnostic, Severity};
 use toolward_signing::manifest::{self, Manifest};
 
 use crate::against::Earlier;
-use crate::{aml, lints};
+use crate::{aml, import, lints};
 
 mod below;
 mod enclosing;
+mod workspace;
 
 use below::bundles_below;
 use enclosing::enclosing_bundle;
+use workspace::check_workspace;
 
 /// What a check has found.
 #[derive(Debug, Default)]
@@ -171,7 +173,7 @@ fn check_file(path: &Path, earlier: Option<&Earlier>, report: &mut CheckReport) 
         .file_name()
         .map(|name| name.to_string_lossy().into_owned())
         .unwrap_or_default();
-    match files::read(folder, &name, files::MAX_TOTAL_BYTES) {
+    match files::read(folder, &name, files::limit_of(&name)) {
         Err(error) => found.diagnostics.push(unreadable(&name, &error)),
         Ok(bytes) => {
             let loose = Files::from([(name.clone(), Arc::clone(&bytes))]);
@@ -181,7 +183,7 @@ fn check_file(path: &Path, earlier: Option<&Earlier>, report: &mut CheckReport) 
                 found.show_lines(&loose);
             } else if is_definition {
                 found.documents = 1;
-                found.diagnostics = aml::check_bytes(&name, &bytes);
+                found.diagnostics = import::aml_findings(&name, &bytes);
                 found.show_lines(&loose);
             } else {
                 found = examine_loose(&loose);
@@ -314,6 +316,9 @@ fn check_packed(root: &Path, earlier: Option<&Earlier>) -> Findings {
 
 /// A directory that is not a bundle, such as a folder of contracts.
 fn check_loose(root: &Path) -> Findings {
+    if files::is_workspace(root) {
+        return check_workspace(root);
+    }
     let mut found = match files::documents(root) {
         Ok(files) => examine_loose(&files),
         Err(error) => Findings {
@@ -342,7 +347,7 @@ fn check_loose(root: &Path) -> Findings {
 
 /// A directory with a tools.json and no other document.
 fn check_index_alone(root: &Path) -> Findings {
-    match files::read(root, TOOLS_JSON, files::MAX_TOTAL_BYTES) {
+    match files::read(root, TOOLS_JSON, files::limit_of(TOOLS_JSON)) {
         Ok(bytes) => examine_loose(&Files::from([(TOOLS_JSON.to_owned(), bytes)])),
         Err(error) => Findings {
             diagnostics: vec![unreadable(TOOLS_JSON, &error)],
@@ -363,13 +368,13 @@ fn check_definitions(root: &Path) -> Findings {
     names.sort();
     let mut left = files::MAX_TOTAL_BYTES;
     for name in names {
-        match files::read(root, &name, left) {
+        match files::read(root, &name, left.min(files::limit_of(&name))) {
             Err(error) => found.diagnostics.push(unreadable(&name, &error)),
             Ok(bytes) => {
                 left = left.saturating_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
                 found.documents += 1;
                 let mut own = Findings {
-                    diagnostics: aml::check_bytes(&name, &bytes),
+                    diagnostics: import::aml_findings(&name, &bytes),
                     ..Findings::default()
                 };
                 own.show_lines(&Files::from([(name, bytes)]));
@@ -380,13 +385,19 @@ fn check_definitions(root: &Path) -> Findings {
     found
 }
 
+/// What may be in the rest of the bundle.
+const ELSEWHERE: [&str; 2] = [
+    codes::TOOL_REFERENCE_MISSING.code,
+    codes::TOOL_REFERENCE_UNBOUND.code,
+];
+
 fn examine_loose(files: &Files) -> Findings {
     let mut found = Findings::default();
     let documents = examine_documents(files, Surroundings::NONE, &mut found);
     // The rest of its bundle is not here.
     found
         .diagnostics
-        .retain(|diagnostic| diagnostic.code != codes::TOOL_REFERENCE_MISSING.code);
+        .retain(|diagnostic| !ELSEWHERE.contains(&diagnostic.code));
     for (path, bytes) in files {
         if file_name(path).ends_with(".wasm") {
             found.documents += 1;
@@ -469,6 +480,7 @@ fn unreadable(name: &str, error: &FilesError) -> Diagnostic {
         FilesError::NotRegular { .. } => &codes::FILE_NOT_REGULAR,
         FilesError::Twice { .. } => &codes::FOLDER_TWICE,
         FilesError::TooDeep { .. } | FilesError::Name { .. } => &codes::FILE_NAME,
+        FilesError::TooLarge { .. } => &codes::DOCUMENT_TOO_LARGE,
         FilesError::TooMuch { .. } => &codes::BUNDLE_TOO_LARGE,
         _ => &codes::FILE_UNREADABLE,
     };
