@@ -490,6 +490,12 @@ pub(crate) const SHARED: &[Shared] = &[
         meaning: "a directory has a folder with and without a dot, such as `tools` and `.tools`",
     },
     Shared {
+        codes: &["document-too-large"],
+        exit: "1",
+        severity: Severity::Error,
+        meaning: "a document of a bundle is larger than its reader takes",
+    },
+    Shared {
         codes: &["bundle-too-large"],
         exit: "1",
         severity: Severity::Error,

@@ -1,6 +1,7 @@
 //! `import`: bundles of components and tool definitions that were made for other hosts.
 
 mod aml;
+mod budget;
 mod runloop;
 
 use std::path::{Path, PathBuf};

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use toolward_author::aml::EXTENSION;
 use toolward_author::import::{self, AmlFile, AmlOptions};
-use toolward_operator::file;
 
+use super::budget::Budget;
 use super::written;
 use crate::codes::Code;
 use crate::environment::Environment;
@@ -58,7 +58,9 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         let message = format!("{} definitions, the limit is {MAX_FILES}", paths.len());
         return Err(Failure::new(Kind::Usage, Code::ImportTooMany, message));
     }
-    let files: Vec<AmlFile> = paths.iter().map(|path| read(path)).collect::<Result<_>>()?;
+    let mut budget = Budget::default();
+    let files = paths.iter().map(|path| read(path, &mut budget));
+    let files: Vec<AmlFile> = files.collect::<Result<_>>()?;
     let options = AmlOptions {
         prefix: arguments.prefix.clone(),
         publisher: arguments.publisher.clone(),
@@ -92,9 +94,9 @@ fn definitions(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn read(path: &Path) -> Result<AmlFile> {
+fn read(path: &Path, budget: &mut Budget) -> Result<AmlFile> {
     let name = path.display().to_string();
-    match String::from_utf8(file::read(path, MAX_BYTES)?) {
+    match String::from_utf8(budget.read(path, MAX_BYTES)?) {
         Ok(text) => Ok(AmlFile { name, text }),
         Err(error) => {
             let at = error.utf8_error().valid_up_to();

@@ -7,6 +7,7 @@ use clap::Args;
 use toolward_author::import::{self, RunloopFiles, RunloopOptions};
 use toolward_operator::file;
 
+use super::budget::Budget;
 use super::written;
 use crate::codes::Code;
 use crate::environment::Environment;
@@ -41,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let directory = &arguments.directory;
     let files = RunloopFiles {
         tools_json: file::read(&directory.join("tools.json"), MAX_BYTES)?,
-        schemas: schemas(&directory.join("schemas"))?,
+        schemas: schemas(&directory.join("schemas"), &mut Budget::default())?,
         policy_caps: caps(&directory.join("policy.caps"))?,
     };
     let whole = directory.canonicalize();
@@ -74,7 +75,7 @@ fn caps(path: &Path) -> Result<Option<String>> {
 }
 
 /// The JSON files of a folder, by name.
-fn schemas(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
+fn schemas(folder: &Path, budget: &mut Budget) -> Result<BTreeMap<String, Vec<u8>>> {
     if folder.symlink_metadata().is_err() {
         return Ok(BTreeMap::new());
     }
@@ -93,7 +94,7 @@ fn schemas(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
             let message = format!("more than {MAX_SCHEMAS} schemas");
             return Err(Failure::new(Kind::Usage, Code::ImportTooMany, message));
         }
-        found.insert(name, file::read(&entry.path(), MAX_BYTES)?);
+        found.insert(name, budget.read(&entry.path(), MAX_BYTES)?);
     }
     Ok(found)
 }
