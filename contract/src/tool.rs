@@ -21,6 +21,7 @@ pub use crate::action::Implementation;
 pub use crate::id::{IdError, ToolId};
 pub use crate::terms::{Approval, Backoff, CostClass, DriverConstraints, Example, Requires, Retry};
 pub use define::{define_tool, define_tool_in};
+pub use metadata::McpResult;
 pub use shown_name::mapped;
 
 /// AIP-14's default for `timeout_ms`: 30 seconds.
@@ -75,6 +76,8 @@ pub struct Tool {
     pub metadata: Map<String, Value>,
     /// `metadata.mcp.name`: the name that it asks to be shown by over MCP, as written.
     pub mcp_name: Option<String>,
+    /// `metadata.mcp.result`: which half of a result a client of MCP is sent.
+    pub mcp_result: McpResult,
     /// `metadata.toolward.aliases`: older names.
     pub aliases: Vec<String>,
     /// `metadata.toolward.namespace`: the collision boundary of the name.

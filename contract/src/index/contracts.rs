@@ -4,7 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::{IndexEntry, Transport};
 use crate::capability::{Capability, CapabilitySet, Class};
-use crate::tool::{Approval, CostClass, DEFAULT_TIMEOUT, DriverConstraints, Requires, Tool};
+use crate::tool::{
+    Approval, CostClass, DEFAULT_TIMEOUT, DriverConstraints, McpResult, Requires, Tool,
+};
 
 pub(super) fn contract(entry: &IndexEntry) -> Tool {
     let only_reads = match &entry.transport {
@@ -77,6 +79,7 @@ pub(super) fn contract(entry: &IndexEntry) -> Tool {
         examples: Vec::new(),
         metadata,
         mcp_name: None,
+        mcp_result: McpResult::default(),
         aliases: Vec::new(),
         namespace: None,
         search_hint: None,

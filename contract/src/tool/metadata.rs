@@ -10,11 +10,32 @@ use crate::shared::{GivenRequires, requires_parts};
 use crate::source::{Content, Field, Fields, Node, nearest};
 use crate::wording::{is_deceptive, plain_name, shown};
 
+/// Which half of a result a client of MCP is sent, besides the value as text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum McpResult {
+    /// The value as structured content, and the blocks of content. Several clients then show a model the value alone.
+    #[default]
+    Structured,
+    /// The blocks of content alone. The tool lists no `outputSchema`.
+    Content,
+}
+
+impl McpResult {
+    fn of(node: &Node) -> Option<Self> {
+        match &node.content {
+            Content::Text(text) if text == "structured" => Some(Self::Structured),
+            Content::Text(text) if text == "content" => Some(Self::Content),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Metadata<'n> {
     pub(super) all: Map<String, Value>,
     pub(super) context_schema: Option<&'n Node>,
     pub(super) mcp_name: Option<String>,
+    pub(super) mcp_result: McpResult,
     pub(super) aliases: Vec<String>,
     pub(super) namespace: Option<String>,
     pub(super) search_hint: Option<String>,
@@ -38,6 +59,18 @@ impl<'n> Metadata<'n> {
             metadata.mcp_name = plain_name(name, "metadata.mcp.name", report);
             if let Some(text) = &metadata.mcp_name {
                 check_shown(name, text, report);
+            }
+        }
+        if let Some(result) = node.get("mcp").and_then(|mcp| mcp.get("result")) {
+            match McpResult::of(result) {
+                Some(result) => metadata.mcp_result = result,
+                None => {
+                    let message = format!(
+                        "expected `metadata.mcp.result` to be `structured` or `content`, found {}",
+                        shown(result)
+                    );
+                    report.add(&codes::METADATA_INVALID, result.at, message);
+                }
             }
         }
         if let Some(ours) = node.get("toolward") {

@@ -126,6 +126,7 @@ pub(super) fn contract(
         examples,
         metadata: metadata.all,
         mcp_name: metadata.mcp_name,
+        mcp_result: metadata.mcp_result,
         aliases: metadata.aliases,
         namespace: metadata.namespace,
         search_hint: metadata.search_hint,
