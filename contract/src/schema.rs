@@ -1,5 +1,6 @@
 //! JSON Schema 2020-12, compiled from hostile text: no fetching, no backtracking, no loops. Not the schemas themselves.
 
+mod absent;
 mod bundle;
 mod cost;
 mod explain;

@@ -1,0 +1,200 @@
+//! Nulls that stand for absent properties, as models send them.
+
+use jsonschema::error::ValidationErrorKind as Kind;
+use serde_json::Value;
+
+use super::Schema;
+
+/// Violations that are looked at; of a value with more, some nulls stay.
+const MAX_VIOLATIONS: usize = 1024;
+/// Nulls that are tried one by one where a composition gives no place.
+const MAX_TRIED: usize = 16;
+
+impl Schema {
+    /// `instance` without the properties that are null although the schema does not accept null for them and does not
+    /// require them, at every depth of objects and lists. `None` if it has no such property, which a valid value never
+    /// has. What is left may still be invalid.
+    #[must_use]
+    pub fn without_absent(&self, instance: &Value) -> Option<Value> {
+        let validator = &self.inner.validator;
+        if validator.is_valid(instance) || self.unexplained(instance).is_some() {
+            return None;
+        }
+        let mut rest = instance.clone();
+        let mut removed: Vec<(String, String)> = Vec::new();
+        for error in validator.iter_errors(instance).take(MAX_VIOLATIONS) {
+            if error.instance().is_null()
+                && let Some((parent, name)) = member(error.instance_path().as_str())
+                && take(&mut rest, &parent, &name)
+            {
+                removed.push((parent, name));
+            }
+        }
+        let mut required: Vec<(String, String)> = Vec::new();
+        let mut composed = true;
+        for error in validator.iter_errors(&rest).take(MAX_VIOLATIONS) {
+            composed &= matches!(
+                error.kind(),
+                Kind::AnyOf { .. } | Kind::OneOfNotValid { .. }
+            );
+            if let Kind::Required { property } = error.kind()
+                && let Some(name) = property.as_str()
+            {
+                required.push((error.instance_path().to_string(), name.to_owned()));
+            }
+        }
+        for (parent, name) in removed.extract_if(.., |place| required.contains(place)) {
+            put(&mut rest, &parent, name);
+        }
+        if composed && !validator.is_valid(&rest) {
+            self.without_composed(&mut rest, &mut removed);
+        }
+        (!removed.is_empty()).then_some(rest)
+    }
+
+    /// Removes further nulls where only a composition (`anyOf`, `oneOf`) is missed, which names no place: as few as make
+    /// the value valid.
+    fn without_composed(&self, rest: &mut Value, removed: &mut Vec<(String, String)>) {
+        let validator = &self.inner.validator;
+        let mut nulls = Vec::new();
+        find(rest, String::new(), &mut nulls);
+        if nulls.len() > MAX_TRIED {
+            return;
+        }
+        let mut without = rest.clone();
+        for (parent, name) in &nulls {
+            take(&mut without, parent, name);
+        }
+        if !validator.is_valid(&without) {
+            return;
+        }
+        for (parent, name) in nulls {
+            put(&mut without, &parent, name.clone());
+            if !validator.is_valid(&without) {
+                take(&mut without, &parent, &name);
+                removed.push((parent, name));
+            }
+        }
+        *rest = without;
+    }
+}
+
+/// A JSON pointer as that of the parent, and the name of the member in it.
+fn member(path: &str) -> Option<(String, String)> {
+    let (parent, name) = path.rsplit_once('/')?;
+    Some((
+        parent.to_owned(),
+        name.replace("~1", "/").replace("~0", "~"),
+    ))
+}
+
+fn take(value: &mut Value, parent: &str, name: &str) -> bool {
+    let members = value.pointer_mut(parent).and_then(Value::as_object_mut);
+    members.is_some_and(|members| members.shift_remove(name).is_some())
+}
+
+fn put(value: &mut Value, parent: &str, name: String) {
+    if let Some(members) = value.pointer_mut(parent).and_then(Value::as_object_mut) {
+        members.insert(name, Value::Null);
+    }
+}
+
+/// The null members below a value. The caller bounds its depth.
+fn find(value: &Value, at: String, nulls: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                match value {
+                    Value::Null => nulls.push((at.clone(), name.clone())),
+                    _ => {
+                        let name = name.replace('~', "~0").replace('/', "~1");
+                        find(value, format!("{at}/{name}"), nulls);
+                    }
+                }
+            }
+        }
+        Value::Array(items) => {
+            for (place, value) in items.iter().enumerate() {
+                find(value, format!("{at}/{place}"), nulls);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::NoScope;
+
+    fn without(schema: Value, instance: &Value) -> Option<Value> {
+        let schema = Schema::compile(&schema, &NoScope).unwrap();
+        schema.without_absent(instance)
+    }
+
+    fn row() -> Value {
+        json!({
+            "type": "object",
+            "required": ["name", "either"],
+            "properties": {
+                "name": { "type": "string" },
+                "either": { "type": ["string", "null"] },
+                "count": { "type": "integer" },
+                "choice": { "anyOf": [{ "type": "string" }, { "type": "integer" }] },
+                "a/b~c": { "type": "string" },
+                "any": {},
+                "below": { "type": "object", "properties": { "x": { "type": "string" } } },
+                "rows": { "type": "array", "items": {
+                    "type": "object", "properties": { "y": { "type": "number" } } } },
+            },
+            "additionalProperties": false,
+        })
+    }
+
+    #[test]
+    fn a_null_that_the_schema_does_not_accept_is_absent_at_every_depth() {
+        let sent = json!({
+            "name": "n", "either": null, "count": null, "choice": null, "a/b~c": null, "any": null,
+            "below": { "x": null }, "rows": [{ "y": null }, { "y": 1 }],
+        });
+        let taken = json!({
+            "name": "n", "either": null, "any": null, "below": {}, "rows": [{}, { "y": 1 }],
+        });
+        assert_eq!(without(row(), &sent), Some(taken));
+    }
+
+    #[test]
+    fn a_null_stays_for_a_required_or_unknown_property_or_an_item() {
+        for sent in [
+            json!({ "name": null, "either": "e" }),
+            json!({ "name": "n", "either": null, "unknown": null }),
+            json!({ "name": "n", "either": null, "rows": [null] }),
+            json!({ "name": "n", "either": null, "any": null }),
+        ] {
+            assert_eq!(without(row(), &sent), None, "{sent}");
+        }
+        // What else is wrong stays, too.
+        let sent = json!({ "name": null, "either": 5, "count": null });
+        let rest = json!({ "either": 5, "name": null });
+        assert_eq!(without(row(), &sent), Some(rest));
+    }
+
+    #[test]
+    fn a_composition_loses_as_few_nulls_as_make_it_valid() {
+        let schema = json!({
+            "oneOf": [
+                { "type": "object", "required": ["a"], "additionalProperties": false, "properties": {
+                    "a": { "type": "string" }, "b": { "type": "integer" }, "c": { "type": "null" } } },
+                { "type": "object", "required": ["z"] },
+            ],
+        });
+        let sent = json!({ "a": "x", "b": null, "c": null });
+        assert_eq!(
+            without(schema.clone(), &sent),
+            Some(json!({ "a": "x", "c": null }))
+        );
+        assert_eq!(without(schema, &json!({ "a": 1, "b": null })), None);
+    }
+}
