@@ -89,6 +89,7 @@ pub(crate) fn check(rule: &Rule) -> Result<(), PolicyError> {
         ("addresses", !rule.addresses.is_empty()),
         ("guest_headers", !rule.guest_headers.is_empty()),
         ("names", !rule.names.is_empty()),
+        ("result", rule.mcp_result.is_some()),
         ("preapproved", rule.preapproved),
         ("confirms", rule.confirms != Default::default()),
         ("prefer", rule.prefer),

@@ -3,7 +3,7 @@
 
 pub(crate) mod builder;
 
-use toolward_contract::tool::Tool;
+use toolward_contract::tool::{McpResult, Tool};
 
 use crate::approval_policy::{ApprovalPolicy, PolicyReference};
 use crate::context::rule::ContextRule;
@@ -75,6 +75,15 @@ impl Policy {
                 && rule.tool.matches(id, major)
                 && rule.names.iter().any(|own| own == name)
         })
+    }
+
+    /// Which half of a tool's results clients of MCP are sent, as the first grant for it that sets `result` states.
+    #[must_use]
+    pub fn mcp_result(&self, publisher: &str, id: &str, major: u64) -> Option<McpResult> {
+        let mut grants = self
+            .grants()
+            .filter(|rule| rule.publisher.as_str() == publisher && rule.tool.matches(id, major));
+        grants.find_map(|rule| rule.mcp_result)
     }
 
     /// The grants that are about an action, with their names, in order.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use serde::Serialize;
 use toolward_contract::capability::{CapabilitySet, HostPattern, PathPattern};
-use toolward_contract::tool::Approval;
+use toolward_contract::tool::{Approval, McpResult};
 
 use crate::action::RuleAction;
 use crate::grant::{OnViolation, SecretBinding};
@@ -95,6 +95,8 @@ pub struct Rule {
     /// Names that its tools may ask to be shown by over MCP, beyond those inside their
     /// publisher's own prefixes. It gives nothing else.
     pub names: Vec<String>,
+    /// Which half of their results clients of MCP are sent; `None`: as the contract states. It gives nothing.
+    pub mcp_result: Option<McpResult>,
     /// Raises the approval class of the tools that the rule matches.
     pub approval: ApprovalClass,
     /// The operator's yes in writing: it stands for the person's where
@@ -136,6 +138,7 @@ impl Rule {
             addresses: Vec::new(),
             guest_headers: Vec::new(),
             names: Vec::new(),
+            mcp_result: None,
             approval: ApprovalClass::Auto,
             preapproved: false,
             confirms: Confirmed::default(),

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use toolward_contract::capability::{Capability, CapabilitySet, HostPattern, PathPattern};
+use toolward_contract::tool::McpResult;
 use toolward_fields::{Kind, Span};
 
 use super::fields::{
@@ -262,6 +263,7 @@ pub(super) fn grant(mut fields: Fields<'_>) -> Result<Rule, PolicyError> {
     rule.guest_headers = headers.unwrap_or_default();
     let name = |text: &str| document::check_name(text).map(|()| text.to_owned());
     rule.names = each(&mut fields, "names", name)?.unwrap_or_default();
+    rule.mcp_result = optional(&mut fields, "result", mcp_result)?;
     rule.approval = approval(&mut fields)?.unwrap_or_default();
     rule.preapproved = flag(&mut fields, "preapproved")?;
     for claim in each(&mut fields, "confirms", claim)?.unwrap_or_default() {
@@ -347,6 +349,20 @@ fn claim(text: &str) -> Result<Confirmed, PolicyError> {
             &error::WRONG_VALUE,
             format!(
                 "expected `confirms` to have idempotent or additive, found {}",
+                quoted(text)
+            ),
+        )),
+    }
+}
+
+fn mcp_result(text: &str) -> Result<McpResult, PolicyError> {
+    match text {
+        "structured" => Ok(McpResult::Structured),
+        "content" => Ok(McpResult::Content),
+        _ => Err(PolicyError::new(
+            &error::WRONG_VALUE,
+            format!(
+                "expected `result` to be structured or content, found {}",
                 quoted(text)
             ),
         )),
