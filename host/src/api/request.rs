@@ -49,6 +49,8 @@ pub struct Request {
     pub(crate) named: Option<Box<Named>>,
     /// The recorded call that this one repeats.
     pub(crate) rerun_of: Option<Invocation>,
+    /// Whether a null may stand for an absent property of the input.
+    pub(crate) null_is_absent: bool,
 }
 
 impl Request {
@@ -82,7 +84,17 @@ impl Request {
             resume: None,
             named: None,
             rerun_of: None,
+            null_is_absent: false,
         }
+    }
+
+    /// Takes a null in the input for an absent property, if the contract's `inputs` neither accept null there nor
+    /// require the property: models send it. The driver gets the input without these properties; the ledger keeps the
+    /// input as received. Default: such an input is refused.
+    #[must_use]
+    pub fn null_is_absent(mut self) -> Self {
+        self.null_is_absent = true;
+        self
     }
 
     /// Sets host-supplied state, which is checked against the contract's
@@ -206,6 +218,7 @@ impl Request {
     /// Names the recorded call that this one makes once more, for the new one's record.
     #[must_use]
     pub fn rerun_of(mut self, recorded: Invocation) -> Self {
+        self.null_is_absent = true;
         self.rerun_of = Some(recorded);
         self
     }

@@ -92,7 +92,7 @@ pub(crate) fn validate(
     };
     let contract = &resolved.tool.contract;
 
-    let input = match request.input {
+    let mut input = match request.input {
         // The input of a nested call counts as memory of its caller.
         Input::Text(text) => {
             let caller = request.scope.chain.caller();
@@ -102,7 +102,15 @@ pub(crate) fn validate(
         Input::Value(value) => json::check(&value, &json_limits).map(|()| value),
     }
     .map_err(|error| CallError::malformed_input(&error))?;
-    check(&contract.inputs, &input, "input")?;
+    let received = match check(&contract.inputs, &input, "input") {
+        Ok(()) => None,
+        Err(error) if request.null_is_absent => {
+            let rest = contract.inputs.without_absent(&input).ok_or(error)?;
+            check(&contract.inputs, &rest, "input")?;
+            Some(std::mem::replace(&mut input, rest))
+        }
+        Err(error) => return Err(error),
+    };
 
     let brought = match (&contract.context_schema, request.context) {
         (None, _) => Some(Value::Object(serde_json::Map::new())),
@@ -146,7 +154,7 @@ pub(crate) fn validate(
     let keeping = Keeping {
         tool: &resolved.tool,
         route: &route,
-        input: &input,
+        input: received.as_ref().unwrap_or(&input),
         context: &context,
         context_secrets: &context_secrets,
         principal: &request.scope.principal,
