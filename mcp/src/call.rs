@@ -24,10 +24,12 @@ use crate::catalogue::{Found, Listed};
 use crate::client::{Client, Era};
 use crate::features::ServerFeatures;
 use crate::observe::Wanted;
+use crate::params;
 use crate::principal::Principal;
-use crate::result;
+use crate::result::{self, Structure};
+use crate::revision::Revision;
 use crate::search::{self, Asked};
-use crate::strict;
+use crate::strict::{self, Malformed};
 pub(crate) use named::new_session;
 pub(crate) use round_trips::RoundTrips;
 use round_trips::{Called, Finished};
@@ -92,14 +94,15 @@ impl Incoming<'_> {
         mut request: CallToolRequestParams,
     ) -> Result<CallToolResponse, ErrorData> {
         let features = self.features;
-        if let Some(malformed) = strict::found(&self.context.extensions) {
+        let extensions = &self.context.extensions;
+        let malformed = strict::found(extensions).map(Malformed::of_call);
+        if let Some(error) = malformed.or_else(|| params::wrong_arguments(extensions).cloned()) {
             let name = &request.name;
             if features.finder().is_some() && search::only_looks(name) {
-                return Ok(result::failed(&malformed.of_call()).into());
+                return Ok(result::failed(&error).into());
             }
             let found = features.catalogue().find(name, self.principal);
             let tool = found.map(|found| found.target());
-            let error = malformed.of_call();
             return Ok(self.refused(name, tool, &error).await.into());
         }
         let arguments = request.arguments.take().unwrap_or_default();
@@ -128,7 +131,7 @@ impl Incoming<'_> {
                 let reply = Request::with_value(blocked.target.as_str(), Value::Object(arguments))
                     .principal(self.principal.name.as_ref());
                 let reply = self.runtime().call(reply).await;
-                Ok(result::of(reply, false).into())
+                Ok(result::of(reply, Structure::None).into())
             }
             None => Err(self.unknown(&request.name).await),
         }
@@ -159,6 +162,7 @@ impl Incoming<'_> {
         };
         let request = Request::with_value(tool.target.as_str(), value)
             .principal(self.principal.name.as_ref())
+            .null_is_absent()
             .answer_first();
         let mut request = match named::named(request, &context.meta, self.session) {
             Ok(request) => request,
@@ -167,6 +171,7 @@ impl Incoming<'_> {
         let wanted = Wanted {
             token: context.meta.get_progress_token(),
             level: self.level,
+            revision: Revision::of(context),
         };
         let forwarder = match wanted.observer(&context.peer, &tool.name) {
             Some((observer, forwarder)) => {
@@ -201,8 +206,8 @@ impl Incoming<'_> {
                 if let Ok(output) = &mut reply.result {
                     output.structured = tool.outward(std::mem::take(&mut output.structured));
                 }
-                let result: CallToolResult = result::of(*reply, tool.wrapped);
-                result.into()
+                let result = result::of(*reply, tool.structure);
+                Revision::of(context).result(result).into()
             }
             Finished::InputRequired(required) => required.into(),
         })

@@ -25,6 +25,7 @@ pub(crate) use order::Order;
 pub use problem::NameProblem;
 
 use crate::principal::Principal;
+use crate::result::Structure;
 
 /// One tool as clients see it.
 #[derive(Debug, Clone)]
@@ -40,8 +41,8 @@ pub(crate) struct Listed {
     pub(crate) bundle: String,
     /// What `tools/list` says of it.
     pub(crate) tool: rmcp::model::Tool,
-    /// Its output is not an object, and stands under `result` in the structure.
-    pub(crate) wrapped: bool,
+    /// How its value is sent.
+    pub(crate) structure: Structure,
     /// Its input is not an object, and stands under `input` in the arguments.
     wrapped_input: bool,
 }
@@ -251,7 +252,8 @@ pub(crate) fn of(host: &Host, order: &Order) -> Catalogue {
         let (key, place) = match info.effects.filter(|_| info.context.is_none()) {
             Some(effects) => {
                 let place = Place::Listed(catalogue.listed.len());
-                let listed = describe::listed(name.clone(), info, effects, &mut icons);
+                let result = order.result(&info);
+                let listed = describe::listed(name.clone(), info, effects, result, &mut icons);
                 catalogue.listed.push(listed);
                 (name, place)
             }

@@ -11,6 +11,7 @@ use serde_json::Value;
 use toolward_host::Answerable;
 
 use crate::principal::Principal;
+use crate::revision::Revision;
 
 /// How a client is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +42,10 @@ pub(crate) trait Person: Send + Sync {
     fn ask(&self, request: InputRequest, timeout: Duration) -> Said<'_>;
 }
 
+/// Marks a request that came in a list over HTTP: no stream to its client could carry a question.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct InBatch;
+
 /// The client that calls, and how it can be asked.
 #[derive(Clone)]
 pub(crate) struct Client {
@@ -61,7 +66,12 @@ impl Client {
             false => Era::Session,
         };
         let capabilities = context.client_capabilities();
-        let answerable = capabilities.as_ref().map(answerable).unwrap_or_default();
+        let mut answerable = capabilities.as_ref().map(answerable).unwrap_or_default();
+        answerable.form &= Revision::of(context).has_elicitation();
+        let parts = context.extensions.get::<http::request::Parts>();
+        if parts.is_some_and(|parts| parts.extensions.get::<InBatch>().is_some()) {
+            answerable = Answerable::default();
+        }
         let asked = era == Era::Session && answerable != Answerable::default();
         Self {
             principal: principal.clone(),

@@ -2,6 +2,7 @@
 //! many, how large and how slow requests may be. It does not interpret messages.
 
 mod authenticate;
+mod batch;
 mod body;
 mod concurrency;
 mod connection;

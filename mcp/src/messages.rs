@@ -16,6 +16,9 @@ const MAX_VALUES: usize = 260_000;
 /// Values of a message other than a call of a tool. The host takes answers of 64 KiB.
 const MAX_OTHER_VALUES: usize = 20_000;
 
+/// Messages in one list.
+pub(crate) const MAX_BATCH_MESSAGES: usize = 256;
+
 /// Arrays and objects in one another: 64 are allowed in a tool's input, the rest is
 /// around it.
 const MAX_DEPTH: usize = 72;
@@ -146,6 +149,44 @@ pub(crate) fn scan(text: &[u8]) -> Scan<'_> {
         }
     }
     scan
+}
+
+/// Whether a text is a list.
+pub(crate) fn is_list(text: &[u8]) -> bool {
+    text.trim_ascii_start().first() == Some(&b'[')
+}
+
+/// The items of a list, as they are written. Undefined for text that is not JSON.
+pub(crate) fn items(text: &[u8]) -> Vec<&[u8]> {
+    let mut items = Vec::new();
+    let (mut depth, mut at, mut start) = (0_usize, 0_usize, 0_usize);
+    while let Some(&byte) = text.get(at) {
+        let here = at;
+        at = at.saturating_add(1);
+        match byte {
+            b'"' => at = end_of_text(text, at),
+            b'[' | b'{' => {
+                depth = depth.saturating_add(1);
+                if depth == 1 {
+                    start = at;
+                }
+            }
+            b',' | b']' | b'}' => {
+                if depth == 1 {
+                    let item = text.get(start..here).unwrap_or_default().trim_ascii();
+                    if !item.is_empty() {
+                        items.push(item);
+                    }
+                    start = at;
+                }
+                if byte != b',' {
+                    depth = depth.saturating_sub(1);
+                }
+            }
+            _ => {}
+        }
+    }
+    items
 }
 
 /// Whether a member's name, as it is written, is this one.
@@ -301,6 +342,21 @@ mod tests {
         ] {
             assert_eq!(of(none).0, None, "{none}");
         }
+    }
+
+    #[test]
+    fn the_items_of_a_list_are_found_whatever_is_in_them() {
+        let of = |text: &str| -> Vec<String> {
+            let items = items(text.as_bytes()).into_iter();
+            items
+                .map(|item| String::from_utf8(item.to_vec()).unwrap())
+                .collect()
+        };
+        assert_eq!(of(" [ ] "), Vec::<String>::new());
+        let text = r#" [{"a":[1,{"b":"],["}]} , "x,]", 7,[[]] ] "#;
+        let expected = [r#"{"a":[1,{"b":"],["}]}"#, r#""x,]""#, "7", "[[]]"];
+        assert_eq!(of(text), expected);
+        assert!(is_list(b" \n[") && !is_list(b"{[") && !is_list(b""));
     }
 
     #[test]

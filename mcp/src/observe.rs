@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use toolward_bundle::text::{visible, visible_line};
 use toolward_host::{LogLevel, LogRecord, Observer, Progress};
 
+use crate::revision::Revision;
 use crate::sanitize;
 
 /// Reports that are queued. Further ones are dropped: a driver never waits for the
@@ -27,6 +28,9 @@ const MAX_QUEUED_REPORTS: usize = 64;
 /// Reports that are sent at once; after them, one per [`REPORT_INTERVAL`].
 const BURST_REPORTS: u32 = 16;
 const REPORT_INTERVAL: Duration = Duration::from_millis(50);
+/// Time between the last report and the result. A client that reads both at once may handle the result first; some then
+/// fail on a report of a call that they no longer know.
+const RESULT_GAP: Duration = Duration::from_millis(50);
 
 const MAX_MESSAGE_CHARS: usize = 1000;
 
@@ -62,6 +66,7 @@ impl Observer for Listener {
 pub(crate) struct Wanted {
     pub(crate) token: Option<ProgressToken>,
     pub(crate) level: Option<LoggingLevel>,
+    pub(crate) revision: Revision,
 }
 
 /// Sends a driver's reports to the client.
@@ -70,6 +75,7 @@ pub(crate) struct Forwarder {
     peer: Peer<RoleServer>,
     token: Option<ProgressToken>,
     tool: String,
+    revision: Revision,
     sent: u32,
     since: Instant,
 }
@@ -96,6 +102,7 @@ impl Wanted {
             peer: peer.clone(),
             token: self.token,
             tool: tool.to_owned(),
+            revision: self.revision,
             sent: 0,
             since: Instant::now(),
         };
@@ -104,40 +111,49 @@ impl Wanted {
 }
 
 impl Forwarder {
-    /// Runs a call and forwards its reports, all of them before the call's result.
+    /// Runs a call and forwards its reports. Once its result is known, those that wait are dropped.
     pub(crate) async fn during<T>(mut self, call: impl Future<Output = T>) -> T {
         let mut call = std::pin::pin!(call);
+        // When the last report was sent.
+        let mut last: Option<Instant> = None;
         let result = loop {
+            let said = tokio::select! {
+                biased;
+                result = &mut call => break result,
+                said = self.receiver.recv() => said,
+            };
+            let Some(said) = said else {
+                break call.await;
+            };
             tokio::select! {
                 biased;
                 result = &mut call => break result,
-                said = self.receiver.recv() => match said {
-                    Some(said) => {
-                        // A slow client does not delay the call.
-                        let send = self.forward(said);
-                        let mut send = std::pin::pin!(send);
-                        tokio::select! {
-                            biased;
-                            () = &mut send => {}
-                            result = &mut call => {
-                                send.await;
-                                break result;
-                            }
-                        }
+                () = self.wait() => {}
+            }
+            // A slow client does not delay the call, but a report that was started is sent before the result.
+            let result = {
+                let mut send = std::pin::pin!(self.forward(said));
+                tokio::select! {
+                    biased;
+                    () = &mut send => None,
+                    result = &mut call => {
+                        send.await;
+                        Some(result)
                     }
-                    None => break call.await,
-                },
+                }
+            };
+            last = Some(Instant::now());
+            if let Some(result) = result {
+                break result;
             }
         };
-        while let Ok(said) = self.receiver.try_recv() {
-            self.sent = 0;
-            self.forward(said).await;
+        if let Some(last) = last {
+            tokio::time::sleep(RESULT_GAP.saturating_sub(last.elapsed())).await;
         }
         result
     }
 
-    async fn forward(&mut self, said: Said) {
-        self.wait().await;
+    async fn forward(&self, said: Said) {
         // If the client has disconnected, its call is cancelled elsewhere.
         let _ = match said {
             Said::Progress(progress) => {
@@ -148,6 +164,7 @@ impl Forwarder {
                 parameters.total = progress.total;
                 parameters.message = progress
                     .message
+                    .filter(|_| self.revision.has_progress_messages())
                     .map(|message| visible_line(&message, MAX_MESSAGE_CHARS));
                 self.peer.notify_progress(parameters).await
             }
@@ -211,9 +228,80 @@ fn level(level: LogLevel) -> LoggingLevel {
 
 #[cfg(test)]
 mod tests {
+    use rmcp::model::{
+        CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, ServerCapabilities,
+        ServerConfig,
+    };
+    use rmcp::service::RequestContext;
+    use rmcp::{ServerHandler, ServiceExt as _};
     use serde_json::json;
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 
     use super::*;
+
+    /// Reports, and has its result at once.
+    struct Reporting;
+
+    impl ServerHandler for Reporting {
+        fn get_info(&self) -> ServerConfig {
+            ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+        }
+
+        async fn call_tool(
+            &self,
+            _: CallToolRequestParams,
+            context: RequestContext<RoleServer>,
+        ) -> Result<CallToolResponse, ErrorData> {
+            let wanted = Wanted {
+                token: context.meta.get_progress_token(),
+                level: Some(LoggingLevel::Debug),
+                revision: Revision::November2025,
+            };
+            let (observer, forwarder) = wanted.observer(&context.peer, "a.b").unwrap();
+            let call = async {
+                for _ in 0..10 {
+                    observer.progress(&Progress {
+                        done: 1.0,
+                        total: None,
+                        message: None,
+                    });
+                    observer.log(&LogRecord {
+                        level: LogLevel::Info,
+                        message: "here".to_owned(),
+                        fields: Value::Null,
+                    });
+                }
+            };
+            forwarder.during(call).await;
+            Ok(CallToolResult::success(Vec::new()).into())
+        }
+    }
+
+    #[tokio::test]
+    async fn reports_that_wait_are_dropped_once_the_result_is_known() {
+        let (mut to, input) = tokio::io::duplex(1 << 16);
+        let (output, from) = tokio::io::duplex(1 << 16);
+        let server = tokio::spawn(async move { Reporting.serve((input, output)).await });
+        let mut from = BufReader::new(from).lines();
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "a", "version": "1"}});
+        let meta = json!({"name": "a", "_meta": {"progressToken": 7}});
+        for message in [
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}),
+            json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+            json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": meta}),
+        ] {
+            to.write_all(format!("{message}\n").as_bytes())
+                .await
+                .unwrap();
+        }
+        for id in [1, 2] {
+            let line = from.next_line().await.unwrap().unwrap();
+            let message: Value = serde_json::from_str(&line).unwrap();
+            assert_eq!(message["id"], id, "{line}");
+        }
+        drop(server);
+    }
 
     #[test]
     fn all_that_a_driver_logs_is_made_visible() {

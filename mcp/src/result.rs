@@ -27,25 +27,37 @@ const MAX_MESSAGE_CHARS: usize = 4096;
 const MAX_URI_CHARS: usize = 8192;
 const MAX_LINE_CHARS: usize = 300;
 
-/// Converts a reply to a result. `wrapped` means that the tool's output is not an
-/// object and goes under `result`.
-pub(crate) fn of(reply: Reply, wrapped: bool) -> CallToolResult {
+/// How a tool's value is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Structure {
+    /// As content alone: the tool lists no `outputSchema`. If a result has structured content, several clients show a
+    /// model nothing else of it.
+    None,
+    /// As structured content, too.
+    Value,
+    /// Under `result` in the structured content, since it may be something else than an object.
+    Wrapped,
+}
+
+/// Converts a reply to a result, whose content and structure are each complete.
+pub(crate) fn of(reply: Reply, structure: Structure) -> CallToolResult {
     let metadata = call_metadata(&reply.metadata);
     let replayed = reply.metadata.replayed.as_ref().map(replayed);
     match reply.result {
         Ok(output) => {
-            let blocks = output.content;
-            let mut content: Vec<ContentBlock> = match blocks.is_empty() {
-                true => vec![ContentBlock::text(text(&output.structured))],
-                false => blocks.into_iter().map(block).collect(),
-            };
+            let value = output.structured;
+            let hidden = !value.is_null() && !repeats(&output.content, &value);
+            let mut content: Vec<ContentBlock> = output.content.into_iter().map(block).collect();
+            if content.is_empty() || hidden {
+                content.push(ContentBlock::text(text(&value)));
+            }
             content.extend(replayed);
-            let structured = match wrapped {
-                true => json!({ "result": output.structured }),
-                false => output.structured,
-            };
             let mut result = CallToolResult::success(content);
-            result.structured_content = Some(structured);
+            result.structured_content = match structure {
+                Structure::None => None,
+                Structure::Value => Some(value),
+                Structure::Wrapped => Some(json!({ "result": value })),
+            };
             result.meta = Some(meta([(CALL_META, metadata)]));
             result
         }
@@ -58,6 +70,22 @@ pub(crate) fn of(reply: Reply, wrapped: bool) -> CallToolResult {
             result
         }
     }
+}
+
+/// Whether a text among the blocks is the value: its JSON, or the only text that it holds.
+fn repeats(blocks: &[Block], value: &Value) -> bool {
+    let only = match value {
+        Value::String(text) => Some(text),
+        Value::Object(members) if members.len() == 1 => match members.values().next() {
+            Some(Value::String(text)) => Some(text),
+            _ => None,
+        },
+        _ => None,
+    };
+    blocks.iter().any(|block| {
+        matches!(&block.content, BlockContent::Text { text } if Some(text) == only
+            || serde_json::from_str::<Value>(text).is_ok_and(|read| read == *value))
+    })
 }
 
 /// An output as text.
@@ -224,7 +252,7 @@ mod tests {
 
     #[test]
     fn an_output_without_blocks_is_given_as_structure_and_as_text() {
-        let result = of(reply(json!({"words": 2}), Vec::new()), false);
+        let result = of(reply(json!({"words": 2}), Vec::new()), Structure::Value);
         let result = serde_json::to_value(result).unwrap();
         assert_eq!(result["structuredContent"], json!({"words": 2}));
         assert_eq!(
@@ -235,9 +263,60 @@ mod tests {
         assert_eq!(result["_meta"]["toolward/call"]["tool"], json!("a.b"));
     }
 
+    fn image() -> Block {
+        Block {
+            content: BlockContent::Image {
+                data: vec![1, 2, 3],
+                mime_type: "image/png".to_owned(),
+            },
+            annotations: None,
+        }
+    }
+
+    #[test]
+    fn a_tool_without_a_value_sends_its_blocks_alone() {
+        let result = of(reply(Value::Null, vec![image()]), Structure::None);
+        let result = serde_json::to_value(result).unwrap();
+        assert_eq!(result.get("structuredContent"), None);
+        assert_eq!(result["content"].as_array().unwrap().len(), 1, "{result}");
+    }
+
+    #[test]
+    fn a_value_that_blocks_would_hide_is_also_sent_as_text() {
+        for structure in [Structure::None, Structure::Value, Structure::Wrapped] {
+            let result = of(reply(json!({"points": [1, 2]}), vec![image()]), structure);
+            let result = serde_json::to_value(result).unwrap();
+            assert_eq!(result["content"][0]["type"], "image", "{result}");
+            assert_eq!(result["content"][1]["text"], "{\"points\":[1,2]}");
+            let sent = result.get("structuredContent").is_some();
+            assert_eq!(sent, structure != Structure::None, "{result}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_is_the_value_is_sent_once() {
+        let text = |text: &str| Block {
+            content: BlockContent::Text {
+                text: text.to_owned(),
+            },
+            annotations: None,
+        };
+        for (value, block) in [
+            (json!({"text": "Hello"}), "Hello"),
+            (json!("Hello"), "Hello"),
+            (json!({"a": 1, "b": [2]}), "{ \"b\": [2], \"a\": 1 }"),
+        ] {
+            let result = of(reply(value, vec![text(block)]), Structure::Value);
+            assert_eq!(result.content.len(), 1, "{result:?}");
+        }
+        let more = json!({"text": "Hello", "more": 1});
+        let result = of(reply(more, vec![text("Hello")]), Structure::Value);
+        assert_eq!(result.content.len(), 2, "{result:?}");
+    }
+
     #[test]
     fn an_output_that_is_no_object_stands_under_result() {
-        let result = of(reply(json!([1, 2]), Vec::new()), true);
+        let result = of(reply(json!([1, 2]), Vec::new()), Structure::Wrapped);
         assert_eq!(result.structured_content, Some(json!({"result": [1, 2]})));
     }
 
@@ -249,7 +328,7 @@ mod tests {
             .build()
             .unwrap();
         let reply = runtime.block_on(host.call(toolward_host::Request::new("a\u{202e}.b", "{}")));
-        let result = serde_json::to_value(of(reply, false)).unwrap();
+        let result = serde_json::to_value(of(reply, Structure::Value)).unwrap();
         assert_eq!(result["isError"], json!(true));
         assert_eq!(
             result["_meta"]["toolward/error"]["code"],
@@ -302,7 +381,8 @@ mod tests {
             content,
             annotations: None,
         });
-        let result = serde_json::to_value(of(reply(Value::Null, blocks.to_vec()), false)).unwrap();
+        let result =
+            serde_json::to_value(of(reply(Value::Null, blocks.to_vec()), Structure::None)).unwrap();
         let [link, embedded] = [&result["content"][0], &result["content"][1]["resource"]];
         assert!(!link.to_string().contains('\u{202e}'), "{link}");
         for text in [
@@ -318,14 +398,8 @@ mod tests {
 
     #[test]
     fn binary_blocks_are_base64() {
-        let image = Block {
-            content: BlockContent::Image {
-                data: vec![1, 2, 3],
-                mime_type: "image/png".to_owned(),
-            },
-            annotations: None,
-        };
-        let result = serde_json::to_value(of(reply(Value::Null, vec![image]), false)).unwrap();
+        let result =
+            serde_json::to_value(of(reply(Value::Null, vec![image()]), Structure::None)).unwrap();
         let expected = json!([{"type": "image", "data": "AQID", "mimeType": "image/png"}]);
         assert_eq!(result["content"], expected);
     }

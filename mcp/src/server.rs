@@ -10,10 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, ErrorData,
-    Extensions, GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
-    InitializeResult, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, LoggingLevel, PaginatedRequestParams, ProtocolVersion,
+    CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
+    CustomResult, ErrorData, Extensions, GetPromptRequestParams, GetPromptResponse, Implementation,
+    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams, ProtocolVersion,
     ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
     SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
     UnsubscribeRequestParams,
@@ -27,8 +27,10 @@ use crate::approval::denials::Denials;
 use crate::call::{self, RoundTrips};
 use crate::documents::Documents;
 use crate::features::ServerFeatures;
+use crate::params::{self, Unreadable};
 use crate::principal::Principal;
 use crate::result;
+use crate::revision::Revision;
 use crate::stdio::Handler;
 
 /// Resources that one subscription may name.
@@ -324,7 +326,7 @@ impl ServerHandler for Connection {
         let mut result = self.negotiate_initialize(&request)?;
         let principal = self.behind(&context.extensions).ok();
         result.instructions = Some(self.features().instructions(principal.as_ref()));
-        Ok(result)
+        Ok(Revision::named(&result.protocol_version).opening(result))
     }
 
     async fn list_tools(
@@ -334,8 +336,10 @@ impl ServerHandler for Connection {
     ) -> Result<ListToolsResult, ErrorData> {
         one_page(request)?;
         let principal = self.principal(&context)?;
+        let revision = Revision::of(&context);
+        let tools = self.features().tools(&principal).into_iter();
         Ok(ListToolsResult::with_all_items(
-            self.features().tools(&principal),
+            tools.map(|tool| revision.tool(tool)).collect(),
         ))
     }
 
@@ -392,8 +396,10 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
         one_page(request)?;
+        let revision = Revision::of(&context);
+        let prompts = self.documents(&context)?.prompts().into_iter();
         Ok(ListPromptsResult::with_all_items(
-            self.documents(&context)?.prompts(),
+            prompts.map(|prompt| revision.prompt(prompt)).collect(),
         ))
     }
 
@@ -403,13 +409,17 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
         let documents = self.documents(&context)?;
+        let revision = Revision::of(&context);
         tokio::select! {
             biased;
             () = context.ct.cancelled() => {
                 let error = cancelled("the prompt was cancelled");
                 Err(ErrorData::internal_error(error.message.clone(), serde_json::to_value(&error).ok()))
             }
-            result = Box::pin(documents.prompt(request, &context)) => result,
+            result = Box::pin(documents.prompt(request, &context)) => Ok(match result? {
+                GetPromptResponse::Complete(result) => revision.messages(result).into(),
+                asks => asks,
+            }),
         }
     }
 
@@ -419,8 +429,12 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         one_page(request)?;
+        let revision = Revision::of(&context);
+        let resources = self.documents(&context)?.resources().into_iter();
         Ok(ListResourcesResult::with_all_items(
-            self.documents(&context)?.resources(),
+            resources
+                .map(|resource| revision.resource(resource))
+                .collect(),
         ))
     }
 
@@ -430,8 +444,12 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         one_page(request)?;
+        let revision = Revision::of(&context);
+        let templates = self.documents(&context)?.templates().into_iter();
         Ok(ListResourceTemplatesResult::with_all_items(
-            self.documents(&context)?.templates(),
+            templates
+                .map(|template| revision.template(template))
+                .collect(),
         ))
     }
 
@@ -450,6 +468,29 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<CompleteResult, ErrorData> {
         self.documents(&context)?.complete(&request)
+    }
+
+    /// What the protocol library could not read: a method that the server does not have, or parameters of the wrong
+    /// form.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        mut context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let (call, wrong) = match params::unreadable(request) {
+            Unreadable::Call(call, wrong) => (call, wrong),
+            Unreadable::Fault(error) => return Err(error),
+        };
+        context.extensions.insert(wrong);
+        let stateless = stateless(&context);
+        let result = self.call_tool(call, context).await?;
+        let mut result = serde_json::to_value(result)
+            .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        // As the protocol library does it for results that it knows.
+        if let (false, Some(members)) = (stateless, result.as_object_mut()) {
+            members.shift_remove("resultType");
+        }
+        Ok(CustomResult::new(result))
     }
 
     async fn set_level(

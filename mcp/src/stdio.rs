@@ -1,5 +1,6 @@
 //! One client on standard input and output.
 
+mod batches;
 mod call_message;
 mod lines;
 mod read_ahead;

@@ -4,11 +4,12 @@
 use rmcp::model::MetaObject;
 use serde_json::{Value, json};
 use toolward_bundle::text::{visible, visible_line};
-use toolward_contract::tool::CostClass;
+use toolward_contract::tool::{CostClass, McpResult};
 use toolward_host::{DriverInfo, ToolInfo};
 use toolward_policy::{Effects, Withheld};
 
 use super::{Listed, annotations, icons, schemas};
+use crate::result::Structure;
 
 /// Characters of a title. A contract's name has at most 80; escaped, it may
 /// have more.
@@ -28,13 +29,17 @@ pub(super) fn listed(
     name: String,
     info: ToolInfo,
     effects: Effects,
+    result: McpResult,
     icons: &mut icons::Room,
 ) -> Listed {
     let not_given = not_given(&info.without());
     let contract = info.contract;
     let publisher = visible_line(&info.publisher, MAX_PUBLISHER_CHARS);
     let input = schemas::of_input(&contract.inputs);
-    let output = schemas::of_output(&contract.outputs);
+    let output = match result {
+        McpResult::Structured => schemas::of_output(&contract.outputs),
+        McpResult::Content => None,
+    };
     // The label comes first, since the publisher chooses the text after it.
     let description = format!(
         "[{publisher}{}{not_given}] {}",
@@ -44,8 +49,13 @@ pub(super) fn listed(
 
     let mut tool = rmcp::model::Tool::new(name.clone(), description, input.schema)
         .with_title(visible_line(&contract.name, MAX_TITLE_CHARS))
-        .with_raw_output_schema(output.schema)
         .with_annotations(annotations::of(&contract, effects, info.confirmed));
+    let structure = match &output {
+        None => Structure::None,
+        Some(output) if output.wrapped => Structure::Wrapped,
+        Some(_) => Structure::Value,
+    };
+    tool.output_schema = output.map(|output| output.schema);
     if let Some(icon) = info.icon.and_then(|icon| icons.take(&icon)) {
         tool = tool.with_icons(vec![icon]);
     }
@@ -69,7 +79,7 @@ pub(super) fn listed(
         bundle: info.bundle,
         tool: tool.with_meta(meta),
         wrapped_input: input.wrapped,
-        wrapped: output.wrapped,
+        structure,
         contract,
     }
 }

@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use toolward_bundle::content::Content;
+use toolward_contract::tool::McpResult;
 use toolward_host::ToolInfo;
 use toolward_policy::Policy;
 
@@ -23,6 +24,8 @@ struct Arrived {
     bundle: usize,
     /// Whether it may be called what its contract asks for.
     names_itself: bool,
+    /// Which half of its results clients are sent.
+    result: McpResult,
 }
 
 /// Sorts by arrival. Of tools that arrived together, newer major versions come first,
@@ -46,6 +49,9 @@ impl Order {
                     arrival: entry.arrival,
                     bundle: place,
                     names_itself: entry.names_itself || asked.is_some_and(allowed),
+                    result: policy
+                        .mcp_result(&publisher, id, major)
+                        .unwrap_or(contract.mcp_result),
                 };
                 tools.insert((bundle.clone(), contract.major_id()), arrived);
             }
@@ -56,6 +62,12 @@ impl Order {
     fn arrived(&self, info: &ToolInfo) -> Option<&Arrived> {
         let tool = (info.bundle.clone(), info.contract.major_id());
         self.tools.get(&tool)
+    }
+
+    /// Which half of a tool's results clients are sent.
+    pub(super) fn result(&self, info: &ToolInfo) -> McpResult {
+        let arrived = self.arrived(info);
+        arrived.map_or(info.contract.mcp_result, |arrived| arrived.result)
     }
 
     pub(super) fn of(&self, info: &ToolInfo) -> Key {

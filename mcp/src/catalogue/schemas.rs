@@ -47,14 +47,22 @@ pub(super) fn of_input(schema: &Schema) -> Carried {
 }
 
 /// The schema of structured content. An output that may be something else than an
-/// object is always wrapped, so that it has one place.
-pub(super) fn of_output(schema: &Schema) -> Carried {
-    match object(outward_view(schema, "")) {
+/// object is always wrapped, so that it has one place. `None` if the only output is null.
+pub(super) fn of_output(schema: &Schema) -> Option<Carried> {
+    let keywords = object(outward_view(schema, ""));
+    let kind = keywords.as_ref().and_then(|keywords| keywords.get("type"));
+    let is = |name: &str| {
+        kind.is_some_and(|kind| *kind == *name || kind.as_array().is_some_and(|all| *all == [name]))
+    };
+    if is("null") {
+        return None;
+    }
+    Some(match keywords {
         Some(keywords) if keywords.get("type").is_some_and(|name| name == "object") => {
             plain(keywords)
         }
         _ => wrapped(schema, RESULT_MEMBER),
-    }
+    })
 }
 
 /// Unwraps the contract's input from a client's arguments.
@@ -183,7 +191,7 @@ mod tests {
         });
         for carried in [
             of_input(&schema(written.clone())),
-            of_output(&schema(written.clone())),
+            of_output(&schema(written.clone())).unwrap(),
         ] {
             assert_eq!(Value::Object((*carried.schema).clone()), written);
             assert!(!carried.wrapped);
@@ -228,13 +236,21 @@ mod tests {
     }
 
     #[test]
+    fn an_output_of_null_has_no_schema() {
+        assert!(of_output(&schema(json!({ "type": "null" }))).is_none());
+        assert!(of_output(&schema(json!({ "type": ["null"] }))).is_none());
+        assert!(of_output(&schema(json!({ "type": ["null", "string"] }))).is_some());
+        assert!(of_output(&schema(json!({}))).is_some());
+    }
+
+    #[test]
     fn an_output_that_may_be_no_object_stands_in_one_with_its_references() {
         let tree = json!({
             "$id": "https://a.example/tree",
             "anyOf": [{ "type": "null" }, { "type": "array", "items": { "$ref": "#" } }, { "$ref": "#/$defs/leaf" }],
             "$defs": { "leaf": { "type": "string" } },
         });
-        let carried = of_output(&schema(tree));
+        let carried = of_output(&schema(tree)).unwrap();
         assert!(carried.wrapped);
         let closed = Value::Object((*carried.schema).clone());
         let stands = schema(closed);

@@ -38,6 +38,8 @@ pub(super) enum Kind {
     Listen,
     /// An answer, a notification or a cancellation.
     Other,
+    /// A list of messages.
+    Batch,
 }
 
 #[derive(Deserialize)]
@@ -89,9 +91,7 @@ pub(super) fn kind(body: &[u8]) -> Result<Kind, Rejection> {
         Some(b'{') => {}
         Some(b'[') => {
             serde_json::from_slice::<IgnoredAny>(body).map_err(|_| Rejection::NotJson)?;
-            return Err(Rejection::NoMessage(
-                "a list, as only protocols before 2025-06-18 had",
-            ));
+            return Ok(Kind::Batch);
         }
         _ => {
             serde_json::from_slice::<IgnoredAny>(body).map_err(|_| Rejection::NotJson)?;
@@ -242,8 +242,8 @@ mod tests {
             assert_eq!(kind(text.as_bytes()), Err(Rejection::NotJson), "{text:.20}");
         }
         assert_eq!(kind(b"{\"method\":\"\xff\"}"), Err(Rejection::NotJson));
+        assert_eq!(kind(b" [{}]"), Ok(Kind::Batch));
         for text in [
-            "[]",
             "1",
             "\"a\"",
             "{\"method\":1}",

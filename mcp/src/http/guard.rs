@@ -32,6 +32,7 @@ use super::{
     body, cors, tolerance,
 };
 use crate::messages::{self, Flaw};
+use crate::params;
 use crate::strict;
 use crate::unread::UnreadResults;
 
@@ -220,7 +221,7 @@ impl<H: ServerHandler> Guard<H> {
         }
     }
 
-    async fn post(
+    pub(super) async fn post(
         &self,
         caller: &Arc<Caller>,
         (permits, unread): (&PrincipalPermits, Option<UnreadResults>),
@@ -243,6 +244,12 @@ impl<H: ServerHandler> Guard<H> {
         if kind == Kind::Initialize {
             tolerance::start_over(&mut parts.headers);
         }
+        if kind == Kind::Batch {
+            // Each of its messages is counted alone; only the list's own memory is held here.
+            let cost = messages::scan(&bytes).cost(true);
+            cost.map_err(|flaw| Rejection::TooComplex(flaw.message()))?;
+            return self.batch(caller, permits, parts, &bytes).await;
+        }
         // Its cost is counted before rmcp parses it.
         let cost = messages::scan(&bytes).cost(kind == Kind::Call);
         let cost = cost.map_err(|flaw| match flaw {
@@ -256,6 +263,12 @@ impl<H: ServerHandler> Guard<H> {
             checked => {
                 checked.map_err(Rejection::Malformed)?;
             }
+        }
+        let mut bytes = bytes;
+        if kind != Kind::Other
+            && let Some(mended) = params::mended(&bytes).map_err(Rejection::Params)?
+        {
+            bytes = mended.into();
         }
         match kind {
             Kind::Other => memory.grow(cost)?,
@@ -277,7 +290,7 @@ impl<H: ServerHandler> Guard<H> {
                 let permit = permits.stream().ok_or(Rejection::TooMany("streams"))?;
                 permits_held.push(Arc::new(permit));
             }
-            Kind::Other => {}
+            Kind::Other | Kind::Batch => {}
         }
         let request = Request::from_parts(parts, Body::new(Full::new(bytes)));
         let response = self.pass_on(caller, request).await?;

@@ -9,10 +9,11 @@ use http::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderValue, StatusCode};
-use serde_json::json;
+use serde_json::{Value, json};
 use toolward_report::codes;
 
 use super::Refusal;
+use crate::params::NotAnObject;
 use crate::strict::Malformed;
 
 /// JSON-RPC: not valid JSON.
@@ -40,6 +41,7 @@ pub(super) enum Rejection {
     TooLarge(usize),
     TooComplex(String),
     Malformed(Malformed),
+    Params(NotAnObject),
     TooSlow,
     Broken,
     TooMany(&'static str),
@@ -67,6 +69,7 @@ codes! {
         Self::TooLarge(_) = "body-too-large";
         Self::TooComplex(_) = "message-too-complex";
         Self::Malformed(malformed) = (malformed.code());
+        Self::Params(wrong) = (wrong.code());
         Self::TooSlow = "body-too-slow";
         Self::Broken = "body-broken";
         Self::TooMany(_) = "too-many-requests";
@@ -84,6 +87,7 @@ impl Rejection {
             | Self::NotJson
             | Self::NoMessage(_)
             | Self::Malformed(_)
+            | Self::Params(_)
             | Self::Broken => StatusCode::BAD_REQUEST,
             Self::Host => StatusCode::MISDIRECTED_REQUEST,
             Self::Origin => StatusCode::FORBIDDEN,
@@ -130,6 +134,7 @@ impl Rejection {
             Self::TooLarge(limit) => format!("expected a body of at most {limit} bytes"),
             Self::TooComplex(expected) => expected.clone(),
             Self::Malformed(malformed) => malformed.message(),
+            Self::Params(wrong) => wrong.message(),
             Self::TooSlow => "the body did not arrive in time".to_owned(),
             Self::Broken => "the body ended before it was whole".to_owned(),
             Self::TooMany(what) => format!("too many {what} at once; retry when one has ended"),
@@ -141,15 +146,17 @@ impl Rejection {
     }
 }
 
-impl IntoResponse for Rejection {
-    fn into_response(self) -> Response {
-        let number = match &self {
+impl Rejection {
+    /// The error of JSON-RPC, without the request's id.
+    pub(super) fn answer(&self) -> Value {
+        let number = match self {
             Self::NotJson => PARSE_ERROR,
             Self::NoMessage(_) | Self::TooComplex(_) | Self::Protocol(..) => INVALID_REQUEST,
             Self::Malformed(malformed) => malformed.of_message().code.0,
+            Self::Params(wrong) => wrong.error().code.0,
             _ => SERVER_ERROR,
         };
-        let body = json!({
+        json!({
             "jsonrpc": "2.0",
             "id": null,
             "error": {
@@ -157,7 +164,13 @@ impl IntoResponse for Rejection {
                 "message": self.message(),
                 "data": { "code": self.code() },
             },
-        });
+        })
+    }
+}
+
+impl IntoResponse for Rejection {
+    fn into_response(self) -> Response {
+        let body = self.answer();
         let mut response = Response::new(Body::from(body.to_string()));
         *response.status_mut() = self.status();
         let headers = response.headers_mut();

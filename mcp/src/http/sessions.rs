@@ -11,7 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::Stream;
-use rmcp::model::{ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, ServerJsonRpcMessage, ServerResult,
+};
 use rmcp::transport::WorkerTransport;
 use rmcp::transport::streamable_http_server::session::local::{
     LocalSessionWorker, SessionConfig, SessionError, create_local_session,
@@ -23,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::HttpLimits;
 use crate::principal::Principal;
+use crate::revision::Revision;
 use session::Session;
 use watched_stream::WatchedStream;
 
@@ -111,6 +114,11 @@ impl Sessions {
         self.own(id).is_some()
     }
 
+    /// The negotiated revision of a session of the caller's.
+    pub(super) fn revision(&self, id: &str) -> Option<Revision> {
+        self.own(id)?.revision()
+    }
+
     /// Keeps a new session. Where its owner has too many, the one of its own that was
     /// idle longest makes room; where all have too many together, so does one of its
     /// own, or, where it has none, the one that was idle longest of all.
@@ -188,7 +196,13 @@ impl SessionManager for Sessions {
         message: ClientJsonRpcMessage,
     ) -> Result<ServerJsonRpcMessage, io::Error> {
         let session = self.own(id).ok_or_else(unknown)?;
-        Ok(session.handle().initialize(message).await?)
+        let answer = session.handle().initialize(message).await?;
+        if let JsonRpcMessage::Response(response) = &answer
+            && let ServerResult::InitializeResult(opening) = &response.result
+        {
+            session.negotiated(Revision::named(&opening.protocol_version));
+        }
+        Ok(answer)
     }
 
     async fn has_session(&self, id: &SessionId) -> Result<bool, io::Error> {

@@ -8,23 +8,28 @@ use std::time::Duration;
 use bytes::BytesMut;
 use rmcp::model::{
     ClientNotification, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, RequestId,
+    ServerResult,
 };
 use rmcp::service::{RoleServer, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::{JsonRpcMessageCodec, JsonRpcMessageCodecError};
 use serde::Serialize;
+use serde::de::IgnoredAny;
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::Decoder as _;
 use tokio_util::sync::CancellationToken;
 use toolward_host::{CallError, ErrorClass};
 
+use super::batches::{Batches, Collected};
 use super::call_message;
 use super::lines::{Line, Lines};
 use super::read_ahead::{CallThreads, ReadAhead};
 use super::writer::LineWriter;
 use crate::call::OthersOpen;
-use crate::messages::{self, Flaw, MAX_MESSAGE_BYTES, Scan};
+use crate::messages::{self, Flaw, MAX_BATCH_MESSAGES, MAX_MESSAGE_BYTES, Scan};
+use crate::params;
+use crate::revision::Revision;
 use crate::strict::{self, Checked, Malformed};
 use crate::unread::UnreadResults;
 
@@ -60,6 +65,9 @@ pub(super) struct StdioTransport<R, W> {
     read_ahead: ReadAhead,
     /// Cancelled when nothing more is read.
     shutdown: CancellationToken,
+    batches: Batches,
+    /// Whether the negotiated revision has lists of messages.
+    has_batches: bool,
 }
 
 /// The requests that a client waits for.
@@ -151,6 +159,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
             open: OpenRequests::default(),
             read_ahead: ReadAhead::of(threads),
             shutdown,
+            batches: Batches::default(),
+            has_batches: false,
         }
     }
 
@@ -158,6 +168,55 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
     pub(super) fn counting(mut self, unread: Option<UnreadResults>) -> Self {
         self.writer = self.writer.counting(unread);
         self
+    }
+
+    /// Handles a line: a message, or the start of a list of them.
+    fn line(&mut self, line: Line) -> Option<Incoming> {
+        match line {
+            Line::Whole(line) if self.has_batches && messages::is_list(&line) => {
+                if let Err(error) = self.list(&line) {
+                    self.refuse(None, error);
+                }
+                None
+            }
+            line => self.message(line),
+        }
+    }
+
+    /// Starts to read a list of messages.
+    fn list(&mut self, line: &[u8]) -> Result<(), ErrorData> {
+        let scan = messages::scan(line);
+        scan.cost(true)
+            .map_err(|flaw| invalid(flaw.message(), flaw.code()))?;
+        if serde_json::from_slice::<IgnoredAny>(line).is_err() {
+            let data = json!({ "code": "not-json" });
+            return Err(ErrorData::parse_error("expected JSON", Some(data)));
+        }
+        let items = messages::items(line);
+        if items.is_empty() || items.len() > MAX_BATCH_MESSAGES {
+            let message = format!("expected a list of 1 to {MAX_BATCH_MESSAGES} messages");
+            return Err(invalid(message, "no-message"));
+        }
+        self.batches.read(items.into_iter().map(BytesMut::from));
+        Ok(())
+    }
+
+    /// The next message of the list that is being read.
+    fn next_of_list(&mut self) -> Option<Incoming> {
+        while let Some(line) = self.batches.next() {
+            let message = self.message(Line::Whole(line));
+            if let Some(JsonRpcMessage::Request(request)) = &message {
+                self.batches.opened(&request.id);
+            }
+            if let Some(line) = self.batches.end_of_list() {
+                // Queued; not waited for.
+                let _ = self.writer.write(line);
+            }
+            if message.is_some() {
+                return message;
+            }
+        }
+        None
     }
 
     /// Parses the message of a line. Answers it here and returns `None` if it is
@@ -202,7 +261,19 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
         let malformed = checked.err();
         let decoded = match call {
             Some(call) => Ok(Some(call)),
-            None => self.codec.decode(&mut line),
+            None => {
+                if id.is_some() {
+                    match params::mended(&line) {
+                        Ok(None) => {}
+                        Ok(Some(mended)) => line = mended.as_slice().into(),
+                        Err(wrong) => {
+                            self.refuse(id, wrong.error());
+                            return None;
+                        }
+                    }
+                }
+                self.codec.decode(&mut line)
+            }
         };
         match decoded {
             Ok(Some(message)) => match malformed {
@@ -282,6 +353,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
                     && let Some(id) = &cancelled.params.request_id
                 {
                     self.open.cancelled(id);
+                    if let Some(line) = self.batches.cancelled(id) {
+                        // Queued; not waited for.
+                        let _ = self.writer.write(line);
+                    }
                 }
             }
             _ => {}
@@ -292,11 +367,14 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
     /// The next message; `None` at the end.
     async fn next(&mut self) -> Option<Incoming> {
         loop {
+            if let Some(message) = self.next_of_list() {
+                return Some(message);
+            }
             self.writer.below_backpressure().await;
             self.read_ahead.ready(self.open.calls).await;
             match self.lines.next().await {
                 Ok(Some(line)) => {
-                    if let Some(message) = self.message(line) {
+                    if let Some(message) = self.line(line) {
                         return Some(message);
                     }
                 }
@@ -309,7 +387,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
         }
     }
 
-    fn refuse(&self, id: Option<RequestId>, error: ErrorData) {
+    fn refuse(&mut self, id: Option<RequestId>, error: ErrorData) {
         tracing::debug!(?id, %error, "a message was refused");
         if id.is_none() && self.writer.queued_bytes() >= MAX_QUEUED_FOR_UNADDRESSED {
             return;
@@ -319,7 +397,9 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
             id: id.as_ref(),
             error: &error,
         };
-        if let Ok(line) = line(&refusal) {
+        if let Ok(line) = line(&refusal)
+            && let Collected::Alone(line) = self.batches.refused(line)
+        {
             // Queued; not waited for.
             let _ = self.writer.write(line);
         }
@@ -387,7 +467,12 @@ where
         item: Outgoing,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         let answered = match &item {
-            JsonRpcMessage::Response(response) => Some(response.id.clone()),
+            JsonRpcMessage::Response(response) => {
+                if let ServerResult::InitializeResult(opening) = &response.result {
+                    self.has_batches = Revision::named(&opening.protocol_version).has_batches();
+                }
+                Some(response.id.clone())
+            }
             JsonRpcMessage::Error(error) => error.id.clone(),
             _ => None,
         };
@@ -395,19 +480,28 @@ where
             self.open.ended(id);
         }
         // Text takes less than the values that it was made of.
-        let written = line(&item).map(|line| match (self.writer.has_room(line.len()), answered) {
-            (true, _) => Some(self.writer.write(line)),
-            (false, None) => None,
-            (false, id) => {
-                let message = "the answer was dropped: too many others wait to be read";
-                self.refuse(id, ErrorData::internal_error(message, None));
-                None
+        let line = line(&item).map(|line| match &answered {
+            Some(id) => self.batches.answered(id, line),
+            None => Collected::Alone(line),
+        });
+        let written = line.map(|line| match line {
+            Collected::Kept => Ok(None),
+            Collected::Alone(line) | Collected::Line(line) => {
+                match (self.writer.has_room(line.len()), answered) {
+                    (true, _) => Ok(Some(self.writer.write(line))),
+                    (false, None) => Err(io::ErrorKind::QuotaExceeded),
+                    (false, id) => {
+                        let message = "the answer was dropped: too many others wait to be read";
+                        self.refuse(id, ErrorData::internal_error(message, None));
+                        Err(io::ErrorKind::QuotaExceeded)
+                    }
+                }
             }
         });
         async move {
-            match written? {
+            match written?? {
                 Some(written) => written.done().await,
-                None => Err(io::ErrorKind::QuotaExceeded.into()),
+                None => Ok(()),
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use rmcp::model::{
@@ -12,6 +12,8 @@ use rmcp::model::{
 };
 use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionHandle;
+
+use crate::revision::Revision;
 
 /// How long ending a session waits for its worker.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
@@ -23,6 +25,7 @@ pub(super) struct Session {
     owner: Arc<str>,
     handle: LocalSessionHandle,
     resume_within: Duration,
+    revision: OnceLock<Revision>,
     used: Mutex<Used>,
 }
 
@@ -68,6 +71,7 @@ impl Session {
             owner,
             handle,
             resume_within,
+            revision: OnceLock::new(),
             used: Mutex::new(Used {
                 last: Instant::now(),
                 streams: 0,
@@ -82,6 +86,17 @@ impl Session {
 
     pub(super) fn owner(&self) -> &Arc<str> {
         &self.owner
+    }
+
+    /// The negotiated revision, once the session was opened.
+    pub(super) fn revision(&self) -> Option<Revision> {
+        self.revision.get().copied()
+    }
+
+    /// The session was opened with this revision.
+    pub(super) fn negotiated(&self, revision: Revision) {
+        // A session is opened once.
+        let _ = self.revision.set(revision);
     }
 
     /// The handle of the session's worker. Getting it counts as use of the session.

@@ -446,3 +446,63 @@ async fn calls_are_read_no_further_ahead_than_others_end() {
     both.answer(24).await;
     both.takes_request(33).await;
 }
+
+/// Opens a session of this revision, as the server would answer.
+async fn opened(both: &mut Both, version: &str) {
+    let opening = json!({"protocolVersion": version, "capabilities": {}, "serverInfo": {"name": "a", "version": "1"}});
+    let opening: rmcp::model::InitializeResult = serde_json::from_value(opening).unwrap();
+    let id = RequestId::Number(100);
+    let answer = Outgoing::response(ServerResult::InitializeResult(opening), id);
+    both.server.send(answer).await.unwrap();
+    assert_eq!(both.told().await["id"], 100);
+}
+
+fn answer_to(id: i64) -> Outgoing {
+    Outgoing::response(
+        ServerResult::EmptyResult(EmptyResult {}),
+        RequestId::Number(id),
+    )
+}
+
+#[tokio::test]
+async fn a_list_of_messages_is_answered_with_one_list() {
+    let mut both = Both::new();
+    opened(&mut both, "2025-03-26").await;
+    let ping = |id: i64| json!({"jsonrpc": "2.0", "id": id, "method": "ping"});
+    let list =
+        json!([ping(1), {"jsonrpc": "2.0", "method": "notifications/initialized"}, 5, ping(2)]);
+    both.say(&list.to_string()).await;
+    both.takes_request(1).await;
+    assert!(matches!(
+        both.taken().await,
+        JsonRpcMessage::Notification(_)
+    ));
+    both.takes_request(2).await;
+    both.server.send(answer_to(2)).await.unwrap();
+    both.server.send(answer_to(1)).await.unwrap();
+    let told = both.told().await;
+    let ids: Vec<&Value> = told
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["id"])
+        .collect();
+    assert_eq!(ids, [&Value::Null, &json!(2), &json!(1)], "{told}");
+    for (list, number) in [("[]", -32600), ("[1,]", -32700)] {
+        both.say(list).await;
+        both.takes_nothing().await;
+        assert_eq!(both.told().await["error"]["code"], number, "{list}");
+    }
+}
+
+#[tokio::test]
+async fn a_list_is_refused_in_a_session_of_another_revision() {
+    for version in ["2024-11-05", "2025-06-18", "2025-11-25"] {
+        let mut both = Both::new();
+        opened(&mut both, version).await;
+        both.say(r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#)
+            .await;
+        both.takes_nothing().await;
+        assert_eq!(both.told().await["error"]["code"], -32600, "{version}");
+    }
+}

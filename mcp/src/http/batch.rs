@@ -1,0 +1,156 @@
+//! Lists of messages, which revision 2025-03-26 has. Each message is handled like a request with it alone; the answers
+//! are sent as one list. Progress and log records of these calls are dropped, and they can ask nothing.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::future::{BoxFuture, FutureExt as _};
+use futures_util::{StreamExt as _, stream};
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderValue, StatusCode};
+use http_body_util::BodyExt as _;
+use rmcp::ServerHandler;
+use serde_json::Value;
+
+use super::concurrency::PrincipalPermits;
+use super::guard::Guard;
+use super::host_header::single;
+use super::responses::Rejection;
+use super::sessions::Caller;
+use crate::client::InBatch;
+use crate::messages::{self, MAX_BATCH_MESSAGES};
+
+/// Messages of one list that are handled at once.
+const CONCURRENCY: usize = 8;
+/// Bytes of all answers to one list; beyond them an error is sent in place of an answer.
+const MAX_ANSWERS_BYTES: usize = 32 << 20;
+
+impl<H: ServerHandler> Guard<H> {
+    /// Handles the messages of a list, of a session whose revision has lists.
+    // Boxed, since each message is handled as the list is.
+    pub(super) fn batch<'a>(
+        &'a self,
+        caller: &'a Arc<Caller>,
+        permits: &'a PrincipalPermits,
+        parts: Parts,
+        list: &'a Bytes,
+    ) -> BoxFuture<'a, Result<Response, Rejection>> {
+        self.answered(caller, permits, parts, list).boxed()
+    }
+
+    async fn answered(
+        &self,
+        caller: &Arc<Caller>,
+        permits: &PrincipalPermits,
+        mut parts: Parts,
+        list: &Bytes,
+    ) -> Result<Response, Rejection> {
+        let session = single(&parts.headers, &super::guard::SESSION_HEADER);
+        let session = session.map_err(|()| Rejection::Session)?;
+        let has_batches = match session {
+            Some(session) => {
+                let revision = caller.handles(async { self.sessions.revision(session) });
+                revision
+                    .await
+                    .is_some_and(|revision| revision.has_batches())
+            }
+            None => false,
+        };
+        if !has_batches {
+            return Err(Rejection::NoMessage(
+                "a list, which only sessions of 2025-03-26 have",
+            ));
+        }
+        let items = messages::items(list);
+        if items.is_empty() || items.len() > MAX_BATCH_MESSAGES {
+            return Err(Rejection::NoMessage(
+                "a list without messages, or with too many",
+            ));
+        }
+        parts.headers.remove(CONTENT_LENGTH);
+        parts.extensions.insert(InBatch);
+        let mut answers = Vec::with_capacity(items.len());
+        for item in items {
+            let answer = self.one(caller, permits, parts.clone(), list.slice_ref(item));
+            answers.push(answer.boxed());
+        }
+        let mut answers = stream::iter(answers).buffered(CONCURRENCY);
+        let mut all = Vec::new();
+        while let Some(answer) = answers.next().await {
+            let Some(answer) = answer else { continue };
+            let mut text = answer.to_string();
+            if all.len().saturating_add(text.len()) > MAX_ANSWERS_BYTES {
+                text = with_id(Rejection::Busy.answer(), answer.get("id").cloned()).to_string();
+            }
+            all.push(if all.is_empty() { b'[' } else { b',' });
+            all.extend_from_slice(text.as_bytes());
+        }
+        if all.is_empty() {
+            return Ok(StatusCode::ACCEPTED.into_response());
+        }
+        all.push(b']');
+        let mut response = Response::new(Body::from(all));
+        let json = HeaderValue::from_static("application/json");
+        response.headers_mut().insert(CONTENT_TYPE, json);
+        Ok(response)
+    }
+
+    /// The answer to one message.
+    async fn one(
+        &self,
+        caller: &Arc<Caller>,
+        permits: &PrincipalPermits,
+        parts: Parts,
+        message: Bytes,
+    ) -> Option<Value> {
+        let answered = match messages::is_list(&message) {
+            true => Err(Rejection::NoMessage("a list in a list")),
+            false => {
+                let body = Body::from(message.clone());
+                self.post(caller, permits, parts, body).await
+            }
+        };
+        answer(
+            &message,
+            answered.unwrap_or_else(IntoResponse::into_response),
+        )
+        .await
+    }
+}
+
+/// The answer that a response to one message has; `None` for a message that gets none.
+async fn answer(message: &[u8], response: Response) -> Option<Value> {
+    let id = messages::scan(message).id();
+    let id = id.and_then(|id| serde_json::to_value(id).ok());
+    let streamed = response
+        .headers()
+        .get(CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
+    let body = response.into_body().collect().await.ok()?.to_bytes();
+    let answer = match streamed {
+        false => serde_json::from_slice(&body).ok(),
+        true => {
+            let lines = body.split(|byte| *byte == b'\n');
+            let messages =
+                lines.filter_map(|line| serde_json::from_slice(line.strip_prefix(b"data:")?).ok());
+            let mut messages = messages;
+            messages.find(|message: &Value| {
+                message.get("result").is_some() || message.get("error").is_some()
+            })
+        }
+    };
+    answer.map(|answer: Value| with_id(answer, id))
+}
+
+/// An error that was made without the message's id, with it.
+fn with_id(mut answer: Value, id: Option<Value>) -> Value {
+    if let (Some(place), Some(id)) = (answer.get_mut("id"), id)
+        && place.is_null()
+    {
+        *place = id;
+    }
+    answer
+}

@@ -1,0 +1,470 @@
+//! Parameters of a form that the protocol does not have. Clients send an empty list for an empty object, which is
+//! taken as one. Anything else gets an error that names the place: the protocol library would answer that the method
+//! does not exist, and clients then stop using it.
+
+use std::fmt;
+
+use rmcp::model::{CallToolRequestParams, CustomRequest, ErrorData, Extensions};
+use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Value, json};
+use toolward_host::{CallError, ErrorClass, ErrorCode};
+
+/// The stable code of a request whose parameters have the wrong form.
+const CODE: &str = "params-invalid";
+
+/// What is in a place for an object.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Absent,
+    Object,
+    EmptyList,
+    Other,
+}
+
+/// The places for objects in a message. Nothing else is kept of it.
+#[derive(Debug, Default, Deserialize)]
+struct Places {
+    #[serde(default)]
+    params: ParamsPlaces,
+}
+
+#[derive(Debug, Default)]
+struct ParamsPlaces {
+    params: Place,
+    arguments: Place,
+    meta: Place,
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier)]
+enum Name {
+    #[serde(rename = "arguments")]
+    Arguments,
+    #[serde(rename = "_meta")]
+    Meta,
+    #[serde(other)]
+    Other,
+}
+
+impl<'de> Deserialize<'de> for ParamsPlaces {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(ParamsVisitor)
+    }
+}
+
+impl<'de> Deserialize<'de> for Place {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Ok(from.deserialize_any(ParamsVisitor)?.params)
+    }
+}
+
+struct ParamsVisitor;
+
+impl ParamsVisitor {
+    fn other<E>() -> Result<ParamsPlaces, E> {
+        Ok(ParamsPlaces {
+            params: Place::Other,
+            ..ParamsPlaces::default()
+        })
+    }
+}
+
+impl<'de> Visitor<'de> for ParamsVisitor {
+    type Value = ParamsPlaces;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ParamsPlaces, A::Error> {
+        let mut found = ParamsPlaces {
+            params: Place::Object,
+            ..ParamsPlaces::default()
+        };
+        while let Some(name) = map.next_key::<Name>()? {
+            match name {
+                Name::Arguments => found.arguments = map.next_value()?,
+                Name::Meta => found.meta = map.next_value()?,
+                Name::Other => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<ParamsPlaces, A::Error> {
+        let mut params = Place::EmptyList;
+        while list.next_element::<IgnoredAny>()?.is_some() {
+            params = Place::Other;
+        }
+        Ok(ParamsPlaces {
+            params,
+            ..ParamsPlaces::default()
+        })
+    }
+
+    fn visit_unit<E>(self) -> Result<ParamsPlaces, E> {
+        Ok(ParamsPlaces::default())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<ParamsPlaces, E> {
+        Self::other()
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<ParamsPlaces, E> {
+        Self::other()
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<ParamsPlaces, E> {
+        Self::other()
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<ParamsPlaces, E> {
+        Self::other()
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<ParamsPlaces, E> {
+        Self::other()
+    }
+}
+
+/// Parameters, or their `_meta`, that are not an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotAnObject {
+    /// JSON pointer into the message.
+    path: &'static str,
+}
+
+impl NotAnObject {
+    /// The stable code.
+    pub(crate) fn code(self) -> &'static str {
+        CODE
+    }
+
+    /// What was expected.
+    pub(crate) fn message(self) -> String {
+        format!("expected an object at `{}`", self.path)
+    }
+
+    /// The error of the protocol.
+    pub(crate) fn error(self) -> ErrorData {
+        invalid(self.message(), self.path)
+    }
+}
+
+/// The message with `{}` for an empty list in place of its parameters or of a tool's or prompt's arguments; `None` if
+/// it has none.
+///
+/// # Errors
+///
+/// [`NotAnObject`]. What is not JSON has no error here: parsing the message reports it.
+pub(crate) fn mended(message: &[u8]) -> Result<Option<Vec<u8>>, NotAnObject> {
+    let Ok(Places { params: found }) = serde_json::from_slice(message) else {
+        return Ok(None);
+    };
+    if found.params == Place::Other {
+        return Err(NotAnObject { path: "/params" });
+    }
+    if matches!(found.meta, Place::Other | Place::EmptyList) {
+        return Err(NotAnObject {
+            path: "/params/_meta",
+        });
+    }
+    let path = match (found.params, found.arguments) {
+        (Place::EmptyList, _) => "/params",
+        (_, Place::EmptyList) => "/params/arguments",
+        _ => return Ok(None),
+    };
+    let Ok(mut value) = serde_json::from_slice::<Value>(message) else {
+        return Ok(None);
+    };
+    if let Some(place) = value.pointer_mut(path) {
+        *place = json!({});
+    }
+    Ok(Some(value.to_string().into_bytes()))
+}
+
+/// What a member of the parameters has to be.
+#[derive(Clone, Copy)]
+enum Expected {
+    Text,
+    Object,
+    OneOf(&'static [&'static str]),
+}
+
+struct Member {
+    /// JSON pointer into the parameters.
+    path: &'static str,
+    expected: Expected,
+    required: bool,
+}
+
+const fn required(path: &'static str, expected: Expected) -> Member {
+    Member {
+        path,
+        expected,
+        required: true,
+    }
+}
+
+const fn optional(path: &'static str, expected: Expected) -> Member {
+    Member {
+        path,
+        expected,
+        required: false,
+    }
+}
+
+const LEVELS: &[&str] = &[
+    "debug",
+    "info",
+    "notice",
+    "warning",
+    "error",
+    "critical",
+    "alert",
+    "emergency",
+];
+const CURSOR: &[Member] = &[optional("/cursor", Expected::Text)];
+const URI: &[Member] = &[required("/uri", Expected::Text)];
+
+/// The members of a method's parameters that the server reads; `None` of a method that it does not have.
+fn members(method: &str) -> Option<&'static [Member]> {
+    Some(match method {
+        "tools/call" | "prompts/get" => {
+            const {
+                &[
+                    required("/name", Expected::Text),
+                    optional("/arguments", Expected::Object),
+                    optional("/inputResponses", Expected::Object),
+                    optional("/requestState", Expected::Text),
+                ]
+            }
+        }
+        "resources/read" | "resources/subscribe" | "resources/unsubscribe" => URI,
+        "logging/setLevel" => const { &[required("/level", Expected::OneOf(LEVELS))] },
+        "completion/complete" => {
+            const {
+                &[
+                    required("/ref", Expected::Object),
+                    required(
+                        "/ref/type",
+                        Expected::OneOf(&["ref/prompt", "ref/resource"]),
+                    ),
+                    optional("/ref/name", Expected::Text),
+                    optional("/ref/uri", Expected::Text),
+                    required("/argument", Expected::Object),
+                    required("/argument/name", Expected::Text),
+                    required("/argument/value", Expected::Text),
+                    optional("/context", Expected::Object),
+                ]
+            }
+        }
+        "tools/list" | "prompts/list" | "resources/list" | "resources/templates/list" => CURSOR,
+        "subscriptions/listen" => const { &[required("/notifications", Expected::Object)] },
+        "ping" | "server/discover" | "initialize" => &[],
+        _ => return None,
+    })
+}
+
+impl Expected {
+    fn takes(self, value: &Value) -> bool {
+        match self {
+            Self::Text => value.is_string(),
+            Self::Object => value.is_object(),
+            Self::OneOf(texts) => value.as_str().is_some_and(|text| texts.contains(&text)),
+        }
+    }
+}
+
+impl fmt::Display for Expected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text => f.write_str("a string"),
+            Self::Object => f.write_str("an object"),
+            Self::OneOf(texts) => write!(f, "one of {}", texts.join(", ")),
+        }
+    }
+}
+
+/// What a request is that the protocol library could not read.
+pub(crate) enum Unreadable {
+    /// A tool's call whose arguments are not an object. It ends with a result, which a model can read.
+    Call(CallToolRequestParams, WrongArguments),
+    /// A request of a method that the server has, or of one that it does not have.
+    Fault(ErrorData),
+}
+
+/// Why a call ends that has arguments which are not an object. A call finds it in its extensions.
+#[derive(Debug, Clone)]
+pub(crate) struct WrongArguments(CallError);
+
+/// The error of a call whose arguments are not an object, if that was found.
+pub(crate) fn wrong_arguments(extensions: &Extensions) -> Option<&CallError> {
+    extensions.get::<WrongArguments>().map(|wrong| &wrong.0)
+}
+
+/// Finds what is wrong with a request that the protocol library could not read.
+pub(crate) fn unreadable(request: CustomRequest) -> Unreadable {
+    let CustomRequest { method, params, .. } = request;
+    let Some(members) = members(&method) else {
+        return Unreadable::Fault(ErrorData::new(
+            rmcp::model::ErrorCode::METHOD_NOT_FOUND,
+            method,
+            None,
+        ));
+    };
+    let mut params = params.unwrap_or_default();
+    let wrong = members.iter().find_map(|member| {
+        let value = params.pointer(member.path).filter(|value| !value.is_null());
+        match value {
+            Some(value) if member.expected.takes(value) => None,
+            None if !member.required => None,
+            value => Some((member, found(value))),
+        }
+    });
+    let Some((member, found)) = wrong else {
+        return Unreadable::Fault(invalid(
+            format!("the parameters do not have the form that `{method}` takes"),
+            "/params",
+        ));
+    };
+    let name = member.path.trim_start_matches('/').replace('/', ".");
+    let message = format!("expected `{name}` to be {}, found {found}", member.expected);
+    if (method.as_str(), member.path) == ("tools/call", "/arguments") {
+        if let Some(members) = params.as_object_mut() {
+            members.shift_remove("arguments");
+        }
+        if let Ok(call) = serde_json::from_value(params) {
+            return Unreadable::Call(call, WrongArguments(not_arguments(message)));
+        }
+    }
+    Unreadable::Fault(invalid(message, &format!("/params{}", member.path)))
+}
+
+fn not_arguments(message: String) -> CallError {
+    CallError::new(
+        ErrorCode::INPUT_INVALID,
+        ErrorClass::SchemaValidationFailed,
+        message,
+    )
+    .with_cause(json!({ "path": "/params/arguments" }))
+    .with_hint("send the arguments as one JSON object, not as text or as a list")
+}
+
+fn invalid(message: String, path: &str) -> ErrorData {
+    ErrorData::invalid_params(message, Some(json!({ "code": CODE, "path": path })))
+}
+
+fn found(value: Option<&Value>) -> &'static str {
+    match value {
+        None => "none",
+        Some(Value::Null) => "null",
+        Some(Value::Bool(_)) => "a boolean",
+        Some(Value::Number(_)) => "a number",
+        Some(Value::String(_)) => "a string",
+        Some(Value::Array(_)) => "a list",
+        Some(Value::Object(_)) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_list_is_an_empty_object_in_place_of_parameters_or_arguments() {
+        let read = |message: Value| mended(message.to_string().as_bytes());
+        for (sent, taken) in [
+            (
+                json!({"id": 1, "method": "tools/list", "params": []}),
+                json!({"id": 1, "method": "tools/list", "params": {}}),
+            ),
+            (
+                json!({"id": 1, "method": "tools/call", "params": {"name": "a", "arguments": []}}),
+                json!({"id": 1, "method": "tools/call", "params": {"name": "a", "arguments": {}}}),
+            ),
+        ] {
+            let mended = read(sent).unwrap().unwrap();
+            assert_eq!(serde_json::from_slice::<Value>(&mended).unwrap(), taken);
+        }
+        for whole in [
+            json!({"id": 1, "method": "ping"}),
+            json!({"id": 1, "method": "a", "params": null}),
+            json!({"id": 1, "method": "a", "params": {"arguments": {"a": []}, "other": []}}),
+            json!({"id": 1, "method": "a", "params": {"arguments": [1]}}),
+            json!([]),
+        ] {
+            assert_eq!(read(whole.clone()), Ok(None), "{whole}");
+        }
+        assert_eq!(mended(b"{\"params\":[]"), Ok(None));
+    }
+
+    #[test]
+    fn parameters_that_are_not_an_object_are_named() {
+        for (params, path) in [
+            (json!([1]), "/params"),
+            (json!("{}"), "/params"),
+            (json!(5), "/params"),
+            (json!({"_meta": 5}), "/params/_meta"),
+            (json!({"_meta": []}), "/params/_meta"),
+        ] {
+            let message = json!({"id": 1, "method": "ping", "params": params}).to_string();
+            let wrong = mended(message.as_bytes()).unwrap_err();
+            assert_eq!(wrong.error().data.unwrap()["path"], path, "{message}");
+        }
+    }
+
+    #[test]
+    fn the_place_of_a_wrong_value_is_named() {
+        for (method, params, path) in [
+            ("tools/call", json!({"arguments": {}}), "/params/name"),
+            ("tools/call", json!({"name": 5}), "/params/name"),
+            ("resources/read", json!({"uri": 5}), "/params/uri"),
+            (
+                "logging/setLevel",
+                json!({"level": "loud"}),
+                "/params/level",
+            ),
+            (
+                "prompts/get",
+                json!({"name": "a", "arguments": "{}"}),
+                "/params/arguments",
+            ),
+            (
+                "completion/complete",
+                json!({"ref": {"type": "ref/prompt", "name": "a"}, "argument": {"name": "b"}}),
+                "/params/argument/value",
+            ),
+            ("tools/list", json!({"cursor": 1}), "/params/cursor"),
+        ] {
+            let Unreadable::Fault(error) = unreadable(CustomRequest::new(method, Some(params)))
+            else {
+                panic!("{method}");
+            };
+            assert_eq!(error.code, rmcp::model::ErrorCode::INVALID_PARAMS);
+            assert_eq!(error.data.unwrap()["path"], path, "{method}");
+        }
+        let unknown = unreadable(CustomRequest::new("tools/steal", None));
+        let Unreadable::Fault(error) = unknown else {
+            panic!("a call");
+        };
+        assert_eq!(error.code, rmcp::model::ErrorCode::METHOD_NOT_FOUND);
+    }
+
+    #[test]
+    fn a_call_keeps_its_name_when_its_arguments_are_no_object() {
+        let params = json!({"name": "a_b", "arguments": "{\"a\":1}"});
+        let Unreadable::Call(call, wrong) =
+            unreadable(CustomRequest::new("tools/call", Some(params)))
+        else {
+            panic!("no call");
+        };
+        assert_eq!(call.name, "a_b");
+        assert_eq!(wrong.0.code, ErrorCode::INPUT_INVALID);
+        assert!(wrong.0.message.contains("`arguments`"), "{}", wrong.0);
+    }
+}

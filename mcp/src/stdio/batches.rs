@@ -1,0 +1,198 @@
+//! Lists of requests, which revision 2025-03-26 has. Each message of one is handled as if it had come alone; the answers
+//! are sent as one list, when the last of them is known.
+
+use std::collections::VecDeque;
+
+use bytes::BytesMut;
+use rmcp::model::RequestId;
+
+/// The lists that are read or waited for.
+#[derive(Debug, Default)]
+pub(super) struct Batches {
+    /// The messages of the list that is being read.
+    unread: VecDeque<BytesMut>,
+    /// The list that is being read.
+    reading: Option<Batch>,
+    /// Lists that were read, and wait for answers.
+    waiting: Vec<Batch>,
+}
+
+#[derive(Debug, Default)]
+struct Batch {
+    /// Requests that were not answered yet.
+    requests: Vec<RequestId>,
+    /// The answers so far, as JSON.
+    answers: Vec<Vec<u8>>,
+}
+
+/// What became of an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Collected {
+    /// It belongs to no list.
+    Alone(Vec<u8>),
+    /// It waits for the others of its list.
+    Kept,
+    /// It was the last one: the line of all.
+    Line(Vec<u8>),
+}
+
+impl Batch {
+    fn answer(&mut self, line: &[u8]) {
+        self.answers.push(line.trim_ascii_end().to_vec());
+    }
+
+    fn line(self) -> Option<Vec<u8>> {
+        if self.answers.is_empty() {
+            return None;
+        }
+        let mut line = b"[".to_vec();
+        line.extend(self.answers.join(&b','));
+        line.extend_from_slice(b"]\n");
+        Some(line)
+    }
+}
+
+impl Batches {
+    /// Starts to read a list.
+    pub(super) fn read(&mut self, messages: impl Iterator<Item = BytesMut>) {
+        self.unread = messages.collect();
+        self.reading = Some(Batch::default());
+    }
+
+    /// The next message of the list that is being read.
+    pub(super) fn next(&mut self) -> Option<BytesMut> {
+        self.unread.pop_front()
+    }
+
+    /// A request of the list that is being read was handed on.
+    pub(super) fn opened(&mut self, request: &RequestId) {
+        if let Some(batch) = &mut self.reading {
+            batch.requests.push(request.clone());
+        }
+    }
+
+    /// Takes the error of a message of the list that is being read.
+    pub(super) fn refused(&mut self, line: Vec<u8>) -> Collected {
+        match &mut self.reading {
+            Some(batch) => {
+                batch.answer(&line);
+                Collected::Kept
+            }
+            None => Collected::Alone(line),
+        }
+    }
+
+    /// Ends the list that is being read once all its messages were handed on. Returns the line if no answer is awaited.
+    pub(super) fn end_of_list(&mut self) -> Option<Vec<u8>> {
+        if !self.unread.is_empty() {
+            return None;
+        }
+        let batch = self.reading.take()?;
+        if batch.requests.is_empty() {
+            return batch.line();
+        }
+        self.waiting.push(batch);
+        None
+    }
+
+    /// Takes the answer to a request.
+    pub(super) fn answered(&mut self, request: &RequestId, line: Vec<u8>) -> Collected {
+        match self.remove(request, Some(&line)) {
+            None => Collected::Alone(line),
+            Some(None) => Collected::Kept,
+            Some(Some(line)) => Collected::Line(line),
+        }
+    }
+
+    /// A request gets no answer. Returns the line of its list if the others wait for this one.
+    pub(super) fn cancelled(&mut self, request: &RequestId) -> Option<Vec<u8>> {
+        self.remove(request, None).flatten()
+    }
+
+    /// Removes a request from its list, if it is in one, with the line if all of it was answered.
+    fn remove(&mut self, request: &RequestId, answer: Option<&[u8]>) -> Option<Option<Vec<u8>>> {
+        let in_batch = |batch: &mut Batch| {
+            let place = batch.requests.iter().position(|one| one == request)?;
+            batch.requests.swap_remove(place);
+            if let Some(answer) = answer {
+                batch.answer(answer);
+            }
+            Some(())
+        };
+        if let Some(batch) = &mut self.reading
+            && in_batch(batch).is_some()
+        {
+            return Some(None);
+        }
+        let place = self
+            .waiting
+            .iter_mut()
+            .position(|batch| in_batch(batch).is_some())?;
+        let done = self
+            .waiting
+            .get(place)
+            .is_some_and(|batch| batch.requests.is_empty());
+        Some(match done {
+            true => self.waiting.swap_remove(place).line(),
+            false => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: i64) -> RequestId {
+        RequestId::Number(number)
+    }
+
+    fn read(batches: &mut Batches, requests: &[i64]) -> Option<Vec<u8>> {
+        batches.read(std::iter::once(BytesMut::new()));
+        batches.next().unwrap();
+        requests
+            .iter()
+            .for_each(|number| batches.opened(&id(*number)));
+        batches.end_of_list()
+    }
+
+    #[test]
+    fn the_answers_to_a_list_are_one_line_when_the_last_one_came() {
+        let mut batches = Batches::default();
+        assert_eq!(read(&mut batches, &[1, 2]), None);
+        assert_eq!(
+            batches.answered(&id(3), b"c\n".to_vec()),
+            Collected::Alone(b"c\n".to_vec())
+        );
+        assert_eq!(batches.answered(&id(2), b"b\n".to_vec()), Collected::Kept);
+        assert_eq!(
+            batches.answered(&id(1), b"a\n".to_vec()),
+            Collected::Line(b"[b,a]\n".to_vec())
+        );
+        assert!(batches.waiting.is_empty());
+    }
+
+    #[test]
+    fn a_cancelled_request_holds_up_no_other() {
+        let mut batches = Batches::default();
+        assert_eq!(read(&mut batches, &[1, 2]), None);
+        batches.answered(&id(1), b"a\n".to_vec());
+        assert_eq!(batches.cancelled(&id(2)), Some(b"[a]\n".to_vec()));
+        assert_eq!(read(&mut batches, &[1]), None);
+        assert_eq!(batches.cancelled(&id(1)), None);
+        assert!(batches.waiting.is_empty());
+    }
+
+    #[test]
+    fn errors_of_a_list_are_answered_with_it() {
+        let mut batches = Batches::default();
+        batches.read(std::iter::once(BytesMut::new()));
+        batches.next().unwrap();
+        assert_eq!(batches.refused(b"e\n".to_vec()), Collected::Kept);
+        assert_eq!(batches.end_of_list(), Some(b"[e]\n".to_vec()));
+        assert_eq!(
+            batches.refused(b"e\n".to_vec()),
+            Collected::Alone(b"e\n".to_vec())
+        );
+    }
+}
