@@ -56,10 +56,10 @@ npm_packages() {
     finished "$folder" package.json package-lock.json
 }
 
-# python_packages FOLDER WHAT: a virtual environment with `wanted`/requirements.txt.
+# python_packages FOLDER WHAT [FILE]: a virtual environment with what `wanted`/FILE names, else requirements.txt.
 python_packages() {
-    local folder=$dir/$1 python= name
-    made "$folder" requirements.txt && return
+    local folder=$dir/$1 file=${3:-requirements.txt} python= name
+    made "$folder" "$file" && return
     for name in python3 python3.14 python3.13 python3.12 python3.11; do
         if command -v "$name" >/dev/null && "$name" -c 'import sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
             python=$name
@@ -71,7 +71,7 @@ python_packages() {
     emptied "$folder"
     "$python" -m venv "$folder" >&2 || die "$python can't make a virtual environment"
     "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --require-hashes \
-        --only-binary :all: --requirement "$wanted/requirements.txt" >&2 ||
-        die "pip can't fetch what $wanted/requirements.txt names; its message stands above"
-    finished "$folder" requirements.txt
+        --only-binary :all: --requirement "$wanted/$file" >&2 ||
+        die "pip can't fetch what $wanted/$file names; its message stands above"
+    finished "$folder" "$file"
 }

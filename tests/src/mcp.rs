@@ -12,6 +12,7 @@ mod malformed;
 mod metrics;
 pub(crate) mod names;
 mod official;
+mod older;
 mod process;
 pub(crate) mod raw;
 pub(crate) mod served;

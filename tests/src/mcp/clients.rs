@@ -17,7 +17,7 @@ const ONE_AT_A_TIME: &str = "[limits]\nconcurrency = 1\n\n";
 const ERAS: [(&str, &str); 2] = [("legacy", "2025-11-25"), ("2026-07-28", "2026-07-28")];
 
 /// A server that the client starts itself, as `{"command", "args"}`.
-fn started(machine: &Machine) -> Value {
+pub(super) fn started(machine: &Machine) -> Value {
     let command = stdio(machine);
     let text = |word: &std::ffi::OsStr| word.to_str().unwrap().to_owned();
     let args: Vec<String> = command.get_args().map(text).collect();

@@ -37,6 +37,11 @@ pub(super) fn python() -> PathBuf {
     folder().join("python/bin/python")
 }
 
+/// A Python with an older official client, of this version.
+pub(super) fn older_python(version: &str) -> PathBuf {
+    folder().join(format!("python-{version}/bin/python"))
+}
+
 /// One of the tests' own scripts.
 pub(super) fn script(name: &str) -> PathBuf {
     root().join("tests/src/mcp/scripts").join(name)

@@ -1,0 +1,51 @@
+// One session with a server, by an older official TypeScript SDK.
+//
+//     node older.mjs PACKAGES TARGET SDK CALLS
+//
+// PACKAGES is the folder that the SDKs are in, TARGET is {"url": ...} or {"command": ..., "args": [...]} as JSON, SDK the
+// name of the package, CALLS how often a tool is called that reports ten steps (`hostile_run`), or 0 to call the tools of
+// the conformance bundle. Prints what came as one JSON object.
+
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+
+const [packages, target, sdk, calls] = process.argv.slice(2);
+const dist = (path) => {
+    const require = createRequire(`${packages}/`);
+    return import(pathToFileURL(require.resolve(`${sdk}/${path}`)));
+};
+setTimeout(() => {
+    console.error('the session takes too long');
+    process.exit(1);
+}, 120_000).unref();
+
+const { Client } = await dist('client/index.js');
+const server = JSON.parse(target);
+let transport;
+if (server.url) {
+    const { StreamableHTTPClientTransport } = await dist('client/streamableHttp.js');
+    transport = new StreamableHTTPClientTransport(new URL(server.url));
+} else {
+    const { StdioClientTransport } = await dist('client/stdio.js');
+    transport = new StdioClientTransport(server);
+}
+const client = new Client({ name: 'older', version: '1.0.0' }, { capabilities: {} });
+const seen = { errors: [], reports: 0, results: {} };
+client.onerror = (error) => seen.errors.push(String(error.message ?? error));
+await client.connect(transport);
+const { tools } = await client.listTools();
+seen.tools = tools;
+const call = async (name, input, onprogress) =>
+    client.callTool({ name, arguments: input }, undefined, onprogress ? { onprogress } : undefined);
+if (Number(calls) > 0) {
+    for (let number = 0; number < Number(calls); number += 1) {
+        await call('hostile_run', { do: 'progress', n: 10 }, () => (seen.reports += 1));
+    }
+} else {
+    for (const name of ['test_simple_text', 'test_image_content', 'test_audio_content', 'test_multiple_content_types']) {
+        seen.results[name] = await call(name, {});
+    }
+}
+await client.close();
+console.log(JSON.stringify(seen));
+process.exit(0);
