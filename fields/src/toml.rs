@@ -6,6 +6,7 @@ use serde_json::Number;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Error};
 
+use crate::mark::without_mark;
 use crate::node::{Content, Entry, Kind, Node};
 
 /// Nested tables and lists that are read. No field is deeper.
@@ -19,7 +20,10 @@ pub type Span = Range<usize>;
 /// # Errors
 /// What the parser refuses.
 pub fn parse(text: &str) -> Result<Node<Span>, Error> {
-    let document = DeTable::parse(text)?;
+    // A byte order mark is dropped. Blanks of its length keep the places.
+    let blanks = without_mark(text);
+    let blanks = (blanks.len() < text.len()).then(|| format!("   {blanks}"));
+    let document = DeTable::parse(blanks.as_deref().unwrap_or(text))?;
     Ok(Node {
         content: table(document.get_ref(), MAX_DEPTH),
         at: 0..0,
@@ -65,6 +69,14 @@ fn table(entries: &DeTable<'_>, depth: usize) -> Content<Span> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_dropped_and_places_are_those_of_the_text() {
+        let text = "\u{feff}name = \"notes\"\n";
+        let document = parse(text).unwrap();
+        let at = document.get("name").unwrap().at.clone();
+        assert_eq!(text.get(at), Some("\"notes\""));
+    }
 
     #[test]
     fn what_is_nested_deeper_than_any_field_is_not_read() {

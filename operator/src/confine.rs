@@ -84,6 +84,7 @@ enum RawSystemCalls {
 
 /// The setting in `[confine]` of a configuration; `None` without such a table.
 pub(crate) fn setting(text: &str, path: &Path) -> Result<Option<SystemCalls>, Error> {
+    let text = toolward_fields::without_mark(text);
     let raw: Raw =
         toml::from_str(text).map_err(|error| invalid(text, path, error.span(), error.message()))?;
     Ok(raw.confine.map(|confine| match confine.system_calls {
