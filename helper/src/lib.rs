@@ -4,6 +4,7 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod file_limit;
 pub mod frames;
 mod inherited;
 mod outgoing;
@@ -21,6 +22,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+pub use file_limit::survive_file_limit;
 pub use inherited::close_on_exec;
 pub use outgoing::Outgoing;
 
@@ -72,7 +74,8 @@ pub fn end(child: &mut Child, socket: &UnixStream) {
 }
 
 /// The connection of a helper to the process that started it: its standard input. A file, since a worker's filter
-/// lets it read and write but not receive and send. The helper leaves no core dump from here on.
+/// lets it read and write but not receive and send. From here on the helper leaves no core dump, and a file that reaches
+/// its limit does not end it.
 ///
 /// # Errors
 /// If standard input is not a socket.
@@ -82,6 +85,7 @@ pub fn connection() -> io::Result<File> {
         maximum: Some(0),
     };
     rustix::process::setrlimit(Resource::Core, none)?;
+    survive_file_limit()?;
     let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     match file.metadata()?.file_type().is_socket() {
         true => Ok(file),
