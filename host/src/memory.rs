@@ -49,8 +49,8 @@ fn trim() {
 }
 
 /// Whether the kernel can say which pages of a memory were written (`PAGEMAP_SCAN`), so
-/// that only those are reset between calls.
-#[must_use]
+/// that only those are reset between calls. Call it before the process confines itself, unless a broker was opened: the
+/// first call opens what is asked, which a confined process can't.
 pub fn finds_written_pages() -> bool {
     wasmtime::PoolingAllocationConfig::is_pagemap_scan_available()
 }

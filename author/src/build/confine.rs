@@ -9,19 +9,18 @@
 //! is started by a thread of its own, and the caller's stays free.
 
 mod programs;
-mod rules;
-mod sockets;
 #[cfg(test)]
 mod tests;
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
-use self::rules::Rules;
 use super::error::BuildError;
 use super::program::{Tools, checkout};
 
-pub(super) use self::rules::is_available;
+use toolward_confine::build_profile::{Kept, Overseer};
+
+pub(super) use toolward_confine::build_profile::is_available;
 
 /// What is read where the home directory is not known.
 const SYSTEM: [&str; 14] = [
@@ -41,10 +40,7 @@ const CREDENTIALS: [&str; 2] = ["credentials", "credentials.toml"];
 pub(super) struct Confinement {
     /// The user's home, without links.
     home: Option<PathBuf>,
-    /// What no directory above it gives access to.
-    private: Vec<PathBuf>,
-    read: Vec<PathBuf>,
-    write: Vec<PathBuf>,
+    kept: Kept,
 }
 
 impl Confinement {
@@ -57,15 +53,15 @@ impl Confinement {
         let mut private: Vec<PathBuf> = PRIVATE.map(PathBuf::from).into();
         private.extend(home.clone());
         private.extend(tools.cargo_home().iter().flat_map(|home| credentials(home)));
-        let mut confinement = Self {
+        let kept = Kept {
             read: match home {
                 Some(_) => vec![PathBuf::from("/")],
                 None => SYSTEM.map(PathBuf::from).into(),
             },
             write: Vec::new(),
             private,
-            home,
         };
+        let mut confinement = Self { home, kept };
         confinement.read_checkout(&checkout(bundle, tools.home.as_deref()));
         if let Some(own) = &tools.directory {
             confinement.read(own);
@@ -78,25 +74,27 @@ impl Confinement {
 
     /// Lets it read a file, or a directory with all below; never all of home.
     pub(super) fn read(&mut self, path: &Path) {
-        self.read.push(path.to_owned());
+        self.kept.read.push(path.to_owned());
     }
 
     /// Lets it read what lies in a directory, behind links, too.
     pub(super) fn read_entries(&mut self, directory: &Path) {
         let entries = std::fs::read_dir(directory).into_iter().flatten();
-        self.read
+        self.kept
+            .read
             .extend(entries.flatten().map(|entry| entry.path()));
     }
 
     /// Lets it read and execute a program, with what is installed beside it.
     pub(super) fn run(&mut self, program: &Path) {
-        self.read
+        self.kept
+            .read
             .extend(programs::installed(program, self.home.as_deref()));
     }
 
     /// Lets it write to a file, or a directory with all below; never all of home.
     pub(super) fn write(&mut self, path: &Path) {
-        self.write.push(path.to_owned());
+        self.kept.write.push(path.to_owned());
     }
 
     /// Where home itself is built, what is hidden in it stays out of reach.
@@ -110,7 +108,7 @@ impl Confinement {
             // A link could lead to what is hidden.
             !hidden && entry.file_type().is_ok_and(|kind| !kind.is_symlink())
         });
-        self.read.extend(visible.map(|entry| entry.path()));
+        self.kept.read.extend(visible.map(|entry| entry.path()));
     }
 
     /// Starts a program that is confined from its first instruction. `unusable` makes an
@@ -120,31 +118,24 @@ impl Confinement {
         command: &mut Command,
         unusable: &(dyn Fn(std::io::Error) -> BuildError + Sync),
     ) -> Result<Child, BuildError> {
-        let start = || {
-            self.apply()?;
-            command.spawn().map_err(unusable)
+        let start = || -> Result<(Child, Overseer), BuildError> {
+            let overseer = self.kept.apply().map_err(refused)?;
+            Ok((command.spawn().map_err(unusable)?, overseer))
         };
-        std::thread::scope(|scope| {
+        let (mut child, overseer) = std::thread::scope(|scope| {
             let thread = std::thread::Builder::new()
                 .spawn_scoped(scope, start)
                 .map_err(refused)?;
             let panicked = |_| refused("the thread that starts it has panicked");
             thread.join().unwrap_or_else(|panic| Err(panicked(panic)))
-        })
-    }
-
-    /// Confines the calling thread, for good.
-    fn apply(&self) -> Result<(), BuildError> {
-        let mut rules = Rules::new(self.private.clone()).map_err(refused)?;
-        for path in &self.read {
-            rules.read(path);
+        })?;
+        // From this thread, which is not confined.
+        if let Err(error) = overseer.watch() {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(refused(error));
         }
-        for path in &self.write {
-            rules.write(path);
-        }
-        rules.devices();
-        rules.apply().map_err(refused)?;
-        sockets::forbid().map_err(refused)
+        Ok(child)
     }
 }
 

@@ -35,6 +35,7 @@ use super::limits::CompileLimits;
 use super::{Callers, Watch};
 use crate::api::error::HostError;
 use crate::cores::cores;
+use crate::memory::finds_written_pages;
 use crate::sandbox::engine::{MemoryLayout, compiling_engine};
 use crate::sandbox::engine_hash::EngineHash;
 use toolward_helper as helper;
@@ -169,6 +170,9 @@ impl BrokerBuilder {
     /// [`HostError::Cache`] when the cache directory can't be used safely,
     /// [`HostError::Broker`] when its path can't be made absolute.
     pub fn open(self) -> Result<Broker, HostError> {
+        // A process that confines itself once its helpers are there can't open `/proc/self/pagemap` any more, and an
+        // engine that is made later asks for it.
+        finds_written_pages();
         // The broker has another working directory.
         let cache = self.cache.as_ref().map(std::path::absolute);
         let cache = cache

@@ -9,8 +9,8 @@ use rustix::process::{Resource, Rlimit, Signal};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::cost::microseconds;
-use crate::confine::worker_profile;
 use crate::sandbox::engine::{MemoryLayout, compiling_engine};
+use toolward_confine::worker_profile;
 use toolward_helper::connection;
 
 /// What the answer begins with.

@@ -18,7 +18,7 @@ use super::frame::{Ending, Run, STDERR_BYTES};
 use super::kernel::{self, Namespace};
 use super::plan::{self, Files, Plan, READY, Script};
 use super::serve::{Broker, OpenLine};
-use crate::confine::program_profile;
+use toolward_confine::program_profile;
 
 /// How often a run is checked for cancellation.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);

@@ -10,11 +10,11 @@ use std::process::{Command, Stdio};
 
 use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Resource, Rlimit, Signal};
-use toolward_policy::ExecLimits;
+use toolward_policy::{ExecLimits, WorkspaceAccess};
 
 use super::kernel;
 use super::plan::{self, Files, Plan};
-use crate::confine::program_profile::{self, Kept};
+use toolward_confine::program_profile::{self, Kept};
 use toolward_helper::connection;
 
 /// Open files of a program.
@@ -64,7 +64,11 @@ fn execute(plan: &Plan, files: Files<OwnedFd>) -> io::Error {
         let profile = program_profile::prepare(&Kept {
             executed: files.interpreter.as_ref().unwrap_or(&files.command),
             read: files.interpreter.is_some().then_some(&files.command),
-            workspaces: files.workspaces.iter().zip(&plan.workspaces),
+            workspaces: files.workspaces.iter().zip(
+                plan.workspaces
+                    .iter()
+                    .map(|access| *access == WorkspaceAccess::ReadWrite),
+            ),
             network: plan.network,
             processes: plan.processes,
         })

@@ -491,6 +491,8 @@ fn escaped_guest() {
         "port" => Network::Ports(vec![port]),
         _ => Network::None,
     };
+    // As a broker does when it is opened.
+    toolward_host::memory::finds_written_pages();
     let confinement = Confinement::builder()
         .read(attempts.at("read"))
         .read_write(attempts.at("write"))

@@ -342,3 +342,116 @@ fn the_callers_own_thread_stays_free() {
         fs::write(home.path("secret"), "changed").unwrap();
     }
 }
+
+/// What a `build.rs` could try. Each line is tried by itself, with numbers of calls of x86-64.
+const ATTEMPTS: &str = r#"
+import ctypes, os, socket, sys
+outside, scratch, datagrams = sys.argv[1:4]
+libc = ctypes.CDLL(None, use_errno=True)
+def call(*arguments):
+    if libc.syscall(*arguments) < 0:
+        raise OSError(ctypes.get_errno(), "")
+def opened(change):
+    file = os.open(outside, os.O_RDONLY)
+    change(file)
+def datagram():
+    pair = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    pair[0].sendto(b"out", datagrams)
+def program(path, mode):
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, mode))
+attempts = {
+    "mode": lambda: os.chmod(outside, 0o666),
+    "mode, open": lambda: opened(lambda file: os.fchmod(file, 0o666)),
+    "mode, below /proc": lambda: opened(lambda file: os.chmod(f"/proc/self/fd/{file}", 0o666)),
+    "mode, by fchmodat2": lambda: call(452, -100, outside.encode(), 0o666, 0),
+    "owner": lambda: os.chown(outside, os.getuid(), os.getgid()),
+    "owner, open": lambda: opened(lambda file: os.fchown(file, os.getuid(), os.getgid())),
+    "times": lambda: os.utime(outside, (1, 1)),
+    "times, open": lambda: opened(lambda file: os.utime(file, (1, 1))),
+    "attribute": lambda: os.setxattr(outside, "user.toolward", b"x"),
+    "attribute, open": lambda: opened(lambda file: os.setxattr(file, "user.toolward", b"x")),
+    "datagram": datagram,
+    "namespace of a user": lambda: call(272, 0x10000000),
+    "namespace of files": lambda: call(272, 0x20000),
+    "another's namespace": lambda: call(308, os.open("/proc/self/ns/net", os.O_RDONLY), 0),
+    "shared memory": lambda: call(29, 0x54574152, 4096, 0o1600),
+    "keyring": lambda: call(248, b"user", b"toolward-test", b"x", 1, -2),
+    "set-id program": lambda: program(scratch + "/set-id", 0o4755),
+    "set-id, by mknod": lambda: os.mknod(scratch + "/set-id", 0o104755),
+    "set-id, by chmod": lambda: (program(scratch + "/plain", 0o755), os.chmod(scratch + "/plain", 0o6755)),
+    "a second listener": lambda: call(317, 1, 8, 0),
+    "mount": lambda: call(165, b"none", scratch.encode(), b"tmpfs", 0, 0),
+}
+for name, attempt in attempts.items():
+    try:
+        attempt()
+        print("did", name)
+    except PermissionError:
+        pass
+    except OSError as error:
+        print(name, error)
+link = scratch + "/link"
+os.symlink(outside, link)
+for change in [lambda: os.chmod(link, 0o666), lambda: os.utime(link, (1, 1))]:
+    try:
+        change()
+        print("did through a link")
+    except PermissionError:
+        pass
+inside = scratch + "/inside"
+program(inside, 0o600)
+os.chmod(inside, 0o750)
+os.utime(inside, (5, 7))
+file = os.open(inside, os.O_RDONLY)
+os.fchmod(file, 0o751)
+os.chdir(scratch)
+os.chmod("inside", 0o711)
+os.utime(file, (5, 9))
+print("end")
+"#;
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn a_hostile_build_changes_no_file_outside_and_makes_no_namespace_memory_or_set_id_program() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::net::UnixDatagram;
+
+    let home = Home::new();
+    let outside = tempfile::tempdir().unwrap();
+    let file = outside.path().join("file");
+    fs::write(&file, "outside").unwrap();
+    let receiver = UnixDatagram::bind(outside.path().join("datagrams")).unwrap();
+    receiver.set_nonblocking(true).unwrap();
+    home.write("src/checkout/build.py", ATTEMPTS);
+    let before = fs::metadata(&file).unwrap();
+    let script = format!(
+        "/usr/bin/env python3 '{}' '{}' '{}' '{}' 2>&1 || echo none",
+        home.path("src/checkout/build.py").display(),
+        file.display(),
+        home.path("scratch").display(),
+        outside.path().join("datagrams").display()
+    );
+    let Some(printed) = prints(&home.confinement(), &script) else {
+        return;
+    };
+    let after = fs::metadata(&file).unwrap();
+    assert_eq!(after.ctime(), before.ctime());
+    assert_eq!(after.ctime_nsec(), before.ctime_nsec());
+    assert_eq!(
+        (after.mode(), after.mtime()),
+        (before.mode(), before.mtime())
+    );
+    assert!(receiver.recv(&mut [0; 8]).is_err(), "no datagram came");
+    for entry in fs::read_dir(home.path("scratch")).unwrap() {
+        let entry = entry.unwrap();
+        let mode = entry.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o6000, 0, "{}", entry.path().display());
+    }
+    if printed.contains("none") && printed.contains("python3") {
+        eprintln!("SKIPPED: there is no python3 to try with");
+        return;
+    }
+    assert_eq!(printed, "end");
+    let inside = fs::metadata(home.path("scratch/inside")).unwrap();
+    assert_eq!((inside.mode() & 0o7777, inside.mtime()), (0o711, 9));
+}

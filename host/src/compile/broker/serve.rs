@@ -20,9 +20,9 @@ use super::super::cost::CompileCost;
 use super::super::error::CompileError;
 use super::frame::{Answer, PROTOCOL, Request, Start};
 use super::job::Worker;
-use crate::confine::broker_profile;
 use crate::sandbox::engine::{MemoryLayout, compiling_engine};
 use crate::sandbox::engine_hash::EngineHash;
+use toolward_confine::broker_profile;
 use toolward_helper::connection;
 
 /// Requests that may be queued. A host sends no more than there are workers; more mean

@@ -33,7 +33,7 @@ const DEVICE: BitFlags<AccessFs> =
     make_bitflags!(AccessFs::{ReadFile | WriteFile | Truncate | IoctlDev});
 
 /// Whether this kernel has such rules.
-pub(in crate::build) fn is_available() -> bool {
+pub fn is_available() -> bool {
     // Without a flag this only asks which rules there are.
     let status = RestrictSelf::default().no_new_privs(false).apply();
     status.is_ok_and(|status| matches!(status.landlock, LandlockStatus::Available { .. }))

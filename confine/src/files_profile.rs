@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use super::confinement;
 use super::error::ConfineError;
 use super::landlock_rules::{READ, Rules, WRITE};
 use super::network::Network;
@@ -16,7 +17,7 @@ use super::seccomp::{Calls, SystemCalls};
 /// [`ConfineError`] if there is more than one thread, a path can't be opened, or the kernel supports a part of this
 /// and fails to apply it.
 pub fn only_files<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Result<(), ConfineError> {
-    super::alone(super::threads)?;
+    confinement::alone(confinement::threads)?;
     // No path may be executed.
     let mut rules = Rules::new(&Network::None, true)?;
     for path in paths {
@@ -28,6 +29,7 @@ pub fn only_files<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Result<(), C
         list: SystemCalls::AllowList,
         network: Network::None,
         listeners: Vec::new(),
+        page_maps: Vec::new(),
     };
     calls.apply()
 }

@@ -59,6 +59,24 @@ pub(super) fn guarded(program: BpfProgram, machine: TargetArch, absent: &Absent<
     whole
 }
 
+/// A filter that answers `calls` with `answer` and lets the others pass. For use with a filter that refuses calls by
+/// the numbers of another ABI.
+pub(crate) fn answering(calls: &[libc::c_long], answer: u32) -> BpfProgram {
+    let mut whole = vec![load(NUMBER)];
+    for call in calls {
+        // A number of a call is small.
+        if let Ok(call) = u32::try_from(*call) {
+            whole.extend([
+                instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, call),
+                instruction(libc::BPF_RET | libc::BPF_K, 0, 0, answer),
+            ]);
+        }
+    }
+    let pass = libc::SECCOMP_RET_ALLOW;
+    whole.push(instruction(libc::BPF_RET | libc::BPF_K, 0, 0, pass));
+    whole
+}
+
 /// How the kernel names the machine to a filter (`AUDIT_ARCH_…`).
 fn audit(machine: &TargetArch) -> u32 {
     const LITTLE_ENDIAN_64: u32 = 0xc000_0000;

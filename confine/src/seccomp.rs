@@ -7,8 +7,8 @@
 pub(super) mod allowed;
 pub(super) mod arguments;
 pub(super) mod calls;
-mod denied;
-mod filter;
+pub(super) mod denied;
+pub(super) mod filter;
 
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
 
@@ -18,12 +18,18 @@ pub use self::calls::SystemCalls;
 use super::error::ConfineError;
 use super::network::Network;
 
+/// Under a deny-list the calls that are answered with `ENOSYS`: a C library then takes one whose flags a filter sees.
+const KNOWN: [i64; 1] = [libc::SYS_clone3];
+
+/// Likewise, where files with set-id bits must not be made: the mode of `openat2` is not seen.
+const UNSEEN: [i64; 2] = [libc::SYS_clone3, libc::SYS_openat2];
+
 impl Calls {
     /// Refuses every other call, from this thread on.
     pub(super) fn apply(&self) -> Result<(), ConfineError> {
         let built = |machine| match self.list {
             SystemCalls::AllowList => allow(allowed::rules(self)?, machine),
-            SystemCalls::DenyList => deny(denied::rules(self, false)?, machine),
+            SystemCalls::DenyList => deny(denied::rules(self, false)?, machine, &KNOWN),
         };
         install_built(built)
     }
@@ -36,8 +42,9 @@ pub(super) fn apply_to_broker() -> Result<(), ConfineError> {
         list: SystemCalls::DenyList,
         network: Network::None,
         listeners: Vec::new(),
+        page_maps: Vec::new(),
     };
-    install_built(|machine| deny(denied::rules(&calls, true)?, machine))
+    install_built(|machine| deny(denied::rules(&calls, true)?, machine, &KNOWN))
 }
 
 /// The filter of a program that an operator lets run: the calls that are known to do harm, and
@@ -54,10 +61,23 @@ pub(super) fn for_program(
         list: SystemCalls::DenyList,
         network,
         listeners: Vec::new(),
+        page_maps: Vec::new(),
     };
-    let built = denied::rules_of_program(&calls, processes).and_then(|rules| deny(rules, machine));
+    let built =
+        denied::rules_of_program(&calls, processes).and_then(|rules| deny(rules, machine, &UNSEEN));
     let built = built.map_err(|error| ConfineError::Refused(error.into()))?;
     Ok(Some(built))
+}
+
+/// Refuses the programs of a build the calls that are known to do harm, and all sockets but connected pairs.
+pub(super) fn apply_to_build() -> Result<(), ConfineError> {
+    let calls = Calls {
+        list: SystemCalls::DenyList,
+        network: Network::None,
+        listeners: Vec::new(),
+        page_maps: Vec::new(),
+    };
+    install_built(|machine| deny(denied::rules_of_build(&calls)?, machine, &UNSEEN))
 }
 
 fn install_built(built: impl FnOnce(TargetArch) -> Built<BpfProgram>) -> Result<(), ConfineError> {
@@ -78,11 +98,11 @@ fn allow(rules: Rules, machine: TargetArch) -> Built<BpfProgram> {
     Ok(filter::guarded(filter.try_into()?, machine, &absent))
 }
 
-fn deny(rules: Rules, machine: TargetArch) -> Built<BpfProgram> {
+fn deny(rules: Rules, machine: TargetArch, calls: &[i64]) -> Built<BpfProgram> {
     let refused = SeccompAction::Errno(libc::EPERM.cast_unsigned());
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, refused, machine)?;
     let absent = filter::Absent {
-        calls: &[libc::SYS_clone3],
+        calls,
         newer: false,
     };
     Ok(filter::guarded(filter.try_into()?, machine, &absent))

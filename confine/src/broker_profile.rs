@@ -14,7 +14,7 @@ use super::{seccomp, system};
 /// # Errors
 ///
 /// If the kernel supports a part of this and fails to apply it.
-pub(crate) fn confine(program: &Path, directory: Option<&Path>) -> Result<(), ConfineError> {
+pub fn confine(program: &Path, directory: Option<&Path>) -> Result<(), ConfineError> {
     let mut rules = Rules::new(&Network::None, true)?;
     rules.keep_program(program);
     for path in system::mapped_code() {

@@ -8,7 +8,7 @@ use super::arguments::{
     number, one_of, when,
 };
 use super::calls::Calls;
-use crate::confine::network::Network;
+use crate::network::Network;
 
 /// Starting programs: refused beside the second layer of Landlock.
 const PROGRAMS: [i64; 2] = [libc::SYS_execve, libc::SYS_execveat];
@@ -130,7 +130,8 @@ const OF_X86: &[i64] = &[];
 
 /// Calls for which the C library of some systems has no name yet. Their numbers are the
 /// same on each machine.
-const FCHMODAT2: i64 = 452;
+pub(crate) const FCHMODAT2: i64 = 452;
+const MEMFD_SECRET: i64 = 447;
 const SETXATTRAT: i64 = 463;
 const REMOVEXATTRAT: i64 = 466;
 const OPEN_TREE_ATTR: i64 = 467;
@@ -148,6 +149,32 @@ const ACCEPTING: [i64; 2] = [libc::SYS_accept, libc::SYS_accept4];
 /// Requests that write into the input of a terminal. The process may have inherited a
 /// terminal from which a shell reads later.
 const TYPING: [u64; 2] = [0x5412, 0x541c];
+
+/// Requests that change the attributes of a file that need not be open for writing (`FS_IOC_SETFLAGS`, also of 32
+/// bits, `FS_IOC_SETVERSION`, `FS_IOC_FSSETXATTR`).
+const ATTRIBUTES: [u64; 5] = [
+    0x4008_6602,
+    0x4004_6602,
+    0x4008_7602,
+    0x4004_7602,
+    0x401c_5820,
+];
+
+/// Memory that a limit on the address space does not count, since a file holds it.
+const MEMORY_FILES: [i64; 2] = [libc::SYS_memfd_create, MEMFD_SECRET];
+
+/// Rights and times of files: an overseer does them for a build, in the directories that it may write.
+pub(crate) const OVERSEEN: &[i64] = &[
+    libc::SYS_fchmod,
+    libc::SYS_fchmodat,
+    FCHMODAT2,
+    libc::SYS_utimensat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_chmod,
+];
+
+/// A listener that comes after the overseer's would be asked first (`SECCOMP_FILTER_FLAG_NEW_LISTENER`).
+const NEW_LISTENER: u64 = 8;
 
 /// Commands of `fcntl` that have signals sent to others, or tell what others do with files.
 const OF_OTHERS: [i32; 5] = [
@@ -207,9 +234,9 @@ pub(super) fn rules(calls: &Calls, programs: bool) -> Built<Rules> {
     rules.insert(libc::SYS_socket, sockets);
     rules.insert(libc::SYS_socketpair, other_pairs()?);
     // The kernel looks at the lower half of a request.
-    let typing = TYPING.map(|request| when(1, SeccompCmpOp::Eq, request));
-    let typing = typing.into_iter().collect::<Built<Vec<_>>>()?;
-    rules.insert(libc::SYS_ioctl, typing);
+    let mut requests = one_of(1, &TYPING)?;
+    requests.extend(one_of(1, &ATTRIBUTES)?);
+    rules.insert(libc::SYS_ioctl, requests);
     rules.insert(libc::SYS_fcntl, one_of(1, &OF_OTHERS.map(number))?);
     rules.insert(libc::SYS_madvise, one_of(2, &BREAKING)?);
     for (call, flags) in SENDING {
@@ -229,9 +256,11 @@ pub(super) fn rules(calls: &Calls, programs: bool) -> Built<Rules> {
     rules.insert(libc::SYS_fchmod, any_bit(1, SET_ID)?);
     rules.insert(libc::SYS_utimensat, null(1, false)?);
     rules.insert(libc::SYS_openat, making_set_id(2)?);
+    rules.insert(libc::SYS_mknodat, any_bit(2, SET_ID)?);
     #[cfg(target_arch = "x86_64")]
     {
         rules.insert(libc::SYS_open, making_set_id(1)?);
+        rules.insert(libc::SYS_mknod, any_bit(1, SET_ID)?);
         rules.insert(libc::SYS_creat, any_bit(1, SET_ID)?);
     }
     Ok(rules)
@@ -242,6 +271,11 @@ pub(super) fn rules_of_program(calls: &Calls, processes: bool) -> Built<Rules> {
     let mut rules = rules(calls, true)?;
     if calls.network == Network::None {
         rules.insert(libc::SYS_socketpair, Vec::new());
+    }
+    rules.extend(MEMORY_FILES.map(|call| (call, Vec::new())));
+    // It may read more than it may write, and a descriptor for reading is enough for these.
+    for call in [libc::SYS_fchmod, libc::SYS_utimensat] {
+        rules.insert(call, Vec::new());
     }
     // It would outlive the process that watches it.
     let death_signal = number(libc::PR_SET_PDEATHSIG);
@@ -255,6 +289,19 @@ pub(super) fn rules_of_program(calls: &Calls, processes: bool) -> Built<Rules> {
             rules.insert(call, Vec::new());
         }
     }
+    Ok(rules)
+}
+
+/// What is refused to the programs of a build. An overseer answers the calls of [`OVERSEEN`].
+pub(super) fn rules_of_build(calls: &Calls) -> Built<Rules> {
+    let mut rules = rules(calls, true)?;
+    for call in OVERSEEN {
+        rules.remove(call);
+    }
+    rules.insert(
+        libc::SYS_seccomp,
+        vec![masked(1, NEW_LISTENER, NEW_LISTENER)?],
+    );
     Ok(rules)
 }
 

@@ -11,7 +11,7 @@ use super::seccomp::arguments::{self, Built, Rules};
 /// # Errors
 ///
 /// If the kernel supports a part of this and fails to apply it.
-pub(crate) fn without_anything() -> io::Result<()> {
+pub fn without_anything() -> io::Result<()> {
     super::landlock_rules::nothing().map_err(io::Error::other)?;
     only_computing()
 }
@@ -62,7 +62,7 @@ fn allowed() -> Built<Rules> {
     ];
     let mut rules: Rules = always.into_iter().map(|call| (call, Vec::new())).collect();
     rules.extend([
-        (libc::SYS_fcntl, arguments::fcntl()?),
+        (libc::SYS_fcntl, arguments::fcntl(&[])?),
         (libc::SYS_mmap, arguments::not_writable_and_executable()?),
         (
             libc::SYS_mprotect,

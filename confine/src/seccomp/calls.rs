@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::confine::network::Network;
+use crate::network::Network;
 
 /// Which system calls a confined process may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -31,10 +31,12 @@ impl SystemCalls {
 
 /// What a filter is made for.
 #[derive(Debug, Clone)]
-pub(in crate::confine) struct Calls {
-    pub(in crate::confine) list: SystemCalls,
+pub(crate) struct Calls {
+    pub(crate) list: SystemCalls,
     /// Sockets that can be made.
-    pub(in crate::confine) network: Network,
+    pub(crate) network: Network,
     /// The listening sockets from which connections are accepted, and no others.
-    pub(in crate::confine) listeners: Vec<i32>,
+    pub(crate) listeners: Vec<i32>,
+    /// Open `/proc/self/pagemap`, of which only written pages may be asked.
+    pub(crate) page_maps: Vec<i32>,
 }

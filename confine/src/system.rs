@@ -79,3 +79,16 @@ pub(super) fn mapped_code() -> BTreeSet<PathBuf> {
         })
         .collect()
 }
+
+/// The descriptors by which this process has its own `/proc/self/pagemap` open: an engine resets written pages
+/// through one.
+pub(super) fn open_page_maps() -> Vec<i32> {
+    let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten();
+    open.flatten()
+        .filter(|entry| {
+            let file = std::fs::read_link(entry.path());
+            file.is_ok_and(|file| file.starts_with("/proc") && file.ends_with("pagemap"))
+        })
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use seccompiler::{SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 
 /// By call, the cases in which its rule applies; always, if there are none.
-pub(in crate::confine) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
-pub(in crate::confine) type Built<T> = Result<T, seccompiler::BackendError>;
+pub(crate) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+pub(crate) type Built<T> = Result<T, seccompiler::BackendError>;
 
 /// The bits of a socket's kind; the others of this argument are flags.
 pub(super) const KINDS: u64 = 0xf;
@@ -23,7 +23,7 @@ pub(super) const SENDING: [(i64, u8); 3] = [
 ];
 
 /// The bits of a mode that make a program run with its owner's or group's rights.
-pub(super) const SET_ID: u64 = 0o6000;
+pub(crate) const SET_ID: u64 = 0o6000;
 
 /// Every flag of `clone` that makes a namespace. `CLONE_NEWTIME` is a flag of `clone3`
 /// alone.
@@ -49,7 +49,7 @@ pub(super) fn condition(argument: u8, is: SeccompCmpOp, value: u64) -> Built<Sec
 }
 
 /// A rule of one such condition.
-pub(in crate::confine) fn when(argument: u8, is: SeccompCmpOp, value: u64) -> Built<SeccompRule> {
+pub(crate) fn when(argument: u8, is: SeccompCmpOp, value: u64) -> Built<SeccompRule> {
     SeccompRule::new(vec![condition(argument, is, value)?])
 }
 
@@ -64,7 +64,7 @@ pub(super) fn null(argument: u8, is: bool) -> Built<Vec<SeccompRule>> {
 }
 
 /// The argument is one of these.
-pub(in crate::confine) fn one_of(argument: u8, values: &[u64]) -> Built<Vec<SeccompRule>> {
+pub(crate) fn one_of(argument: u8, values: &[u64]) -> Built<Vec<SeccompRule>> {
     let each = values.iter();
     each.map(|value| when(argument, SeccompCmpOp::Eq, *value))
         .collect()
@@ -84,7 +84,7 @@ pub(super) fn any_bit(argument: u8, bits: u64) -> Built<Vec<SeccompRule>> {
 }
 
 /// Memory is writable or executable, never both: of `mmap` and `mprotect`.
-pub(in crate::confine) fn not_writable_and_executable() -> Built<Vec<SeccompRule>> {
+pub(crate) fn not_writable_and_executable() -> Built<Vec<SeccompRule>> {
     let [write, execute] = [number(libc::PROT_WRITE), number(libc::PROT_EXEC)];
     [0, write, execute]
         .into_iter()
@@ -93,17 +93,17 @@ pub(in crate::confine) fn not_writable_and_executable() -> Built<Vec<SeccompRule
 }
 
 /// `clone` makes a thread of this process, in no namespace of its own.
-pub(in crate::confine) fn thread() -> Built<Vec<SeccompRule>> {
+pub(crate) fn thread() -> Built<Vec<SeccompRule>> {
     let thread = number(libc::CLONE_THREAD);
     Ok(vec![masked(0, thread | NAMESPACES, thread)?])
 }
 
 /// Commands of `fcntl` that are about a descriptor of this process. Not those that have
 /// signals sent (`F_SETOWN`), leases and notices of directories.
-pub(in crate::confine) fn fcntl() -> Built<Vec<SeccompRule>> {
+///
+/// None of `kept` is duplicated.
+pub(crate) fn fcntl(kept: &[i32]) -> Built<Vec<SeccompRule>> {
     let commands = [
-        libc::F_DUPFD,
-        libc::F_DUPFD_CLOEXEC,
         libc::F_GETFD,
         libc::F_SETFD,
         libc::F_GETFL,
@@ -117,17 +117,30 @@ pub(in crate::confine) fn fcntl() -> Built<Vec<SeccompRule>> {
         libc::F_ADD_SEALS,
         libc::F_GET_SEALS,
     ];
-    one_of(1, &commands.map(number))
+    let mut rules = one_of(1, &commands.map(number))?;
+    for command in [libc::F_DUPFD, libc::F_DUPFD_CLOEXEC] {
+        let mut conditions = vec![condition(1, SeccompCmpOp::Eq, number(command))?];
+        conditions.extend(other_than(0, kept)?);
+        rules.push(SeccompRule::new(conditions)?);
+    }
+    Ok(rules)
+}
+
+/// The argument is none of these descriptors: all conditions of one rule.
+pub(super) fn other_than(argument: u8, descriptors: &[i32]) -> Built<Vec<SeccompCondition>> {
+    let each = descriptors.iter();
+    each.map(|descriptor| condition(argument, SeccompCmpOp::Ne, number(*descriptor)))
+        .collect()
 }
 
 /// `prctl` names a thread or a piece of memory.
-pub(in crate::confine) fn prctl() -> Built<Vec<SeccompRule>> {
+pub(crate) fn prctl() -> Built<Vec<SeccompRule>> {
     let options = [libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA];
     one_of(0, &options.map(number))
 }
 
 /// The process that a call is about is this one.
-pub(in crate::confine) fn itself(argument: u8) -> Built<Vec<SeccompRule>> {
+pub(crate) fn itself(argument: u8) -> Built<Vec<SeccompRule>> {
     let itself = rustix::process::getpid().as_raw_pid();
     one_of(argument, &[number(itself)])
 }

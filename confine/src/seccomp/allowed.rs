@@ -7,15 +7,15 @@ use seccompiler::{SeccompCmpOp, SeccompRule};
 
 use super::arguments::{
     Built, FAST_OPEN, KINDS, Rules, SENDING, SET_ID, condition, fcntl, itself, masked,
-    not_writable_and_executable, null, number, one_of, prctl, thread,
+    not_writable_and_executable, null, number, one_of, other_than, prctl, thread,
 };
 use super::calls::Calls;
-use crate::confine::network::Network;
+use crate::network::Network;
 
 /// Calls that belong together.
 ///
 /// ```
-/// for group in toolward_host::confine::ALLOWED_CALLS {
+/// for group in toolward_confine::ALLOWED_CALLS {
 ///     println!("{}: {} calls, for {}", group.name, group.calls.len(), group.why);
 /// }
 /// ```
@@ -151,9 +151,8 @@ pub const GROUPS: &[Group] = &[
 
 /// Requests of `ioctl`: about descriptors (waiting, closing, what is there to read); the
 /// index of a network interface, for a resolver's address with a scope; a terminal's
-/// modes and size, for questions of `call`; which pages a guest wrote. Never what types
-/// into a terminal.
-const REQUESTS: [u64; 16] = [
+/// modes and size, for questions of `call`. Never what types into a terminal.
+const REQUESTS: [u64; 15] = [
     0x5421,      // FIONBIO
     0x5451,      // FIOCLEX
     0x5450,      // FIONCLEX
@@ -169,7 +168,22 @@ const REQUESTS: [u64; 16] = [
     0x402c_542d, // TCSETSF2
     0x540b,      // TCFLSH
     0x5413,      // TIOCGWINSZ
-    0xc060_6610, // PAGEMAP_SCAN
+];
+
+/// Asks which pages were written (`PAGEMAP_SCAN`).
+const WRITTEN_PAGES: u64 = 0xc060_6610;
+
+/// Calls that read from, or duplicate, the descriptor that is their first argument.
+const READING: &[i64] = &[
+    libc::SYS_read,
+    libc::SYS_readv,
+    libc::SYS_pread64,
+    libc::SYS_preadv,
+    libc::SYS_preadv2,
+    libc::SYS_dup,
+    libc::SYS_dup3,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_dup2,
 ];
 
 /// Advice about this process's own memory. Not what takes pages from the whole machine
@@ -240,8 +254,8 @@ fn conditions(calls: &Calls) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
     let without =
         |argument, bits| Ok::<_, seccompiler::BackendError>(vec![masked(argument, bits, 0)?]);
     let mut conditions = vec![
-        (libc::SYS_fcntl, fcntl()?),
-        (libc::SYS_ioctl, one_of(1, &REQUESTS)?),
+        (libc::SYS_fcntl, fcntl(&calls.page_maps)?),
+        (libc::SYS_ioctl, requests(&calls.page_maps)?),
         (libc::SYS_prctl, prctl()?),
         (libc::SYS_mmap, not_writable_and_executable()?),
         (libc::SYS_mprotect, not_writable_and_executable()?),
@@ -263,6 +277,13 @@ fn conditions(calls: &Calls) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
     for (call, flags) in SENDING {
         conditions.push((call, without(flags, FAST_OPEN)?));
     }
+    // Without a condition a rule can't be made, and there is nothing to keep from reading.
+    if !calls.page_maps.is_empty() {
+        for call in READING {
+            let others = SeccompRule::new(other_than(0, &calls.page_maps)?)?;
+            conditions.push((*call, vec![others]));
+        }
+    }
     let listeners: Vec<u64> = calls.listeners.iter().copied().map(number).collect();
     for call in [libc::SYS_accept, libc::SYS_accept4] {
         conditions.push((call, one_of(0, &listeners)?));
@@ -275,6 +296,18 @@ fn conditions(calls: &Calls) -> Built<Vec<(i64, Vec<SeccompRule>)>> {
         Network::Ports(_) | Network::Any => conditions.push((libc::SYS_socket, sockets()?)),
     }
     Ok(conditions)
+}
+
+/// Requests that are allowed: about any descriptor, and about the pages that were written.
+fn requests(page_maps: &[i32]) -> Built<Vec<SeccompRule>> {
+    let mut rules = one_of(1, &REQUESTS)?;
+    for descriptor in page_maps {
+        rules.push(SeccompRule::new(vec![
+            condition(0, SeccompCmpOp::Eq, number(*descriptor))?,
+            condition(1, SeccompCmpOp::Eq, WRITTEN_PAGES)?,
+        ])?);
+    }
+    Ok(rules)
 }
 
 /// Opening makes no file that runs with its owner's rights. The mode counts where a file
@@ -329,7 +362,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::confine::SystemCalls;
+    use crate::SystemCalls;
 
     #[test]
     fn each_call_stands_in_one_group_and_each_condition_is_on_one_of_them() {
@@ -343,6 +376,7 @@ mod tests {
             list: SystemCalls::AllowList,
             network: Network::Any,
             listeners: vec![3],
+            page_maps: vec![4],
         };
         for (call, cases) in conditions(&calls).unwrap() {
             assert!(distinct.contains(&call), "{call}");
@@ -357,6 +391,7 @@ mod tests {
             list: SystemCalls::AllowList,
             network: Network::None,
             listeners: Vec::new(),
+            page_maps: Vec::new(),
         };
         let rules = rules(&calls).unwrap();
         for call in [

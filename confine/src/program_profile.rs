@@ -5,7 +5,6 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use landlock::AccessFs;
 use seccompiler::BpfProgram;
-use toolward_policy::WorkspaceAccess;
 
 use super::error::ConfineError;
 use super::landlock_rules::{READ, Rules, WRITE};
@@ -13,20 +12,23 @@ use super::network::Network;
 use super::{report, seccomp, system};
 
 /// What a program keeps.
-pub(crate) struct Kept<'a, W> {
+#[derive(Debug)]
+pub struct Kept<'a, W> {
     /// The file that is executed.
-    pub(crate) executed: &'a OwnedFd,
+    pub executed: &'a OwnedFd,
     /// A script, which its interpreter reads.
-    pub(crate) read: Option<&'a OwnedFd>,
-    pub(crate) workspaces: W,
+    pub read: Option<&'a OwnedFd>,
+    /// Open directories, and whether each may be written.
+    pub workspaces: W,
     /// Whether it may make connections.
-    pub(crate) network: bool,
+    pub network: bool,
     /// Whether it may start processes.
-    pub(crate) processes: bool,
+    pub processes: bool,
 }
 
 /// A confinement that is made and not yet applied. Applying it takes no memory.
-pub(crate) struct Profile {
+#[must_use]
+pub struct Profile {
     rules: Rules,
     calls: Option<BpfProgram>,
 }
@@ -36,7 +38,7 @@ pub(crate) struct Profile {
 /// # Errors
 ///
 /// The parts that are missing, for people.
-pub(crate) fn holds(isolated: bool) -> Result<(), String> {
+pub fn holds(isolated: bool) -> Result<(), String> {
     let missing = report::missing_for_programs(isolated);
     match missing.is_empty() {
         true => Ok(()),
@@ -49,8 +51,8 @@ pub(crate) fn holds(isolated: bool) -> Result<(), String> {
 /// # Errors
 ///
 /// If the kernel supports a part of this and fails to make it.
-pub(crate) fn prepare<'a>(
-    kept: &'a Kept<'a, impl Iterator<Item = (&'a OwnedFd, &'a WorkspaceAccess)> + Clone>,
+pub fn prepare<'a>(
+    kept: &'a Kept<'a, impl Iterator<Item = (&'a OwnedFd, bool)> + Clone>,
 ) -> Result<Profile, ConfineError> {
     let network = match kept.network {
         true => Network::Any,
@@ -64,10 +66,10 @@ pub(crate) fn prepare<'a>(
     if let Some(script) = kept.read {
         rules.keep_open(script.as_fd(), AccessFs::ReadFile.into())?;
     }
-    for (directory, access) in kept.workspaces.clone() {
-        let access = match access {
-            WorkspaceAccess::ReadOnly => READ,
-            WorkspaceAccess::ReadWrite => READ | WRITE,
+    for (directory, writable) in kept.workspaces.clone() {
+        let access = match writable {
+            false => READ,
+            true => READ | WRITE,
         };
         rules.keep_open(directory.as_fd(), access)?;
     }
@@ -98,10 +100,57 @@ impl Profile {
     /// # Errors
     ///
     /// If the kernel refuses, or has no filters.
-    pub(crate) fn apply(self) -> Result<(), ConfineError> {
+    pub fn apply(self) -> Result<(), ConfineError> {
         let refused = |what: &str| ConfineError::Incomplete(what.to_owned());
         let calls = self.calls.ok_or_else(|| refused("seccomp"))?;
         self.rules.apply()?;
         seccompiler::apply_filter(&calls).map_err(|error| ConfineError::Refused(error.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::os::fd::OwnedFd;
+
+    use rustix::fs::{MemfdFlags, Mode, Timestamps, fchmod, futimens, memfd_create};
+    use rustix::io::Errno;
+
+    use super::*;
+
+    #[test]
+    fn a_program_holds_no_memory_in_files_and_changes_none_that_it_may_only_read() {
+        if holds(true).is_err() {
+            eprintln!("SKIPPED: this kernel confines no program");
+            return;
+        }
+        let confined = std::thread::spawn(|| {
+            let executed = OwnedFd::from(File::open("/proc/self/exe").unwrap());
+            let own = File::open("/proc/self/exe").unwrap();
+            let profile = prepare(&Kept {
+                executed: &executed,
+                read: None,
+                workspaces: std::iter::empty(),
+                network: false,
+                processes: false,
+            });
+            profile.unwrap().apply().unwrap();
+            let times = Timestamps {
+                last_access: rustix::fs::Timespec {
+                    tv_sec: 0,
+                    tv_nsec: rustix::fs::UTIME_OMIT,
+                },
+                last_modification: rustix::fs::Timespec {
+                    tv_sec: 0,
+                    tv_nsec: rustix::fs::UTIME_OMIT,
+                },
+            };
+            [
+                memfd_create("memory", MemfdFlags::empty()).map(|_| ()),
+                fchmod(&own, Mode::from_raw_mode(0o755)),
+                futimens(&own, &times),
+            ]
+        });
+        assert_eq!(confined.join().unwrap(), [Err(Errno::PERM); 3]);
     }
 }

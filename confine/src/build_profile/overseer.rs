@@ -1,0 +1,316 @@
+//! Changes rights and times of files for confined processes, in the directories that they may write.
+//!
+//! It opens the file of a call itself, looks where that file is, and changes the file that it opened. Nothing that the
+//! process does meanwhile can put another one in its place.
+
+#![expect(
+    unsafe_code,
+    reason = "calls of the kernel about notices of a filter, which no safe function makes"
+)]
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use libc::{seccomp_notif, seccomp_notif_resp};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Timespec, Timestamps, chmod, open, utimensat};
+use rustix::io::Errno;
+use seccompiler::BpfProgram;
+
+use crate::error::ConfineError;
+use crate::seccomp::arguments::SET_ID;
+use crate::seccomp::denied::{FCHMODAT2, OVERSEEN};
+use crate::seccomp::{self, filter};
+
+/// The longest path that the kernel takes, with its end.
+const MAX_PATH_BYTES: usize = 4096;
+
+/// Answers for confined processes.
+#[derive(Debug)]
+#[must_use = "without it the calls wait"]
+pub struct Overseer {
+    /// `None` where the kernel gives no listener: then the calls are refused.
+    listener: Option<OwnedFd>,
+    /// Where files may be changed.
+    write: Vec<PathBuf>,
+    private: Vec<PathBuf>,
+}
+
+impl Overseer {
+    /// Makes the calling thread, and what it starts, ask for changes of rights and times.
+    pub(super) fn listen(write: Vec<PathBuf>, private: Vec<PathBuf>) -> Result<Self, ConfineError> {
+        let listener = match seccomp::machine() {
+            Some(_) => install(),
+            None => None,
+        };
+        if listener.is_none() && seccomp::machine().is_some() {
+            let refused = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
+            seccomp::install(&filter::answering(OVERSEEN, refused))?;
+        }
+        Ok(Self {
+            listener,
+            write,
+            private,
+        })
+    }
+
+    /// Answers on a thread until all processes that ask have ended. Without such a thread they are answered `ENOSYS`.
+    ///
+    /// # Errors
+    ///
+    /// If there can be no thread.
+    pub fn watch(self) -> io::Result<()> {
+        if self.listener.is_none() {
+            return Ok(());
+        }
+        let thread = std::thread::Builder::new().name("overseer".to_owned());
+        thread.spawn(move || self.answer_all()).map(|_| ())
+    }
+
+    fn answer_all(&self) {
+        let Some(listener) = &self.listener else {
+            return;
+        };
+        loop {
+            let mut waiting = [PollFd::new(listener, PollFlags::IN)];
+            match poll(&mut waiting, None) {
+                Ok(_) => {}
+                Err(Errno::INTR) => continue,
+                Err(_) => return,
+            }
+            let [ready] = waiting;
+            if !ready.revents().contains(PollFlags::IN) {
+                return;
+            }
+            // A process may have ended, or been interrupted, since.
+            if let Some(request) = receive(listener) {
+                let error = match self.answer(listener, &request) {
+                    Ok(()) => 0,
+                    Err(error) => error.raw_os_error(),
+                };
+                send(listener, request.id, error);
+            }
+        }
+    }
+
+    /// Does what a call asks for.
+    fn answer(&self, listener: &OwnedFd, request: &seccomp_notif) -> Result<(), Errno> {
+        let call = i64::from(request.data.nr);
+        let arguments = request.data.args;
+        let [first, second, third, fourth, ..] = arguments;
+        let process = Process(request.pid);
+        let follow = |flags: u64| flags & u64::from(AtFlags::SYMLINK_NOFOLLOW.bits()) == 0;
+        let file = match call {
+            libc::SYS_fchmod => process.open_file(first),
+            libc::SYS_fchmodat => process.open_at(first, second, true),
+            FCHMODAT2 => process.open_at(first, second, follow(fourth)),
+            libc::SYS_utimensat if second == 0 => process.open_file(first),
+            libc::SYS_utimensat => process.open_at(first, second, follow(fourth)),
+            // `chmod`, which some machines have.
+            _ => process.open_at(HERE, first, true),
+        }?;
+        let change = match call {
+            libc::SYS_utimensat => Change::Times(process.times(third)?),
+            libc::SYS_fchmodat | FCHMODAT2 => Change::Mode(third),
+            _ => Change::Mode(second),
+        };
+        // What was read belongs to the process that asks, and not to a later one of the same number.
+        if !is_waiting(listener, request.id) {
+            return Err(Errno::SRCH);
+        }
+        self.change(&file, &change)
+    }
+
+    /// Changes a file that is open, if it lies in a directory that may be written.
+    fn change(&self, file: &OwnedFd, change: &Change) -> Result<(), Errno> {
+        let own = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        let real = std::fs::read_link(&own).map_err(|_| Errno::PERM)?;
+        let within = |paths: &[PathBuf]| paths.iter().any(|path| real.starts_with(path));
+        if !within(&self.write) || within(&self.private_below()) {
+            return Err(Errno::PERM);
+        }
+        match change {
+            Change::Mode(mode) if mode & SET_ID != 0 => Err(Errno::PERM),
+            Change::Mode(mode) => {
+                let bits = u32::try_from(mode & 0o7777).map_err(|_| Errno::INVAL)?;
+                chmod(&own, Mode::from_raw_mode(bits))
+            }
+            Change::Times(times) => utimensat(CWD, &own, times, AtFlags::empty()),
+        }
+    }
+
+    /// What is private below a directory that may be written.
+    fn private_below(&self) -> Vec<PathBuf> {
+        let below = |private: &&PathBuf| self.write.iter().any(|path| private.starts_with(path));
+        self.private.iter().filter(below).cloned().collect()
+    }
+}
+
+enum Change {
+    Mode(u64),
+    Times(Timestamps),
+}
+
+/// `AT_FDCWD`, as a process gives it.
+const HERE: u64 = libc::AT_FDCWD.cast_unsigned() as u64;
+
+/// A process that waits for an answer, by the number of its thread.
+struct Process(u32);
+
+impl Process {
+    /// A file that it has open.
+    fn open_file(&self, descriptor: u64) -> Result<OwnedFd, Errno> {
+        open(
+            self.descriptor(descriptor)?,
+            OFlags::PATH | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .map_err(|error| match error {
+            Errno::NOENT => Errno::BADF,
+            other => other,
+        })
+    }
+
+    /// The file that a path in its memory leads to.
+    fn open_at(&self, directory: u64, path: u64, follow: bool) -> Result<OwnedFd, Errno> {
+        let path = self.path(path)?;
+        let path = match path.strip_prefix("/proc/self") {
+            Ok(rest) => Path::new("/proc").join(self.0.to_string()).join(rest),
+            Err(_) => path,
+        };
+        let base = match directory & u64::from(u32::MAX) == HERE & u64::from(u32::MAX) {
+            true => PathBuf::from(format!("/proc/{}/cwd", self.0)),
+            false => self.descriptor(directory)?,
+        };
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        let flags = match follow {
+            true => flags,
+            false => flags | OFlags::NOFOLLOW,
+        };
+        // No path is the file that the descriptor is of, where the call allows it at all.
+        match path.as_os_str().is_empty() {
+            true => Err(Errno::NOENT),
+            false => open(base.join(path), flags, Mode::empty()),
+        }
+    }
+
+    fn descriptor(&self, descriptor: u64) -> Result<PathBuf, Errno> {
+        let number = u32::try_from(descriptor & u64::from(u32::MAX)).map_err(|_| Errno::BADF)?;
+        Ok(PathBuf::from(format!("/proc/{}/fd/{number}", self.0)))
+    }
+
+    fn memory(&self) -> Result<File, Errno> {
+        File::open(format!("/proc/{}/mem", self.0)).map_err(|_| Errno::PERM)
+    }
+
+    fn path(&self, address: u64) -> Result<PathBuf, Errno> {
+        let mut bytes = [0; MAX_PATH_BYTES];
+        let read = self.memory()?.read_at(&mut bytes, address);
+        let read = read.map_err(|_| Errno::FAULT)?;
+        let text = bytes.get(..read).unwrap_or_default();
+        let end = text.iter().position(|byte| *byte == 0);
+        let text = end
+            .and_then(|end| text.get(..end))
+            .ok_or(Errno::NAMETOOLONG)?;
+        Ok(PathBuf::from(OsStr::from_bytes(text)))
+    }
+
+    /// Times of access and change; now, without an address.
+    fn times(&self, address: u64) -> Result<Timestamps, Errno> {
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: libc::UTIME_NOW,
+        };
+        if address == 0 {
+            return Ok(Timestamps {
+                last_access: now,
+                last_modification: now,
+            });
+        }
+        let mut bytes = [0; 32];
+        let read = self.memory()?.read_exact_at(&mut bytes, address);
+        read.map_err(|_| Errno::FAULT)?;
+        let (numbers, _) = bytes.as_chunks::<8>();
+        let mut numbers = numbers.iter().map(|bytes| i64::from_ne_bytes(*bytes));
+        let mut next = || numbers.next().unwrap_or_default();
+        let mut time = || Timespec {
+            tv_sec: next(),
+            tv_nsec: next(),
+        };
+        Ok(Timestamps {
+            last_access: time(),
+            last_modification: time(),
+        })
+    }
+}
+
+/// A filter on this thread that asks a listener; `None` where there can be none.
+fn install() -> Option<OwnedFd> {
+    let mut program: BpfProgram = filter::answering(OVERSEEN, libc::SECCOMP_RET_USER_NOTIF);
+    let instructions = libc::sock_fprog {
+        len: u16::try_from(program.len()).ok()?,
+        filter: program.as_mut_ptr().cast(),
+    };
+    // SAFETY: `instructions` points to as many instructions as it names, which the kernel copies.
+    let listener = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            libc::SECCOMP_FILTER_FLAG_NEW_LISTENER,
+            &raw const instructions,
+        )
+    };
+    let listener = i32::try_from(listener)
+        .ok()
+        .filter(|listener| *listener >= 0)?;
+    // SAFETY: the kernel has just made it, and nothing else owns it. It is closed when a program is executed.
+    Some(unsafe { OwnedFd::from_raw_fd(listener) })
+}
+
+fn receive(listener: &OwnedFd) -> Option<seccomp_notif> {
+    // SAFETY: numbers, for which zero is a value.
+    let mut request: seccomp_notif = unsafe { std::mem::zeroed() };
+    // SAFETY: the kernel writes one such structure.
+    let done = unsafe {
+        libc::ioctl(
+            listener.as_raw_fd(),
+            libc::SECCOMP_IOCTL_NOTIF_RECV,
+            &raw mut request,
+        )
+    };
+    (done == 0).then_some(request)
+}
+
+fn send(listener: &OwnedFd, id: u64, error: i32) {
+    let mut response = seccomp_notif_resp {
+        id,
+        val: 0,
+        error: -error,
+        flags: 0,
+    };
+    // SAFETY: the kernel reads one such structure. It fails where the process waits no more.
+    let _ = unsafe {
+        libc::ioctl(
+            listener.as_raw_fd(),
+            libc::SECCOMP_IOCTL_NOTIF_SEND,
+            &raw mut response,
+        )
+    };
+}
+
+fn is_waiting(listener: &OwnedFd, mut id: u64) -> bool {
+    // SAFETY: the kernel reads one number.
+    let done = unsafe {
+        libc::ioctl(
+            listener.as_raw_fd(),
+            libc::SECCOMP_IOCTL_NOTIF_ID_VALID,
+            &raw mut id,
+        )
+    };
+    done == 0
+}

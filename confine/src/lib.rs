@@ -1,0 +1,46 @@
+//! Confines processes: all profiles, each a set of Landlock's rules and a filter of system calls.
+//!
+//! | profile | for | files | system calls |
+//! |---|---|---|---|
+//! | [`Confinement`] | a process that runs guests | those that were named | an allow-list |
+//! | [`worker_profile`] | one that compiles a component | none | memory, threads, open files |
+//! | [`broker_profile`] | one that starts the workers | its program, the cache | all but a deny-list |
+//! | [`program_profile`] | a program that an operator names | itself, libraries, workspaces | all but a longer deny-list |
+//! | [`only_files`] | the recorder of calls | its files | the allow-list without network |
+//! | [`build_profile`] | what a build of a bundle starts | system and checkout; scratch to write | all but a deny-list; rights and times through an overseer |
+//!
+//! # Processes that run guests
+//!
+//! [`Confinement`] confines a process that runs guests, so that a guest that escapes the engine reaches
+//! little: the files that were named, no other programs, only the sockets that calls
+//! were granted. A process can't regain a right that it gave up.
+//!
+//! There are two layers. The first restricts **files** and the network; the process can
+//! still start helpers, under the same rules. The second takes away **programs**:
+//! nothing can be executed any more, and no rule of the first layer makes an exception.
+//! Start helpers and load shared libraries before it.
+//!
+//! A confinement holds for the thread that applies it and all threads that it starts
+//! later. So apply it while the process has one thread: before the runtime, before a
+//! progress bar.
+
+pub mod broker_profile;
+pub mod build_profile;
+mod confinement;
+mod error;
+mod files_profile;
+mod landlock_rules;
+mod network;
+pub mod program_profile;
+mod report;
+mod seccomp;
+mod system;
+pub mod worker_profile;
+
+pub use confinement::{Confinement, FilesConfined, outlook, outlook_with};
+pub use error::ConfineError;
+pub use files_profile::only_files;
+pub use network::Network;
+pub use report::{Confined, Part, State};
+pub use seccomp::SystemCalls;
+pub use seccomp::allowed::{GROUPS as ALLOWED_CALLS, Group};
