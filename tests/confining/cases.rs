@@ -18,20 +18,9 @@ pub(super) const NEWEST: u64 = 470;
 /// The numbers of x32 begin here.
 pub(super) const X32: u64 = 0x4000_0000;
 
-/// Calls that are not made, and why.
-pub(super) const LEFT_OUT: [(u64, &str); 5] = [
-    (15, "not tried: takes the registers from the stack"),
-    (60, "not tried: ends the thread"),
-    (231, "not tried: ends the process"),
-    (
-        335,
-        "not tried: the kernel's own, for probes; no filter is asked",
-    ),
-    (
-        336,
-        "not tried: the kernel's own, for probes; no filter is asked",
-    ),
-];
+/// Calls that are not made: one takes the registers from the stack, two end the thread and the process, and two are the
+/// kernel's own, for probes, so that no filter is asked.
+pub(super) const LEFT_OUT: [u64; 5] = [15, 60, 231, 335, 336];
 
 const NONE: u64 = u64::MAX;
 /// `AT_FDCWD`.
@@ -73,8 +62,13 @@ pub(super) struct Addresses {
     how: u64,
     /// Zeros, for what a call wants to write.
     space: u64,
-    /// A file of a directory that may be written, open.
+    /// A file of a directory that may be written, open; for reading where the profile lets it only read, and no file
+    /// where it lets it do neither.
     open: u64,
+    /// A file that the process must not change, open for reading; no file where it can't be.
+    outside: u64,
+    /// Its `/proc/self/pagemap`, where it has that open.
+    page_map: u64,
     neighbour: u64,
     itself: u64,
     /// The group of those files, which their owner may give them.
@@ -112,12 +106,18 @@ impl Addresses {
         let mut socket = 1_u16.to_ne_bytes().to_vec();
         socket.extend(path("outside/datagrams"));
         let kept = put(&path("notes/kept"));
-        let open = process.call(OPENAT, [HERE, kept, 2, 0, 0, 0]);
-        let Answer::Value(open @ 0..) = open else {
-            panic!("a file that is kept does not open: {open:?}");
-        };
+        let outside = put(&path("outside/file"));
+        let (for_reading, for_both) = (0, 2);
+        let opened =
+            |path: u64, flags: u64| match process.call(OPENAT, [HERE, path, flags, 0, 0, 0]) {
+                Answer::Value(file @ 0..) => Some(file.cast_unsigned()),
+                _ => None,
+            };
+        let open = opened(kept, for_both).or_else(|| opened(kept, for_reading));
         Self {
-            file: put(&path("outside/file")),
+            outside: opened(outside, for_reading).unwrap_or(NONE),
+            page_map: page_map(itself).unwrap_or(NONE),
+            file: outside,
             new: put(&path("outside/new")),
             made: put(&path("notes/made")),
             datagrams: (put(&socket), u64::try_from(socket.len()).unwrap()),
@@ -131,12 +131,21 @@ impl Addresses {
             // `struct open_how`: for writing, emptied.
             how: put(&numbers(&[0o1001, 0, 0])),
             space: put(&[0; 4096]),
-            open: open.cast_unsigned(),
+            open: open.unwrap_or(NONE),
             neighbour: scene.neighbour().into(),
             itself: itself.into(),
             group: scene.path("outside/file").metadata().unwrap().gid().into(),
         }
     }
+}
+
+/// The number of the descriptor by which a process has its `pagemap` open.
+fn page_map(process: u32) -> Option<u64> {
+    let open = std::fs::read_dir(format!("/proc/{process}/fd")).unwrap();
+    let mut open = open.map(Result::unwrap);
+    let map =
+        open.find(|file| std::fs::read_link(file.path()).is_ok_and(|to| to.ends_with("pagemap")))?;
+    map.file_name().to_str()?.parse().ok()
 }
 
 /// The path of a file that must not change, where 32 bits are enough for its address.
@@ -176,7 +185,7 @@ pub(super) fn all(at: &Addresses) -> Vec<Case> {
         own.entry(number).or_default().push(case);
     }
     let numbers = (0..=NEWEST).chain([NEWEST + 1, 512, 999]);
-    let left_out = |number: &u64| LEFT_OUT.iter().any(|(out, _)| out == number);
+    let left_out = |number: &u64| LEFT_OUT.contains(number);
     numbers
         .filter(|number| !left_out(number))
         .flat_map(|number| {
@@ -241,6 +250,12 @@ fn files(at: &Addresses) -> Vec<Row> {
             "in a directory that may be written",
             vec![file, HERE, made],
         ),
+        (133, "a file with a set-id bit", vec![made, 0o104_755, 0]),
+        (
+            259,
+            "a file with a set-id bit",
+            vec![HERE, made, 0o104_755, 0],
+        ),
         (133, "a pipe", vec![made, 0o010_644, 0]),
         (259, "a pipe", vec![HERE, made, 0o010_644, 0]),
         (59, "a program", vec![at.program, 0, 0]),
@@ -253,6 +268,7 @@ fn attributes(at: &Addresses) -> Vec<Row> {
     let Addresses {
         file,
         open,
+        outside,
         attribute,
         one,
         space,
@@ -266,6 +282,15 @@ fn attributes(at: &Addresses) -> Vec<Row> {
         (90, "a file outside", vec![file, mode]),
         (91, "a set-id bit", vec![open, set_id]),
         (91, "no set-id bit", vec![NONE, mode]),
+        (91, "a file outside, open", vec![outside, mode]),
+        (93, "a file outside, open", vec![outside, same, group]),
+        (
+            190,
+            "a file outside, open",
+            vec![outside, attribute, one, 1, 0],
+        ),
+        (280, "a file outside, open", vec![outside, 0, at.times, 0]),
+        (16, "a file's attributes", vec![outside, 0x4008_6602, space]),
         (268, "a file outside", vec![HERE, file, mode]),
         (452, "a file outside", vec![HERE, file, mode, 0]),
         (92, "a file outside", vec![file, same, group]),
@@ -461,8 +486,25 @@ fn itself(at: &Addresses) -> Vec<Row> {
         (
             16,
             "the pages that were written",
-            vec![NONE, 0xc060_6610, space],
+            vec![at.page_map, 0xc060_6610, space],
         ),
+        (
+            16,
+            "the pages, of another file",
+            vec![0, 0xc060_6610, space],
+        ),
+        (0, "no file", vec![NONE, space, 8]),
+        (0, "its map of pages", vec![at.page_map, space, 8]),
+        (17, "no file", vec![NONE, space, 8, 0]),
+        (17, "its map of pages", vec![at.page_map, space, 8, 0]),
+        (32, "no file", vec![NONE]),
+        (32, "its map of pages", vec![at.page_map]),
+        (
+            72,
+            "another number for its map of pages",
+            vec![at.page_map, 0, 0],
+        ),
+        (317, "a listener", vec![1, 8, 0]),
         (16, "typing", vec![NONE, 0x5412, space]),
         (
             16,

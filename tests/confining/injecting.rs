@@ -1,19 +1,14 @@
-//! The server does every system call: the answers are those of the table that is checked
-//! in, and nothing happened that must not.
-
-use std::fmt::Write as _;
-use std::path::PathBuf;
+//! A process does every system call: the answers are those of the table that is checked in, and nothing happened that
+//! must not.
 
 use serde_json::json;
 
 use super::cases::{Addresses, LEFT_OUT, NEWEST, X32, all, names, path_for_32_bits};
 use super::scene::{Scene, User, is_root};
 use super::server::Server;
+use super::table::{self, NOT_TRIED, Outcome};
 use super::tracee::{Answer, Tracee};
 use super::{may_trace, skipped};
-
-/// Writes the table anew, for a person to review.
-const WRITE: &str = "TOOLWARD_TEST_WRITE_CALLS";
 
 /// The calls of x32, and one that it does not have.
 const OF_X32: u64 = 548;
@@ -26,59 +21,60 @@ fn outcome(answer: Answer) -> &'static str {
         Answer::Value(EPERM) => "refused",
         Answer::Value(ENOSYS) => "absent",
         Answer::Value(_) | Answer::Waits => "passes",
-        Answer::Ended => "ended the process",
+        Answer::Ended => "ended",
     }
 }
 
-fn path() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("outcomes.txt")
-}
-
-/// Makes a server do all calls. The outcomes, a line for each.
-fn outcomes(user: User) -> String {
-    let mut scene = Scene::new(user);
-    let mut server = scene.serve();
-    works(&mut server);
-    let before = scene.state();
-    let tracee = Tracee::stop(server.process());
-    let at = Addresses::write(&tracee, server.process(), &scene);
+/// Makes a process do all calls but those that are `not_tried`.
+pub(super) fn inject(
+    tracee: &Tracee,
+    process: u32,
+    scene: &Scene,
+    not_tried: impl Fn(u64, &str) -> bool,
+) -> Vec<Outcome> {
+    let at = Addresses::write(tracee, process, scene);
     let names = names();
-    let mut lines = Vec::new();
+    let mut found = Vec::new();
     for case in all(&at) {
-        let answer = tracee.call(case.number, case.arguments);
         let name = names.get(&case.number).copied().unwrap_or("-");
-        lines.push((case.number, name, case.what, outcome(answer)));
-        if answer == Answer::Ended {
-            panic!("{} {name} ended the process", case.number);
+        let call = table::call(case.number, name, case.what);
+        if not_tried(case.number, case.what) {
+            found.push((case.number, call, NOT_TRIED));
+            continue;
         }
+        let answer = tracee.call(case.number, case.arguments);
+        assert!(answer != Answer::Ended, "{call} ended the process");
+        found.push((case.number, call, outcome(answer)));
     }
-    lines.extend(LEFT_OUT.map(|(number, why)| (number, names[&number], "", why)));
-    lines.sort_by_key(|(number, ..)| *number);
-    let mut text = String::new();
-    for (number, name, what, outcome) in lines {
-        writeln!(text, "{number:>3} {name:<24} {what:<40} {outcome}").unwrap();
-    }
+    let left_out =
+        LEFT_OUT.map(|number| (number, table::call(number, names[&number], ""), NOT_TRIED));
+    found.extend(left_out);
+    found.sort_by_key(|(number, ..)| *number);
 
     for number in 0..=OF_X32 {
         let answer = tracee.call(X32 | number, [u64::MAX; 6]);
         assert_eq!(outcome(answer), "refused", "x32: {number}");
     }
-    chmod_of_32_bits(&tracee, &scene);
+    chmod_of_32_bits(tracee, scene);
+    found
+        .into_iter()
+        .map(|(_, call, outcome)| (call, outcome))
+        .collect()
+}
 
+/// Makes a server do all calls.
+fn outcomes(user: User) -> Vec<Outcome> {
+    let mut scene = Scene::new(user);
+    let mut server = scene.serve();
+    works(&mut server);
+    let before = scene.state();
+    let tracee = Tracee::stop(server.process());
+    let found = inject(&tracee, server.process(), &scene, |_, _| false);
     tracee.release();
-    let changed: Vec<_> = {
-        let after = scene.state();
-        let keys = before.keys().chain(after.keys()).cloned();
-        let mut keys: Vec<String> = keys.collect();
-        keys.dedup();
-        keys.into_iter()
-            .filter(|key| before.get(key) != after.get(key))
-            .map(|key| (before.get(&key).cloned(), after.get(&key).cloned(), key))
-            .collect()
-    };
+    let changed = scene.changed_since(&before);
     assert!(changed.is_empty(), "{changed:#?}");
     works(&mut server);
-    text
+    found
 }
 
 /// The calls of 32 bits have other numbers, and the same kernel behind them.
@@ -102,31 +98,10 @@ fn each_system_call_is_answered_as_the_table_says_and_changes_nothing() {
         return;
     }
     assert!(names().last_key_value().unwrap().0 == &NEWEST);
-    let found = outcomes(User::Ordinary);
-    if std::env::var_os(WRITE).is_some() {
-        std::fs::write(path(), &found).unwrap();
-    }
-    let expected = std::fs::read_to_string(path()).unwrap();
-    same(&found, &expected);
+    table::same("serving", &outcomes(User::Ordinary));
     if is_root() {
-        same(&outcomes(User::Root), &expected);
+        table::same("serving", &outcomes(User::Root));
     } else {
         skipped("the calls as root: the tests run as another user");
     }
-}
-
-/// The lines that differ, rather than both tables.
-#[track_caller]
-fn same(found: &str, expected: &str) {
-    let lines = |text: &str, other: &str| -> Vec<String> {
-        let other: Vec<&str> = other.lines().collect();
-        let own = text.lines().filter(|line| !other.contains(line));
-        own.map(str::to_owned).collect()
-    };
-    let (new, gone) = (lines(found, expected), lines(expected, found));
-    assert!(
-        found == expected,
-        "found: {new:#?}\nbut {} has: {gone:#?}\nset {WRITE} to write it anew, and review it",
-        path().display()
-    );
 }

@@ -1,6 +1,5 @@
-//! The confinement of the real `toolward serve`, on Linux x86-64: a tracer makes the server
-//! do every system call that there is, and looks at which calls are refused while the
-//! server works.
+//! The confinement of the real `toolward serve`, on Linux x86-64, and of a process of each other profile: a tracer makes
+//! it do every system call that there is, and looks at which calls are refused while the server works.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![expect(
     clippy::expect_used,
@@ -13,9 +12,11 @@
 mod cases;
 mod injecting;
 mod ledger;
+mod profiles;
 mod ptrace;
 mod scene;
 mod server;
+mod table;
 mod tracee;
 mod working;
 

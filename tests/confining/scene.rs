@@ -111,9 +111,6 @@ impl Scene {
         fs::write(path("policy.toml"), policy()).unwrap();
         let datagrams = UnixDatagram::bind(path("outside/datagrams")).unwrap();
         datagrams.set_nonblocking(true).unwrap();
-        // Its own copy: where the test was built, the user may not be able to look.
-        fs::copy(toolward(), path("toolward")).unwrap();
-
         let mut neighbour = Command::new("sleep");
         neighbour
             .arg("3600")
@@ -137,7 +134,7 @@ impl Scene {
 
     /// `toolward serve` with everything, as that user.
     pub(super) fn command(&self, flags: &str) -> Command {
-        let mut command = Command::new(self.path("toolward"));
+        let mut command = self.program(toolward());
         command
             .args(["serve", "--trust-key", "example.pub.pem"])
             .args(["--policy", "policy.toml"])
@@ -145,6 +142,15 @@ impl Scene {
         for example in EXAMPLES {
             command.arg("--bundle").arg(format!("{example}.toolbundle"));
         }
+        command
+    }
+
+    /// A program, as that user.
+    pub(super) fn program(&self, program: impl AsRef<Path>) -> Command {
+        // Its own copy: where the test was built, the user may not be able to look.
+        let own = self.path("program");
+        fs::copy(program, &own).unwrap();
+        let mut command = Command::new(own);
         command
             .current_dir(self.directory.path())
             .env_clear()
@@ -203,6 +209,21 @@ impl Scene {
         let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
         state.insert("host name".to_owned(), name);
         state
+    }
+
+    /// What is not as it was: before, now, and what it is of.
+    pub(super) fn changed_since(
+        &mut self,
+        before: &BTreeMap<String, String>,
+    ) -> Vec<(Option<String>, Option<String>, String)> {
+        let after = self.state();
+        let mut keys: Vec<String> = before.keys().chain(after.keys()).cloned().collect();
+        keys.sort();
+        keys.dedup();
+        keys.into_iter()
+            .filter(|key| before.get(key) != after.get(key))
+            .map(|key| (before.get(&key).cloned(), after.get(&key).cloned(), key))
+            .collect()
     }
 }
 

@@ -1,0 +1,71 @@
+//! A process that confines itself, prints its number, and waits: for the tracer, one for each profile.
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "tests"
+)]
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use toolward_confine::{
+    broker_profile, build_profile, only_files, program_profile, worker_profile,
+};
+
+fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let profile = arguments.next().expect("a profile");
+    let this = std::env::current_exe().unwrap();
+    let notes = Path::new("notes").canonicalize().unwrap();
+    match profile.as_str() {
+        "waiting" => {}
+        "recorder" => only_files([notes.as_path()]).unwrap(),
+        "worker" => worker_profile::without_anything().unwrap(),
+        "broker" => broker_profile::confine(&this, None).unwrap(),
+        "program" => {
+            let executed = OwnedFd::from(File::open(&this).unwrap());
+            let notes = OwnedFd::from(File::open(&notes).unwrap());
+            let kept = program_profile::Kept {
+                executed: &executed,
+                read: None,
+                workspaces: [(&notes, false)].into_iter(),
+                network: false,
+                processes: false,
+            };
+            program_profile::prepare(&kept).unwrap().apply().unwrap();
+        }
+        "build" => return build(&this),
+        other => panic!("there is no profile {other}"),
+    }
+    println!("{}", std::process::id());
+    wait();
+}
+
+/// What a build starts is confined, and not the process that starts it.
+fn build(this: &Path) {
+    let kept = build_profile::Kept {
+        read: vec!["/".into()],
+        ..build_profile::Kept::default()
+    };
+    let mut command = Command::new(this);
+    command.arg("waiting").stdin(Stdio::piped());
+    let started = std::thread::spawn(move || {
+        let overseer = kept.apply().unwrap();
+        (command.spawn().unwrap(), overseer)
+    });
+    let (mut child, overseer) = started.join().unwrap();
+    overseer.watch().unwrap();
+    wait();
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+/// Until standard input ends.
+fn wait() {
+    let _ = std::io::stdin().read(&mut [0]);
+}
