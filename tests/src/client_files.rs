@@ -34,10 +34,29 @@ fn typed(machine: &Machine, command: &str, keys: &str) -> Left {
     let mut session = Session::start(machine.toolward(command).into_command(), 120, "y\ry\r");
     session.sees(QUESTION);
     session.types(keys);
+    if keys == "y\r" && asks_for_approval(machine, command) {
+        session.sees("+may_approve");
+        session.types("n\r");
+    }
     session.leaves()
 }
 
-/// The command at a terminal, where it ends without a question.
+/// Whether the command asks, too, if the client may ask its person for approval.
+fn asks_for_approval(machine: &Machine, command: &str) -> bool {
+    let config = machine.home().join(".config/toolward/toolward.toml");
+    let config = fs::read_to_string(config).unwrap_or_default();
+    !command.contains("--url") && !config.contains("may_approve")
+}
+
+/// The command at a terminal, where it asks only if the client may ask for approval; a no is typed.
+fn declined(machine: &Machine, command: &str) -> Left {
+    let mut session = Session::start(machine.toolward(command).into_command(), 120, "y\r");
+    session.sees("+may_approve");
+    session.types("n\r");
+    session.leaves()
+}
+
+/// The command at a terminal, where it ends without a question about the client's file.
 fn unasked(machine: &Machine, command: &str) -> Left {
     Session::start(machine.toolward(command).into_command(), 120, "y\r").leaves()
 }
@@ -155,7 +174,7 @@ fn other_entries_comments_and_indentation_stay_and_the_file_before_is_kept() {
         assert!(asked.contains("+") && asked.contains(&backup), "{asked}");
         assert!(!asked.contains("mine"), "{asked}");
         // Nothing is asked where there is nothing to do.
-        let again = unasked(&machine, &config(client, ""));
+        let again = declined(&machine, &config(client, ""));
         assert_eq!(again.code, Some(0), "{again:?}");
         assert!(again.stdout.contains("has it already"), "{again:?}");
         // What it wrote it may replace, and nothing but that.

@@ -12,6 +12,7 @@ mod markdown;
 mod session;
 mod shell;
 mod threats;
+mod tutorial;
 
 use std::path::{Path, PathBuf};
 

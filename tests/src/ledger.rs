@@ -185,7 +185,8 @@ fn a_list_is_narrowed_by_each_flag() {
     };
     let all = count("");
     assert_eq!(all, 306, "with the session's opening and end");
-    assert_eq!(ledger(&machine, "list").ends(0).stdout.lines().count(), 100);
+    // The newest hundred, the session's end among them, with two headers and an empty line.
+    assert_eq!(ledger(&machine, "list").ends(0).stdout.lines().count(), 103);
     assert_eq!(count("--limit 7"), 7);
     assert_eq!(count("--code toolward:denied"), 1);
     assert_eq!(count("--mutating"), 1);
@@ -211,7 +212,20 @@ fn a_list_is_narrowed_by_each_flag() {
 fn a_forged_name_stays_on_its_line() {
     let machine = filled();
     let ended = ledger(&machine, "list --limit 1000").ends(0);
-    assert_eq!(ended.stdout.lines().count(), 306);
+    // A header, and an empty line with another one above the two rows of the session.
+    assert_eq!(ended.stdout.lines().count(), 309);
+    let of_commands = ended.stdout.split("\n\nrows of commands").nth(1).unwrap();
+    assert_eq!(of_commands.lines().count(), 3, "{of_commands}");
+    assert!(ended.stdout.starts_with("     row  time"), "{ended}");
+    // Ids are short, so that a row fits a terminal.
+    let whole = invocation(1).to_string();
+    assert!(!ended.stdout.contains(&whole), "{ended}");
+    assert!(
+        ended
+            .stdout
+            .contains(&format!("…{}", whole.get(28..).unwrap())),
+        "{ended}"
+    );
     let hidden = |c: char| c == '\u{1b}' || c == '\u{202e}';
     assert!(!ended.stdout.contains(hidden), "{ended}");
     let json = ledger(&machine, "list --json --limit 1000").ends(0);
@@ -237,6 +251,13 @@ fn a_call_is_shown_with_the_input_that_was_kept() {
     assert_eq!(rows[1]["record"]["kind"], "ended");
     let ended = ledger(&machine, "show 1").ends(0);
     assert!(ended.stdout.contains(MARK), "{ended}");
+    // Text for people, with the whole id.
+    assert!(!ended.stdout.contains("{\"at\""), "{ended}");
+    let started = ended.stdout.lines().any(|line| {
+        let mut words = line.split_whitespace();
+        (words.next(), words.next()) == (Some("kind"), Some("started"))
+    });
+    assert!(started && ended.stdout.contains(&id.to_string()), "{ended}");
     ledger(&machine, "show 9999").ends(1).says("ledger-no-row");
     let nobody = invocation(0);
     ledger(&machine, &format!("show {nobody}"))

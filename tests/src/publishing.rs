@@ -4,6 +4,7 @@ mod checking;
 mod keys;
 mod packing;
 mod signing;
+mod stale;
 mod unserved;
 mod without_std;
 

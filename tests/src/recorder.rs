@@ -67,8 +67,13 @@ fn verifies(machine: &Machine) {
 }
 
 fn serve(machine: &Machine) -> Raw {
-    let words =
-        format!("serve --bundle text-stats.toolbundle --bundle kv-counter.toolbundle {WITH}");
+    serve_with(machine, "")
+}
+
+fn serve_with(machine: &Machine, flags: &str) -> Raw {
+    let words = format!(
+        "serve --bundle text-stats.toolbundle --bundle kv-counter.toolbundle {WITH} {flags}"
+    );
     Raw::open(machine.toolward(&words).into_command(), json!({}))
 }
 
@@ -184,7 +189,7 @@ fn where_the_ledger_is_refused_calls_that_change_something_are_not_made() {
 #[test]
 fn calls_over_mcp_are_recorded_and_the_session_is_closed_with_the_server() {
     let machine = machine();
-    let mut raw = serve(&machine);
+    let mut raw = serve_with(&machine, "--log-format text");
     raw.call("read", "text.stats", &json!({"text": "One two."}));
     assert_eq!(raw.answer("read")["result"]["isError"], false);
     raw.call(
@@ -204,6 +209,23 @@ fn calls_over_mcp_are_recorded_and_the_session_is_closed_with_the_server() {
     kinds[1..4].sort();
     assert_eq!(kinds, ["opened", "ended", "ended", "started", "closed"]);
     verifies(&machine);
+}
+
+#[test]
+fn a_server_that_a_client_starts_ends_with_a_short_line() {
+    let machine = machine();
+    let mut raw = serve(&machine);
+    raw.call(
+        "count",
+        "kv.counter",
+        &json!({"action": "add", "counter": "visits"}),
+    );
+    assert_eq!(raw.answer("count")["result"]["isError"], false);
+    let said = raw.said();
+    assert!(said.contains("the ledger signed its"), "{said}");
+    assert!(!said.contains("toolward.ledger/"), "{said}");
+    let longest = said.lines().map(|line| line.chars().count()).max();
+    assert!(longest < Some(200), "{said}");
 }
 
 #[test]

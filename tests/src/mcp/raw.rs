@@ -65,7 +65,12 @@ impl Raw {
 
     /// Opens a session of the older era, as a client with these capabilities.
     pub(crate) fn open(command: Command, capabilities: Value) -> Self {
-        Self::start(command).opened(capabilities)
+        Self::open_as("raw", command, capabilities)
+    }
+
+    /// The same, as a client that gives itself this name.
+    pub(crate) fn open_as(name: &str, command: Command, capabilities: Value) -> Self {
+        Self::start(command).opened_as(name, capabilities)
     }
 
     /// [`Raw::open`], as a client that never reads standard error. When this returns
@@ -87,13 +92,17 @@ impl Raw {
     }
 
     /// Opens a session with a server that was started.
-    pub(crate) fn opened(mut self, capabilities: Value) -> Self {
+    pub(crate) fn opened(self, capabilities: Value) -> Self {
+        self.opened_as("raw", capabilities)
+    }
+
+    fn opened_as(mut self, name: &str, capabilities: Value) -> Self {
         self.send(&json!({
             "jsonrpc": "2.0", "id": "open", "method": "initialize",
             "params": {
                 "protocolVersion": "2025-11-25",
                 "capabilities": capabilities,
-                "clientInfo": {"name": "raw", "version": "1"},
+                "clientInfo": {"name": name, "version": "1"},
             },
         }));
         let answer = self.answer("open");

@@ -96,7 +96,10 @@ fn tools_are_listed_below_their_bundles() {
         "{shown}"
     );
     machine.configure("[[grants]]\n");
-    let ended = machine.toolward("list").ends(0);
-    ended.warns("policy-unknown-key");
+    let ended = machine.toolward("list").ends(2);
+    assert!(
+        ended.stderr.contains("error[policy-unknown-key]"),
+        "{ended}"
+    );
     assert!(ended.stdout.contains("text.stats@1  unknown"), "{ended}");
 }

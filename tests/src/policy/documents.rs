@@ -82,7 +82,7 @@ fn documents_that_no_table_gives_are_named_with_the_lines_that_give_them() {
     // The name that it asks for is for the operator to give.
     assert_eq!(prompts(&machine), ["acme.notes.sum"]);
     let again = machine.toolward("policy suggest --dev notes").ends(0);
-    assert!(again.stdout.contains("# Nothing is missing."), "{again}");
+    assert!(again.stdout.contains("# No line is missing."), "{again}");
     assert!(!again.stdout.contains("[[document]]"), "{again}");
 }
 

@@ -151,17 +151,64 @@ fn a_deny_wins_and_an_unknown_tool_or_a_link_is_refused() {
 }
 
 #[test]
-fn where_there_is_no_policy_one_is_made_with_what_is_left_to_choose() {
+fn where_there_is_no_policy_one_is_made_with_what_was_chosen() {
+    // By a flag, or at the question.
+    for asked in [false, true] {
+        let machine = notes();
+        fs::create_dir_all(machine.path("my-notes")).unwrap();
+        let command = match asked {
+            true => GRANT.to_owned(),
+            false => format!("{GRANT} --workspace /notes=my-notes"),
+        };
+        let mut session = Session::start(machine.toolward(&command).into_command(), 120, "y\r");
+        if asked {
+            session.sees("Which directory?");
+            session.types("my-notes\r");
+        }
+        session.sees(QUESTION);
+        session.types("y\r");
+        let left = session.leaves();
+        assert_eq!(left.code, Some(0), "{left:?}");
+        let directory = machine.path("my-notes").canonicalize().unwrap();
+        let written = config(&machine);
+        assert!(
+            written.contains(&format!("directory = {directory:?}\n")),
+            "{written}"
+        );
+        assert!(!written.contains("# choose"), "{written}");
+        machine.toolward("policy check").ends(0);
+    }
+}
+
+#[test]
+fn what_is_not_chosen_is_in_no_file_and_a_choice_without_a_line_is_refused() {
     let machine = notes();
-    let left = typed(&machine, GRANT, "yes\r");
-    assert_eq!(left.code, Some(0), "{left:?}");
-    assert!(
-        config(&machine).contains("# choose"),
-        "{}",
-        config(&machine)
-    );
-    machine.toolward("policy check").ends(0);
-    append(&machine, "", "a").ends(4);
+    fs::create_dir_all(machine.path("my-notes")).unwrap();
+    let refused = machine.toolward(&format!("{GRANT} --json")).ends(4).json();
+    assert_eq!(refused["error"]["code"], "choice-open", "{refused}");
+    let hint = refused["error"]["hint"].as_str().unwrap();
+    assert!(hint.contains("--workspace /notes=DIRECTORY"), "{refused}");
+    // An empty answer chooses nothing.
+    let mut session = Session::start(machine.toolward(GRANT).into_command(), 120, "");
+    session.sees("Which directory?");
+    session.types("\r");
+    assert_eq!(session.leaves().code, Some(4));
+    for (flags, code) in [
+        ("--workspace /notes=missing", "setting-invalid"),
+        ("--workspace /notes", "setting-invalid"),
+        ("--secret token=env:TOKEN", "setting-invalid"),
+        (
+            "--workspace /notes=my-notes --host a.example",
+            "setting-invalid",
+        ),
+        ("--workspace /other=my-notes", "setting-invalid"),
+    ] {
+        machine
+            .toolward(&format!("{GRANT} {flags}"))
+            .ends(2)
+            .says(code);
+    }
+    assert_eq!(config(&machine), "");
 }
 
 #[test]

@@ -28,7 +28,7 @@ fn what_suggest_writes_is_all_that_a_bundle_needs_and_then_it_writes_nothing() {
             "blocked"
         );
         let again = machine.toolward(&suggest).ends(0);
-        assert!(again.stdout.contains("# Nothing is missing."), "{again}");
+        assert!(again.stdout.contains("# No line is missing."), "{again}");
         assert!(
             again.stdout.lines().all(|line| line.starts_with('#')),
             "{again}"
@@ -258,7 +258,7 @@ fn doctor_looks_behind_every_grant_and_shows_no_secret() {
         ),
         "ok"
     );
-    assert_eq!(state(&secrets, "unset of acme"), "note");
+    assert_eq!(state(&secrets, "unset of acme"), "warning");
     assert_eq!(state(&secrets, "open of acme"), "error");
     assert_eq!(state(&secrets, "own of acme"), "note");
     let workspaces = doctor(&machine, "workspace");

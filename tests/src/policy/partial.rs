@@ -71,7 +71,7 @@ fn each_command_that_shows_a_tool_names_what_is_left_out() {
         assert!(stdout.contains(&words), "{command}: {stdout}");
     }
     assert!(
-        shown("policy suggest").contains("# Nothing is missing."),
+        shown("policy suggest").contains("# No line is missing."),
         "nothing to add"
     );
     let mcp = machine

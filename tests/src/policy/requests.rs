@@ -179,3 +179,45 @@ fn inspect_shows_requests_what_describes_their_secrets_and_the_events() {
             .starts_with("./SECRETS.md")
     );
 }
+
+#[test]
+fn an_internal_address_has_a_code_and_each_command_prints_the_line_that_it_lacks() {
+    let machine = machine();
+    for name in [
+        "tickets/tools/acme.tickets/TOOL.md",
+        "tickets/drivers/acme-tickets/DRIVER.md",
+    ] {
+        let text = machine.text(name).replace("api.example", "127.0.0.1");
+        machine.write(name, text);
+    }
+    let publisher = dev(&machine, "tickets");
+    let grant = format!(
+        "[[grant]]\npublisher = {publisher:?}\nmutates = [\"network:127.0.0.1\"]\npreapproved = true\n"
+    );
+    machine.configure(&grant);
+    let call = || {
+        let call = machine.toolward("call acme.tickets --dev tickets --input");
+        call.arg(input("a").to_string())
+    };
+    let refused = call().ends(4);
+    refused.says("toolward:address_not_granted");
+    assert!(
+        refused
+            .stderr
+            .contains("`toolward policy explain acme.tickets`"),
+        "{refused}"
+    );
+    let line = "addresses = [\"127.0.0.1\"]";
+    for command in ["policy explain acme.tickets", "policy suggest"] {
+        let shown = machine
+            .toolward(&format!("{command} --dev tickets"))
+            .ends(0);
+        assert!(shown.stdout.contains(line), "{shown}");
+    }
+    // With the line the request is sent, to nothing that answers.
+    machine.configure(&format!("{grant}{line}\n"));
+    let failed = call().ends(1);
+    assert!(!failed.stderr.contains("address_not_granted"), "{failed}");
+    let shown = machine.toolward("policy explain acme.tickets --dev tickets");
+    assert!(!shown.ends(0).stdout.contains("requests are refused"));
+}

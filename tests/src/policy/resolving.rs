@@ -183,6 +183,28 @@ fn why_names_the_secret_without_a_value_and_the_transform_that_is_missing() {
         "{found}"
     );
     assert_eq!(found["serves"], "hostile", "{found}");
+    // Each command that shows the driver reports the same.
+    let explained = machine.toolward("policy explain hostile.run --dev b --json");
+    let explained = explained.ends(0).json();
+    let drivers = explained["drivers"].as_array().unwrap();
+    let keyed = drivers.iter().find(|one| one["driver"] == "a.keyed");
+    let keyed = keyed.unwrap();
+    assert_eq!(keyed["outcome"], "deny", "{explained}");
+    assert_eq!(keyed["secrets_missing"], serde_json::json!(["KEY"]));
+    let listed = machine.toolward("policy list --dev b").ends(0);
+    let line = listed.stdout.lines().find(|line| line.contains("a.keyed"));
+    let line = line.unwrap();
+    assert!(
+        line.starts_with("BLOCKED") && line.contains("`KEY` has no value"),
+        "{line}"
+    );
+    let suggested = machine.toolward("policy suggest --dev b").ends(0);
+    assert!(
+        suggested.stdout.contains("`KEY` has no value"),
+        "{suggested}"
+    );
+    let doctor = machine.toolward("doctor").end();
+    assert!(doctor.stdout.contains("warning  secret"), "{doctor}");
     assert_eq!(call(&machine, 0)["meta"]["driver"], "hostile");
 
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);

@@ -177,3 +177,50 @@ fn the_example_key_is_named_for_what_it_is() {
         );
     }
 }
+
+#[test]
+fn a_file_is_not_taken_for_a_publishers_name() {
+    let machine = Machine::new();
+    machine.toolward("keys new --out mine.pem").ends(0);
+    let new = "publisher new acme --public-key mine.pub.pem --key mine.pem -o acme.publisher.json";
+    machine.toolward(new).ends(0);
+    for command in [
+        "publisher revoke acme.publisher.json --key mine.pem -o list.json",
+        "publisher new acme.publisher.json --public-key mine.pub.pem --key mine.pem -o list.json",
+    ] {
+        let refused = machine.toolward(command).ends(2);
+        refused.says("setting-invalid");
+        assert!(
+            refused.stderr.contains("its publisher is acme"),
+            "{refused}"
+        );
+        assert!(!machine.path("list.json").exists());
+    }
+}
+
+#[test]
+fn a_new_bundle_without_a_publisher_reports_the_one_that_it_has() {
+    let machine = Machine::new();
+    let made = machine.toolward("new text.greet").ends(0);
+    assert!(made.stderr.contains("the publisher is `local`"), "{made}");
+    let made = machine.toolward("new text.meet --publisher acme").ends(0);
+    assert!(!made.stderr.contains("the publisher is"), "{made}");
+}
+
+#[test]
+fn a_file_that_is_no_component_is_called_what_it_is() {
+    let machine = Machine::new();
+    for (bytes, kind) in [
+        (&b"{\"a\": 1}"[..], "this is JSON"),
+        (b"PK\x03\x04rest", "this is a ZIP archive"),
+        (b"\x89PNG\r\n\x1a\n", "this is a PNG image"),
+        (b"", "this is an empty file"),
+    ] {
+        machine.write("driver.wasm", bytes);
+        let refused = machine.toolward("inspect driver.wasm").end();
+        assert_ne!(refused.code, Some(0), "{refused}");
+        let shown = format!("{}{}", refused.stdout, refused.stderr);
+        assert!(shown.contains(kind), "{kind}: {shown}");
+        assert!(!shown.contains("0x"), "{shown}");
+    }
+}

@@ -77,3 +77,33 @@ fn build_fails_for_a_tool_that_what_it_built_does_not_serve() {
     );
     machine.toolward("build text-stats").ends(0);
 }
+
+#[test]
+fn what_build_fails_for_is_an_error_of_check() {
+    let machine = Machine::new();
+    let from = root().join("examples/text-stats");
+    for part in ["bundle.toml", "tools", "drivers"] {
+        copy(&from.join(part), &machine.path(&format!("b/{part}")));
+    }
+    let component = std::fs::read(machine.path("b/drivers/text-stats/driver.wasm")).unwrap();
+    machine.write("b/made.wasm", component);
+    let toml = machine.text("b/bundle.toml");
+    let prebuilt = "kind = \"wasm\"\nsource = \"made.wasm\"";
+    machine.write(
+        "b/bundle.toml",
+        toml.replace("crate = \"driver\"", prebuilt),
+    );
+    let name = "b/drivers/text-stats/DRIVER.md";
+    let misspelt = machine
+        .text(name)
+        .replace("tool: text.stats", "tool: text.stat");
+    assert_ne!(misspelt, machine.text(name));
+    machine.write(name, misspelt);
+    let checked = machine.toolward("check b").ends(1);
+    assert!(
+        checked.stdout.contains("error[tool-reference-unknown]"),
+        "{checked}"
+    );
+    let built = machine.toolward("build b").ends(1);
+    assert!(built.stderr.contains("tool-not-served"), "{built}");
+}

@@ -116,8 +116,8 @@ fn a_client_that_asks_leaves_a_row_for_the_question_and_one_for_the_answer() {
         line("answered  approved  for the call").is_some(),
         "{listed}"
     );
-    // One line for each row.
-    assert_eq!(list("").lines().count(), 13);
+    // One line for each row, beside two headers and an empty line.
+    assert_eq!(list("").lines().count(), 16);
     let invocation = rows(&machine)[1]["record"]["body"]["invocation"].clone();
     let shown = format!("ledger show {} --json", invocation.as_str().unwrap());
     let shown = machine.toolward(&shown).ends(0).json();
