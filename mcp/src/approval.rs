@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use rmcp::model::InputRequest;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use toolward_bundle::text::visible_line;
 use toolward_host::{
     ApprovalRequest, ApprovalScope, Approver, CallError, ErrorCode, Origin, Remembered, Verdict,
 };
@@ -37,6 +38,15 @@ pub(crate) type ApprovalKey = [u8; 32];
 
 /// AIP-14 `risk_level` 3: what can't be undone is never approved through a client.
 const IRREVERSIBLE_RISK: u8 = 3;
+
+/// What a person can do if no client may ask them.
+const IN_A_TERMINAL: &str = "a person can make the call themselves in a terminal of the server's machine, where they are asked";
+
+/// The operator's standing yes.
+const PREAPPROVED: &str = ", or approve it in advance by `preapproved = true` in the tool's grant";
+
+/// Longest name of a client that a hint repeats, in characters.
+const MAX_NAME_CHARS: usize = 100;
 
 /// An approval question, sealed so that an answer counts for it alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -165,10 +175,22 @@ impl ClientApprover {
                      {seconds} seconds at the latest"
                 )
             }
-            _ => "a person can make the call themselves in a terminal of the server's machine, \
-                  where they are asked"
-                .to_owned(),
+            NotAsked::Untrusted => self.trust_hint(),
+            _ => IN_A_TERMINAL.to_owned(),
         });
+    }
+
+    /// What the operator can write for a client that may not ask. A remote client learns nothing of the policy.
+    fn trust_hint(&self) -> String {
+        let Some(name) = &self.client.untrusted_name else {
+            return IN_A_TERMINAL.to_owned();
+        };
+        // JSON and TOML write a short line alike.
+        let name = Value::from(visible_line(name, MAX_NAME_CHARS));
+        format!(
+            "{IN_A_TERMINAL}; if this client shows questions to a person, its operator can let it ask by \
+             `may_approve = [{name}]` in `[clients]` of toolward.toml{PREAPPROVED}"
+        )
     }
 
     async fn verdict(&self, request: &ApprovalRequest) -> Verdict {

@@ -54,6 +54,9 @@ pub(crate) struct Client {
     pub(crate) answerable: Answerable,
     /// `None` if it can't be asked while a call waits.
     pub(crate) person: Option<Arc<dyn Person>>,
+    /// The name that it gives itself, if it reaches this server on the standard streams and the operator does not trust
+    /// it to ask for approval.
+    pub(crate) untrusted_name: Option<String>,
 }
 
 impl Client {
@@ -78,8 +81,17 @@ impl Client {
             era,
             answerable,
             person: asked.then(|| Arc::new(context.peer.clone()) as Arc<dyn Person>),
+            untrusted_name: untrusted_name(context, principal),
         }
     }
+}
+
+fn untrusted_name(context: &RequestContext<RoleServer>, principal: &Principal) -> Option<String> {
+    let over_http = context.extensions.get::<http::request::Parts>().is_some();
+    if principal.may_approve || over_http {
+        return None;
+    }
+    Some(context.client_info()?.name)
 }
 
 /// The capabilities that a client declares. An elicitation capability without a mode

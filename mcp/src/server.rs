@@ -123,6 +123,7 @@ impl Service {
                 notified: AtomicBool::new(false),
             }),
             long_calls: None,
+            approving: Arc::default(),
         }
     }
 }
@@ -133,6 +134,7 @@ pub struct Connection {
     shared: Arc<Shared>,
     state: Arc<State>,
     long_calls: Option<Handle>,
+    approving: Arc<[String]>,
 }
 
 impl Connection {
@@ -146,6 +148,16 @@ impl Connection {
     #[must_use]
     pub fn long_calls_on(mut self, runtime: Handle) -> Self {
         self.long_calls = Some(runtime);
+        self
+    }
+
+    /// Names clients that may ask a person for approval, by the name that each gives itself. It counts only for a
+    /// connection with its own principal: there the user's configuration started the client or the server, and a name
+    /// chooses among the user's programs. It proves nothing, so it is ignored for a principal that a transport
+    /// authenticates. Default: no client.
+    #[must_use]
+    pub fn approving_clients(mut self, names: impl Into<Arc<[String]>>) -> Self {
+        self.approving = names.into();
         self
     }
 }
@@ -173,7 +185,18 @@ impl Connection {
     ///
     /// Where the request is not authenticated.
     fn principal(&self, context: &RequestContext<RoleServer>) -> Result<Principal, ErrorData> {
-        self.behind(&context.extensions)
+        let mut principal = self.behind(&context.extensions)?;
+        principal.may_approve |= self.approves(context);
+        Ok(principal)
+    }
+
+    /// Whether the client has one of the names that the operator trusts at this connection.
+    fn approves(&self, context: &RequestContext<RoleServer>) -> bool {
+        if self.approving.is_empty() || self.state.principal.is_none() {
+            return false;
+        }
+        let client = context.client_info();
+        client.is_some_and(|client| self.approving.contains(&client.name))
     }
 
     fn behind(&self, extensions: &Extensions) -> Result<Principal, ErrorData> {

@@ -12,6 +12,7 @@ use toolward_policy::{ContextSource, Policy, PolicyError};
 use toolward_signing::Digest;
 use toolward_signing::trust::{TrustSettings, TrustStore};
 
+use crate::clients;
 use crate::confine;
 use crate::environment::Environment;
 use crate::error::{Error, Kind};
@@ -78,11 +79,11 @@ impl ConfigFile {
         self.trust_and_keys().0
     }
 
-    /// The tables beside the policy that a server reads once: publishers, trust, channels and the ledger. Registries are
+    /// The tables beside the policy that a server reads once: publishers, trust, channels, clients and the ledger. Registries are
     /// for commands that fetch; the policy's parser handles or refuses all others.
     pub fn beside_policy(&self) -> toml::Table {
         let table = self.text.parse::<toml::Table>().unwrap_or_default();
-        let known = ["publisher", "trust", "channel", "ledger"];
+        let known = ["publisher", "trust", "channel", "clients", "ledger"];
         let beside = table.into_iter();
         let beside = beside.filter(|(name, _)| known.contains(&name.as_str()));
         beside.collect()
@@ -121,6 +122,11 @@ impl ConfigFile {
     /// Which system calls a confined process may make.
     pub fn system_calls(&self) -> Result<SystemCalls, Error> {
         Ok(confine::setting(&self.text, &self.path)?.unwrap_or_default())
+    }
+
+    /// The clients on the standard streams that may ask their person for approval, by `[clients]`.
+    pub fn approving_clients(&self) -> Result<Vec<String>, Error> {
+        clients::setting(&self.text, &self.path)
     }
 
     /// The settings of `[ledger]`; paths of files and directories are relative to it.
@@ -217,6 +223,7 @@ impl Granted {
             granted.add(file)?;
             // Reports an invalid value before any work is done.
             file.system_calls()?;
+            file.approving_clients()?;
             file.ledger()?;
             file.registries()?;
         }
@@ -224,6 +231,7 @@ impl Granted {
             let file = ConfigFile::read(path)?;
             granted.add(&file)?;
             confine::refuse_setting(&file.text, &file.path)?;
+            clients::refuse_setting(&file.text, &file.path)?;
             ledger::refuse_setting(&file.text, &file.path)?;
             registries::refuse_setting(&file.text, &file.path)?;
         }

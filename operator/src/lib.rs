@@ -10,6 +10,7 @@ pub mod bundles;
 mod call_grant;
 pub mod cassette;
 pub mod client_file;
+pub mod clients;
 pub mod compile_cache;
 pub mod config;
 pub mod confine;

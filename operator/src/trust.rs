@@ -118,6 +118,12 @@ impl Trust {
         Ok(configured.transpose()?.unwrap_or_default())
     }
 
+    /// The clients on the standard streams that may ask their person for approval, by configuration.
+    pub fn approving_clients(&self, environment: &Environment) -> Result<Vec<String>, Error> {
+        let configured = self.file(environment)?.map(ConfigFile::approving_clients);
+        Ok(configured.transpose()?.unwrap_or_default())
+    }
+
     /// The settings of `[ledger]`, by configuration.
     pub fn ledger(&self, environment: &Environment) -> Result<LedgerSettings, Error> {
         let configured = self.file(environment)?.map(ConfigFile::ledger);
@@ -138,7 +144,7 @@ impl Trust {
     }
 
     /// The path of the configuration, which need not exist.
-    pub(crate) fn place(&self, environment: &Environment) -> Result<PathBuf, Error> {
+    pub fn place(&self, environment: &Environment) -> Result<PathBuf, Error> {
         match &self.config {
             Some(path) => Ok(path.clone()),
             None => default_config(environment).ok_or_else(|| nobody_trusted(environment)),

@@ -112,6 +112,7 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
         "trust",
         "channel",
         "confine",
+        "clients",
         "ledger",
         "registry",
     ] {

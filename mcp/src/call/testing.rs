@@ -157,6 +157,7 @@ pub(crate) fn stateless(name: &str) -> Client {
             roots: true,
         },
         person: None,
+        untrusted_name: None,
     }
 }
 

@@ -32,6 +32,8 @@ codes! {
         CaFileInvalid = "ca-file-invalid", "the policy's `ca_file` holds no certificates in PEM";
         ConfineSettingInvalid = "confine-setting-invalid",
             "[`[confine]`](confinement.md#system-calls) of `toolward.toml` has an unknown value, or stands in a file of `--policy`";
+        ClientSettingInvalid = "client-setting-invalid",
+            "[`[clients]`](serve.md#questions-and-approvals) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy`";
         LedgerSettingInvalid = "ledger-setting-invalid",
             "[`[ledger]`](policy.md#ledger) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy`";
         RegistrySettingInvalid = "registry-setting-invalid",
@@ -61,6 +63,8 @@ codes! {
             "`call --grant` is not `network:HOST` or `workspace:/PATH=DIRECTORY`, or has a `*` or an address";
         GrantImpossible = "grant-impossible",
             "`policy grant`: no line of a policy lets the tool run, or run without asking a person";
+        ChoiceOpen = "choice-open",
+            "`policy grant`: a line needs a directory, the source of a secret, or a host that nothing chose";
         FileUnfit = "file-unfit",
             "a file of the user is not changed: it is a link, not a regular file, has several names, or others may change it";
         FileChanged = "file-changed", "a file was changed by another program while its difference was shown";

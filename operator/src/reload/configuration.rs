@@ -42,7 +42,7 @@ impl Configuration {
         if file.map(ConfigFile::beside_policy).unwrap_or_default() != self.beside_policy {
             return Err(Error::usage(
                 Code::ReloadTrust,
-                "whom the configuration trusts, its channels or the ledger have changed",
+                "whom the configuration trusts, its channels, clients or the ledger have changed",
             )
             .hint("start the server again, or change whom it trusts with `toolward trust`"));
         }

@@ -107,6 +107,23 @@ impl Client {
         }
     }
 
+    /// The names that it sends to a server that its file calls `server`. Versions of a client differ.
+    pub(super) fn sent_names(self, server: &str) -> Vec<String> {
+        let plain = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        match self {
+            Self::ClaudeDesktop => plain(&["claude-ai"]),
+            Self::ClaudeCode => plain(&["claude-code"]),
+            Self::Cursor => plain(&["cursor-vscode"]),
+            Self::VsCode => plain(&["Visual Studio Code"]),
+            Self::Codex => plain(&["codex-mcp-client"]),
+            Self::Gemini => {
+                let name = "gemini-cli-mcp-client";
+                vec![name.to_owned(), format!("{name}-{server}")]
+            }
+            Self::Zed => plain(&["Zed"]),
+        }
+    }
+
     /// The table of the file that has an entry for each server.
     pub(super) fn table(self) -> &'static str {
         match self {

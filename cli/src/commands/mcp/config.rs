@@ -3,17 +3,20 @@
 use std::any::TypeId;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, CommandFactory as _, Parser as _};
+use clap::{Args, CommandFactory as _, FromArgMatches as _};
 use serde_json::json;
 use toolward_operator::client_file::{self, Outcome};
+use toolward_operator::clients;
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
 use toolward_operator::text_edit::TextEdit;
+use toolward_operator::trust::Trust;
 
 use super::client::{Client, Server, started};
 use crate::arguments::Cli;
 use crate::change;
 use crate::environment::Environment;
 use crate::failure::{Code, Failure, Kind, OperatorCode, Result};
+use crate::flags::Flagged;
 use crate::output::Output;
 use crate::usage;
 
@@ -56,9 +59,12 @@ pub(crate) struct Arguments {
 }
 
 pub(super) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
-    let server = match &arguments.url {
-        Some(url) => Server::Reached { url: url.clone() },
-        None => started(checked(&arguments.flags)?)?,
+    let (server, trust) = match &arguments.url {
+        Some(url) => (Server::Reached { url: url.clone() }, None),
+        None => {
+            let (flags, trust) = checked(&arguments.flags)?;
+            (started(flags)?, Some(trust))
+        }
     };
     let (place, block) = arguments.client.block(&arguments.name, &server)?;
     if !arguments.write {
@@ -73,7 +79,12 @@ pub(super) fn run(arguments: &Arguments, environment: &Environment, output: &mut
             output.note(format!("# {place}"));
             let _ = output.line(block);
         }
-    })
+    })?;
+    match trust {
+        // With a token, `may_approve` of the token decides.
+        None => Ok(()),
+        Some(trust) => arguments.let_approve(&trust, environment, output),
+    }
 }
 
 impl Arguments {
@@ -94,7 +105,13 @@ impl Arguments {
                     return Ok(());
                 };
                 let message = format!("{refused} is not written into a client's file");
-                let hint = "say it in toolward.toml, or print the block without --write and add it yourself";
+                let hint = match refused.as_str() {
+                    "--trust-client" => {
+                        "leave it out: --write asks whether the client may ask for approval, and \
+                         writes its name into `may_approve` of `[clients]` in toolward.toml"
+                    }
+                    _ => "print the block without --write, and add it yourself",
+                };
                 Err(Failure::usage(Code::FlagRefused, message).hint(hint))
             }
             Server::Reached { url } => self.refuse_address(url),
@@ -160,20 +177,57 @@ impl Arguments {
         output.note("the client reads it when it starts again");
         Ok(())
     }
+
+    /// Asks whether the client that starts the server may ask its person for approval, and writes `[clients]`. Declining
+    /// is not an error: the entry is written either way.
+    fn let_approve(&self, trust: &Trust, environment: &Environment, output: &mut Output) -> Result {
+        let names = self.client.sent_names(&self.name);
+        let place = trust.place(environment)?.display().to_string();
+        let edit = TextEdit::of(Path::new(&absolute(&place)))?;
+        let path = edit.path().to_owned();
+        let Some(after) = clients::allowing(edit.text(), &path, &names)? else {
+            return Ok(());
+        };
+        let why = "A tool that needs a person's approval can be used through this client only if the client may \
+             ask its person.\nAllow it only if the client shows each question and lets no model answer it. It is then \
+             known by\nthe name that it sends, which any program of yours can send.\n\n";
+        let change =
+            LastingChange::new("mcp config --write", "let a client ask for approval", &path);
+        let changes = LastingChanges::of(environment)?;
+        match change::made(why, edit, &after, change, &changes) {
+            Ok(()) => output.note(format!("wrote {}", path.display())),
+            Err(failure) if failure.code == Code::ChangeUnconfirmed.code() => output.note(
+                "this client may not ask for approval: a tool that needs it is refused there (`[clients]` in \
+                 toolward.toml)",
+            ),
+            Err(failure) => return Err(failure),
+        }
+        Ok(())
+    }
 }
 
-/// The flags as a client may give them to `serve`: understood by it, and each path absolute.
-fn checked(flags: &[String]) -> Result<Vec<String>> {
+/// The flags as a client may give them to `serve`, each path absolute, and the configuration that they choose.
+fn checked(flags: &[String]) -> Result<(Vec<String>, Trust)> {
     let words = ["toolward", "serve"].into_iter();
     let words = words.chain(flags.iter().map(String::as_str));
-    if let Err(error) = Cli::try_parse_from(words) {
-        let failure = usage::failure(&error);
+    let refused = |error: &clap::Error| {
+        let failure = usage::failure(error);
         let message = format!(
             "`toolward serve` does not take these flags: {}",
             failure.message
         );
-        return Err(failure.saying(message));
-    }
+        failure.saying(message)
+    };
+    let matches = Cli::command().try_get_matches_from(words);
+    let matches = matches.map_err(|error| refused(&error))?;
+    Cli::from_arg_matches(&matches).map_err(|error| refused(&error))?;
+    let (_, serve) = matches.subcommand().ok_or_else(|| {
+        Failure::usage(
+            Code::FlagRefused,
+            "`toolward serve` does not take these flags",
+        )
+    })?;
+    let trust = Flagged::<Trust>::from_arg_matches(serve).map_err(|error| refused(&error))?;
     let command = Cli::command();
     let serve = command.find_subcommand("serve");
     let takes_path = |name: &str| {
@@ -194,7 +248,7 @@ fn checked(flags: &[String]) -> Result<Vec<String>> {
         });
         path_follows = name.is_some_and(takes_path);
     }
-    Ok(whole)
+    Ok((whole, trust.0))
 }
 
 /// A path as one that holds wherever the client starts the server.
@@ -229,7 +283,11 @@ mod tests {
             ),
             ("--defer-above 9 -q", "--defer-above 9 -q".to_owned()),
         ] {
-            assert_eq!(checked(&words(given)).unwrap(), words(&expected), "{given}");
+            assert_eq!(
+                checked(&words(given)).unwrap().0,
+                words(&expected),
+                "{given}"
+            );
         }
     }
 
