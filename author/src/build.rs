@@ -39,6 +39,7 @@ pub use self::plan::Plan;
 pub use self::program::{RustSettings, Tools};
 use self::scratch::Scratch;
 use crate::error::AuthorError;
+use crate::stale::Sources;
 use crate::{lints, output};
 
 /// The target that drivers compile for.
@@ -225,6 +226,7 @@ fn build_one(
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<Built, BuildError> {
     check_snapshot(directory, entry)?;
+    let sources = Sources::read(directory, entry);
     let (bytes, compilers) = component(directory, entry, options, progress)?;
     let bytes: Arc<[u8]> = bytes.into();
     let surface = Surface::read(&bytes).map_err(|source| BuildError::Surface {
@@ -249,6 +251,7 @@ fn build_one(
     check_features(entry, &bytes)?;
     check_rules(directory, entry, &bytes)?;
     output::file_beneath(directory, &files::place(directory, &entry.output), &bytes)?;
+    sources.keep(directory, entry, &bytes)?;
     Ok(Built {
         entry: entry.clone(),
         reproducible: !matches!(entry.kind, BuildKind::Js | BuildKind::Python),

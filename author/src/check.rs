@@ -18,7 +18,7 @@ use toolward_contract::diagnostic::{self, Diagnostic, Severity};
 use toolward_signing::manifest::{self, Manifest};
 
 use crate::against::Earlier;
-use crate::{aml, import, lints};
+use crate::{aml, import, lints, stale};
 
 mod below;
 mod enclosing;
@@ -258,9 +258,13 @@ fn check_authoring(root: &Path, earlier: Option<&Earlier>) -> Findings {
     found
         .diagnostics
         .extend(lints::drivers(&documents, &collected.files));
+    for diagnostic in &mut found.diagnostics {
+        lints::harden_built(diagnostic, &documents, &builds);
+    }
     found
         .diagnostics
         .extend(lints::components(&documents, &collected.files, &builds));
+    found.diagnostics.extend(stale::components(root, &builds));
     match index::authored(root, &collected.files) {
         Err(error) => found.diagnostics.push(unreadable_at(root, &error)),
         Ok(Some(written)) => {

@@ -32,9 +32,10 @@ mod pack;
 mod provenance;
 pub mod scaffold;
 mod sign;
+mod stale;
 
 pub use error::AuthorError;
-pub use pack::pack;
+pub use pack::{current, pack};
 pub use provenance::{compilers, provenance};
 pub use sign::Sealed;
 pub use toolward_bundle::ReadError;

@@ -397,18 +397,32 @@ pub(crate) fn soften_unbuilt(
     if diagnostic.code != codes::COMPONENT_MISSING.code {
         return;
     }
-    let expected = documents
-        .drivers
-        .iter()
-        .find(|driver| driver.path == diagnostic.file)
-        .and_then(|driver| Some(beside(&driver.path, driver.value.component.as_deref()?)));
-    if builds
-        .iter()
-        .any(|build| Some(&build.output) == expected.as_ref())
-    {
+    if is_built(&diagnostic.file, documents, builds) {
         diagnostic.severity = Severity::Warning;
         diagnostic.message.push_str(" yet; a [[build]] makes it");
     }
+}
+
+/// A driver that implements a misspelt contract makes `build` fail, once its component was compiled and does not serve
+/// that tool. It is the same error here.
+pub(crate) fn harden_built(
+    diagnostic: &mut Diagnostic,
+    documents: &Documents,
+    builds: &[BuildEntry],
+) {
+    if diagnostic.code == codes::TOOL_REFERENCE_UNKNOWN.code
+        && is_built(&diagnostic.file, documents, builds)
+    {
+        diagnostic.severity = Severity::Error;
+    }
+}
+
+/// Whether a `[[build]]` makes the component of the driver at this path.
+fn is_built(driver: &str, documents: &Documents, builds: &[BuildEntry]) -> bool {
+    let mut drivers = documents.drivers.iter();
+    let found = drivers.find(|one| one.path == driver);
+    let output = found.and_then(|one| Some(beside(&one.path, one.value.component.as_deref()?)));
+    output.is_some_and(|output| builds.iter().any(|build| build.output == output))
 }
 
 fn component_paths(documents: &Documents) -> Vec<String> {

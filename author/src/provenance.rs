@@ -56,7 +56,7 @@ pub fn compilers(built: &[Built]) -> String {
 
 /// The files that a source consists of: those of its directory, which hold what a script
 /// imports, too; a module that another tool made is all there is.
-fn files_of(directory: &Path, entry: &BuildEntry) -> Result<Files, AuthorError> {
+pub(crate) fn files_of(directory: &Path, entry: &BuildEntry) -> Result<Files, AuthorError> {
     let source = directory.join(&entry.source);
     let folder = match entry.kind {
         BuildKind::Rust | BuildKind::Go | BuildKind::C => source,

@@ -16,6 +16,7 @@ use wasmparser::{
 };
 
 mod features;
+mod file_kind;
 mod functions;
 mod instances;
 mod size;
@@ -117,7 +118,13 @@ pub enum SurfaceError {
     /// A core module stands where a component was expected.
     #[error("a core WebAssembly module was found, a component was expected")]
     CoreModule,
-    /// The bytes are no WebAssembly binary.
+    /// The bytes are something else than WebAssembly.
+    #[error("a WebAssembly component was expected, and this is {found}")]
+    NotWebAssembly {
+        /// What they are, with its article.
+        found: &'static str,
+    },
+    /// The bytes are no valid WebAssembly binary.
     #[error("byte {offset}: {message}")]
     Malformed {
         /// Offset from the start of the file.
@@ -148,6 +155,8 @@ codes! {
             "build with opt-level \"s\", lto and strip, or split the driver";
         Self::CoreModule = "component-is-module",
             "build for the target wasm32-wasip2, or wrap the module with `wasm-tools component new`";
+        Self::NotWebAssembly { .. } = "component-malformed",
+            "name the component, a file that ends in .wasm; `toolward build` makes it";
         Self::Malformed { .. } = "component-malformed", "build the driver again: `toolward build`";
         Self::TooManyInstances { .. } = "component-too-complex",
             "link the driver's libraries into fewer core modules";
@@ -209,6 +218,9 @@ impl Surface {
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if size > MAX_SIZE {
             return Err(SurfaceError::TooLarge { size });
+        }
+        if let Some(found) = file_kind::of(bytes) {
+            return Err(SurfaceError::NotWebAssembly { found });
         }
         let mut surface = Self {
             imports: Vec::new(),

@@ -21,7 +21,7 @@ use super::compile_broker;
 use super::probe::Probe;
 use crate::approve::Terminal;
 use crate::environment::Environment;
-use crate::failure::{Code, Exit, Failure, Kind, OperatorCode, Result};
+use crate::failure::{Code, Exit, Failure, Kind, OperatorCode, Result, authored};
 use crate::flags::{ConfineFlags, Flagged};
 use crate::output::{Output, counted};
 use crate::progress::Bar;
@@ -201,6 +201,7 @@ fn content<'a>(
 ) -> Result<(&'a Path, Content)> {
     let (trust, store) = (&arguments.trust, &arguments.store);
     if let Some(directory) = &arguments.dev {
+        toolward_author::current(directory).map_err(authored)?;
         let content = dev_content(directory, trust, store, environment, output)?;
         return Ok((directory, content));
     }

@@ -1,0 +1,117 @@
+//! Whether a component was built from other sources than those in the directory. `build` keeps the digests of the
+//! sources and of the component beside `bundle.toml`; without them, or for a component that `build` did not write,
+//! nothing can be told.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use toolward_bundle::codes;
+use toolward_bundle::dev::BuildEntry;
+use toolward_bundle::files::{self, Files};
+use toolward_bundle::locate::about_file;
+use toolward_contract::diagnostic::Diagnostic;
+use toolward_signing::digest::Digest;
+use toolward_signing::sources;
+
+use crate::error::AuthorError;
+use crate::output;
+use crate::provenance::files_of;
+
+/// The file beside `bundle.toml`: a line for each component, with its path, the digest of its sources and its own,
+/// between tabs. It is hidden, so no bundle has it.
+const FILE: &str = ".toolward-built";
+
+/// Largest file that is read, in bytes.
+const MAX_BYTES: u64 = 256 * 1024;
+
+/// What Cargo may write while it builds.
+const LOCK: &str = "Cargo.lock";
+
+/// The sources of a component before it is built.
+pub(crate) struct Sources(Option<Files>);
+
+impl Sources {
+    /// Reads them. Sources that can't be read have no digest.
+    pub(crate) fn read(directory: &Path, entry: &BuildEntry) -> Self {
+        Self(files_of(directory, entry).ok())
+    }
+
+    /// Keeps their digest for the component that was built from them.
+    ///
+    /// # Errors
+    ///
+    /// When the file can't be written.
+    pub(crate) fn keep(
+        self,
+        directory: &Path,
+        entry: &BuildEntry,
+        component: &[u8],
+    ) -> Result<(), AuthorError> {
+        let mut all = kept(directory);
+        all.remove(&entry.output);
+        if let Some(mut before) = self.0 {
+            // What changed meanwhile is newer than the component, but for what the build itself writes.
+            let lock = files_of(directory, entry).ok();
+            let lock = lock.and_then(|mut after| after.remove(LOCK));
+            before.extend(lock.map(|lock| (LOCK.to_owned(), lock)));
+            let digests = (digest(entry, &before), Digest::of(component));
+            all.insert(entry.output.clone(), digests);
+        }
+        let mut text = String::new();
+        for (output, (sources, component)) in all {
+            let _ = writeln!(text, "{output}\t{sources}\t{component}");
+        }
+        output::file_beneath(directory, FILE, text.as_bytes())
+    }
+}
+
+/// The components whose sources have changed since `build` made them.
+pub(crate) fn components(directory: &Path, builds: &[BuildEntry]) -> Vec<Diagnostic> {
+    let all = kept(directory);
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let stale = builds.iter().filter(|entry| {
+        let Some((sources, component)) = all.get(&entry.output) else {
+            return false;
+        };
+        let place = files::place(directory, &entry.output);
+        let limit = toolward_bundle::component::MAX_SIZE;
+        let is_built = |bytes: Arc<[u8]>| Digest::of(&bytes) == *component;
+        files::read(directory, &place, limit).is_ok_and(is_built)
+            && files_of(directory, entry).is_ok_and(|now| digest(entry, &now) != *sources)
+    });
+    let stale = stale.map(|entry| {
+        let message = format!("it was built before {:?} changed", entry.source);
+        let hint = "build it again: `toolward build`";
+        about_file(&entry.output, &codes::COMPONENT_STALE, message, hint)
+    });
+    stale.collect()
+}
+
+fn kept(directory: &Path) -> BTreeMap<String, (Digest, Digest)> {
+    let bytes = files::read(directory, FILE, MAX_BYTES).unwrap_or_default();
+    let text = str::from_utf8(&bytes).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| {
+        let mut fields = line.split('\t');
+        let output = fields.next()?.to_owned();
+        let mut next = || fields.next()?.parse().ok();
+        Some((output, (next()?, next()?)))
+    });
+    lines.collect()
+}
+
+/// The digest of the sources with what `bundle.toml` states about the build. A component among them is not a source.
+fn digest(entry: &BuildEntry, sources: &Files) -> Digest {
+    let is_output = |name: &str| {
+        let output = Path::new(&entry.output);
+        *name != entry.source && output.ends_with(name) && name.ends_with(".wasm")
+    };
+    let found = sources.iter().filter(|(name, _)| !is_output(name));
+    let found = found.map(|(name, bytes)| (name.as_str(), bytes.as_ref()));
+    let settings = format!("{} {}", entry.kind.word(), entry.snapshot);
+    let settings = std::iter::once(("bundle.toml", settings.as_bytes()));
+    sources::digest(found.chain(settings))
+}
