@@ -295,7 +295,17 @@ impl TrustStore {
             || "which no publisher holds".to_owned(),
             |holder| format!("which publisher {} holds by a longer prefix", holder.name()),
         );
+        let change = match publisher.is_bare() {
+            true => "`toolward trust add KEY.pub.pem --prefix PREFIX`".to_owned(),
+            false => format!(
+                "`toolward trust update {} --prefix PREFIX`, or `prefixes` of its [[publisher]]",
+                publisher.name()
+            ),
+        };
         Refusal::new(ErrorKind::PrefixNotGranted)
+            .hinted(format!(
+                "if this publisher may publish such ids, add their prefix: {change}"
+            ))
             .at(format!("publisher {}", publisher.name()))
             .expected(format!("an id below {}", prefixes.join(", ")))
             .found(format!("{}, {holder}", quoted(id)))

@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use toolward_bundle::text::visible_line;
 use toolward_operator::installed::StoreLocation;
+use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
 use toolward_operator::network::Network;
 use toolward_operator::recorder::RecorderCommand;
 use toolward_operator::trust::Trust;
@@ -17,12 +18,13 @@ use toolward_operator::trust::rows::TrustRows;
 use toolward_store::audit_log::Filter;
 
 use super::recorder;
-use crate::environment::Environment;
-use crate::failure::Result;
+use crate::approve;
+use crate::environment::{Environment, has_terminal};
+use crate::failure::{Code, Failure, Kind, Result};
 use crate::flags::Flagged;
 use crate::output::Output;
 
-use add::AddFlags;
+use add::{AddFlags, MAX_PREFIXES_CHARS};
 use freshness::FreshnessFlags;
 
 /// What all of these have in common.
@@ -60,7 +62,7 @@ pub(crate) enum Command {
         common: CommonFlags,
     },
     /// Take in newer documents of a publisher, or what it revokes, or change which
-    /// actions its libraries may have
+    /// ids it may publish and which actions its libraries may have
     Update {
         /// Its name
         name: String,
@@ -69,6 +71,10 @@ pub(crate) enum Command {
         /// A list of what the publisher revokes
         #[arg(long, value_name = "SOURCE")]
         revocations: Option<String>,
+        /// A prefix of ids that it may publish, too, once you have seen what changes and
+        /// typed a yes (may be given again)
+        #[arg(long, value_name = "PREFIX")]
+        prefix: Vec<String>,
         /// A prefix of the action ids that its libraries may have besides, in place of
         /// those that it has (may be given again)
         #[arg(long, value_name = "PREFIX")]
@@ -109,20 +115,24 @@ impl Command {
                 name,
                 source,
                 revocations,
+                prefix,
                 actions,
                 no_actions,
                 freshness,
                 common,
             } => {
+                let subject = subject(common);
+                if !prefix.is_empty() {
+                    subject.confirm_prefixes(name, prefix)?;
+                }
                 let update = Update {
                     sources: source,
                     revocations: revocations.as_deref(),
                     actions: (*no_actions || !actions.is_empty()).then_some(actions),
+                    prefixes: prefix,
                 };
                 let rule = |settings: &_| freshness.given(settings);
-                let known = subject(common)
-                    .changes(output)
-                    .update(name, &update, rule)?;
+                let known = subject.changes(output).update(name, &update, rule)?;
                 print(&known, output)
             }
             Self::Remove {
@@ -184,6 +194,42 @@ impl Subject<'_> {
             output.result(&value, format_args!("  {at}  {action} {verdict}: {reason}"))?;
         }
         Ok(())
+    }
+
+    /// Shows which ids a publisher may publish, and asks if these shall be added.
+    fn confirm_prefixes(&self, name: &str, added: &[String]) -> Result {
+        let publishers = self.common.trust.publishers(self.environment)?;
+        // `update` refuses others.
+        let Some(Record::Document(known)) = publishers.get(name)? else {
+            return Ok(());
+        };
+        let unconfirmed = |message: &str| {
+            let shown = visible_line(name, 100);
+            Failure::new(
+                Kind::Denied,
+                Code::ChangeUnconfirmed,
+                format!("{shown}: {message}"),
+            )
+            .hint("give the command on a terminal, where it shows what changes and asks")
+        };
+        if !has_terminal() {
+            return Err(unconfirmed("there is no terminal to ask on"));
+        }
+        let text = format!(
+            "publisher    {}\nfingerprint  {}\nfor          {}\nadded        {}",
+            visible_line(name, 100),
+            known.document.fingerprint(),
+            visible_line(&known.grant.prefixes.join(", "), MAX_PREFIXES_CHARS),
+            visible_line(&added.join(", "), MAX_PREFIXES_CHARS),
+        );
+        match approve::confirmed(&text, "Trust it for the added ids, too?") {
+            Ok(true) => {}
+            _ => return Err(unconfirmed("the change was not confirmed")),
+        }
+        let what = format!("trusts {name} for {}", added.join(", "));
+        let folder = publishers.folder().join(name);
+        let change = LastingChange::new("trust update --prefix", what, &folder);
+        LastingChanges::of(self.environment)?.add(change)
     }
 
     fn remove(&self, name: &str, forget: bool, output: &mut Output) -> Result {

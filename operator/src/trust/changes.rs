@@ -84,6 +84,8 @@ pub struct Update<'u> {
     pub revocations: Option<&'u str>,
     /// The prefixes of the action ids that its libraries may have besides, in place of those that it has.
     pub actions: Option<&'u [String]>,
+    /// Prefixes of ids that it may publish, beside those that it may already.
+    pub prefixes: &'u [String],
 }
 
 /// The outcome of a removal.
@@ -183,7 +185,11 @@ impl Changes<'_> {
                 Code::PublisherKnown,
                 format!("{} is trusted already", document.name),
             )
-            .hint("`toolward trust update` takes in its next document"));
+            .hint(format!(
+                "`toolward trust update {0} --prefix PREFIX` trusts it for more ids, and `toolward trust update {0}` takes \
+                 in its next document",
+                document.name
+            )));
         }
         let known = Known {
             document,
@@ -226,10 +232,15 @@ impl Changes<'_> {
             sources,
             revocations,
             actions,
+            prefixes,
         } = *update;
         // Before anything else changes: one that is not valid would make all trust unreadable.
         parsed(actions.unwrap_or_default())?;
-        let more = revocations.is_some() || freshness.is_some() || actions.is_some();
+        parsed(prefixes)?;
+        let more = revocations.is_some()
+            || freshness.is_some()
+            || actions.is_some()
+            || !prefixes.is_empty();
         let sources = match (sources, more) {
             ([], true) => &[][..],
             ([], false) => &own[..],
@@ -250,6 +261,10 @@ impl Changes<'_> {
             let store = trust.store_of(&transaction.all()?, self.environment)?;
             bare_keys::hold_none_of(&store, name, &parsed(actions)?)?;
         }
+        if !prefixes.is_empty() {
+            // Before anything is written.
+            self.can_have(name, prefixes, &transaction)?;
+        }
         let mut known = self.rotated(name, &chain, &transaction, &store)?;
         if let Some(list) = list {
             known = self.revoked(known, &list, &transaction, &store)?;
@@ -258,6 +273,16 @@ impl Changes<'_> {
             known.grant.freshness = rule;
             transaction.write(&known)?;
             let reason = format!("freshness: {}", known.grant.freshness);
+            let now = SystemTime::now();
+            record(&store, "trust-update", name, None, &reason, now)?;
+        }
+        if !prefixes.is_empty() {
+            let known_prefixes = &mut known.grant.prefixes;
+            let new = prefixes.iter().filter(|one| !known_prefixes.contains(one));
+            let new: Vec<String> = new.cloned().collect();
+            known_prefixes.extend(new);
+            transaction.write(&known)?;
+            let reason = format!("prefixes: {}", visible_line(&prefixes.join(", "), 400));
             let now = SystemTime::now();
             record(&store, "trust-update", name, None, &reason, now)?;
         }
@@ -276,6 +301,26 @@ impl Changes<'_> {
             rows::record_held(self.rows, &store, &waiting)?;
         }
         Ok(known)
+    }
+
+    /// Refuses prefixes that a publisher can't have beside its own.
+    fn can_have(
+        &self,
+        name: &str,
+        prefixes: &[String],
+        transaction: &Transaction,
+    ) -> Result<(), Error> {
+        let trusted = transaction.all()?;
+        let own = trusted.get(name).ok_or_else(|| unknown(name))?.clone();
+        let mut others = self
+            .trust
+            .store_of(&trusted.without(name), self.environment)?;
+        bare_keys::hold_none_of(&others, name, &parsed(prefixes)?)?;
+        let all = [own.grant.prefixes.as_slice(), prefixes].concat();
+        others
+            .add_document(&own.document, parsed(&all)?)
+            .map_err(Error::refused)?;
+        Ok(())
     }
 
     /// Records which releases in the store the publisher's list revokes, without those that it did `before`.
