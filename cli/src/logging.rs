@@ -51,22 +51,23 @@ pub(crate) fn start(environment: &Environment, format: Option<LogFormat>, output
     if format.is_some() && !named.is_some_and(|(_, wanted)| wanted.contains(CALL_LOG)) {
         shown = shown.with_target(CALL_LOG, LevelFilter::INFO);
     }
-    show(shown, format);
+    show(shown, format, true);
 }
 
 /// Has the recorder's events shown: warnings, errors, and each checkpoint, which whoever reads the log then has.
-pub(crate) fn start_of_recorder(format: Option<LogFormat>) {
+/// `brief`: a checkpoint's line has only the words.
+pub(crate) fn start_of_recorder(format: Option<LogFormat>, brief: bool) {
     let shown = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target("toolward_ledger", LevelFilter::INFO);
-    show(shown, format);
+    show(shown, format, brief);
 }
 
-fn show(shown: Targets, format: Option<LogFormat>) {
+fn show(shown: Targets, format: Option<LogFormat>, brief: bool) {
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
         Some(LogFormat::Json) => json::JsonLines.boxed(),
         None | Some(LogFormat::Text) => layer()
-            .fmt_fields(format::debug_fn(fields).delimited(" "))
+            .fmt_fields(format::debug_fn(fields_of(brief)).delimited(" "))
             .with_writer(|| Line)
             .with_ansi(false)
             .without_time()
@@ -77,12 +78,14 @@ fn show(shown: Targets, format: Option<LogFormat>) {
     let _ = subscriber.try_init();
 }
 
-/// The fields of an event in text. A checkpoint is for a journal, whole: on a terminal, which keeps nothing, its line
-/// has only the words.
-fn fields(out: &mut format::Writer<'_>, field: &Field, value: &dyn Debug) -> std::fmt::Result {
-    match field.name() {
+/// Writes the fields of an event in text. A checkpoint is for a journal, whole: if it is `brief`, or on a terminal, which
+/// keeps nothing, its line has only the words.
+fn fields_of(
+    brief: bool,
+) -> impl Fn(&mut format::Writer<'_>, &Field, &dyn Debug) -> std::fmt::Result + Clone {
+    move |out, field, value| match field.name() {
         "message" => write!(out, "{value:?}"),
-        "checkpoint" if std::io::stderr().is_terminal() => Ok(()),
+        "checkpoint" if brief || std::io::stderr().is_terminal() => Ok(()),
         name => write!(out, "{name}={value:?}"),
     }
 }

@@ -16,6 +16,7 @@ use crate::environment::Colours;
 use crate::failure::{Code, Exit, Failure, Kind, Result};
 use crate::progress::Bar;
 use crate::stderr;
+use crate::wrap::wrapped_behind;
 
 /// Longest untrusted message that is shown, in characters.
 const MAX_MESSAGE_CHARS: usize = 4000;
@@ -161,7 +162,8 @@ impl Output {
             stderr::write(message);
             return failure.kind.into();
         }
-        let mut message = format!("{label} {}\n", block(&failure.message));
+        let behind = format!("{code} ");
+        let mut message = format!("{label} {}\n", wrapped_block(&behind, &failure.message));
         if let Some(cause) = &failure.cause {
             message.push_str(&format!(
                 "  cause: {}\n",
@@ -169,11 +171,17 @@ impl Output {
             ));
         }
         for hint in &failure.hints {
-            message.push_str(&format!("  hint: {}\n", block(hint)));
+            message.push_str(&format!("  hint: {}\n", wrapped_block("  hint: ", hint)));
         }
         if let Some(lines) = &failure.lines {
             message.push_str(&format!(
                 "\n{}\n",
+                text::visible(lines, MAX_FILE_CHARS).trim_end()
+            ));
+        }
+        if let Some(lines) = failure.narrower() {
+            message.push_str(&format!(
+                "\nor only this, with the hosts and workspaces that you choose:\n\n{}\n",
                 text::visible(lines, MAX_FILE_CHARS).trim_end()
             ));
         }
@@ -250,6 +258,11 @@ fn write_out(text: &str) -> Result {
 /// the command's own.
 fn block(text: &str) -> String {
     text::visible(text, MAX_MESSAGE_CHARS).replace('\n', "\n  | ")
+}
+
+/// [`block`], broken between words behind this label if standard error is a terminal.
+fn wrapped_block(label: &str, text: &str) -> String {
+    wrapped_behind(label, &text::visible(text, MAX_MESSAGE_CHARS), "\n  | ")
 }
 
 /// Writes bytes of the command's own making to standard output.

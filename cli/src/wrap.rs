@@ -22,9 +22,22 @@ pub(crate) fn wrapped_around_code(text: &str, end: &str) -> String {
     }
 }
 
+/// Text for standard error, whose first line stands behind `label`; each later line is indented by `end`. On a terminal
+/// the lines are broken between words, elsewhere they stay.
+pub(crate) fn wrapped_behind(label: &str, text: &str, end: &str) -> String {
+    match width_of(std::io::stderr(), end) {
+        Some(width) => fill_behind(label, text, width).join(end),
+        None => text.replace('\n', end),
+    }
+}
+
 /// How many columns a line has on standard output's terminal, if it is one.
 fn width(end: &str) -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+    width_of(std::io::stdout(), end)
+}
+
+fn width_of(stream: impl std::os::fd::AsFd, end: &str) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
     let indent = end.trim_start_matches('\n').len();
     let width = usize::from(size.ws_col).saturating_sub(indent);
     (width >= MIN_WIDTH).then_some(width)
@@ -56,6 +69,21 @@ fn fill_around_code(text: &str, width: usize) -> Vec<String> {
         }
     }
     place(&mut word);
+    lines
+}
+
+/// The same for lines of which the first stands behind a label of ASCII.
+fn fill_behind(label: &str, text: &str, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (number, line) in text.split('\n').enumerate() {
+        // Something that is not broken takes the label's place.
+        let place = if number == 0 { label.len() } else { 0 };
+        let filled = fill_around_code(&format!("{}{line}", "x".repeat(place)), width);
+        for (part, line) in filled.into_iter().enumerate() {
+            let hidden = if part == 0 { place } else { 0 };
+            lines.push(line.chars().skip(hidden).collect());
+        }
+    }
     lines
 }
 
@@ -122,7 +150,7 @@ fn columns(character: char) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{columns, fill, fill_around_code};
+    use super::{columns, fill, fill_around_code, fill_behind};
 
     #[test]
     fn lines_break_between_words() {
@@ -147,6 +175,12 @@ mod tests {
         assert_eq!(lines, whole);
         assert_eq!(fill_around_code("a `b c", 3), ["a", "`b c"]);
         assert_eq!(fill_around_code("", 3), [""]);
+    }
+
+    #[test]
+    fn the_first_line_has_room_for_its_label() {
+        let lines = fill_behind("error: ", "no such file `a b c d`\nor folder", 14);
+        assert_eq!(lines, ["no such", "file `a b c d`", "or folder"]);
     }
 
     #[test]

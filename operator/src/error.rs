@@ -30,6 +30,9 @@ pub enum Kind {
     Refused,
 }
 
+/// The field of the JSON form that has fewer lines than `lines`.
+const NARROWER: &str = "narrower_lines";
+
 /// An error with a stable code and hints.
 ///
 /// ```
@@ -137,6 +140,20 @@ impl Error {
             self.lines = Some(lines);
         }
         self
+    }
+
+    /// Adds fewer lines, which give less than those of [`Error::lines_for`]; none if they are empty.
+    #[must_use]
+    pub fn or_only(mut self, lines: String) -> Self {
+        if !lines.is_empty() && self.lines.is_some() {
+            self.details.insert(NARROWER.to_owned(), json!(lines));
+        }
+        self
+    }
+
+    /// The lines of [`Error::or_only`].
+    pub fn narrower(&self) -> Option<&str> {
+        self.details.get(NARROWER)?.as_str()
     }
 
     /// Adds a next step, if there is one.

@@ -2,6 +2,7 @@
 //! a host would have, and the missing policy lines.
 
 mod action_rules;
+mod addresses;
 mod candidates;
 mod grant;
 mod row;
@@ -15,7 +16,9 @@ use toolward_bundle::tool_names;
 use toolward_contract::tool::Tool;
 use toolward_host::secrets::SecretStore as _;
 use toolward_host::{Host, LOCAL};
-use toolward_policy::{Contract, DuplicateId, Implementation, Machine, Policy, ToolRoutes};
+use toolward_policy::{
+    Contract, DuplicateId, Explanation, Implementation, Machine, Policy, Route, ToolRoutes,
+};
 
 use crate::bundles::BundleSource;
 use crate::config::{Granted, PolicyFiles};
@@ -26,6 +29,7 @@ use crate::report::Report;
 use crate::trust::Trust;
 
 pub use action_rules::ActionRule;
+pub use addresses::InternalAddress;
 pub use candidates::{Candidate, Reason, RejectedDriver, ToolCandidates};
 pub use row::Row;
 pub use suggest::Suggestion;
@@ -73,6 +77,8 @@ impl PolicyReview {
         environment: &Environment,
         report: &dyn Report,
     ) -> Result<Self, Error> {
+        // A policy that can't be read is the first thing to report, also if no bundle is found.
+        Granted::read(&source.trust, policies, environment)?;
         let contents = source.contents(environment, report)?;
         Self::of(contents, &source.trust, policies, environment)
     }
@@ -108,6 +114,30 @@ impl PolicyReview {
     /// `duplicate-id` if two bundles contain the same tool or driver.
     pub fn routes(&self, tool: Option<&str>) -> Result<Vec<ToolRoutes<'_>>, Error> {
         self.routes_under(&self.granted.policy, &self.machine, tool)
+    }
+
+    /// What becomes of a route, and why, with the secrets that have no value here.
+    #[must_use]
+    pub fn explain(&self, route: &Route<'_>) -> Explanation {
+        let explanation = route.explain(&self.granted.policy, &self.machine);
+        explanation.without_secrets(self.secrets_missing(route))
+    }
+
+    /// The `[[grant]]`s that are about no tool of the bundles, in words.
+    #[must_use]
+    pub fn unmatched_grants(&self) -> Vec<String> {
+        let contracts = self.bundles.iter().flat_map(|(content, publisher)| {
+            let tools = content.tools.iter();
+            tools.map(move |entry| Contract {
+                tool: &entry.tool,
+                publisher,
+            })
+        });
+        let contracts: Vec<Contract<'_>> = contracts.collect();
+        let unmatched = self.granted.policy.unmatched_grants(&contracts);
+        unmatched
+            .map(|id| format!("{id}: it is about no tool that is installed"))
+            .collect()
     }
 
     fn routes_under(

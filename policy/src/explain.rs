@@ -73,11 +73,18 @@ pub struct Explanation {
     /// then, but for callers that give one themselves.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<ContextLack>,
+    /// The secrets that it is granted and that have no value. It is blocked then. Whoever reads the values fills them in,
+    /// with [`Explanation::without_secrets`].
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub secrets_missing: Vec<String>,
     /// The program that carries the tool out, outside the sandbox, and what it gets.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<ExplainedProgram>,
     /// The lines to add to the policy, where the tool is blocked.
     pub lines_to_add: String,
+    /// Fewer lines, as an example: they give some of the hosts and workspaces only. Empty if there are none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub narrower_lines: String,
 }
 
 /// One part of a declaration, and what became of it.
@@ -183,8 +190,10 @@ pub fn explain(
         context: Contexts::of(contract, implementation, policy)
             .lack()
             .cloned(),
+        secrets_missing: Vec::new(),
         program: ExplainedProgram::of(&decision),
         lines_to_add: String::new(),
+        narrower_lines: String::new(),
     };
     match decision {
         Decision::Allow(allowed) => {
@@ -199,6 +208,7 @@ pub fn explain(
         }
         Decision::Deny(denial) => {
             explanation.lines_to_add = denial.lines_to_add();
+            explanation.narrower_lines = denial.narrower_lines();
             explanation.denied_by = denial.denied_by;
         }
     }
@@ -376,6 +386,18 @@ impl fmt::Display for SecretGrant {
     }
 }
 
+impl Explanation {
+    /// The same of a tool whose secrets of these names have no value: calls fail.
+    #[must_use]
+    pub fn without_secrets(mut self, slugs: Vec<String>) -> Self {
+        if !slugs.is_empty() {
+            self.outcome = Outcome::Deny;
+            self.secrets_missing = slugs;
+        }
+        self
+    }
+}
+
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let outcome = match self.outcome {
@@ -401,6 +423,12 @@ impl fmt::Display for Explanation {
                 f,
                 "  context: the contract requires one\n    missing {}",
                 lack.why
+            )?;
+        }
+        for slug in &self.secrets_missing {
+            writeln!(
+                f,
+                "  secret {slug}: it is granted\n    missing it has no value"
             )?;
         }
         if let Some(program) = &self.program {
@@ -431,6 +459,13 @@ impl fmt::Display for Explanation {
                 f,
                 "\nto allow it, add to the policy:\n\n{}",
                 self.lines_to_add.trim_end()
+            )?;
+        }
+        if !self.narrower_lines.is_empty() {
+            let lines = self.narrower_lines.trim_end();
+            writeln!(
+                f,
+                "\nor only this, with the hosts and workspaces that you choose:\n\n{lines}"
             )?;
         }
         Ok(())

@@ -72,4 +72,4 @@ pub use rule::{
 };
 pub use rule_id::{RuleId, RuleKind};
 pub use secret_use::SecretMisfit;
-pub use suggest::suggest;
+pub use suggest::{Choices, ChosenLines, OpenChoice, SecretChoice, suggest, suggest_with};

@@ -112,7 +112,8 @@ pub(crate) fn check(rule: &Rule) -> Result<(), PolicyError> {
     .hinted("write the hosts and workspaces to give into `requires` or `mutates`"))
 }
 
-fn can_be_left_out(capability: &Capability) -> bool {
+/// Whether a tool can be served without it.
+pub(crate) fn can_be_left_out(capability: &Capability) -> bool {
     matches!(capability.class(), Class::Network | Class::Workspace)
 }
 

@@ -8,6 +8,7 @@ use toolward_contract::tool::{McpResult, Tool};
 use crate::approval_policy::{ApprovalPolicy, PolicyReference};
 use crate::context::rule::ContextRule;
 use crate::context::value::ContextSource;
+use crate::decision::Contract;
 use crate::document::DocumentRule;
 use crate::exec::ExecRule;
 use crate::limits::LimitSettings;
@@ -65,6 +66,22 @@ impl Policy {
     /// The grants with their names, in order.
     pub fn grants(&self) -> impl Iterator<Item = &Rule> {
         self.grants.iter().map(|placed| &placed.rule)
+    }
+
+    /// The grants that are about none of these contracts, in order.
+    pub fn unmatched_grants<'p>(
+        &'p self,
+        contracts: &'p [Contract<'p>],
+    ) -> impl Iterator<Item = &'p RuleId> {
+        let unmatched = |placed: &&Placed<Rule>| {
+            !contracts
+                .iter()
+                .any(|contract| placed.rule.is_about(contract))
+        };
+        self.grants
+            .iter()
+            .filter(unmatched)
+            .map(|placed| &placed.id)
     }
 
     /// Whether a grant lets this tool be shown by a name that it asks for.

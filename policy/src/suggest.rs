@@ -1,6 +1,7 @@
 //! The lines that an operator would add to a policy: of one blocked tool, or
 //! the fewest for a whole bundle. Only for people: an agent is never shown them.
 
+mod choices;
 mod lines;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use crate::decision::{Decision, DecisionContext};
 use crate::machine::Machine;
 use crate::policy::Policy;
 use crate::routing::{Rejection, ToolRoutes};
+pub use choices::{Choices, ChosenLines, OpenChoice, SecretChoice};
 use lines::Lines;
 
 /// The fewest lines that let these tools run, when they are appended to the file
@@ -29,8 +31,23 @@ pub fn suggest<'r, 'a: 'r>(
     policy: &Policy,
     machine: &Machine,
 ) -> String {
+    let none = &Choices::default();
+    suggest_with(tools, driver, preapproved, policy, machine, none).lines
+}
+
+/// [`suggest`], with what the operator has chosen already.
+#[must_use]
+pub fn suggest_with<'r, 'a: 'r>(
+    tools: impl IntoIterator<Item = &'r ToolRoutes<'a>>,
+    driver: Option<&str>,
+    preapproved: bool,
+    policy: &Policy,
+    machine: &Machine,
+    choices: &Choices,
+) -> ChosenLines {
     let mut lines = Lines::new(directories(policy));
     lines.preapproved = preapproved;
+    lines.choices = choices.clone();
     for tool in tools {
         for route in &tool.routes {
             let wanted = match driver {
@@ -58,7 +75,12 @@ pub fn suggest<'r, 'a: 'r>(
             }
         }
     }
-    lines.write()
+    let mut narrower = lines.clone();
+    let narrowed = narrower.narrow();
+    ChosenLines {
+        narrower: narrowed.then(|| narrower.write().lines),
+        ..lines.write()
+    }
 }
 
 /// The directories that a placeholder must not overlap.

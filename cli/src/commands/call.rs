@@ -3,7 +3,6 @@
 mod refused;
 
 use std::io::Read as _;
-use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -124,7 +123,7 @@ pub(crate) fn run(
     let started = recorder::start(
         (&arguments.means, &source.trust),
         environment,
-        (Stdio::null(), None),
+        recorder::RecorderLog::none(),
     )?;
     let contents = source.contents(environment, output)?;
     let early = Early {
@@ -296,8 +295,12 @@ impl Ended<'_> {
             }
         }
         reply::show(reply, arguments.verbose, output).map_err(|failure| {
-            match tool.and_then(|tool| tool.lines_to_add(reply)) {
-                Some(lines) => failure.lines_for(&granted.place, lines),
+            match tool.as_ref().and_then(|tool| tool.lines_to_add(reply)) {
+                Some(lines) => {
+                    let narrower = tool.and_then(|tool| tool.narrower_lines(reply));
+                    let failure = failure.lines_for(&granted.place, lines);
+                    failure.or_only(narrower.unwrap_or_default())
+                }
                 None => failure,
             }
         })

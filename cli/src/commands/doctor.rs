@@ -16,6 +16,7 @@ use crate::failure::{Exit, Result};
 use crate::flags::Flagged;
 use crate::output::{Output, quoted};
 use crate::wrap::{wrapped, wrapped_around_code};
+use toolward_operator::bundles::BundleSource;
 use toolward_operator::config::PolicyFiles;
 use toolward_operator::doctor::{self, Check, State};
 use toolward_operator::installed::StoreLocation;
@@ -78,6 +79,12 @@ pub(crate) fn run(
         &arguments.policies,
         environment,
     ));
+    let source = BundleSource {
+        trust,
+        store: arguments.store.clone(),
+        ..BundleSource::default()
+    };
+    checks.extend(doctor::grants(&source, &arguments.policies, environment));
     let failed = checks.iter().any(|check| check.state == State::Error);
     if output.json() {
         output.value(&json!({ "ok": !failed, "checks": checks }))?;

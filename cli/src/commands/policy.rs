@@ -2,6 +2,7 @@
 //! changes a file.
 
 mod check;
+mod choices;
 mod documents;
 mod explain;
 mod grant;

@@ -21,18 +21,44 @@ pub(crate) struct Arguments {
     /// How lines of its log are written
     #[arg(long)]
     log_format: Option<LogFormat>,
+
+    /// Leave checkpoints out of its log
+    #[arg(long)]
+    brief: bool,
 }
 
-/// Starts the recorder, unless the configuration says that nothing is recorded. It logs to `stderr` in this format.
+/// Where the recorder's log goes, and its form.
+pub(crate) struct RecorderLog {
+    pub(crate) stderr: Stdio,
+    pub(crate) format: Option<LogFormat>,
+    /// Whether a checkpoint's line has only the words: nothing keeps the log where a writer of the ledger can't reach it.
+    pub(crate) brief: bool,
+}
+
+impl RecorderLog {
+    /// No log.
+    pub(crate) fn none() -> Self {
+        Self {
+            stderr: Stdio::null(),
+            format: None,
+            brief: true,
+        }
+    }
+}
+
+/// Starts the recorder, unless the configuration says that nothing is recorded.
 pub(crate) fn start(
     (setup, trust): (&HostSetup, &Trust),
     environment: &Environment,
-    (stderr, format): (Stdio, Option<LogFormat>),
+    log: RecorderLog,
 ) -> Result<Option<StartedRecorder>> {
     let mut command = command()?;
-    command.arguments.extend(format.map(LogFormat::flag));
+    command.arguments.extend(log.format.map(LogFormat::flag));
+    command
+        .arguments
+        .extend(log.brief.then(|| "--brief".into()));
     let settings = setup.ledger(trust, environment)?;
-    StartedRecorder::start(&command, &settings, environment, stderr)
+    StartedRecorder::start(&command, &settings, environment, log.stderr)
 }
 
 /// What starts the recorder.
@@ -66,7 +92,7 @@ pub(crate) fn close(recorder: Option<&CallRecorder>, output: &Output) {
 }
 
 pub(crate) fn recorder(arguments: &Arguments) -> Result {
-    logging::start_of_recorder(arguments.log_format);
+    logging::start_of_recorder(arguments.log_format, arguments.brief);
     let confined = || {
         ignore_signals();
         // Without the thread, lines are written at once.

@@ -96,6 +96,9 @@ fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
                 "`toolward policy explain {tool}` shows what is missing"
             ))
         }
+        _ if error.code == ErrorCode::ADDRESS_NOT_GRANTED => Some(format!(
+            "`toolward policy explain {tool}` prints the address, and the line for the tool's [[grant]]: `addresses = […]`"
+        )),
         ErrorClass::DependencyUnavailable => Some(format!(
             "`toolward why {tool}` shows each driver and what is in its way"
         )),
@@ -108,8 +111,15 @@ fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
     // An operator is not told to ask the operator, where that is all.
     let gap = [ErrorClass::PolicyBlocked, ErrorClass::CapabilityGap];
     let own = command.is_some() && (of_program || gap.contains(&error.class));
-    let said = error.hint.as_deref().filter(|_| !own);
+    let said = error.hint.as_deref().filter(|_| !own).map(for_operator);
     failure.maybe_hint(said).maybe_hint(command)
+}
+
+/// A host's hint that sends its reader to the operator: the reader of this command is the operator.
+fn for_operator(hint: &str) -> &str {
+    let own = hint.strip_prefix("ask the operator of this host to ");
+    let own = own.and_then(|rest| rest.rsplit_once(" (code "));
+    own.map_or(hint, |(to, _)| to)
 }
 
 fn kind_of(error: &CallError) -> Kind {

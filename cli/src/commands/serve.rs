@@ -19,7 +19,7 @@ use toolward_ledger::Pending;
 use toolward_mcp::http::HttpError;
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::{StdioError, Streams};
-use toolward_mcp::{Denials, DenialsError, Service, stdio};
+use toolward_mcp::{Connection, Denials, DenialsError, Service, stdio};
 
 use crate::environment::{Colours, Environment};
 use crate::failure::{self, Code, Exit, Failure, Kind, Result};
@@ -144,7 +144,12 @@ pub(crate) fn run(
     let replaying = arguments.replay_flags.open(&operator, address.is_some())?;
     let trust = &operator.source.trust;
     // It starts up while bundles are read.
-    let log = (Stdio::inherit(), arguments.log_format);
+    let log = recorder::RecorderLog {
+        stderr: Stdio::inherit(),
+        format: arguments.log_format,
+        // A client that starts this server keeps its log where the client can change it.
+        brief: address.is_none() && arguments.log_format.is_none(),
+    };
     let started = recorder::start((&operator.setup, trust), environment, log)?;
     let watch = Watch::load(Arc::clone(&operator), output)?;
     let confinement = arguments.confine.recorded(trust, environment)?;
@@ -188,6 +193,8 @@ pub(crate) fn run(
     }
     warn_of_changes(environment, output);
     let host = features.host().clone();
+    let trusted = &builder.operator.source.trust;
+    let approving = trusted.approving_clients(environment)?;
     let denials = denials(&builder.operator.setup, environment, output);
     let denials_directory = denials
         .as_ref()
@@ -201,6 +208,7 @@ pub(crate) fn run(
         host,
         transport,
         trust_client,
+        approving,
         events,
         #[cfg(feature = "metrics")]
         scraped,
@@ -236,6 +244,8 @@ struct Server {
     memory: Option<memory::Watch>,
     transport: Transport,
     trust_client: bool,
+    /// The clients at the standard streams that may ask their person for approval.
+    approving: Vec<String>,
     events: Option<EventFile>,
     #[cfg(feature = "metrics")]
     scraped: Option<metrics::MetricsServer>,
@@ -328,9 +338,13 @@ impl Server {
         let served = runtime.block_on(async {
             tokio::spawn(Signals::take()?.obey(asked.clone(), drain));
             let connection = stdio_runtime.as_ref().unwrap_or(&runtime).handle();
-            let serving =
-                self.transport
-                    .serve(&self.service, self.trust_client, &asked, connection);
+            let local = || {
+                let local = self.service.connection(Some(local(self.trust_client)));
+                local.approving_clients(self.approving)
+            };
+            let serving = self
+                .transport
+                .serve(&self.service, local, &asked, connection);
             tokio::select! {
                 served = serving => served,
                 () = asked.at_once.cancelled() => {
@@ -399,20 +413,20 @@ impl Transport {
         }
     }
 
-    /// `connection` is the runtime for the client at the standard streams and its short calls; the others run on the
+    /// `local` is the handler of the client at the standard streams; `connection` is the runtime for it and its short
+    /// calls. The others run on the
     /// current one.
     async fn serve(
         self,
         service: &Service,
-        trust_client: bool,
+        local: impl FnOnce() -> Connection,
         asked: &Asked,
         connection: &Handle,
     ) -> Result {
         match self {
             Self::Http(listener, http) => http.serve(service, listener, asked).await,
             Self::Stdio(streams) => {
-                let handler = service.connection(Some(local(trust_client)));
-                let handler = handler.long_calls_on(Handle::current());
+                let handler = local().long_calls_on(Handle::current());
                 let shutdown = asked.control.stop.clone();
                 let serving = stdio::serve(handler, streams, shutdown);
                 let served = AbortOnDropHandle::new(connection.spawn(serving)).await;

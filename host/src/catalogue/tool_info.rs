@@ -107,6 +107,17 @@ impl ToolInfo {
         })
     }
 
+    /// Fewer lines than [`ToolInfo::lines_to_add`], as an example: they give some of the hosts and workspaces only.
+    #[must_use]
+    pub fn narrower_lines(&self, reply: &Reply) -> Option<String> {
+        let driver = reply.metadata.driver.as_ref()?;
+        let denial = self.drivers.iter().find_map(|one| match &one.decision {
+            Decision::Deny(denial) if *one.id == **driver => Some(denial),
+            _ => None,
+        });
+        denial.map(|denial| denial.narrower_lines())
+    }
+
     /// The hosts and workspaces that it declares and is served without, because a rule says `partial`: those of every
     /// driver that policy lets run.
     #[must_use]

@@ -10,9 +10,12 @@ use toolward_policy::{ContextRule, LimitSetting, Policy, SecretSource, Service, 
 use toolward_signing::trust::TrustStore;
 
 use super::{Check, State, mode};
+use crate::bundles::BundleSource;
 use crate::config::{Granted, PolicyFiles};
 use crate::environment::Environment;
 use crate::host_setup;
+use crate::policy_review::PolicyReview;
+use crate::report::Silent;
 use crate::trust::Trust;
 
 /// Checks the policy and everything it names.
@@ -70,6 +73,32 @@ pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> 
     checks.extend(buckets(environment));
     checks.push(limits(policy));
     checks
+}
+
+/// The grants that are about no tool of the installed bundles. Nothing if no bundle is installed, or if they can't be
+/// read: other checks report that.
+pub fn grants(source: &BundleSource, files: &PolicyFiles, environment: &Environment) -> Vec<Check> {
+    let unmatched = unmatched_grants(source, files, environment).into_iter();
+    let checks = unmatched.map(|unmatched| {
+        Check::new("grant", State::Warning, unmatched)
+            .hint("correct its publisher or tool, install the bundle, or remove the grant")
+    });
+    checks.collect()
+}
+
+/// The `[[grant]]`s of a policy that are about no tool of the installed bundles, in words.
+pub fn unmatched_grants(
+    source: &BundleSource,
+    files: &PolicyFiles,
+    environment: &Environment,
+) -> Vec<String> {
+    // The tools of a bundle that is not loaded are not known.
+    let refused = source.refused(environment, &Silent);
+    if !refused.is_ok_and(|refused| refused.is_empty()) {
+        return Vec::new();
+    }
+    let review = PolicyReview::read(source, files, environment, &Silent);
+    review.map_or_else(|_| Vec::new(), |review| review.unmatched_grants())
 }
 
 fn authorities(policy: &Policy) -> Check {
@@ -157,10 +186,16 @@ fn secrets(policy: &Policy, environment: &Environment) -> Vec<Check> {
                 "a tool that stores it has to run first".to_owned(),
             ),
         };
+        let without = match secret.source {
+            // The tool that stores it may not have run yet.
+            SecretSource::Store => State::Note,
+            _ => State::Warning,
+        };
         match sources.get(secret.publisher.as_str(), LOCAL, &secret.slug) {
             Ok(Some(_)) => Check::new(NAME, State::Ok, format!("{name}, {place}, has a value")),
-            Ok(None) => Check::new(NAME, State::Note, format!("{name}, {place}, has no value"))
-                .hint(missing),
+            Ok(None) => {
+                Check::new(NAME, without, format!("{name}, {place}, has no value")).hint(missing)
+            }
             Err(error) => Check::new(NAME, State::Error, format!("{name}: {error}"))
                 .hint("only you may have access to it: chmod 600"),
         }

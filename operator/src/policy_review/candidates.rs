@@ -128,7 +128,7 @@ impl PolicyReview {
     }
 
     /// The secrets that a route is granted and that have no value for a local call.
-    fn secrets_missing(&self, route: &Route<'_>) -> Vec<String> {
+    pub(super) fn secrets_missing(&self, route: &Route<'_>) -> Vec<String> {
         let needed = route.decision.grant().into_iter();
         let needed = needed.flat_map(Grant::needed_secrets);
         let missing = needed.filter(|one| {

@@ -1,7 +1,7 @@
 //! The lines that `policy grant` adds: those of `policy suggest` for some tools, with the operator's standing approval
 //! where that is asked for and can be given.
 
-use toolward_policy::{AskReason, Decision, Missing, Policy, Rejected, ToolRoutes, Why};
+use toolward_policy::{AskReason, Choices, Decision, Missing, Policy, Rejected, ToolRoutes, Why};
 
 use super::suggest::{asking, foreign, is_meant, known, left_out};
 use super::{PolicyReview, Suggestion, is_named};
@@ -9,8 +9,8 @@ use crate::error::{Code, Error, Kind};
 
 impl PolicyReview {
     /// The fewest lines that let these tools run with drivers of each tool's own publisher, or with the named driver,
-    /// which they bind where it is another publisher's; with `preapprove` their calls then run without a person. Empty
-    /// if nothing is missing.
+    /// which they bind where it is another publisher's. They have the operator's choices; with `preapprove` their calls
+    /// then run without a person. Empty if nothing is missing.
     ///
     /// # Errors
     /// `tool-missing`; `driver-unknown`; `grant-impossible` if something denies a tool, or if it asks a person whatever a line says; the
@@ -20,6 +20,7 @@ impl PolicyReview {
         tools: &[String],
         driver: Option<&str>,
         preapprove: bool,
+        choices: &Choices,
     ) -> Result<Suggestion, Error> {
         let all = self.routes(None)?;
         let named = |name: &str, one: &ToolRoutes<'_>| is_named(one.contract.tool, name);
@@ -38,7 +39,14 @@ impl PolicyReview {
         }
         let policy = &self.granted.policy;
         let machine = &self.machine;
-        let lines = toolward_policy::suggest(&chosen, driver, preapprove, policy, machine);
+        let suggested =
+            toolward_policy::suggest_with(&chosen, driver, preapprove, policy, machine, choices);
+        let (lines, open) = (suggested.lines, suggested.open);
+        if let Some(unused) = suggested.unused.first() {
+            let message = format!("{unused} was chosen, and no line needs it");
+            let hint = "`toolward policy suggest` prints the lines that are missing";
+            return Err(Error::usage(Code::SettingInvalid, message).hint(hint));
+        }
         let more = Policy::from_toml(&lines);
         let after = more.and_then(|more| policy.clone().layer(more));
         let after = after.map_err(|error| impossible(error.to_string()))?;
@@ -52,7 +60,12 @@ impl PolicyReview {
         let mut remarks = foreign(&chosen, driver);
         remarks.extend(left_out(&chosen));
         remarks.extend(asking(&then, driver));
-        Ok(Suggestion { lines, remarks })
+        Ok(Suggestion {
+            lines,
+            remarks,
+            narrower: suggested.narrower,
+            open,
+        })
     }
 }
 

@@ -35,7 +35,7 @@ impl PolicyReview {
         let mut rows = Vec::new();
         for tool in self.routes(None)? {
             let served = tool.routes.iter();
-            let served = served.map(|route| route.explain(&self.granted.policy, &self.machine));
+            let served = served.map(|route| self.explain(route));
             rows.extend(served.map(Row::of));
             rows.extend(unserved(&tool));
         }
@@ -111,11 +111,14 @@ fn reasons(one: &Explanation) -> Vec<String> {
         .as_ref()
         .and_then(|program| program.missing.as_ref());
     let program = program.map(|why| format!("program: {why}"));
+    let secrets = one.secrets_missing.iter();
+    let secrets = secrets.map(|slug| format!("the secret `{slug}` has no value"));
     let context = one.context.iter();
     let context = context.map(|lack| format!("context: {}", lack.why));
     asked
         .chain(denied)
         .chain(missing)
+        .chain(secrets)
         .chain(program)
         .chain(context)
         .collect()

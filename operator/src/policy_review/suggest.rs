@@ -2,7 +2,8 @@
 //! choices.
 
 use toolward_policy::{
-    AskReason, Contract, Decision, Implementation, Policy, Rejection, Route, ToolRoutes,
+    AskReason, Choices, Contract, Decision, Implementation, OpenChoice, Policy, Rejection, Route,
+    ToolRoutes,
 };
 
 use super::PolicyReview;
@@ -17,6 +18,10 @@ pub struct Suggestion {
     /// What the lines leave for a person to decide, and the drivers of other publishers
     /// without lines. May contain untrusted text.
     pub remarks: Vec<String>,
+    /// Fewer tables, as an example: they give some of the hosts and workspaces only.
+    pub narrower: Option<String>,
+    /// What the operator has to choose before the lines give anything.
+    pub open: Vec<OpenChoice>,
 }
 
 impl PolicyReview {
@@ -38,16 +43,57 @@ impl PolicyReview {
             known(&tools, driver)?;
         }
         let policy = &self.granted.policy;
-        let lines = toolward_policy::suggest(&tools, driver, false, policy, &self.machine);
+        let none = &Choices::default();
+        let suggested =
+            toolward_policy::suggest_with(&tools, driver, false, policy, &self.machine, none);
+        let (lines, open) = (suggested.lines, suggested.open);
+        let narrower = suggested.narrower;
         let mut remarks = foreign(&tools, driver);
         remarks.extend(left_out(&tools));
+        remarks.extend(self.valueless(&tools, driver));
+        remarks.extend(self.unreachable(&tools, driver));
         let more = Policy::from_toml(&lines);
         if let Ok(Ok(after)) = more.map(|more| policy.clone().layer(more)) {
             // Assumes that the operator made each choice that the lines leave open.
             let machine = self.machine.clone().with_all_directories();
             remarks.extend(asking(&self.routes_under(&after, &machine, tool)?, driver));
         }
-        Ok(Some(Suggestion { lines, remarks }))
+        Ok(Some(Suggestion {
+            lines,
+            remarks,
+            narrower,
+            open,
+        }))
+    }
+}
+
+impl PolicyReview {
+    /// The granted hosts whose addresses no grant names.
+    fn unreachable(&self, tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
+        let routes = tools.iter().flat_map(|tool| &tool.routes);
+        let wanted = routes.filter(|route| is_meant(route, driver));
+        let remarks = wanted.flat_map(|route| {
+            let tool = route.contract.tool.major_id();
+            let internal = self.internal_addresses(route).into_iter();
+            internal.map(move |one| format!("{tool}: {one}"))
+        });
+        remarks.collect()
+    }
+
+    /// The secrets without a value, for which no line is missing.
+    fn valueless(&self, tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
+        let routes = tools.iter().flat_map(|tool| &tool.routes);
+        let wanted = routes.filter(|route| is_meant(route, driver));
+        let remarks = wanted.flat_map(|route| {
+            let tool = route.contract.tool.major_id();
+            let slugs = self.secrets_missing(route).into_iter();
+            slugs.map(move |slug| {
+                format!(
+                    "{tool}: blocked, the secret `{slug}` has no value: `toolward doctor` shows where it comes from"
+                )
+            })
+        });
+        remarks.collect()
     }
 }
 

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use toolward_contract::capability::{Capability, CapabilitySet, Class};
 
+use super::choices::{Choices, ChosenLines, OpenChoice};
 use crate::decision::{Contract, Decision, Implementation};
 use crate::declared::DeclaredBy;
 use crate::denial::{Denial, Lack, Missing};
 use crate::grant::SecretPosition;
 use crate::name::Publisher;
+use crate::partial::can_be_left_out;
 use crate::rule::{PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST, PLACEHOLDER_VARIABLE};
 use crate::toml_text::{comment, list, pair};
 
@@ -25,12 +27,24 @@ impl Denial {
     pub fn lines_to_add(&self) -> String {
         let mut lines = Lines::new(self.placeholders.clone());
         lines.add(self);
-        lines.write()
+        lines.write().lines
+    }
+
+    /// Fewer lines than [`Denial::lines_to_add`], as an example: they give only the first of the hosts and workspaces, with
+    /// `partial`. Empty if it lacks at most one.
+    #[must_use]
+    pub fn narrower_lines(&self) -> String {
+        let mut lines = Lines::new(self.placeholders.clone());
+        lines.add(self);
+        match lines.narrow() {
+            true => lines.write().lines,
+            false => String::new(),
+        }
     }
 }
 
 /// What a `[[grant]]` is about.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     publisher: String,
     tool: String,
@@ -39,7 +53,7 @@ struct Key {
 }
 
 /// What is known of a secret.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct KnownSecret {
     /// The hosts that the drivers declare: only shown.
     egress: BTreeSet<String>,
@@ -50,14 +64,41 @@ struct KnownSecret {
 }
 
 /// What a `[[grant]]` gives.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Given {
     requires: CapabilitySet,
     mutates: CapabilitySet,
     accepts: BTreeSet<String>,
+    partial: bool,
 }
 
 impl Given {
+    /// Leaves out all hosts and workspaces but the first, which it returns.
+    fn narrow(&mut self) -> Vec<Capability> {
+        let all = self.requires.iter().chain(self.mutates.iter());
+        let mut removable = all.filter(|one| can_be_left_out(one)).cloned();
+        let Some(kept) = removable.next() else {
+            return Vec::new();
+        };
+        let left_out: Vec<Capability> = removable.filter(|one| *one != kept).collect();
+        if left_out.is_empty() {
+            return left_out;
+        }
+        self.partial = true;
+        for set in [&mut self.requires, &mut self.mutates] {
+            let mut fewer = CapabilitySet::new();
+            let stay = set.iter().filter(|one| !left_out.contains(one));
+            stay.cloned().for_each(|one| fewer.insert(one));
+            *set = fewer;
+        }
+        left_out
+    }
+
+    fn has_network(&self) -> bool {
+        let mut all = self.requires.iter().chain(self.mutates.iter());
+        all.any(|one| *one.class() == Class::Network)
+    }
+
     fn add(&mut self, missing: &Missing) {
         let capability = missing.capability.clone();
         if let Class::Other(class) = capability.class() {
@@ -71,6 +112,7 @@ impl Given {
 }
 
 /// Tables to write, each once.
+#[derive(Clone)]
 pub(super) struct Lines {
     /// Directories that a placeholder must not overlap.
     taken: Vec<PathBuf>,
@@ -84,6 +126,8 @@ pub(super) struct Lines {
     pub(super) contexts: BTreeSet<String>,
     /// Whether each `[[grant]]` says so.
     pub(super) preapproved: bool,
+    pub(super) choices: Choices,
+    open: Vec<OpenChoice>,
     remarks: Vec<String>,
 }
 
@@ -98,6 +142,8 @@ impl Lines {
             programs: BTreeSet::new(),
             contexts: BTreeSet::new(),
             preapproved: false,
+            choices: Choices::default(),
+            open: Vec::new(),
             remarks: Vec::new(),
         }
     }
@@ -185,56 +231,119 @@ impl Lines {
         }
     }
 
-    pub(super) fn write(mut self) -> String {
+    pub(super) fn write(mut self) -> ChosenLines {
         let mut blocks = Vec::new();
         if !self.remarks.is_empty() {
             let mut block = vec!["# No line can give these:".to_owned()];
             block.append(&mut self.remarks);
             blocks.push(block);
         }
-        let all = self.workspaces.clone();
+        blocks.extend(self.workspace_blocks());
+        blocks.extend(self.secret_blocks());
+        blocks.extend(self.service_blocks());
+        blocks.extend(self.grant_blocks());
+        let mut whole: Vec<String> = self
+            .programs
+            .iter()
+            .chain(&self.contexts)
+            .cloned()
+            .collect();
+        if whole.iter().any(|tables| tables.contains("# choose")) {
+            self.open.push(OpenChoice::Tables);
+        }
+        let blocks = blocks.into_iter().map(|block| block.join("\n") + "\n");
+        let blocks: Vec<String> = blocks.chain(whole.drain(..)).collect();
+        ChosenLines {
+            lines: blocks.join("\n"),
+            unused: self.unused(),
+            narrower: None,
+            open: self.open,
+        }
+    }
+
+    fn workspace_blocks(&mut self) -> Vec<Vec<String>> {
+        let mut blocks = Vec::new();
         for path in &self.workspaces {
             let above = |other: &Capability| other != path && other.covers(path);
-            if !all.iter().any(above) {
-                let path = path.scope();
-                let directory = placeholder(&path, &mut self.taken);
-                blocks.push(vec![
-                    "[[workspace]]".to_owned(),
-                    pair("path", &path),
-                    format!("{} # choose", pair("directory", &directory)),
-                ]);
+            if self.workspaces.iter().any(above) {
+                continue;
             }
+            let path = path.scope();
+            let directory = match self.choices.workspaces.get(&*path) {
+                Some(chosen) => pair("directory", chosen),
+                None => {
+                    self.open.push(OpenChoice::Workspace(path.to_string()));
+                    let directory = placeholder(&path, &mut self.taken);
+                    format!("{} # choose", pair("directory", &directory))
+                }
+            };
+            blocks.push(vec![
+                "[[workspace]]".to_owned(),
+                pair("path", &path),
+                directory,
+            ]);
         }
-        // A bundle's own words never decide where a secret comes from or goes to:
-        // these values work only once the operator replaces them.
+        blocks
+    }
+
+    /// A bundle's own words never decide where a secret comes from or goes to: these values work only once the operator
+    /// has chosen them.
+    fn secret_blocks(&mut self) -> Vec<Vec<String>> {
+        let mut blocks = Vec::new();
         for ((publisher, slug), secret) in &self.secrets {
             let (name, other) = match &secret.position {
                 Some(SecretPosition::Query(name)) => (pair("query", name), "header"),
                 Some(SecretPosition::Header(name)) => (pair("header", name), "query"),
                 None => (pair("header", "authorization"), "query"),
             };
-            let origin = pair("origin", &format!("https://{PLACEHOLDER_HOST}"));
             let mut block = vec![
                 "[[secret]]".to_owned(),
                 pair("slug", slug),
                 pair("publisher", publisher),
-                format!("{} # choose", pair("env", PLACEHOLDER_VARIABLE)),
-                format!("{origin} {}", choose(&secret.egress)),
-                format!("{name} # choose, or `{other}`"),
             ];
+            if let Some(chosen) = self.choices.secrets.get(slug) {
+                let place = pair(chosen.source, &chosen.place);
+                block.extend([place, pair("origin", &chosen.origin), name]);
+            } else {
+                self.open.push(OpenChoice::Secret {
+                    slug: slug.clone(),
+                    egress: secret.egress.clone(),
+                });
+                let origin = pair("origin", &format!("https://{PLACEHOLDER_HOST}"));
+                block.extend([
+                    format!("{} # choose", pair("env", PLACEHOLDER_VARIABLE)),
+                    format!("{origin} {}", choose(&secret.egress)),
+                    format!("{name} # choose, or `{other}`"),
+                ]);
+            }
             if !secret.methods.is_empty() {
                 block.push(list("methods", &secret.methods));
             }
             blocks.push(block);
         }
+        blocks
+    }
+
+    fn service_blocks(&mut self) -> Vec<Vec<String>> {
+        let mut blocks = Vec::new();
         for (name, egress) in &self.services {
-            blocks.push(vec![
-                "[[service]]".to_owned(),
-                pair("name", name),
-                format!("{} {}", list("hosts", [PLACEHOLDER_HOST]), choose(egress)),
-            ]);
+            let hosts = match self.choices.hosts.as_slice() {
+                [] => {
+                    self.open.push(OpenChoice::Service {
+                        name: name.clone(),
+                        egress: egress.clone(),
+                    });
+                    format!("{} {}", list("hosts", [PLACEHOLDER_HOST]), choose(egress))
+                }
+                chosen => list("hosts", chosen),
+            };
+            blocks.push(vec!["[[service]]".to_owned(), pair("name", name), hosts]);
         }
-        for (key, given) in &self.grants {
+        blocks
+    }
+
+    fn grant_blocks(&self) -> Vec<Vec<String>> {
+        let blocks = self.grants.iter().map(|(key, given)| {
             let mut block = vec![
                 "[[grant]]".to_owned(),
                 pair("publisher", &key.publisher),
@@ -249,6 +358,14 @@ impl Lines {
                     block.push(list(name, set.iter().map(ToString::to_string)));
                 }
             }
+            if given.partial {
+                block.push(
+                    "partial = true # served without its other hosts and workspaces".to_owned(),
+                );
+            }
+            if given.has_network() && !self.choices.addresses.is_empty() {
+                block.push(list("addresses", &self.choices.addresses));
+            }
             if !given.accepts.is_empty() {
                 let accepts = list("accepts", &given.accepts);
                 block.push(format!("{accepts} # unknown to this host: gives nothing"));
@@ -256,11 +373,35 @@ impl Lines {
             if self.preapproved {
                 block.push("preapproved = true".to_owned());
             }
-            blocks.push(block);
-        }
-        let blocks = blocks.into_iter().map(|block| block.join("\n") + "\n");
-        let blocks: Vec<String> = blocks.chain(self.programs).chain(self.contexts).collect();
-        blocks.join("\n")
+            block
+        });
+        blocks.collect()
+    }
+
+    /// Leaves out hosts and workspaces; `false` if there is nothing to leave out.
+    pub(super) fn narrow(&mut self) -> bool {
+        let left_out: Vec<Capability> = self.grants.values_mut().flat_map(Given::narrow).collect();
+        let mut workspaces = CapabilitySet::new();
+        let stay = self.workspaces.iter();
+        let stay = stay.filter(|one| !left_out.contains(one));
+        stay.cloned().for_each(|one| workspaces.insert(one));
+        self.workspaces = workspaces;
+        !left_out.is_empty()
+    }
+
+    /// The choices that no line needs.
+    fn unused(&self) -> Vec<String> {
+        let choices = &self.choices;
+        let named = |path: &str| self.workspaces.iter().any(|one| *one.scope() == *path);
+        let workspaces = choices.workspaces.keys().filter(|path| !named(path));
+        let known = |slug: &str| self.secrets.keys().any(|(_, known)| known == slug);
+        let secrets = choices.secrets.keys().filter(|slug| !known(slug));
+        let hosts = choices.hosts.iter();
+        let hosts = hosts.filter(|_| self.services.is_empty());
+        let network = self.grants.values().any(Given::has_network);
+        let addresses = choices.addresses.iter().filter(|_| !network);
+        let all = workspaces.chain(secrets).chain(hosts).chain(addresses);
+        all.cloned().collect()
     }
 }
 

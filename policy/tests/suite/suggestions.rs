@@ -5,7 +5,7 @@ use toolward_contract::tool::Tool;
 use toolward_policy::{Policy, SecretSource, Why};
 
 use crate::support::{
-    ask, ask_of, denial, driver, http_driver, named_tool, policy, suggested_for, tool,
+    allowed, ask, ask_of, denial, driver, http_driver, named_tool, policy, suggested_for, tool,
 };
 
 fn suggested(policy: &Policy, tools: &[Tool], driver: &Driver) -> String {
@@ -286,4 +286,24 @@ fn the_suggested_secret_passes_with_the_method_of_the_drivers_request() {
         let binding = secrets[0].binding.as_ref().expect("it goes out");
         assert_eq!(binding.methods, [method]);
     }
+}
+
+#[test]
+fn narrower_lines_give_one_host_or_workspace_and_the_tool_runs_without_the_others() {
+    let driver = driver("network: { egress: [a.example, b.example] }");
+    let wide =
+        tool("requires: { network: [a.example, b.example] }\nmutates: ['database:counters']");
+    let decision = ask(&Policy::empty(), &wide, &driver);
+    let lines = denial(&decision).narrower_lines();
+    assert!(lines.contains("partial = true"), "{lines}");
+    assert!(lines.contains("network:a.example"), "{lines}");
+    assert!(!lines.contains("b.example"), "{lines}");
+    assert!(lines.contains("database:counters"), "{lines}");
+    // They are enough.
+    let decision = ask(&policy(&lines), &wide, &driver);
+    allowed(&decision);
+    // With one host there is nothing to leave out.
+    let one = tool("requires: { network: [a.example] }");
+    let decision = ask(&Policy::empty(), &one, &driver);
+    assert_eq!(denial(&decision).narrower_lines(), "");
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 use toolward_bundle::text::visible_line;
-use toolward_operator::config::PolicyFiles;
+use toolward_operator::config::{Granted, PolicyFiles};
 use toolward_operator::installed::{self, Examined, StoreLocation, next_step};
 use toolward_operator::policy_review::{PolicyReview, Row};
 use toolward_operator::trust::Trust;
@@ -29,6 +29,13 @@ pub(crate) struct List {
 
 impl List {
     pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+        // Shown is what can be; a configuration that can't be read is an error either way.
+        let broken = Granted::read(&self.trust, &PolicyFiles::default(), environment).err();
+        self.show(broken.is_some(), environment, output)?;
+        broken.map_or(Ok(()), Err)
+    }
+
+    fn show(&self, broken: bool, environment: &Environment, output: &mut Output) -> Result {
         let Some(store) = self.store.shown(environment, output)? else {
             output.note("nothing is installed");
             return Ok(());
@@ -39,7 +46,10 @@ impl List {
         if examined.is_empty() && pending.is_empty() {
             output.note("nothing is installed");
         }
-        let rows = self.rows(&examined, environment, output);
+        let rows = match broken {
+            true => Vec::new(),
+            false => self.rows(&examined, environment, output),
+        };
         for one in &examined {
             let mut held = pending.iter().map(|(held, _)| held);
             let held = held.find(|held| held.id == one.installed.id);
@@ -78,6 +88,14 @@ impl List {
         let contents = examined.iter().filter_map(Examined::content).cloned();
         let policies = PolicyFiles::default();
         let review = PolicyReview::of(contents.collect(), &self.trust, &policies, environment);
+        let review = review.inspect(|review| {
+            // The tools of a bundle that is not loaded are not known.
+            if !examined.is_empty() && examined.iter().all(|one| one.content().is_some()) {
+                for unmatched in review.unmatched_grants() {
+                    output.warning(unmatched);
+                }
+            }
+        });
         review
             .and_then(|review| review.rows())
             .unwrap_or_else(|failure| {

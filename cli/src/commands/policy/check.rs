@@ -9,9 +9,11 @@ use serde_json::json;
 use crate::environment::Environment;
 use crate::failure::{Code, Failure, Kind, Result};
 use crate::output::{Output, counted};
-use toolward_operator::config::{ConfigFile, default_config};
-use toolward_operator::doctor::policy_warnings;
+use toolward_operator::bundles::BundleSource;
+use toolward_operator::config::{ConfigFile, PolicyFiles, default_config};
+use toolward_operator::doctor::{policy_warnings, unmatched_grants};
 use toolward_operator::host_setup;
+use toolward_operator::trust::Trust;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -32,9 +34,19 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let policy = file.policy().map_err(failed)?;
     let trust = file.trust_store().map_err(failed)?;
     host_setup::transport(&policy).map_err(failed)?;
+    file.approving_clients().map_err(failed)?;
     file.ledger().map_err(failed)?;
     file.registries().map_err(failed)?;
-    let warnings = policy_warnings(&policy, &trust);
+    let mut warnings = policy_warnings(&policy, &trust);
+    let source = BundleSource {
+        trust: Trust::of_config(Some(path.clone())),
+        ..BundleSource::default()
+    };
+    warnings.extend(unmatched_grants(
+        &source,
+        &PolicyFiles::default(),
+        environment,
+    ));
     let count = [
         ("grant", policy.grants().count()),
         ("deny rule", policy.denies().count()),
@@ -62,7 +74,11 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         none if none.is_empty() => "grants nothing".to_owned(),
         found => found,
     };
-    output.line(format!("{}: fine ({found})", path.display()))
+    let verdict = match warnings.is_empty() {
+        true => "fine",
+        false => "valid",
+    };
+    output.line(format!("{}: {verdict} ({found})", path.display()))
 }
 
 /// The file was read, and it is what fails the check.

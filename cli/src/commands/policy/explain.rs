@@ -5,6 +5,7 @@ use clap::Args;
 use serde_json::json;
 use toolward_bundle::text::{visible, visible_line};
 use toolward_mcp::documents::suggest;
+use toolward_operator::policy_review::InternalAddress;
 use toolward_policy::{Contract, Explanation, Rejected, Rejection};
 
 use super::{Subject, documents};
@@ -37,8 +38,10 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let (granted, name) = (&review.granted, arguments.name.as_str());
     let tools = review.routes(Some(name))?;
     let served = tools.iter().flat_map(|tool| &tool.routes);
-    let found: Vec<Explanation> = served
-        .map(|route| route.explain(&granted.policy, &review.machine))
+    let found: Vec<Explanation> = served.map(|route| review.explain(route)).collect();
+    let served = tools.iter().flat_map(|tool| &tool.routes);
+    let internal: Vec<Vec<InternalAddress>> = served
+        .map(|route| review.internal_addresses(route))
         .collect();
     let rejected: Vec<(&Contract<'_>, &Rejected<'_>)> = tools
         .iter()
@@ -81,14 +84,20 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
             })).collect::<Vec<_>>(),
             "documents": documents,
             "lines_to_add": missing,
+            "addresses_missing": internal.iter().flatten().map(|one| json!({
+                "host": one.host, "address": one.address.to_string(), "line": one.line(),
+            })).collect::<Vec<_>>(),
         }));
     }
-    for (number, explanation) in found.iter().enumerate() {
+    for (number, (explanation, internal)) in found.iter().zip(&internal).enumerate() {
         if number > 0 {
             output.line("")?;
         }
         let shown = visible(&explanation.to_string(), MAX_EXPLANATION_CHARS);
         output.line(shown.trim_end())?;
+        for one in internal {
+            output.line(format!("  address {}", visible_line(&one.to_string(), 400)))?;
+        }
     }
     for tool in tools.iter().filter(|tool| tool.routes.is_empty()) {
         let (id, publisher) = (tool.contract.tool.major_id(), tool.contract.publisher);

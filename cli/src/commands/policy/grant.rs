@@ -4,14 +4,16 @@ use std::path::Path;
 
 use clap::Args;
 use serde_json::json;
+use toolward_bundle::text::visible_line;
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
 use toolward_operator::text_edit::TextEdit;
-use toolward_policy::Policy;
+use toolward_policy::{Choices, OpenChoice, Policy};
 
 use super::Subject;
+use super::choices::{self, ChoiceFlags};
 use crate::change;
 use crate::environment::{Environment, has_terminal};
-use crate::failure::{Failure, Kind, Result};
+use crate::failure::{Failure, Kind, OperatorCode, Result};
 use crate::output::Output;
 
 #[derive(Debug, Args)]
@@ -31,6 +33,9 @@ pub(crate) struct Arguments {
     driver: Option<String>,
 
     #[command(flatten)]
+    choices: ChoiceFlags,
+
+    #[command(flatten)]
     subject: Subject,
 }
 
@@ -42,23 +47,28 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
             return Err(failure);
         }
     }
-    let grant = review.grant(
-        &arguments.tools,
-        arguments.driver.as_deref(),
-        arguments.preapprove,
-    )?;
+    let mut choices = arguments.choices.choices()?;
+    let with = |choices: &Choices| {
+        let driver = arguments.driver.as_deref();
+        review.grant(&arguments.tools, driver, arguments.preapprove, choices)
+    };
+    let mut grant = with(&choices)?;
+    if !grant.open.is_empty() && has_terminal() {
+        choices::ask(&grant.open, &mut choices)?;
+        grant = with(&choices)?;
+    }
     let place = std::path::absolute(&review.granted.place)
         .map_err(|error| Failure::unwritable(&review.granted.place, error))?;
     for remark in &grant.remarks {
-        output.note(format!(
-            "note: {}",
-            toolward_bundle::text::visible_line(remark, 1000)
-        ));
+        output.note(format!("note: {}", visible_line(remark, 1000)));
     }
     if grant.lines.is_empty() {
         let value =
             json!({ "ok": true, "state": "unchanged", "file": place.display().to_string() });
         return output.result(&value, "nothing is missing");
+    }
+    if !grant.open.is_empty() {
+        return Err(open(&grant.open).lines_for(&place, grant.lines));
     }
     let edit = TextEdit::of(&place)?;
     let after = edit.appended(&grant.lines);
@@ -80,8 +90,21 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         // Nobody was asked: the lines are for whoever adds them.
         false => failure.lines_for(&place, grant.lines.clone()),
     })?;
-    if grant.lines.contains("# choose") {
-        output.note("a line with `# choose` waits for your decision: until then it gives nothing");
-    }
     Ok(())
+}
+
+/// The error for lines in which something is not chosen: no file gets them.
+fn open(open: &[OpenChoice]) -> Failure {
+    let hints = open.iter().map(|one| match one {
+        OpenChoice::Workspace(path) => format!("--workspace {path}=DIRECTORY"),
+        OpenChoice::Secret { slug, .. } => format!("--secret {slug}=env:VARIABLE@https://HOST"),
+        OpenChoice::Service { .. } => "--host HOST".to_owned(),
+        _ => "write the lines below yourself, with what `# choose` marks".to_owned(),
+    });
+    let hints: Vec<String> = hints.collect();
+    let message = "nothing was written: these lines leave something to choose";
+    Failure::new(Kind::Denied, OperatorCode::ChoiceOpen, message).hint(format!(
+        "choose it: {}",
+        visible_line(&hints.join(", "), 1000)
+    ))
 }

@@ -4,6 +4,7 @@
 use clap::Args;
 use serde_json::json;
 use toolward_bundle::text::visible_line;
+use toolward_operator::bundles::SourceKind;
 use toolward_operator::policy_review::Row;
 
 use super::{Subject, documents};
@@ -48,6 +49,11 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         let reason = visible_line(&reason, MAX_REASONS_CHARS);
         output.result(&value, format_args!("REFUSED  {tool} of {id}: {reason}"))?;
     }
+    if subject_is_installed(arguments) && refused.is_empty() {
+        for unmatched in review.unmatched_grants() {
+            output.warning(visible_line(&unmatched, MAX_REASONS_CHARS));
+        }
+    }
     for rule in review.action_rules() {
         let tools = match rule.tools.as_slice() {
             [] => "no tool".to_owned(),
@@ -63,6 +69,11 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         output.result(&documents::json(document), documents::line(document))?;
     }
     Ok(())
+}
+
+/// Whether all installed bundles are listed: a grant may be about others than the named ones.
+fn subject_is_installed(arguments: &Arguments) -> bool {
+    arguments.subject.source.kind() == SourceKind::Installed
 }
 
 fn line(row: &Row) -> String {

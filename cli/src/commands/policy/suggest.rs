@@ -43,6 +43,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     }
     let suggestion = suggestion.unwrap_or_default();
     let (tools, remarks) = (suggestion.lines, suggestion.remarks);
+    let narrower = suggestion.narrower;
     let documents = toolward_mcp::documents::suggest(&documents);
     let between = if tools.is_empty() || documents.is_empty() {
         ""
@@ -71,12 +72,19 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         let _ = writeln!(text, "# {}", visible_line(remark, 1000));
     }
     if lines.is_empty() {
-        text.push_str("# Nothing is missing.\n");
+        text.push_str("# No line is missing.\n");
     } else {
         let lines = visible(&lines, MAX_SUGGESTION_CHARS);
         let _ = writeln!(text, "\n{}", lines.trim_end());
     }
-    let value = json!({ "ok": true, "file": place.display().to_string(), "lines": lines, "remarks": remarks });
+    if let Some(narrower) = &narrower {
+        // A comment: the output is appended to a file as it is.
+        text.push_str("\n# Or only this, with the hosts and workspaces that you choose:\n");
+        for line in visible(narrower, MAX_SUGGESTION_CHARS).trim_end().lines() {
+            let _ = writeln!(text, "# {line}");
+        }
+    }
+    let value = json!({ "ok": true, "file": place.display().to_string(), "lines": lines, "narrower_lines": narrower, "remarks": remarks });
     output.result(&value, text.trim_end())?;
     output.note(format!("the policy's file is {}", place.display()));
     Ok(())

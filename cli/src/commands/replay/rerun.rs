@@ -1,6 +1,5 @@
 //! `replay --rerun`: recorded calls made once more, and what came out differently.
 
-use std::process::Stdio;
 use std::sync::Arc;
 
 use clap::Args;
@@ -97,7 +96,7 @@ impl Arguments {
         let started = recorder::start(
             (&flags.means, &source.trust),
             environment,
-            (Stdio::null(), None),
+            recorder::RecorderLog::none(),
         )?;
         let contents = source.contents(environment, output)?;
         let granted = Granted::read(&source.trust, &flags.means.policies, environment)?;

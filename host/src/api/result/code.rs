@@ -30,6 +30,8 @@ impl ErrorCode {
         SCHEMA_NOT_LOADED = "toolward:schema_not_loaded",
             "A deferred tool was called before its schema was loaded.";
         UNAUTHORISED = "unauthorised", "Policy denies, or a declared capability is not granted.";
+        ADDRESS_NOT_GRANTED = "toolward:address_not_granted",
+            "A granted host has an address that is not globally reachable, and the grant does not name it.";
         CAP_DENIED = "cap_denied",
             "An attachment of tools.json lacks a grant, or the value of a secret.";
         APPROVAL_DENIED = "toolward:approval_denied", "A person denied approval, or no one could be asked.";
@@ -171,7 +173,7 @@ impl ErrorClass {
             "input_invalid" => Self::SchemaValidationFailed,
             "input_unsupported" => Self::InvalidArguments,
             "input_unavailable" => Self::SetupRequired,
-            "unauthorised" => Self::PermissionDenied,
+            "unauthorised" | "toolward:address_not_granted" => Self::PermissionDenied,
             "auth_required" => Self::CredentialMissing,
             "rate_limited" => Self::RateLimited,
             "timeout" => Self::Timeout,

@@ -146,6 +146,7 @@ impl CallError {
         self.origin == Origin::Host
             && (self.code == ErrorCode::APPROVAL_DENIED
                 || self.code == ErrorCode::UNAUTHORISED
+                || self.code == ErrorCode::ADDRESS_NOT_GRANTED
                 || matches!(
                     self.class,
                     ErrorClass::CapabilityGap | ErrorClass::PermissionDenied

@@ -12,7 +12,7 @@ use toolward_contract::driver::{HeaderPiece, HttpCall, Rendered};
 use toolward_contract::json::{self as strict, JsonErrorKind};
 use toolward_contract::tool::Tool;
 use toolward_egress::{
-    Call, Error as EgressError, NetworkKind, SecretProblem, Stage, Timeouts, target,
+    Call, Error as EgressError, NetworkKind, Rule, SecretProblem, Stage, Timeouts, target,
 };
 use toolward_policy::{Grant, LimitName, SecretPosition};
 
@@ -185,11 +185,15 @@ impl Requests<'_> {
             if let Some(violation) = self.violations.ends() {
                 return outcome::ended(&violation);
             }
-            return CallError::new(
-                ErrorCode::UNAUTHORISED,
-                ErrorClass::PolicyBlocked,
-                format!("the request is not allowed: {error}"),
-            );
+            let message = format!("the request is not allowed: {error}");
+            return match denied.rule {
+                Rule::Address => {
+                    let code = ErrorCode::ADDRESS_NOT_GRANTED;
+                    let hint = code.ask_the_operator("grant the address");
+                    CallError::new(code, ErrorClass::PolicyBlocked, message).with_hint(hint)
+                }
+                _ => CallError::new(ErrorCode::UNAUTHORISED, ErrorClass::PolicyBlocked, message),
+            };
         }
         match error {
             EgressError::Timeout(timeout) if timeout.deadline => clock.late(),

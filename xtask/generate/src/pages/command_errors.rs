@@ -85,6 +85,10 @@ fn rows() -> Vec<Row> {
         own(Code::PassphraseMissing, "2"),
         own(Code::PassphraseEmpty, "2"),
         own(
+            OperatorCode::ClientSettingInvalid,
+            "2, or 1 of `policy check`",
+        ),
+        own(
             OperatorCode::LedgerSettingInvalid,
             "2, or 1 of `policy check`",
         ),
@@ -100,6 +104,7 @@ fn rows() -> Vec<Row> {
         own(Code::FlagRefused, "2"),
         own(OperatorCode::GrantRefused, "2"),
         own(OperatorCode::GrantImpossible, "4"),
+        own(OperatorCode::ChoiceOpen, "4"),
         own(OperatorCode::FileUnfit, "1"),
         own(OperatorCode::ClientFileInvalid, "1"),
         own(OperatorCode::EntryForeign, "1"),
