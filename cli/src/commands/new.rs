@@ -24,9 +24,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     id: Option<String>,
 
-    /// Who will sign it
-    #[arg(long, default_value = "local")]
-    publisher: String,
+    /// Who will sign it [default: local, until you write your name into bundle.toml]
+    #[arg(long)]
+    publisher: Option<String>,
 
     /// What the bundle is made of: contracts and drivers of its own, or a tools.json of version 1 as Runloop
     /// writes it, whose tools are requests
@@ -39,6 +39,22 @@ pub(crate) struct Arguments {
     /// The driver's language
     #[arg(long, value_name = "LANGUAGE", default_value = "rust", value_parser = language)]
     language: Language,
+}
+
+/// The publisher of a bundle whose author has named none.
+const NO_PUBLISHER: &str = "local";
+
+impl Arguments {
+    /// The publisher. Reports it if nobody chose it: operators trust a publisher by its name.
+    fn publisher(&self, output: &Output) -> String {
+        self.publisher.clone().unwrap_or_else(|| {
+            output.note(format!(
+                "the publisher is `{NO_PUBLISHER}`: before you sign, write your name as `publisher` into bundle.toml, or give \
+                 --publisher NAME"
+            ));
+            NO_PUBLISHER.to_owned()
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -66,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     }
     let options = Options {
         id,
-        publisher: arguments.publisher.clone(),
+        publisher: arguments.publisher(output),
         created: environment.created()?,
         language: arguments.language,
     };

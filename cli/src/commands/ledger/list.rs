@@ -68,18 +68,48 @@ impl Arguments {
             ..Filter::default()
         };
         let mut left = self.limit;
+        let mut shown = Shown::default();
         while left > 0 {
             filter.limit = left.min(PAGE_ROWS);
             let rows = reader.list(&filter)?;
             filter.before = rows.last().map(|last| last.row.seq);
             for row in &rows {
-                print(row, &reader, output)?;
+                print(row, &reader, &mut shown, output)?;
             }
             let read = u32::try_from(rows.len()).unwrap_or(u32::MAX);
             left = left.saturating_sub(read);
             if read < filter.limit {
                 break;
             }
+        }
+        shown.end(output)
+    }
+}
+
+/// What people are shown of a list: calls under a header as they are read, then the rows of commands.
+#[derive(Default)]
+struct Shown {
+    has_calls: bool,
+    of_commands: Vec<String>,
+}
+
+impl Shown {
+    fn call(&mut self, line: &str, output: &mut Output) -> Result {
+        if !self.has_calls {
+            output.line("     row  time                  kind          tool, on whose behalf, outcome, call")?;
+        }
+        self.has_calls = true;
+        output.line(line)
+    }
+
+    fn end(self, output: &mut Output) -> Result {
+        if self.of_commands.is_empty() {
+            return Ok(());
+        }
+        let above = if self.has_calls { "\n" } else { "" };
+        output.line(format!("{above}rows of commands, and of the ledger itself"))?;
+        for line in self.of_commands {
+            output.line(line)?;
         }
         Ok(())
     }
@@ -109,11 +139,15 @@ fn filled(reader: Reader, output: &Output) -> Result<Reader> {
     Ok(reader)
 }
 
-fn print(listed: &Listed, reader: &Reader, output: &mut Output) -> Result {
+fn print(listed: &Listed, reader: &Reader, shown: &mut Shown, output: &mut Output) -> Result {
     let seq = listed.row.seq;
     let Some(record) = &listed.record else {
         let value = json!({ "seq": seq, "record": null });
-        return output.result(&value, format_args!("{seq:>8}  (no record)"));
+        if output.json() {
+            return output.value(&value);
+        }
+        shown.of_commands.push(format!("{seq:>8}  (no record)"));
+        return Ok(());
     };
     let person = record.event.person();
     let name = person.map(|person| reader.name(&person)).transpose()?;
@@ -125,11 +159,27 @@ fn print(listed: &Listed, reader: &Reader, output: &mut Output) -> Result {
         }
         return output.value(&value);
     }
-    output.line(line(seq, record, name.as_deref()))
+    let line = line(seq, record, name.as_deref(), Ids::Short);
+    if record.invocation().is_some() || record.event.person().is_some() {
+        return shown.call(&line, output);
+    }
+    shown.of_commands.push(line);
+    Ok(())
 }
 
+/// How the id of a call is shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ids {
+    /// Its end, which differs from call to call.
+    Short,
+    Whole,
+}
+
+/// Characters of a short id.
+const SHORT_ID_CHARS: usize = 8;
+
 /// One line, whatever anybody was named.
-pub(super) fn line(seq: u64, record: &Record, principal: Option<&str>) -> String {
+pub(super) fn line(seq: u64, record: &Record, principal: Option<&str>, ids: Ids) -> String {
     let (at, kind) = (time::shown(record.at), record.event.kind());
     let mut line = format!("{seq:>8}  {at}  {kind:<12}");
     let mut add = |text: &str| {
@@ -180,7 +230,12 @@ pub(super) fn line(seq: u64, record: &Record, principal: Option<&str>) -> String
         _ => {}
     }
     if let Some(invocation) = record.invocation() {
-        add(&invocation.to_string());
+        let whole = invocation.to_string();
+        let cut = whole.len().saturating_sub(SHORT_ID_CHARS);
+        match (ids, whole.get(cut..)) {
+            (Ids::Short, Some(end)) => add(&format!("…{end}")),
+            _ => add(&whole),
+        }
     }
     line.trim_end().to_owned()
 }

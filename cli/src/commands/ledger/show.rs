@@ -150,13 +150,22 @@ fn print(row: &Row, reader: &Reader, output: &mut Output) -> Result {
     };
     let person = record.event.person();
     let name = person.map(|person| reader.name(&person)).transpose()?;
-    output.line(list::line(row.seq, &record, name.flatten().as_deref()))?;
-    let text = row.record.as_deref().unwrap_or_default();
-    let text = String::from_utf8_lossy(text);
-    output.line(format_args!(
-        "          {}",
-        visible_line(&text, MAX_SHOWN_CHARS)
+    let name = name.flatten();
+    output.line(list::line(
+        row.seq,
+        &record,
+        name.as_deref(),
+        list::Ids::Whole,
     ))?;
+    let mut fields = Vec::new();
+    flatten("", &json_of(row).unwrap_or_default(), &mut fields);
+    for (name, value) in fields {
+        let (name, value) = (
+            visible_line(&name, 200),
+            visible_line(&value, MAX_SHOWN_CHARS),
+        );
+        output.line(format_args!("          {name:<28}  {value}"))?;
+    }
     for (kind, content) in contents(&record) {
         let shown = match reader.payload_state(content, kind)? {
             PayloadState::Kept(bytes) => match String::from_utf8(bytes) {
@@ -171,4 +180,34 @@ fn print(row: &Row, reader: &Reader, output: &mut Output) -> Result {
         output.line(format_args!("  {kind:<8}  {size} bytes: {shown}"))?;
     }
     Ok(())
+}
+
+/// The fields of a record, each with the names of those around it before its own.
+fn flatten(name: &str, value: &Value, fields: &mut Vec<(String, String)>) {
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members {
+                let inner = match name {
+                    "" => key.clone(),
+                    name => format!("{name}.{key}"),
+                };
+                flatten(&inner, member, fields);
+            }
+        }
+        Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
+            for (at, item) in items.iter().enumerate() {
+                flatten(&format!("{name}.{at}"), item, fields);
+            }
+        }
+        Value::Array(items) => {
+            let items: Vec<String> = items.iter().map(text).collect();
+            fields.push((name.to_owned(), items.join(", ")));
+        }
+        leaf => fields.push((name.to_owned(), text(leaf))),
+    }
+}
+
+fn text(leaf: &Value) -> String {
+    leaf.as_str()
+        .map_or_else(|| leaf.to_string(), str::to_owned)
 }

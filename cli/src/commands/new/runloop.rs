@@ -84,7 +84,7 @@ pub(super) fn run(
     };
     let options = RunloopOptions {
         id,
-        publisher: arguments.publisher.clone(),
+        publisher: arguments.publisher(output),
         created: environment.created()?,
         entries,
     };

@@ -9,7 +9,7 @@ use toolward_signing::key::{KeyId, PublicKey};
 use toolward_signing::publisher::{PublisherDocument, Reset};
 use toolward_signing::timestamp::Timestamp;
 
-use super::signing::{Writing, created, pair, parsed, read_earlier};
+use super::signing::{Writing, created, is_name, pair, parsed, read_earlier};
 use crate::environment::Environment;
 use crate::failure::{Code, Failure, OperatorCode, Result, invalid, invalid_file};
 use crate::output::Output;
@@ -37,6 +37,7 @@ pub(crate) struct New {
 
 impl New {
     pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+        is_name(&self.name)?;
         let document = PublisherDocument {
             name: self.name.clone(),
             version: 1,

@@ -7,7 +7,7 @@ use toolward_author::documents::{self, Document};
 use toolward_signing::revocation::{RevocationList, RevokedBundle};
 
 use super::document::time;
-use super::signing::{Writing, created, pair, parsed, read_earlier};
+use super::signing::{Writing, created, is_name, pair, parsed, read_earlier};
 use crate::environment::Environment;
 use crate::failure::{Result, invalid};
 use crate::output::Output;
@@ -39,6 +39,7 @@ pub(crate) struct Revoke {
 
 impl Revoke {
     pub(super) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
+        is_name(&self.name)?;
         let mut list = RevocationList {
             publisher: self.name.clone(),
             version: 1,

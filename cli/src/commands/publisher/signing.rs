@@ -119,6 +119,29 @@ fn told(path: &Path, envelope: &Envelope, output: &mut Output) -> Result {
     )
 }
 
+/// Refuses a file in place of a publisher's name: a document would be signed for a publisher of the file's name.
+pub(super) fn is_name(name: &str) -> Result {
+    let path = Path::new(name);
+    let is_file = path.is_file() && path.extension().is_some();
+    if !is_file && !name.contains('/') {
+        return Ok(());
+    }
+    let named = match read(path) {
+        Ok((Document::Publisher(document), _)) => Some(document.name),
+        Ok((Document::Revocations(list), _)) => Some(list.publisher),
+        _ => None,
+    };
+    let hint = match named {
+        Some(named) => format!("its publisher is {}", visible_line(&named, 200)),
+        None => "give the name that the publisher's document and bundles have".to_owned(),
+    };
+    let message = format!(
+        "expected a publisher's name, found the file {}",
+        visible_line(name, 200)
+    );
+    Err(Failure::usage(OperatorCode::SettingInvalid, message).hint(hint))
+}
+
 /// The time that a document says it was made at.
 pub(super) fn created(environment: &Environment) -> Result<Timestamp> {
     Timestamp::from_unix(environment.created()?).map_err(invalid)
