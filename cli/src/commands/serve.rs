@@ -414,8 +414,7 @@ impl Transport {
     }
 
     /// `local` is the handler of the client at the standard streams; `connection` is the runtime for it and its short
-    /// calls. The others run on the
-    /// current one.
+    /// calls. The others run on the current one.
     async fn serve(
         self,
         service: &Service,
