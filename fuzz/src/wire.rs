@@ -64,7 +64,7 @@ fn check_authority(text: &str) -> bool {
     // A pattern of that spelling matches it, or there is none.
     if let Ok(pattern) = HostPattern::parse(&written) {
         assert!(pattern.is_literal(), "{written}");
-        assert_eq!(pattern.port(), read.port, "{written}");
+        assert_eq!(pattern.written_port(), read.port, "{written}");
         assert!(
             pattern.matches(&read.host.to_string(), read.port.unwrap_or(443), true),
             "{written}"

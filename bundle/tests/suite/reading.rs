@@ -433,3 +433,16 @@ fn a_bundle_has_several_majors_of_one_contract_and_of_one_driver() {
     let error = Content::from_dev(demo.path()).unwrap_err();
     assert_eq!(error.code(), "duplicate-id");
 }
+
+#[test]
+fn an_action_that_changes_what_is_no_scope_of_its_class_is_packed_with_its_tool() {
+    let demo = Demo::new();
+    let action = "---\nschema: action/v1\nid: workspace:describe\ndescription: Describes it.\n\
+                  mutates: [\"workspace:metadata\"]\napproval: on-mutate\n---\n";
+    demo.write("actions/workspace-describe/ACTION.md", action);
+    let fields = "mutates: [\"workspace:metadata\"]\napproval: on-mutate\nimplements: workspace:describe\ninputs:";
+    demo.write("tools/demo.greet/TOOL.md", TOOL.replace("inputs:", fields));
+    let content = read_signed(&demo.pack()).unwrap();
+    let mutates = content.tools[0].tool.mutates.to_string();
+    assert_eq!(mutates, "[workspace:metadata]");
+}

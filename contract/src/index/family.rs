@@ -21,7 +21,6 @@ pub fn parse_family(text: &str) -> Result<Capability, CapabilityError> {
         .and_then(|(name, scope)| Some((Class::of_tools_json(name)?, scope)));
     match short {
         Some((class, scope)) => Capability::of(class.clone(), scope),
-        // A contract may have changed what is no scope of its class.
-        None => Capability::parse(text).or_else(|error| Capability::of_no_scope(text).ok_or(error)),
+        None => Capability::parse(text),
     }
 }

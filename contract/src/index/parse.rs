@@ -121,7 +121,8 @@ fn entry(
         match parse_family(found) {
             Ok(capability) => capabilities.insert(capability),
             Err(_) if version == 1 => ungrantable.push(found.to_owned()),
-            Err(error) => return Err(error),
+            // The contract that the entry repeats changes a word that is no scope.
+            Err(error) => capabilities.insert(Capability::of_no_scope(found).ok_or(error)?),
         }
         Ok(())
     });
