@@ -8,6 +8,7 @@ mod instances;
 mod process;
 mod results;
 mod secrets;
+mod together;
 
 use std::any::Any;
 use std::sync::Arc;

@@ -273,7 +273,7 @@ impl MemoryLease {
         self.waker.register(context.waker());
         match self.is_ended() {
             false => Poll::Pending,
-            true => Poll::Ready(self.memory.sum.exceeded(0)),
+            true => Poll::Ready(self.memory.sum.exceeded()),
         }
     }
 

@@ -101,9 +101,9 @@ impl Sum {
         self.used.fetch_sub(amount, Ordering::SeqCst);
     }
 
-    /// Without room for `amount` more.
-    pub(super) fn exceeded(&self, amount: u64) -> Exceeded {
-        Exceeded::new(self.name, self.used().saturating_add(amount), self.allowed)
+    /// The error of what had to make room.
+    pub(super) fn exceeded(&self) -> Exceeded {
+        Exceeded::new(self.name, self.used().max(self.allowed), self.allowed)
     }
 
     fn add(

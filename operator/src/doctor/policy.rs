@@ -6,7 +6,9 @@ use std::path::Path;
 use toolward_host::secrets::SecretStore as _;
 use toolward_host::{Host, LOCAL};
 use toolward_keyvalue::Store;
-use toolward_policy::{ContextRule, LimitSetting, Policy, SecretSource, Service, Workspace};
+use toolward_policy::{
+    ContextRule, LimitName, LimitSetting, Policy, SecretSource, Service, Workspace,
+};
 use toolward_signing::trust::TrustStore;
 
 use super::{Check, State, mode};
@@ -72,6 +74,7 @@ pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> 
     checks.push(state_directory(environment));
     checks.extend(buckets(environment));
     checks.push(limits(policy));
+    checks.extend(memory(policy));
     checks
 }
 
@@ -268,6 +271,24 @@ fn limits(policy: &Policy) -> Check {
         said => format!("the defaults, but {}", said.join("; ")),
     };
     Check::new(NAME, State::Ok, said)
+}
+
+/// Compares the policy's limit on the memory of all calls with what this machine has. The default fits.
+fn memory(policy: &Policy) -> Option<Check> {
+    const NAME: &str = "memory";
+    let setting = policy.limits().get(LimitName::MemoryTotal);
+    let total = setting.maximum.or(setting.default)?;
+    let machine = toolward_host::memory::machine_bytes();
+    let found = format!(
+        "all calls together may take {} MiB (`memory_total`); this machine or control group has {} MiB",
+        total >> 20,
+        machine >> 20
+    );
+    Some(match total > machine / 4 * 3 {
+        false => Check::new(NAME, State::Ok, found),
+        true => Check::new(NAME, State::Warning, found)
+            .hint("leave a quarter to the server itself: lower `memory_total` in [limits], or raise `MemoryMax`"),
+    })
 }
 
 /// Likely mistakes in a policy: unknown publishers, placeholders, missing directories.
