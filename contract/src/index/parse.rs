@@ -7,7 +7,7 @@ use toolward_fields::without_mark_bytes;
 
 use super::{Index, IndexEntry, family::parse_family, refs, transport};
 use crate::Scope;
-use crate::capability::{Capability, CapabilitySet, Class};
+use crate::capability::{Capability, CapabilityError, CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Parsed, Position, Report};
 use crate::json;
@@ -124,7 +124,7 @@ fn entry(
             // The contract that the entry repeats changes a word that is no scope.
             Err(error) => capabilities.insert(Capability::of_no_scope(found).ok_or(error)?),
         }
-        Ok(())
+        Ok::<(), CapabilityError>(())
     });
     let mut secrets = Vec::new();
     each(&mut fields, "secrets", report, |found| {
