@@ -117,7 +117,8 @@ pub(super) fn against(driver: &Driver, tool: &Tool, file: &str) -> Vec<Diagnosti
     report.finish::<()>(Some(())).diagnostics
 }
 
-/// Warns of an input that would be dropped. Not beside errors: a misspelt placeholder leaves one without a place.
+/// Warns of an input that would be dropped. With other errors this is left out: a misspelt placeholder leaves an input
+/// without a place.
 fn placed(call: &HttpCall, entry: &Implements, tool: &Tool, report: &mut Report<'_>) {
     let inputs = tool.inputs.shape();
     let unplaced = unplaced(call, &entry.mapping, &entry.drop_inputs, &inputs);
