@@ -12,7 +12,7 @@ mod transports;
 
 use toolward_bundle::codes::FILE_NOT_UTF8;
 use toolward_bundle::locate::about_file;
-use toolward_contract::diagnostic::Diagnostic;
+use toolward_contract::diagnostic::{Diagnostic, Parsed};
 use toolward_contract::front_matter;
 
 use fields::Findings;
@@ -34,16 +34,21 @@ pub const EXTENSION: &str = ".tool.md";
 /// ```
 #[must_use]
 pub fn check(file: &str, source: &str) -> Vec<Diagnostic> {
-    let read = front_matter::read(file, source);
-    let Some(document) = read.value else {
-        return read.diagnostics;
+    let Parsed {
+        value,
+        diagnostics: mut found,
+    } = front_matter::read(file, source);
+    let Some(document) = value else {
+        return found;
     };
     let mut findings = Findings::new(file);
     names::check(&document, &mut findings);
     if let Some(definition) = rules::check(&document, &mut findings) {
         lints::check(definition, &mut findings);
     }
-    findings.finish()
+    found.extend(findings.finish());
+    found.sort_by_key(Diagnostic::position);
+    found
 }
 
 /// That `import` leaves a valid definition out, and why.
