@@ -506,9 +506,13 @@ impl ServerHandler for Connection {
         };
         context.extensions.insert(wrong);
         let stateless = stateless(&context);
-        let result = self.call_tool(call, context).await?;
-        let mut result = serde_json::to_value(result)
-            .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        let result = match self.call_tool(call, context).await? {
+            CallToolResponse::Complete(result) => serde_json::to_value(result),
+            CallToolResponse::InputRequired(result) => serde_json::to_value(result),
+            _ => return Err(ErrorData::internal_error("unexpected kind of result", None)),
+        };
+        let mut result =
+            result.map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
         // As the protocol library does it for results that it knows.
         if let (false, Some(members)) = (stateless, result.as_object_mut()) {
             members.shift_remove("resultType");

@@ -459,7 +459,7 @@ mod tests {
         assert!(!working.is_ended());
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn one_principal_takes_no_more_than_its_share() {
         let calls = Calls::of(100 * MIB, 3);
         let [greedy, modest] = [gate(), gate()];

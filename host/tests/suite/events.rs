@@ -219,8 +219,8 @@ async fn a_call_that_is_dropped_or_runs_too_long_ends_with_an_event_of_its_own()
     drop(call(&host, "hostile.run", json!({"do": "echo"})).await);
     let mut events = host.events(EventFilter::all());
     let sleeps = json!({"do": "sleep", "n": 60_000});
-    let running = call(&host, "hostile.run", sleeps.clone());
-    tokio::time::timeout(Duration::from_millis(500), running)
+    let sleeping = call(&host, "hostile.run", sleeps.clone());
+    tokio::time::timeout(Duration::from_millis(500), sleeping)
         .await
         .expect_err("still asleep");
     let told = heard(&mut events);

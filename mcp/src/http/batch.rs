@@ -15,6 +15,7 @@ use http_body_util::BodyExt as _;
 use rmcp::ServerHandler;
 use serde_json::Value;
 
+use super::body::PermitBody;
 use super::concurrency::PrincipalPermits;
 use super::guard::Guard;
 use super::host_header::single;
@@ -22,6 +23,7 @@ use super::responses::Rejection;
 use super::sessions::Caller;
 use crate::client::InBatch;
 use crate::messages::{self, MAX_BATCH_MESSAGES};
+use crate::unread::UnreadResults;
 
 /// Messages of one list that are handled at once.
 const CONCURRENCY: usize = 8;
@@ -34,17 +36,17 @@ impl<H: ServerHandler> Guard<H> {
     pub(super) fn batch<'a>(
         &'a self,
         caller: &'a Arc<Caller>,
-        permits: &'a PrincipalPermits,
+        counted: (&'a PrincipalPermits, Option<UnreadResults>),
         parts: Parts,
         list: &'a Bytes,
     ) -> BoxFuture<'a, Result<Response, Rejection>> {
-        self.answered(caller, permits, parts, list).boxed()
+        self.answered(caller, counted, parts, list).boxed()
     }
 
     async fn answered(
         &self,
         caller: &Arc<Caller>,
-        permits: &PrincipalPermits,
+        (permits, unread): (&PrincipalPermits, Option<UnreadResults>),
         mut parts: Parts,
         list: &Bytes,
     ) -> Result<Response, Rejection> {
@@ -74,7 +76,12 @@ impl<H: ServerHandler> Guard<H> {
         parts.extensions.insert(InBatch);
         let mut answers = Vec::with_capacity(items.len());
         for item in items {
-            let answer = self.one(caller, permits, parts.clone(), list.slice_ref(item));
+            let answer = self.one(
+                caller,
+                (permits, unread.clone()),
+                parts.clone(),
+                list.slice_ref(item),
+            );
             answers.push(answer.boxed());
         }
         let mut answers = stream::iter(answers).buffered(CONCURRENCY);
@@ -92,7 +99,8 @@ impl<H: ServerHandler> Guard<H> {
             return Ok(StatusCode::ACCEPTED.into_response());
         }
         all.push(b']');
-        let mut response = Response::new(Body::from(all));
+        let body = PermitBody::new(Body::from(all), Vec::new()).counting(unread);
+        let mut response = Response::new(Body::new(body));
         let json = HeaderValue::from_static("application/json");
         response.headers_mut().insert(CONTENT_TYPE, json);
         Ok(response)
@@ -102,7 +110,7 @@ impl<H: ServerHandler> Guard<H> {
     async fn one(
         &self,
         caller: &Arc<Caller>,
-        permits: &PrincipalPermits,
+        counted: (&PrincipalPermits, Option<UnreadResults>),
         parts: Parts,
         message: Bytes,
     ) -> Option<Value> {
@@ -110,7 +118,7 @@ impl<H: ServerHandler> Guard<H> {
             true => Err(Rejection::NoMessage("a list in a list")),
             false => {
                 let body = Body::from(message.clone());
-                self.post(caller, permits, parts, body).await
+                self.post(caller, counted, parts, body).await
             }
         };
         answer(

@@ -248,7 +248,7 @@ impl<H: ServerHandler> Guard<H> {
             // Each of its messages is counted alone; only the list's own memory is held here.
             let cost = messages::scan(&bytes).cost(true);
             cost.map_err(|flaw| Rejection::TooComplex(flaw.message()))?;
-            return self.batch(caller, permits, parts, &bytes).await;
+            return self.batch(caller, (permits, unread), parts, &bytes).await;
         }
         // Its cost is counted before rmcp parses it.
         let cost = messages::scan(&bytes).cost(kind == Kind::Call);

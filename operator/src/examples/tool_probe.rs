@@ -130,7 +130,7 @@ impl ToolProbe {
         let component = entry.driver.component.as_deref().unwrap_or_default();
         let message = format!(
             "expected {component} to serve `{}`, which this driver implements; it answers that it does not",
-            tool.tool_id
+            tool.named()
         );
         let found = Diagnostic::new(&codes::TOOL_NOT_SERVED, &entry.path, tool.at, message)
             .with_hint("give the component a handler for exactly this id, or take the entry out");
@@ -140,7 +140,7 @@ impl ToolProbe {
         });
         let [diagnostic] = found;
         MissingTool {
-            tool: tool.tool_id.to_string(),
+            tool: tool.named().to_owned(),
             driver: entry.driver.id.to_string(),
             diagnostic,
         }
@@ -149,7 +149,7 @@ impl ToolProbe {
     /// Whether a component answers a tool as it answers an unknown one, also with the input of an example: one that
     /// looks at no id may find nothing for an empty input.
     async fn is_missing(&self, host: &Host, entry: &DriverEntry, tool: &Implements) -> bool {
-        let id = tool.tool_id.as_str();
+        let id = tool.named();
         let empty = json!({});
         for input in std::iter::once(&empty).chain(self.inputs.get(id)) {
             let answer = self.answer(host, entry, id, input).await;
