@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use toolward_host::{Host, Limits};
 use toolward_mcp::http::{Authentication, Settings};
 
 use crate::client::{Answer, Request, TEST_TIMEOUT, finish, meta, rest};
@@ -222,4 +223,41 @@ async fn what_is_no_message_is_refused_and_the_server_goes_on() {
     }
     assert_eq!(server.count(|seen| &seen.started), 0);
     Request::call("who").send(server.address).await.handled();
+}
+
+#[tokio::test]
+async fn readers_that_read_nothing_of_large_results_are_disconnected_for_others() {
+    const TOTAL: u64 = 256 << 20;
+    /// Each result has this many bytes, and some more.
+    const LARGE: usize = 64 << 20;
+    let limits = Limits {
+        memory_total: Some(TOTAL),
+        ..Limits::default()
+    };
+    let host = Host::builder().limits(limits).defer_engine().build();
+    let host = host.unwrap();
+    let mut settings = open();
+    settings.shared_state = Some(host.shared_state().clone());
+    // Without the limit on memory none would be disconnected.
+    settings.limits.read_within = TEST_TIMEOUT * 10;
+    let server = Server::start(settings);
+    let mut readers = Vec::new();
+    for _ in 0..5 {
+        readers.push(Request::call("large").begin(server.address).await);
+    }
+    let began = Instant::now();
+    let is_reset = |reader: &TcpStream| matches!(reader.take_error(), Ok(Some(_)));
+    while !readers.iter().any(is_reset) {
+        assert!(began.elapsed() < TEST_TIMEOUT, "none was disconnected");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    Request::call("who").send(server.address).await.handled();
+    let mut whole = 0;
+    for mut reader in readers {
+        let mut bytes = Vec::new();
+        // Its end may be an error.
+        let _ = reader.read_to_end(&mut bytes).await;
+        whole += usize::from(bytes.len() > LARGE);
+    }
+    assert!((1..5).contains(&whole), "{whole} of 5 results were sent");
 }

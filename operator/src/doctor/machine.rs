@@ -3,21 +3,31 @@
 use std::path::Path;
 
 use toolward_host::confine::{self, Confinement, SystemCalls};
-use toolward_host::{Cache, Host, memory};
+use toolward_host::{Cache, EngineProfile, Host, Limits, memory};
 
 use super::{Check, State, mode};
 use crate::config::{ConfigFile, default_config, is_missing};
 use crate::environment::Environment;
 use crate::trust::Trust;
 
-/// Checks that the engine starts. It reserves a pool of memory, which a limit on
-/// address space prevents.
+/// Checks that the engine starts, with a pool of memories, which a limit on address space
+/// prevents.
 pub fn engine() -> Check {
+    const NAME: &str = "engine";
+    let starts = "the WebAssembly engine starts";
+    let Err(without_pool) = EngineProfile::for_limits(&Limits::default()).engine() else {
+        return Check::new(NAME, State::Ok, starts);
+    };
     match Host::builder().build() {
-        Ok(_) => Check::new("engine", State::Ok, "the WebAssembly engine starts"),
-        Err(error) => {
-            Check::new("engine", State::Error, error.to_string()).maybe_hint(error.hint())
-        }
+        Ok(_) => Check::new(
+            NAME,
+            State::Note,
+            format!(
+                "{starts}, but without a pool of memories, so that calls are slower: {without_pool}"
+            ),
+        )
+        .maybe_hint(without_pool.hint()),
+        Err(error) => Check::new(NAME, State::Error, error.to_string()).maybe_hint(error.hint()),
     }
 }
 
