@@ -186,7 +186,7 @@ impl SharedState {
         let admission = lock(&self.shared.admission).clone();
         let lease = match admission {
             Some(admission) => Some(admission.unread(principal, bytes, Box::new(end))?),
-            // No host has made a call.
+            // No host was built.
             None => None,
         };
         Some(UnreadResult { _lease: lease })
