@@ -22,10 +22,14 @@ pub(crate) fn raise() {
 pub(crate) fn shortage(connections: u64) -> Option<String> {
     let needed = connections.saturating_add(OWN_FILES).saturating_mul(2);
     let most = getrlimit(Resource::Nofile).current?;
+    let clients = match connections {
+        1 => "its client".to_owned(),
+        many => format!("{many} connections"),
+    };
     (most < needed).then(|| {
         format!(
-            "this process may open {most} files, and {needed} are needed for {connections} connections and the \
-             files of tools: raise the hard limit (`ulimit -Hn {needed}`, `LimitNOFILE={needed}` under systemd)"
+            "this process may open {most} files, and {needed} are needed for {clients} and the files of tools: \
+             raise the hard limit (`ulimit -Hn {needed}`, `LimitNOFILE={needed}` under systemd)"
         )
     })
 }
