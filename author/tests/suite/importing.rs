@@ -127,7 +127,7 @@ fn a_definition_becomes_a_contract_and_a_driver() {
     assert_eq!(tool.metadata["aml"]["owner"], "logistics");
     assert_eq!(
         request(&imported),
-        json!({ "endpoint": "/parcels/${input.number}", "method": "GET" })
+        json!({ "endpoint": "/parcels/${input.number}", "method": "GET", "timeout_ms": 5000 })
     );
     assert!(
         imported

@@ -182,7 +182,7 @@ fn canonical_bytes_read_back_equal_and_others_are_not_read() {
     assert_eq!(BundleSurface::from_bytes(&other), None);
     assert_eq!(BundleSurface::from_bytes(b"{}"), None);
     assert_eq!(surface.tools()[0].id, "demo.greet");
-    assert_eq!(surface.drivers().collect::<Vec<_>>(), ["demo-greet"]);
+    assert_eq!(surface.drivers().collect::<Vec<_>>(), ["demo-greet@1"]);
 }
 
 #[test]
