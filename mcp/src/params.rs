@@ -293,7 +293,7 @@ impl fmt::Display for Expected {
 /// What a request is that the protocol library could not read.
 pub(crate) enum Unreadable {
     /// A tool's call whose arguments are not an object. It ends with a result, which a model can read.
-    Call(CallToolRequestParams, WrongArguments),
+    Call(Box<CallToolRequestParams>, WrongArguments),
     /// A request of a method that the server has, or of one that it does not have.
     Fault(ErrorData),
 }
@@ -339,7 +339,7 @@ pub(crate) fn unreadable(request: CustomRequest) -> Unreadable {
             members.shift_remove("arguments");
         }
         if let Ok(call) = serde_json::from_value(params) {
-            return Unreadable::Call(call, WrongArguments(not_arguments(message)));
+            return Unreadable::Call(Box::new(call), WrongArguments(not_arguments(message)));
         }
     }
     Unreadable::Fault(invalid(message, &format!("/params{}", member.path)))

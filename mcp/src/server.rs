@@ -506,7 +506,7 @@ impl ServerHandler for Connection {
         };
         context.extensions.insert(wrong);
         let stateless = stateless(&context);
-        let result = match self.call_tool(call, context).await? {
+        let result = match self.call_tool(*call, context).await? {
             CallToolResponse::Complete(result) => serde_json::to_value(result),
             CallToolResponse::InputRequired(result) => serde_json::to_value(result),
             _ => return Err(ErrorData::internal_error("unexpected kind of result", None)),

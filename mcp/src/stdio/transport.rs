@@ -272,6 +272,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
                         }
                     }
                 }
+                // Without an end of line the decoder waits for more, and keeps its place in this line for the next.
+                if !line.ends_with(b"\n") {
+                    line.extend_from_slice(b"\n");
+                }
                 self.codec.decode(&mut line)
             }
         };

@@ -448,9 +448,13 @@ fn a_rule_that_lets_drivers_repeat_a_change_is_about_one_tool() {
     };
     let one = rule("tool = \"a.b\"\n", "\"repeat\"");
     assert!(Policy::from_toml(&one).is_ok());
-    for lines in ["", "tool = \"a.*\"\n", "tool = \"a.b\"\ndriver = \"c\"\n"] {
+    for (lines, code) in [
+        ("", "policy-wrong-value"),
+        ("tool = \"a.*\"\n", "policy-wrong-value"),
+        ("tool = \"a.b\"\ndriver = \"c\"\n", "policy-tool"),
+    ] {
         let refused = Policy::from_toml(&rule(lines, "\"repeat\"")).unwrap_err();
-        assert_eq!(refused.code(), "policy-wrong-value", "{lines}");
+        assert_eq!(refused.code(), code, "{lines}");
     }
     assert!(Policy::from_toml(&rule("tool = \"a.b\"\n", "\"repeats\"")).is_err());
     let plain = "[[grant]]\npublisher = \"acme\"\ntool = \"a.b\"\n";

@@ -83,6 +83,7 @@ async fn amplifier_gets_the_code_as_the_type_of_an_error() {
                 "class": "unknown_tool",
                 "retryable": false,
                 "retry_after_ms": null,
+                "hint": "no tools are loaded",
             },
         })
     );

@@ -397,7 +397,7 @@ async fn what_is_wrong_in_a_member_that_nobody_reads_does_not_pass_for_json() {
     for id in 1..=3 {
         both.is_refused(id, -32700, "not-json").await;
     }
-    both.is_refused(4, -32600, "no-message").await;
+    both.is_refused(4, -32602, "params-invalid").await;
 }
 
 #[tokio::test]
