@@ -22,10 +22,16 @@ use crate::support::outside::have;
 use crate::support::{Machine, root};
 
 /// Commands that no page's test runs, and who runs them instead.
-const NOT_RUN: &[(&str, &str)] = &[(
-    "cargo xtask test",
-    "whoever runs this test; it would start itself",
-)];
+const NOT_RUN: &[(&str, &str)] = &[
+    (
+        "cargo xtask test",
+        "whoever runs this test; it would start itself",
+    ),
+    (
+        "toolward mcp config cursor --write --name toolward-demo -- $flags \\\n    --state-dir $demo/state --cache-dir $demo/cache",
+        "the test of the tutorial, which types the answers",
+    ),
+];
 
 /// Commands of other people's programs, by their beginning, and how to find out
 /// whether the program is there. Where it is not, they are left out.

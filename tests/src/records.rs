@@ -209,7 +209,14 @@ fn a_script_of_calls_makes_valid_records_of_every_object() {
 #[test]
 fn the_records_of_a_call_name_its_rows_in_the_ledger() {
     let machine = machine();
-    let stats = format!("{STATS} {TRUST}");
+    let confined = called(
+        &machine,
+        &format!("{STATS} {TRUST}"),
+        Some(&json!({ "text": "a" })),
+        0,
+    );
+    assert_eq!(confined["tool_result"]["evidence_refs"], json!([]));
+    let stats = format!("{STATS} {TRUST} --no-confine");
     for (input, exit) in [(json!({ "text": "a" }), 0), (json!({ "text": 7 }), 1)] {
         let records = called(&machine, &stats, Some(&input), exit);
         let rows = records["tool_result"]["evidence_refs"].clone();

@@ -212,7 +212,10 @@ pub(crate) fn run(
         tool: host.tool(&arguments.tool),
         events: heard(&mut events),
         rows: match (arguments.format, &call_recorder) {
-            (Some(Format::AgentTool), Some(_)) => rows(&reply, &source.trust, environment, output),
+            // A confined process can't read the ledger.
+            (Some(Format::AgentTool), Some(_)) if arguments.confine.is_off() => {
+                rows(&reply, &source.trust, environment, output)
+            }
             _ => None,
         },
     };

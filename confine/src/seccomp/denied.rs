@@ -232,7 +232,7 @@ pub(super) fn rules(calls: &Calls, programs: bool) -> Built<Rules> {
         Network::Ports(_) | Network::Any => other_sockets()?,
     };
     rules.insert(libc::SYS_socket, sockets);
-    rules.insert(libc::SYS_socketpair, other_pairs()?);
+    rules.insert(libc::SYS_socketpair, other_pairs(&[libc::SOCK_STREAM])?);
     // The kernel looks at the lower half of a request.
     let mut requests = one_of(1, &TYPING)?;
     requests.extend(one_of(1, &ATTRIBUTES)?);
@@ -302,6 +302,9 @@ pub(super) fn rules_of_build(calls: &Calls) -> Built<Rules> {
         libc::SYS_seccomp,
         vec![masked(1, NEW_LISTENER, NEW_LISTENER)?],
     );
+    // Rust's standard library starts programs over a pair of sequenced packets, which are connected, too.
+    let pairs = other_pairs(&[libc::SOCK_STREAM, libc::SOCK_SEQPACKET])?;
+    rules.insert(libc::SYS_socketpair, pairs);
     Ok(rules)
 }
 
@@ -322,9 +325,9 @@ fn making_set_id(flags: u8) -> Built<Vec<SeccompRule>> {
 
 /// Every pair but of connected Unix sockets: one of datagrams can be connected to, or send
 /// to, any socket of another process that has a path.
-fn other_pairs() -> Built<Vec<SeccompRule>> {
+fn other_pairs(connected: &[i32]) -> Built<Vec<SeccompRule>> {
     let mut rules = vec![when(0, SeccompCmpOp::Ne, number(libc::AF_UNIX))?];
-    rules.extend(kinds_but(&[libc::SOCK_STREAM])?);
+    rules.extend(kinds_but(connected)?);
     Ok(rules)
 }
 
