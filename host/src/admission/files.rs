@@ -17,7 +17,7 @@ pub(crate) struct CallFiles(Sum);
 impl CallFiles {
     pub(super) fn new(limits: &Limits) -> Self {
         let allowed = limits.open_files_total.unwrap_or_else(default_total);
-        Self(Sum::new(LimitName::OpenFilesTotal, allowed, limits))
+        Self(Sum::new(LimitName::OpenFilesTotal, allowed, 1, limits))
     }
 }
 

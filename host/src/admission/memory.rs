@@ -46,7 +46,7 @@ impl CallMemory {
     pub(crate) fn new(limits: &Limits) -> Arc<Self> {
         let allowed = limits.memory_total.unwrap_or_else(default_total);
         Arc::new(Self {
-            sum: Sum::new(LimitName::MemoryTotal, allowed, limits),
+            sum: Sum::new(LimitName::MemoryTotal, allowed, RESERVED, limits),
             growing: Mutex::default(),
             growths: AtomicU64::new(0),
             waiting: AtomicU32::new(0),

@@ -47,11 +47,16 @@ impl Held {
 }
 
 impl Sum {
-    pub(super) fn new(name: LimitName, allowed: u64, limits: &Limits) -> Self {
+    /// A share is at least `call`, which one call may need: with very many slots, the part of one principal would
+    /// be too small for any.
+    pub(super) fn new(name: LimitName, allowed: u64, call: u64, limits: &Limits) -> Self {
         let concurrency = u128::from(limits.concurrency.max(1));
         let share = |calls: u32| {
             let share = u128::from(allowed).saturating_mul(u128::from(calls)) / concurrency;
-            u64::try_from(share).unwrap_or(u64::MAX).min(allowed)
+            u64::try_from(share)
+                .unwrap_or(u64::MAX)
+                .max(call)
+                .min(allowed)
         };
         Self {
             name,

@@ -63,9 +63,10 @@ async fn the_end_of_such_a_call_is_on_the_disk_before_its_reply() {
 #[tokio::test]
 async fn a_result_is_persisted_once_bytes_of_it_are_on_the_disk() {
     for (keep, tool, done, expected) in [
-        (Keep::Asked, "hostile.run", "echo", false),
-        (Keep::Asked, "hostile.changes", "echo", true),
-        (Keep::Asked, "hostile.changes", "trap", false),
+        (Keep::All, "hostile.run", "echo", false),
+        (Keep::All, "hostile.changes", "echo", true),
+        (Keep::All, "hostile.changes", "trap", false),
+        (Keep::Asked, "hostile.changes", "echo", false),
         (Keep::None, "hostile.changes", "echo", false),
     ] {
         let world = World::new(keep);
