@@ -31,6 +31,8 @@ const REPORT_INTERVAL: Duration = Duration::from_millis(50);
 /// Time between the last report and the result. A client that reads both at once may handle the result first; some then
 /// fail on a report of a call that they no longer know.
 const RESULT_GAP: Duration = Duration::from_millis(50);
+/// How long log records that wait may delay the result.
+const LOG_TIMEOUT: Duration = Duration::from_secs(1);
 
 const MAX_MESSAGE_CHARS: usize = 1000;
 
@@ -111,11 +113,13 @@ impl Wanted {
 }
 
 impl Forwarder {
-    /// Runs a call and forwards its reports. Once its result is known, those that wait are dropped.
+    /// Runs a call and forwards its reports. Once its result is known, progress that waits is dropped: some clients
+    /// fail on progress of a call that they have the result of. Log records that wait are sent before the result.
     pub(crate) async fn during<T>(mut self, call: impl Future<Output = T>) -> T {
         let mut call = std::pin::pin!(call);
         // When the last report was sent.
         let mut last: Option<Instant> = None;
+        let mut waiting = Vec::new();
         let result = loop {
             let said = tokio::select! {
                 biased;
@@ -125,10 +129,14 @@ impl Forwarder {
             let Some(said) = said else {
                 break call.await;
             };
-            tokio::select! {
+            let result = tokio::select! {
                 biased;
-                result = &mut call => break result,
-                () = self.wait() => {}
+                result = &mut call => Some(result),
+                () = self.wait() => None,
+            };
+            if let Some(result) = result {
+                waiting.push(said);
+                break result;
             }
             // A slow client does not delay the call, but a report that was started is sent before the result.
             let result = {
@@ -147,6 +155,18 @@ impl Forwarder {
                 break result;
             }
         };
+        while let Ok(said) = self.receiver.try_recv() {
+            waiting.push(said);
+        }
+        let send = async {
+            for said in waiting {
+                if matches!(said, Said::Log(_)) {
+                    self.forward(said).await;
+                }
+            }
+        };
+        // A client that does not read does not keep its result from ending the call.
+        let _ = tokio::time::timeout(LOG_TIMEOUT, send).await;
         if let Some(last) = last {
             tokio::time::sleep(RESULT_GAP.saturating_sub(last.elapsed())).await;
         }

@@ -5,6 +5,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::guard::SESSION_HEADER;
 
+/// The first revision without `initialize`.
+const NEWER_ERA: &str = "2026-07-28";
 const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD_HEADER: HeaderName = HeaderName::from_static("mcp-method");
 
@@ -64,7 +66,11 @@ pub(super) fn start_over(headers: &mut HeaderMap) {
     headers.remove(SESSION_HEADER);
     let mut methods = headers.get_all(METHOD_HEADER).iter();
     let agrees = methods.next().is_none_or(|method| method == "initialize");
-    if agrees && methods.next().is_none() {
+    // The newer era has no `initialize`, and answers that as an unknown method.
+    let is_newer = headers
+        .get(VERSION_HEADER)
+        .is_some_and(|version| version == NEWER_ERA);
+    if agrees && methods.next().is_none() && !is_newer {
         headers.remove(VERSION_HEADER);
     }
 }

@@ -171,7 +171,7 @@ fn a_script_without_an_argument_on_its_first_line_runs() {
 #[test]
 fn why_a_program_does_not_start_is_in_log_cause_and_doctor() {
     let mut scene = scene();
-    fs::write(scene.program(), "no program").unwrap();
+    fs::write(scene.program(), "\u{7f}ELF, and no more").unwrap();
     scene.write();
     let ended = scene.call();
     let error = ended.json()["error"].clone();

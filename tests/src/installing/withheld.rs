@@ -199,7 +199,7 @@ fn a_bundle_whose_file_was_damaged_is_shown_as_that() {
 fn a_list_that_can_not_tell_whom_to_trust_says_so_and_lists() {
     let (machine, _) = installed();
     machine.configure("[[publisher]\n");
-    let list = machine.toolward("list --json").ends(0);
+    let list = machine.toolward("list --json").ends(2);
     list.warns("not known");
     assert_eq!(list.json()["state"], "unknown", "{list}");
     let list = machine.toolward("list").ends(0);
