@@ -512,7 +512,14 @@ where
 
     async fn receive(&mut self) -> Option<Incoming> {
         let shutdown = self.shutdown.clone();
-        shutdown.run_until_cancelled(self.next()).await.flatten()
+        if let Some(message) = shutdown.run_until_cancelled(self.next()).await {
+            return message;
+        }
+        // What calls report still goes out. This is asked again after each answer.
+        match self.open.requests.is_empty() {
+            true => None,
+            false => std::future::pending().await,
+        }
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
