@@ -21,19 +21,21 @@ fn serving() -> String {
     format!("serve --bundle text-stats.toolbundle {WITH}")
 }
 
-/// Calls until a call succeeds.
+/// Calls until a call succeeds. Returns false if the server ends before.
 #[track_caller]
-fn recovers(mut call: impl FnMut(usize) -> Value) {
+fn recovers(mut call: impl FnMut(usize) -> Option<Value>) -> bool {
     let until = Instant::now() + PATIENCE;
-    let works = |answer: &Value| answer["result"]["isError"] == false;
-    for number in 0.. {
-        let answer = call(number);
-        if works(&answer) {
-            return;
+    for number in 1.. {
+        let Some(answer) = call(number) else {
+            return false;
+        };
+        if answer["result"]["isError"] == false {
+            return true;
         }
         assert!(Instant::now() < until, "{answer}");
         std::thread::sleep(Duration::from_millis(100));
     }
+    false
 }
 
 #[test]
@@ -53,10 +55,10 @@ fn a_call_is_answered_while_the_compile_broker_hangs_and_its_driver_compiles_aft
     let answer = raw.answer("late");
     assert!(answer.to_string().contains("does not answer"), "{answer}");
     signal(&machine, "CONT", broker);
-    recovers(|number| {
+    assert!(recovers(|number| {
         raw.call(number, "text.stats", &json!({"text": "One two."}));
-        raw.answer(number)
-    });
+        Some(raw.answer(number))
+    }));
 }
 
 /// A server as another user, who may have so many threads and processes.
@@ -108,11 +110,13 @@ impl Short {
     }
 }
 
-/// Lifts the limit of all processes of the user.
+/// Lifts the limit of all processes of the user, who may raise it as far as the hard one. A process may end meanwhile.
 fn lift() {
-    let script = "for p in $(pgrep -U \"$0\"); do prlimit --pid $p --nproc=unlimited; done";
+    let script =
+        "for p in $(pgrep -U \"$0\"); do prlimit --pid $p --nproc=$(ulimit -Hu):; done; true";
     let mut bash = Command::new("bash");
     bash.args(["-c", script, &OTHER.to_string()]);
+    bash.uid(OTHER).gid(OTHER).stderr(Stdio::null());
     assert!(bash.status().unwrap().success());
 }
 
@@ -125,7 +129,8 @@ fn a_server_that_is_short_of_threads_works_or_says_so_and_works_again_with_more(
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let program = folder.path().join("toolward");
     std::fs::copy(toolward(), &program).unwrap();
-    for most in [1, 6, 10, 12, 14, 16, 18, 20, 24, 32] {
+    let mut recovered = 0;
+    for most in [1, 6, 10, 12, 14, 16, 18, 20, 22, 24, 32] {
         let machine = machine().with_own_cache();
         let mut chown = Command::new("chown");
         chown.args(["-R", &format!("{OTHER}:{OTHER}")]);
@@ -142,7 +147,7 @@ fn a_server_that_is_short_of_threads_works_or_says_so_and_works_again_with_more(
             let code = &answer["result"]["_meta"]["toolward/error"]["code"];
             assert!(!failed || code.is_string(), "{most}: {text}");
             lift();
-            recovers(|number| server.call(number + 1).expect("it goes on"));
+            recovered += usize::from(recovers(|number| server.call(number)) && failed);
         }
         drop(server.stdin);
         let ended = server.child.wait().unwrap();
@@ -150,9 +155,17 @@ fn a_server_that_is_short_of_threads_works_or_says_so_and_works_again_with_more(
         let mut stderr = server.child.stderr.take().unwrap();
         stderr.read_to_string(&mut said).unwrap();
         assert!(!said.contains("panicked"), "{most}: {said}");
-        match answer {
-            Some(_) => assert_eq!(ended.code(), Some(0), "{most}: {said}"),
-            None => assert!(said.contains("error["), "{most}: {ended}: {said}"),
-        }
+        // A recorder that can't start its threads ends the server.
+        let in_order = ended.success() && answer.is_some();
+        assert!(
+            in_order || said.contains("error["),
+            "{most}: {ended}: {said}"
+        );
     }
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    // With more, the server needs more threads than the largest of these limits.
+    assert!(
+        recovered > 0 || cores > 4,
+        "no server lacked threads and recovered"
+    );
 }
