@@ -307,10 +307,20 @@ pub(crate) fn wrong_arguments(extensions: &Extensions) -> Option<&CallError> {
     extensions.get::<WrongArguments>().map(|wrong| &wrong.0)
 }
 
-/// Finds what is wrong with a request that the protocol library could not read.
-pub(crate) fn unreadable(request: CustomRequest) -> Unreadable {
+/// Methods that revision 2026-07-28 has removed (SEP-2575).
+const REMOVED: [&str; 4] = [
+    "initialize",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+];
+
+/// Finds what is wrong with a request that the protocol library could not read. A `stateless` server has no session, and
+/// none of the methods that need one.
+pub(crate) fn unreadable(request: CustomRequest, stateless: bool) -> Unreadable {
     let CustomRequest { method, params, .. } = request;
-    let Some(members) = members(&method) else {
+    let is_removed = stateless && REMOVED.contains(&method.as_str());
+    let Some(members) = members(&method).filter(|_| !is_removed) else {
         return Unreadable::Fault(ErrorData::new(
             rmcp::model::ErrorCode::METHOD_NOT_FOUND,
             method,
@@ -441,25 +451,28 @@ mod tests {
             ),
             ("tools/list", json!({"cursor": 1}), "/params/cursor"),
         ] {
-            let Unreadable::Fault(error) = unreadable(CustomRequest::new(method, Some(params)))
+            let Unreadable::Fault(error) =
+                unreadable(CustomRequest::new(method, Some(params)), false)
             else {
                 panic!("{method}");
             };
             assert_eq!(error.code, rmcp::model::ErrorCode::INVALID_PARAMS);
             assert_eq!(error.data.unwrap()["path"], path, "{method}");
         }
-        let unknown = unreadable(CustomRequest::new("tools/steal", None));
-        let Unreadable::Fault(error) = unknown else {
-            panic!("a call");
-        };
-        assert_eq!(error.code, rmcp::model::ErrorCode::METHOD_NOT_FOUND);
+        for (method, stateless) in [("tools/steal", false), ("logging/setLevel", true)] {
+            let unknown = unreadable(CustomRequest::new(method, None), stateless);
+            let Unreadable::Fault(error) = unknown else {
+                panic!("a call");
+            };
+            assert_eq!(error.code, rmcp::model::ErrorCode::METHOD_NOT_FOUND);
+        }
     }
 
     #[test]
     fn a_call_keeps_its_name_when_its_arguments_are_no_object() {
         let params = json!({"name": "a_b", "arguments": "{\"a\":1}"});
         let Unreadable::Call(call, wrong) =
-            unreadable(CustomRequest::new("tools/call", Some(params)))
+            unreadable(CustomRequest::new("tools/call", Some(params)), false)
         else {
             panic!("no call");
         };

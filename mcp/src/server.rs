@@ -500,12 +500,12 @@ impl ServerHandler for Connection {
         request: CustomRequest,
         mut context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        let (call, wrong) = match params::unreadable(request) {
+        let stateless = stateless(&context);
+        let (call, wrong) = match params::unreadable(request, stateless) {
             Unreadable::Call(call, wrong) => (call, wrong),
             Unreadable::Fault(error) => return Err(error),
         };
         context.extensions.insert(wrong);
-        let stateless = stateless(&context);
         let result = match self.call_tool(*call, context).await? {
             CallToolResponse::Complete(result) => serde_json::to_value(result),
             CallToolResponse::InputRequired(result) => serde_json::to_value(result),

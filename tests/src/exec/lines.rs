@@ -3,7 +3,10 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
+use serde_json::json;
+
 use super::{Scene, set_mode};
+use crate::mcp::raw::Raw;
 
 /// A program that would leave a file in its workspace.
 fn scene() -> Scene {
@@ -179,7 +182,15 @@ fn why_a_program_does_not_start_is_in_log_cause_and_doctor() {
     let reason = error["cause"]["reason"].as_str().unwrap();
     // What the kernel answered: which of its errors it is depends on the C library.
     assert!(reason.contains("os error"), "{error}");
-    assert!(ended.stderr.contains(reason), "{ended}");
+    let serve = "serve --bundle hostile.toolbundle --trust-key key.pub.pem --policy policy.toml";
+    let mut raw = Raw::open(scene.machine.toolward(serve).into_command(), json!({}));
+    raw.call(1, "hostile_program", &json!({ "a": 1 }));
+    assert_eq!(raw.answer(1)["result"]["isError"], true);
+    let said = raw.said();
+    assert!(
+        said.contains("a program was not run") && said.contains(reason),
+        "{said}"
+    );
     let doctor = "doctor --policy policy.toml --json";
     let doctor = scene.machine.toolward(doctor).end();
     assert_ne!(doctor.code, Some(0), "{doctor}");
