@@ -117,7 +117,7 @@ impl Forwarder {
     /// fail on progress of a call that they have the result of. Log records that wait are sent before the result.
     pub(crate) async fn during<T>(mut self, call: impl Future<Output = T>) -> T {
         let mut call = std::pin::pin!(call);
-        // When the last report was sent.
+        // When the last progress was sent.
         let mut last: Option<Instant> = None;
         let mut waiting = Vec::new();
         let result = loop {
@@ -139,6 +139,7 @@ impl Forwarder {
                 break result;
             }
             // A slow client does not delay the call, but a report that was started is sent before the result.
+            let progress = matches!(said, Said::Progress(_));
             let result = {
                 let mut send = std::pin::pin!(self.forward(said));
                 tokio::select! {
@@ -150,7 +151,9 @@ impl Forwarder {
                     }
                 }
             };
-            last = Some(Instant::now());
+            if progress {
+                last = Some(Instant::now());
+            }
             if let Some(result) = result {
                 break result;
             }
@@ -315,11 +318,16 @@ mod tests {
                 .await
                 .unwrap();
         }
-        for id in [1, 2] {
+        let mut methods = Vec::new();
+        loop {
             let line = from.next_line().await.unwrap().unwrap();
             let message: Value = serde_json::from_str(&line).unwrap();
-            assert_eq!(message["id"], id, "{line}");
+            if message["id"] == 2 {
+                break;
+            }
+            methods.extend(message["method"].as_str().map(str::to_owned));
         }
+        assert_eq!(methods, ["notifications/message"; 10]);
         drop(server);
     }
 
