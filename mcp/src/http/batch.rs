@@ -50,7 +50,7 @@ impl<H: ServerHandler> Guard<H> {
         mut parts: Parts,
         list: &Bytes,
     ) -> Result<Response, Rejection> {
-        let session = single(&parts.headers, &super::guard::SESSION_HEADER);
+        let session = single(&parts.headers, &super::tolerance::SESSION_HEADER);
         let session = session.map_err(|()| Rejection::Session)?;
         let has_batches = match session {
             Some(session) => {

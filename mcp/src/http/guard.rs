@@ -42,8 +42,6 @@ const REQUEST_OVERHEAD_BYTES: usize = 64 * 1024;
 /// Characters of a refusal of the protocol's library that are passed on.
 const MAX_REFUSAL_CHARS: usize = 200;
 
-pub(super) const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
-
 /// What requests are checked against, and the protocol that handles them.
 pub(super) struct Guard<H> {
     pub(super) names: AllowedNames,
@@ -200,8 +198,8 @@ impl<H: ServerHandler> Guard<H> {
             }
             Method::DELETE => {
                 let _permit = permits.message().ok_or(Rejection::TooMany("messages"))?;
-                let session =
-                    single(&parts.headers, &SESSION_HEADER).map_err(|()| Rejection::Session)?;
+                let session = single(&parts.headers, &tolerance::SESSION_HEADER)
+                    .map_err(|()| Rejection::Session)?;
                 // rmcp answers as if every session existed.
                 if let Some(session) = session
                     && !caller.handles(async { self.sessions.has(session) }).await

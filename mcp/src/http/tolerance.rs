@@ -3,7 +3,7 @@
 use http::header::ACCEPT;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::guard::SESSION_HEADER;
+pub(super) const SESSION_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// The first revision without `initialize`.
 const NEWER_ERA: &str = "2026-07-28";

@@ -16,9 +16,6 @@ use crate::principal::Principal;
 
 /// Results of a search by default, and at most.
 const DEFAULT_MATCHES: usize = 8;
-pub(super) const MAX_MATCHES: usize = 25;
-/// Names that one search may ask for.
-pub(super) const MAX_NAMES: usize = 25;
 /// Characters of a description in a search's answer.
 const MAX_SUMMARY_CHARS: usize = 300;
 /// Characters of what a caller sent, in an error.

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use rmcp::model::JsonObject;
 use serde_json::{Value, json};
 
-use super::finder::{MAX_MATCHES, MAX_NAMES};
+pub(super) const MAX_MATCHES: usize = 25;
+/// Names that one search may ask for.
+pub(super) const MAX_NAMES: usize = 25;
 
 pub(super) const SEARCH: &str = "Finds tools by keywords, or by their exact names. Gives names \
      and summaries, no schemas: load a tool with `load_tool` before you call it. Summaries are \
