@@ -1,41 +1,12 @@
 //! `action` and `library` of a `[[grant]]`: a rule about the tools that implement an action. What the rule gives
 //! stands beside it.
 
-use std::fmt;
-
 use toolward_contract::action::Action;
 use toolward_contract::capability::Capability;
 
-use crate::decision::{Contract, IRREVERSIBLE_RISK};
 use crate::error::{self, PolicyError, quoted};
-use crate::name::Publisher;
+use crate::implementation::Contract;
 use crate::rule::Rule;
-
-/// An action of one publisher, as a rule names it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleAction {
-    /// The action's id, such as `storage:commit`.
-    pub id: String,
-    /// Who publishes the action: the publisher of the tools, or of the library that they take it from.
-    pub library: Publisher,
-}
-
-impl RuleAction {
-    /// Whether a contract implements the action, and by a name that others know it by: inline actions and those at a
-    /// path are the contract's alone. Never for effects that can't be undone: a tool of risk level 3 is named.
-    fn is_implemented_by(&self, contract: &Contract<'_>) -> bool {
-        let implements = contract.tool.implements.as_ref();
-        let shared = implements.and_then(|one| one.shared(contract.publisher));
-        contract.tool.risk_level < IRREVERSIBLE_RISK
-            && shared == Some((self.id.as_str(), self.library.as_str()))
-    }
-}
-
-impl fmt::Display for RuleAction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "action {} of {}", self.id, self.library)
-    }
-}
 
 impl Rule {
     /// Whether the rule is about a contract, whichever driver carries it out.

@@ -7,9 +7,9 @@ use std::fmt;
 use serde::Serialize;
 use toolward_contract::tool::{Approval, Tool};
 
+use crate::approval_class::ApprovalClass;
 use crate::error::{self, PolicyError, quoted};
 use crate::name::{Publisher, ToolPattern};
-use crate::rule::ApprovalClass;
 
 /// Longest name, in bytes.
 const MAX_NAME_BYTES: usize = 128;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use toolward_contract::json;
 use toolward_contract::schema::Schema;
 
-use crate::decision::{Contract, Implementation};
+use crate::implementation::{Contract, Implementation};
 use crate::policy::Policy;
 
 pub use lack::{ContextLack, ContextWhy};

@@ -8,18 +8,18 @@ use std::sync::Arc;
 
 use toolward_contract::capability::{Capability, Class, HostPattern};
 
-use crate::decision::{
-    ASK_FROM_RISK, Allowed, AskReason, Contract, Decision, DecisionContext, Implementation,
-};
+use crate::approval_class::ApprovalClass;
+use crate::decision::{Allowed, AskReason, Decision, DecisionContext};
 use crate::declared::DeclaredBy;
 use crate::denial::{Denial, Missing};
 use crate::effects::Effects;
 use crate::evaluate::{Evaluated, View, gives, reveals};
 use crate::exec::{self, ExecRule};
 use crate::grant::{BucketGrant, Grant, HostGrant, SecretGrant, WorkspaceGrant};
+use crate::implementation::{ASK_FROM_RISK, Contract, Implementation};
 use crate::partial::Partial;
 use crate::policy::Policy;
-use crate::rule::{ApprovalClass, Rule};
+use crate::rule::Rule;
 use crate::rule_id::{Placed, RuleId};
 
 /// Decides what `implementation` gets to carry out `contract`: the grant is what

@@ -3,36 +3,17 @@
 use std::fmt;
 
 use serde::Serialize;
-use toolward_contract::driver::Driver;
-use toolward_contract::tool::Tool;
 
+use crate::approval_class::ApprovalClass;
 use crate::approval_policy::PolicyReference;
 use crate::denial::Denial;
 use crate::effects::Effects;
 use crate::grant::Grant;
+use crate::implementation::IRREVERSIBLE_RISK;
 use crate::machine::Machine;
 use crate::operator_claims::Confirmed;
 use crate::partial::Partial;
-use crate::rule::ApprovalClass;
 use crate::rule_id::RuleId;
-
-/// A contract and the publisher whose bundle it came in.
-#[derive(Debug, Clone, Copy)]
-pub struct Contract<'a> {
-    /// The contract.
-    pub tool: &'a Tool,
-    /// Its publisher, as verified.
-    pub publisher: &'a str,
-}
-
-/// A driver and the publisher whose bundle it came in.
-#[derive(Debug, Clone, Copy)]
-pub struct Implementation<'a> {
-    /// The driver.
-    pub driver: &'a Driver,
-    /// Its publisher, as verified.
-    pub publisher: &'a str,
-}
 
 /// What is known beyond contract and driver. Nothing here depends on a call's
 /// input: the decision is made once for each pair of contract and driver.
@@ -171,11 +152,6 @@ impl AskReason {
         }
     }
 }
-
-/// From this risk level on a person is asked.
-pub(crate) const ASK_FROM_RISK: u8 = 2;
-/// The risk level that only a person can approve.
-pub(crate) const IRREVERSIBLE_RISK: u8 = 3;
 
 impl fmt::Display for AskReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -11,7 +11,7 @@ use crate::exec::ExecLack;
 use crate::grant::SecretPosition;
 use crate::machine::UnusableDirectory;
 use crate::rule_id::RuleId;
-use crate::secret_use::SecretMisfit;
+use crate::secret_misfit::SecretMisfit;
 
 /// Why a tool is blocked. It names contract and driver, so that the lines that
 /// would allow it can be written from it ([`Denial::lines_to_add`]).

@@ -5,10 +5,10 @@ use toolward_contract::capability::Class;
 use toolward_contract::driver::{Driver, DriverKind};
 use toolward_contract::tool::Tool;
 
-use crate::decision::ASK_FROM_RISK;
+use crate::approval_class::ApprovalClass;
 use crate::declared;
 use crate::evaluate::Evaluated;
-use crate::rule::ApprovalClass;
+use crate::implementation::ASK_FROM_RISK;
 
 /// The effects of calling a tool. Approval and annotations follow from them,
 /// joined over everything that a tool reaches through `requires.tools`, so that a

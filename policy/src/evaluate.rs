@@ -3,14 +3,13 @@
 
 use toolward_contract::capability::{Backing, Capability, Class, HostPattern};
 
-use crate::decision::{Contract, Implementation};
 use crate::declared::{self, Declared, DeclaredBy};
 use crate::denial::Why;
 use crate::grant::OnViolation;
+use crate::implementation::{Contract, Implementation};
 use crate::machine::Machine;
 use crate::operator_claims::Confirmed;
 use crate::overlap::{hosts_overlap, overlaps};
-use crate::partial;
 use crate::policy::Policy;
 use crate::rule::{DenyRule, Rule, Secret, Service, Workspace};
 use crate::rule_id::{Placed, RuleId};
@@ -97,13 +96,6 @@ impl<'a> View<'a> {
             .filter(|placed| placed.rule.capabilities.is_none())
             .map(|placed| placed.id.clone())
             .collect()
-    }
-
-    /// Everything that is declared.
-    pub(crate) fn evaluate(&self) -> Vec<Evaluated<'a>> {
-        let all = declared::declared(self.contract.tool, self.implementation.driver);
-        let evaluated = all.into_iter().map(|declared| self.evaluated(declared));
-        partial::narrow(self, evaluated.collect())
     }
 
     /// One declared capability, without a look at `partial`.

@@ -11,7 +11,7 @@ use toolward_contract::driver::DriverKind;
 use crate::approval_policy::PolicyReference;
 use crate::context::{ContextLack, Contexts};
 use crate::decide;
-use crate::decision::{AskReason, Contract, Decision, DecisionContext, Implementation};
+use crate::decision::{AskReason, Decision, DecisionContext};
 use crate::declared::DeclaredBy;
 use crate::denial::Why;
 use crate::effects::Effects;
@@ -20,6 +20,7 @@ use crate::exec::{ExecRule, ExecWhy};
 use crate::grant::{
     BucketGrant, Grant, HostGrant, OnViolation, SecretGrant, SecretPosition, WorkspaceGrant,
 };
+use crate::implementation::{Contract, Implementation};
 use crate::partial::{Partial, Withheld};
 use crate::policy::Policy;
 use crate::rule_id::RuleId;

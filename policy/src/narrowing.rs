@@ -6,9 +6,10 @@ use std::fmt;
 use ipnet::IpNet;
 use toolward_contract::capability::{Capability, CapabilitySet, Class, HostPattern};
 
+use crate::approval_class::ApprovalClass;
 use crate::limits::{LimitName, LimitSettings};
 use crate::policy::Policy;
-use crate::rule::{ApprovalClass, DenyRule, Rule, Service, Workspace};
+use crate::rule::{DenyRule, Rule, Service, Workspace};
 
 /// Something of a policy that may give more than an earlier policy did.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -73,6 +73,15 @@ impl fmt::Display for Withheld {
     }
 }
 
+impl<'a> View<'a> {
+    /// Everything that is declared.
+    pub(crate) fn evaluate(&self) -> Vec<Evaluated<'a>> {
+        let all = declared::declared(self.contract.tool, self.implementation.driver);
+        let evaluated = all.into_iter().map(|declared| self.evaluated(declared));
+        narrow(self, evaluated.collect())
+    }
+}
+
 impl Partial {
     /// `None` where nothing is left out.
     pub(crate) fn of(evaluated: &[Evaluated<'_>]) -> Option<Self> {

@@ -5,15 +5,16 @@ pub(crate) mod builder;
 
 use toolward_contract::tool::{McpResult, Tool};
 
+use crate::approval_class::ApprovalClass;
 use crate::approval_policy::{ApprovalPolicy, PolicyReference};
 use crate::context::rule::ContextRule;
 use crate::context::value::ContextSource;
-use crate::decision::Contract;
 use crate::document::DocumentRule;
 use crate::exec::ExecRule;
+use crate::implementation::Contract;
 use crate::limits::LimitSettings;
 use crate::resolve::Resolve;
-use crate::rule::{ApprovalClass, Defaults, DenyRule, Rule, Secret, Service, Share, Workspace};
+use crate::rule::{Defaults, DenyRule, Rule, Secret, Service, Share, Workspace};
 use crate::rule_id::{Placed, RuleId};
 
 /// What an operator grants, denies and limits: read from a file

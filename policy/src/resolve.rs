@@ -3,8 +3,8 @@
 //! What a driver says of itself is its publisher's claim (AIP-30, `region` and `policy_tags`). A claim that speaks against
 //! the driver counts whoever makes it; one that speaks for it counts only where the operator believes the publisher.
 
-use crate::decision::Implementation;
 use crate::error::{self, PolicyError, quoted};
+use crate::implementation::Implementation;
 use crate::name::Publisher;
 use crate::routing::Rejection;
 

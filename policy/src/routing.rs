@@ -15,8 +15,9 @@ pub use candidates::Rejected;
 pub use reach::Reach;
 pub use rejection::Rejection;
 
-use crate::decision::{Contract, Decision, DecisionContext, Implementation};
+use crate::decision::{Decision, DecisionContext};
 use crate::explain::Explanation;
+use crate::implementation::{Contract, Implementation};
 use crate::machine::Machine;
 use crate::policy::Policy;
 use candidates::Candidates;

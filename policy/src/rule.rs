@@ -8,56 +8,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ipnet::IpNet;
-use serde::Serialize;
 use toolward_contract::capability::{CapabilitySet, HostPattern, PathPattern};
-use toolward_contract::tool::{Approval, McpResult};
+use toolward_contract::tool::McpResult;
 
-use crate::action::RuleAction;
+use crate::approval_class::ApprovalClass;
 use crate::grant::{OnViolation, SecretBinding};
 use crate::name::{Publisher, ToolPattern};
 use crate::operator_claims::Confirmed;
-
-/// When a person is asked, from weak to strict. The strictest that applies wins.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ApprovalClass {
-    /// Without a prompt, as far as nothing is changed.
-    #[default]
-    Auto,
-    /// Where something is changed.
-    OnMutate,
-    /// Always.
-    Always,
-}
-
-impl ApprovalClass {
-    /// The word in a policy.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::OnMutate => "on-mutate",
-            Self::Always => "always",
-        }
-    }
-}
-
-impl fmt::Display for ApprovalClass {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-/// A `policy:<ref>` that is not resolved counts as `always`.
-impl From<&Approval> for ApprovalClass {
-    fn from(approval: &Approval) -> Self {
-        match approval {
-            Approval::Auto => Self::Auto,
-            Approval::OnMutate => Self::OnMutate,
-            Approval::Always | Approval::Policy(_) => Self::Always,
-        }
-    }
-}
+use crate::placeholder::{PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST, PLACEHOLDER_VARIABLE};
+use crate::rule_action::RuleAction;
 
 /// `[[grant]]`: what the operator is ready to give to the tools of one
 /// publisher. It gives nothing to a tool that does not declare it.
@@ -217,18 +176,6 @@ impl Workspace {
         self.directory.starts_with(PLACEHOLDER_DIRECTORY)
     }
 }
-
-/// Below it lie the directories that [`crate::suggest`] writes for the operator
-/// to replace.
-pub const PLACEHOLDER_DIRECTORY: &str = "/path/to/choose";
-
-/// The host that [`crate::suggest`] writes for the operator to replace. It
-/// never resolves (RFC 2606, section 2).
-pub const PLACEHOLDER_HOST: &str = "host.invalid";
-
-/// The environment variable that [`crate::suggest`] writes for the operator to
-/// replace.
-pub const PLACEHOLDER_VARIABLE: &str = "TOOLWARD_CHOOSE";
 
 /// Where the value of a secret comes from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,13 +1,11 @@
 //! How a declarative driver's request sends a secret, and whether the `[[secret]]` lets it.
 
-use std::fmt;
-
-use serde::Serialize;
 use toolward_contract::driver::{Method, Part, Template};
 use toolward_contract::url_path;
 
 use crate::evaluate::View;
 use crate::grant::{SecretBinding, SecretPosition};
+use crate::secret_misfit::SecretMisfit;
 
 const HTTPS_PORT: u16 = 443;
 
@@ -21,26 +19,6 @@ pub(crate) struct SecretUse {
     pub(crate) origin: Option<(String, u16)>,
     /// The segments of the request's path.
     pub(crate) path: Vec<Template>,
-}
-
-/// A `[[secret]]` that the driver's request can never use: each call would be refused.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-#[non_exhaustive]
-pub struct SecretMisfit {
-    /// What the `[[secret]]` allows.
-    pub allowed: String,
-    /// What the driver's request does.
-    pub sent: String,
-}
-
-impl fmt::Display for SecretMisfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "its [[secret]] allows {}, and the driver's request sends it {}",
-            self.allowed, self.sent
-        )
-    }
 }
 
 impl SecretUse {

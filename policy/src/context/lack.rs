@@ -6,8 +6,8 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::decision::{Contract, Implementation};
-use crate::rule::PLACEHOLDER_VARIABLE;
+use crate::implementation::{Contract, Implementation};
+use crate::placeholder::PLACEHOLDER_VARIABLE;
 use crate::toml_text::{comment, pair, text};
 
 /// Names of values that are suggested.

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::value::{ContextSource, ContextValue};
-use crate::decision::{Contract, Implementation};
 use crate::error::{self, PolicyError, quoted};
+use crate::implementation::{Contract, Implementation};
 use crate::name::{Publisher, ToolPattern};
-use crate::rule::PLACEHOLDER_VARIABLE;
+use crate::placeholder::PLACEHOLDER_VARIABLE;
 
 /// The principal that stands for all.
 const EVERYBODY: &str = "*";

@@ -6,7 +6,7 @@ use serde::Serialize;
 use toolward_contract::capability::Capability;
 
 use super::rule::WorkspaceAccess;
-use crate::rule::PLACEHOLDER_VARIABLE;
+use crate::placeholder::PLACEHOLDER_VARIABLE;
 use crate::toml_text::{comment, list, pair, text};
 
 /// Why no `[[exec]]` lets a tool's program run.

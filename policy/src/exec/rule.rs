@@ -10,7 +10,7 @@ use toolward_contract::driver::Program;
 
 use crate::error::{self, PolicyError, quoted};
 use crate::name::{Publisher, ToolPattern};
-use crate::rule::PLACEHOLDER_VARIABLE;
+use crate::placeholder::PLACEHOLDER_VARIABLE;
 
 /// Secrets, and workspaces, of one table.
 const MAX_ENTRIES: usize = 32;

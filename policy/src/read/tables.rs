@@ -9,7 +9,7 @@ use toolward_fields::{Kind, Span};
 use super::fields::{
     Field, Fields, did_you_mean, finish, flag, integer, number, table, text, texts,
 };
-use crate::action::RuleAction;
+use crate::approval_class::ApprovalClass;
 use crate::approval_policy::{self, ApprovalPolicy};
 use crate::binding;
 use crate::document::{self, DocumentRule, FilePattern};
@@ -20,9 +20,8 @@ use crate::limits::{LimitName, LimitSetting, LimitSettings};
 use crate::name::{Publisher, ToolPattern};
 use crate::operator_claims::Confirmed;
 use crate::resolve::{self, Resolve};
-use crate::rule::{
-    ApprovalClass, Defaults, DenyRule, Rule, Secret, SecretSource, Service, Share, Workspace,
-};
+use crate::rule::{Defaults, DenyRule, Rule, Secret, SecretSource, Service, Share, Workspace};
+use crate::rule_action::RuleAction;
 
 pub(super) fn defaults(mut fields: Fields<'_>) -> Result<Defaults, PolicyError> {
     let approval = approval(&mut fields)?;

@@ -4,7 +4,7 @@ use toolward_contract::driver::{Implements, Platform};
 
 use super::rank::{Rank, Standing};
 use super::rejection::Rejection;
-use crate::decision::{Contract, Implementation};
+use crate::implementation::{Contract, Implementation};
 use crate::machine::Machine;
 use crate::policy::Policy;
 use crate::rule::Rule;

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use toolward_contract::driver::{DriverKind, Implements};
 
-use crate::decision::{Contract, Implementation};
+use crate::implementation::{Contract, Implementation};
 
 /// The place of a driver among those that may serve a contract: the least is taken first. The fields are compared in
 /// their order.

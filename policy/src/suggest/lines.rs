@@ -6,13 +6,14 @@ use std::path::PathBuf;
 use toolward_contract::capability::{Capability, CapabilitySet, Class};
 
 use super::choices::{Choices, ChosenLines, OpenChoice};
-use crate::decision::{Contract, Decision, Implementation};
+use crate::decision::Decision;
 use crate::declared::DeclaredBy;
 use crate::denial::{Denial, Lack, Missing};
 use crate::grant::SecretPosition;
+use crate::implementation::{Contract, Implementation};
 use crate::name::Publisher;
 use crate::partial::can_be_left_out;
-use crate::rule::{PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST, PLACEHOLDER_VARIABLE};
+use crate::placeholder::{PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST, PLACEHOLDER_VARIABLE};
 use crate::toml_text::{comment, list, pair};
 
 /// Hosts of a driver that a remark names.
