@@ -12,9 +12,9 @@ use zeroize::Zeroizing;
 
 use crate::address::{bare_registry, check_scheme, origin, shown};
 use crate::challenge::{Challenge, challenge};
-use crate::credentials::Login;
 use crate::failure::{Failure, Reason};
 use crate::known;
+use crate::login::Login;
 use crate::response::{read, unexpected};
 use crate::retry::Deadline;
 use crate::transport::{Ask, RegistryTransport, Scope};

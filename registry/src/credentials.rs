@@ -6,56 +6,17 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use secrecy::SecretString;
 use serde::Deserialize;
 use zeroize::Zeroizing;
 
 use crate::address::spellings;
-use crate::failure::{Failure, Reason};
+use crate::failure::Failure;
 use crate::helper::{self, Helpers};
+use crate::login::{Login, invalid};
 use crate::text::quoted;
 
 /// How large a credentials file may be, in bytes.
 const MAX_FILE: usize = 1024 * 1024;
-
-/// A name and a password.
-#[derive(Clone)]
-pub struct Login {
-    username: String,
-    password: SecretString,
-}
-
-impl Login {
-    /// A login.
-    ///
-    /// # Errors
-    /// [`Reason::CredentialsInvalid`] for a name with a colon (RFC 7617, section 2), or none.
-    pub fn new(username: impl Into<String>, password: SecretString) -> Result<Self, Failure> {
-        let username = username.into();
-        if username.is_empty() || username.contains(':') || username.chars().any(char::is_control) {
-            return Err(invalid().expected("a user name without a colon"));
-        }
-        Ok(Self { username, password })
-    }
-
-    /// The name.
-    #[must_use]
-    pub fn username(&self) -> &str {
-        &self.username
-    }
-
-    pub(crate) fn password(&self) -> &SecretString {
-        &self.password
-    }
-}
-
-impl fmt::Debug for Login {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Login")
-            .field("username", &self.username)
-            .finish_non_exhaustive()
-    }
-}
 
 /// Logins by registry, and programs that know more of them, if they are switched on.
 #[derive(Clone, Default)]
@@ -218,10 +179,6 @@ impl Entry {
 fn registry_of(key: &str) -> &str {
     let bare = key.strip_prefix("https://").unwrap_or(key);
     bare.strip_suffix('/').unwrap_or(bare)
-}
-
-fn invalid() -> Failure {
-    Failure::new(Reason::CredentialsInvalid)
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use zeroize::Zeroizing;
 
-use crate::credentials::Login;
 use crate::failure::{Failure, Reason};
+use crate::login::Login;
 use crate::text::quoted;
 
 /// How much of a helper's answer is read, in bytes.

@@ -10,9 +10,9 @@ use reqwest::{Method, Response, StatusCode};
 use url::Url;
 
 use crate::address::{check_scheme, shown};
-use crate::client::Limits;
 use crate::credentials::Credentials;
 use crate::failure::{Failure, Reason};
+use crate::limits::Limits;
 use crate::proxy::Proxy;
 use crate::redirect::{NOT_GLOBAL, Redirects, Target};
 use crate::reference::Reference;
