@@ -15,6 +15,7 @@
 //! # }
 //! ```
 
+mod announced;
 mod archive;
 mod directory;
 mod document;
@@ -39,7 +40,8 @@ use crate::trust::TrustStore;
 pub use crate::age::{CLOCK_SKEW, Mode};
 pub use crate::bundle::{Bundle, MAX_BYTES};
 pub use crate::verified::Verified;
-pub use envelope_only::{Announced, envelope};
+pub use announced::Announced;
+pub use envelope_only::envelope;
 pub use unsigned::{Unsigned, unsigned};
 
 use document::{Head as _, Signed};

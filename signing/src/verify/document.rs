@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::envelope_only::Announced;
+use super::announced::Announced;
 use super::{Bundle, MAX_BYTES, Mode, Verified, VerifyOptions, VerifyProgress, signers};
 use crate::age::{is_from_the_future, is_over};
 use crate::digest::Digest;
