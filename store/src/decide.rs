@@ -6,7 +6,7 @@ use toolward_signing::{Digest, sequence};
 
 use crate::arrivals;
 use crate::error::Error;
-use crate::model::{self, Acceptance, Held, Installed};
+use crate::model::{self, Acceptance, Held, Installed, number};
 use crate::rollback;
 use crate::tools;
 
@@ -198,9 +198,4 @@ pub(crate) fn forget_surfaces(sql: &Transaction<'_>) -> Result<(), Error> {
         [],
     )?;
     Ok(())
-}
-
-pub(crate) fn number(sequence: u64) -> Result<i64, Error> {
-    i64::try_from(sequence)
-        .map_err(|_| Error::Corrupt(format!("the sequence {sequence} is too large").into()))
 }

@@ -218,3 +218,8 @@ pub(crate) fn surface(sql: &Transaction<'_>, digest: &Digest) -> Result<BundleSu
         .and_then(|bytes| BundleSurface::from_digested(bytes, digest))
         .ok_or_else(|| Error::Corrupt(format!("expected the surface {digest}").into()))
 }
+
+pub(crate) fn number(sequence: u64) -> Result<i64, Error> {
+    i64::try_from(sequence)
+        .map_err(|_| Error::Corrupt(format!("the sequence {sequence} is too large").into()))
+}

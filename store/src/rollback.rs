@@ -6,9 +6,8 @@ use toolward_signing::key::KeyId;
 use toolward_signing::publisher::Reset;
 use toolward_signing::{Digest, sequence};
 
-use crate::decide::number;
 use crate::error::Error;
-use crate::model::{self, Held};
+use crate::model::{self, Held, number};
 
 /// How many marks of one bundle are kept, the highest: those below a mark count once it is lowered.
 const MAX_MARKS: i64 = 16;
