@@ -1,5 +1,8 @@
 //! Findings about a file: code, place, message and hint. Not how they are printed.
 
+mod excerpt;
+mod following;
+
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -9,8 +12,8 @@ pub use toolward_fields::Position;
 pub use toolward_report::{Code, Severity};
 
 pub use crate::codes::CODES;
-pub use crate::excerpt::{Excerpt, attach};
-use crate::source::drop_following;
+pub use excerpt::{Excerpt, attach};
+pub(crate) use following::missing;
 
 /// One finding in one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -199,7 +202,7 @@ impl<'f> Report<'f> {
 
     /// `value` counts only when no error was reported; a missing value without an error can't be.
     pub(crate) fn finish<T>(mut self, value: Option<T>) -> Parsed<T> {
-        drop_following(&mut self.diagnostics, &self.misspelt);
+        following::drop_following(&mut self.diagnostics, &self.misspelt);
         self.diagnostics.sort_by_key(Diagnostic::position);
         let refused = self.follows || self.has_errors();
         debug_assert!(refused || value.is_some(), "a refusal needs a diagnostic");

@@ -5,8 +5,7 @@ use toolward_fields::Node;
 use crate::diagnostic::{Parsed, Position, Report};
 use crate::source::{Keys, split_with};
 
-/// The largest document with front matter, in bytes.
-pub const MAX_BYTES: usize = 1024 * 1024;
+pub use crate::source::MAX_BYTES;
 
 /// The fields of a Markdown file with YAML front matter, each with its place. Other than in the documents of a bundle a
 /// key may be an integer; it is read as the text that stands there.

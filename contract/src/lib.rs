@@ -26,7 +26,6 @@ pub mod capability;
 mod codes;
 pub mod diagnostic;
 pub mod driver;
-mod excerpt;
 pub mod form;
 pub mod front_matter;
 pub mod header;

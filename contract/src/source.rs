@@ -6,9 +6,9 @@ mod reading;
 mod yaml;
 mod yaml_advice;
 
+pub use front_matter::MAX_BYTES;
 pub(crate) use front_matter::{FrontMatter, split, split_with};
 pub(crate) use json_nodes::located;
-pub(crate) use reading::drop_following;
 pub(crate) use toolward_fields::{Spelling, nearest};
 pub(crate) use yaml::Keys;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::diagnostic::{Diagnostic, Position};
+use super::{Diagnostic, Position};
 
 /// Characters of a line that are kept before the column, and as many from there on.
 const REACH: usize = 120;

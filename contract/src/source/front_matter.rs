@@ -6,7 +6,9 @@ use super::yaml::{self, Keys};
 use super::{Field, Node};
 use crate::codes;
 use crate::diagnostic::{Position, Report};
-use crate::front_matter::MAX_BYTES;
+
+/// The largest document with front matter, in bytes.
+pub const MAX_BYTES: usize = 1024 * 1024;
 
 const MAX_FRONT_MATTER_BYTES: usize = 64 * 1024;
 

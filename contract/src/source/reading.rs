@@ -1,13 +1,11 @@
 //! Fields as values or diagnostics: every problem of a document is reported, and the rest is read.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value};
 use toolward_fields::{Kind, Problem, nearest};
 
 use super::{Content, Field, Fields, Node};
 use crate::codes;
-use crate::diagnostic::{Code, Diagnostic, Position, Report};
+use crate::diagnostic::{Code, Position, Report, missing};
 
 impl Report<'_> {
     /// What was read, or a diagnostic on why it could not be.
@@ -152,30 +150,4 @@ impl Report<'_> {
         let message = format!("expected {what} to be {expected}, found {}", found.kind());
         self.add_hinted(&codes::WRONG_TYPE, found.at, message, hint);
     }
-}
-
-fn missing(name: &str) -> String {
-    format!("expected the field `{name}`, found none")
-}
-
-/// What an absent field leads to, besides that it is missing.
-const FOLLOWING: [(&str, &Code); 4] = [
-    ("network", &codes::HTTP_EGRESS),
-    ("base_url", &codes::HTTP_EGRESS),
-    ("base_url", &codes::HTTP_FORMAT_OLD),
-    ("default_headers", &codes::HTTP_SECRET_UNUSED),
-];
-
-/// Drops the findings that only say that one of these fields is absent.
-pub(crate) fn drop_following(found: &mut Vec<Diagnostic>, absent: &BTreeSet<String>) {
-    if absent.is_empty() {
-        return;
-    }
-    let missing: BTreeSet<String> = absent.iter().map(|name| missing(name)).collect();
-    let mut following = FOLLOWING.to_vec();
-    following.retain(|(name, _)| absent.contains(*name));
-    found.retain(|one| {
-        let is_missing = one.code == codes::MISSING_FIELD.code && missing.contains(&one.message);
-        !is_missing && following.iter().all(|(_, code)| code.code != one.code)
-    });
 }
