@@ -15,10 +15,8 @@ use crate::opening;
 use crate::payload::{Erase, Keep, PayloadLimits, Payloads, random};
 use crate::place::Place;
 use crate::record::{Erased, Event, Hash, Hex, Number, Pruned, Record, Session};
-use crate::schema::{self, RECORDS};
+use crate::schema::{self, GROUP, RECORDS};
 
-/// Rows that are pruned together: those of one bundle of entries of tlog-tiles.
-pub(crate) const GROUP: u64 = 256;
 /// Groups that are pruned in one transaction.
 const GROUPS_AT_ONCE: u64 = 8;
 /// How long others get between two transactions, at most: as long as the last one took.

@@ -15,13 +15,15 @@ mod client;
 mod connection;
 mod entry;
 mod frame;
+mod frame_error;
 mod shared;
 mod start;
 
 pub use client::{RecorderCounts, Remote};
 pub use connection::Connection;
 pub use entry::{MAX_NAME_BYTES, MAX_PAYLOAD_BYTES};
-pub use frame::{Answer, FrameError, Outcome, Request};
+pub use frame::{Answer, Outcome, Request};
+pub use frame_error::FrameError;
 pub use start::Start;
 
 /// Size of the buffers for writing to the socket, and for reading from it.

@@ -9,6 +9,9 @@ use toolward_sqlite::{OpenMode, Schema};
 
 use crate::error::Error;
 
+/// Rows that are pruned together: those of one bundle of entries of tlog-tiles.
+pub(crate) const GROUP: u64 = 256;
+
 /// How long one process waits for others.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 /// Bytes that the write-ahead log may have when a file is opened.

@@ -10,10 +10,10 @@ use rusqlite::Connection;
 use crate::append::{head, unsigned};
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
-use crate::maintenance::GROUP;
 use crate::payload::commitment;
 use crate::reader::Reader;
 use crate::record::{Event, Hash, Hex, Record};
+use crate::schema::GROUP;
 use crate::tree::{Edge, leaf_hash};
 
 /// The most findings that are returned.

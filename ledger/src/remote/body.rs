@@ -1,6 +1,6 @@
 //! The body of a frame, read from its beginning to its end.
 
-use super::frame::FrameError;
+use super::frame_error::FrameError;
 
 /// What is left of a body.
 pub(super) struct Body<'a>(&'a [u8]);

@@ -7,7 +7,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::BUFFER_BYTES;
-use super::frame::{Answer, FrameError, Request};
+use super::frame::{Answer, Request};
+use super::frame_error::FrameError;
 use super::shared::{Answering, LOST, Shared, Waiting};
 use super::start::Start;
 use crate::entry::{Entry, Given, Missing, Repeated, now};

@@ -13,7 +13,8 @@ use toolward_helper::frames::is_whole;
 
 use super::BUFFER_BYTES;
 use super::allowance::Allowance;
-use super::frame::{Answer, FrameError, Outcome, Request, said};
+use super::frame::{Answer, Outcome, Request, said};
+use super::frame_error::FrameError;
 use super::start::Start;
 use crate::entry::{Entry, Repeated};
 use crate::error::Error;

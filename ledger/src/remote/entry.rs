@@ -2,7 +2,7 @@
 //! one that a recording process may state, without what the writer fills in.
 
 use super::body::{Body, counted};
-use super::frame::FrameError;
+use super::frame_error::FrameError;
 use crate::entry::{Entry, Given, NO_SESSION, content_mut};
 use crate::payload::PayloadKind;
 use crate::record::{

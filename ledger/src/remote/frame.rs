@@ -6,6 +6,7 @@ use toolward_helper::frames::{Body as Incoming, frame, head};
 
 use super::body::{Body, counted};
 use super::entry::{self, MAX_ENTRY_BYTES};
+use super::frame_error::FrameError;
 use super::start::Start;
 use crate::entry::{Entry, Given};
 use crate::error::Error;
@@ -30,18 +31,6 @@ const READY: u8 = 11;
 const UNUSABLE: u8 = 12;
 const ANSWER: u8 = 13;
 const CLOSED: u8 = 14;
-
-/// Why a frame was not taken.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum FrameError {
-    /// The other side is gone, or the socket failed.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// Not a frame, or one that must not come.
-    #[error("a frame can't be taken: {0}")]
-    Bad(&'static str),
-}
 
 /// From the recording process to the recorder.
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::frame::FrameError;
+use super::frame_error::FrameError;
 use crate::entry::NO_SESSION;
 use crate::entry::now;
 use crate::error::Error;
