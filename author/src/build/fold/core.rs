@@ -9,7 +9,9 @@ use wasmparser::{
 };
 
 use super::Kept;
-use super::link::Index;
+
+/// A number in one of the component's core index spaces.
+pub(super) type Index = u32;
 
 /// A core module, read but for its code and data.
 #[derive(Debug, Default)]

@@ -10,7 +10,8 @@ use wasm_encoder::{
 use wasmparser::{CanonicalFunction, ComponentAlias, ExternalKind, FuncType};
 
 use super::Kept;
-use super::link::{Group, Index, Kind, Made, Source, Spaces, unknown, uses};
+use super::core::Index;
+use super::link::{Group, Kind, Made, Source, Spaces, unknown, uses};
 use super::merge::{Layout, Outside, export_kind};
 use super::read::Item;
 use super::trampolines::{self, Signature, TABLE};

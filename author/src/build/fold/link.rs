@@ -7,15 +7,12 @@ use wasmparser::{
     CanonicalFunction, CanonicalOption, ComponentAlias, ExternalKind, Instance, TypeRef,
 };
 
-use super::core::Core;
+use super::core::{Core, Index};
 use super::read::Item;
 use super::{FEWEST, Kept};
 
 /// How many names all modules may import and export. Python's have some 6,500.
 const MAX_NAMES: usize = 100_000;
-
-/// A number in one of the component's core index spaces.
-pub(super) type Index = u32;
 
 /// The core index spaces that modules share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
