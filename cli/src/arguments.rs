@@ -9,7 +9,7 @@ use crate::commands::{
     ledger, man_pages, mcp, names, new, pack, policy, publisher, pull, push, replay, serve, show,
     sign, test, toolchain, trust, verify, why,
 };
-use crate::environment::Colours;
+use crate::environment::{Color, Colours};
 use crate::output::{Look, Output};
 use crate::{help, stderr, usage};
 
@@ -57,14 +57,6 @@ pub(crate) struct Style {
     /// Where to write colours [default: on terminals, unless NO_COLOR is set]
     #[arg(long, global = true, value_enum, value_name = "WHEN")]
     pub(crate) color: Option<Color>,
-}
-
-/// Where colours are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Color {
-    Auto,
-    Always,
-    Never,
 }
 
 #[derive(Debug, Subcommand)]

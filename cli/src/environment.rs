@@ -8,7 +8,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use toolward_author::build::RustSettings;
 
-use crate::arguments::Color;
 use crate::failure::{Code, Failure, Result};
 
 /// The environment, as far as the command cares.
@@ -30,6 +29,14 @@ pub(crate) struct Environment {
     /// `LISTEN_FDS`, if `LISTEN_PID` says that it is meant for this process.
     pub(crate) listen_fds: Option<String>,
     pub(crate) colours: Colours,
+}
+
+/// Where colours are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
 }
 
 /// Which streams take colours: those that are a terminal, unless `NO_COLOR` is set.

@@ -200,7 +200,7 @@ impl Report for Output {
     }
 
     fn begin(&self, what: &str) -> Box<dyn Progress + Send> {
-        Box::new(Bar::new(what, self))
+        Box::new(Bar::new(what, self.tells()))
     }
 }
 

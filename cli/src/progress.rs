@@ -9,8 +9,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use toolward_operator::Progress;
 
-use crate::output::Output;
-
 /// How long work takes before a bar is worth showing.
 pub(crate) const SHOW_DELAY: Duration = Duration::from_millis(400);
 
@@ -34,8 +32,9 @@ enum Turn {
 }
 
 impl Bar {
-    pub(crate) fn new(what: impl Into<String>, output: &Output) -> Self {
-        let visible = std::io::stderr().is_terminal() && output.tells();
+    /// A bar that appears on a terminal if `shown`.
+    pub(crate) fn new(what: impl Into<String>, shown: bool) -> Self {
+        let visible = std::io::stderr().is_terminal() && shown;
         let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
         if let Ok(style) =
             ProgressStyle::with_template("{msg} {wide_bar} {percent:>3}% {elapsed:>3}")

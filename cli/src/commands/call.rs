@@ -159,7 +159,10 @@ pub(crate) fn run(
         .broker(&compile_broker::command()?, environment, output)?;
     broker.start()?;
     let programs = exec_broker::start(&granted, environment)?;
-    let bar = Arc::new(Bar::new(format!("calling {}", arguments.tool), output));
+    let bar = Arc::new(Bar::new(
+        format!("calling {}", arguments.tool),
+        output.tells(),
+    ));
     let means = &arguments.means;
     let buckets = opens_buckets(&contents, &granted.policy);
     let builder = means.host(contents, &granted, &source.trust, environment, buckets)?;

@@ -10,8 +10,9 @@ pub(super) mod verify;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use toolward_ledger::Reader;
-use toolward_ledger::record::Invocation;
+use serde_json::Value;
+use toolward_ledger::record::{Invocation, Record};
+use toolward_ledger::{Reader, Row};
 use toolward_operator::ledger::LedgerSettings;
 use toolward_operator::trust::Trust;
 
@@ -157,4 +158,11 @@ pub(super) fn id(text: &str) -> Result<Id, String> {
     Invocation::parse(text).map(Id::Call).map_err(|_| {
         "expected the number of a row, or the id of a call: a UUID in lower case".to_owned()
     })
+}
+
+/// The record as it was written, if it is one. In any other form it could say anything.
+fn json_of(row: &Row) -> Option<Value> {
+    let bytes = row.record.as_deref()?;
+    Record::parse(bytes).ok()?;
+    serde_json::from_slice(bytes).ok()
 }

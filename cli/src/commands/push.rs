@@ -82,7 +82,7 @@ impl Push {
         };
         let outgoing = Outgoing::new(&bundle.contents(), &details)?;
         let client = client()?;
-        let bar = Bar::new(format!("pushing {reference}"), output);
+        let bar = Bar::new(format!("pushing {reference}"), output.tells());
         let (track, latest) = track_progress();
         let pushed = run(
             &bar,

@@ -94,7 +94,7 @@ pub(crate) fn run(
     let probe = Probe::of(&content, &arguments.cache, &broker)?;
     let (sandbox, host, confinement) = if arguments.with_grants {
         let granted = Granted::read(&arguments.trust, &arguments.means.policies, environment)?;
-        let bar = Arc::new(Bar::new("testing", output));
+        let bar = Arc::new(Bar::new("testing", output.tells()));
         let means = &arguments.means;
         let contents = vec![content];
         let buckets = opens_buckets(&contents, &granted.policy);

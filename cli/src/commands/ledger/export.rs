@@ -10,7 +10,7 @@ use toolward_operator::file;
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::runloop::Attachments;
 
-use super::{Found, Rows, Which, rows, show};
+use super::{Found, Rows, Which, json_of, rows};
 use crate::environment::Environment;
 use crate::failure::{Code, Failure, Kind, OperatorCode, Result};
 use crate::flags::Flagged;
@@ -90,7 +90,7 @@ impl Arguments {
             let next = from.saturating_add(PAGE_ROWS).min(to);
             for row in reader.rows(from, next)? {
                 let value = json!({
-                    "leaf": row.leaf, "record": show::json_of(&row), "seq": row.seq,
+                    "leaf": row.leaf, "record": json_of(&row), "seq": row.seq,
                 });
                 serde_json::to_writer(&mut lines, &value)
                     .map_err(|error| Failure::new(Kind::Failed, Code::OutputUnwritable, error))?;

@@ -117,7 +117,7 @@ impl Shown {
 
 /// The reader, once its index has all rows. That takes seconds after a million new ones.
 fn filled(reader: Reader, output: &Output) -> Result<Reader> {
-    let bar = Arc::new(Bar::new("reading new rows", output));
+    let bar = Arc::new(Bar::new("reading new rows", output.tells()));
     let (done, wait) = channel();
     let spinning = Arc::clone(&bar);
     // Where no thread can be started, nothing is shown meanwhile.
@@ -153,7 +153,7 @@ fn print(listed: &Listed, reader: &Reader, shown: &mut Shown, output: &mut Outpu
     let name = person.map(|person| reader.name(&person)).transpose()?;
     let name = name.flatten();
     if output.json() {
-        let mut value = json!({ "seq": seq, "record": super::show::json_of(&listed.row) });
+        let mut value = json!({ "seq": seq, "record": super::json_of(&listed.row) });
         if let (Some(name), Some(fields)) = (name, value.as_object_mut()) {
             fields.insert("principal".to_owned(), name.into());
         }

@@ -7,7 +7,7 @@ use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::{Content, Record};
 use toolward_ledger::{Filter, PayloadState, Reader, Row};
 
-use super::{Id, Which, id, list};
+use super::{Id, Which, id, json_of, list};
 use crate::environment::Environment;
 use crate::failure::Result;
 use crate::output::{Output, raw};
@@ -85,13 +85,6 @@ fn rows(reader: &Reader, id: Id) -> Result<Vec<Row>> {
         }
         false => Ok(rows),
     }
-}
-
-/// The record as it was written, if it is one. In any other form it could say anything.
-pub(super) fn json_of(row: &Row) -> Option<Value> {
-    let bytes = row.record.as_deref()?;
-    Record::parse(bytes).ok()?;
-    serde_json::from_slice(bytes).ok()
 }
 
 /// Where the record says what it has of each payload.

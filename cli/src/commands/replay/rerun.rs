@@ -132,7 +132,7 @@ impl Arguments {
         let broker = (flags.cache).broker(&compile_broker::command()?, environment, output)?;
         broker.start()?;
         let programs = exec_broker::start(granted, environment)?;
-        let bar = Arc::new(Bar::new("calling".to_owned(), output));
+        let bar = Arc::new(Bar::new("calling".to_owned(), output.tells()));
         let buckets = opens_buckets(&contents, &granted.policy);
         let builder = (flags.means).host(contents, granted, &source.trust, environment, buckets)?;
         let builder = builder.approver(Terminal::new(&bar));
