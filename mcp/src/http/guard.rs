@@ -12,7 +12,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, PROXY_AUTHORIZATION};
 use http::request::Parts;
-use http::{HeaderName, Method, StatusCode};
+use http::{Method, StatusCode};
 use http_body_util::{BodyExt, Collected, Full};
 use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::StreamableHttpService;

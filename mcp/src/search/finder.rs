@@ -10,6 +10,7 @@ use toolward_host::{CallError, ErrorClass, ErrorCode, Host};
 use toolward_records::{DeferredTool, LoadingState, SchemaVersion, SchemaVisibility, namespace_of};
 use toolward_search::{Document, Index};
 
+use super::schemas::{MAX_MATCHES, MAX_NAMES};
 use super::{reference, schemas};
 use crate::catalogue::{Blocked, Catalogue, Found, Listed};
 use crate::principal::Principal;
