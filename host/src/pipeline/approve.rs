@@ -191,6 +191,7 @@ fn request(
         reasons: each_once(all().flat_map(|one| &one.reasons).chain(repeats.as_ref())),
         cost: expensive(std::iter::once(&call.route).chain(&call.fallbacks)),
         each_time: all().any(|one| one.each_time),
+        can_be_preapproved: all().all(|one| one.can_be_preapproved),
         chain: question.chain.covered.clone(),
         apart: question.chain.apart.clone(),
         called_by: call.scope.chain.names(),
