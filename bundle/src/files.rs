@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
@@ -82,8 +82,15 @@ impl Found {
 /// Whether a directory has one of the folders that the AIPs name with a dot: `.actions`, `.drivers`, `.tools`.
 #[must_use]
 pub fn is_workspace(directory: &Path) -> bool {
-    let mut folders = DOTTED.iter();
-    folders.any(|folder| directory.join(format!(".{folder}")).is_dir())
+    workspace_folders(directory).next().is_some()
+}
+
+/// Those of these folders that a directory has.
+pub fn workspace_folders(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    let folders = DOTTED.iter();
+    folders
+        .map(|folder| directory.join(format!(".{folder}")))
+        .filter(|folder| folder.is_dir())
 }
 
 /// Where a file of the bundle in `directory` lies, or will lie once it is made.
@@ -208,20 +215,33 @@ pub fn documents(directory: &Path) -> Result<Files, FilesError> {
 ///
 /// As [`collect`].
 pub fn sources(directory: &Path) -> Result<Files, FilesError> {
+    sources_with(directory, false)
+}
+
+/// [`sources`], but passes over what can't be read, such as symbolic links.
+///
+/// # Errors
+///
+/// When the directory itself can't be read, or all of it is more than a bundle may hold.
+pub fn readable_sources(directory: &Path) -> Result<Files, FilesError> {
+    sources_with(directory, true)
+}
+
+fn sources_with(directory: &Path, tolerant: bool) -> Result<Files, FilesError> {
     let root = open(directory)?;
     let mut walk = Walk {
         at: directory,
         found: Found::default(),
         total: 0,
         pick: Pick::Sources,
-        tolerant: false,
+        tolerant,
     };
     walk.entries(&root, "", 0)?;
     Ok(walk.found.files)
 }
 
-/// Folders that build tools fill.
-pub const BUILD_FOLDERS: &[&str] = &["target", "node_modules"];
+/// Folders that build tools and interpreters fill.
+pub const BUILD_FOLDERS: &[&str] = &["target", "node_modules", "__pycache__"];
 
 fn is_document(path: &str) -> bool {
     !matches!(
@@ -333,9 +353,10 @@ enum Pick {
 
 impl Walk<'_> {
     /// The names in a directory, sorted, so that errors come in a fixed order.
-    fn names(&self, dir: &Dir, prefix: &str) -> Result<Vec<String>, FilesError> {
+    fn names(&mut self, dir: &Dir, prefix: &str) -> Result<Vec<String>, FilesError> {
+        let at = self.at.join(prefix);
         let io = |source| FilesError::Io {
-            path: self.at.join(prefix),
+            path: at.clone(),
             source,
         };
         let mut names = Vec::new();
@@ -344,9 +365,8 @@ impl Walk<'_> {
             match name.into_string() {
                 Ok(name) => names.push(name),
                 Err(name) => {
-                    return Err(FilesError::Name {
-                        path: self.at.join(prefix).join(name),
-                    });
+                    let path = self.at.join(prefix).join(name);
+                    self.tolerate(Err(FilesError::Name { path }))?;
                 }
             }
             if names.len() > MAX_FILES {
@@ -399,12 +419,14 @@ impl Walk<'_> {
                 continue;
             }
             let shown = self.at.join(&path);
-            let metadata = dir
-                .symlink_metadata(&name)
-                .map_err(|source| FilesError::Io {
-                    path: shown,
-                    source,
-                })?;
+            let metadata = match dir.symlink_metadata(&name) {
+                Ok(metadata) => metadata,
+                Err(source) => {
+                    let path = shown;
+                    self.tolerate(Err(FilesError::Io { path, source }))?;
+                    continue;
+                }
+            };
             if self.pick == Pick::Documents && !metadata.is_dir() && !is_document(&path) {
                 continue;
             }

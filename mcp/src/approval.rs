@@ -45,8 +45,8 @@ const IN_A_TERMINAL: &str = "a person can make the call themselves in a terminal
 /// The operator's standing yes.
 const PREAPPROVED: &str = ", or approve it in advance by `preapproved = true` in the tool's grant";
 
-/// Longest name of a client that a hint repeats, in characters.
-const MAX_NAME_CHARS: usize = 100;
+/// Longest name of a client that `[clients]` may have, in characters.
+const MAX_NAME_CHARS: usize = 200;
 
 /// An approval question, sealed so that an answer counts for it alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,10 @@ pub(crate) enum NotAsked {
     /// It can't be undone.
     Irreversible,
     /// The operator does not trust this client to ask.
-    Untrusted,
+    Untrusted {
+        /// Whether a grant could stand for the answer.
+        can_be_preapproved: bool,
+    },
     /// This client can't ask, or can't now.
     CanNotAsk,
     /// It is too long for a person to read.
@@ -144,7 +147,7 @@ impl ClientApprover {
             NotAsked::Irreversible => {
                 "what it does can't be undone, so no client may answer for a person"
             }
-            NotAsked::Untrusted => "this client is not trusted to ask for it",
+            NotAsked::Untrusted { .. } => "this client is not trusted to ask for it",
             NotAsked::CanNotAsk => "this client can't ask for it",
             NotAsked::TooLong => "it is too long to be shown whole",
             NotAsked::Changed => "what was approved is not what it would do now",
@@ -175,21 +178,31 @@ impl ClientApprover {
                      {seconds} seconds at the latest"
                 )
             }
-            NotAsked::Untrusted => self.trust_hint(),
+            NotAsked::Untrusted { can_be_preapproved } => self.trust_hint(can_be_preapproved),
             _ => IN_A_TERMINAL.to_owned(),
         });
     }
 
     /// What the operator can write for a client that may not ask. A remote client learns nothing of the policy.
-    fn trust_hint(&self) -> String {
+    fn trust_hint(&self, can_be_preapproved: bool) -> String {
         let Some(name) = &self.client.untrusted_name else {
             return IN_A_TERMINAL.to_owned();
         };
-        // JSON and TOML write a short line alike.
-        let name = Value::from(visible_line(name, MAX_NAME_CHARS));
+        let is_writable = !name.is_empty() && visible_line(name, MAX_NAME_CHARS) == *name;
+        let by = match is_writable {
+            true => {
+                // JSON and TOML write such a line alike.
+                let name = Value::from(name.as_str());
+                format!(
+                    "by `may_approve = [{name}]` in `[clients]` of toolward.toml (add {name} to the list if there is one)"
+                )
+            }
+            false => "by `--trust-client`, since `[clients]` can't have its name".to_owned(),
+        };
+        let preapproved = if can_be_preapproved { PREAPPROVED } else { "" };
         format!(
-            "{IN_A_TERMINAL}; if this client shows questions to a person, its operator can let it ask by \
-             `may_approve = [{name}]` in `[clients]` of toolward.toml{PREAPPROVED}"
+            "{IN_A_TERMINAL}; if this client shows questions to a person, its operator can let it ask {by}{preapproved}, \
+             and start the server again"
         )
     }
 
@@ -238,7 +251,9 @@ impl ClientApprover {
             return Err(NotAsked::Irreversible);
         }
         if !self.client.principal.may_approve {
-            return Err(NotAsked::Untrusted);
+            return Err(NotAsked::Untrusted {
+                can_be_preapproved: request.can_be_preapproved,
+            });
         }
         let principal = &self.client.principal;
         let decided = self.state().decided;

@@ -18,6 +18,8 @@ const MAX_OTHER_VALUES: usize = 20_000;
 
 /// Messages in one list.
 pub(crate) const MAX_BATCH_MESSAGES: usize = 256;
+/// Bytes of the answers that are kept until a list can be answered; beyond them an error is sent in place of an answer.
+pub(crate) const MAX_BATCH_ANSWERS_BYTES: usize = 32 << 20;
 
 /// Arrays and objects in one another: 64 are allowed in a tool's input, the rest is
 /// around it.

@@ -340,7 +340,8 @@ impl Watch {
             return Served::Unchanged;
         }
         // Withdraw at once, even if the rest can't be served.
-        let gone: Vec<_> = before.iter().filter(|one| !now.contains(one)).collect();
+        let stays = |one: &Version| now.iter().any(|other| one.is_same_bundle(other));
+        let gone: Vec<_> = before.iter().filter(|one| !stays(one)).collect();
         for Version { digest, .. } in &gone {
             let why = "it was removed, replaced or revoked, or has expired";
             serving.shared_state.withdraw(&digest.to_string(), why);
@@ -371,8 +372,10 @@ impl Watch {
     /// Serves the bundles that still verify, or nothing if no host can be built for
     /// them. Withdrawn tools are no longer listed.
     fn leave_out<T: Target>(&mut self, now: &[Version], serving: &Serving<T>, report: &dyn Report) {
-        self.contents
-            .retain(|content| now.contains(&Version::of(content)));
+        self.contents.retain(|content| {
+            let one = Version::of(content);
+            now.iter().any(|other| one.is_same_bundle(other))
+        });
         let kept = serving
             .target
             .make(&self.contents, &self.configuration.granted)
@@ -424,6 +427,10 @@ struct Version {
     digest: Digest,
     /// Of a bundle that takes actions from others: they may change while its digest stays.
     surface: Option<Digest>,
+    /// Who is trusted to have signed it.
+    publisher: String,
+    /// Which of its tools may be shown by the names that they ask for, which depends on the publisher's prefixes.
+    names_itself: Vec<bool>,
 }
 
 impl Version {
@@ -431,7 +438,16 @@ impl Version {
         Self {
             digest: content.manifest_digest,
             surface: surface_with_actions(content),
+            publisher: content.origin.publisher(),
+            names_itself: content.tools.iter().map(|tool| tool.names_itself).collect(),
         }
+    }
+
+    /// Whether calls of one may go on where the other is served.
+    fn is_same_bundle(&self, other: &Self) -> bool {
+        self.digest == other.digest
+            && self.surface == other.surface
+            && self.publisher == other.publisher
     }
 }
 

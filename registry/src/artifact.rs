@@ -12,7 +12,7 @@ use toolward_signing::manifest::{MANIFEST_TYPE, Manifest};
 use crate::digest::BlobDigest;
 use crate::failure::{Failure, Reason, refused};
 use crate::media;
-use crate::oci::{self, Descriptor, ImageIndex};
+use crate::oci::{self, Descriptor, IndexEntry};
 use crate::text::{bytes, quoted};
 
 /// How long an annotation that the caller gives may be, in bytes.
@@ -227,31 +227,31 @@ pub(crate) fn manifest_of(
         .map_err(|error| invalid().caused_by(error))
 }
 
-impl ImageIndex {
-    /// The one image manifest of this `artifactType` in the index. An entry without a type may be one of any, and
-    /// counts if no entry has the type.
-    pub(crate) fn entry(&self, artifact_type: &str) -> Result<BlobDigest, Failure> {
-        let of_type = |wanted: Option<&str>| {
-            let entries = self.manifests.iter();
-            let entries = entries.filter(|entry| {
-                entry.media_type == media::MANIFEST && entry.artifact_type.as_deref() == wanted
-            });
-            entries.collect::<Vec<_>>()
-        };
-        let mut entries = of_type(Some(artifact_type));
-        if entries.is_empty() {
-            entries = of_type(None);
-        }
-        match entries.as_slice() {
-            [entry] => entry.digest.parse(),
-            entries => Err(Failure::new(Reason::ArtifactUnsupported)
-                .expected(format!("one {artifact_type}"))
-                .found(format!(
-                    "an index with {} entries that could be it",
-                    entries.len()
-                ))
-                .hinted("name the manifest by its digest: oci://REGISTRY/REPOSITORY@sha256:HEX")),
-        }
+/// The one image manifest of this `artifactType` among the entries of an index. An entry without a type may be one of
+/// any, and counts if no entry has the type.
+pub(crate) fn only_entry(
+    entries: &[IndexEntry],
+    artifact_type: &str,
+) -> Result<BlobDigest, Failure> {
+    let of_type = |wanted: Option<&str>| {
+        let entries = entries.iter().filter(|entry| {
+            entry.media_type == media::MANIFEST && entry.artifact_type.as_deref() == wanted
+        });
+        entries.collect::<Vec<_>>()
+    };
+    let mut entries = of_type(Some(artifact_type));
+    if entries.is_empty() {
+        entries = of_type(None);
+    }
+    match entries.as_slice() {
+        [entry] => entry.digest.parse(),
+        entries => Err(Failure::new(Reason::ArtifactUnsupported)
+            .expected(format!("one {artifact_type}"))
+            .found(format!(
+                "an index with {} entries that could be it",
+                entries.len()
+            ))
+            .hinted("name the manifest by its digest: oci://REGISTRY/REPOSITORY@sha256:HEX")),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::digest::BlobDigest;
 use crate::document::{check_document, envelope_layer};
 use crate::failure::{Failure, Reason};
 use crate::media::{self, DocumentArtifact};
-use crate::oci::{ImageIndex, IndexEntry, SCHEMA_VERSION};
+use crate::oci::{ImageIndex, IndexEntry, SCHEMA_VERSION, readable_entries};
 use crate::progress::{Step, Teller};
 use crate::reference::Reference;
 use crate::response::{read, unexpected};
@@ -119,7 +119,9 @@ impl Client {
         let entries = match deadline.within(&place, listed).await {
             Ok(Some(entries)) => entries,
             without_api => match self.fallback(reference, subject, deadline).await? {
-                Some(index) => index.manifests,
+                Some((tagged, bytes)) => {
+                    readable_entries(&bytes).ok_or_else(|| not_an_index(&tagged))?
+                }
                 None => without_api?.unwrap_or_default(),
             },
         };
@@ -127,15 +129,22 @@ impl Client {
         let of_kind = entries
             .into_iter()
             .filter(|entry| entry.artifact_type.as_deref() == Some(kind.artifact_type()));
-        Ok(of_kind
-            .take(self.transport.limits.referrers)
-            .filter_map(|entry| {
-                Some(Referrer {
-                    digest: entry.digest.parse().ok()?,
+        let mut referrers: Vec<Referrer> = Vec::new();
+        for entry in of_kind {
+            // An entry that names no digest, or a known one, takes the room of no other.
+            let Ok(digest) = entry.digest.parse() else {
+                continue;
+            };
+            if referrers.len() < self.transport.limits.referrers
+                && referrers.iter().all(|other| other.digest != digest)
+            {
+                referrers.push(Referrer {
+                    digest,
                     annotations: entry.annotations.unwrap_or_default(),
-                })
-            })
-            .collect())
+                });
+            }
+        }
+        Ok(referrers)
     }
 
     /// What the referrers API lists; `None` if there is no such API.
@@ -166,37 +175,31 @@ impl Client {
             next = next_page(&ask.url, response.headers())?;
             let body = read(response, self.transport.limits.manifest).await?;
             // Some registries answer unknown paths with 200 and a page for people.
-            let index = ImageIndex::parse(&body).ok_or_else(|| {
+            let page = readable_entries(&body).ok_or_else(|| {
                 Failure::new(Reason::ResponseInvalid)
                     .at(shown(&ask.url))
                     .expected("an image index")
             })?;
-            entries.extend(index.manifests);
+            entries.extend(page);
         }
         Ok(Some(entries))
     }
 
-    /// The index under the fallback tag; `None` if nothing has the tag. Some registries without the API resolve
-    /// the tag to the subject itself, which then has no index either.
+    /// What has the fallback tag; `None` if nothing has. Some registries without the API resolve the tag to the
+    /// subject itself, which then has no index either.
     async fn fallback(
         &self,
         reference: &Reference,
         subject: BlobDigest,
         deadline: Deadline,
-    ) -> Result<Option<ImageIndex>, Failure> {
+    ) -> Result<Option<(Reference, Bytes)>, Failure> {
         let tagged = fallback_tag(reference, subject)?;
-        let bytes = match self.manifest(&tagged, deadline).await {
-            Ok((found, _)) if found == subject => return Ok(None),
-            Ok((_, bytes)) => bytes,
-            Err(failure) if failure.kind() == Reason::NotFound.into() => return Ok(None),
-            Err(failure) => return Err(failure),
-        };
-        let index = ImageIndex::parse(&bytes).ok_or_else(|| {
-            Failure::new(Reason::ManifestInvalid)
-                .at(tagged.to_string())
-                .expected("an image index")
-        })?;
-        Ok(Some(index))
+        match self.manifest(&tagged, deadline).await {
+            Ok((found, _)) if found == subject => Ok(None),
+            Ok((_, bytes)) => Ok(Some((tagged, bytes))),
+            Err(failure) if failure.kind() == Reason::NotFound.into() => Ok(None),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// Adds an entry to the index under the fallback tag. That takes a read and a write, which can race with
@@ -210,14 +213,19 @@ impl Client {
     ) -> Result<(), Failure> {
         let tagged = fallback_tag(repository, subject)?;
         for _ in 0..MAX_ATTEMPTS {
-            let index = self.fallback(repository, subject, deadline).await?;
-            let mut index = index.unwrap_or_else(|| ImageIndex {
-                schema_version: SCHEMA_VERSION,
-                media_type: Some(media::INDEX.to_owned()),
-                manifests: Vec::new(),
-                artifact_type: None,
-                annotations: None,
-            });
+            let mut index = match self.fallback(repository, subject, deadline).await? {
+                // It is written again: what can't be read would be lost.
+                Some((_, bytes)) => {
+                    ImageIndex::parse(&bytes).ok_or_else(|| not_an_index(&tagged))?
+                }
+                None => ImageIndex {
+                    schema_version: SCHEMA_VERSION,
+                    media_type: Some(media::INDEX.to_owned()),
+                    manifests: Vec::new(),
+                    artifact_type: None,
+                    annotations: None,
+                },
+            };
             if index
                 .manifests
                 .iter()
@@ -252,6 +260,12 @@ impl Client {
         let envelope = Bytes::copy_from_slice(envelope);
         self.upload(reference, &envelope, nobody, deadline).await
     }
+}
+
+fn not_an_index(tagged: &Reference) -> Failure {
+    Failure::new(Reason::ManifestInvalid)
+        .at(tagged.to_string())
+        .expected("an image index")
 }
 
 /// The tag under which referrers are, where there is no API for them (the distribution specification,

@@ -106,8 +106,8 @@ impl Client {
     }
 }
 
-/// Whether an attachment or an artifact is to blame, and not the network or the registry.
-pub(crate) fn is_its_own_fault(failure: &Failure) -> bool {
+/// Whether an attachment is to blame, and not the network or the registry.
+fn is_its_own_fault(failure: &Failure) -> bool {
     !matches!(
         failure.kind(),
         Cause::Registry(

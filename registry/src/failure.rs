@@ -69,7 +69,7 @@ codes! {
             "check the address, the network and the certificate authority, then try again";
         Timeout = "registry-timeout", "the registry took too long",
             "try again, or allow more time";
-        /// 429 or 503 until the time was up.
+        /// 429, 502, 503 or 504 until the time was up.
         Busy = "registry-busy", "the registry has no time for this now",
             "try again later";
         Failed = "registry-failed", "the registry did not do what was asked",

@@ -61,8 +61,7 @@ impl ImageIndex {
     /// both counts by its media type alone.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let index: Self = serde_json::from_slice(bytes).ok()?;
-        let media_type = index.media_type.as_deref().unwrap_or(media::INDEX);
-        (index.schema_version == SCHEMA_VERSION && media_type == media::INDEX).then_some(index)
+        is_index(index.schema_version, index.media_type.as_deref()).then_some(index)
     }
 }
 
@@ -80,6 +79,33 @@ pub(crate) struct IndexEntry {
     pub(crate) annotations: Option<BTreeMap<String, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) artifact_type: Option<String>,
+}
+
+/// The entries of an index that can be read. Anyone who may write to a repository adds to its indexes: an entry that is
+/// wrong does not hide the others. `None` for what [`ImageIndex::parse`] takes for something else.
+pub(crate) fn readable_entries(bytes: &[u8]) -> Option<Vec<IndexEntry>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Index<'a> {
+        schema_version: u8,
+        media_type: Option<String>,
+        #[serde(borrow)]
+        manifests: Vec<&'a serde_json::value::RawValue>,
+    }
+    let index: Index<'_> = serde_json::from_slice(bytes).ok()?;
+    if !is_index(index.schema_version, index.media_type.as_deref()) {
+        return None;
+    }
+    let entries = index.manifests.iter();
+    Some(
+        entries
+            .filter_map(|entry| serde_json::from_str(entry.get()).ok())
+            .collect(),
+    )
+}
+
+fn is_index(schema_version: u8, media_type: Option<&str>) -> bool {
+    schema_version == SCHEMA_VERSION && media_type.unwrap_or(media::INDEX) == media::INDEX
 }
 
 #[cfg(test)]

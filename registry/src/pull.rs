@@ -13,14 +13,14 @@ use toolward_signing::archive::{Effort, attach};
 use url::Url;
 
 use crate::address::{base, below, shown};
-use crate::artifact::{Artifact, Blob};
+use crate::artifact::{Artifact, Blob, only_entry};
 use crate::blob_sink::BlobSink;
 use crate::client::Client;
 use crate::cosign::CosignedEnvelope;
 use crate::digest::BlobDigest;
 use crate::failure::{Failure, Reason, io_failed, refused};
 use crate::media;
-use crate::oci::ImageIndex;
+use crate::oci::readable_entries;
 use crate::progress::{ProgressFn, Step, Teller};
 use crate::reference::Reference;
 use crate::response::{read, unexpected};
@@ -191,10 +191,10 @@ impl Client {
         deadline: Deadline,
     ) -> Result<(BlobDigest, Bytes), Failure> {
         let (digest, bytes) = self.manifest(reference, deadline).await?;
-        let Some(index) = ImageIndex::parse(&bytes) else {
+        let Some(entries) = readable_entries(&bytes) else {
             return Ok((digest, bytes));
         };
-        let entry = index.entry(artifact_type);
+        let entry = only_entry(&entries, artifact_type);
         let entry = entry.map_err(|failure| failure.at(reference.to_string()))?;
         self.manifest(&reference.with_digest(entry), deadline).await
     }

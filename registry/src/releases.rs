@@ -3,13 +3,13 @@
 
 use semver::Version;
 use tokio::task::JoinSet;
-use toolward_signing::Refusal;
+use toolward_signing::{ErrorKind, Refusal};
 
 use crate::artifact::Artifact;
 use crate::client::Client;
-use crate::cosign::{CosignedEnvelope, is_its_own_fault};
+use crate::cosign::CosignedEnvelope;
 use crate::digest::BlobDigest;
-use crate::failure::{Failure, panicked};
+use crate::failure::{Cause, Failure, Reason, panicked};
 use crate::reference::Reference;
 use crate::retry::Deadline;
 
@@ -84,8 +84,8 @@ impl Client {
     /// their tags. `verify` is given the envelope of each, with its co-signatures; no content is downloaded.
     ///
     /// # Errors
-    /// Those of [`Client::tags`]; the reason for which the registry can't be used. A tag behind which there is
-    /// no bundle to take fails by itself.
+    /// Those of [`Client::tags`]; the reason for which the registry can't be used now. A tag behind which there is
+    /// no bundle to take, or which the registry refuses to serve, fails by itself.
     pub async fn releases<T>(
         &self,
         repository: &Reference,
@@ -120,12 +120,11 @@ impl Client {
             let release = match envelope {
                 Ok((artifact, envelope)) => {
                     let accepted = verify(&envelope.bytes);
+                    let lacks_signatures = accepted
+                        .as_ref()
+                        .is_err_and(|refusal| refusal.kind() == ErrorKind::ThresholdNotMet);
                     let accepted = accepted.map_err(|refusal| envelope.refused(refusal));
-                    // What a registry keeps back must not make an older release the newest.
-                    if accepted.is_err()
-                        && let Some(missing) = envelope.missing
-                        && !is_its_own_fault(&missing)
-                    {
+                    if lacks_signatures && let Some(missing) = envelope.missing.filter(may_pass) {
                         return Err(missing);
                     }
                     Release {
@@ -134,12 +133,12 @@ impl Client {
                         accepted,
                     }
                 }
-                Err(failure) if is_its_own_fault(&failure) => Release {
+                Err(failure) if may_pass(&failure) => return Err(failure),
+                Err(failure) => Release {
                     tag,
                     digest: None,
                     accepted: Err(failure),
                 },
-                Err(failure) => return Err(failure),
             };
             found.push((number, release));
         }
@@ -165,6 +164,15 @@ impl Client {
             .await?;
         Ok((artifact, envelope))
     }
+}
+
+/// Whether the same request may succeed later: an outage must not make an older release the newest. Any other answer
+/// is final for its tag, and would keep every other release from being found for as long as the tag exists.
+fn may_pass(failure: &Failure) -> bool {
+    matches!(
+        failure.kind(),
+        Cause::Registry(Reason::Unreachable | Reason::Timeout | Reason::Busy)
+    )
 }
 
 #[cfg(test)]

@@ -21,7 +21,10 @@ pub(crate) async fn unexpected(response: Response) -> Failure {
     let reason = match status {
         StatusCode::NOT_FOUND => Reason::NotFound,
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Reason::CredentialsRefused,
-        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Reason::Busy,
+        StatusCode::TOO_MANY_REQUESTS
+        | StatusCode::BAD_GATEWAY
+        | StatusCode::SERVICE_UNAVAILABLE
+        | StatusCode::GATEWAY_TIMEOUT => Reason::Busy,
         status if status.is_redirection() => Reason::RedirectRefused,
         _ => Reason::Failed,
     };

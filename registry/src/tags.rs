@@ -3,6 +3,7 @@
 use reqwest::StatusCode;
 use reqwest::header::{HeaderMap, LINK};
 use serde::Deserialize;
+use serde_json::Value;
 use url::Url;
 
 use crate::address::{below, origin, shown};
@@ -18,15 +19,15 @@ const PAGE_TAGS: usize = 1000;
 #[derive(Deserialize)]
 struct Page {
     // A repository whose tags were all deleted has `null`.
-    tags: Option<Vec<String>>,
+    tags: Option<Vec<Value>>,
 }
 
 impl Client {
-    /// The tags of a repository, sorted.
+    /// The tags of a repository, sorted. Entries that are not tags are left out.
     ///
     /// # Errors
     /// [`Reason::NotFound`]; [`Reason::ResponseTooLarge`] if there are more than the limit;
-    /// [`Reason::ResponseInvalid`] if an entry is not a tag; the reason for which it failed.
+    /// [`Reason::ResponseInvalid`] if the answer is not a list; the reason for which it failed.
     pub async fn tags(&self, reference: &Reference) -> Result<Vec<String>, Failure> {
         let deadline = self.transport.deadline();
         let path = format!("v2/{}/tags/list?n={PAGE_TAGS}", reference.repository());
@@ -35,6 +36,7 @@ impl Client {
         let limit = self.transport.limits.tags;
         let work = async {
             let mut tags = Vec::new();
+            let mut entries = 0_usize;
             let mut next = Some(first);
             // A page without tags would let a registry go on for ever.
             let mut pages = limit / PAGE_TAGS + 8;
@@ -52,16 +54,14 @@ impl Client {
                         .at(place.clone())
                         .expected("a JSON object with `tags`")
                 })?;
-                for tag in page.tags.unwrap_or_default() {
-                    reference.with_tag(&tag).map_err(|failure| {
-                        Failure::new(Reason::ResponseInvalid)
-                            .at(place.clone())
-                            .expected("tags")
-                            .found(failure.found_text().unwrap_or_default())
-                    })?;
-                    tags.push(tag);
-                }
-                if tags.len() > limit || pages == 0 {
+                let page = page.tags.unwrap_or_default();
+                entries = entries.saturating_add(page.len());
+                tags.extend(page.into_iter().filter_map(|tag| match tag {
+                    // No address is made of anything else.
+                    Value::String(tag) if reference.with_tag(&tag).is_ok() => Some(tag),
+                    _ => None,
+                }));
+                if entries > limit || pages == 0 {
                     return Err(Failure::new(Reason::ResponseTooLarge)
                         .at(place.clone())
                         .expected(format!("at most {limit} tags")));

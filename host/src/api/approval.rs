@@ -61,6 +61,8 @@ pub struct ApprovalRequest {
     pub cost: Option<String>,
     /// Whether a person has to be asked each time: the verdict must not be remembered.
     pub each_time: bool,
+    /// Whether `preapproved` in a grant of the policy could stand for the person's answer.
+    pub can_be_preapproved: bool,
     /// Tools that it may call in turn and that an approval also covers, those that
     /// change something first; at most 20. Show all of them, each with all its effects,
     /// or don't accept an approval.
@@ -221,6 +223,8 @@ pub(crate) struct ApprovalQuestion {
     pub(crate) chain: Chain,
     /// Whether it needs approval even if the call that led to it was approved.
     pub(crate) each_time: bool,
+    /// Whether `preapproved` in a grant could stand for the answer.
+    pub(crate) can_be_preapproved: bool,
 }
 
 /// Asks a person to approve calls. The verdict has to come from a person, never from a

@@ -113,6 +113,7 @@ fn question(
         reasons: reasons.iter().map(ToString::to_string).collect(),
         chain,
         each_time,
+        can_be_preapproved: reasons.iter().all(AskReason::can_be_preapproved),
     }
 }
 

@@ -145,9 +145,9 @@ async fn ask(
     verdict
 }
 
-/// The reason where a second driver may repeat what a first one did.
-const REPEATS: &str = "if a driver fails, the next one does it again, though the first may have done \
-                       it: the policy's `fallback` allows that";
+/// The reason if drivers may repeat what an earlier one did.
+const REPEATS: &str = "if a driver fails, each driver after it may make the change again, though it may have been made: \
+                       the policy's `fallback = \"repeat\"` allows that";
 
 fn request(
     call: &RoutedCall,
@@ -162,7 +162,9 @@ fn request(
         .clone()
         .filter_map(|route| route.question.as_deref());
     let all = || std::iter::once(question).chain(questions.clone());
-    let repeats = call.route.repeats && call.fallbacks.iter().any(|next| next.repeats);
+    let repeating = std::iter::once(&call.route).chain(fallbacks.clone());
+    let repeating: Vec<_> = repeating.filter(|route| route.repeats).collect();
+    let repeats = repeating.len() > 1 && repeating.iter().any(|route| route.changes);
     let repeats = repeats.then(|| REPEATS.to_owned());
     ApprovalRequest {
         invocation: invocation.to_owned(),
@@ -189,6 +191,7 @@ fn request(
         reasons: each_once(all().flat_map(|one| &one.reasons).chain(repeats.as_ref())),
         cost: expensive(std::iter::once(&call.route).chain(&call.fallbacks)),
         each_time: all().any(|one| one.each_time),
+        can_be_preapproved: all().all(|one| one.can_be_preapproved),
         chain: question.chain.covered.clone(),
         apart: question.chain.apart.clone(),
         called_by: call.scope.chain.names(),

@@ -36,6 +36,7 @@ use self::prepare::Admitted;
 use crate::api::listener::CallStage;
 use crate::api::principal::LOCAL;
 use crate::api::result::{CallError, Origin};
+use crate::catalogue::Route;
 use crate::elicitation::Asker;
 use crate::invocation::Invocation;
 use crate::pipeline::approve::Approved;
@@ -56,6 +57,7 @@ pub(crate) async fn dispatch(
     let mut admitted = None;
     let mut before: Option<Context> = None;
     let mut kept_instance = None;
+    let mut started = Started::default();
     loop {
         let served = serve(
             &mut call,
@@ -69,7 +71,7 @@ pub(crate) async fn dispatch(
             Err(failure) => (None, Err(failure)),
         };
         if let Err(failure) = &result
-            && falls(&mut call, failure, admitted.as_ref(), record)
+            && falls(&mut call, failure, &mut started, admitted.as_ref(), record)
         {
             record.failed(&failure.error.code);
             record.picked(&call.route);
@@ -106,10 +108,36 @@ fn drop_later(instance: Option<Instance>, admitted: &Admitted) {
     }
 }
 
+/// The drivers that failed after something of the call may have left the host. What they may have done stays uncertain,
+/// whatever comes of the drivers after them.
+#[derive(Default)]
+struct Started {
+    any: bool,
+    changes: bool,
+    /// Whether what one of them may have done is not done again.
+    once: bool,
+}
+
+impl Started {
+    fn add(&mut self, route: &Route) {
+        self.any = true;
+        self.changes |= route.changes;
+        self.once |= !route.repeats;
+    }
+
+    /// Whether a driver may serve the call after them. What changes something is not done twice, whatever the contract
+    /// says of repetition: two services know nothing of each other. Only the operator can say otherwise.
+    fn admits(&self, next: &Route) -> bool {
+        let repeats = next.repeats && !self.once;
+        !self.any || repeats || !(self.changes || next.changes)
+    }
+}
+
 /// Turns to the next driver, if one may serve the call after this failure.
 fn falls(
     call: &mut RoutedCall,
     failure: &Failure,
+    started: &mut Started,
     admitted: Option<&Admitted>,
     record: &CallRecord<'_>,
 ) -> bool {
@@ -122,15 +150,13 @@ fn falls(
         return false;
     }
     let spent = admitted.is_some_and(|admitted| record.metadata.fuel >= admitted.fuel);
-    let (changes, repeats) = (call.route.changes, call.route.repeats);
+    if failure.dispatched {
+        started.add(&call.route);
+    }
     let next = call.fall(|next| {
-        // What changes something is not done twice, whatever the contract says of repetition:
-        // two services know nothing of each other. Only the operator can say otherwise.
-        let once = (changes || next.changes) && !(repeats && next.repeats);
-        let again = failure.dispatched && once;
         let computes = next.driver.driver.kind == DriverKind::Component;
-        let too_late = again || spent && computes;
-        !too_late && next.driver.withdrawal.withdrawn().is_none()
+        let too_late = spent && computes;
+        started.admits(next) && !too_late && next.driver.withdrawal.withdrawn().is_none()
     });
     next.is_some()
 }

@@ -14,7 +14,8 @@ use toolward_host::{
 };
 use toolward_policy::Policy;
 
-use crate::fixture::{Extra, Fixture};
+use crate::bombs;
+use crate::fixture::{Extra, Fixture, hostile_wasm};
 
 const FALLBACK: &str = "[resolve]\nfallback = true\n";
 
@@ -393,21 +394,75 @@ async fn a_question_names_each_driver_that_takes_over_with_publisher_hosts_and_r
 
 #[tokio::test]
 async fn a_question_states_that_the_next_driver_may_repeat_a_change() {
-    for (lines, repeats) in [
-        ("tool = \"hostile.run\"\nfallback = \"repeat\"\n", true),
-        ("", false),
-    ] {
-        let fixture = fixture("approval: always\nidempotent: true\nrisk_level: 1\n");
+    const REPEAT: &str = "tool = \"hostile.run\"\nfallback = \"repeat\"\n";
+    for (risk, lines, repeats) in [(1, REPEAT, true), (1, "", false), (0, REPEAT, false)] {
+        let fixture = fixture(&format!(
+            "approval: always\nidempotent: true\nrisk_level: {risk}\n"
+        ));
         let policy = format!("{FALLBACK}[[grant]]\npublisher = \"PUBLISHER\"\n{lines}");
         let host = under(&fixture, &policy).build().unwrap();
         let (reply, question) = asked(&host, first("trap")).await;
         let reasons = question.reasons.iter();
         let named = reasons
-            .filter(|reason| reason.contains("does it again"))
+            .filter(|reason| reason.contains("make the change again"))
             .count();
         assert_eq!(named, usize::from(repeats), "{:?}", question.reasons);
-        assert_eq!(reply.result.is_ok(), repeats, "{reply:?}");
+        assert_eq!(reply.result.is_ok(), repeats || risk == 0, "{reply:?}");
     }
+}
+
+/// `hostile.run` with three drivers. The last one echoes and, if it `reaches` another tool, has a risk that is never
+/// taken twice.
+fn three(reaches: bool) -> Fixture {
+    let fixture = fixture("default_implementation: hostile\nidempotent: true\nrisk_level: 1\n");
+    fixture.tool("hostile.other", "risk_level: 2\n");
+    fixture.driver("other", "hostile.other", Extra::default());
+    let last = Extra {
+        driver: if reaches {
+            "requires: { tools: [hostile.other] }\n"
+        } else {
+            ""
+        },
+        implements: "    mapping: { do: last }\n",
+        ..Extra::default()
+    };
+    fixture.driver("p-last", "hostile.run", last);
+    fixture
+}
+
+const REPEATS: &str = "[resolve]\nfallback = true\n\
+    [[grant]]\npublisher = \"PUBLISHER\"\ntool = \"hostile.run\"\nfallback = \"repeat\"\npreapproved = true\n\
+    [[grant]]\npublisher = \"PUBLISHER\"\ndriver = \"p-last\"\nrequires = [\"tool:hostile.other\"]\n\
+    preapproved = true\n";
+
+#[tokio::test]
+async fn a_change_is_repeated_by_every_driver_that_follows() {
+    let fixture = three(false);
+    let host = under(&fixture, REPEATS).build().unwrap();
+    let all = json!({"do": "trap", "then": "trap", "last": "echo", "value": 7});
+    let (ended, tried) = outcome(&host.call(request(all)).await);
+    assert_eq!(ended, "p-last", "{tried:?}");
+    let names: Vec<_> = tried.iter().map(|one| one.0.as_str()).collect();
+    assert_eq!(names, ["hostile", "next", "p-last"]);
+}
+
+#[tokio::test]
+async fn what_an_earlier_driver_may_have_done_stays_uncertain_after_one_that_did_not_start() {
+    let fixture = three(true);
+    let broken = bombs::with_module(
+        &std::fs::read(hostile_wasm()).unwrap(),
+        &[vec![10, 2, 1, 0]],
+    );
+    fixture.write("drivers/next/driver.wasm", broken);
+    let host = under(&fixture, REPEATS).build().unwrap();
+    // The last driver takes a call that no driver before it started.
+    let pinned = request(json!({"last": "echo", "value": 7})).pinned_driver("p-last");
+    assert_eq!(outcome(&host.call(pinned).await).0, "p-last");
+    let all = json!({"do": "trap", "then": "echo", "last": "echo", "value": 7});
+    let (ended, tried) = outcome(&host.call(request(all)).await);
+    assert_eq!(ended, "upstream_error", "{tried:?}");
+    let names: Vec<_> = tried.iter().map(|one| (one.0.as_str(), one.1)).collect();
+    assert_eq!(names, [("hostile", 1), ("next", 0)]);
 }
 
 #[tokio::test]

@@ -22,13 +22,11 @@ use super::host_header::single;
 use super::responses::Rejection;
 use super::sessions::Caller;
 use crate::client::InBatch;
-use crate::messages::{self, MAX_BATCH_MESSAGES};
+use crate::messages::{self, MAX_BATCH_ANSWERS_BYTES, MAX_BATCH_MESSAGES};
 use crate::unread::UnreadResults;
 
 /// Messages of one list that are handled at once.
 const CONCURRENCY: usize = 8;
-/// Bytes of all answers to one list; beyond them an error is sent in place of an answer.
-const MAX_ANSWERS_BYTES: usize = 32 << 20;
 
 impl<H: ServerHandler> Guard<H> {
     /// Handles the messages of a list, of a session whose revision has lists.
@@ -89,7 +87,7 @@ impl<H: ServerHandler> Guard<H> {
         while let Some(answer) = answers.next().await {
             let Some(answer) = answer else { continue };
             let mut text = answer.to_string();
-            if all.len().saturating_add(text.len()) > MAX_ANSWERS_BYTES {
+            if all.len().saturating_add(text.len()) > MAX_BATCH_ANSWERS_BYTES {
                 text = with_id(Rejection::Busy.answer(), answer.get("id").cloned()).to_string();
             }
             all.push(if all.is_empty() { b'[' } else { b',' });

@@ -44,6 +44,17 @@ impl Name {
     fn admits(&self, other: &Self) -> bool {
         self.host == other.host && (self.port.is_none() || self.port == other.port)
     }
+
+    /// A name to allow: one host, as no pattern matches anything.
+    fn of_one_host(text: &str) -> Option<Self> {
+        Self::parse(text).filter(|name| is_one_host(&name.host))
+    }
+}
+
+/// Whether it is an address or a name of letters, digits, `-`, `_` and `.`.
+fn is_one_host(host: &str) -> bool {
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    host.parse::<IpAddr>().is_ok() || host.bytes().all(is_of_name)
 }
 
 /// The origin of sandboxed pages and local files.
@@ -84,6 +95,14 @@ impl Origin {
         })
     }
 
+    /// An origin to allow: one, or any of an editor.
+    fn to_allow(text: &str) -> Option<Self> {
+        Self::parse(text).filter(|origin| {
+            let any_editor = origin.scheme == EDITOR_SCHEME && origin.host == "*";
+            any_editor || is_one_host(&origin.host)
+        })
+    }
+
     /// Whether it names the server that a page came from.
     fn is_named(&self) -> bool {
         !matches!(self.scheme, OPAQUE | EDITOR_SCHEME)
@@ -100,9 +119,9 @@ impl Origin {
 pub(super) struct AllowedNames {
     hosts: Vec<Name>,
     origins: Vec<Origin>,
-    /// Whether pages of this machine may call, since only this machine reaches the
-    /// server.
-    loopback: bool,
+    /// Whether pages of this machine may call without being named: only this machine reaches the server, and a page
+    /// has to know a token. Without tokens a page that any local server shows could call, and read the answer.
+    local_pages: bool,
 }
 
 impl AllowedNames {
@@ -121,7 +140,7 @@ impl AllowedNames {
             vec![named(&ip.to_string())]
         };
         for host in &settings.hosts {
-            hosts.push(Name::parse(host).ok_or_else(|| HttpError::Name {
+            hosts.push(Name::of_one_host(host).ok_or_else(|| HttpError::Name {
                 found: host.clone(),
                 expected: "host",
             })?);
@@ -130,13 +149,14 @@ impl AllowedNames {
             return Err(HttpError::NoHosts(address));
         }
         let origins = settings.origins.iter().map(|origin| {
-            Origin::parse(origin).ok_or_else(|| HttpError::Name {
+            Origin::to_allow(origin).ok_or_else(|| HttpError::Name {
                 found: origin.clone(),
                 expected: "origin",
             })
         });
         let origins = origins.collect::<Result<Vec<_>, _>>()?;
-        if matches!(settings.authentication, Authentication::Loopback(_))
+        let is_open = matches!(settings.authentication, Authentication::Loopback(_));
+        if is_open
             && let Some((_, origin)) = origins
                 .iter()
                 .zip(&settings.origins)
@@ -147,7 +167,7 @@ impl AllowedNames {
         Ok(Self {
             hosts,
             origins,
-            loopback: ip.is_loopback(),
+            local_pages: ip.is_loopback() && !is_open,
         })
     }
 
@@ -169,7 +189,7 @@ impl AllowedNames {
             None => Ok(()),
             Some(origin) => {
                 let origin = Origin::parse(origin).ok_or(Rejection::Origin)?;
-                let here = self.loopback && origin.is_named() && is_loopback(&origin.host);
+                let here = self.local_pages && origin.is_named() && is_loopback(&origin.host);
                 if here || self.origins.iter().any(|allowed| allowed.admits(&origin)) {
                     Ok(())
                 } else {
@@ -330,13 +350,22 @@ mod tests {
 
     #[test]
     fn what_is_no_name_can_not_be_allowed() {
-        for host in ["", "https://tools.example", "a b", "*"] {
+        for host in ["", "https://tools.example", "a b", "*", "*.example", "*:80"] {
             let error = names("127.0.0.1:80", &[host], &[]).map(|_| ());
-            if host != "*" {
-                assert_eq!(error.unwrap_err().code(), "http-name-invalid", "{host}");
-            }
+            assert_eq!(error.unwrap_err().code(), "http-name-invalid", "{host}");
         }
-        for origin in ["", "tools.example", "*", "ftp://a"] {
+        for origin in [
+            "",
+            "tools.example",
+            "*",
+            "ftp://a",
+            "https://*",
+            "https://*.example",
+            "https://app.example:*",
+            "https://app.example/*",
+            "*://app.example",
+            "vscode-webview://a*",
+        ] {
             assert_eq!(
                 names("127.0.0.1:80", &[], &[origin]).unwrap_err().code(),
                 "http-name-invalid",

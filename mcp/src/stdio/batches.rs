@@ -6,6 +6,12 @@ use std::collections::VecDeque;
 use bytes::BytesMut;
 use rmcp::model::RequestId;
 
+use crate::messages::MAX_BATCH_ANSWERS_BYTES;
+
+/// Messages of lists whose answers are not complete. Beyond them no list takes another request, so that one slow request
+/// in each of many lists does not keep the answers to all others.
+const MAX_INCOMPLETE_MESSAGES: usize = 2048;
+
 /// The lists that are read or waited for.
 #[derive(Debug, Default)]
 pub(super) struct Batches {
@@ -21,8 +27,10 @@ pub(super) struct Batches {
 struct Batch {
     /// Requests that were not answered yet.
     requests: Vec<RequestId>,
-    /// The answers so far, as JSON.
-    answers: Vec<Vec<u8>>,
+    /// How many were answered.
+    answered: usize,
+    /// The answers so far, as the start of a list in JSON.
+    answers: Vec<u8>,
 }
 
 /// What became of an answer.
@@ -38,21 +46,47 @@ pub(super) enum Collected {
 
 impl Batch {
     fn answer(&mut self, line: &[u8]) {
-        self.answers.push(line.trim_ascii_end().to_vec());
+        self.answered = self.answered.saturating_add(1);
+        self.answers
+            .push(if self.answers.is_empty() { b'[' } else { b',' });
+        self.answers.extend_from_slice(line.trim_ascii_end());
     }
 
     fn line(self) -> Option<Vec<u8>> {
-        if self.answers.is_empty() {
+        let mut line = self.answers;
+        if line.is_empty() {
             return None;
         }
-        let mut line = b"[".to_vec();
-        line.extend(self.answers.join(&b','));
         line.extend_from_slice(b"]\n");
         Some(line)
     }
 }
 
 impl Batches {
+    fn incomplete(&self) -> impl Iterator<Item = &Batch> {
+        self.reading.iter().chain(&self.waiting)
+    }
+
+    /// Whether the list that is being read may take another request. A message that is in no list has room.
+    pub(super) fn has_room(&self) -> bool {
+        let messages = self
+            .incomplete()
+            .map(|batch| batch.requests.len().saturating_add(batch.answered));
+        self.reading.is_none() || messages.sum::<usize>() < MAX_INCOMPLETE_MESSAGES
+    }
+
+    /// Whether the answer to a request waits for others.
+    pub(super) fn contains(&self, request: &RequestId) -> bool {
+        self.incomplete()
+            .any(|batch| batch.requests.contains(request))
+    }
+
+    /// The bytes of the answers that are kept, with one more of this length; `None` if it is too long to be kept, too.
+    pub(super) fn kept_bytes_with(&self, length: usize) -> Option<usize> {
+        let kept: usize = self.incomplete().map(|batch| batch.answers.len()).sum();
+        Some(kept.saturating_add(length)).filter(|bytes| *bytes <= MAX_BATCH_ANSWERS_BYTES)
+    }
+
     /// Starts to read a list.
     pub(super) fn read(&mut self, messages: impl Iterator<Item = BytesMut>) {
         self.unread = messages.collect();
@@ -93,6 +127,23 @@ impl Batches {
         }
         self.waiting.push(batch);
         None
+    }
+
+    /// Reads nothing more of the list that is being read. Returns the line if no answer is awaited.
+    pub(super) fn stop_reading(&mut self) -> Option<Vec<u8>> {
+        self.unread.clear();
+        self.end_of_list()
+    }
+
+    /// Ends all lists: the lines of the answers that they have.
+    pub(super) fn end(&mut self) -> impl Iterator<Item = Vec<u8>> {
+        self.unread.clear();
+        let all = self
+            .reading
+            .take()
+            .into_iter()
+            .chain(self.waiting.drain(..));
+        all.filter_map(Batch::line)
     }
 
     /// Takes the answer to a request.

@@ -337,7 +337,11 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
         match &mut message {
             JsonRpcMessage::Request(request) => {
                 let is_call = matches!(request.request, ClientRequest::CallToolRequest(_));
-                if let Err(error) = self.open.begin(&request.id, Open { cost, is_call }) {
+                let opened = match self.batches.has_room() {
+                    true => self.open.begin(&request.id, Open { cost, is_call }),
+                    false => Err(too_many()),
+                };
+                if let Err(error) = opened {
                     let id = match &request.id {
                         RequestId::String(text) if text.len() > MAX_ID_BYTES => None,
                         id => Some(id.clone()),
@@ -396,18 +400,40 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
         if id.is_none() && self.writer.queued_bytes() >= MAX_QUEUED_FOR_UNADDRESSED {
             return;
         }
-        let refusal = Refusal {
-            jsonrpc: "2.0",
-            id: id.as_ref(),
-            error: &error,
-        };
-        if let Ok(line) = line(&refusal)
+        if let Ok(line) = refusal(id.as_ref(), &error)
             && let Collected::Alone(line) = self.batches.refused(line)
         {
             // Queued; not waited for.
             let _ = self.writer.write(line);
         }
     }
+
+    /// Takes an answer, to a request of a list or not.
+    fn collected(&mut self, id: &RequestId, mut answer: Vec<u8>) -> io::Result<Collected> {
+        if self.batches.contains(id) {
+            let kept = self.batches.kept_bytes_with(answer.len());
+            // The line of the list is written in any case: what is kept of it has to have room from the start.
+            if !kept.is_some_and(|bytes| self.writer.has_room(bytes)) {
+                answer = refusal(Some(id), &dropped())?;
+            }
+        }
+        Ok(self.batches.answered(id, answer))
+    }
+}
+
+fn dropped() -> ErrorData {
+    ErrorData::internal_error(
+        "the answer was dropped: too many others wait to be read",
+        None,
+    )
+}
+
+fn refusal(id: Option<&RequestId>, error: &ErrorData) -> io::Result<Vec<u8>> {
+    line(&Refusal {
+        jsonrpc: "2.0",
+        id,
+        error,
+    })
 }
 
 /// An error that answers a message. JSON-RPC 2.0 section 5 wants a null `id` where the
@@ -484,22 +510,24 @@ where
             self.open.ended(id);
         }
         // Text takes less than the values that it was made of.
-        let line = line(&item).map(|line| match &answered {
-            Some(id) => self.batches.answered(id, line),
-            None => Collected::Alone(line),
+        let line = line(&item).and_then(|line| match &answered {
+            Some(id) => self.collected(id, line),
+            None => Ok(Collected::Alone(line)),
         });
         let written = line.map(|line| match line {
             Collected::Kept => Ok(None),
-            Collected::Alone(line) | Collected::Line(line) => {
-                match (self.writer.has_room(line.len()), answered) {
-                    (true, _) => Ok(Some(self.writer.write(line))),
-                    (false, None) => Err(io::ErrorKind::QuotaExceeded),
-                    (false, id) => {
-                        let message = "the answer was dropped: too many others wait to be read";
-                        self.refuse(id, ErrorData::internal_error(message, None));
-                        Err(io::ErrorKind::QuotaExceeded)
-                    }
+            Collected::Line(line) => Ok(Some(self.writer.write(line))),
+            Collected::Alone(line) if self.writer.has_room(line.len()) => {
+                Ok(Some(self.writer.write(line)))
+            }
+            Collected::Alone(_) => {
+                if let Some(id) = answered
+                    && let Ok(line) = refusal(Some(&id), &dropped())
+                {
+                    // Queued; not waited for.
+                    let _ = self.writer.write(line);
                 }
+                Err(io::ErrorKind::QuotaExceeded)
             }
         });
         async move {
@@ -515,6 +543,11 @@ where
         if let Some(message) = shutdown.run_until_cancelled(self.next()).await {
             return message;
         }
+        // The rest of a list is not read either: the answers to its start wait for nothing else.
+        if let Some(line) = self.batches.stop_reading() {
+            // Queued; not waited for.
+            let _ = self.writer.write(line);
+        }
         // What calls report still goes out. This is asked again after each answer.
         match self.open.requests.is_empty() {
             true => None,
@@ -523,6 +556,11 @@ where
     }
 
     async fn close(&mut self) -> Result<(), Self::Error> {
+        // Calls that did not end hold up no answer to others of their list.
+        for line in self.batches.end() {
+            // Queued; not waited for.
+            let _ = self.writer.write(line);
+        }
         self.writer.end().await;
         Ok(())
     }

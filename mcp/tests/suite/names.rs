@@ -57,8 +57,35 @@ async fn a_page_from_elsewhere_reaches_nothing_on_any_path() {
         }
     }
     assert_eq!(server.count(|seen| &seen.started), 0);
-    let own = Request::call("who").header("Origin", "http://localhost:6274");
-    own.send(server.address).await.handled();
+}
+
+#[tokio::test]
+async fn without_tokens_only_the_pages_that_are_named_reach_something() {
+    const NAMED: &str = "http://localhost:6274";
+    let mut settings = open();
+    settings.origins = vec![NAMED.to_owned()];
+    let server = Server::start(settings);
+    for origin in [
+        "http://localhost:6275",
+        "http://localhost",
+        "https://localhost:6274",
+        "http://127.0.0.1:6274",
+        "http://[::1]:6274",
+    ] {
+        let request = Request::call("wait").header("Origin", origin);
+        let answer = request.send(server.address).await;
+        let answer = answer.is(403, "origin-not-allowed");
+        assert_eq!(answer.header("access-control-allow-origin"), None);
+    }
+    assert_eq!(server.count(|seen| &seen.started), 0);
+    let named = Request::call("who").header("Origin", NAMED);
+    named.send(server.address).await.handled();
+    // With a token, pages of this machine need no name.
+    let two = crate::fixture::two();
+    let server = Server::with(&two.tokens);
+    let local = Request::call("who").header("Origin", "http://localhost:6275");
+    let local = local.token(&two.alice);
+    local.send(server.address).await.handled();
 }
 
 #[tokio::test]

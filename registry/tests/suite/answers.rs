@@ -39,7 +39,9 @@ async fn a_list_is_read_page_by_page_and_only_of_its_own_repository() {
         assert_eq!(failure.code(), "registry-response-invalid");
         assert_eq!(server.asked().len(), 1);
     }
-    let server = Scripted::start(|_| ok("{\"tags\":[\"../../etc\"]}"));
+    let server = Scripted::start(|_| ok("{\"tags\":[\"../../etc\",7,null,[\"c\"],\"b\"]}"));
+    assert_eq!(client().tags(&server.reference("a")).await.unwrap(), ["b"]);
+    let server = Scripted::start(|_| ok("{\"tags\":\"b\"}"));
     let failure = client().tags(&server.reference("a")).await.unwrap_err();
     assert_eq!(failure.code(), "registry-response-invalid");
 }

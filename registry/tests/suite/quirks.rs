@@ -249,6 +249,45 @@ async fn a_cosignature_that_can_not_be_fetched_is_a_warning() {
 }
 
 #[tokio::test]
+async fn odd_entries_of_an_index_do_not_hide_a_cosignature() {
+    let kind = DocumentArtifact::Signatures.artifact_type();
+    let odd = |number: usize| {
+        json!({
+            "mediaType": media::MANIFEST, "digest": format!("md5:{number}"), "size": 1, "artifactType": kind,
+        })
+    };
+    let mut entries = vec![
+        json!(null),
+        json!("text"),
+        json!({ "artifactType": kind }),
+        json!({ "mediaType": media::MANIFEST, "digest": 7, "size": "1", "artifactType": kind }),
+    ];
+    // More than are looked at.
+    entries.extend((0..40).map(odd));
+    for api in [true, false] {
+        let registry = Registry::new();
+        let mut index: serde_json::Value = serde_json::from_slice(&registry.index()).unwrap();
+        let good = index["manifests"][0].clone();
+        let mut all = entries.clone();
+        all.push(good);
+        index["manifests"] = json!(all);
+        let server = Scripted::start(move |asked| {
+            if asked.target.contains("/referrers/") {
+                match api {
+                    true => ok(index.to_string()),
+                    false => status(404),
+                }
+            } else if asked.target.contains("/manifests/sha256-") {
+                ok(index.to_string())
+            } else {
+                registry.answer(asked)
+            }
+        });
+        assert_eq!(pull(&server, 2).await.unwrap(), None, "{api}");
+    }
+}
+
+#[tokio::test]
 async fn an_index_with_one_bundle_is_followed() {
     let ours = "application/vnd.toolward.bundle.v1";
     let held = Registry::new().held;

@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use toolward_registry::{MAX_RELEASES, Releases, TagPattern};
+use toolward_registry::{Failure, MAX_RELEASES, Releases, TagPattern};
+use toolward_signing::{ErrorKind, Refusal};
 
 use crate::attacks::{held, lying};
-use crate::sample::{by_key_one, client};
+use crate::sample::{builder, by_key_one, client};
 use crate::scripted::{Asked, Say, Scripted, ok, status};
 
 fn pattern() -> TagPattern {
@@ -88,7 +89,7 @@ async fn a_list_that_does_not_end_ends() {
 }
 
 #[tokio::test]
-async fn names_that_are_no_tags_are_refused_and_odd_versions_passed_over() {
+async fn names_that_are_no_tags_and_odd_versions_are_passed_over() {
     for name in [
         "../../etc/passwd",
         "1.0.0\u{202e}",
@@ -103,10 +104,10 @@ async fn names_that_are_no_tags_are_refused_and_odd_versions_passed_over() {
         });
         let repository = server.reference("a:1.0.0");
         let releases = client().releases(&repository, &pattern(), by_key_one).await;
-        let failure = releases.unwrap_err();
-        assert_eq!(failure.code(), "registry-response-invalid", "{name}");
-        assert!(!failure.to_string().contains('\u{202e}'));
-        assert_eq!(server.count("GET", "/manifests/"), 0);
+        let releases = releases.unwrap();
+        let looked: Vec<_> = releases.found.iter().map(|one| one.tag.as_str()).collect();
+        assert_eq!(looked, ["1.0.0"], "{name}");
+        assert_eq!(server.count("GET", "/manifests/"), 1, "{name}");
     }
     let held = held();
     let tags = [
@@ -151,15 +152,92 @@ async fn a_tag_that_leads_to_nothing_good_does_not_hide_the_others() {
 
 #[tokio::test]
 async fn a_registry_that_fails_is_not_taken_for_one_without_newer_releases() {
+    for (answer, code) in [
+        (status(429), "registry-busy"),
+        (status(502), "registry-busy"),
+        (status(503), "registry-busy"),
+        (status(504), "registry-busy"),
+        (Say::Nothing, "registry-unreachable"),
+    ] {
+        let releases = found_with(answer.clone(), by_key_one).await;
+        assert_eq!(releases.unwrap_err().code(), code, "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_final_for_its_tag_does_not_hide_the_others() {
+    for (code, reason) in [
+        (400, "registry-failed"),
+        (401, "registry-response-invalid"),
+        (403, "registry-credentials-refused"),
+        (406, "registry-failed"),
+        (412, "registry-failed"),
+        (451, "registry-failed"),
+        (500, "registry-failed"),
+        (501, "registry-failed"),
+    ] {
+        let releases = found_with(status(code), by_key_one).await;
+        let releases = releases.unwrap_or_else(|failure| panic!("{code}: {failure}"));
+        assert_eq!(taken(&releases), (vec!["1.0.0"], 2), "{code}");
+        let refused = releases.found[0].accepted.as_ref().unwrap_err();
+        assert_eq!(refused.code(), reason, "{code}");
+    }
+}
+
+/// A look-up that sends each request once, in a repository with 1.1.0, whose tag is answered like this, and 1.0.0.
+async fn found_with<T>(
+    answer: Say,
+    verify: impl Fn(&[u8]) -> Result<T, Refusal>,
+) -> Result<Releases<T>, Failure> {
     let held = held();
     let tags = ["1.0.0", "1.1.0"].map(str::to_owned);
     let server = lying(&held, move |asked| {
         if is_list(asked) {
             return Some(list(&tags));
         }
-        asked.is("GET", "/manifests/1.1.0").then(|| status(400))
+        asked.is("GET", "/manifests/1.1.0").then(|| answer.clone())
     });
+    look(&server, verify).await
+}
+
+async fn look<T>(
+    server: &Scripted,
+    verify: impl Fn(&[u8]) -> Result<T, Refusal>,
+) -> Result<Releases<T>, Failure> {
+    let mut limits = toolward_registry::Limits::default();
+    limits.retries = 0;
+    let client = builder().limits(limits).build().unwrap();
     let repository = server.reference("a:1.0.0");
-    let releases = client().releases(&repository, &pattern(), by_key_one).await;
-    assert_eq!(releases.unwrap_err().code(), "registry-failed");
+    client.releases(&repository, &pattern(), verify).await
+}
+
+#[tokio::test]
+async fn a_look_up_of_attachments_that_fails_ends_the_search_only_if_it_may_pass_and_signatures_miss()
+ {
+    for (kind, referrers, found) in [
+        (ErrorKind::WrongBundle, status(400), Some(2)),
+        (ErrorKind::WrongBundle, status(503), Some(2)),
+        (ErrorKind::ThresholdNotMet, status(400), Some(2)),
+        (ErrorKind::ThresholdNotMet, status(403), Some(2)),
+        (ErrorKind::ThresholdNotMet, status(503), None),
+    ] {
+        let held = held();
+        let case = format!("{kind:?} {referrers:?}");
+        let tags = ["1.0.0", "1.1.0"].map(str::to_owned);
+        let server = lying(&held, move |asked| {
+            if is_list(asked) {
+                return Some(list(&tags));
+            }
+            if asked.target.contains("/manifests/sha256-") {
+                return Some(status(404));
+            }
+            asked
+                .target
+                .contains("/referrers/")
+                .then(|| referrers.clone())
+        });
+        let releases = look(&server, |_| Err::<(), _>(Refusal::new(kind))).await;
+        let looked = releases.map(|releases| taken(&releases).1).ok();
+        assert_eq!(looked, found, "{case}");
+    }
 }

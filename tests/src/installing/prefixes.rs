@@ -1,9 +1,17 @@
 //! A trusted publisher gets another prefix: shown, and typed.
 
-use super::{listed, release_of, ship, trusting};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{TOOL_MD, installed, listed, release, release_of, ship, trusting};
+use crate::mcp::names;
+use crate::mcp::raw::Raw;
 use crate::support::{Machine, Session};
 
 const UPDATE: &str = "trust update acme --prefix kv --prefix kv-counter";
+/// The server looks once a second.
+const SOON: Duration = Duration::from_secs(30);
 
 fn prefixes(machine: &Machine) -> String {
     let shown = machine.toolward("trust show acme --json").ends(0);
@@ -12,7 +20,11 @@ fn prefixes(machine: &Machine) -> String {
 
 /// Gives the command at a terminal, and types these keys.
 fn typed(machine: &Machine, keys: &str) -> (Option<i32>, String) {
-    let mut session = Session::start(machine.toolward(UPDATE).into_command(), 120, "y\r");
+    update(machine, UPDATE, keys)
+}
+
+fn update(machine: &Machine, words: &str, keys: &str) -> (Option<i32>, String) {
+    let mut session = Session::start(machine.toolward(words).into_command(), 120, "y\r");
     session.sees("Trust it for the added ids, too? [y/N] ");
     session.types(keys);
     let left = session.leaves();
@@ -61,4 +73,79 @@ fn a_second_prefix_is_added_after_a_typed_yes_and_each_refusal_leads_there() {
     assert!(prefixes(&machine).contains("\"kv\""));
     machine.toolward("install second.toolbundle").ends(0);
     assert_eq!(listed(&machine).len(), 1);
+}
+
+/// The names of the tools that are listed, once they are these. Clients were told of the change once.
+#[track_caller]
+fn names_become(raw: &mut Raw, wanted: &[&str]) {
+    let end = Instant::now() + SOON;
+    loop {
+        let tools = names::listed(raw);
+        let names: Vec<&Value> = tools.iter().map(|tool| &tool["name"]).collect();
+        if names == wanted {
+            break;
+        }
+        assert!(Instant::now() < end, "{names:?}");
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let rest = raw.rest();
+    let changed = rest
+        .iter()
+        .filter(|message| message["method"] == "notifications/tools/list_changed");
+    assert_eq!(changed.count(), 1);
+}
+
+#[test]
+fn a_running_server_serves_what_was_refused_for_a_prefix_that_is_added() {
+    let (machine, _) = installed();
+    let mut raw = Raw::open(machine.toolward("serve").into_command(), json!({}));
+    let grant = machine
+        .home()
+        .join(".config/toolward/trust/acme/grant.toml");
+    let wide = std::fs::read_to_string(&grant).unwrap();
+    let narrow = wide.replace("\"text-stats\"", "\"text-other\"");
+    assert_ne!(wide, narrow);
+    std::fs::write(&grant, narrow).unwrap();
+    names_become(&mut raw, &[]);
+    let (code, screen) = update(&machine, "trust update acme --prefix text-stats", "y\r");
+    assert_eq!(code, Some(0), "{screen}");
+    names_become(&mut raw, &["text_stats"]);
+}
+
+#[test]
+fn a_running_server_shows_a_tool_by_the_name_that_an_added_prefix_allows() {
+    let (machine, one) = trusting();
+    let named = |text: &str| {
+        text.replace(
+            "approval: auto\n",
+            "approval: auto\nmetadata: { mcp: { name: kv_words } }\n",
+        )
+    };
+    ship(
+        &machine,
+        &release(1).change(TOOL_MD, named),
+        &one,
+        "b.toolbundle",
+    );
+    machine.toolward("install b.toolbundle").ends(0);
+    let mut raw = Raw::open(machine.toolward("serve").into_command(), json!({}));
+    let tools = names::listed(&mut raw);
+    assert_eq!(tools[0]["name"], "text_stats");
+    assert_eq!(typed(&machine, "y\r").0, Some(0));
+    names_become(&mut raw, &["kv_words"]);
+    raw.call(1, "kv_words", &json!({"text": "one"}));
+    assert_eq!(raw.answer(1)["result"]["structuredContent"]["words"], 1);
+}
+
+#[test]
+fn what_is_under_work_leaves_the_ids_of_a_prefix_that_is_added_to_its_publisher() {
+    let (machine, one) = trusting();
+    ship(&machine, &release(1), &one, "b.toolbundle");
+    crate::hostile::add(&machine, "work");
+    let serve = "serve --dev work --bundle b.toolbundle";
+    let mut raw = Raw::open(machine.toolward(serve).into_command(), json!({}));
+    assert_eq!(names::listed(&mut raw).len(), 2);
+    let (code, screen) = update(&machine, "trust update acme --prefix hostile", "y\r");
+    assert_eq!(code, Some(0), "{screen}");
+    names_become(&mut raw, &["text_stats"]);
 }

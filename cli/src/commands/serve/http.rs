@@ -45,9 +45,10 @@ pub(crate) struct HttpFlags {
     #[arg(long, value_name = "NAME", requires = "http")]
     allow_host: Vec<String>,
 
-    /// An origin whose pages may connect, a scheme and a name as browsers send
-    /// it, besides this machine's; with tokens also `null` and
-    /// `vscode-webview://*` (may be given again)
+    /// An origin whose pages may connect: a scheme, a name and a port, unless
+    /// it is the scheme's, as browsers send it. With tokens those of this
+    /// machine may in any case, and `null` and `vscode-webview://*` can be
+    /// given (may be given again)
     #[arg(long, value_name = "ORIGIN", requires = "http")]
     allow_origin: Vec<String>,
 

@@ -272,3 +272,54 @@ fn an_answer_that_no_request_got_is_still_known_when_the_call_ends() {
     assert_eq!(brings(answer(ApprovalDecision::Deny)), answered(false));
     assert_eq!(brings(DecidedBy::Before), None);
 }
+
+#[tokio::test]
+async fn the_hint_for_a_client_that_may_not_ask_has_only_lines_that_work() {
+    let (_bundle, host) = host("Notes.");
+    let round_trips = RoundTrips::new(None);
+    let hint = async |tool: &'static str, name: Option<&str>| {
+        let mut client = stateless("alice");
+        client.principal.may_approve = false;
+        client.untrusted_name = name.map(str::to_owned);
+        let reply = ended(echo(tool).to(&round_trips, &client, &host).await);
+        assert_eq!(code(&reply), "toolward:approval_denied");
+        reply.result.unwrap_err().hint.unwrap()
+    };
+    let long = "x".repeat(201);
+    for (name, line) in [
+        ("zed", Some(r#"`may_approve = ["zed"]`"#)),
+        (r#"a "b" \ é"#, Some(r#"`may_approve = ["a \"b\" \\ é"]`"#)),
+        (long.get(1..).unwrap(), Some("x\"]`")),
+        ("", None),
+        ("a\u{202e}b", None),
+        ("a\nb", None),
+        (&long, None),
+    ] {
+        let hint = hint("notes.write", Some(name)).await;
+        match line {
+            Some(line) => {
+                assert!(hint.contains(line) && hint.contains("[clients]"), "{hint}");
+                let start = hint.find("may_approve").unwrap();
+                let pasted = hint[start..].split('`').next().unwrap();
+                let pasted: toml::Table = toml::from_str(pasted).unwrap();
+                assert_eq!(pasted["may_approve"][0].as_str(), Some(name));
+            }
+            None => {
+                assert!(hint.contains("`--trust-client`"), "{hint}");
+                assert!(!hint.contains("may_approve"), "{hint}");
+            }
+        }
+        assert!(hint.contains("`preapproved = true`"), "{hint}");
+    }
+    // No grant stands for a person whom the contract wants asked each time.
+    let always = hint("notes.always", Some("zed")).await;
+    assert!(
+        always.contains("may_approve") && !always.contains("preapproved"),
+        "{always}"
+    );
+    let remote = hint("notes.write", None).await;
+    assert!(
+        !remote.contains("may_approve") && !remote.contains("preapproved"),
+        "{remote}"
+    );
+}
