@@ -63,6 +63,7 @@ pub use api::approval::{
     ApprovalRequest, ApprovalScope, Approver, Chained, NamedDriver, Remembered, ShownRequest,
     Verdict,
 };
+pub use api::cancellation::{Cancellation, SharedCancellation};
 pub use api::error::HostError;
 pub use api::event::{CallCost, CallDecision, CallEvent, CallEventKind, EventFilter, PrincipalId};
 pub use api::listener::{CALL_LOG, CallListener, CallStage, FinishedCall};

@@ -85,6 +85,7 @@ impl Parts {
                     driver: id("text-stats"),
                     us: Number::from(812),
                 }],
+                cancel_reason: None,
                 class: None,
                 code: None::<Code>,
                 cut: Number::default(),

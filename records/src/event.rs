@@ -1,7 +1,7 @@
 //! `tool_event`: something that happened to a call, and the states that a call went through.
 
 use serde::Serialize;
-use toolward_host::{CallCost, CallDecision, CallEvent, CallEventKind, ErrorClass};
+use toolward_host::{CallCost, CallDecision, CallEvent, CallEventKind, Cancellation, ErrorClass};
 
 use crate::references::timestamp;
 use crate::version::SchemaVersion;
@@ -49,6 +49,9 @@ pub struct EventDetails {
     /// The class of that error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_class: Option<ErrorClass>,
+    /// Why a call was cancelled: `caller`, `disconnected`, `shutdown` or `parent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancel_reason: Option<&'static str>,
     /// `allowed`, `approved` or `denied`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<&'static str>,
@@ -139,13 +142,16 @@ impl EventDetails {
                 redacted_texts: Some(*texts),
                 ..none
             },
-            CallEventKind::ResultCreated { bytes } => Self {
+            CallEventKind::ResultCreated { bytes, canceled } => Self {
                 result_size_bytes: Some(*bytes),
+                cancel_reason: canceled.map(Cancellation::as_str),
                 ..none
             },
-            CallEventKind::Succeeded(cost)
-            | CallEventKind::Canceled(cost)
-            | CallEventKind::TimedOut(cost) => Self::took(cost),
+            CallEventKind::Succeeded(cost) | CallEventKind::TimedOut(cost) => Self::took(cost),
+            CallEventKind::Canceled { reason, cost } => Self {
+                cancel_reason: Some(reason.as_str()),
+                ..Self::took(cost)
+            },
             CallEventKind::Failed { code, class, cost } => Self {
                 error_code: Some(code),
                 error_class: Some(*class),
@@ -208,7 +214,10 @@ fn status(kind: &CallEventKind) -> Option<&'static str> {
         CallEventKind::Yielded { .. } => "needs_input",
         CallEventKind::Succeeded(_) => "succeeded",
         CallEventKind::Failed { .. } => "failed",
-        CallEventKind::Canceled(_) => "canceled",
+        CallEventKind::Canceled { .. }
+        | CallEventKind::ResultCreated {
+            canceled: Some(_), ..
+        } => "canceled",
         CallEventKind::TimedOut(_) => "timed_out",
         _ => return None,
     })

@@ -50,6 +50,7 @@ pub(crate) fn call() -> Call {
 pub(crate) fn outcome(code: Option<&str>) -> Outcome {
     Outcome {
         attempts: Vec::new(),
+        cancel_reason: None,
         class: None,
         code: code.map(|code| Code::parse(code).unwrap()),
         cut: Number::default(),

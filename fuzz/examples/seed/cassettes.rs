@@ -44,6 +44,7 @@ fn call(mutates: bool) -> Call {
 fn ended(number: u8, call: Option<Call>, code: Option<&str>) -> Entry {
     let outcome = Outcome {
         attempts: Vec::new(),
+        cancel_reason: None,
         class: None,
         code: code.map(|code| Code::parse(code).expect("a code")),
         cut: Number::default(),

@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use serde_json::json;
 
+use crate::api::cancellation::Cancellation;
 use crate::api::result::{ErrorClass, ErrorCode};
 use crate::digest;
 
@@ -84,6 +85,8 @@ pub enum CallEventKind {
     ResultCreated {
         /// Bytes that the driver returned; 0 without an output.
         bytes: u64,
+        /// Why the call was cancelled, if it was: there is no output then.
+        canceled: Option<Cancellation>,
     },
     /// Bytes of the result are in the ledger, on the disk.
     Persisted,
@@ -99,7 +102,12 @@ pub enum CallEventKind {
         cost: CallCost,
     },
     /// The call was cancelled.
-    Canceled(CallCost),
+    Canceled {
+        /// Why.
+        reason: Cancellation,
+        /// What it took.
+        cost: CallCost,
+    },
     /// The deadline passed.
     TimedOut(CallCost),
 }
@@ -125,7 +133,7 @@ impl CallEventKind {
             Self::Persisted => "tool.result.persisted",
             Self::Succeeded(_) => "tool.invocation.succeeded",
             Self::Failed { .. } => "tool.invocation.failed",
-            Self::Canceled(_) => "tool.invocation.canceled",
+            Self::Canceled { .. } => "tool.invocation.canceled",
             Self::TimedOut(_) => "tool.invocation.timed_out",
         }
     }

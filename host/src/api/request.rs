@@ -7,6 +7,7 @@ use serde_json::Value;
 use toolward_ledger::record::Invocation;
 
 use crate::api::approval::Approver;
+use crate::api::cancellation::SharedCancellation;
 use crate::api::observer::Observer;
 use crate::elicitation::{Answerable, Resume};
 use crate::named::Named;
@@ -220,6 +221,14 @@ impl Request {
     pub fn rerun_of(mut self, recorded: Invocation) -> Self {
         self.null_is_absent = true;
         self.rerun_of = Some(recorded);
+        self
+    }
+
+    /// Sets where the reason of a cancellation is found. Default: a call whose future is dropped was cancelled by its
+    /// [caller](crate::Cancellation::Caller).
+    #[must_use]
+    pub fn cancellation(mut self, cancellation: SharedCancellation) -> Self {
+        self.scope_mut().cancellation = Some(cancellation);
         self
     }
 

@@ -154,6 +154,7 @@ impl Ctx {
                 chain,
                 answerable: Answerable::default(),
                 answers_first: false,
+                cancellation: None,
             },
         };
         let reply = self.host.clone().call_tool(nested).await;

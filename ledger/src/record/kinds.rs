@@ -125,6 +125,8 @@ fields! {
     Outcome {
         /// The starts of drivers, in order.
         attempts: Vec<Attempt>, if "Vec::is_empty";
+        /// Why it was cancelled: `caller`, `disconnected`, `shutdown` or `parent`; none where it was not.
+        cancel_reason: Option<Word>, if "Option::is_none";
         /// The class of the error.
         class: Option<Word>, if "Option::is_none";
         /// Why there is no output; none where there is one.

@@ -39,6 +39,7 @@ fn all() -> Vec<Record> {
         why: why.clone(),
     }];
     let mut outcome = outcome(Some("toolward:canceled"));
+    outcome.cancel_reason = Some(Word::parse("caller").unwrap());
     outcome.cut = Number::from(1);
     outcome.detail.clone_from(&content);
     outcome.output = content;

@@ -140,6 +140,7 @@ pub(crate) fn outcome(code: Option<&str>) -> Outcome {
             driver: Id::parse("text-stats").unwrap(),
             us: Number::from(1234),
         }],
+        cancel_reason: None,
         class: code.map(|_| Word::parse("execution_failed").unwrap()),
         code: code.map(|code| Code::parse(code).unwrap()),
         cut: Number::default(),
