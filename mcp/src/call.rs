@@ -13,12 +13,13 @@ mod testing;
 use std::pin::pin;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, JsonObject, LoggingLevel,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, Extensions, JsonObject,
+    LoggingLevel,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use tokio::runtime::Handle;
-use toolward_host::{CallError, ErrorClass, ErrorCode, RefusedCall, Request};
+use toolward_host::{CallError, ErrorClass, ErrorCode, RefusedCall, Request, SharedCancellation};
 
 use crate::catalogue::{Found, Listed};
 use crate::client::{Client, Era};
@@ -164,6 +165,10 @@ impl Incoming<'_> {
             .principal(self.principal.name.as_ref())
             .null_is_absent()
             .answer_first();
+        let request = match cancellation(&context.extensions) {
+            Some(cancellation) => request.cancellation(cancellation.clone()),
+            None => request,
+        };
         let mut request = match named::named(request, &context.meta, self.session) {
             Ok(request) => request,
             Err(error) => return Ok(self.unfit(tool, &error).await),
@@ -212,4 +217,10 @@ impl Incoming<'_> {
             Finished::InputRequired(required) => required.into(),
         })
     }
+}
+
+/// What the transport cancels a call by: of its session or stream, else of its HTTP request.
+fn cancellation(extensions: &Extensions) -> Option<&SharedCancellation> {
+    let of_request = || extensions.get::<http::request::Parts>()?.extensions.get();
+    extensions.get().or_else(of_request)
 }
