@@ -90,4 +90,5 @@ pub use requirements::Requirements;
 pub use sandbox::engine::EngineProfile;
 pub use shared_state::{SharedState, UnreadResult};
 pub use tape::{Replayed, Tape};
+pub use toolward_ledger::record::{Native, NativeId, TraceParent};
 pub use toolward_policy::{Limit, LimitName, Limits};

@@ -5,6 +5,7 @@
 )]
 
 mod named;
+mod native;
 mod round_trips;
 mod runtime;
 #[cfg(test)]
@@ -83,6 +84,7 @@ impl Incoming<'_> {
             principal: &self.principal.name,
             name,
             tool,
+            native: &native::native(self.context),
             error,
         };
         // Rare, and large.
@@ -130,7 +132,8 @@ impl Incoming<'_> {
             // A call of a blocked tool gets the reason why it is blocked.
             Some(Found::Blocked(blocked)) => {
                 let reply = Request::with_value(blocked.target.as_str(), Value::Object(arguments))
-                    .principal(self.principal.name.as_ref());
+                    .principal(self.principal.name.as_ref())
+                    .native(native::native(self.context));
                 let reply = self.runtime().call(reply).await;
                 Ok(result::of(reply, Structure::None).into())
             }
@@ -161,8 +164,10 @@ impl Incoming<'_> {
             Ok(value) => value,
             Err(error) => return Ok(self.unfit(tool, &error).await),
         };
+        let native = native::native(context);
         let request = Request::with_value(tool.target.as_str(), value)
             .principal(self.principal.name.as_ref())
+            .native(native.clone())
             .null_is_absent()
             .answer_first();
         let request = match cancellation(&context.extensions) {
@@ -188,6 +193,7 @@ impl Incoming<'_> {
         let called = Called {
             name: &tool.name,
             target: &tool.target,
+            native: &native,
         };
         // Pinned in place: the future is large, and whoever takes it by value has room for it twice.
         let call = pin!(self.round_trips.carry_out(

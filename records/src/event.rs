@@ -1,7 +1,9 @@
 //! `tool_event`: something that happened to a call, and the states that a call went through.
 
 use serde::Serialize;
-use toolward_host::{CallCost, CallDecision, CallEvent, CallEventKind, Cancellation, ErrorClass};
+use toolward_host::{
+    CallCost, CallDecision, CallEvent, CallEventKind, Cancellation, ErrorClass, TraceParent,
+};
 
 use crate::references::timestamp;
 use crate::version::SchemaVersion;
@@ -26,6 +28,15 @@ pub struct Event {
     /// The invocation that made the call, where a tool did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_invocation_id: Option<String>,
+    /// Its id in the protocol over which it came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native_call_id: Option<String>,
+    /// The id that a model's API gave the tool call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// The trace that the call is part of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trace_refs: Vec<TraceRef>,
     /// The tool's id, once it was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<String>,
@@ -37,6 +48,25 @@ pub struct Event {
     /// More about it.
     #[serde(flatten)]
     pub details: EventDetails,
+}
+
+/// A trace, and the caller's span in it (W3C Trace Context).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TraceRef {
+    /// 32 hexadecimal digits.
+    pub trace_id: String,
+    /// 16 hexadecimal digits.
+    pub span_id: String,
+}
+
+impl TraceRef {
+    fn of(traceparent: &TraceParent) -> Self {
+        Self {
+            trace_id: traceparent.trace_id().to_owned(),
+            span_id: traceparent.span_id().to_owned(),
+        }
+    }
 }
 
 /// What events of some classes say.
@@ -96,6 +126,7 @@ impl Event {
     pub fn of(event: &CallEvent) -> Self {
         let tool = event.tool.as_deref();
         let tool = tool.map(|tool| tool.split('@').next().unwrap_or_default());
+        let native = &event.native;
         Self {
             schema_version: SchemaVersion,
             event_id: event.id.clone(),
@@ -104,6 +135,9 @@ impl Event {
             time: timestamp(event.at),
             invocation_id: event.invocation.clone(),
             parent_invocation_id: event.parent.clone(),
+            native_call_id: native.call_id.as_ref().map(ToString::to_string),
+            tool_call_id: native.tool_call_id.as_ref().map(ToString::to_string),
+            trace_refs: native.traceparent.iter().map(TraceRef::of).collect(),
             tool_id: tool.map(str::to_owned),
             actor_ref: format!("principal:{}", event.principal),
             status: status(&event.kind),

@@ -12,6 +12,7 @@ mod logs;
 mod malformed;
 mod metrics;
 pub(crate) mod names;
+mod native;
 mod official;
 mod older;
 mod process;

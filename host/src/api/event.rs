@@ -1,10 +1,11 @@
 //! Events of calls: what a host tells while a call goes through its stages. They hold ids,
-//! codes and numbers, and nothing that a caller, a driver or a server wrote.
+//! codes and numbers, and nothing that a caller, a driver or a server wrote but the ids of [`Native`].
 
 use std::fmt;
 use std::time::SystemTime;
 
 use serde_json::json;
+use toolward_ledger::record::Native;
 
 use crate::api::cancellation::Cancellation;
 use crate::api::result::{ErrorClass, ErrorCode};
@@ -24,6 +25,8 @@ pub struct CallEvent {
     pub parent: Option<String>,
     /// On whose behalf it was made.
     pub principal: PrincipalId,
+    /// What its caller's protocol calls the call.
+    pub native: Native,
     /// The tool as `id@major`; `None` as long as none was found.
     pub tool: Option<String>,
     /// What happened.

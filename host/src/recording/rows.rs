@@ -317,6 +317,10 @@ impl<'a> Rows<'a> {
             driver: route.and_then(|route| route.part.clone()),
             input: None,
             mutates: tool.map(|tool| tool.mutates.clone()).unwrap_or_default(),
+            native: match &self.kept {
+                Some(kept) => kept.native.clone(),
+                None => scope.native.clone(),
+            },
             parent: caller.map(|caller| recorded_id(&caller.invocation)),
             person: None,
             policy: self.recording.policy,

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use toolward_ledger::record::Native;
+
 use super::call_chain::CallChain;
 use crate::api::approval::Approver;
 use crate::api::cancellation::{Cancellation, SharedCancellation};
@@ -22,6 +24,8 @@ pub(crate) struct CallScope {
     pub(crate) answerable: Answerable,
     /// Whether the reply may come before the driver's instance is dropped.
     pub(crate) answers_first: bool,
+    /// What the caller's protocol calls the call.
+    pub(crate) native: Native,
     /// Set by whoever cancels the call; without it that is the caller.
     pub(crate) cancellation: Option<SharedCancellation>,
 }
@@ -46,6 +50,7 @@ impl Default for CallScope {
             chain: CallChain::default(),
             answerable: Answerable::default(),
             answers_first: false,
+            native: Native::default(),
             cancellation: None,
         }
     }

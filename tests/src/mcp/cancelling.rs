@@ -1,7 +1,7 @@
 //! Why a call was cancelled, in events, in the log and in the ledger: over standard input and output and over HTTP,
 //! for a call and for one that it made.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
@@ -97,11 +97,13 @@ fn are_cancelled(machine: &Machine, log: &str, reason: &str, has_events: bool) {
         let own = started.iter().filter(|event| event["invocation_id"] == *id);
         let last: Vec<_> = own
             .filter(|event| event["status"] == "canceled")
-            .map(|event| [&event["event_type"], &event["cancel_reason"]])
+            .map(|event| {
+                [&event["event_type"], &event["cancel_reason"]].map(|text| text.as_str().unwrap())
+            })
             .collect();
         let ends = ["tool.result.created", "tool.invocation.canceled"];
         match has_events {
-            true => assert_eq!(last, ends.map(|class| [&json!(class), &json!(reason)])),
+            true => assert_eq!(last, ends.map(|class| [class, reason])),
             false => assert_eq!(last.len(), 0),
         }
         let lines = log
@@ -169,25 +171,6 @@ fn served(machine: &Machine) -> Served {
     Served::by(machine.toolward(&words).into_command())
 }
 
-/// Sends a request over a connection that stays open. `headers` end with CRLF.
-fn sent(served: &Served, method: &str, headers: &str, body: &Value) -> TcpStream {
-    let address = served.address();
-    let body = match body {
-        Value::Null => String::new(),
-        body => body.to_string(),
-    };
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let head = format!(
-        "{method} /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\nConnection: close\r\n{headers}\
-         Content-Length: {}\r\n\r\n",
-        body.len()
-    );
-    stream.write_all((head + &body).as_bytes()).unwrap();
-    stream
-}
-
 fn answer(mut stream: TcpStream) -> String {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -201,21 +184,21 @@ fn session(served: &Served) -> String {
         "clientInfo": { "name": "cancelling", "version": "1" },
     });
     let open = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params });
-    let opened = answer(sent(served, "POST", "", &open));
+    let opened = answer(served.sends("POST", "", &open));
     let session = opened
         .lines()
         .find_map(|line| line.strip_prefix("mcp-session-id: "));
     let session = session.unwrap_or_else(|| panic!("{opened}"));
     let headers = format!("MCP-Protocol-Version: 2025-11-25\r\nMcp-Session-Id: {session}\r\n");
     let told = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-    answer(sent(served, "POST", &headers, &told));
+    answer(served.sends("POST", &headers, &told));
     headers
 }
 
 /// A call of a session runs.
 fn called_in(served: &Served, machine: &Machine, session: &str) -> TcpStream {
     let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": calls() });
-    let stream = sent(served, "POST", session, &call);
+    let stream = served.sends("POST", session, &call);
     until(machine, "tool.invocation.started", 2);
     stream
 }
@@ -229,7 +212,7 @@ fn a_client_over_http_that_cancels_is_the_reason() {
     let cancelled = json!({ "requestId": 7 });
     let message =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled });
-    answer(sent(&served, "POST", &session, &message));
+    answer(served.sends("POST", &session, &message));
     until(&machine, "tool.invocation.canceled", 2);
     are_cancelled_and_ended(&machine, served, "caller");
 }
@@ -242,7 +225,7 @@ fn a_client_over_http_that_ends_its_session_or_stays_away_is_the_reason() {
         let session = session(&served);
         let stream = called_in(&served, &machine, &session);
         match ends {
-            true => drop(answer(sent(&served, "DELETE", &session, &Value::Null))),
+            true => drop(answer(served.sends("DELETE", &session, &Value::Null))),
             false => drop(stream),
         }
         until(&machine, "tool.invocation.canceled", 2);
@@ -261,7 +244,7 @@ fn called(served: &Served, machine: &Machine) -> TcpStream {
     let call = json!({ "jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params });
     let headers = "MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\n\
                    Mcp-Name: hostile_run\r\n";
-    let stream = sent(served, "POST", headers, &call);
+    let stream = served.sends("POST", headers, &call);
     until(machine, "tool.invocation.started", 2);
     stream
 }
@@ -285,9 +268,9 @@ fn the_end_of_a_server_over_http_is_the_reason() {
             false => called_in(&served, &machine, &session(&served)),
         };
         // Calls could run for another half a minute.
-        signal(&machine, served.process(), "TERM");
+        served.signal(&machine, "TERM");
         std::thread::sleep(Duration::from_millis(300));
-        signal(&machine, served.process(), "TERM");
+        served.signal(&machine, "TERM");
         served.ended(PATIENCE).expect("it ends at once");
         drop(stream);
         are_cancelled(&machine, &served.said(), "shutdown", false);
@@ -297,7 +280,6 @@ fn the_end_of_a_server_over_http_is_the_reason() {
 /// The same of a server that goes on.
 #[track_caller]
 fn are_cancelled_and_ended(machine: &Machine, mut served: Served, reason: &str) {
-    signal(machine, served.process(), "INT");
-    served.ended(PATIENCE).expect("it ends");
+    served.interrupted(machine);
     are_cancelled(machine, &served.said(), reason, true);
 }
