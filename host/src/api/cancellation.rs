@@ -29,8 +29,8 @@ impl Cancellation {
     }
 }
 
-/// Why a call will be cancelled, for a program that makes calls on behalf of its clients: it keeps a clone for as long as
-/// the call runs, and sets the reason before it drops the call's future. Clones share everything.
+/// Why a call will be cancelled, for a program that makes calls on behalf of its clients: it keeps a clone while the
+/// call runs, and sets the reason before it drops the call's future. Clones share everything.
 ///
 /// ```
 /// use toolward_host::{Cancellation, Request, SharedCancellation};

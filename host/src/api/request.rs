@@ -224,7 +224,7 @@ impl Request {
         self
     }
 
-    /// Sets what the caller's protocol calls the call, for events and records of it. Calls that its tool makes have none.
+    /// Sets what the caller's protocol calls the call, for events and records of it. Nested calls have none.
     ///
     /// ```
     /// use toolward_host::{Native, NativeId, Request, TraceParent};

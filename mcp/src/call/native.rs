@@ -12,8 +12,8 @@ const TOOL_CALL_ID_META: &str = "tool_call_id";
 const TRACEPARENT: &str = "traceparent";
 const TRACEPARENT_HEADER: HeaderName = HeaderName::from_static(TRACEPARENT);
 
-/// What is known of a request. Text of another form than [`Native`] has is left out. A trace in `_meta` counts before one
-/// in a header, which a proxy may have set.
+/// What is known of a request. Text of another form than [`Native`] has is left out. A trace in `_meta` counts
+/// before one in a header, which a proxy may have set.
 pub(super) fn native(context: &RequestContext<RoleServer>) -> Native {
     let call_id = match &context.id {
         RequestId::Number(number) => NativeId::parse(&number.to_string()),

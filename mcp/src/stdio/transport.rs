@@ -186,7 +186,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
         }
     }
 
-    /// Counts what the client has not read. Too much of it ends the connection alone, and not what `server_shutdown` ends.
+    /// Counts what the client has not read. Too much of it ends this connection; `server_shutdown` ends the server.
     pub(super) fn counting(
         mut self,
         unread: Option<UnreadResults>,
