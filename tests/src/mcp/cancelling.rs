@@ -80,10 +80,9 @@ fn until(machine: &Machine, class: &str, count: usize) {
     }
 }
 
-/// The call and the one below it were cancelled, and each place has the reason. Events are missing of calls that are
-/// cut off at the end of the server.
+/// The call and the one below it were cancelled, and each place has the reason.
 #[track_caller]
-fn are_cancelled(machine: &Machine, log: &str, reason: &str, has_events: bool) {
+fn are_cancelled(machine: &Machine, log: &str, reason: &str) {
     let started = events(machine);
     let tool = |name: &str| {
         let of = |event: &&Value| event["tool_id"] == name;
@@ -102,10 +101,7 @@ fn are_cancelled(machine: &Machine, log: &str, reason: &str, has_events: bool) {
             })
             .collect();
         let ends = ["tool.result.created", "tool.invocation.canceled"];
-        match has_events {
-            true => assert_eq!(last, ends.map(|class| [class, reason])),
-            false => assert_eq!(last.len(), 0),
-        }
+        assert_eq!(last, ends.map(|class| [class, reason]));
         let lines = log
             .lines()
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -145,14 +141,14 @@ fn a_client_on_streams_that_cancels_is_the_reason() {
     );
     // That it also goes away is no reason any more.
     let log = raw.said();
-    are_cancelled(&machine, &log, "caller", true);
+    are_cancelled(&machine, &log, "caller");
 }
 
 #[test]
 fn a_client_on_streams_that_goes_away_is_the_reason() {
     let machine = machine();
     let log = streams(&machine).said();
-    are_cancelled(&machine, &log, "disconnected", true);
+    are_cancelled(&machine, &log, "disconnected");
 }
 
 #[test]
@@ -163,7 +159,7 @@ fn the_end_of_a_server_on_streams_is_the_reason() {
     let answer = raw.answer(7);
     assert!(answer.to_string().contains("toolward:canceled"), "{answer}");
     let log = raw.said();
-    are_cancelled(&machine, &log, "shutdown", true);
+    are_cancelled(&machine, &log, "shutdown");
 }
 
 fn served(machine: &Machine) -> Served {
@@ -273,7 +269,7 @@ fn the_end_of_a_server_over_http_is_the_reason() {
         served.signal(&machine, "TERM");
         served.ended(PATIENCE).expect("it ends at once");
         drop(stream);
-        are_cancelled(&machine, &served.said(), "shutdown", false);
+        are_cancelled(&machine, &served.said(), "shutdown");
     }
 }
 
@@ -281,5 +277,5 @@ fn the_end_of_a_server_over_http_is_the_reason() {
 #[track_caller]
 fn are_cancelled_and_ended(machine: &Machine, mut served: Served, reason: &str) {
     served.interrupted(machine);
-    are_cancelled(machine, &served.said(), reason, true);
+    are_cancelled(machine, &served.said(), reason);
 }
