@@ -2,6 +2,7 @@
 //! root. The pipeline and the sandbox speak in these types, too.
 
 pub(crate) mod approval;
+pub(crate) mod cancellation;
 pub(crate) mod error;
 pub(crate) mod event;
 pub(crate) mod limits;

@@ -11,6 +11,7 @@ use std::time::SystemTime;
 
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::sync::broadcast::{Receiver, Sender, channel};
+use toolward_ledger::record::Native;
 
 use crate::api::event::{CallEvent, CallEventKind, EventFilter, PrincipalId};
 use crate::catalogue::ToolEntry;
@@ -132,6 +133,7 @@ pub(crate) struct Subject {
     invocation: String,
     parent: Option<String>,
     principal: PrincipalId,
+    native: Native,
     tool: Option<String>,
 }
 
@@ -188,6 +190,7 @@ impl<'a> CallEvents<'a> {
                 invocation: uuid(invocation),
                 parent: caller.map(|caller| uuid(&caller.invocation)),
                 principal: PrincipalId::of(&scope.principal),
+                native: scope.native.clone(),
                 tool: tool.map(|tool| tool.major_id.clone()),
             })
         });
@@ -221,6 +224,7 @@ fn send(hub: &EventHub, subject: &Subject, kind: CallEventKind) {
         invocation: subject.invocation.clone(),
         parent: subject.parent.clone(),
         principal: subject.principal,
+        native: subject.native.clone(),
         tool: subject.tool.clone(),
         kind,
     });

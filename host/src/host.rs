@@ -229,7 +229,9 @@ impl Host {
     /// The row is queued: this waits only while the queue is full. Where a principal's refusals are many, they are
     /// counted together.
     pub async fn refused(&self, call: RefusedCall<'_>) {
-        let request = Request::with_value(call.name, Value::Null).principal(call.principal);
+        let request = Request::with_value(call.name, Value::Null)
+            .principal(call.principal)
+            .native(call.native.clone());
         let mut record = CallRecord::new(&request, &self.inner.services);
         let tool = call.tool.and_then(|name| self.inner.catalogue.find(name));
         if let Some(tool) = tool {

@@ -63,6 +63,7 @@ pub use api::approval::{
     ApprovalRequest, ApprovalScope, Approver, Chained, NamedDriver, Remembered, ShownRequest,
     Verdict,
 };
+pub use api::cancellation::{Cancellation, SharedCancellation};
 pub use api::error::HostError;
 pub use api::event::{CallCost, CallDecision, CallEvent, CallEventKind, EventFilter, PrincipalId};
 pub use api::listener::{CALL_LOG, CallListener, CallStage, FinishedCall};
@@ -89,4 +90,5 @@ pub use requirements::Requirements;
 pub use sandbox::engine::EngineProfile;
 pub use shared_state::{SharedState, UnreadResult};
 pub use tape::{Replayed, Tape};
+pub use toolward_ledger::record::{Native, NativeId, TraceParent};
 pub use toolward_policy::{Limit, LimitName, Limits};

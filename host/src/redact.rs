@@ -16,7 +16,7 @@ use crate::secrets::SecretValue;
 pub(crate) const REDACTED: &str = "[secret]";
 
 /// Shorter values are not redacted: they would be found everywhere.
-const MIN_VALUE_BYTES: usize = 4;
+pub(crate) const MIN_VALUE_BYTES: usize = 4;
 
 /// The secrets that a call used.
 #[derive(Default)]
@@ -125,7 +125,7 @@ impl Redactor {
             .map(|hidden| hidden.slug.as_str())
     }
 
-    fn is_in(&self, text: &str) -> bool {
+    pub(crate) fn is_in(&self, text: &str) -> bool {
         self.slug_in(text.as_bytes()).is_some()
     }
 

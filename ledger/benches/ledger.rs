@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use criterion::{Criterion, criterion_group, criterion_main};
 use toolward_ledger::payload::Keep;
 use toolward_ledger::record::{
-    Attempt, Call, Code, Ended, Event, Hex, Id, Invocation, Number, Opened, Outcome, Part, Rule,
-    Started, Tool, Version, Word,
+    Attempt, Call, Code, Ended, Event, Hex, Id, Invocation, Native, Number, Opened, Outcome, Part,
+    Rule, Started, Tool, Version, Word,
 };
 use toolward_ledger::{Durability, Entry, Filter, Options, Reader, Recorder, Writer};
 
@@ -65,6 +65,7 @@ impl Parts {
                 }),
                 input: None,
                 mutates: Vec::new(),
+                native: Native::default(),
                 parent: None,
                 person: None,
                 policy: Some(part(2)),
@@ -85,6 +86,7 @@ impl Parts {
                     driver: id("text-stats"),
                     us: Number::from(812),
                 }],
+                cancel_reason: None,
                 class: None,
                 code: None::<Code>,
                 cut: Number::default(),

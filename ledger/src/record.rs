@@ -12,11 +12,12 @@ use serde::{Deserialize, Serialize};
 
 pub use kinds::{
     Abandoned, Answer, Approval, ApprovalEvent, Attempt, Call, Closed, Content, Ended, Erased, Gap,
-    NOT_DISPATCHED, Opened, Outcome, Part, Pruned, Refused, RefusedMore, Rejected, Replayed,
-    Started, Trust, TrustAction,
+    NOT_DISPATCHED, Native, Opened, Outcome, Part, Pruned, Refused, RefusedMore, Rejected,
+    Replayed, Started, Trust, TrustAction,
 };
 pub use names::{
-    Action, Code, Hash, Hex, Id, Invocation, Number, Person, Rule, Session, Tool, Version, Word,
+    Action, Code, Hash, Hex, Id, Invocation, NativeId, Number, Person, Rule, Session, Tool,
+    TraceParent, Version, Word,
 };
 
 /// The most bytes that a record has.

@@ -5,6 +5,7 @@
 )]
 
 mod named;
+mod native;
 mod round_trips;
 mod runtime;
 #[cfg(test)]
@@ -13,12 +14,13 @@ mod testing;
 use std::pin::pin;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, JsonObject, LoggingLevel,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ErrorData, Extensions, JsonObject,
+    LoggingLevel,
 };
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use tokio::runtime::Handle;
-use toolward_host::{CallError, ErrorClass, ErrorCode, RefusedCall, Request};
+use toolward_host::{CallError, ErrorClass, ErrorCode, RefusedCall, Request, SharedCancellation};
 
 use crate::catalogue::{Found, Listed};
 use crate::client::{Client, Era};
@@ -82,6 +84,7 @@ impl Incoming<'_> {
             principal: &self.principal.name,
             name,
             tool,
+            native: &native::native(self.context),
             error,
         };
         // Rare, and large.
@@ -129,7 +132,8 @@ impl Incoming<'_> {
             // A call of a blocked tool gets the reason why it is blocked.
             Some(Found::Blocked(blocked)) => {
                 let reply = Request::with_value(blocked.target.as_str(), Value::Object(arguments))
-                    .principal(self.principal.name.as_ref());
+                    .principal(self.principal.name.as_ref())
+                    .native(native::native(self.context));
                 let reply = self.runtime().call(reply).await;
                 Ok(result::of(reply, Structure::None).into())
             }
@@ -160,10 +164,16 @@ impl Incoming<'_> {
             Ok(value) => value,
             Err(error) => return Ok(self.unfit(tool, &error).await),
         };
+        let native = native::native(context);
         let request = Request::with_value(tool.target.as_str(), value)
             .principal(self.principal.name.as_ref())
+            .native(native.clone())
             .null_is_absent()
             .answer_first();
+        let request = match cancellation(&context.extensions) {
+            Some(cancellation) => request.cancellation(cancellation.clone()),
+            None => request,
+        };
         let mut request = match named::named(request, &context.meta, self.session) {
             Ok(request) => request,
             Err(error) => return Ok(self.unfit(tool, &error).await),
@@ -183,6 +193,7 @@ impl Incoming<'_> {
         let called = Called {
             name: &tool.name,
             target: &tool.target,
+            native: &native,
         };
         // Pinned in place: the future is large, and whoever takes it by value has room for it twice.
         let call = pin!(self.round_trips.carry_out(
@@ -212,4 +223,10 @@ impl Incoming<'_> {
             Finished::InputRequired(required) => required.into(),
         })
     }
+}
+
+/// What the transport cancels a call by: of its session or stream, else of its HTTP request.
+fn cancellation(extensions: &Extensions) -> Option<&SharedCancellation> {
+    let of_request = || extensions.get::<http::request::Parts>()?.extensions.get();
+    extensions.get().or_else(of_request)
 }

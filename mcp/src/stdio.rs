@@ -173,7 +173,8 @@ pub async fn serve<H: Handler>(
         principal,
         end: end.clone(),
     });
-    let transport = StdioTransport::new(input, output, threads, end.clone()).counting(unread);
+    let transport =
+        StdioTransport::new(input, output, threads, end.clone()).counting(unread, shutdown);
     let calls = CancellationToken::new();
     // `into_dyn` has the future of each request in a box: the task that runs it is moved, and overwritten at its end.
     let serving = (handler.into_dyn()).serve_with_ct(transport, calls.clone());

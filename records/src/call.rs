@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use serde_json::Value;
-use toolward_host::{CallEvent, LOCAL, Reply, ToolInfo};
+use toolward_host::{CallEvent, LOCAL, Native, Reply, ToolInfo};
 use toolward_policy::Decision;
 
 use crate::decision::{self, Answer, PermissionDecision};
@@ -97,6 +97,15 @@ impl<'a> EndedCall<'a> {
 
     pub(crate) fn evidence(&self) -> Vec<String> {
         self.evidence.clone()
+    }
+
+    /// The ids that were given, else those of its events.
+    fn native(&self) -> &Native {
+        let of_events = self.events.first().map(|event| &event.native);
+        match (self.native.call.is_empty(), of_events) {
+            (true, Some(of_events)) => of_events,
+            _ => &self.native.call,
+        }
     }
 
     pub(crate) fn started(&self) -> SystemTime {
@@ -221,11 +230,12 @@ impl Invocation {
             .map(|id| format!("bundle:{}", line(id)));
         let decisions = decided.then(|| decision::reference(id));
         let started = call.started();
+        let native = call.native();
         Self {
             schema_version: SchemaVersion,
             invocation_id: id.clone(),
-            native_call_id: call.native.id(),
-            native_refs: call.native.refs(),
+            native_call_id: native.call_id.as_ref().map(ToString::to_string),
+            native_refs: call.native.refs(native),
             tool_id: line(named),
             status: Status::of(call.reply),
             status_transitions: call.transitions(),

@@ -1,7 +1,9 @@
 //! `tool_event`: something that happened to a call, and the states that a call went through.
 
 use serde::Serialize;
-use toolward_host::{CallCost, CallDecision, CallEvent, CallEventKind, ErrorClass};
+use toolward_host::{
+    CallCost, CallDecision, CallEvent, CallEventKind, Cancellation, ErrorClass, TraceParent,
+};
 
 use crate::references::timestamp;
 use crate::version::SchemaVersion;
@@ -26,6 +28,15 @@ pub struct Event {
     /// The invocation that made the call, where a tool did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent_invocation_id: Option<String>,
+    /// Its id in the protocol over which it came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native_call_id: Option<String>,
+    /// The id that a model's API gave the tool call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// The trace that the call is part of.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub trace_refs: Vec<TraceRef>,
     /// The tool's id, once it was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<String>,
@@ -39,6 +50,25 @@ pub struct Event {
     pub details: EventDetails,
 }
 
+/// A trace, and the caller's span in it (W3C Trace Context).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct TraceRef {
+    /// 32 hexadecimal digits.
+    pub trace_id: String,
+    /// 16 hexadecimal digits.
+    pub span_id: String,
+}
+
+impl TraceRef {
+    fn of(traceparent: &TraceParent) -> Self {
+        Self {
+            trace_id: traceparent.trace_id().to_owned(),
+            span_id: traceparent.span_id().to_owned(),
+        }
+    }
+}
+
 /// What events of some classes say.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[non_exhaustive]
@@ -49,6 +79,9 @@ pub struct EventDetails {
     /// The class of that error.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error_class: Option<ErrorClass>,
+    /// Why a call was cancelled: `caller`, `disconnected`, `shutdown` or `parent`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cancel_reason: Option<&'static str>,
     /// `allowed`, `approved` or `denied`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<&'static str>,
@@ -93,6 +126,7 @@ impl Event {
     pub fn of(event: &CallEvent) -> Self {
         let tool = event.tool.as_deref();
         let tool = tool.map(|tool| tool.split('@').next().unwrap_or_default());
+        let native = &event.native;
         Self {
             schema_version: SchemaVersion,
             event_id: event.id.clone(),
@@ -101,6 +135,9 @@ impl Event {
             time: timestamp(event.at),
             invocation_id: event.invocation.clone(),
             parent_invocation_id: event.parent.clone(),
+            native_call_id: native.call_id.as_ref().map(ToString::to_string),
+            tool_call_id: native.tool_call_id.as_ref().map(ToString::to_string),
+            trace_refs: native.traceparent.iter().map(TraceRef::of).collect(),
             tool_id: tool.map(str::to_owned),
             actor_ref: format!("principal:{}", event.principal),
             status: status(&event.kind),
@@ -139,13 +176,16 @@ impl EventDetails {
                 redacted_texts: Some(*texts),
                 ..none
             },
-            CallEventKind::ResultCreated { bytes } => Self {
+            CallEventKind::ResultCreated { bytes, canceled } => Self {
                 result_size_bytes: Some(*bytes),
+                cancel_reason: canceled.map(Cancellation::as_str),
                 ..none
             },
-            CallEventKind::Succeeded(cost)
-            | CallEventKind::Canceled(cost)
-            | CallEventKind::TimedOut(cost) => Self::took(cost),
+            CallEventKind::Succeeded(cost) | CallEventKind::TimedOut(cost) => Self::took(cost),
+            CallEventKind::Canceled { reason, cost } => Self {
+                cancel_reason: Some(reason.as_str()),
+                ..Self::took(cost)
+            },
             CallEventKind::Failed { code, class, cost } => Self {
                 error_code: Some(code),
                 error_class: Some(*class),
@@ -208,7 +248,10 @@ fn status(kind: &CallEventKind) -> Option<&'static str> {
         CallEventKind::Yielded { .. } => "needs_input",
         CallEventKind::Succeeded(_) => "succeeded",
         CallEventKind::Failed { .. } => "failed",
-        CallEventKind::Canceled(_) => "canceled",
+        CallEventKind::Canceled { .. }
+        | CallEventKind::ResultCreated {
+            canceled: Some(_), ..
+        } => "canceled",
         CallEventKind::TimedOut(_) => "timed_out",
         _ => return None,
     })

@@ -47,7 +47,7 @@ pub use declaration::{Declaration, Described, Lifecycle};
 pub use deferred::{DeferredTool, LoadingState, SchemaVisibility};
 pub use description::ToolDescription;
 pub use error::{Recoverability, ToolError};
-pub use event::{Event, EventDetails, Transition};
+pub use event::{Event, EventDetails, TraceRef, Transition};
 pub use hints::Hints;
 pub use interface::{ExecutionProfile, Interface};
 pub use mapping::{ExternalMapping, function_definition};

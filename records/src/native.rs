@@ -2,20 +2,19 @@
 //! what was on the wire.
 
 use serde::Serialize;
+use toolward_host::Native;
 
 use crate::declaration::line;
 
 /// What a protocol calls a call. Texts of the caller: a record shows them sanitised.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NativeCall {
-    /// The id of the request: of MCP that of JSON-RPC, as text.
-    pub call_id: Option<String>,
+    /// Its ids. Without any, those of the call's events count.
+    pub call: Native,
     /// The session, in which ids of requests are unique.
     pub session: Option<String>,
     /// The version of the protocol.
     pub protocol_version: Option<String>,
-    /// The trace that the call is part of: W3C's `traceparent`.
-    pub trace: Option<String>,
 }
 
 /// A [`NativeCall`] in a record, without the id, which has a field of its own.
@@ -28,25 +27,29 @@ pub struct NativeRefs {
     /// The version of the protocol.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub protocol_version: Option<String>,
+    /// The id that a model's API gave the tool call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
     /// The trace.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trace: Option<String>,
 }
 
 impl NativeCall {
-    /// Its id; `None` where there is none.
-    pub(crate) fn id(&self) -> Option<String> {
-        shown(self.call_id.as_deref())
-    }
-
-    /// The rest; `None` where there is nothing.
-    pub(crate) fn refs(&self) -> Option<NativeRefs> {
+    /// The rest beside the id of `call`; `None` where there is nothing.
+    pub(crate) fn refs(&self, call: &Native) -> Option<NativeRefs> {
         let refs = NativeRefs {
             session: shown(self.session.as_deref()),
             protocol_version: shown(self.protocol_version.as_deref()),
-            trace: shown(self.trace.as_deref()),
+            tool_call_id: call.tool_call_id.as_ref().map(ToString::to_string),
+            trace: call.traceparent.as_ref().map(ToString::to_string),
         };
-        let some = [&refs.session, &refs.protocol_version, &refs.trace];
+        let some = [
+            &refs.session,
+            &refs.protocol_version,
+            &refs.tool_call_id,
+            &refs.trace,
+        ];
         some.iter().any(|one| one.is_some()).then_some(refs)
     }
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::{
-    Call, Code, Ended, Event, Hex, Id, Invocation, Number, Opened, Outcome, Part, Refused, Started,
-    Tool, Version, Word,
+    Call, Code, Ended, Event, Hex, Id, Invocation, Native, Number, Opened, Outcome, Part, Refused,
+    Started, Tool, Version, Word,
 };
 use toolward_ledger::{Durability, Entry, Options, Recorder as _, Writer};
 
@@ -31,6 +31,7 @@ pub(crate) fn call() -> Call {
         driver: None,
         input: None,
         mutates: Vec::new(),
+        native: Native::default(),
         parent: None,
         person: None,
         policy: None,
@@ -50,6 +51,7 @@ pub(crate) fn call() -> Call {
 pub(crate) fn outcome(code: Option<&str>) -> Outcome {
     Outcome {
         attempts: Vec::new(),
+        cancel_reason: None,
         class: None,
         code: code.map(|code| Code::parse(code).unwrap()),
         cut: Number::default(),

@@ -1,6 +1,7 @@
 //! `toolward serve`: what other people's clients make of it. The server is the real
 //! command with the bundle of `tests/guests/conformance`, signed.
 
+mod cancelling;
 mod clients;
 mod conformance;
 mod denials;
@@ -11,6 +12,7 @@ mod logs;
 mod malformed;
 mod metrics;
 pub(crate) mod names;
+mod native;
 mod official;
 mod older;
 mod process;

@@ -41,6 +41,7 @@ fn machine() -> Machine {
 const STATS: &str = "call text.stats --bundle text-stats.toolbundle";
 const NOTES: &str = "call notes.append --dev notes-append --policy notes.toml \
                      --set note=journal --set text=Tea";
+const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const HOSTILE: &str = "call hostile.run --dev hostile";
 
 /// The records of one call.
@@ -88,16 +89,24 @@ fn told(machine: &Machine) -> Vec<(&'static str, Value)> {
         (2, json!({ "do": "trap" })),
         (3, json!({ "do": 7 })),
     ] {
-        raw.call(id, "hostile_run", &input);
+        let meta = json!({ "tool_call_id": "call_1", "traceparent": TRACE });
+        let params = json!({ "name": "hostile_run", "arguments": input, "_meta": meta });
+        raw.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params }));
         raw.answer(id);
     }
     raw.call(4, "no_tool", &json!({}));
     raw.answer(4);
     raw.said();
     let text = machine.text("events.jsonl");
-    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let lines = text.lines();
+    let lines = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
     let events: Vec<_> = lines.map(|event| ("tool_event", event)).collect();
     assert!(events.len() > 20, "{text}");
+    let trace = json!([{ "trace_id": &TRACE[3..35], "span_id": &TRACE[36..52] }]);
+    let (_, first) = &events[0];
+    assert_eq!(first["native_call_id"], "1");
+    assert_eq!(first["tool_call_id"], "call_1");
+    assert_eq!(first["trace_refs"], trace);
     events
 }
 

@@ -358,13 +358,14 @@ impl Server {
             true => Ok(()),
             false => following.ended(RELOAD_STOP_TIMEOUT),
         };
-        if let Some(events) = events {
-            events.end();
-        }
         // Guests that still run are gone with their runtime, which records that they were cancelled.
         // Those of a connection that were moved have timers of its runtime, which goes last.
         for runtime in [runtime].into_iter().chain(stdio_runtime) {
             runtime.shutdown_timeout(CANCEL_TIMEOUT);
+        }
+        // Calls that were cut off have their last events by now.
+        if let Some(events) = events {
+            events.end();
         }
         let recorded = recorder.map_or(Ok(()), |recorder| recorder.close());
         for mut without in [without_engine, without_recorder] {

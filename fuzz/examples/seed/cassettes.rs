@@ -4,8 +4,8 @@ use std::fs;
 
 use toolward_ledger::payload::{Keep, PayloadKind};
 use toolward_ledger::record::{
-    Action, Call, Code, Ended, Event, Hex, Id, Invocation, Number, Opened, Outcome, Part, Started,
-    Tool, Version, Word,
+    Action, Call, Code, Ended, Event, Hex, Id, Invocation, Native, Number, Opened, Outcome, Part,
+    Started, Tool, Version, Word,
 };
 use toolward_ledger::{Durability, Entry, Options, Reader, Recorder as _, Selection, Writer};
 
@@ -25,6 +25,7 @@ fn call(mutates: bool) -> Call {
             true => vec![Action::parse("storage:commit").expect("an action")],
             false => Vec::new(),
         },
+        native: Native::default(),
         parent: None,
         person: None,
         policy: Some(Hex([2; 32])),
@@ -44,6 +45,7 @@ fn call(mutates: bool) -> Call {
 fn ended(number: u8, call: Option<Call>, code: Option<&str>) -> Entry {
     let outcome = Outcome {
         attempts: Vec::new(),
+        cancel_reason: None,
         class: None,
         code: code.map(|code| Code::parse(code).expect("a code")),
         cut: Number::default(),

@@ -1,11 +1,13 @@
 //! Events of calls: what a host tells while a call goes through its stages. They hold ids,
-//! codes and numbers, and nothing that a caller, a driver or a server wrote.
+//! codes and numbers, and nothing that a caller, a driver or a server wrote but the ids of [`Native`].
 
 use std::fmt;
 use std::time::SystemTime;
 
 use serde_json::json;
+use toolward_ledger::record::Native;
 
+use crate::api::cancellation::Cancellation;
 use crate::api::result::{ErrorClass, ErrorCode};
 use crate::digest;
 
@@ -23,6 +25,8 @@ pub struct CallEvent {
     pub parent: Option<String>,
     /// On whose behalf it was made.
     pub principal: PrincipalId,
+    /// What its caller's protocol calls the call.
+    pub native: Native,
     /// The tool as `id@major`; `None` as long as none was found.
     pub tool: Option<String>,
     /// What happened.
@@ -84,6 +88,8 @@ pub enum CallEventKind {
     ResultCreated {
         /// Bytes that the driver returned; 0 without an output.
         bytes: u64,
+        /// Why the call was cancelled, if it was: there is no output then.
+        canceled: Option<Cancellation>,
     },
     /// Bytes of the result are in the ledger, on the disk.
     Persisted,
@@ -99,7 +105,12 @@ pub enum CallEventKind {
         cost: CallCost,
     },
     /// The call was cancelled.
-    Canceled(CallCost),
+    Canceled {
+        /// Why.
+        reason: Cancellation,
+        /// What it took.
+        cost: CallCost,
+    },
     /// The deadline passed.
     TimedOut(CallCost),
 }
@@ -125,7 +136,7 @@ impl CallEventKind {
             Self::Persisted => "tool.result.persisted",
             Self::Succeeded(_) => "tool.invocation.succeeded",
             Self::Failed { .. } => "tool.invocation.failed",
-            Self::Canceled(_) => "tool.invocation.canceled",
+            Self::Canceled { .. } => "tool.invocation.canceled",
             Self::TimedOut(_) => "tool.invocation.timed_out",
         }
     }

@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use toolward_contract::driver::DriverKind;
 use toolward_policy::LimitName;
 
+use crate::api::cancellation::Cancellation;
 use crate::api::result::{ErrorClass, ErrorCode, Tried};
 use crate::api::violations::ViolationKind;
 
@@ -93,6 +94,8 @@ pub struct FinishedCall {
     pub violations_by_kind: BTreeMap<ViolationKind, u64>,
     /// The class of the error; `None` where the call has an output.
     pub class: Option<ErrorClass>,
+    /// Why the call was cancelled; `None` where it was not.
+    pub cancellation: Option<Cancellation>,
     /// The limit that the call hit and that ended it.
     pub limit: Option<LimitName>,
     /// Whether a driver that was picked changes something itself.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::api::cancellation::Cancellation;
 use crate::api::result::{CallError, LogRecord, Metadata};
 
 /// A progress report of a driver.
@@ -35,6 +36,8 @@ pub struct Canceled {
     /// The error that stands in for the result:
     /// [`ErrorCode::CANCELED`](crate::ErrorCode::CANCELED).
     pub error: CallError,
+    /// Why it was cancelled.
+    pub reason: Cancellation,
     /// What was called, and what it had spent, without the attempt that was cancelled while it ran.
     pub metadata: Metadata,
     /// The tools that led to the call, outermost first; empty if the host's caller made it.

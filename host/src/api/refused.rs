@@ -1,5 +1,7 @@
 //! Calls that were refused before they reached a host.
 
+use toolward_ledger::record::Native;
+
 use crate::api::listener::CallStage;
 use crate::api::result::{CallError, ErrorClass};
 
@@ -13,6 +15,8 @@ pub struct RefusedCall<'a> {
     pub name: &'a str,
     /// The tool that was meant, by a name of the host; `None` where the principal is not to learn that there is one.
     pub tool: Option<&'a str>,
+    /// What its caller's protocol calls it.
+    pub native: &'a Native,
     /// With what it ended.
     pub error: &'a CallError,
 }

@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use toolward_ledger::record::Invocation;
+use toolward_ledger::record::{Invocation, Native};
 
 use crate::api::approval::Approver;
+use crate::api::cancellation::SharedCancellation;
 use crate::api::observer::Observer;
 use crate::elicitation::{Answerable, Resume};
 use crate::named::Named;
@@ -220,6 +221,32 @@ impl Request {
     pub fn rerun_of(mut self, recorded: Invocation) -> Self {
         self.null_is_absent = true;
         self.rerun_of = Some(recorded);
+        self
+    }
+
+    /// Sets what the caller's protocol calls the call, for events and records of it. Nested calls have none.
+    ///
+    /// ```
+    /// use toolward_host::{Native, NativeId, Request, TraceParent};
+    ///
+    /// let native = Native {
+    ///     call_id: NativeId::parse("7").ok(),
+    ///     tool_call_id: NativeId::parse("call_7fK2").ok(),
+    ///     traceparent: TraceParent::read("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01").ok(),
+    /// };
+    /// let request = Request::new("text.stats", r#"{"text": "Hello"}"#).native(native);
+    /// ```
+    #[must_use]
+    pub fn native(mut self, native: Native) -> Self {
+        self.scope_mut().native = native;
+        self
+    }
+
+    /// Sets where the reason of a cancellation is found. Default: a call whose future is dropped was cancelled by its
+    /// [caller](crate::Cancellation::Caller).
+    #[must_use]
+    pub fn cancellation(mut self, cancellation: SharedCancellation) -> Self {
+        self.scope_mut().cancellation = Some(cancellation);
         self
     }
 

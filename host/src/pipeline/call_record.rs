@@ -16,6 +16,7 @@ use std::time::{Instant, SystemTime};
 use toolward_ledger::record::{Hex, Invocation};
 use uuid::Uuid;
 
+use crate::api::cancellation::Cancellation;
 use crate::api::event::CallEventKind;
 use crate::api::listener::{CallListener, CallStage, FinishedCall};
 use crate::api::observer::Canceled;
@@ -310,9 +311,9 @@ impl<'a> CallRecord<'a> {
         if let Err(error) = result {
             self.failed(&error.code);
         }
-        self.tell(result.as_ref().err());
+        self.tell(result.as_ref().err(), None);
         self.ends(result.as_ref());
-        if let Some(end) = self.record(result.as_ref()) {
+        if let Some(end) = self.record(result.as_ref(), None) {
             let recorded = end.written.await;
             self.metadata.recorded = end.waits.then_some(recorded.is_ok());
             if end.waits && end.keeps_output && recorded.is_ok() {
@@ -341,7 +342,11 @@ impl<'a> CallRecord<'a> {
     }
 
     /// Records the end of the call.
-    fn record(&mut self, result: Result<&Output, &CallError>) -> Option<RecordedEnd> {
+    fn record(
+        &mut self,
+        result: Result<&Output, &CallError>,
+        canceled: Option<Cancellation>,
+    ) -> Option<RecordedEnd> {
         let rows = self.rows.as_mut()?;
         rows.end(&End {
             scope: &self.scope,
@@ -349,6 +354,7 @@ impl<'a> CallRecord<'a> {
             stage: self.stage,
             took: self.started.elapsed(),
             result,
+            canceled,
         })
     }
 
@@ -358,12 +364,12 @@ impl<'a> CallRecord<'a> {
     }
 
     /// Tells log and listeners how the call ends.
-    fn tell(&self, error: Option<&CallError>) {
-        self.log(error);
+    fn tell(&self, error: Option<&CallError>, canceled: Option<Cancellation>) {
+        self.log(error, canceled);
         if self.listeners.is_empty() {
             return;
         }
-        let finished = self.finished(error);
+        let finished = self.finished(error, canceled);
         self.each_listener(|listener| listener.finished(&finished));
     }
 
@@ -377,7 +383,11 @@ impl<'a> CallRecord<'a> {
         }
     }
 
-    fn finished(&self, error: Option<&CallError>) -> FinishedCall {
+    fn finished(
+        &self,
+        error: Option<&CallError>,
+        cancellation: Option<Cancellation>,
+    ) -> FinishedCall {
         let (tool, driver) = (self.tool.as_deref(), self.driver.as_deref());
         let caller = self.scope.chain.caller();
         let duration = self.started.elapsed();
@@ -393,6 +403,7 @@ impl<'a> CallRecord<'a> {
             driver_bundle: driver.map(|driver| driver.bundle.to_string()),
             error: error.map(|error| error.code.clone()),
             class: error.map(|error| error.class),
+            cancellation,
             limit: error.and_then(|error| Some(error.limit?.limit)),
             mutating: self.mutating,
             approval: self.answer,
@@ -412,15 +423,19 @@ impl<'a> CallRecord<'a> {
     fn cancel(&mut self) {
         self.measure();
         self.failed(&ErrorCode::CANCELED);
+        let reason = self.scope.cancelled_by();
         let error = CallError::new(
             ErrorCode::CANCELED,
             ErrorClass::Canceled,
-            "the call was cancelled by its caller",
+            format!("the call was cancelled ({})", reason.as_str()),
         );
-        self.tell(Some(&error));
-        self.happens(|| CallEventKind::ResultCreated { bytes: 0 });
+        self.tell(Some(&error), Some(reason));
+        self.happens(|| CallEventKind::ResultCreated {
+            bytes: 0,
+            canceled: Some(reason),
+        });
         let cost = self.cost();
-        self.happens(|| CallEventKind::Canceled(cost));
+        self.happens(|| CallEventKind::Canceled { reason, cost });
         if let Some(said) = self.unused_answer() {
             // Queued, where there is room.
             drop(self.approval_row(said));
@@ -428,7 +443,7 @@ impl<'a> CallRecord<'a> {
         // Nobody waits here. Where the queue is full, the end of a call whose start is recorded goes on to wait: there
         // are no more of them than started rows that got through the same queue.
         let started = self.rows.as_ref().is_some_and(|rows| rows.is_started());
-        if let Some(end) = self.record(Err(&error))
+        if let Some(end) = self.record(Err(&error), Some(reason))
             && started
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
@@ -442,6 +457,7 @@ impl<'a> CallRecord<'a> {
         if let Some(observer) = self.scope.observer.as_ref().or_else(above) {
             observer.canceled(&Canceled {
                 error,
+                reason,
                 metadata,
                 called_by: chain.names(),
             });

@@ -158,6 +158,7 @@ pub(crate) fn validate(
         context: &context,
         context_secrets: &context_secrets,
         principal: &request.scope.principal,
+        native: &request.scope.native,
         secrets: services.secrets.as_deref(),
     };
     let recorded_input = (services.tape.as_ref()).map(|_| Box::new(keeping.recorded_input()));

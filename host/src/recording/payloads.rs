@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolward_contract::json as strict;
 use toolward_contract::schema::{HIDDEN, Schema};
 use toolward_ledger::payload::PayloadKind;
-use toolward_ledger::record::Rejected;
+use toolward_ledger::record::{Native, NativeId, Rejected};
 use toolward_ledger::{Entry, Recorder};
 use toolward_policy::ContextText;
 
@@ -14,7 +14,7 @@ use crate::api::result::{CallError, Output};
 use crate::api::violations::Violation;
 use crate::catalogue::{Route, ToolEntry};
 use crate::pipeline::replay::RecordedInput;
-use crate::redact::{REDACTED, Redactor};
+use crate::redact::{MIN_VALUE_BYTES, REDACTED, Redactor};
 use crate::secrets::{SecretStore, SecretValue};
 
 /// A valid call, of which something may be kept.
@@ -26,6 +26,7 @@ pub(crate) struct Keeping<'a> {
     /// Confidential texts of the context.
     pub(crate) context_secrets: &'a [(String, ContextText)],
     pub(crate) principal: &'a str,
+    pub(crate) native: &'a Native,
     pub(crate) secrets: Option<&'a dyn SecretStore>,
 }
 
@@ -35,6 +36,8 @@ pub(crate) struct Kept {
     pub(crate) input: Option<Body>,
     pub(crate) context: Option<Body>,
     pub(crate) rejected: Vec<Rejected>,
+    /// What the caller's protocol calls the call.
+    pub(crate) native: Native,
     /// Takes secrets and sensitive values out of what else is recorded of the call.
     redactor: Option<Redactor>,
 }
@@ -62,6 +65,25 @@ impl Keeping<'_> {
         RecordedInput {
             input: shown(inputs, self.input, redactor.as_ref()),
             redactor,
+        }
+    }
+
+    /// Whether an id of the caller's may have a value in it that is not shown.
+    fn has_long_ids(&self) -> bool {
+        let ids = [&self.native.call_id, &self.native.tool_call_id];
+        let mut ids = ids.into_iter().flatten();
+        ids.any(|id| id.as_str().len() >= MIN_VALUE_BYTES)
+    }
+
+    /// What the caller's protocol calls the call, without ids that have a secret or a sensitive value in them.
+    fn shown_native(&self, redactor: Option<&Redactor>) -> Native {
+        let is_shown =
+            |id: &NativeId| !redactor.is_some_and(|redactor| redactor.is_in(id.as_str()));
+        let native = self.native.clone();
+        Native {
+            call_id: native.call_id.filter(is_shown),
+            tool_call_id: native.tool_call_id.filter(is_shown),
+            traceparent: native.traceparent,
         }
     }
 }
@@ -103,8 +125,10 @@ impl Recording {
             PayloadKind::Detail,
         ];
         if all.into_iter().all(|kind| most(kind) == 0) {
+            let redactor = call.has_long_ids().then(|| redactor(&call)).flatten();
             return Kept {
                 rejected,
+                native: call.shown_native(redactor.as_ref()),
                 ..Kept::default()
             };
         }
@@ -123,6 +147,7 @@ impl Recording {
             input: body(PayloadKind::Input, &contract.inputs, call.input),
             context: context.and_then(|schema| body(PayloadKind::Context, schema, call.context)),
             rejected,
+            native: call.shown_native(redactor.as_ref()),
             redactor,
         }
     }

@@ -14,6 +14,7 @@ use toolward_ledger::{Durability, Entry, Error as LedgerError, Given, Pending};
 
 use super::Recording;
 use super::payloads::{Body, Kept, detail};
+use crate::api::cancellation::Cancellation;
 use crate::api::listener::CallStage;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Metadata, Output};
 use crate::api::violations::ViolationKind;
@@ -55,6 +56,8 @@ pub(crate) struct End<'a> {
     pub(crate) stage: CallStage,
     pub(crate) took: Duration,
     pub(crate) result: Result<&'a Output, &'a CallError>,
+    /// Why it was cancelled, if it was.
+    pub(crate) canceled: Option<Cancellation>,
 }
 
 /// The row with the end of a call.
@@ -314,6 +317,10 @@ impl<'a> Rows<'a> {
             driver: route.and_then(|route| route.part.clone()),
             input: None,
             mutates: tool.map(|tool| tool.mutates.clone()).unwrap_or_default(),
+            native: match &self.kept {
+                Some(kept) => kept.native.clone(),
+                None => scope.native.clone(),
+            },
             parent: caller.map(|caller| recorded_id(&caller.invocation)),
             person: None,
             policy: self.recording.policy,
@@ -336,6 +343,7 @@ impl<'a> Rows<'a> {
         });
         Some(Outcome {
             attempts: std::mem::take(&mut self.attempts),
+            cancel_reason: (end.canceled).and_then(|reason| Word::parse(reason.as_str()).ok()),
             class: error.and_then(|error| word(&error.class)),
             code: error.and_then(|error| code(&error.code)),
             cut: Number::default(),

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use toolward_ledger::record::Native;
+
 use super::call_chain::CallChain;
 use crate::api::approval::Approver;
+use crate::api::cancellation::{Cancellation, SharedCancellation};
 use crate::api::observer::Observer;
 use crate::api::principal::LOCAL;
 use crate::elicitation::Answerable;
@@ -21,6 +24,21 @@ pub(crate) struct CallScope {
     pub(crate) answerable: Answerable,
     /// Whether the reply may come before the driver's instance is dropped.
     pub(crate) answers_first: bool,
+    /// What the caller's protocol calls the call.
+    pub(crate) native: Native,
+    /// Set by whoever cancels the call; without it that is the caller.
+    pub(crate) cancellation: Option<SharedCancellation>,
+}
+
+impl CallScope {
+    /// Why the call is cancelled, if its future is dropped now.
+    pub(crate) fn cancelled_by(&self) -> Cancellation {
+        match (self.chain.caller(), &self.cancellation) {
+            (Some(_), _) => Cancellation::Parent,
+            (None, Some(cancellation)) => cancellation.get(),
+            (None, None) => Cancellation::Caller,
+        }
+    }
 }
 
 impl Default for CallScope {
@@ -32,6 +50,8 @@ impl Default for CallScope {
             chain: CallChain::default(),
             answerable: Answerable::default(),
             answers_first: false,
+            native: Native::default(),
+            cancellation: None,
         }
     }
 }

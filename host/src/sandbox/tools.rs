@@ -5,6 +5,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use toolward_ledger::record::Native;
+
 use super::access::Access;
 use super::call_budget::CallBudget;
 use super::call_chain::{CallChain, Caller};
@@ -154,6 +156,8 @@ impl Ctx {
                 chain,
                 answerable: Answerable::default(),
                 answers_first: false,
+                native: Native::default(),
+                cancellation: None,
             },
         };
         let reply = self.host.clone().call_tool(nested).await;

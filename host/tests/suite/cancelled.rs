@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
-use toolward_host::{Canceled, ErrorClass, ErrorCode, Host, Observer, Request};
+use toolward_host::{
+    Canceled, Cancellation, ErrorClass, ErrorCode, Host, Observer, Request, SharedCancellation,
+};
 use toolward_policy::Policy;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -104,12 +106,50 @@ async fn a_call_that_is_dropped_and_those_that_it_made_end_as_cancelled() {
     assert_ne!(below.metadata.invocation, call.metadata.invocation);
     let log = log.0.lock().unwrap();
     assert_eq!(log.len(), 2, "{log:?}");
+    assert_eq!(
+        (below.reason, call.reason),
+        (Cancellation::Parent, Cancellation::Caller)
+    );
     for (canceled, line) in [below, call].into_iter().zip(&*log) {
         assert_eq!(canceled.error.code, ErrorCode::CANCELED);
         assert_eq!(canceled.error.class, ErrorClass::Canceled);
         assert!(canceled.metadata.attempts == 1 && canceled.metadata.milliseconds > 0.0);
         assert!(line.contains(&canceled.metadata.invocation), "{line}");
         assert!(line.contains("toolward:canceled"), "{line}");
+        let reason = format!("cancel_reason={:?}", canceled.reason.as_str());
+        assert!(line.contains(&reason), "{line}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_reason_that_is_set_is_why_a_call_was_cancelled() {
+    let (_fixture, host) = host();
+    let sleeps = json!({"do": "sleep", "n": 60_000});
+    for (set, expected) in [
+        (&[][..], Cancellation::Shutdown),
+        (
+            &[Cancellation::Disconnected, Cancellation::Caller][..],
+            Cancellation::Disconnected,
+        ),
+    ] {
+        let told = Arc::new(Told::default());
+        let cancellation = SharedCancellation::unless_set(Cancellation::Shutdown);
+        let call = Request::with_value("hostile.run", sleeps.clone())
+            .observer(told.clone())
+            .cancellation(cancellation.clone());
+        let mut call = Box::pin(host.call(call));
+        tokio::time::timeout(Duration::from_millis(500), call.as_mut())
+            .await
+            .expect_err("still asleep");
+        for reason in set {
+            cancellation.set(*reason);
+        }
+        drop(call);
+        let told = told.0.lock().unwrap();
+        assert_eq!(
+            told.iter().map(|one| one.reason).collect::<Vec<_>>(),
+            [expected]
+        );
     }
 }
 

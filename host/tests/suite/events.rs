@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolward_host::secrets::Sources;
 use toolward_host::{
-    Answerable, ApprovalRequest, Approver, CallDecision, CallEvent, CallEventKind, EventFilter,
-    Events, Heard, Host, HostBuilder, PrincipalId, Reply, Request, SharedState, Verdict,
+    Answerable, ApprovalRequest, Approver, CallDecision, CallEvent, CallEventKind, Cancellation,
+    EventFilter, Events, Heard, Host, HostBuilder, PrincipalId, Reply, Request, SharedState,
+    Verdict,
 };
 use toolward_policy::Policy;
 
@@ -225,6 +226,18 @@ async fn a_call_that_is_dropped_or_runs_too_long_ends_with_an_event_of_its_own()
         .expect_err("still asleep");
     let told = heard(&mut events);
     assert_eq!(classes(&told), running(&["result.created", "canceled"]));
+    let [.., created, canceled] = &told[..] else {
+        panic!("{told:#?}");
+    };
+    let caller = Cancellation::Caller;
+    assert_eq!(
+        created.kind,
+        CallEventKind::ResultCreated {
+            bytes: 0,
+            canceled: Some(caller)
+        }
+    );
+    assert!(matches!(canceled.kind, CallEventKind::Canceled { reason, .. } if reason == caller));
 
     let short = request("hostile.run", sleeps).timeout(Duration::from_millis(200));
     host.call(short).await.result.unwrap_err();

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolward_host::{CallListener, CallStage, ErrorCode, FinishedCall, Host, Reply, Request};
+use toolward_host::{
+    CallListener, CallStage, Cancellation, ErrorCode, FinishedCall, Host, Reply, Request,
+};
 use toolward_policy::Policy;
 
 use crate::fixture::{Extra, Fixture};
@@ -166,8 +168,9 @@ async fn calls_whose_future_is_dropped_are_told_once_each_as_cancelled() {
         panic!("{heard:#?}");
     };
     assert_eq!(below.parent.as_ref(), Some(&above.invocation));
-    for told in [below, above] {
+    for (told, reason) in [(below, Cancellation::Parent), (above, Cancellation::Caller)] {
         assert_eq!(told.error, Some(ErrorCode::CANCELED));
+        assert_eq!(told.cancellation, Some(reason));
         assert_eq!((told.stage, told.attempts), (CallStage::Run, 1));
     }
 }

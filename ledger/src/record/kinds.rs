@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::record::names::{
-    Action, Code, Hash, Hex, Id, Invocation, Number, Person, Rule, Session, Tool, Version, Word,
+    Action, Code, Hash, Hex, Id, Invocation, NativeId, Number, Person, Rule, Session, Tool,
+    TraceParent, Version, Word,
 };
 
 /// A type of record fields: written without what is empty, read without what is unknown.
@@ -79,6 +80,17 @@ fields! {
         why: Code;
     }
 
+    /// What its caller's protocol calls a call: names of closed grammars. Text of any other form is left out.
+    #[derive(Default)]
+    Native {
+        /// The id of the request: of MCP that of JSON-RPC, as text.
+        call_id: Option<NativeId>, if "Option::is_none";
+        /// The id that a model's API gave the tool call.
+        tool_call_id: Option<NativeId>, if "Option::is_none";
+        /// The trace that the call is part of.
+        traceparent: Option<TraceParent>, if "Option::is_none";
+    }
+
     /// What a call is, as far as it is known when it is written.
     Call {
         /// Its context.
@@ -91,6 +103,8 @@ fields! {
         input: Option<Content>, if "Option::is_none";
         /// What the contract says that it changes.
         mutates: Vec<Action>, if "Vec::is_empty";
+        /// What its caller's protocol calls it.
+        native: Native, if "Native::is_empty";
         /// The invocation that made this call.
         parent: Option<Invocation>, if "Option::is_none";
         /// On whose behalf it is made. The writer fills it in.
@@ -125,6 +139,8 @@ fields! {
     Outcome {
         /// The starts of drivers, in order.
         attempts: Vec<Attempt>, if "Vec::is_empty";
+        /// Why it was cancelled: `caller`, `disconnected`, `shutdown` or `parent`; none where it was not.
+        cancel_reason: Option<Word>, if "Option::is_none";
         /// The class of the error.
         class: Option<Word>, if "Option::is_none";
         /// Why there is no output; none where there is one.
@@ -325,6 +341,14 @@ words! {
         Approved,
         /// No.
         Denied,
+    }
+}
+
+impl Native {
+    /// Whether nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 }
 

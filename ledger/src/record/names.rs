@@ -77,6 +77,49 @@ names! {
     Action, 80, |text| text.strip_prefix('@').map_or_else(|| lower(text, b"._:/-"), |rest| lower(rest, b"._:/-"));
     /// A rule of the policy by its kind and place: `grant:3`.
     Rule, 24, |text| lower(text, b":");
+    /// What a caller's protocol calls a call, such as the id of a request: `call_7fK2`.
+    NativeId, 128, |text| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.:/+=@|".contains(&byte));
+    /// A parent of W3C Trace Context: `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`.
+    TraceParent, 55, is_trace_parent;
+}
+
+impl TraceParent {
+    /// Reads a `traceparent` (W3C Trace Context, section 3.2). Of a later version than `00`, what all versions have is
+    /// kept.
+    ///
+    /// # Errors
+    /// Text of another form.
+    pub fn read(text: &str) -> Result<Self, RecordError> {
+        let (known, more) = text.split_at_checked(55).unwrap_or((text, ""));
+        match more.is_empty() || more.starts_with('-') && !known.starts_with("00") {
+            true => Self::parse(known),
+            false => Err(RecordError::Name("TraceParent")),
+        }
+    }
+
+    /// The id of the trace.
+    #[must_use]
+    pub fn trace_id(&self) -> &str {
+        self.0.get(3..35).unwrap_or_default()
+    }
+
+    /// The id of the caller's span.
+    #[must_use]
+    pub fn span_id(&self) -> &str {
+        self.0.get(36..52).unwrap_or_default()
+    }
+}
+
+/// Version, trace, span and flags. Version `ff`, and ids of zeros, are not valid.
+fn is_trace_parent(text: &str) -> bool {
+    let mut parts = text.split('-');
+    let mut part = |length, forbidden| {
+        parts.next().is_some_and(|part| {
+            let is_hexadecimal = part.bytes().all(|byte| digit(byte).is_some());
+            part.len() == length && is_hexadecimal && part.bytes().any(|byte| byte != forbidden)
+        })
+    };
+    part(2, b'f') && part(32, b'0') && part(16, b'0') && part(2, b' ')
 }
 
 /// Begins with a lower-case letter or a digit, and holds nothing but those and `others`.

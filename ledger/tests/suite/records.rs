@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use toolward_ledger::record::{
     Abandoned, Action, Answer, Approval, ApprovalEvent, Attempt, Closed, Code, Content, Erased,
-    Event, Gap, Hex, Id, MAX_RECORD_BYTES, Number, Pruned, Record, RecordError, RefusedMore,
-    Rejected, Rule, Session, Tool, Trust, TrustAction, Version, Word,
+    Event, Gap, Hex, Id, MAX_RECORD_BYTES, Native, NativeId, Number, Pruned, Record, RecordError,
+    RefusedMore, Rejected, Rule, Session, Tool, TraceParent, Trust, TrustAction, Version, Word,
 };
 
 use crate::support::{call, invocation, opened, outcome, read_only, refused, started};
@@ -20,6 +20,16 @@ fn record(event: Event) -> Record {
     }
 }
 
+const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+fn native() -> Native {
+    Native {
+        call_id: NativeId::parse("-7").ok(),
+        tool_call_id: NativeId::parse("functions.sum:0|fc_9/A+b=@").ok(),
+        traceparent: TraceParent::parse(TRACE).ok(),
+    }
+}
+
 /// A record of each kind, with every field.
 fn all() -> Vec<Record> {
     let content = Some(Content {
@@ -30,6 +40,7 @@ fn all() -> Vec<Record> {
     call.context.clone_from(&content);
     call.input.clone_from(&content);
     call.cut = Number::from(1);
+    call.native = native();
     call.parent = Some(invocation(1));
     call.root = Some(invocation(2));
     call.person = Some(Hex([6; 16]));
@@ -39,6 +50,7 @@ fn all() -> Vec<Record> {
         why: why.clone(),
     }];
     let mut outcome = outcome(Some("toolward:canceled"));
+    outcome.cancel_reason = Some(Word::parse("caller").unwrap());
     outcome.cut = Number::from(1);
     outcome.detail.clone_from(&content);
     outcome.output = content;
@@ -224,6 +236,11 @@ fn what_callers_and_guests_write_is_no_name() {
         Action::parse(text).unwrap_err();
         Rule::parse(text).unwrap_err();
     }
+    for text in hostile.iter().filter(|text| **text != "-") {
+        NativeId::parse(text).unwrap_err();
+        TraceParent::read(text).unwrap_err();
+    }
+    NativeId::parse(&"a".repeat(129)).unwrap_err();
     Id::parse(&"a".repeat(81)).unwrap_err();
     Code::parse(&"a".repeat(129)).unwrap_err();
 }
@@ -307,4 +324,52 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn a_trace_is_that_of_w3c_trace_context() {
+    let parsed = TraceParent::read(TRACE).unwrap();
+    assert_eq!(parsed.as_str(), TRACE);
+    assert_eq!(parsed.trace_id(), "4bf92f3577b34da6a3ce929d0e0e4736");
+    assert_eq!(parsed.span_id(), "00f067aa0ba902b7");
+    // Of a later version, what all versions have.
+    let later = TRACE.replacen("00-", "cc-", 1);
+    for more in ["", "-what-the-future-brings"] {
+        let read = TraceParent::read(&format!("{later}{more}")).unwrap();
+        assert_eq!(read.as_str(), later);
+    }
+    for invalid in [
+        TRACE.replacen("00-", "ff-", 1),
+        format!("{TRACE}-more"),
+        format!("{later}more"),
+        TRACE.to_uppercase(),
+        TRACE.replace("4bf92f3577b34da6a3ce929d0e0e4736", &"0".repeat(32)),
+        TRACE.replace("00f067aa0ba902b7", &"0".repeat(16)),
+        TRACE.replace('-', "_"),
+        TRACE.replacen("4b", "4g", 1),
+        TRACE.replacen("4bf92", "4-f92", 1),
+        TRACE[..54].to_owned(),
+        format!("{}é", &TRACE[..54]),
+    ] {
+        TraceParent::read(&invalid).expect_err(&invalid);
+    }
+}
+
+#[test]
+fn a_record_without_what_older_versions_lack_is_read_as_it_was_written() {
+    let mut record = all().remove(2);
+    let Event::Ended(body) = &mut record.event else {
+        panic!("{record:?}");
+    };
+    body.outcome.cancel_reason = None;
+    body.call.as_mut().unwrap().native = Native::default();
+    let line = record.encode();
+    let text = std::str::from_utf8(&line).unwrap();
+    assert!(
+        !text.contains("native") && !text.contains("cancel_reason"),
+        "{text}"
+    );
+    assert_eq!(Record::parse(&line).unwrap(), record);
+    let other = text.replacen("\"parent\"", "\"native\":{},\"parent\"", 1);
+    Record::parse(other.as_bytes()).unwrap_err();
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::Connection;
 use toolward_ledger::record::{
     Action, Approval, ApprovalEvent, Attempt, Call, Code, Ended, Event, Hex, Id, Invocation,
-    Number, Opened, Outcome, Part, Refused, Rule, Started, Tool, Version, Word,
+    Native, Number, Opened, Outcome, Part, Refused, Rule, Started, Tool, Version, Word,
 };
 use toolward_ledger::{Durability, Entry, Options, Reader, Recorder, Verified, Writer};
 
@@ -117,6 +117,7 @@ pub(crate) fn call(mutates: bool) -> Call {
             true => vec![Action::parse("storage:commit").unwrap()],
             false => Vec::new(),
         },
+        native: Native::default(),
         parent: None,
         person: None,
         policy: Some(Hex([2; 32])),
@@ -140,6 +141,7 @@ pub(crate) fn outcome(code: Option<&str>) -> Outcome {
             driver: Id::parse("text-stats").unwrap(),
             us: Number::from(1234),
         }],
+        cancel_reason: None,
         class: code.map(|_| Word::parse("execution_failed").unwrap()),
         code: code.map(|code| Code::parse(code).unwrap()),
         cut: Number::default(),

@@ -23,8 +23,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolward_host::digest;
 use toolward_host::{
-    Answer, Answerable, Asked, CallError, ErrorClass, ErrorCode, Host, Origin, RefusedCall, Reply,
-    Request, Resume,
+    Answer, Answerable, Asked, CallError, ErrorClass, ErrorCode, Host, Native, Origin, RefusedCall,
+    Reply, Request, Resume,
 };
 
 use super::runtime::CallRuntime;
@@ -46,6 +46,8 @@ pub(crate) struct Called<'a> {
     pub(crate) name: &'a str,
     /// `id@major`: what the host is asked for.
     pub(crate) target: &'a str,
+    /// What the client calls the call.
+    pub(crate) native: &'a Native,
 }
 
 impl Called<'_> {
@@ -60,6 +62,7 @@ impl Called<'_> {
             principal: &client.principal.name,
             name: self.name,
             tool: Some(self.target),
+            native: self.native,
             error: &error,
         };
         // Rare, and large.

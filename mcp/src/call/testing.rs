@@ -13,7 +13,7 @@ use rmcp::model::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolward_bundle::content::Content;
-use toolward_host::{Answerable, Cache, Host, Reply, Request};
+use toolward_host::{Answerable, Cache, Host, Native, Reply, Request};
 use toolward_policy::Policy;
 
 use super::round_trips::{Called, Finished, RoundTrips};
@@ -214,6 +214,7 @@ impl Sent {
         let tool = Called {
             name: self.tool,
             target: self.tool,
+            native: &Native::default(),
         };
         let runtime = CallRuntime {
             host,

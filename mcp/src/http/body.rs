@@ -17,7 +17,7 @@ use http_body_util::BodyExt;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio_util::sync::CancellationToken;
-use toolward_host::UnreadResult;
+use toolward_host::{Cancellation, SharedCancellation, UnreadResult};
 
 use super::concurrency::Permit;
 use super::limits::HttpLimits;
@@ -120,9 +120,34 @@ pub(super) fn kind(body: &[u8]) -> Result<Kind, Rejection> {
 /// most this much of an unread answer is released early.
 const CHUNK_BYTES: usize = 32 * 1024;
 
+/// Held by a request of the stateless era, then by its answer: if it is dropped while the call runs, the client has
+/// disconnected, unless the server has ended.
+#[derive(Debug)]
+pub(super) struct ClientGuard {
+    cancellation: SharedCancellation,
+    /// Cancelled when the server ends.
+    end: CancellationToken,
+}
+
+impl ClientGuard {
+    pub(super) fn new(cancellation: SharedCancellation, end: CancellationToken) -> Self {
+        Self { cancellation, end }
+    }
+}
+
+impl Drop for ClientGuard {
+    fn drop(&mut self) {
+        if !self.end.is_cancelled() {
+            self.cancellation.set(Cancellation::Disconnected);
+        }
+    }
+}
+
 /// The body of an answer. It holds permits until it was sent or its reader has gone, and
 /// can be ended early.
 pub(super) struct PermitBody<B> {
+    /// Dropped before the body, which cancels the call.
+    client: Option<ClientGuard>,
     body: B,
     /// What is left of a frame that is handed on in pieces.
     rest: Bytes,
@@ -138,6 +163,7 @@ impl<B> PermitBody<B> {
     /// Holds permits.
     pub(super) fn new(body: B, permits: Vec<Arc<Permit>>) -> Self {
         Self {
+            client: None,
             body,
             rest: Bytes::new(),
             ended: None,
@@ -151,6 +177,12 @@ impl<B> PermitBody<B> {
     /// Counts what the client has not read.
     pub(super) fn counting(mut self, unread: Option<UnreadResults>) -> Self {
         self.unread = unread;
+        self
+    }
+
+    /// Holds what a call is cancelled by when its client disconnects.
+    pub(super) fn of(mut self, client: ClientGuard) -> Self {
+        self.client = Some(client);
         self
     }
 

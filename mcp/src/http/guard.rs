@@ -1,6 +1,7 @@
 //! The checks that every request passes: names, token, permits and body. Only then does
 //! the protocol see it, with its principal and without its token.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -18,9 +19,9 @@ use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::text::visible_line;
-use toolward_host::SharedState;
+use toolward_host::{Cancellation, SharedCancellation, SharedState};
 
-use super::body::{Kind, PermitBody};
+use super::body::{ClientGuard, Kind, PermitBody};
 use super::concurrency::{Concurrency, PrincipalPermits};
 use super::connections::Place;
 use super::host_header::{AllowedNames, single};
@@ -59,6 +60,8 @@ pub(super) struct Guard<H> {
     pub(super) draining: CancellationToken,
     /// Ends the streams on which clients listen.
     pub(super) closing: CancellationToken,
+    /// Cancelled when the server ends, before connections are cut off.
+    pub(super) end: CancellationToken,
 }
 
 /// The routes of the server.
@@ -290,10 +293,18 @@ impl<H: ServerHandler> Guard<H> {
             }
             Kind::Other | Kind::Batch => {}
         }
+        let cancellation = SharedCancellation::unless_set(Cancellation::Shutdown);
+        if kind == Kind::Call {
+            parts.extensions.insert(cancellation.clone());
+        }
         let request = Request::from_parts(parts, Body::new(Full::new(bytes)));
-        let response = self.pass_on(caller, request).await?;
-        let (head, body) = response.into_parts();
-        let mut body = PermitBody::new(body, permits_held).counting(unread);
+        let mut response = pin!(self.pass_on(caller, request));
+        // Dropped before the response, which cancels the call.
+        let client = ClientGuard::new(cancellation, self.end.clone());
+        let (head, body) = response.as_mut().await?.into_parts();
+        let mut body = PermitBody::new(body, permits_held)
+            .counting(unread)
+            .of(client);
         if kind == Kind::Listen {
             body = body.until(self.closing.clone());
         }

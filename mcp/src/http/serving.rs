@@ -2,6 +2,7 @@
 //! finish when it is shut down.
 
 use std::net::{IpAddr, SocketAddr};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -120,6 +121,30 @@ where
     H: ServerHandler,
     F: Fn() -> H + Send + Sync + 'static,
 {
+    let end = CancellationToken::new();
+    let mut serving = pin!(serve_until(
+        listener,
+        handler,
+        settings,
+        shutdown,
+        end.clone()
+    ));
+    // Dropped before the connections: their calls end with the server, and not because their clients have gone.
+    let _ends_with_this = end.drop_guard();
+    serving.as_mut().await
+}
+
+async fn serve_until<H, F>(
+    listener: std::net::TcpListener,
+    handler: F,
+    settings: Settings,
+    shutdown: CancellationToken,
+    end: CancellationToken,
+) -> Result<Ended, HttpError>
+where
+    H: ServerHandler,
+    F: Fn() -> H + Send + Sync + 'static,
+{
     let address = listener.local_addr().map_err(HttpError::Listener)?;
     let names = allowed(address, &settings)?;
     listener
@@ -129,8 +154,6 @@ where
     let limits = settings.limits;
 
     let closing = shutdown.child_token();
-    let end = CancellationToken::new();
-    let _ends_with_this = end.clone().drop_guard();
     let sessions = Arc::new(Sessions::new(&limits, closing.clone()));
     // `AllowedNames` has checked the names, on all paths. The checks of rmcp cover its own
     // path only, take the first of several `Host` headers and names such as
@@ -157,6 +180,7 @@ where
         protocol,
         draining: settings.draining.clone(),
         closing,
+        end: end.clone(),
     });
     let routes = routes(guard);
     let mut connections =

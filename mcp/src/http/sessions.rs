@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use futures_util::Stream;
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, JsonRpcMessage, ServerJsonRpcMessage, ServerResult,
+    ClientJsonRpcMessage, ClientNotification, GetExtensions as _, JsonRpcMessage,
+    ServerJsonRpcMessage, ServerResult,
 };
 use rmcp::transport::WorkerTransport;
 use rmcp::transport::streamable_http_server::session::local::{
@@ -22,6 +23,7 @@ use rmcp::transport::streamable_http_server::session::{
     ServerSseMessage, SessionId, SessionManager,
 };
 use tokio_util::sync::CancellationToken;
+use toolward_host::{Cancellation, SharedCancellation};
 
 use super::HttpLimits;
 use crate::principal::Principal;
@@ -227,13 +229,17 @@ impl SessionManager for Sessions {
     async fn create_stream(
         &self,
         id: &SessionId,
-        message: ClientJsonRpcMessage,
+        mut message: ClientJsonRpcMessage,
     ) -> Result<impl Stream<Item = ServerSseMessage> + Send + Sync + 'static, io::Error> {
         let session = self.own(id).ok_or_else(unknown)?;
-        let JsonRpcMessage::Request(request) = &message else {
+        let JsonRpcMessage::Request(request) = &mut message else {
             return Err(io::ErrorKind::InvalidInput.into());
         };
-        let request = request.id.clone();
+        // A client that cancels or stays away is seen here: what else cancels a call is the server's end.
+        let cancellation = SharedCancellation::unless_set(Cancellation::Shutdown);
+        let extensions = request.request.extensions_mut();
+        extensions.insert(cancellation.clone());
+        let request = (request.id.clone(), cancellation);
         let opened = session.handle().establish_request_wise_channel().await?;
         let number = opened
             .http_request_id

@@ -19,7 +19,7 @@ use serde_json::json;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::codec::Decoder as _;
 use tokio_util::sync::CancellationToken;
-use toolward_host::{CallError, ErrorClass};
+use toolward_host::{CallError, Cancellation, ErrorClass, SharedCancellation};
 
 use super::batches::{Batches, Collected};
 use super::call_message;
@@ -65,6 +65,8 @@ pub(super) struct StdioTransport<R, W> {
     read_ahead: ReadAhead,
     /// Cancelled when nothing more is read.
     shutdown: CancellationToken,
+    /// Cancelled when the server ends, and not only this connection.
+    server_shutdown: CancellationToken,
     batches: Batches,
     /// Whether the negotiated revision has lists of messages.
     has_batches: bool,
@@ -84,12 +86,23 @@ struct OpenRequests {
 #[derive(Debug)]
 struct Open {
     cost: usize,
-    is_call: bool,
+    /// Set for calls of tools: why the call is cancelled.
+    cancellation: Option<SharedCancellation>,
+}
+
+impl Open {
+    /// It is about to be cancelled for this reason.
+    fn set(&self, reason: Cancellation) {
+        if let Some(cancellation) = &self.cancellation {
+            cancellation.set(reason);
+        }
+    }
 }
 
 impl OpenRequests {
     fn cancelled(&mut self, id: &RequestId) {
-        if self.requests.contains_key(id) {
+        if let Some(open) = self.requests.get(id) {
+            open.set(Cancellation::Caller);
             self.ended(id);
             if self.cancelled.len() >= MAX_CANCELLED_IDS {
                 self.cancelled.pop_front();
@@ -98,10 +111,17 @@ impl OpenRequests {
         }
     }
 
+    /// The client has gone.
+    fn disconnected(&self) {
+        let requests = self.requests.values();
+        requests.for_each(|open| open.set(Cancellation::Disconnected));
+    }
+
     fn ended(&mut self, id: &RequestId) {
         if let Some(open) = self.requests.remove(id) {
             self.cost = self.cost.saturating_sub(open.cost);
-            self.calls = self.calls.saturating_sub(usize::from(open.is_call));
+            let calls = usize::from(open.cancellation.is_some());
+            self.calls = self.calls.saturating_sub(calls);
         }
     }
 
@@ -124,7 +144,8 @@ impl OpenRequests {
         if self.requests.len() >= MAX_OPEN_REQUESTS || costs > MAX_OPEN_BYTES {
             return Err(too_many());
         }
-        self.calls = self.calls.saturating_add(usize::from(open.is_call));
+        let calls = usize::from(open.cancellation.is_some());
+        self.calls = self.calls.saturating_add(calls);
         self.requests.insert(id.clone(), open);
         self.cost = costs;
         Ok(())
@@ -158,15 +179,21 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
             writer: LineWriter::to(output),
             open: OpenRequests::default(),
             read_ahead: ReadAhead::of(threads),
+            server_shutdown: shutdown.clone(),
             shutdown,
             batches: Batches::default(),
             has_batches: false,
         }
     }
 
-    /// Counts what the client has not read.
-    pub(super) fn counting(mut self, unread: Option<UnreadResults>) -> Self {
+    /// Counts what the client has not read. Too much of it ends this connection; `server_shutdown` ends the server.
+    pub(super) fn counting(
+        mut self,
+        unread: Option<UnreadResults>,
+        server_shutdown: CancellationToken,
+    ) -> Self {
         self.writer = self.writer.counting(unread);
+        self.server_shutdown = server_shutdown;
         self
     }
 
@@ -337,8 +364,15 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
         match &mut message {
             JsonRpcMessage::Request(request) => {
                 let is_call = matches!(request.request, ClientRequest::CallToolRequest(_));
+                // A client that cancels or disconnects is seen here: what else cancels a call is the server's end.
+                let cancellation =
+                    is_call.then(|| SharedCancellation::unless_set(Cancellation::Shutdown));
+                let open = Open {
+                    cost,
+                    cancellation: cancellation.clone(),
+                };
                 let opened = match self.batches.has_room() {
-                    true => self.open.begin(&request.id, Open { cost, is_call }),
+                    true => self.open.begin(&request.id, open),
                     false => Err(too_many()),
                 };
                 if let Err(error) = opened {
@@ -349,10 +383,13 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
                     self.refuse(id, error);
                     return None;
                 }
-                if let ClientRequest::CallToolRequest(call) = &mut request.request
-                    && self.open.calls > 1
+                if let (ClientRequest::CallToolRequest(call), Some(cancellation)) =
+                    (&mut request.request, cancellation)
                 {
-                    call.extensions.insert(OthersOpen);
+                    call.extensions.insert(cancellation);
+                    if self.open.calls > 1 {
+                        call.extensions.insert(OthersOpen);
+                    }
                 }
             }
             JsonRpcMessage::Notification(notification) => {
@@ -541,7 +578,13 @@ where
     async fn receive(&mut self) -> Option<Incoming> {
         let shutdown = self.shutdown.clone();
         if let Some(message) = shutdown.run_until_cancelled(self.next()).await {
+            if message.is_none() {
+                self.open.disconnected();
+            }
             return message;
+        }
+        if !self.server_shutdown.is_cancelled() {
+            self.open.disconnected();
         }
         // The rest of a list is not read either: the answers to its start wait for nothing else.
         if let Some(line) = self.batches.stop_reading() {

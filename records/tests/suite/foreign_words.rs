@@ -3,7 +3,8 @@
 
 use serde_json::{Value, json};
 use toolward_host::{
-    Block, BlockContent, CallError, ErrorClass, ErrorCode, Observer as _, Progress, Verdict,
+    Block, BlockContent, CallError, ErrorClass, ErrorCode, Native, NativeId, Observer as _,
+    Progress, Verdict,
 };
 use toolward_records::{CallRecords, EndedCall, NativeCall, Recorder};
 
@@ -42,10 +43,9 @@ fn misleading(value: &Value, place: &str, found: &mut Vec<String>) {
 
 fn native() -> NativeCall {
     NativeCall {
-        call_id: Some(HOSTILE.to_owned()),
         session: Some(HOSTILE.to_owned()),
         protocol_version: Some(HOSTILE.to_owned()),
-        trace: Some(HOSTILE.to_owned()),
+        ..NativeCall::default()
     }
 }
 
@@ -129,14 +129,18 @@ async fn what_a_protocol_calls_a_call_is_kept_as_detail() {
     assert!(plain["tool_invocation"].get("native_call_id").is_none());
     assert!(plain["tool_invocation"].get("native_refs").is_none());
     let ended = ended.with_native(NativeCall {
-        call_id: Some("7".to_owned()),
+        call: Native {
+            call_id: NativeId::parse("7").ok(),
+            tool_call_id: NativeId::parse("call_1").ok(),
+            traceparent: None,
+        },
         protocol_version: Some("2025-11-25".to_owned()),
         ..NativeCall::default()
     });
     let records = serde_json::to_value(CallRecords::of(&ended)).unwrap();
     let invocation = &records["tool_invocation"];
     assert_eq!(invocation["native_call_id"], "7");
-    let refs = json!({ "protocol_version": "2025-11-25" });
+    let refs = json!({ "protocol_version": "2025-11-25", "tool_call_id": "call_1" });
     assert_eq!(invocation["native_refs"], refs);
     crate::objects::are_valid(&crate::objects::objects(&records));
 }

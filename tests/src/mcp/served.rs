@@ -1,12 +1,16 @@
 //! A server with the conformance bundle, for a client over HTTP or for one that starts
 //! it itself.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
+use super::raw::PATIENCE;
 use crate::support::{Machine, Run, copy, root};
 
 /// What it is started with. The bundle, the key and the policy lie in the machine's
@@ -146,6 +150,31 @@ impl Served {
         kill.arg(format!("-{name}"))
             .arg(self.child.id().to_string());
         Run::new(kill).ends(0);
+    }
+
+    /// Has it end in good order.
+    pub(super) fn interrupted(&mut self, machine: &Machine) {
+        self.signal(machine, "INT");
+        self.ended(PATIENCE).expect("it ends");
+    }
+
+    /// Sends a request over a new connection, the last one there. `headers` end with CRLF.
+    pub(super) fn sends(&self, method: &str, headers: &str, body: &Value) -> TcpStream {
+        let address = self.address();
+        let body = match body {
+            Value::Null => String::new(),
+            body => body.to_string(),
+        };
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let head = format!(
+            "{method} /mcp HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\n\
+             Accept: application/json, text/event-stream\r\nConnection: close\r\n{headers}\
+             Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all((head + &body).as_bytes()).unwrap();
+        stream
     }
 
     /// Waits for its end.

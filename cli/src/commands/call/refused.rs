@@ -1,7 +1,7 @@
 //! Calls that the command refuses before there is a host for them. They are recorded as those that a host refuses.
 
 use toolward_bundle::content::Content;
-use toolward_host::{CallError, ErrorClass, ErrorCode, Host, LOCAL, RefusedCall};
+use toolward_host::{CallError, ErrorClass, ErrorCode, Host, LOCAL, Native, RefusedCall};
 use toolward_operator::config::Granted;
 use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::runtime;
@@ -76,6 +76,7 @@ impl Early<'_> {
             principal: LOCAL,
             name: tool,
             tool: Some(tool),
+            native: &Native::default(),
             error,
         }));
         recorder::close(Some(&recorder), self.output);

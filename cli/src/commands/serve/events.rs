@@ -187,6 +187,7 @@ fn run(mut file: EventFile, mut events: Events, runtime: &Handle, stop: &Cancell
     let mut lines = Vec::new();
     let mut fails = false;
     loop {
+        // Goes on without its runtime, since nothing here needs a timer or I/O of it.
         let first = runtime.block_on(async {
             tokio::select! {
                 biased;

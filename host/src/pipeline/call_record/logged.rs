@@ -5,14 +5,15 @@ use serde_json::json;
 use tracing::Level;
 
 use super::CallRecord;
+use crate::api::cancellation::Cancellation;
 use crate::api::event::PrincipalId;
 use crate::api::listener::CALL_LOG;
 use crate::api::result::CallError;
 use crate::events::uuid;
 
 impl CallRecord<'_> {
-    /// Logs how the call ends: `error` is why it has no output.
-    pub(super) fn log(&self, error: Option<&CallError>) {
+    /// Logs how the call ends: `error` is why it has no output, `canceled` why it was cancelled.
+    pub(super) fn log(&self, error: Option<&CallError>, canceled: Option<Cancellation>) {
         // All that a call costs while nobody reads the line.
         if !tracing::enabled!(target: CALL_LOG, Level::INFO) {
             return;
@@ -29,6 +30,7 @@ impl CallRecord<'_> {
             driver = self.driver.as_ref().map(|driver| driver.driver.id.as_str()),
             code = error.map_or("ok", |error| error.code.known()),
             class = class.as_ref().and_then(|class| class.as_str()),
+            cancel_reason = canceled.map(Cancellation::as_str),
             stage = self.stage.as_str(),
             us = cost.micros,
             attempts = self.metadata.attempts,

@@ -70,7 +70,10 @@ impl CallRecord<'_> {
             None => self.returned as u64,
             Some(_) => 0,
         };
-        self.happens(|| CallEventKind::ResultCreated { bytes });
+        self.happens(|| CallEventKind::ResultCreated {
+            bytes,
+            canceled: None,
+        });
         let cost = self.cost();
         self.happens(|| match error {
             None => CallEventKind::Succeeded(cost),

@@ -1,6 +1,7 @@
 //! Payloads: what is kept, and what never is.
 
 use serde_json::json;
+use toolward_host::{Native, NativeId, Request, TraceParent};
 use toolward_ledger::payload::Keep;
 use toolward_ledger::record::Event;
 
@@ -49,4 +50,38 @@ async fn sensitive_values_get_into_no_file_of_the_ledger() {
     };
     assert!(!found("hunter2"));
     assert!(found("[hidden]") && found("echo"));
+}
+
+#[tokio::test]
+async fn what_a_protocol_calls_a_call_is_recorded_without_what_is_sensitive() {
+    const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    for keep in [Keep::None, Keep::All] {
+        let world = World::with(keep, SENSITIVE);
+        let host = world.host();
+        let input = json!({"do": "echo", "token": "hunter2-of-the-test"});
+        for (id, tool_call) in [("7", "call_1"), ("8-hunter2-of-the-test", "call_2")] {
+            let native = Native {
+                call_id: NativeId::parse(id).ok(),
+                tool_call_id: NativeId::parse(tool_call).ok(),
+                traceparent: TraceParent::parse(TRACE).ok(),
+            };
+            let request = Request::with_value("hostile.run", input.clone()).native(native);
+            host.call(request).await.result.unwrap();
+        }
+        let rows: Vec<Native> = world
+            .events()
+            .iter()
+            .map(|event| event.call().unwrap().native.clone())
+            .collect();
+        let ids = rows.iter().map(|native| {
+            let ids = [&native.call_id, &native.tool_call_id];
+            ids.map(|id| id.as_ref().map(NativeId::as_str))
+        });
+        let expected = [[Some("7"), Some("call_1")], [None, Some("call_2")]];
+        assert_eq!(ids.collect::<Vec<_>>(), expected);
+        let traces = rows
+            .iter()
+            .map(|native| native.traceparent.as_ref().unwrap().as_str());
+        assert_eq!(traces.collect::<Vec<_>>(), [TRACE; 2]);
+    }
 }

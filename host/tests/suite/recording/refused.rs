@@ -9,7 +9,7 @@ use toolward_host::{
     FinishedCall, Heard, Host, PrincipalId, RefusedCall,
 };
 use toolward_ledger::payload::Keep;
-use toolward_ledger::record::Event;
+use toolward_ledger::record::{Event, Native};
 
 use super::World;
 
@@ -22,6 +22,7 @@ async fn refused(host: &Host, name: &str, tool: Option<&str>, error: &CallError)
         principal: "ada",
         name,
         tool,
+        native: &Native::default(),
         error,
     };
     host.refused(call).await;

@@ -164,6 +164,8 @@ async fn whoever_drops_a_call_leaves_a_row_that_says_whether_it_had_started() {
         let Event::Ended(row) = event else { continue };
         let code = ErrorCode::CANCELED;
         assert_eq!(row.outcome.code.as_ref().unwrap().as_str(), code.as_str());
+        let reason = row.outcome.cancel_reason.as_ref();
+        assert_eq!(reason.map(|reason| reason.as_str()), Some("caller"));
         let attempts = &row.outcome.attempts;
         assert_eq!(attempts.len(), 1, "it was dispatched");
         assert_eq!(attempts[0].code.as_ref().unwrap().as_str(), code.as_str());

@@ -13,6 +13,8 @@ use rmcp::model::{
 use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionHandle;
 
+use toolward_host::{Cancellation, SharedCancellation};
+
 use crate::revision::Revision;
 
 /// How long ending a session waits for its worker.
@@ -41,6 +43,8 @@ struct Used {
 #[derive(Debug)]
 struct Call {
     request: RequestId,
+    /// Why it is cancelled.
+    cancellation: SharedCancellation,
     /// Streams on which its client waits.
     watchers: usize,
     /// Changes whenever a client begins to wait.
@@ -116,11 +120,12 @@ impl Session {
     }
 
     /// A call begins, and its client waits for it.
-    pub(super) fn begin(&self, number: u64, request: RequestId) {
+    pub(super) fn begin(&self, number: u64, request: RequestId, cancellation: SharedCancellation) {
         self.used().calls.insert(
             number,
             Call {
                 request,
+                cancellation,
                 watchers: 0,
                 turn: 0,
             },
@@ -180,30 +185,32 @@ impl Session {
 
     /// A call was cancelled by its client: its id may be used again.
     pub(super) fn forget(&self, request: &RequestId) {
-        self.used().calls.retain(|_, call| call.request != *request);
+        let mut used = self.used();
+        for (_, call) in (used.calls).extract_if(|_, call| call.request == *request) {
+            call.cancellation.set(Cancellation::Caller);
+        }
     }
 
     /// Cancels a call whose client did not come back.
     async fn abandon(&self, number: u64, turn: u64) {
-        let request = {
+        let call = {
             let mut used = self.used();
             match used.calls.get(&number) {
-                Some(call) if call.watchers == 0 && call.turn == turn => {
-                    used.calls.remove(&number).map(|call| call.request)
-                }
+                Some(call) if call.watchers == 0 && call.turn == turn => used.calls.remove(&number),
                 _ => None,
             }
         };
-        if let Some(request) = request {
+        if let Some(call) = call {
             tracing::debug!(session = %self.id, "a call is cancelled: its client has gone");
-            self.cancel(request).await;
+            self.disconnect(call).await;
             let _ = self.handle.close_request_wise_channel(number).await;
         }
     }
 
-    async fn cancel(&self, request: RequestId) {
+    async fn disconnect(&self, call: Call) {
+        call.cancellation.set(Cancellation::Disconnected);
         let cancelled = CancelledNotification::new(CancelledNotificationParam::new(
-            Some(request),
+            Some(call.request),
             Some("the client has gone".to_owned()),
         ));
         let message = ClientJsonRpcMessage::notification(
@@ -218,7 +225,7 @@ impl Session {
         tokio::spawn(async move {
             let _ = tokio::time::timeout(END_TIMEOUT, async {
                 for call in calls {
-                    self.cancel(call.request).await;
+                    self.disconnect(call).await;
                 }
                 let _ = self.handle.close().await;
             })

@@ -10,6 +10,7 @@ use rmcp::model::{JsonRpcMessage, RequestId};
 use rmcp::transport::streamable_http_server::session::ServerSseMessage;
 use tokio::sync::mpsc::Receiver;
 use tokio_util::sync::CancellationToken;
+use toolward_host::SharedCancellation;
 
 use super::session::Session;
 
@@ -27,10 +28,10 @@ impl WatchedStream {
     pub(super) fn call(
         session: &Arc<Session>,
         number: u64,
-        request: RequestId,
+        (request, cancellation): (RequestId, SharedCancellation),
         messages: Receiver<ServerSseMessage>,
     ) -> Self {
-        session.begin(number, request);
+        session.begin(number, request, cancellation);
         Self::resumed(session, number, messages)
     }
 
