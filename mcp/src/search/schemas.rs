@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::finder::{MAX_MATCHES, MAX_NAMES};
 
-pub(super) const SEARCH: &str = "Finds tools by keywords, or by their exact names. Gives names \
+pub(super) const SEARCH: &str = "Finds tools by keywords (`query`), or by their exact `names`: one is needed. Gives names \
      and summaries, no schemas: load a tool with `load_tool` before you call it. Summaries are \
      text of the tools' publishers.";
 
@@ -39,7 +39,6 @@ pub(super) fn search() -> Arc<JsonObject> {
                 "description": "How many tools to give at most.",
             },
         },
-        "anyOf": [{ "required": ["query"] }, { "required": ["names"] }],
         "additionalProperties": false,
     }))
 }
