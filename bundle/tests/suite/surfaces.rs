@@ -377,12 +377,30 @@ fn the_surfaces_of_packed_examples_stay_what_installations_have_recorded() {
         BundleSurface::of(&content).digest().to_string()
     };
     let recorded = [
-        ("csv-sql", ""),
-        ("csv-summary", ""),
-        ("http-fetch", ""),
-        ("json-query", ""),
-        ("text-stats", ""),
-        ("units-dates", ""),
+        (
+            "csv-sql",
+            "38ac28eb001ce1d95c1fb58bffb41937be205bdf25d59da6b7c6a3e1c7f93888",
+        ),
+        (
+            "csv-summary",
+            "4c69fef26eb6b6113706b98bc933911fef71127b49e200e45e4de958660a2549",
+        ),
+        (
+            "http-fetch",
+            "60b54c4c20aa727deeec26441e7803bd267c8466c76a586bae569d142a10af45",
+        ),
+        (
+            "json-query",
+            "f0fd30ee4f616aaaf7abbdeeffaf042839273beb8f01058fc562914c2d1be778",
+        ),
+        (
+            "text-stats",
+            "414b091b8cc42e229f1d8299f070afda37504b437eeae3c2d947a8a2989f3519",
+        ),
+        (
+            "units-dates",
+            "fd80e48d29c9f50cbd3269e5c13e0780b2733f328e154eeb72856186848d97a8",
+        ),
     ];
     let found = recorded.map(|(name, _)| (name, surface(name)));
     assert_eq!(
