@@ -119,7 +119,6 @@ fn takes_lax_parameters(client: &mut Client) {
             json!({"level": "loud"}),
             "/params/level",
         ),
-        ("tools/list", json!({"cursor": 7}), "/params/cursor"),
     ] {
         is_invalid(&client.request(method, &params), path);
     }
