@@ -68,6 +68,10 @@ codes! {
         "Any other keyword has no effect. The hint names what 2020-12 has instead. A keyword of your own starts with `x-`.";
     SCHEMA_DEFAULT_INVALID = "schema-default-invalid" Warning, "a `default` matches its schema",
         "Models and forms show it, and a caller that sends it is refused. No default is filled in.";
+    SCHEMA_ROOT_COMPOSED = "schema-root-composed" Warning, "the schema of an input is one object, without a composition at its root",
+        "APIs of models refuse `oneOf`, `anyOf`, `allOf`, `if`, `not`, `enum` and references there, and with the tool the whole session. MCP clients are shown one object with the properties of all branches; the host validates by the whole schema. With `metadata.mcp.schemas: exact` the tool is listed unchanged.";
+    SCHEMA_REFERENCE_KEPT = "schema-reference-kept" Warning, "the references in the schema of an input can be inlined",
+        "Many clients follow no `$ref`. MCP clients are shown what it refers to, unless that leads back to itself or adds more than 32 KiB. With `metadata.mcp.schemas: exact` the tool is listed unchanged.";
     EGRESS_ANY = "egress-any" Warning, "a driver asks for every host",
         "With `*` in `network.egress` a driver may send what it is given anywhere. The same holds for `net:*` in `capabilities` of a version 1 tools.json. List the hosts that it needs; where the operator decides, say so in the driver's text.";
     EGRESS_EMPTY = "egress-empty" Warning, "a driver lists no host, and its contract needs the network",

@@ -73,7 +73,7 @@ codes! {
         "Bodies live on the driver (AIP-30). The field is ignored; remove it and write a DRIVER.md.";
     METADATA_INVALID = "metadata-invalid", "what the host reads under `metadata` is well formed",
         "`metadata.mcp.name` is 1 to 64 letters, digits, `_`, `-` and `.`; `metadata.mcp.result` is \
-         `structured` or `content`; `metadata.toolward` holds \
+         `structured` or `content`, `metadata.mcp.schemas` `plain` or `exact`; `metadata.toolward` holds \
          `aliases`, `namespace`, `search_hint` and `requires`.";
     MCP_NAME_MAPPED = "mcp-name-mapped" Warning, "`metadata.mcp.name` is letters, digits, `-` and single `_`",
         "Clients refuse other names, so that the tool is shown by the one in the message. Write that one.";

@@ -4,9 +4,11 @@ mod absent;
 mod bundle;
 mod cost;
 mod explain;
+mod inline;
 mod limits;
 mod marked;
 mod outward;
+mod plain;
 mod shape;
 mod view;
 mod walk;
@@ -17,7 +19,7 @@ use std::sync::Arc;
 
 use jsonschema::error::ValidationErrorKind as Kind;
 use jsonschema::{Draft, PatternOptions, Validator};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::Scope;
 use crate::codes;
@@ -215,6 +217,40 @@ impl Schema {
     #[must_use]
     pub fn outward_view(&self, at: &str, show: &dyn Fn(&str) -> String) -> Value {
         outward::view(&self.inner.closed, at, show)
+    }
+
+    /// [`Schema::outward_view`] with each reference replaced by what it refers to, since many clients follow none. A
+    /// recursive reference stays, and so do all if the view would be much larger.
+    #[must_use]
+    pub fn inlined_view(&self, at: &str, show: &dyn Fn(&str) -> String) -> Value {
+        outward::inlined(&self.inner.closed, at, show)
+    }
+
+    /// [`Schema::inlined_view`] as one plain object: a composition at the root (`oneOf`, `if`, …), which APIs of models
+    /// refuse, is merged. It has the properties of all branches, and requires what all require. `None` if the schema
+    /// accepts no object.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use toolward_contract::NoScope;
+    /// use toolward_contract::schema::Schema;
+    ///
+    /// let schema = json!({ "oneOf": [
+    ///     { "properties": { "id": { "type": "integer" }, "all": { "const": false } }, "required": ["all", "id"] },
+    ///     { "properties": { "all": { "const": true } }, "required": ["all"] },
+    /// ] });
+    /// let schema = Schema::compile(&schema, &NoScope)?;
+    /// let plain = schema.plain_view(&str::to_owned);
+    /// assert_eq!(plain.map(serde_json::Value::Object), Some(json!({
+    ///     "type": "object",
+    ///     "properties": { "id": { "type": "integer" }, "all": { "enum": [false, true] } },
+    ///     "required": ["all"],
+    /// })));
+    /// # Ok::<(), toolward_contract::schema::SchemaError>(())
+    /// ```
+    #[must_use]
+    pub fn plain_view(&self, show: &dyn Fn(&str) -> String) -> Option<Map<String, Value>> {
+        outward::plain(&self.inner.closed, show)
     }
 
     /// The property names that the schema shows.

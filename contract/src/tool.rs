@@ -21,7 +21,7 @@ pub use crate::action::Implementation;
 pub use crate::id::{IdError, ToolId};
 pub use crate::terms::{Approval, Backoff, CostClass, DriverConstraints, Example, Requires, Retry};
 pub use define::{define_tool, define_tool_in};
-pub use metadata::McpResult;
+pub use metadata::{McpResult, McpSchemas};
 pub use shown_name::mapped;
 
 /// AIP-14's default for `timeout_ms`: 30 seconds.
@@ -78,6 +78,8 @@ pub struct Tool {
     pub mcp_name: Option<String>,
     /// `metadata.mcp.result`: which half of a result a client of MCP is sent.
     pub mcp_result: McpResult,
+    /// `metadata.mcp.schemas`: how its schemas are listed over MCP.
+    pub mcp_schemas: McpSchemas,
     /// `metadata.toolward.aliases`: older names.
     pub aliases: Vec<String>,
     /// `metadata.toolward.namespace`: the collision boundary of the name.

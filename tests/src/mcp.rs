@@ -8,6 +8,7 @@ mod denials;
 mod events;
 mod hostile;
 mod ids;
+mod lax;
 mod logs;
 mod malformed;
 mod metrics;

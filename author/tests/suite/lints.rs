@@ -181,6 +181,42 @@ fn what_has_no_effect_in_a_schema_is_warned_of_where_it_is() {
 }
 
 #[test]
+fn an_input_that_clients_are_shown_otherwise_is_warned_of_unless_it_is_exact() {
+    let demo = Demo::new();
+    let (head, rest) = TOOL.split_once("inputs:").unwrap();
+    let (_, outputs) = rest.split_once("outputs:").unwrap();
+    for (inputs, code, part) in [
+        (
+            "{ type: object, anyOf: [{ properties: { a: {} } }, { properties: { b: {} } }] }",
+            "schema-root-composed",
+            "at /inputs/anyOf: expected one object, found `anyOf`",
+        ),
+        (
+            "{ type: object, properties: { a: { $ref: '#' } } }",
+            "schema-reference-kept",
+            "at /inputs/properties/a/$ref: expected references that can be inlined",
+        ),
+    ] {
+        demo.write(
+            TOOL_MD,
+            format!("{head}inputs: {inputs}\noutputs:{outputs}"),
+        );
+        let found = found(&demo);
+        let [(found, .., text)] = &found[..] else {
+            panic!("{code}: {found:?}");
+        };
+        assert_eq!(*found, code, "{text}");
+        assert!(text.contains(part), "{text}");
+        let exact = "metadata: { mcp: { schemas: exact } }\n";
+        demo.write(
+            TOOL_MD,
+            format!("{head}{exact}inputs: {inputs}\noutputs:{outputs}"),
+        );
+        assert_eq!(check_path(demo.path()).diagnostics, [], "{code}");
+    }
+}
+
+#[test]
 fn keys_are_found_in_examples_of_drivers_and_actions() {
     let key = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
     let action = "actions/act/ACTION.md";

@@ -1,9 +1,11 @@
 //! What counts as a change of a bundle's surface, and how it is told.
 
+use toolward_bundle::Content;
 use toolward_bundle::dev::Packed;
 use toolward_bundle::surface::{BundleSurface, Version};
-use toolward_signing::key::SigningKey;
+use toolward_signing::key::{PublicKey, SigningKey};
 use toolward_signing::trust::TrustStore;
+use toolward_signing::verify::{self, VerifyOptions};
 
 use crate::demo::{BUNDLE, DRIVER, Demo, TOOL};
 use crate::support::{index_only, read_signed, read_trusting};
@@ -359,4 +361,67 @@ fn surfaces_of_earlier_versions_have_hosts_as_they_were_written() {
         assert_eq!(requires(&short, version), "network:a.example");
     }
     assert_eq!(requires(&long, Version::V3), "network:a.example");
+}
+
+/// Their digests are recorded where they are installed: with any other, the next update of each is held.
+#[test]
+fn the_surfaces_of_packed_examples_stay_what_installations_have_recorded() {
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let pem = std::fs::read_to_string(examples.join("keys/example.pub.pem")).unwrap();
+    let trust = TrustStore::for_key(PublicKey::from_pem(&pem).unwrap());
+    let surface = |name: &str| {
+        let path = examples.join("bundles").join(format!("{name}.toolbundle"));
+        let archive = std::fs::read(path).unwrap();
+        let bundle = verify::archive_bytes(&archive, &trust, &VerifyOptions::default()).unwrap();
+        let content = Content::from_verified(bundle).unwrap();
+        BundleSurface::of(&content).digest().to_string()
+    };
+    let recorded = [
+        (
+            "csv-sql",
+            "38ac28eb001ce1d95c1fb58bffb41937be205bdf25d59da6b7c6a3e1c7f93888",
+        ),
+        (
+            "csv-summary",
+            "4c69fef26eb6b6113706b98bc933911fef71127b49e200e45e4de958660a2549",
+        ),
+        (
+            "http-fetch",
+            "60b54c4c20aa727deeec26441e7803bd267c8466c76a586bae569d142a10af45",
+        ),
+        (
+            "json-query",
+            "f0fd30ee4f616aaaf7abbdeeffaf042839273beb8f01058fc562914c2d1be778",
+        ),
+        (
+            "text-stats",
+            "414b091b8cc42e229f1d8299f070afda37504b437eeae3c2d947a8a2989f3519",
+        ),
+        (
+            "units-dates",
+            "fd80e48d29c9f50cbd3269e5c13e0780b2733f328e154eeb72856186848d97a8",
+        ),
+    ];
+    let found = recorded.map(|(name, _)| (name, surface(name)));
+    assert_eq!(
+        found,
+        recorded.map(|(name, digest)| (name, digest.to_owned()))
+    );
+}
+
+#[test]
+fn a_surface_has_the_schema_of_the_contract_and_not_the_one_that_clients_are_shown() {
+    let inputs = serde_json::json!({
+        "type": "object",
+        "$defs": { "name": { "type": "string" } },
+        "properties": { "name": { "$ref": "#/$defs/name" } },
+        "anyOf": [{ "required": ["name"] }, { "maxProperties": 0 }],
+    });
+    let (head, rest) = TOOL.split_once("inputs:").unwrap();
+    let (_, outputs) = rest.split_once("outputs:").unwrap();
+    let surface = changed(
+        &format!("{head}inputs: {inputs}\noutputs:{outputs}"),
+        DRIVER,
+    );
+    assert_eq!(surface.value()["tools"]["demo.greet@1"]["inputs"], inputs);
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{IndexEntry, Transport};
 use crate::capability::{Capability, CapabilitySet, Class};
 use crate::tool::{
-    Approval, CostClass, DEFAULT_TIMEOUT, DriverConstraints, McpResult, Requires, Tool,
+    Approval, CostClass, DEFAULT_TIMEOUT, DriverConstraints, McpResult, McpSchemas, Requires, Tool,
 };
 
 pub(super) fn contract(entry: &IndexEntry) -> Tool {
@@ -80,6 +80,7 @@ pub(super) fn contract(entry: &IndexEntry) -> Tool {
         metadata,
         mcp_name: None,
         mcp_result: McpResult::default(),
+        mcp_schemas: McpSchemas::default(),
         aliases: Vec::new(),
         namespace: None,
         search_hint: None,

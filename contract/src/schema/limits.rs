@@ -12,7 +12,7 @@ const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 pub(super) const MAX_BYTES: usize = 256 * 1024;
 /// Values in a schema document, and in a closed one.
 pub(super) const MAX_VALUES: usize = 10_000;
-const MAX_DEPTH: usize = 64;
+pub(super) const MAX_DEPTH: usize = 64;
 /// Characters of one pattern: compile time rises with length.
 const MAX_PATTERN_CHARS: usize = 1024;
 /// Patterns in one document.

@@ -1,10 +1,11 @@
 //! A schema on its way to a model: without what is internal, with the text of its
 //! author made safe, and, if need be, inside another schema. Values on that way, too.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::view;
+use super::inline::inline;
 use super::walk::for_each_child_mut;
+use super::{plain, view};
 
 /// Keywords for people and models, without meaning for validation.
 const PROSE: [&str; 3] = ["title", "description", "$comment"];
@@ -20,7 +21,25 @@ const HEADER: &str = "x-mcp-header";
 /// The model's view of a closed schema that stands at the JSON pointer `at`, its
 /// prose as `show` shows it.
 pub(super) fn view(closed: &Value, at: &str, show: &dyn Fn(&str) -> String) -> Value {
-    let mut copy = view::without_internal(closed);
+    placed(view::without_internal(closed), at, show)
+}
+
+/// [`view`] with references inlined as far as possible.
+pub(super) fn inlined(closed: &Value, at: &str, show: &dyn Fn(&str) -> String) -> Value {
+    placed(inline(&view::without_internal(closed)), at, show)
+}
+
+/// [`inlined`] as one plain object; `None` if the schema accepts no object.
+pub(super) fn plain(closed: &Value, show: &dyn Fn(&str) -> String) -> Option<Map<String, Value>> {
+    let mut copy = Value::Object(plain::plain(&inline(&view::without_internal(closed)))?);
+    change(&mut copy, "", show);
+    match copy {
+        Value::Object(keywords) => Some(keywords),
+        _ => None,
+    }
+}
+
+fn placed(mut copy: Value, at: &str, show: &dyn Fn(&str) -> String) -> Value {
     if let Value::Object(keywords) = &mut copy
         && !at.is_empty()
     {

@@ -22,10 +22,15 @@ pub(super) enum Mark {
 
 impl Mark {
     pub(super) fn is_on(self, schema: &Value) -> bool {
-        let set = |keyword| schema.get(keyword) == Some(&Value::Bool(true));
+        let mut keywords = schema.as_object().into_iter().flatten();
+        keywords.any(|(keyword, value)| *value == Value::Bool(true) && self.is_set_by(keyword))
+    }
+
+    /// Whether this is the keyword of the mark.
+    pub(super) fn is_set_by(self, keyword: &str) -> bool {
         match self {
-            Mark::Internal => set("x-internal"),
-            Mark::Sensitive => set("x-sensitive") || set("writeOnly"),
+            Mark::Internal => keyword == "x-internal",
+            Mark::Sensitive => matches!(keyword, "x-sensitive" | "writeOnly"),
         }
     }
 }
@@ -70,7 +75,7 @@ pub(super) fn marked_schemas(value: &Value, mark: Mark, at: &str, found: &mut Ve
 }
 
 /// Keywords that say nothing of which values are valid; nor do those that begin with `x-`.
-const ANNOTATIONS: [&str; 8] = [
+pub(super) const ANNOTATIONS: [&str; 8] = [
     "$comment",
     "default",
     "deprecated",

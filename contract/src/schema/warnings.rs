@@ -1,11 +1,12 @@
-//! What is valid in a schema and has no effect: keywords of other dialects, misspelt ones, and defaults that the schema
-//! itself refuses. For authors; hosts accept such schemas.
+//! What is valid in a schema and has no effect, keywords of other dialects, misspelt ones, and defaults that the schema
+//! itself refuses; and what clients can't use. For authors; hosts accept such schemas.
 
 use serde_json::{Map, Value};
 use toolward_fields::nearest;
 
+use super::inline::{self, Stays};
 use super::walk::{children, escape};
-use super::{MAX_QUOTED_CHARS, Schema, build};
+use super::{MAX_QUOTED_CHARS, Schema, build, plain, view};
 
 /// The keywords of JSON Schema 2020-12, and `definitions`, which its meta-schema keeps from earlier drafts.
 const KEYWORDS: [&str; 57] = [
@@ -99,6 +100,10 @@ pub enum SchemaWarningKind {
     UnknownKeyword,
     /// A default that does not match its schema.
     InvalidDefault,
+    /// A composition at the root, which APIs of models refuse.
+    RootComposed,
+    /// A reference that clients are shown unchanged.
+    ReferenceKept,
 }
 
 /// A part of a schema that has no effect, or not the one that it seems to have.
@@ -121,6 +126,46 @@ impl Schema {
     pub fn warnings(&self) -> Vec<SchemaWarning> {
         let mut found = Vec::new();
         search(&self.inner.closed, "", &self.inner.closed, &mut found);
+        found
+    }
+}
+
+impl Schema {
+    /// What MCP clients are not shown unchanged, or can't use, in the schema of an input: see [`Schema::plain_view`].
+    #[must_use]
+    pub fn input_warnings(&self) -> Vec<SchemaWarning> {
+        let closed = &self.inner.closed;
+        let shown = view::without_internal(closed);
+        let mut found = Vec::new();
+        let inlined = inline::inline(&shown);
+        if plain::composed(&inlined).is_some() && plain::plain(&inlined).is_some() {
+            let keyword = plain::composed(closed).unwrap_or_default();
+            found.push(SchemaWarning {
+                kind: SchemaWarningKind::RootComposed,
+                path: format!("/{}", escape(keyword)),
+                message: format!(
+                    "expected one object, found `{keyword}`; MCP clients are shown one object with the properties of \
+                     all branches, of which it requires what all require"
+                ),
+                hint: "write `type`, `properties` and `required` alone; in a TOOL.md, `metadata.mcp.schemas: exact` \
+                       lists the schema unchanged"
+                    .to_owned(),
+            });
+        }
+        if let Some((path, stays)) = inline::kept(&shown) {
+            let found_one = match stays {
+                Stays::Recursive => "one that leads back to itself",
+                Stays::TooLarge => "more than an inlined schema has room for",
+            };
+            found.push(SchemaWarning {
+                kind: SchemaWarningKind::ReferenceKept,
+                path,
+                message: format!("expected references that can be inlined, found {found_one}"),
+                hint: "some clients follow no references: write the levels that are needed; in a TOOL.md, \
+                       `metadata.mcp.schemas: exact` lists the schema unchanged"
+                    .to_owned(),
+            });
+        }
         found
     }
 }

@@ -30,12 +30,34 @@ impl McpResult {
     }
 }
 
+/// How the schemas of a tool are listed over MCP.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum McpSchemas {
+    /// For clients and APIs of models that take only a part of JSON Schema: references inlined, and the input as one
+    /// plain object.
+    #[default]
+    Plain,
+    /// As the contract has them.
+    Exact,
+}
+
+impl McpSchemas {
+    fn of(node: &Node) -> Option<Self> {
+        match &node.content {
+            Content::Text(text) if text == "plain" => Some(Self::Plain),
+            Content::Text(text) if text == "exact" => Some(Self::Exact),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Default)]
 pub(super) struct Metadata<'n> {
     pub(super) all: Map<String, Value>,
     pub(super) context_schema: Option<&'n Node>,
     pub(super) mcp_name: Option<String>,
     pub(super) mcp_result: McpResult,
+    pub(super) mcp_schemas: McpSchemas,
     pub(super) aliases: Vec<String>,
     pub(super) namespace: Option<String>,
     pub(super) search_hint: Option<String>,
@@ -70,6 +92,18 @@ impl<'n> Metadata<'n> {
                         shown(result)
                     );
                     report.add(&codes::METADATA_INVALID, result.at, message);
+                }
+            }
+        }
+        if let Some(schemas) = node.get("mcp").and_then(|mcp| mcp.get("schemas")) {
+            match McpSchemas::of(schemas) {
+                Some(schemas) => metadata.mcp_schemas = schemas,
+                None => {
+                    let message = format!(
+                        "expected `metadata.mcp.schemas` to be `plain` or `exact`, found {}",
+                        shown(schemas)
+                    );
+                    report.add(&codes::METADATA_INVALID, schemas.at, message);
                 }
             }
         }

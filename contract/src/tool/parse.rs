@@ -127,6 +127,7 @@ pub(super) fn contract(
         metadata: metadata.all,
         mcp_name: metadata.mcp_name,
         mcp_result: metadata.mcp_result,
+        mcp_schemas: metadata.mcp_schemas,
         aliases: metadata.aliases,
         namespace: metadata.namespace,
         search_hint: metadata.search_hint,

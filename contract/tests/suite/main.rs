@@ -18,6 +18,7 @@ mod http_paths;
 mod http_requests;
 mod http_templates;
 mod indexes;
+mod listed_schemas;
 mod noted;
 mod prompts;
 mod published;

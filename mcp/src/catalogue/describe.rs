@@ -35,9 +35,9 @@ pub(super) fn listed(
     let not_given = not_given(&info.without());
     let contract = info.contract;
     let publisher = visible_line(&info.publisher, MAX_PUBLISHER_CHARS);
-    let input = schemas::of_input(&contract.inputs);
+    let input = schemas::of_input(&contract.inputs, contract.mcp_schemas);
     let output = match result {
-        McpResult::Structured => schemas::of_output(&contract.outputs),
+        McpResult::Structured => schemas::of_output(&contract.outputs, contract.mcp_schemas),
         McpResult::Content => None,
     };
     // The label comes first, since the publisher chooses the text after it.

@@ -7,6 +7,7 @@ use rmcp::model::JsonObject;
 use serde_json::{Map, Value, json};
 use toolward_bundle::text::{visible, visible_line};
 use toolward_contract::schema::{Schema, in_words};
+use toolward_contract::tool::McpSchemas;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Origin};
 
 /// The member for an input that is not an object.
@@ -28,28 +29,24 @@ pub(super) struct Carried {
 
 /// The schema of a client's arguments. They are always an object: a schema that allows
 /// objects among other types is narrowed to objects.
-pub(super) fn of_input(schema: &Schema) -> Carried {
-    let Some(mut keywords) = object(outward_view(schema, "")) else {
-        return wrapped(schema, INPUT_MEMBER);
+pub(super) fn of_input(schema: &Schema, form: McpSchemas) -> Carried {
+    let Some(object) = schema.plain_view(&prose) else {
+        return wrapped(schema, form, INPUT_MEMBER);
     };
-    let takes_objects = match keywords.get("type") {
-        None => true,
-        Some(Value::Array(types)) => types.iter().any(|name| name == "object"),
-        Some(name) => name == "object",
-    };
-    if !takes_objects {
-        return wrapped(schema, INPUT_MEMBER);
+    match form {
+        McpSchemas::Plain => plain(object),
+        McpSchemas::Exact => {
+            let mut keywords = keywords(view(schema, form, "")).unwrap_or_default();
+            keywords.insert("type".to_owned(), json!("object"));
+            plain(keywords)
+        }
     }
-    if keywords.get("type").is_none_or(|name| name != "object") {
-        keywords.insert("type".to_owned(), json!("object"));
-    }
-    plain(keywords)
 }
 
 /// The schema of structured content. An output that may be something else than an
 /// object is always wrapped, so that it has one place. `None` if the only output is null.
-pub(super) fn of_output(schema: &Schema) -> Option<Carried> {
-    let keywords = object(outward_view(schema, ""));
+pub(super) fn of_output(schema: &Schema, form: McpSchemas) -> Option<Carried> {
+    let keywords = keywords(view(schema, form, ""));
     let kind = keywords.as_ref().and_then(|keywords| keywords.get("type"));
     let is = |name: &str| {
         kind.is_some_and(|kind| *kind == *name || kind.as_array().is_some_and(|all| *all == [name]))
@@ -61,7 +58,7 @@ pub(super) fn of_output(schema: &Schema) -> Option<Carried> {
         Some(keywords) if keywords.get("type").is_some_and(|name| name == "object") => {
             plain(keywords)
         }
-        _ => wrapped(schema, RESULT_MEMBER),
+        _ => wrapped(schema, form, RESULT_MEMBER),
     })
 }
 
@@ -141,8 +138,8 @@ fn plain(keywords: Map<String, Value>) -> Carried {
     }
 }
 
-fn wrapped(schema: &Schema, name: &str) -> Carried {
-    let inner = outward_view(schema, &format!("/properties/{name}"));
+fn wrapped(schema: &Schema, form: McpSchemas, name: &str) -> Carried {
+    let inner = view(schema, form, &format!("/properties/{name}"));
     let mut keywords = Map::new();
     keywords.insert("type".to_owned(), json!("object"));
     keywords.insert("properties".to_owned(), json!({ name: inner }));
@@ -154,7 +151,7 @@ fn wrapped(schema: &Schema, name: &str) -> Carried {
     }
 }
 
-fn object(value: Value) -> Option<Map<String, Value>> {
+fn keywords(value: Value) -> Option<Map<String, Value>> {
     match value {
         Value::Object(keywords) => Some(keywords),
         Value::Bool(true) => Some(Map::new()),
@@ -162,8 +159,15 @@ fn object(value: Value) -> Option<Map<String, Value>> {
     }
 }
 
-fn outward_view(schema: &Schema, at: &str) -> Value {
-    schema.outward_view(at, &|text| visible(text, MAX_PROSE_CHARS))
+fn view(schema: &Schema, form: McpSchemas, at: &str) -> Value {
+    match form {
+        McpSchemas::Plain => schema.inlined_view(at, &prose),
+        McpSchemas::Exact => schema.outward_view(at, &prose),
+    }
+}
+
+fn prose(text: &str) -> String {
+    visible(text, MAX_PROSE_CHARS)
 }
 
 #[cfg(test)]
@@ -172,29 +176,69 @@ mod tests {
 
     use super::*;
 
+    fn of_input(schema: &Schema) -> Carried {
+        super::of_input(schema, McpSchemas::Plain)
+    }
+
+    fn of_output(schema: &Schema) -> Option<Carried> {
+        super::of_output(schema, McpSchemas::Plain)
+    }
+
     fn schema(value: Value) -> Schema {
         Schema::compile(&value, &NoScope).unwrap()
     }
 
     fn arguments(value: Value) -> JsonObject {
-        object(value).unwrap()
+        keywords(value).unwrap()
     }
 
-    #[test]
-    fn a_schema_of_an_object_is_carried_as_it_is() {
-        let written = json!({
+    fn composed() -> Schema {
+        schema(json!({
             "$schema": "https://json-schema.org/draft/2020-12/schema",
             "type": "object",
             "$defs": { "name": { "type": "string" } },
             "properties": { "name": { "$ref": "#/$defs/name" } },
-            "additionalProperties": false,
-        });
+            "if": { "required": ["name"] },
+            "then": { "properties": { "age": { "type": "integer" } } },
+        }))
+    }
+
+    #[test]
+    fn exact_schemas_are_listed_unchanged() {
+        let schema = composed();
         for carried in [
-            of_input(&schema(written.clone())),
-            of_output(&schema(written.clone())).unwrap(),
+            super::of_input(&schema, McpSchemas::Exact),
+            super::of_output(&schema, McpSchemas::Exact).unwrap(),
         ] {
-            assert_eq!(Value::Object((*carried.schema).clone()), written);
+            assert_eq!(Value::Object((*carried.schema).clone()), *schema.value());
             assert!(!carried.wrapped);
+        }
+    }
+
+    #[test]
+    fn an_input_is_listed_as_a_plain_object_and_an_output_keeps_its_composition() {
+        let schema = composed();
+        let input = of_input(&schema).schema;
+        let output = of_output(&schema).unwrap().schema;
+        let name = json!({ "type": "string" });
+        assert_eq!(
+            input["properties"],
+            json!({ "name": name, "age": { "type": "integer" } })
+        );
+        assert_eq!(output["properties"], json!({ "name": name }));
+        for keyword in ["if", "then"] {
+            assert!(!input.contains_key(keyword), "{input:?}");
+            assert!(output.contains_key(keyword), "{output:?}");
+        }
+    }
+
+    #[test]
+    fn an_input_whose_branches_are_no_objects_is_wrapped() {
+        for form in [McpSchemas::Plain, McpSchemas::Exact] {
+            let either = json!({ "anyOf": [{ "type": "string" }, { "type": "array" }] });
+            let carried = super::of_input(&schema(either.clone()), form);
+            assert!(carried.wrapped);
+            assert_eq!(carried.schema["properties"]["input"], either);
         }
     }
 

@@ -156,14 +156,14 @@ impl Rejection {
             Self::Params(wrong) => wrong.error().code.0,
             _ => SERVER_ERROR,
         };
+        let data = match self {
+            Self::Params(wrong) => wrong.error().data.unwrap_or_default(),
+            _ => json!({ "code": self.code() }),
+        };
         json!({
             "jsonrpc": "2.0",
             "id": null,
-            "error": {
-                "code": number,
-                "message": self.message(),
-                "data": { "code": self.code() },
-            },
+            "error": { "code": number, "message": self.message(), "data": data },
         })
     }
 }

@@ -9,7 +9,7 @@ pub(super) const MAX_MATCHES: usize = 25;
 /// Names that one search may ask for.
 pub(super) const MAX_NAMES: usize = 25;
 
-pub(super) const SEARCH: &str = "Finds tools by keywords, or by their exact names. Gives names \
+pub(super) const SEARCH: &str = "Finds tools by keywords (`query`), or by their exact `names`: one is needed. Gives names \
      and summaries, no schemas: load a tool with `load_tool` before you call it. Summaries are \
      text of the tools' publishers.";
 
@@ -41,7 +41,6 @@ pub(super) fn search() -> Arc<JsonObject> {
                 "description": "How many tools to give at most.",
             },
         },
-        "anyOf": [{ "required": ["query"] }, { "required": ["names"] }],
         "additionalProperties": false,
     }))
 }

@@ -47,7 +47,7 @@ fn is_refused(answer: &Value, rule: &str) {
 }
 
 /// Posts a message, and gives the answer's head and its JSON.
-fn post(url: &str, headers: &str, message: &str) -> (String, Value) {
+pub(super) fn post(url: &str, headers: &str, message: &str) -> (String, Value) {
     let address = url.strip_prefix("http://").unwrap();
     let (address, path) = address.split_once('/').unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
@@ -62,12 +62,31 @@ fn post(url: &str, headers: &str, message: &str) -> (String, Value) {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-    // One event of a stream, a chunk, or the whole body.
-    let json = body.find('{').and_then(|start| {
-        let end = body.rfind('}')?;
+    let head = head.to_ascii_lowercase();
+    let body = match head.contains("transfer-encoding: chunked") {
+        true => unchunked(body),
+        false => body.to_owned(),
+    };
+    // One event of a stream, or the whole body.
+    let json = body.find(['{', '[']).and_then(|start| {
+        let end = body.rfind(['}', ']'])?;
         serde_json::from_str(body.get(start..=end)?).ok()
     });
-    (head.to_ascii_lowercase(), json.unwrap_or_default())
+    (head, json.unwrap_or_default())
+}
+
+fn unchunked(mut body: &str) -> String {
+    let mut whole = String::new();
+    while let Some((length, rest)) = body.split_once("\r\n") {
+        let length = usize::from_str_radix(length.trim(), 16).unwrap();
+        if length == 0 {
+            break;
+        }
+        let (chunk, rest) = rest.split_at(length);
+        whole += chunk;
+        body = rest.trim_start_matches("\r\n");
+    }
+    whole
 }
 
 #[test]

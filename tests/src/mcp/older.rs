@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 
@@ -142,6 +144,26 @@ fn the_operator_decides_which_half_of_a_result_is_sent() {
     }
 }
 
+/// Keeps two processors busy until it is dropped.
+struct BusyLoops(Arc<AtomicBool>);
+
+impl BusyLoops {
+    fn start() -> Self {
+        let running = Arc::new(AtomicBool::new(true));
+        for _ in 0..2 {
+            let running = Arc::clone(&running);
+            std::thread::spawn(move || while running.load(Ordering::Relaxed) {});
+        }
+        Self(running)
+    }
+}
+
+impl Drop for BusyLoops {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
 /// Ten reports right before the result: typescript-sdk 1.x fails on one that it reads together with the result.
 #[test]
 fn reports_right_before_a_result_are_no_errors_for_typescript_1_32_2() {
@@ -151,6 +173,10 @@ fn reports_right_before_a_result_are_no_errors_for_typescript_1_32_2() {
     let text = |word: &std::ffi::OsStr| word.to_str().unwrap().to_owned();
     let args: Vec<String> = command.get_args().map(text).collect();
     let target = json!({ "command": text(command.get_program()), "args": args }).to_string();
-    let seen = session(&machine, &typescript(), &[&target, "sdk-1.32.2", "20"]);
-    assert_eq!(seen["errors"], json!([]), "{seen}");
+    for busy in [false, true] {
+        let _busy = busy.then(BusyLoops::start);
+        let seen = session(&machine, &typescript(), &[&target, "sdk-1.32.2", "50"]);
+        assert_eq!(seen["errors"], json!([]), "{seen}");
+        assert!(seen["reports"].as_u64() > Some(0), "{seen}");
+    }
 }

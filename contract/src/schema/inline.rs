@@ -1,0 +1,350 @@
+//! A schema with its references replaced by what they refer to, for clients and models that follow none. Recursive
+//! references stay, and point into `$defs`.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use serde_json::{Map, Value};
+
+use super::depth_over;
+use super::limits::{MAX_DEPTH, has_keyword};
+use super::view::{ANNOTATIONS, Mark, resolve};
+use super::walk::{children, escape, for_each_child_mut};
+
+/// Bytes that inlining may add. Definitions that refer to each other grow exponentially, and a model reads the result.
+const MAX_ADDED_BYTES: usize = 32 * 1024;
+/// Levels of the result, and of its subschemas while it is made. Clients that parse it have limits, too.
+const MAX_LEVELS: usize = MAX_DEPTH + 2;
+/// Definitions that are searched for recursion; the time is quadratic.
+const MAX_TARGETS: usize = 128;
+
+const REFERENCES: [&str; 2] = ["$ref", "$dynamicRef"];
+/// Keywords that only references need, and, in an inlined copy, those about the document.
+const PLUMBING: [&str; 4] = ["$defs", "definitions", "$anchor", "$dynamicAnchor"];
+const DOCUMENT: [&str; 2] = ["$id", "$schema"];
+
+/// Why a reference stays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stays {
+    Recursive,
+    TooLarge,
+}
+
+/// A closed schema with references inlined as far as possible.
+pub(super) fn inline(root: &Value) -> Value {
+    let targets = Targets::of(root);
+    let recursive = targets.recursive();
+    Inliner::new(root, &targets, recursive)
+        .run()
+        .or_else(|| Inliner::new(root, &targets, targets.all()).run())
+        .unwrap_or_else(|| root.clone())
+}
+
+/// A reference of a closed schema that [`inline`] leaves, by its pointer, and why.
+pub(super) fn kept(root: &Value) -> Option<(String, Stays)> {
+    let targets = Targets::of(root);
+    let recursive = targets.recursive();
+    let (kept, why) = match Inliner::new(root, &targets, recursive.clone()).run() {
+        Some(inlined) if !has_keyword(&inlined, &["$ref"]) => return None,
+        Some(_) => (recursive, Stays::Recursive),
+        None => (targets.all(), Stays::TooLarge),
+    };
+    find(root, "", &|target| kept.contains(&address(target)), root).map(|path| (path, why))
+}
+
+fn find(
+    schema: &Value,
+    path: &str,
+    is_kept: &dyn Fn(&Value) -> bool,
+    root: &Value,
+) -> Option<String> {
+    let here = REFERENCES.iter().find(|keyword| {
+        let target = schema.get(**keyword).and_then(Value::as_str);
+        let target = target.and_then(|target| resolve(root, target));
+        target.is_some_and(is_kept)
+    });
+    if let Some(keyword) = here {
+        return Some(format!("{path}/{keyword}"));
+    }
+    children(schema)
+        .iter()
+        .find_map(|child| find(child.schema, &child.pointer(path), is_kept, root))
+}
+
+fn address(schema: &Value) -> usize {
+    std::ptr::from_ref(schema).addr()
+}
+
+/// What the references of a document point at, by address, and what each of these refers to in turn.
+struct Targets<'r> {
+    /// With the fragment of one reference to it.
+    found: HashMap<usize, (&'r Value, &'r str)>,
+    refers_to: HashMap<usize, HashSet<usize>>,
+}
+
+impl<'r> Targets<'r> {
+    fn of(root: &'r Value) -> Self {
+        let mut targets = Self {
+            found: HashMap::new(),
+            refers_to: HashMap::new(),
+        };
+        let mut wanted = vec![root];
+        while let Some(schema) = wanted.pop() {
+            let mut below = Vec::new();
+            references(schema, root, &mut below);
+            for (target, fragment) in &below {
+                let entry = targets.found.entry(address(target));
+                entry.or_insert_with(|| {
+                    wanted.push(target);
+                    (target, fragment)
+                });
+            }
+            let below = below.into_iter().map(|(target, _)| address(target));
+            targets.refers_to.insert(address(schema), below.collect());
+        }
+        targets
+    }
+
+    fn all(&self) -> HashSet<usize> {
+        self.found.keys().copied().collect()
+    }
+
+    /// The targets that lead back to themselves; all, if there are too many to search.
+    fn recursive(&self) -> HashSet<usize> {
+        if self.found.len() > MAX_TARGETS {
+            return self.all();
+        }
+        self.found
+            .keys()
+            .copied()
+            .filter(|target| self.reaches(*target, *target))
+            .collect()
+    }
+
+    fn reaches(&self, from: usize, to: usize) -> bool {
+        let mut seen = HashSet::new();
+        let mut wanted = vec![from];
+        while let Some(one) = wanted.pop() {
+            for next in self.refers_to.get(&one).into_iter().flatten() {
+                if *next == to {
+                    return true;
+                }
+                if seen.insert(*next) {
+                    wanted.push(*next);
+                }
+            }
+        }
+        false
+    }
+}
+
+fn references<'r>(schema: &'r Value, root: &'r Value, found: &mut Vec<(&'r Value, &'r str)>) {
+    for keyword in REFERENCES {
+        if let Some(reference) = schema.get(keyword).and_then(Value::as_str)
+            && let Some(target) = resolve(root, reference)
+        {
+            found.push((target, reference));
+        }
+    }
+    for child in children(schema) {
+        references(child.schema, root, found);
+    }
+}
+
+struct Inliner<'r> {
+    root: &'r Value,
+    targets: &'r Targets<'r>,
+    kept: HashSet<usize>,
+    /// The names of the kept targets that were met.
+    names: HashMap<usize, String>,
+    /// Met, and not yet among the definitions.
+    wanted: Vec<usize>,
+    left: usize,
+    failed: bool,
+}
+
+impl<'r> Inliner<'r> {
+    fn new(root: &'r Value, targets: &'r Targets<'r>, kept: HashSet<usize>) -> Self {
+        Self {
+            root,
+            targets,
+            kept,
+            names: HashMap::new(),
+            wanted: Vec::new(),
+            left: MAX_ADDED_BYTES,
+            failed: false,
+        }
+    }
+
+    /// `None` if the result would be too large.
+    fn run(mut self) -> Option<Value> {
+        let mut schema = self.root.clone();
+        self.expand(&mut schema, 0);
+        let mut definitions: BTreeMap<String, Value> = BTreeMap::new();
+        while let Some(met) = self.wanted.pop() {
+            let (Some(name), Some((target, _))) =
+                (self.names.get(&met).cloned(), self.targets.found.get(&met))
+            else {
+                continue;
+            };
+            let mut definition = (*target).clone();
+            self.expand(&mut definition, 1);
+            if let Value::Object(keywords) = &mut definition {
+                keywords.retain(|keyword, _| !DOCUMENT.contains(&keyword.as_str()));
+            }
+            definitions.insert(name, definition);
+        }
+        if let (false, Value::Object(keywords)) = (definitions.is_empty(), &mut schema) {
+            let definitions = definitions.into_iter().collect();
+            keywords.insert("$defs".to_owned(), Value::Object(definitions));
+        }
+        (!self.failed && !depth_over(&schema, MAX_LEVELS)).then_some(schema)
+    }
+
+    fn expand(&mut self, schema: &mut Value, level: usize) {
+        if level > MAX_LEVELS {
+            self.failed = true;
+        }
+        if self.failed {
+            return;
+        }
+        let mut parts = Vec::new();
+        if let Value::Object(keywords) = schema {
+            keywords.retain(|keyword, _| !PLUMBING.contains(&keyword.as_str()));
+            for keyword in REFERENCES {
+                let reference = keywords.get(keyword).and_then(Value::as_str);
+                if let Some(target) = reference.and_then(|target| resolve(self.root, target)) {
+                    keywords.shift_remove(keyword);
+                    parts.push(target);
+                }
+            }
+        }
+        for_each_child_mut(schema, |child| self.expand(child, level + 1));
+        for target in parts {
+            let part = self.part(target, level);
+            join(schema, part);
+        }
+    }
+
+    /// What stands in place of a reference to `target`.
+    fn part(&mut self, target: &Value, level: usize) -> Value {
+        if self.kept.contains(&address(target)) {
+            let reference = self.reference(target);
+            return Value::Object(Map::from_iter([("$ref".to_owned(), reference.into())]));
+        }
+        match self.left.checked_sub(target.to_string().len()) {
+            Some(left) => self.left = left,
+            None => self.failed = true,
+        }
+        if self.failed {
+            return Value::Bool(true);
+        }
+        let mut copy = target.clone();
+        if let Value::Object(keywords) = &mut copy {
+            keywords.retain(|keyword, _| !DOCUMENT.contains(&keyword.as_str()));
+        }
+        self.expand(&mut copy, level + 1);
+        copy
+    }
+
+    fn reference(&mut self, target: &Value) -> String {
+        let at = address(target);
+        if at == address(self.root) {
+            return "#".to_owned();
+        }
+        if !self.names.contains_key(&at) {
+            let fragment = self.targets.found.get(&at).map_or("", |(_, text)| *text);
+            let name = self.free_name(fragment);
+            self.names.insert(at, name);
+            self.wanted.push(at);
+        }
+        let name = self.names.get(&at).map_or("", String::as_str);
+        format!("#/$defs/{}", escape(name))
+    }
+
+    /// A name for a definition, from the end of a reference to it. APIs of models take few characters.
+    fn free_name(&self, fragment: &str) -> String {
+        let end = fragment.rsplit(['/', '#', ':']).next().unwrap_or_default();
+        let plain = |c: char| match c {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => c,
+            _ => '_',
+        };
+        let name: String = end.chars().take(40).map(plain).collect();
+        let taken = |name: &str| self.names.values().any(|other| other == name);
+        if !name.is_empty() && !taken(&name) {
+            return name;
+        }
+        (2_u32..)
+            .map(|number| format!("{name}_{number}"))
+            .find(|name| !taken(name))
+            .unwrap_or_default()
+    }
+}
+
+/// Keywords that may stand next to a copy, since they don't decide which values are valid.
+fn is_annotation(keyword: &str) -> bool {
+    ANNOTATIONS.contains(&keyword) || keyword.starts_with("x-")
+}
+
+/// A mark that one of several schemas of a value has holds for the value.
+pub(super) fn is_mark(keyword: &str) -> bool {
+    Mark::Sensitive.is_set_by(keyword) || Mark::Internal.is_set_by(keyword)
+}
+
+/// Keywords whose effect depends on others of the list in the same schema.
+const ADJACENT: [&str; 20] = [
+    "$dynamicRef",
+    "$ref",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "contains",
+    "dependentSchemas",
+    "else",
+    "if",
+    "items",
+    "maxContains",
+    "minContains",
+    "not",
+    "oneOf",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "then",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+];
+
+/// Whether `more` can be added to the keywords of `schema` with the effect of an `allOf` of both.
+pub(super) fn can_add(schema: &Map<String, Value>, more: &Map<String, Value>) -> bool {
+    more.iter()
+        .all(|(keyword, value)| match schema.get(keyword) {
+            Some(_) if is_mark(keyword) => *value == Value::Bool(true),
+            _ if is_annotation(keyword) => true,
+            Some(own) => own == value,
+            None => !ADJACENT.contains(&keyword.as_str()),
+        })
+}
+
+/// Adds what a reference refers to to the keywords next to the reference.
+fn join(schema: &mut Value, part: Value) {
+    let Value::Object(keywords) = schema else {
+        return;
+    };
+    match part {
+        Value::Bool(true) => {}
+        Value::Object(mut copy) if can_add(&copy, keywords) => {
+            copy.extend(std::mem::take(keywords));
+            *keywords = copy;
+        }
+        // A reference that stays may have other keywords next to it.
+        Value::Object(copy) if copy.keys().eq(["$ref"]) && !keywords.contains_key("$ref") => {
+            keywords.extend(copy);
+        }
+        part => match keywords.get_mut("allOf") {
+            Some(Value::Array(parts)) => parts.push(part),
+            _ => {
+                keywords.insert("allOf".to_owned(), Value::Array(vec![part]));
+            }
+        },
+    }
+}
