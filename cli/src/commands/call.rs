@@ -17,7 +17,6 @@ use toolward_host::{
     CallEvent, Compiling, EventFilter, Events, Heard, Host, Observer, Progress, Reply, Request,
     Resume, ToolInfo,
 };
-use toolward_ledger::Reader;
 use toolward_ledger::record::Invocation;
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::compile_cache::CompileCache;
@@ -25,7 +24,6 @@ use toolward_operator::config::Granted;
 use toolward_operator::host_setup::{HostSetup, opens_buckets};
 use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::runtime;
-use toolward_operator::trust::Trust;
 use toolward_policy::Decision;
 use toolward_records::{AmplifierResult, CallRecords, EndedCall, Recorder};
 
@@ -211,13 +209,10 @@ pub(crate) fn run(
         recorder: &records,
         tool: host.tool(&arguments.tool),
         events: heard(&mut events),
-        rows: match (arguments.format, &call_recorder) {
-            // A confined process can't read the ledger.
-            (Some(Format::AgentTool), Some(_)) if arguments.confine.is_off() => {
-                rows(&reply, &source.trust, environment, output)
-            }
-            _ => None,
-        },
+        rows: call_recorder.as_ref().and_then(|recorder| {
+            let invocation = Invocation::parse(&reply.metadata.invocation).ok()?;
+            recorder.rows_of(invocation)
+        }),
     };
     ended.show(arguments, &granted, output)
 }
@@ -231,30 +226,6 @@ struct Ended<'a> {
     events: Vec<Arc<CallEvent>>,
     /// The origin of the ledger, and its rows about the call.
     rows: Option<(String, Vec<u64>)>,
-}
-
-/// What the ledger has of a call, once the recorder has ended.
-fn rows(
-    reply: &Reply,
-    trust: &Trust,
-    environment: &Environment,
-    output: &Output,
-) -> Option<(String, Vec<u64>)> {
-    let invocation = Invocation::parse(&reply.metadata.invocation).ok()?;
-    let read = || -> Result<_> {
-        let directory = trust.ledger(environment)?.directory(environment)?;
-        let reader = Reader::open(&directory, None)?;
-        let rows = reader.call(invocation)?.rows().collect();
-        Ok((reader.verifier().origin().to_owned(), rows))
-    };
-    read()
-        .map_err(|failure| {
-            output.warning(format!(
-                "the ledger's rows about the call can't be named: {} ({})",
-                failure.message, failure.code
-            ));
-        })
-        .ok()
 }
 
 impl Ended<'_> {
