@@ -15,13 +15,14 @@ use toolward_contract::json::{self, Limits};
 use toolward_contract::tool::CostClass;
 use toolward_host::{
     CallEvent, Compiling, EventFilter, Events, Heard, Host, Observer, Progress, Reply, Request,
-    Resume, ToolInfo,
+    Resume, ToolInfo, ViolationKind,
 };
 use toolward_ledger::record::Invocation;
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::config::Granted;
 use toolward_operator::host_setup::{HostSetup, opens_buckets};
+use toolward_operator::policy_review::InternalAddress;
 use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::runtime;
 use toolward_policy::Decision;
@@ -269,6 +270,8 @@ impl Ended<'_> {
             }
         }
         reply::show(reply, arguments.verbose, output).map_err(|failure| {
+            let hints = tool.iter().flat_map(|tool| internal_addresses(tool, reply));
+            let failure = hints.fold(failure, |failure, one| failure.hint(one.to_string()));
             match tool.as_ref().and_then(|tool| tool.lines_to_add(reply)) {
                 Some(lines) => {
                     let narrower = tool.and_then(|tool| tool.narrower_lines(reply));
@@ -278,6 +281,20 @@ impl Ended<'_> {
                 None => failure,
             }
         })
+    }
+}
+
+/// The granted hosts whose addresses are not granted, if the driver was refused one.
+fn internal_addresses(tool: &ToolInfo, reply: &Reply) -> Vec<InternalAddress> {
+    let violations = &reply.metadata.violations;
+    let is_refused = violations
+        .iter()
+        .any(|one| one.kind == ViolationKind::Network);
+    let own = tool.drivers.iter();
+    let mut own = own.filter(|one| Some(one.id.as_str()) == reply.metadata.driver.as_deref());
+    match own.next().and_then(|driver| driver.decision.grant()) {
+        Some(grant) if is_refused => InternalAddress::of(grant),
+        _ => Vec::new(),
     }
 }
 
