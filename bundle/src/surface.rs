@@ -210,6 +210,10 @@ pub struct ToolSummary {
     pub description: String,
     /// Its tags.
     pub tags: Vec<String>,
+    /// Its former ids.
+    pub aliases: Vec<String>,
+    /// The name over MCP that it asks for.
+    pub mcp_name: Option<String>,
 }
 
 impl ToolSummary {
@@ -218,18 +222,23 @@ impl ToolSummary {
             let found = tool.get(key).and_then(Value::as_str);
             found.unwrap_or_default().to_owned()
         };
-        let tags = tool.get("tags").and_then(Value::as_array);
+        let texts = |key: &str| -> Vec<String> {
+            let found = tool.get(key).and_then(Value::as_array);
+            let found = found.into_iter().flatten().filter_map(Value::as_str);
+            found.map(str::to_owned).collect()
+        };
         let id = major_id.rsplit_once('@').map_or(major_id, |(id, _)| id);
         Self {
             major_id: major_id.to_owned(),
             id: id.to_owned(),
             name: text("name"),
             description: text("description"),
-            tags: tags
-                .into_iter()
-                .flatten()
-                .filter_map(|tag| tag.as_str().map(str::to_owned))
-                .collect(),
+            tags: texts("tags"),
+            aliases: texts("aliases"),
+            mcp_name: tool
+                .get("mcp_name")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
         }
     }
 }

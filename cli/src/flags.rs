@@ -271,11 +271,6 @@ impl ConfineFlags {
         Ok(RecordedConfinement::Of(outlook_with(calls).state))
     }
 
-    /// Whether the process keeps all rights of its user.
-    pub(crate) fn is_off(&self) -> bool {
-        self.no_confine
-    }
-
     /// [`confine::apply`], unless the flag says otherwise.
     pub(crate) fn apply(
         &self,

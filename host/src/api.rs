@@ -13,3 +13,4 @@ pub(crate) mod refused;
 pub(crate) mod request;
 pub(crate) mod result;
 pub(crate) mod violations;
+pub(crate) mod withheld;

@@ -14,6 +14,7 @@ use toolward_policy::{Machine, Policy};
 use crate::api::approval::Approver;
 use crate::api::error::HostError;
 use crate::api::listener::CallListener;
+use crate::api::withheld::WithheldTool;
 use crate::compile::{Broker, Cache, CompileBackend, Compiler, InProcess};
 use crate::exec::ExecBroker;
 use crate::host::Host;
@@ -56,6 +57,7 @@ impl Host {
 #[must_use]
 pub struct HostBuilder {
     contents: Vec<Content>,
+    withheld: Vec<WithheldTool>,
     limits: Limits,
     policy: Policy,
     approver: Option<Arc<dyn Approver>>,
@@ -80,6 +82,13 @@ impl HostBuilder {
     /// Loads a bundle: a verified one, or an unsigned one under work.
     pub fn bundle(mut self, content: Content) -> Self {
         self.contents.push(content);
+        self
+    }
+
+    /// Names tools that are known and not loaded, such as those of a revoked bundle: calls of them end with
+    /// [`WithheldTool::refusal`]. A tool that is loaded is served all the same. Default: none.
+    pub fn withheld(mut self, tools: impl IntoIterator<Item = WithheldTool>) -> Self {
+        self.withheld.extend(tools);
         self
     }
 
@@ -238,7 +247,13 @@ impl HostBuilder {
             programs: self.programs,
             transport: self.transport.or_else(Transport::system),
         };
-        let host = Host::build(self.contents, services, backend, self.shared_state)?;
+        let host = Host::build(
+            self.contents,
+            self.withheld,
+            services,
+            backend,
+            self.shared_state,
+        )?;
         if !self.defer_engine {
             host.make_engine()?;
         }

@@ -18,6 +18,7 @@ use toolward_policy::{Confirmed, ContextLack, Contract, Decision, Effects, ToolR
 
 use crate::admission::{Admission, Gate};
 use crate::api::error::HostError;
+use crate::api::withheld::{WithheldReason, WithheldTool};
 use crate::recording::RecordedTool;
 use crate::services::Services;
 use crate::shared_state::SharedState;
@@ -103,6 +104,8 @@ pub(crate) struct Catalogue {
     names: HashMap<String, Arc<ToolEntry>>,
     /// By the digest of each bundle's manifest.
     bundles: HashMap<String, Arc<Withdrawal>>,
+    /// Tools of bundles that are not loaded.
+    withheld: Vec<WithheldTool>,
 }
 
 impl Catalogue {
@@ -110,6 +113,7 @@ impl Catalogue {
     /// gets.
     pub(crate) fn build(
         contents: Vec<Content>,
+        withheld: Vec<WithheldTool>,
         services: &Services,
         shared_state: &SharedState,
         admission: &Admission,
@@ -141,7 +145,10 @@ impl Catalogue {
             .map(|(tool, planned)| (tool.contract.major_id(), (tool, candidates(planned))))
             .collect();
 
-        let mut catalogue = Self::default();
+        let mut catalogue = Self {
+            withheld,
+            ..Self::default()
+        };
         for (tool, planned) in brought.tools.iter().zip(&planned) {
             let routes = planned.routes.iter().filter_map(|route| {
                 let driver = by_id.get(&route.implementation.driver.major_id())?;
@@ -235,6 +242,24 @@ impl Catalogue {
     pub(crate) fn tools(&self) -> impl Iterator<Item = &Arc<ToolEntry>> {
         let tools = self.tools.values();
         tools.filter(|tool| tool.withdrawal.withdrawn().is_none())
+    }
+
+    /// The tool that is not loaded and that `name` means. A tool that another one calls is named by its id.
+    pub(crate) fn find_withheld(&self, name: &str, nested: bool) -> Option<&WithheldTool> {
+        let mut withheld = self.withheld.iter();
+        withheld.find(|tool| tool.has_id(name) || (!nested && tool.is_called(name)))
+    }
+
+    /// The tools that are known and not served: those of bundles that are not loaded, and those that were withdrawn.
+    pub(crate) fn withheld(&self) -> impl Iterator<Item = WithheldTool> {
+        let loaded = |tool: &WithheldTool| self.tools.contains_key(&tool.major_id());
+        let withheld = self.withheld.iter().filter(move |tool| !loaded(tool));
+        let tools = self.tools.values();
+        let withdrawn = tools.filter(|tool| tool.withdrawal.withdrawn().is_some());
+        let withdrawn = withdrawn.map(|tool| {
+            WithheldTool::of(&tool.contract, &tool.publisher, WithheldReason::Withdrawn)
+        });
+        withheld.cloned().chain(withdrawn)
     }
 
     /// The manifest digests of the bundles that are served.

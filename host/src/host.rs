@@ -17,6 +17,7 @@ use crate::api::listener::CallStage;
 use crate::api::refused::RefusedCall;
 use crate::api::request::Request;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Reply};
+use crate::api::withheld::WithheldTool;
 use crate::catalogue::Catalogue;
 use crate::catalogue::ToolInfo;
 use crate::compile::CompileBackend;
@@ -74,12 +75,13 @@ struct Inner {
 impl Host {
     pub(crate) fn build(
         contents: Vec<Content>,
+        withheld: Vec<WithheldTool>,
         services: Services,
         backend: CompileBackend,
         shared_state: SharedState,
     ) -> Result<Self, HostError> {
         let admission = shared_state.admission(&services.limits);
-        let catalogue = Catalogue::build(contents, &services, &shared_state, &admission)?;
+        let catalogue = Catalogue::build(contents, withheld, &services, &shared_state, &admission)?;
         let profile = EngineProfile::for_limits(&services.limits);
         let engine = HostEngine::new(shared_state.clone(), admission.clone(), profile);
         let component_bytes = services.limits.component_bytes;
@@ -124,6 +126,12 @@ impl Host {
         let found = self.inner.catalogue.find(name);
         let served = found.filter(|entry| entry.withdrawal.withdrawn().is_none());
         served.map(|entry| ToolInfo::of(entry))
+    }
+
+    /// The tools that this host knows and does not serve: those given to [`HostBuilder::withheld`](crate::HostBuilder::withheld),
+    /// and those that were [withdrawn](Host::withdraw).
+    pub fn withheld(&self) -> impl Iterator<Item = WithheldTool> + '_ {
+        self.inner.catalogue.withheld()
     }
 
     /// Whether a call of this tool could start now, without waiting for a driver

@@ -76,6 +76,7 @@ pub use api::result::{
     LogRecord, Metadata, Origin, Output, Reply, ResourceBody, Role, Tried,
 };
 pub use api::violations::{Violation, ViolationKind};
+pub use api::withheld::{WithheldReason, WithheldTool};
 pub use builder::HostBuilder;
 pub use catalogue::{DriverInfo, Icon, ToolInfo, Unserved, UnservedDriver};
 pub use compile::{

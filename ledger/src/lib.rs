@@ -105,4 +105,4 @@ pub use reader::{
 };
 pub use recorder::{Durability, Recorder};
 #[cfg(feature = "sqlite")]
-pub use writer::{Options, Writer};
+pub use writer::{Options, Writer, WrittenRows};

@@ -5,6 +5,7 @@ mod late;
 pub(crate) mod queue;
 mod refusals;
 mod shares;
+mod written;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +13,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub(crate) use core::{payloads_lost, publish};
+pub(crate) use written::MAX_ROWS;
+pub use written::WrittenRows;
 
 use crate::checkpoint::Verifier;
 use crate::entry::{Entry, Given, Repeated};
@@ -71,11 +74,14 @@ impl Options {
 /// Any number of processes may have one for the same directory.
 pub struct Writer {
     queue: Arc<Queue>,
-    thread: Mutex<Option<JoinHandle<Result<(), Error>>>>,
+    thread: Mutex<Option<JoinHandle<Ended>>>,
     verifier: Verifier,
     keep: Keep,
     limits: PayloadLimits,
 }
+
+/// How a session ended, and what it wrote of its latest calls.
+type Ended = (Result<(), Error>, WrittenRows);
 
 impl Writer {
     /// Opens or makes a ledger, ends what dead sessions left, and records that this one begins.
@@ -127,7 +133,7 @@ impl Writer {
     /// # Errors
     /// Why not all of it could be written.
     pub fn close(&self) -> Result<(), Error> {
-        self.end(None)
+        self.end(None).0
     }
 
     /// [`Writer::close`], with a record that says why the session ends where that is not in good order.
@@ -135,7 +141,7 @@ impl Writer {
     /// # Errors
     /// As [`Writer::close`].
     pub fn close_because(&self, why: Code) -> Result<(), Error> {
-        self.end(Some(why))
+        self.end(Some(why)).0
     }
 
     /// Answered once the next row gets into the queue without waiting.
@@ -148,7 +154,8 @@ impl Writer {
         self.queue.take_gathered();
     }
 
-    fn end(&self, why: Option<Code>) -> Result<(), Error> {
+    /// [`Writer::close`] or, with a reason, [`Writer::close_because`]; and the rows of the latest calls.
+    pub(crate) fn end(&self, why: Option<Code>) -> Ended {
         self.queue.close(why);
         let thread = self
             .thread
@@ -156,8 +163,9 @@ impl Writer {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         match thread {
-            Some(thread) => thread.join().unwrap_or(Err(Error::Closed)),
-            None => Ok(()),
+            Some(thread) => (thread.join())
+                .unwrap_or_else(|_panic| (Err(Error::Closed), WrittenRows::default())),
+            None => (Ok(()), WrittenRows::default()),
         }
     }
 }

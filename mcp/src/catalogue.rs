@@ -19,7 +19,9 @@ use std::sync::Arc;
 use rmcp::model::JsonObject;
 use serde_json::Value;
 use toolward_contract::tool::Tool;
-use toolward_host::{CallError, ErrorClass, ErrorCode, Host, ToolInfo};
+use toolward_host::{
+    CallError, ErrorClass, ErrorCode, Host, ToolInfo, WithheldReason, WithheldTool,
+};
 
 pub(crate) use order::Order;
 pub use problem::NameProblem;
@@ -77,8 +79,8 @@ impl Listed {
     }
 }
 
-/// A tool that no call can run: policy blocks it, or no driver serves it. It is
-/// not listed; a call by name says that they are blocked.
+/// A tool that no call can run: policy blocks it, no driver serves it, or its bundle is not loaded. It is not listed; a
+/// call by name ends with the reason.
 #[derive(Debug, Clone)]
 pub(crate) struct Blocked {
     /// The name that it would have over MCP.
@@ -93,6 +95,8 @@ pub(crate) struct Blocked {
     pub(crate) publisher: String,
     /// The error with which a call of it ends.
     pub(crate) refusal: CallError,
+    /// Why it is not loaded; `None` if it is, and can't run.
+    pub(crate) withheld: Option<WithheldReason>,
     major: u64,
 }
 
@@ -111,7 +115,25 @@ impl Blocked {
             id: info.contract.id.to_string(),
             namespace: toolward_records::namespace_of(&info.contract).to_owned(),
             publisher: info.publisher.clone(),
+            withheld: None,
             major: info.contract.version.major,
+        }
+    }
+
+    fn withheld(name: String, tool: WithheldTool) -> Self {
+        let namespace = tool
+            .id
+            .rsplit_once('.')
+            .map_or(&*tool.id, |(space, _)| space);
+        Self {
+            refusal: tool.refusal(),
+            name,
+            target: tool.major_id(),
+            namespace: namespace.to_owned(),
+            id: tool.id,
+            publisher: tool.publisher,
+            withheld: Some(tool.reason),
+            major: tool.major,
         }
     }
 }
@@ -132,7 +154,7 @@ fn blocked(target: &str) -> CallError {
 pub(crate) struct Catalogue {
     /// The tools that may run, by name.
     pub(crate) listed: Vec<Listed>,
-    /// Those that may not, by name.
+    /// Those that may not, by name, and after them those that are not loaded.
     pub(crate) blocked: Vec<Blocked>,
     /// What became of names that tools did not get.
     pub(crate) problems: Vec<NameProblem>,
@@ -218,10 +240,17 @@ fn known_as(host: &Host, contract: &Tool) -> Vec<String> {
 pub(crate) fn of(host: &Host, order: &Order) -> Catalogue {
     let mut infos: Vec<ToolInfo> = host.tools().collect();
     infos.sort_by_cached_key(|info| order.of(info));
-    let claims: Vec<_> = infos.iter().map(|info| order.claim(info)).collect();
+    let withheld: Vec<WithheldTool> = host.withheld().collect();
+    // Those that are not loaded come last: they take no name from one that runs.
+    let claims = infos.iter().map(|info| order.claim(info));
+    let claims: Vec<_> = claims
+        .chain(withheld.iter().map(names::Claim::of))
+        .collect();
     let mut catalogue = Catalogue::default();
     let mut named: Vec<(String, usize)> = Vec::with_capacity(claims.len());
-    for (arrived, (name, claim)) in names::assign(&claims).into_iter().zip(&claims).enumerate() {
+    let mut assigned = names::assign(&claims);
+    let withheld_names = assigned.split_off(infos.len());
+    for (arrived, (name, claim)) in assigned.into_iter().zip(&claims).enumerate() {
         match name {
             Ok(name) => {
                 let asked = infos
@@ -241,6 +270,7 @@ pub(crate) fn of(host: &Host, order: &Order) -> Catalogue {
     }
     drop(claims);
     named.sort();
+    let count = infos.len();
     let mut infos: Vec<Option<ToolInfo>> = infos.into_iter().map(Some).collect();
     let mut icons = icons::Room::default();
     let mut ids: Vec<(usize, Vec<String>, Place)> = Vec::with_capacity(named.len());
@@ -264,6 +294,16 @@ pub(crate) fn of(host: &Host, order: &Order) -> Catalogue {
             }
         };
         catalogue.by_name.insert(key, place);
+        ids.push((arrived, known, place));
+    }
+    for (arrived, (tool, name)) in (count..).zip(withheld.into_iter().zip(withheld_names)) {
+        // One without a free name is known by its id.
+        let name = name.unwrap_or_else(|_problem| tool.id.clone());
+        let mut known = tool.aliases.clone();
+        // Its name is of less weight than the id of a tool that is served.
+        known.extend([tool.id.clone(), tool.major_id(), name.clone()]);
+        let place = Place::Blocked(catalogue.blocked.len());
+        catalogue.blocked.push(Blocked::withheld(name, tool));
         ids.push((arrived, known, place));
     }
     ids.sort_by_key(|(arrived, _, _)| *arrived);

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use rmcp::model::Tool;
 use toolward_bundle::content::Content;
 use toolward_bundle::tool_names;
-use toolward_host::Host;
+use toolward_host::{Host, WithheldReason};
 use toolward_policy::Policy;
 use toolward_report::codes;
 
@@ -116,6 +116,7 @@ impl ServerFeatures {
     /// The names of tools that policy blocks, with the ids of their contracts.
     pub fn blocked(&self) -> impl Iterator<Item = (&str, &str)> {
         let blocked = self.catalogue.blocked.iter();
+        let blocked = blocked.filter(|tool| tool.withheld.is_none());
         blocked.map(|tool| (tool.name.as_str(), tool.id.as_str()))
     }
 
@@ -200,15 +201,30 @@ impl ServerFeatures {
         }
         let blocked = self.catalogue.blocked.iter();
         let blocked = blocked.filter(|tool| principal.is_some_and(|one| tool.is_for(one)));
-        let blocked = match blocked.count() {
-            0 => return text,
-            1 => "One more tool is".to_owned(),
-            count => format!("{count} more tools are"),
-        };
-        text.push_str(&format!(
-            " {blocked} blocked by the operator's policy and not listed; only the operator of \
-             this server can allow them."
-        ));
+        let blocked: Vec<_> = blocked.map(|tool| tool.withheld).collect();
+        for (withheld, state) in [
+            (
+                None,
+                "blocked by the operator's policy and not listed; only the operator of this \
+                 server can allow them",
+            ),
+            (
+                Some(WithheldReason::Held),
+                "held and not listed until the operator of this server accepts an update",
+            ),
+            (
+                Some(WithheldReason::Withdrawn),
+                "withdrawn and can't be called",
+            ),
+        ] {
+            let count = blocked.iter().filter(|one| **one == withheld).count();
+            let tools = match count {
+                0 => continue,
+                1 => "One more tool is".to_owned(),
+                count => format!("{count} more tools are"),
+            };
+            text.push_str(&format!(" {tools} {state}."));
+        }
         text
     }
 

@@ -11,12 +11,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rmcp::ServerHandler;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, CustomRequest,
-    CustomResult, ErrorData, Extensions, GetPromptRequestParams, GetPromptResponse, Implementation,
-    InitializeRequestParams, InitializeResult, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, LoggingLevel, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter, Tool,
-    UnsubscribeRequestParams,
+    CustomResult, DiscoverResult, ErrorData, Extensions, GetPromptRequestParams, GetPromptResponse,
+    Implementation, InitializeRequestParams, InitializeResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SetLevelRequestParams, SubscribeRequestParams,
+    SubscriptionFilter, Tool, UnsubscribeRequestParams,
 };
 use rmcp::service::{NotificationContext, Peer, RequestContext, RoleServer, SubscriptionContext};
 use tokio::runtime::Handle;
@@ -319,8 +319,9 @@ impl Handler for Connection {
     }
 }
 
-impl ServerHandler for Connection {
-    fn get_info(&self) -> ServerConfig {
+impl Connection {
+    /// The server as a client sees it. The instructions count for the principal.
+    fn config(&self, principal: Option<&Principal>) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_logging()
             .enable_completions()
@@ -336,7 +337,24 @@ impl ServerHandler for Connection {
         implementation.title = Some("Toolward".to_owned());
         ServerConfig::new(capabilities)
             .with_server_info(implementation)
-            .with_instructions(self.features().instructions(self.own_principal().as_ref()))
+            .with_instructions(self.features().instructions(principal))
+    }
+}
+
+impl ServerHandler for Connection {
+    fn get_info(&self) -> ServerConfig {
+        self.config(self.own_principal().as_ref())
+    }
+
+    /// The stateless era: the request brings the principal for whom the instructions count.
+    async fn discover(
+        &self,
+        context: RequestContext<RoleServer>,
+    ) -> Result<DiscoverResult, ErrorData> {
+        let principal = self.behind(&context.extensions).ok();
+        let versions = self.supported_protocol_versions().into_owned();
+        let config = self.config(principal.as_ref());
+        Ok(DiscoverResult::from_server_info(versions, config))
     }
 
     /// The session era: the request brings the principal for whom the instructions count.

@@ -12,7 +12,7 @@ use toolward_store::Store;
 
 use crate::environment::Environment;
 use crate::error::{Code, Error};
-use crate::installed::{self, RefusedTool, StoreLocation};
+use crate::installed::{self, LoadedBundles, RefusedTool, StoreLocation};
 use crate::report::Report;
 use crate::trust::{self, Opened, Trust, TrustContext, dev_content, naming_bundle};
 
@@ -91,7 +91,10 @@ impl BundleSource {
             SourceKind::Dev(directory) => Ok(vec![self.dev(directory, environment, report)?]),
             SourceKind::Installed => {
                 let store = self.store.existing(environment)?;
-                Ok(self.installed(store.as_ref(), environment, report)?.0)
+                Ok(self
+                    .installed(store.as_ref(), environment, report)?
+                    .0
+                    .contents)
             }
             SourceKind::Named | SourceKind::Beside(_) => {
                 Ok(self.named(environment, report)?.contents)
@@ -157,7 +160,7 @@ impl BundleSource {
         store: Option<&Store>,
         environment: &Environment,
         report: &dyn Report,
-    ) -> Result<(Vec<Content>, TrustContext), Error> {
+    ) -> Result<(LoadedBundles, TrustContext), Error> {
         let missing = |what: &str| {
             Error::usage(Code::BundleMissing, what)
                 .hint("give --bundle PATH with --trust-key PEM, or --dev DIR")
@@ -170,8 +173,8 @@ impl BundleSource {
             return Err(missing("no bundle was named, and none is installed"));
         }
         let context = self.trust.context(environment, report)?;
-        let contents = installed::contents(store, &context, report)?;
-        Ok((contents, context))
+        let loaded = installed::loaded(store, &context, report)?;
+        Ok((loaded, context))
     }
 
     /// Why a tool is missing from these contents, if it belongs to an installed bundle

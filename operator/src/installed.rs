@@ -1,6 +1,7 @@
 //! The store of installed bundles: its location, and which bundles may run.
 
 mod libraries;
+mod loaded;
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -20,6 +21,7 @@ use crate::trust::{Trust, TrustContext};
 
 use libraries::read_all;
 pub use libraries::{hold_changed, libraries, renew_surfaces};
+pub use loaded::{LoadedBundles, reason};
 
 /// The location of installed bundles.
 ///
@@ -226,21 +228,24 @@ pub fn bundle_of(store: &Store, name: &str) -> Result<Option<String>, Error> {
 
 /// The installed bundles that verify now. A refused bundle, such as one that was
 /// revoked after its installation, is left out with a warning.
-pub fn contents(
+pub fn loaded(
     store: &Store,
     context: &TrustContext,
     report: &dyn Report,
-) -> Result<Vec<Content>, Error> {
+) -> Result<LoadedBundles, Error> {
     let verify = |file: &mut File| context.archive_file(file);
-    let mut contents = Vec::new();
+    let (mut contents, mut refused) = (Vec::new(), Vec::new());
     let loaded = store.load_all_as(&verify, &Reading::new, context.now)?;
     for (installed, content) in read_all(loaded, context) {
         match content {
             Ok(content) => contents.push(content),
-            Err(failure) => report.warning(&format!(
-                "{} is installed and not loaded: {} ({})",
-                installed.id, failure.message, failure.code
-            )),
+            Err(failure) => {
+                report.warning(&format!(
+                    "{} is installed and not loaded: {} ({})",
+                    installed.id, failure.message, failure.code
+                ));
+                refused.push((installed.id, reason(&failure)));
+            }
         }
     }
     let arrivals = store.arrivals()?.into_iter().zip(0..);
@@ -253,7 +258,10 @@ pub fn contents(
         }
     }
     unrecorded(store, report);
-    Ok(contents)
+    Ok(LoadedBundles {
+        contents,
+        withheld: loaded::withheld_tools(store, &refused, report),
+    })
 }
 
 /// Warns if decisions could not be recorded.

@@ -4,12 +4,12 @@ use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::runtime::Handle;
-use toolward_bundle::content::Content;
 use toolward_host::{Host, HostBuilder, Reply, Request, SharedState};
 
 use crate::config::Granted;
 use crate::error::Error;
 use crate::host_setup::opens_buckets;
+use crate::installed::LoadedBundles;
 use crate::operator::Operator;
 use crate::reload::{Control, Following, Reports, Target, Watch, prepare};
 use crate::report::{Report, Silent};
@@ -98,7 +98,7 @@ impl LiveHost {
             shared_state: shared_state.clone(),
             finish: Box::new(finish),
         };
-        let host = maker.make(watch.contents(), watch.granted())?;
+        let host = maker.make(watch.loaded(), watch.granted())?;
         let current = Arc::new(RwLock::new(host.clone()));
         let target = Current {
             maker,
@@ -175,10 +175,11 @@ struct Maker {
 }
 
 impl Maker {
-    fn make(&self, contents: &[Content], granted: &Granted) -> Result<Host, Error> {
-        let buckets = opens_buckets(contents, &granted.policy);
-        let held = contents.to_vec();
-        let builder = self.operator.host_builder(held, granted, buckets)?;
+    fn make(&self, loaded: &LoadedBundles, granted: &Granted) -> Result<Host, Error> {
+        let buckets = opens_buckets(&loaded.contents, &granted.policy);
+        let contents = loaded.contents.clone();
+        let builder = self.operator.host_builder(contents, granted, buckets)?;
+        let builder = builder.withheld(loaded.withheld.iter().cloned());
         let builder = (self.finish)(builder);
         Ok(builder.shared_state(&self.shared_state).build()?)
     }
@@ -189,15 +190,24 @@ struct Current {
     current: Arc<RwLock<Host>>,
 }
 
+impl Current {
+    fn host_now(&self) -> Host {
+        let current = self.current.read();
+        current.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 impl Target for Current {
     type Made = Host;
 
-    fn make(&self, contents: &[Content], granted: &Arc<Granted>) -> Result<Host, Error> {
-        self.maker.make(contents, granted)
+    fn make(&self, loaded: &LoadedBundles, granted: &Arc<Granted>) -> Result<Host, Error> {
+        self.maker.make(loaded, granted)
     }
 
     fn empty(&self) -> Result<Host, Error> {
-        Ok(Host::builder().defer_engine().build()?)
+        let before = self.host_now();
+        let builder = Host::builder().withheld(before.withheld());
+        Ok(builder.defer_engine().build()?)
     }
 
     fn host(&self, made: &Host) -> Host {

@@ -14,7 +14,7 @@ use toolward_files::{Folder, Protection};
 use toolward_helper::ENDING;
 use toolward_host::HostBuilder;
 use toolward_host::confine::{State, only_files};
-use toolward_ledger::record::{Event, Hex, Opened, Version, Word};
+use toolward_ledger::record::{Event, Hex, Invocation, Opened, Version, Word};
 use toolward_ledger::remote::{Connection, RecorderCounts, Remote, Start};
 use toolward_ledger::{Durability, Entry, Options, Pending, Recorder};
 
@@ -222,6 +222,15 @@ impl CallRecorder {
     /// Answered when the recorder ends: with why, if that was not by [`CallRecorder::close`].
     pub fn ended(&self) -> Pending<()> {
         self.inner.remote.ended()
+    }
+
+    /// The origin of the ledger, and its rows about a call that no tool made, one of the last 32: the recorder reports
+    /// them when it is [closed](CallRecorder::close), so that this process need not read the ledger.
+    #[must_use]
+    pub fn rows_of(&self, invocation: Invocation) -> Option<(String, Vec<u64>)> {
+        let written = self.inner.remote.written()?;
+        let rows = written.of(invocation).collect();
+        Some((written.origin, rows))
     }
 
     /// Has everything written and the session ended, and waits for it.

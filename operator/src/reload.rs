@@ -25,6 +25,7 @@ use toolward_signing::Digest;
 use crate::bundles::SourceKind;
 use crate::config::Granted;
 use crate::error::{Code, Error, Kind};
+use crate::installed::LoadedBundles;
 use crate::operator::Operator;
 use crate::report::Report;
 use crate::trust::TrustContext;
@@ -57,7 +58,7 @@ pub struct Watch {
     verifier: Verifier,
     configuration: Configuration,
     seen: Seen,
-    contents: Vec<Content>,
+    loaded: LoadedBundles,
     /// When the first of the served bundles expires.
     ends: Option<SystemTime>,
     verified: Instant,
@@ -84,31 +85,35 @@ impl Watch {
         let scanner = Scanner::new(Arc::clone(&operator))?;
         let seen = scanner.look(&Seen::default(), report);
         let (source, environment) = (&operator.source, &operator.environment);
-        let (named, contents, context) = match source.kind() {
+        let (named, loaded, context) = match source.kind() {
             SourceKind::Named | SourceKind::Beside(_) => {
                 let named = source.named(environment, report)?;
-                (named.bundles, named.contents, Some(named.context))
+                let loaded = LoadedBundles::all_of(named.contents);
+                (named.bundles, loaded, Some(named.context))
             }
             SourceKind::Installed => {
                 let store = scanner.store();
-                let (contents, context) = source.installed(store, environment, report)?;
-                (Vec::new(), contents, Some(context))
+                let (loaded, context) = source.installed(store, environment, report)?;
+                (Vec::new(), loaded, Some(context))
             }
-            SourceKind::Dev(_) => (Vec::new(), source.contents(environment, report)?, None),
+            SourceKind::Dev(_) => {
+                let contents = source.contents(environment, report)?;
+                (Vec::new(), LoadedBundles::all_of(contents), None)
+            }
         };
         let ends = context.and_then(|context| {
             let context = TrustContext {
                 now: since,
                 ..context
             };
-            context.ends(&contents)
+            context.ends(&loaded.contents)
         });
         Ok(Self {
             configuration: Configuration::new(Arc::clone(&operator), granted)?,
-            verifier: Verifier::new(operator, named, &contents),
+            verifier: Verifier::new(operator, named, &loaded.contents),
             scanner,
             seen,
-            contents,
+            loaded,
             ends,
             verified,
         })
@@ -119,9 +124,9 @@ impl Watch {
         &self.configuration.granted
     }
 
-    /// The bundles that may be used.
-    pub fn contents(&self) -> &[Content] {
-        &self.contents
+    /// The bundles that may be used, and the tools of those that may not.
+    pub fn loaded(&self) -> &LoadedBundles {
+        &self.loaded
     }
 
     /// Adds the paths that a confined process scans and reads again.
@@ -241,7 +246,7 @@ impl Watch {
             match held.map(|held| (held, lease.renew(tried))) {
                 Ok((held, Some(all_withdrawn))) => {
                     if all_withdrawn {
-                        self.contents.clear();
+                        self.loaded.contents.clear();
                     }
                     if std::mem::take(&mut failing) {
                         report = (serving.reports)();
@@ -307,7 +312,7 @@ impl Watch {
         };
         // Waiting calls must not continue under the old policy.
         serving.shared_state.part();
-        let made = match serving.target.make(&self.contents, &granted) {
+        let made = match serving.target.make(&self.loaded, &granted) {
             Ok(made) => made,
             Err(failure) => {
                 kept(failure);
@@ -334,9 +339,9 @@ impl Watch {
         report: &dyn Report,
     ) -> Served {
         self.ends = held.ends;
-        let contents = held.contents;
-        let (before, now) = (versions(&self.contents), versions(&contents));
-        if before == now {
+        let loaded = held.loaded;
+        let (before, now) = (versions(&self.loaded.contents), versions(&loaded.contents));
+        if before == now && self.loaded.withheld == loaded.withheld {
             return Served::Unchanged;
         }
         // Withdraw at once, even if the rest can't be served.
@@ -346,13 +351,13 @@ impl Watch {
             let why = "it was removed, replaced or revoked, or has expired";
             serving.shared_state.withdraw(&digest.to_string(), why);
         }
-        let failure = match serving.target.make(&contents, &self.configuration.granted) {
+        let failure = match serving.target.make(&loaded, &self.configuration.granted) {
             Ok(made) => {
                 let (host, count) = (serving.target.host(&made), tools(&serving.target, &made));
                 if !serving.show(made) {
                     return Served::Partly;
                 }
-                self.contents = contents;
+                self.loaded = loaded;
                 report.note(&format!("serving {count} from now on"));
                 serving.target.served(report);
                 return Served::New(host);
@@ -360,6 +365,7 @@ impl Watch {
             Err(failure) => failure,
         };
         if !gone.is_empty() {
+            self.loaded.withheld = loaded.withheld;
             self.leave_out(&now, serving, report);
         }
         report.warning(&format!(
@@ -372,15 +378,15 @@ impl Watch {
     /// Serves the bundles that still verify, or nothing if no host can be built for
     /// them. Withdrawn tools are no longer listed.
     fn leave_out<T: Target>(&mut self, now: &[Version], serving: &Serving<T>, report: &dyn Report) {
-        self.contents.retain(|content| {
+        self.loaded.contents.retain(|content| {
             let one = Version::of(content);
             now.iter().any(|other| one.is_same_bundle(other))
         });
         let kept = serving
             .target
-            .make(&self.contents, &self.configuration.granted)
+            .make(&self.loaded, &self.configuration.granted)
             .or_else(|_failure| {
-                self.contents.clear();
+                self.loaded.contents.clear();
                 serving.target.empty()
             });
         match kept {

@@ -222,6 +222,10 @@ pub fn explain(
         let lines = lack.lines_to_add();
         explanation.lines_to_add.push_str(between);
         explanation.lines_to_add.push_str(&lines);
+        if !explanation.narrower_lines.is_empty() {
+            explanation.narrower_lines.push_str(between);
+            explanation.narrower_lines.push_str(&lines);
+        }
     }
     let blocked = explanation.outcome == Outcome::Deny;
     explanation.capabilities = evaluated

@@ -16,7 +16,7 @@ use crate::audit_log::{self, Decision, Filter, NewDecision, Verdict};
 use crate::decide;
 use crate::error::Error;
 use crate::lock::BUSY_TIMEOUT;
-use crate::model::{self, Installed};
+use crate::model::{self, Held, Installed};
 use crate::object::Objects;
 use crate::rollback::{self, Following, Mark, VersionedDocument};
 use crate::search;
@@ -176,6 +176,32 @@ impl Store {
                     Ok((installed, surface))
                 })
                 .collect()
+        })
+    }
+
+    /// The installed bundles with these ids, and the updates that wait, each with what is seen of it. For showing,
+    /// like [`Store::catalogue`].
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub fn surfaces(
+        &self,
+        installed: &[&str],
+    ) -> Result<(Vec<(Installed, BundleSurface)>, Vec<(Held, BundleSurface)>), Error> {
+        self.state.read(|sql| {
+            let mut shown = Vec::new();
+            for id in installed {
+                if let Some(installed) = model::one_installed(sql, id)? {
+                    let surface = model::surface(sql, &installed.surface)?;
+                    shown.push((installed, surface));
+                }
+            }
+            let held = model::all_held(sql)?.into_iter();
+            let held = held.map(|held| {
+                let surface = model::surface(sql, &held.surface)?;
+                Ok((held, surface))
+            });
+            Ok((shown, held.collect::<Result<_, Error>>()?))
         })
     }
 

@@ -17,6 +17,7 @@ mod layout;
 mod mending;
 mod misstated;
 mod moving;
+mod not_loaded;
 mod prefixes;
 mod printed;
 mod protecting;

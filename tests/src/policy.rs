@@ -80,13 +80,15 @@ fn written(machine: &Machine) -> Vec<String> {
     names
 }
 
-/// The lines for a policy that a command showed to people: all after the hint,
-/// or all of `policy suggest`.
+/// The lines for a policy that a command showed to people: all after the hint, without the fewer ones, or all of
+/// `policy suggest`.
 fn lines(text: &str) -> String {
     let start = text
         .find("[[")
         .unwrap_or_else(|| panic!("no lines in {text}"));
-    text.split_at(start).1.to_owned()
+    let lines = text.split_at(start).1;
+    let fewer = lines.split_once("\nor only this");
+    fewer.map_or(lines, |(all, _)| all).to_owned()
 }
 
 /// The lines with every directory that waits for a choice chosen: below

@@ -15,17 +15,16 @@ use toolward_contract::json::{self, Limits};
 use toolward_contract::tool::CostClass;
 use toolward_host::{
     CallEvent, Compiling, EventFilter, Events, Heard, Host, Observer, Progress, Reply, Request,
-    Resume, ToolInfo,
+    Resume, ToolInfo, ViolationKind,
 };
-use toolward_ledger::Reader;
 use toolward_ledger::record::Invocation;
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::config::Granted;
 use toolward_operator::host_setup::{HostSetup, opens_buckets};
+use toolward_operator::policy_review::InternalAddress;
 use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::runtime;
-use toolward_operator::trust::Trust;
 use toolward_policy::Decision;
 use toolward_records::{AmplifierResult, CallRecords, EndedCall, Recorder};
 
@@ -214,13 +213,10 @@ pub(crate) fn run(
         recorder: &records,
         tool: host.tool(&arguments.tool),
         events: heard(&mut events),
-        rows: match (arguments.format, &call_recorder) {
-            // A confined process can't read the ledger.
-            (Some(Format::AgentTool), Some(_)) if arguments.confine.is_off() => {
-                rows(&reply, &source.trust, environment, output)
-            }
-            _ => None,
-        },
+        rows: call_recorder.as_ref().and_then(|recorder| {
+            let invocation = Invocation::parse(&reply.metadata.invocation).ok()?;
+            recorder.rows_of(invocation)
+        }),
     };
     ended.show(arguments, &granted, output)
 }
@@ -234,30 +230,6 @@ struct Ended<'a> {
     events: Vec<Arc<CallEvent>>,
     /// The origin of the ledger, and its rows about the call.
     rows: Option<(String, Vec<u64>)>,
-}
-
-/// What the ledger has of a call, once the recorder has ended.
-fn rows(
-    reply: &Reply,
-    trust: &Trust,
-    environment: &Environment,
-    output: &Output,
-) -> Option<(String, Vec<u64>)> {
-    let invocation = Invocation::parse(&reply.metadata.invocation).ok()?;
-    let read = || -> Result<_> {
-        let directory = trust.ledger(environment)?.directory(environment)?;
-        let reader = Reader::open(&directory, None)?;
-        let rows = reader.call(invocation)?.rows().collect();
-        Ok((reader.verifier().origin().to_owned(), rows))
-    };
-    read()
-        .map_err(|failure| {
-            output.warning(format!(
-                "the ledger's rows about the call can't be named: {} ({})",
-                failure.message, failure.code
-            ));
-        })
-        .ok()
 }
 
 impl Ended<'_> {
@@ -301,6 +273,8 @@ impl Ended<'_> {
             }
         }
         reply::show(reply, arguments.verbose, output).map_err(|failure| {
+            let hints = tool.iter().flat_map(|tool| internal_addresses(tool, reply));
+            let failure = hints.fold(failure, |failure, one| failure.hint(one.to_string()));
             match tool.as_ref().and_then(|tool| tool.lines_to_add(reply)) {
                 Some(lines) => {
                     let narrower = tool.and_then(|tool| tool.narrower_lines(reply));
@@ -310,6 +284,20 @@ impl Ended<'_> {
                 None => failure,
             }
         })
+    }
+}
+
+/// The granted hosts whose addresses are not granted, if the driver was refused one.
+fn internal_addresses(tool: &ToolInfo, reply: &Reply) -> Vec<InternalAddress> {
+    let violations = &reply.metadata.violations;
+    let is_refused = violations
+        .iter()
+        .any(|one| one.kind == ViolationKind::Network);
+    let own = tool.drivers.iter();
+    let mut own = own.filter(|one| Some(one.id.as_str()) == reply.metadata.driver.as_deref());
+    match own.next().and_then(|driver| driver.decision.grant()) {
+        Some(grant) if is_refused => InternalAddress::of(grant),
+        _ => Vec::new(),
     }
 }
 

@@ -153,8 +153,9 @@ pub(crate) fn run(
     let started = recorder::start((&operator.setup, trust), environment, log)?;
     let watch = Watch::load(Arc::clone(&operator), output)?;
     let confinement = arguments.confine.recorded(trust, environment)?;
-    let begin =
-        |started: StartedRecorder| started.begin(watch.contents(), watch.granted(), confinement);
+    let begin = |started: StartedRecorder| {
+        started.begin(&watch.loaded().contents, watch.granted(), confinement)
+    };
     let recorder = started.map(begin).transpose()?;
     let events = arguments.events.open()?;
     #[cfg(feature = "metrics")]
@@ -180,7 +181,7 @@ pub(crate) fn run(
     };
     // The broker's program starts when the processors have less to do.
     let start = || builder.broker.start();
-    let first = || builder.make(watch.contents(), watch.granted(), None);
+    let first = || builder.make(watch.loaded(), watch.granted(), None);
     let (started, features) = beside(start, first);
     started?;
     let features = features?;

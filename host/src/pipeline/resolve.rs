@@ -9,6 +9,7 @@ use toolward_policy::Rejection;
 
 use crate::api::request::Request;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::api::withheld::withdrawn;
 use crate::catalogue::{Catalogue, Route, ToolEntry, Unserved, UnservedDriver};
 
 /// A tool that exists here, with at least one driver to serve it.
@@ -41,6 +42,10 @@ pub(crate) fn resolve(catalogue: &Catalogue, request: &Request) -> Result<Resolv
         Some(_) => catalogue.find_by_id(&request.tool),
     };
     let Some(tool) = tool else {
+        let nested = request.scope.chain.caller().is_some();
+        if let Some(withheld) = catalogue.find_withheld(&request.tool, nested) {
+            return Err(withheld.refusal());
+        }
         return Err(CallError::new(
             ErrorCode::NOT_FOUND,
             ErrorClass::UnknownTool,
@@ -163,15 +168,6 @@ pub(crate) fn still_served(tool: &ToolEntry, route: &Route) -> Result<(), CallEr
         .into_iter()
         .find_map(|withdrawal| withdrawal.withdrawn());
     reason.map_or(Ok(()), |reason| Err(withdrawn(&tool.major_id, reason)))
-}
-
-fn withdrawn(tool: &str, reason: &str) -> CallError {
-    CallError::new(
-        ErrorCode::WITHDRAWN,
-        ErrorClass::PolicyBlocked,
-        format!("`{tool}` has been withdrawn: {reason}"),
-    )
-    .with_hint("install a release that has not been withdrawn, then load the tools again")
 }
 
 /// The tool that is meant, or a few of those that there are.

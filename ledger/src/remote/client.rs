@@ -17,8 +17,8 @@ use crate::payload::{Keep, PayloadKind, PayloadLimits};
 use crate::pending::{Pending, Reply, channel};
 use crate::record::Event;
 use crate::recorder::{Durability, Recorder};
-use crate::writer::QUEUE_BYTES;
 use crate::writer::queue::{Gather, Queue};
+use crate::writer::{QUEUE_BYTES, WrittenRows};
 
 /// How long the rows of calls that go on are gathered before they are sent. The recorder writes what it has read.
 const GATHER: Duration = Duration::from_millis(12);
@@ -127,6 +127,12 @@ impl Remote {
         ended
     }
 
+    /// The rows of the latest calls, as the recorder reports them when it has closed the ledger.
+    #[must_use]
+    pub fn written(&self) -> Option<WrittenRows> {
+        self.shared.written()
+    }
+
     /// What the queue answers. The queue closes after the connection's end is known, and the answer says how it ended.
     fn ask<T: 'static>(&self, ask: impl FnOnce(&Arc<Queue>) -> Pending<T>) -> Pending<T> {
         self.run();
@@ -205,7 +211,10 @@ fn read(queue: &Arc<Queue>, shared: &Shared, socket: &UnixStream) -> Result<(), 
                     drop(queue.append(*undo, Durability::Disk));
                 }
             }
-            Ok(Some(Answer::Closed(outcome))) => return outcome.result(),
+            Ok(Some(Answer::Closed { outcome, written })) => {
+                shared.wrote(written);
+                return outcome.result();
+            }
             Ok(Some(Answer::Unusable(problem))) => return failed(problem),
             Err(FrameError::Io(_)) if from.get_ref().is_lost => {
                 return failed(format!("it has not answered for {} s", LOST.as_secs()));

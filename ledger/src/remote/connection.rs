@@ -117,8 +117,8 @@ impl Connection {
             }
             taken
         });
-        let closed = match &why {
-            Ok(()) => writer.close(),
+        let (closed, written) = match &why {
+            Ok(()) => writer.end(None),
             Err(why) => {
                 let code = code(why);
                 match why {
@@ -130,13 +130,11 @@ impl Connection {
                         tracing::info!(code, problem = %why, "the session was ended")
                     }
                 }
-                match Code::parse(code) {
-                    Ok(code) => writer.close_because(code),
-                    Err(_) => writer.close(),
-                }
+                writer.end(Code::parse(code).ok())
             }
         };
-        let _ = Answer::Closed(Outcome::of(closed.clone())).write(&mut to);
+        let outcome = Outcome::of(closed.clone());
+        let _ = Answer::Closed { outcome, written }.write(&mut to);
         closed
     }
 }

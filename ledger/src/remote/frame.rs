@@ -10,6 +10,8 @@ use super::frame_error::FrameError;
 use super::start::Start;
 use crate::entry::{Entry, Given};
 use crate::error::Error;
+use crate::record::Invocation;
+use crate::writer::{MAX_ROWS, WrittenRows};
 
 /// The most bytes of a start.
 const MAX_START_BYTES: usize = 64 * 1024;
@@ -17,6 +19,8 @@ const MAX_START_BYTES: usize = 64 * 1024;
 const MAX_TEXT_BYTES: usize = 1024;
 /// The most bytes of small frames.
 const MAX_SMALL_BYTES: usize = 2 * 1024;
+/// The most bytes of a frame that ends a connection: with two texts, and rows of 24 bytes.
+const MAX_CLOSED_BYTES: usize = 4 * 1024;
 
 /// Room for the body of a request: most entries fit without growing it. See the room for a line of a record.
 const BODY_CAPACITY_BYTES: usize = 1000;
@@ -102,7 +106,12 @@ pub enum Answer {
         outcome: Outcome,
     },
     /// All is written, and the ledger closed.
-    Closed(Outcome),
+    Closed {
+        /// How that ended.
+        outcome: Outcome,
+        /// The rows of the session's latest calls.
+        written: WrittenRows,
+    },
 }
 
 impl Request {
@@ -189,7 +198,11 @@ impl Answer {
         let Some((kind, length)) = head(from)? else {
             return Ok(None);
         };
-        let bytes = bytes(from, length, MAX_SMALL_BYTES)?;
+        let most = match kind {
+            CLOSED => MAX_CLOSED_BYTES,
+            _ => MAX_SMALL_BYTES,
+        };
+        let bytes = bytes(from, length, most)?;
         let mut body = Body::new(&bytes);
         let answer = match kind {
             READY => Self::Ready,
@@ -198,7 +211,10 @@ impl Answer {
                 id: body.number()?,
                 outcome: Outcome::read(&mut body)?,
             },
-            CLOSED => Self::Closed(Outcome::read(&mut body)?),
+            CLOSED => Self::Closed {
+                outcome: Outcome::read(&mut body)?,
+                written: read_written(&mut body)?,
+            },
             _ => return Err(FrameError::Bad("an unknown kind")),
         };
         body.end()?;
@@ -222,8 +238,13 @@ impl Answer {
                 outcome.write(&mut body);
                 ANSWER
             }
-            Self::Closed(outcome) => {
+            Self::Closed { outcome, written } => {
                 outcome.write(&mut body);
+                counted(&mut body, shortened(&written.origin).as_bytes());
+                for (invocation, seq) in written.rows.iter().take(MAX_ROWS) {
+                    body.extend_from_slice(invocation.0.as_bytes());
+                    body.extend_from_slice(&seq.to_le_bytes());
+                }
                 CLOSED
             }
         };
@@ -287,6 +308,22 @@ impl Outcome {
             counted(to, shortened(problem).as_bytes());
         }
     }
+}
+
+/// The origin, and as many rows as follow.
+fn read_written(body: &mut Body<'_>) -> Result<WrittenRows, FrameError> {
+    let mut written = WrittenRows {
+        origin: body.text(MAX_TEXT_BYTES)?.to_owned(),
+        ..WrittenRows::default()
+    };
+    while !body.is_empty() {
+        if written.rows.len() >= MAX_ROWS {
+            return Err(FrameError::Bad("too many rows"));
+        }
+        let invocation = Invocation::from_bytes(body.array()?);
+        written.rows.push_back((invocation, body.number()?));
+    }
+    Ok(written)
 }
 
 /// An error, with its code.

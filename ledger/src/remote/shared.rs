@@ -9,6 +9,7 @@ use super::frame::Outcome;
 use crate::entry::{Entry, Repeated};
 use crate::error::Error;
 use crate::pending::{Pending, Reply, channel};
+use crate::writer::WrittenRows;
 
 /// How long an answer is waited for.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -60,6 +61,7 @@ struct State {
     answered: Option<Instant>,
     /// How the connection ended, once it has.
     ended: Option<Result<(), Error>>,
+    written: Option<WrittenRows>,
     watchers: Vec<Reply<()>>,
 }
 
@@ -188,6 +190,16 @@ impl Shared {
             _ if is_silent => Answering::Late,
             _ => Answering::InTime,
         }
+    }
+
+    /// What the recorder reports of the rows that it wrote.
+    pub(super) fn wrote(&self, written: WrittenRows) {
+        self.state().written = Some(written);
+    }
+
+    /// The rows that the recorder wrote, once it has reported them.
+    pub(super) fn written(&self) -> Option<WrittenRows> {
+        self.state().written.clone()
     }
 
     /// The connection has ended. What was said first counts.

@@ -20,6 +20,7 @@ use crate::writer::Options;
 use crate::writer::late::Late;
 use crate::writer::queue::{Batch, Queue, Row};
 use crate::writer::shares::Shares;
+use crate::writer::written::{CallRow, WrittenRows};
 
 /// Between two attempts to write what could not be written.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -61,6 +62,7 @@ pub(super) struct Core {
     /// Whether a row has to say that payloads were lost.
     payloads_lost: bool,
     shares: Shares,
+    written: WrittenRows,
 }
 
 impl Core {
@@ -97,6 +99,10 @@ impl Core {
         rows.commit()?;
         dead.into_iter().for_each(sessions::Dead::forget);
         Ok(Self {
+            written: WrittenRows {
+                origin: verifier.origin().to_owned(),
+                ..WrittenRows::default()
+            },
             secret: Secret::of(&key),
             options,
             records,
@@ -117,7 +123,7 @@ impl Core {
         Verifier::new(self.key.public())
     }
 
-    pub(super) fn run(mut self, queue: &Queue) -> Result<(), Error> {
+    pub(super) fn run(mut self, queue: &Queue) -> (Result<(), Error>, WrittenRows) {
         loop {
             let mut next = self.checkpointed + self.options.checkpoint_interval;
             if !self.retried.is_empty() || !self.late.is_empty() {
@@ -128,7 +134,11 @@ impl Core {
             let (closing, why) = (batch.closing, batch.why.clone());
             self.write(batch);
             if closing {
-                return self.end(why);
+                // What waits for another attempt gets its last one.
+                self.gap = None;
+                self.write(Batch::default());
+                let written = std::mem::take(&mut self.written);
+                return (self.end(why), written);
             }
         }
     }
@@ -222,8 +232,12 @@ impl Core {
         self.wait_for_disk(durable)?;
         let session = self.session.id;
         let mut appending = Appending::begin(&mut self.records)?;
+        let mut written = Vec::new();
         for entry in self.late.rows().iter() {
-            let _ = one(&mut appending, entry, session, &self.secret)?;
+            let seq = appending.size();
+            if one(&mut appending, entry, session, &self.secret)?.is_ok() {
+                written.extend(CallRow::of(&entry.event).map(|row| (row, seq)));
+            }
         }
         let gap_is_due = self.gap.is_none_or(|last| last.elapsed() >= GAP_INTERVAL);
         let gap = self
@@ -240,10 +254,15 @@ impl Core {
         }
         let mut answers = Vec::with_capacity(rows.len());
         for row in rows.iter() {
-            answers.push(match fits(row, room, &self.shares) {
+            let seq = appending.size();
+            let answer = match fits(row, room, &self.shares) {
                 true => one(&mut appending, &row.entry, session, &self.secret)?,
                 false => Err(Error::Full),
-            });
+            };
+            if answer.is_ok() {
+                written.extend(CallRow::of(&row.entry.event).map(|row| (row, seq)));
+            }
+            answers.push(answer);
         }
         let new = appending.size().saturating_sub(appending.checkpointed()?);
         let due = new >= self.options.checkpoint_rows;
@@ -256,6 +275,9 @@ impl Core {
             if answer.is_ok() {
                 self.shares.add(&row.entry);
             }
+        }
+        for (row, seq) in written {
+            self.written.add(row, seq);
         }
         self.late.written();
         self.payloads_lost = false;
@@ -337,9 +359,6 @@ impl Core {
 
     /// Ends the session.
     fn end(mut self, why: Option<Code>) -> Result<(), Error> {
-        // What waits for another attempt gets its last one.
-        self.gap = None;
-        self.write(Batch::default());
         let Self { retried, .. } = &mut self;
         let left = !std::mem::take(retried).is_empty() || !self.late.is_empty();
         self.wait_for_disk(true)?;

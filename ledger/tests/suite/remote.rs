@@ -9,10 +9,12 @@ use std::time::{Duration, Instant};
 
 use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::{
-    Abandoned, Closed, Code, Content, Event, Hex, NOT_DISPATCHED, Number, Tool,
+    Abandoned, Call, Closed, Code, Content, Ended, Event, Hex, NOT_DISPATCHED, Number, Tool,
 };
-use toolward_ledger::remote::{Answer, Connection, MAX_NAME_BYTES, Remote, Request, Start};
-use toolward_ledger::{Durability, Entry, Error, Given, Options, Recorder, Repeated};
+use toolward_ledger::remote::{
+    Answer, Connection, MAX_NAME_BYTES, Outcome, Remote, Request, Start,
+};
+use toolward_ledger::{Durability, Entry, Error, Given, Options, Recorder, Repeated, WrittenRows};
 
 use crate::support::{Place, call, ended, invocation, opened, outcome, read_only, started};
 
@@ -106,6 +108,47 @@ fn calls_are_recorded_through_the_socket_as_by_a_writer() {
         .unwrap();
     assert_eq!(kept, input);
     assert!(place.lines().iter().all(|line| !line.contains("alice")));
+}
+
+#[test]
+fn a_recorder_that_ends_reports_the_rows_of_the_latest_calls() {
+    let place = Place::new();
+    let (remote, served) = remote(place.options());
+    let append = |entry: Entry| remote.append(entry, Durability::Queued).wait().unwrap();
+    append(read_only(invocation(1)));
+    let by_a_tool = Call {
+        parent: Some(invocation(3)),
+        ..call(false)
+    };
+    append(Entry::new(Event::Ended(Box::new(Ended {
+        call: Some(by_a_tool),
+        invocation: invocation(2),
+        outcome: outcome(None),
+    }))));
+    append(started(invocation(3)));
+    append(ended(invocation(3)));
+    assert_eq!(remote.written(), None, "before it ends");
+    remote.close(LONGEST).unwrap();
+    served.join().unwrap().unwrap();
+    let written = remote.written().unwrap();
+    let origin = &written.origin;
+    assert!(origin.starts_with("toolward.ledger/"), "{origin}");
+    // The row 0 is that of the session.
+    assert_eq!(written.of(invocation(1)).collect::<Vec<_>>(), [1]);
+    assert_eq!(written.of(invocation(2)).count(), 0, "a tool made it");
+    assert_eq!(written.of(invocation(3)).collect::<Vec<_>>(), [3, 4]);
+
+    let (remote, served) = self::remote(place.options());
+    for number in 1000..1100 {
+        let entry = read_only(invocation(number));
+        remote.append(entry, Durability::Queued).wait().unwrap();
+    }
+    remote.close(LONGEST).unwrap();
+    served.join().unwrap().unwrap();
+    let written = remote.written().unwrap();
+    assert_eq!(written.rows.len(), 64);
+    assert_eq!(written.of(invocation(1099)).count(), 1);
+    assert_eq!(written.of(invocation(1000)).count(), 0);
 }
 
 #[test]
@@ -591,6 +634,16 @@ fn no_byte_of_a_payload_comes_back() {
     let mut answers = Vec::new();
     socket.read_to_end(&mut answers).unwrap();
     served.join().unwrap().unwrap();
-    assert_eq!(answers.len(), 2 * (5 + 9) + 5 + 1);
+    let written = Answer::Closed {
+        outcome: Outcome::Done,
+        written: WrittenRows {
+            origin: place.reader().verifier().origin().to_owned(),
+            rows: [(invocation(1), 1)].into(),
+        },
+    };
+    let mut last = Vec::new();
+    written.write(&mut last).unwrap();
+    assert_eq!(answers.len(), 2 * (5 + 9) + last.len());
+    assert!(answers.ends_with(&last));
     assert_eq!(place.count("started"), 1);
 }

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use toolward_bundle::text::visible_line;
 use toolward_contract::tool::mapped;
+use toolward_host::WithheldTool;
 
 use super::NameProblem;
 
@@ -50,7 +51,18 @@ pub(super) struct Claim<'a> {
     pub(super) publisher: &'a str,
 }
 
-impl Claim<'_> {
+impl<'a> Claim<'a> {
+    /// The claim of a tool that is not loaded. Its names only lead to an error, so that it may have any.
+    pub(super) fn of(tool: &'a WithheldTool) -> Self {
+        Self {
+            given: tool.mcp_name.as_deref(),
+            id: &tool.id,
+            major: tool.major,
+            version: tool.major.to_string(),
+            publisher: &tool.publisher,
+        }
+    }
+
     pub(super) fn label(&self) -> String {
         let publisher = visible_line(self.publisher, MAX_PUBLISHER_CHARS);
         format!("{}@{} by {publisher}", self.id, self.version)

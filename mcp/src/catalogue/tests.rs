@@ -225,5 +225,9 @@ fn a_withdrawn_bundle_is_in_no_list() {
     let bundle = of(&host, &Order::default()).listed[0].bundle.clone();
     assert!(host.withdraw(&bundle, "taken back"));
     let catalogue = of(&host, &Order::default());
-    assert!(catalogue.listed.is_empty() && catalogue.blocked.is_empty());
+    assert!(catalogue.listed.is_empty());
+    let Some(Found::Blocked(tool)) = catalogue.find("open_beta", &somebody()) else {
+        panic!("{:?}", catalogue.blocked);
+    };
+    assert_eq!(tool.refusal.code, ErrorCode::WITHDRAWN);
 }

@@ -376,15 +376,9 @@ fn blocked(tool: &Blocked) -> DeferredTool {
         source: visible_line(&tool.publisher, MAX_SHOWN_CHARS),
         schema_visibility: SchemaVisibility::Internal,
         loading_state: LoadingState::Unavailable,
-        reason: class(tool.refusal.class),
+        reason: tool.refusal.code.to_string(),
         pending_provider_or_server: None,
     }
-}
-
-/// The class of an error as text.
-fn class(class: ErrorClass) -> String {
-    let value = serde_json::to_value(class).unwrap_or_default();
-    value.as_str().unwrap_or_default().to_owned()
 }
 
 fn read<T: DeserializeOwned>(arguments: JsonObject) -> Result<T, CallError> {

@@ -5,9 +5,7 @@ use std::net::{IpAddr, ToSocketAddrs as _};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-use toolward_policy::Route;
-
-use super::PolicyReview;
+use toolward_policy::Grant;
 
 /// How long all names of a tool are looked up. What is not found by then is not reported.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
@@ -20,9 +18,9 @@ const HTTPS_PORT: u16 = 443;
 pub struct InternalAddress {
     /// The host, as granted.
     pub host: String,
-    /// Its address.
-    pub address: IpAddr,
-    /// What kind of address that is, such as `private (RFC 1918)`.
+    /// Its addresses that are not granted, at least one: a request needs all of them.
+    pub addresses: Vec<IpAddr>,
+    /// What kind of address the first is, such as `private (RFC 1918)`.
     pub kind: &'static str,
 }
 
@@ -30,26 +28,29 @@ impl InternalAddress {
     /// The key for the tool's `[[grant]]`.
     #[must_use]
     pub fn line(&self) -> String {
-        format!("addresses = [\"{}\"]", self.address)
+        let addresses = self.addresses.iter();
+        let addresses: Vec<String> = addresses.map(|one| format!("\"{one}\"")).collect();
+        format!("addresses = [{}]", addresses.join(", "))
     }
 }
 
 impl std::fmt::Display for InternalAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (host, address, kind, line) = (&self.host, self.address, self.kind, self.line());
+        let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+        let (host, addresses, kind, line) =
+            (&self.host, addresses.join(" and "), self.kind, self.line());
         write!(
             f,
-            "{host} is at {address}, {kind}: requests are refused until its [[grant]] has `{line}`"
+            "{host} is at {addresses}, {kind}: requests are refused until its [[grant]] has `{line}`"
         )
     }
 }
 
-impl PolicyReview {
-    /// The hosts of a route that have such an address here and now. Looks names up, for a few seconds at most.
+impl InternalAddress {
+    /// The hosts of a grant that have such an address here and now. Looks names up, for a few seconds at most.
     #[must_use]
-    pub fn internal_addresses(&self, route: &Route<'_>) -> Vec<InternalAddress> {
-        let hosts = route.decision.grant().into_iter();
-        let hosts: Vec<_> = hosts.flat_map(|grant| grant.network().to_vec()).collect();
+    pub fn of(grant: &Grant) -> Vec<Self> {
+        let hosts = grant.network().to_vec();
         if hosts.is_empty() {
             return Vec::new();
         }
@@ -57,19 +58,25 @@ impl PolicyReview {
         // A lookup can't be ended: the thread is left behind at the timeout.
         let lookup = std::thread::Builder::new().spawn(move || {
             let mut internal = Vec::new();
-            for granted in hosts {
+            // A wildcard has no address.
+            for granted in hosts.iter().filter(|one| !one.host.host().contains('*')) {
                 let name = granted.host.host();
                 let port = granted.host.port().unwrap_or(HTTPS_PORT);
                 let Ok(all) = (name.trim_matches(['[', ']']), port).to_socket_addrs() else {
                     continue;
                 };
-                let refused = all.map(|socket| socket.ip()).find_map(|address| {
-                    let kind = toolward_egress::address::check(address, &granted.addresses);
-                    Some((address, kind.err()?))
-                });
-                internal.extend(refused.map(|(address, kind)| InternalAddress {
+                let mut addresses = Vec::new();
+                let mut first = None;
+                for address in all.map(|socket| socket.ip()) {
+                    let checked = toolward_egress::address::check(address, &granted.addresses);
+                    if let (Err(kind), false) = (checked, addresses.contains(&address)) {
+                        addresses.push(address);
+                        first.get_or_insert(kind);
+                    }
+                }
+                internal.extend(first.map(|kind| Self {
                     host: granted.host.to_string(),
-                    address,
+                    addresses,
                     kind,
                 }));
             }

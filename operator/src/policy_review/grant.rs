@@ -5,7 +5,7 @@ use toolward_policy::{
     AskReason, Choices, Decision, Missing, Policy, Rejected, Route, ToolRoutes, Why,
 };
 
-use super::suggest::{asking, foreign, is_meant, known, left_out};
+use super::suggest::{asking, foreign, is_meant, known, left_out, unreachable};
 use super::{PolicyReview, Suggestion, is_named};
 use crate::error::{Code, Error, Kind};
 
@@ -65,6 +65,7 @@ impl PolicyReview {
         }
         let mut remarks = foreign(&chosen, driver);
         remarks.extend(left_out(&chosen));
+        remarks.extend(unreachable(&then, driver));
         remarks.extend(asking(&then, driver));
         remarks.extend(self.also_runs(&all, &after, tools)?);
         Ok(Suggestion {

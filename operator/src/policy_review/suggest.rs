@@ -6,7 +6,7 @@ use toolward_policy::{
     ToolRoutes,
 };
 
-use super::PolicyReview;
+use super::{InternalAddress, PolicyReview};
 use crate::error::{Code, Error, Kind};
 
 /// Lines for the policy file, for the operator to review and add.
@@ -51,12 +51,15 @@ impl PolicyReview {
         let mut remarks = foreign(&tools, driver);
         remarks.extend(left_out(&tools));
         remarks.extend(self.valueless(&tools, driver));
-        remarks.extend(self.unreachable(&tools, driver));
         let more = Policy::from_toml(&lines);
         if let Ok(Ok(after)) = more.map(|more| policy.clone().layer(more)) {
             // Assumes that the operator made each choice that the lines leave open.
             let machine = self.machine.clone().with_all_directories();
-            remarks.extend(asking(&self.routes_under(&after, &machine, tool)?, driver));
+            let then = self.routes_under(&after, &machine, tool)?;
+            // Of all that is installed, only hosts that are granted are looked up.
+            let granted = if tool.is_some() { &then } else { &tools };
+            remarks.extend(unreachable(granted, driver));
+            remarks.extend(asking(&then, driver));
         }
         Ok(Some(Suggestion {
             lines,
@@ -68,18 +71,6 @@ impl PolicyReview {
 }
 
 impl PolicyReview {
-    /// The granted hosts whose addresses no grant names.
-    fn unreachable(&self, tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
-        let routes = tools.iter().flat_map(|tool| &tool.routes);
-        let wanted = routes.filter(|route| is_meant(route, driver));
-        let remarks = wanted.flat_map(|route| {
-            let tool = route.contract.tool.major_id();
-            let internal = self.internal_addresses(route).into_iter();
-            internal.map(move |one| format!("{tool}: {one}"))
-        });
-        remarks.collect()
-    }
-
     /// The secrets without a value, for which no line is missing.
     fn valueless(&self, tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
         let routes = tools.iter().flat_map(|tool| &tool.routes);
@@ -95,6 +86,19 @@ impl PolicyReview {
         });
         remarks.collect()
     }
+}
+
+/// The granted hosts whose addresses no grant names.
+pub(super) fn unreachable(tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
+    let routes = tools.iter().flat_map(|tool| &tool.routes);
+    let wanted = routes.filter(|route| is_meant(route, driver));
+    let remarks = wanted.flat_map(|route| {
+        let tool = route.contract.tool.major_id();
+        let grant = route.decision.grant().into_iter();
+        let internal = grant.flat_map(InternalAddress::of);
+        internal.map(move |one| format!("{tool}: {one}"))
+    });
+    remarks.collect()
 }
 
 /// Refuses a driver that implements none of the tools.

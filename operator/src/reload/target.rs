@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use toolward_bundle::content::Content;
 use toolward_host::Host;
 
 use crate::config::Granted;
 use crate::error::Error;
+use crate::installed::LoadedBundles;
 use crate::report::Report;
 
 /// Builds a service from bundles and serves it. Implemented for `LiveHost` and
@@ -15,9 +15,9 @@ use crate::report::Report;
 /// ```
 /// use std::sync::{Arc, Mutex};
 ///
-/// use toolward_bundle::content::Content;
 /// use toolward_host::Host;
 /// use toolward_operator::Error;
+/// use toolward_operator::installed::LoadedBundles;
 /// use toolward_operator::config::Granted;
 /// use toolward_operator::reload::Target;
 ///
@@ -27,9 +27,11 @@ use crate::report::Report;
 /// impl Target for Current {
 ///     type Made = Host;
 ///
-///     fn make(&self, contents: &[Content], granted: &Arc<Granted>) -> Result<Host, Error> {
+///     fn make(&self, loaded: &LoadedBundles, granted: &Arc<Granted>) -> Result<Host, Error> {
 ///         let builder = Host::builder().policy(granted.policy.clone());
-///         let builder = contents.iter().cloned().fold(builder, |one, content| one.bundle(content));
+///         let builder = builder.withheld(loaded.withheld.iter().cloned());
+///         let contents = loaded.contents.iter().cloned();
+///         let builder = contents.fold(builder, |one, content| one.bundle(content));
 ///         Ok(builder.build()?)
 ///     }
 ///
@@ -54,9 +56,10 @@ pub trait Target: Send + Sync + 'static {
     ///
     /// # Errors
     /// If it can't be built. The previous service stays, without withdrawn tools.
-    fn make(&self, contents: &[Content], granted: &Arc<Granted>) -> Result<Self::Made, Error>;
+    fn make(&self, loaded: &LoadedBundles, granted: &Arc<Granted>) -> Result<Self::Made, Error>;
 
-    /// Builds it without bundles.
+    /// Builds it without bundles. What was served before may be given as
+    /// [withheld](toolward_host::HostBuilder::withheld).
     ///
     /// # Errors
     /// If even that can't be built. Calls are refused nevertheless.

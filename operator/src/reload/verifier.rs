@@ -7,13 +7,14 @@ use toolward_bundle::content::Content;
 use toolward_bundle::libraries::Reading;
 use toolward_bundle::text::visible_line;
 use toolward_signing::trust::Publisher;
+use toolward_host::{WithheldReason, WithheldTool};
 use toolward_signing::verify::{Bundle, Verified};
 
 use super::named_actions::NamedActions;
 use super::scanner::Scanner;
 use crate::bundles::{Reserved, SourceKind};
 use crate::error::{Code, Error};
-use crate::installed;
+use crate::installed::{self, LoadedBundles};
 use crate::operator::Operator;
 use crate::report::Report;
 use crate::trust::TrustContext;
@@ -25,6 +26,8 @@ pub(super) struct Verifier {
     /// The named bundles, as first read.
     named: Vec<Verified<Bundle>>,
     actions: NamedActions,
+    /// The tools of the named bundles, by the bundle's id.
+    tools: Vec<(String, WithheldTool)>,
     /// What the directory under work beside the named bundles may not take, also once they are withdrawn.
     reserved: Reserved,
 }
@@ -32,7 +35,7 @@ pub(super) struct Verifier {
 /// The bundles that verify now.
 #[derive(Debug, Default)]
 pub(super) struct Held {
-    pub(super) contents: Vec<Content>,
+    pub(super) loaded: LoadedBundles,
     /// When the first of them expires, if that is known.
     pub(super) ends: Option<SystemTime>,
 }
@@ -45,7 +48,16 @@ impl Verifier {
         contents: &[Content],
     ) -> Self {
         let publishers: Vec<_> = named.iter().map(|one| Arc::clone(&one.publisher)).collect();
+        let signed = contents.iter().filter(|content| !content.origin.is_dev());
+        let tools = signed.flat_map(|content| {
+            let publisher = content.origin.publisher();
+            content.tools.iter().map(move |entry| {
+                let tool = WithheldTool::of(&entry.tool, &publisher, WithheldReason::Withdrawn);
+                (content.manifest.id.clone(), tool)
+            })
+        });
         Self {
+            tools: tools.collect(),
             actions: NamedActions::of(contents),
             reserved: Reserved::of(contents, &publishers),
             operator,
@@ -54,26 +66,25 @@ impl Verifier {
     }
 
     pub(super) fn again(&self, scanner: &Scanner, report: &dyn Report) -> Result<Held, Error> {
-        let contents = match (self.operator.source.kind(), scanner.store()) {
+        let (loaded, context) = match (self.operator.source.kind(), scanner.store()) {
             (SourceKind::Dev(directory), _) => {
                 let source = &self.operator.source;
                 let environment = &self.operator.environment;
                 let content =
                     dev_content(directory, &source.trust, &source.store, environment, report)?;
-                let contents = vec![content];
                 return Ok(Held {
-                    contents,
+                    loaded: LoadedBundles::all_of(vec![content]),
                     ends: None,
                 });
             }
             (SourceKind::Named, _) => {
                 let context = self.context(report)?;
-                let (contents, _) = self.named(&context, report);
-                (contents, context)
+                let (loaded, _) = self.named(&context, report);
+                (loaded, context)
             }
             (SourceKind::Beside(directory), _) => {
                 let context = self.context(report)?;
-                let (mut contents, publishers) = self.named(&context, report);
+                let (mut loaded, publishers) = self.named(&context, report);
                 let Operator {
                     source,
                     environment,
@@ -84,22 +95,20 @@ impl Verifier {
                 // A publisher may have been given more prefixes.
                 let added = Reserved::of(&[], &publishers);
                 match own.and_then(|own| added.check(&own).map(|()| own)) {
-                    Ok(own) => contents.push(own),
+                    Ok(own) => loaded.contents.push(own),
                     Err(failure) => refused(&directory.display().to_string(), &failure, report),
                 }
-                (contents, context)
+                (loaded, context)
             }
             (SourceKind::Installed, Some(store)) => {
                 let context = self.context(report)?;
-                let contents = installed::contents(store, &context, report)?;
-                (contents, context)
+                (installed::loaded(store, &context, report)?, context)
             }
             (SourceKind::Installed, None) => return Ok(Held::default()),
         };
-        let (contents, context) = contents;
         Ok(Held {
-            ends: context.ends(&contents),
-            contents,
+            ends: context.ends(&loaded.contents),
+            loaded,
         })
     }
 
@@ -127,26 +136,35 @@ impl Verifier {
         &self,
         context: &TrustContext,
         report: &dyn Report,
-    ) -> (Vec<Content>, Vec<Arc<Publisher>>) {
+    ) -> (LoadedBundles, Vec<Arc<Publisher>>) {
         let mut verified = Vec::new();
+        let mut withheld = Vec::new();
+        let mut leave_out = |id: &str, failure: &Error| {
+            refused(id, failure, report);
+            let tools = self.tools.iter().filter(|(bundle, _)| bundle == id);
+            withheld.extend(tools.map(|(_, tool)| WithheldTool {
+                reason: installed::reason(failure),
+                ..tool.clone()
+            }));
+        };
         for bundle in &self.named {
             match context.again(bundle).map_err(Error::refused) {
                 Ok(bundle) => verified.push(bundle),
-                Err(failure) => refused(&bundle.manifest.id, &failure, report),
+                Err(failure) => leave_out(&bundle.manifest.id, &failure),
             }
         }
         let ids: Vec<String> = verified.iter().map(|one| one.manifest.id.clone()).collect();
         let publishers = verified.iter().map(|one| Arc::clone(&one.publisher));
         let publishers = publishers.collect();
         let readings = verified.into_iter().map(Reading::new).collect();
-        let contents = trust::finish(readings, context).into_iter();
-        let contents = contents.zip(ids).filter_map(|(content, id)| {
-            let content = content.and_then(|content| self.actions.check(content));
-            content
-                .map_err(|failure| refused(&id, &failure, report))
-                .ok()
-        });
-        (contents.collect(), publishers)
+        let mut contents = Vec::new();
+        for (content, id) in trust::finish(readings, context).into_iter().zip(ids) {
+            match content.and_then(|content| self.actions.check(content)) {
+                Ok(content) => contents.push(content),
+                Err(failure) => leave_out(&id, &failure),
+            }
+        }
+        (LoadedBundles { contents, withheld }, publishers)
     }
 }
 

@@ -109,3 +109,18 @@ fn programs_get_the_same_values() {
     assert_eq!(value["capabilities"][0]["missing"]["code"], "no-rule");
     assert_eq!(value["capabilities"][0]["granted"], serde_json::json!([]));
 }
+
+#[test]
+fn fewer_lines_have_the_tables_for_a_context_as_well() {
+    let found = explained(
+        &Policy::empty(),
+        "requires: { network: [a.example, b.example] }\n\
+         contextSchema: { type: object, properties: { tenant: { type: string } }, required: [tenant] }",
+        "network: { egress: [a.example, b.example] }",
+    );
+    for lines in [&found.lines_to_add, &found.narrower_lines] {
+        assert!(lines.contains("[[context]]"), "{lines}");
+        assert!(lines.contains("env.\"tenant\""), "{lines}");
+    }
+    assert!(!found.narrower_lines.contains("b.example"), "{found}");
+}

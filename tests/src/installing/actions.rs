@@ -154,6 +154,7 @@ fn a_release_of_a_library_that_changes_a_tool_holds_it_until_that_is_accepted() 
         let accepted = machine.toolward(&accept).ends(0);
         accepted.warns(&format!("{ID} is not loaded until"));
         is_not_loaded(&machine, "actions-changed");
+        is_held(&machine);
         let verify = machine.toolward("verify --all").ends(3);
         assert!(verify.stdout.contains("[actions-changed]"), "{verify}");
 
@@ -173,6 +174,17 @@ fn a_release_of_a_library_that_changes_a_tool_holds_it_until_that_is_accepted() 
         runs(&machine);
         machine.toolward("verify --all").ends(0);
     }
+}
+
+/// A client that calls the tool is told that it is held.
+#[track_caller]
+fn is_held(machine: &Machine) {
+    let mut raw = Raw::open(machine.toolward("serve").into_command(), json!({}));
+    assert!(raw.instructions().contains("One more tool is held"));
+    raw.call(1, "text_stats", &json!({"text": "one"}));
+    let answer = raw.answer(1);
+    let error = &answer["result"]["_meta"]["toolward/error"];
+    assert_eq!(error["code"], "toolward:held", "{answer}");
 }
 
 #[test]
@@ -323,7 +335,10 @@ fn a_server_takes_a_tool_away_with_its_library_and_gives_it_back_with_it() {
     let works = |answer: &Value| answer["result"]["structuredContent"]["words"] == json!(1);
     until(works);
     machine.toolward(&format!("remove {LIBRARY}")).ends(0);
-    until(|answer| answer["error"]["code"] == json!(-32602));
+    let withdrawn = |answer: &Value| {
+        answer["result"]["_meta"]["toolward/error"]["code"] == "toolward:withdrawn"
+    };
+    until(withdrawn);
     machine.toolward("install library.toolbundle").ends(0);
     until(works);
 }

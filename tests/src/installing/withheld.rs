@@ -121,13 +121,13 @@ fn a_call_of_a_tool_that_is_left_out_is_recorded() {
         .toolward("call text.stats --set text=one")
         .ends(3)
         .says("bundle-revoked");
-    let rows = machine.toolward("ledger list --json --code not_found");
+    let rows = machine.toolward("ledger list --json --code toolward:withdrawn");
     let rows = rows.ends(0).json_lines();
     assert_eq!(rows.len(), 1, "{rows:?}");
     let record = &rows[0]["record"];
     assert_eq!(record["kind"], "refused", "{record}");
     assert_eq!(
-        record["body"]["outcome"]["class"], "unknown_tool",
+        record["body"]["outcome"]["class"], "policy_blocked",
         "{record}"
     );
     assert_eq!(record["body"]["call"].get("tool"), None, "{record}");

@@ -1,7 +1,7 @@
 //! A server with the conformance bundle, for a client over HTTP or for one that starts
 //! it itself.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -142,6 +142,31 @@ impl Served {
     pub(crate) fn address(&self) -> &str {
         let address = self.url.strip_prefix("http://").unwrap();
         address.split_once('/').unwrap().0
+    }
+
+    /// Posts a message in the era without sessions, with a token, and gives the answer.
+    pub(crate) fn post(&self, token: &str, message: &Value) -> Value {
+        let address = self.address();
+        let method = message["method"].as_str().unwrap();
+        let name = message["params"]["name"].as_str();
+        let name = name.map_or_else(String::new, |name| format!("Mcp-Name: {name}\r\n"));
+        let message = message.to_string();
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+             MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}Content-Length: {}\r\n\r\n",
+            message.len()
+        );
+        stream.write_all((head + &message).as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let json = answer.split_once("\r\n\r\n").and_then(|(_, body)| {
+            let (start, end) = (body.find('{')?, body.rfind('}')?);
+            serde_json::from_str(body.get(start..=end)?).ok()
+        });
+        json.unwrap_or_else(|| panic!("no answer: {answer}"))
     }
 
     /// Sends it a signal: `TERM`, `HUP`.

@@ -94,3 +94,37 @@ fn each_command_that_shows_a_tool_names_what_is_left_out() {
         "{json}"
     );
 }
+
+#[test]
+fn each_command_that_prints_lines_prints_fewer_as_well() {
+    let machine = greedy();
+    machine.configure("");
+    let call = append(&machine, "", "a").ends(4).stderr;
+    let run = |command: &str, exit: i32| {
+        let ended = machine.toolward(&format!("{command} --dev notes-append"));
+        let ended = ended.ends(exit);
+        format!("{}{}", ended.stdout, ended.stderr)
+    };
+    let directory = machine.path("chosen");
+    std::fs::create_dir_all(&directory).unwrap();
+    let chosen = format!(
+        "policy grant notes.append --workspace /notes={0}/notes --workspace /private={0}/private",
+        directory.display()
+    );
+    for folder in ["notes", "private"] {
+        std::fs::create_dir_all(directory.join(folder)).unwrap();
+    }
+    for (command, text) in [
+        ("call", call),
+        ("explain", run("policy explain notes.append", 0)),
+        ("suggest", run("policy suggest", 0)),
+        ("grant", run("policy grant notes.append", 4)),
+        ("grant without a terminal", run(&chosen, 4)),
+    ] {
+        let text = text.to_lowercase();
+        let (_, fewer) = text.split_once("or only this").expect(command);
+        assert!(fewer.contains("partial = true"), "{command}: {text}");
+        assert!(fewer.contains("network:stats.example"), "{command}: {text}");
+        assert!(!fewer.contains("/private"), "{command}: {text}");
+    }
+}

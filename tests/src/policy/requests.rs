@@ -208,12 +208,20 @@ fn an_internal_address_has_a_code_and_each_command_prints_the_line_that_it_lacks
         "{refused}"
     );
     let line = "addresses = [\"127.0.0.1\"]";
+    assert!(refused.stderr.contains(line), "{refused}");
+    // What a program reads, which an agent may have started, has no line of a policy.
+    let json = machine.toolward("call acme.tickets --dev tickets --json --input");
+    let json = json.arg(input("a").to_string()).ends(4);
+    assert!(!json.stdout.contains("addresses ="), "{json}");
     for command in ["policy explain acme.tickets", "policy suggest"] {
         let shown = machine
             .toolward(&format!("{command} --dev tickets"))
             .ends(0);
         assert!(shown.stdout.contains(line), "{shown}");
     }
+    let granted = machine.toolward("policy grant acme.tickets --dev tickets");
+    let granted = granted.ends(0);
+    assert!(granted.stderr.contains(line), "{granted}");
     // With the line the request is sent, to nothing that answers.
     machine.configure(&format!("{grant}{line}\n"));
     let failed = call().ends(1);

@@ -1,13 +1,10 @@
 //! Ids that callers give: on standard input and output, all clients are one principal, and each session has ids of its
 //! own. Over HTTP, each principal has.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-
 use serde_json::{Value, json};
 
 use super::{Machine, WITH, machine, rows, serve, verifies};
-use crate::mcp::raw::{PATIENCE, Raw};
+use crate::mcp::raw::Raw;
 use crate::mcp::served::Served;
 
 /// A call that counts, with this id.
@@ -58,28 +55,6 @@ fn an_id_of_one_session_is_unknown_in_another_at_the_same_time_and_afterwards() 
     verifies(&machine);
 }
 
-/// Posts a message in the era without sessions.
-fn post(served: &Served, token: &str, message: &Value) -> Value {
-    let (address, message) = (served.address(), message.to_string());
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let head = format!(
-        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
-         Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
-         MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: tools/call\r\nMcp-Name: kv_counter\r\n\
-         Content-Length: {}\r\n\r\n",
-        message.len()
-    );
-    stream.write_all((head + &message).as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let json = answer.split_once("\r\n\r\n").and_then(|(_, body)| {
-        let (start, end) = (body.find('{')?, body.rfind('}')?);
-        serde_json::from_str(body.get(start..=end)?).ok()
-    });
-    json.unwrap_or_else(|| panic!("no answer: {answer}"))
-}
-
 #[test]
 fn over_http_an_id_is_known_to_its_principal_on_each_connection_and_to_no_other() {
     let machine = machine();
@@ -100,7 +75,7 @@ fn over_http_an_id_is_known_to_its_principal_on_each_connection_and_to_no_other(
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let id = uuid::Uuid::now_v7().to_string();
-    let call = |token, number| counted(&post(&served, token, &count(number, &id, &era)));
+    let call = |token, number| counted(&served.post(token, &count(number, &id, &era)));
     let [alice, bob] = &tokens;
     assert_eq!(call(alice, 1), (1, false));
     assert_eq!(call(alice, 2), (1, true));

@@ -1,8 +1,11 @@
 //! Calls that the command refuses before there is a host for them. They are recorded as those that a host refuses.
 
 use toolward_bundle::content::Content;
-use toolward_host::{CallError, ErrorClass, ErrorCode, Host, LOCAL, Native, RefusedCall};
+use toolward_host::{
+    CallError, ErrorClass, ErrorCode, Host, LOCAL, Native, RefusedCall, WithheldReason,
+};
 use toolward_operator::config::Granted;
+use toolward_operator::installed;
 use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::runtime;
 
@@ -22,11 +25,11 @@ pub(super) struct Early<'a> {
 impl Early<'_> {
     /// The call ends since its tool belongs to a bundle that was left out.
     pub(super) fn withheld(&self, started: Option<StartedRecorder>, failure: Failure) -> Failure {
-        let error = CallError::new(
-            ErrorCode::NOT_FOUND,
-            ErrorClass::UnknownTool,
-            failure.message.as_str(),
-        );
+        let code = match installed::reason(&failure) {
+            WithheldReason::Held => ErrorCode::HELD,
+            _ => ErrorCode::WITHDRAWN,
+        };
+        let error = CallError::new(code, ErrorClass::PolicyBlocked, failure.message.as_str());
         self.ends(started, &error, failure)
     }
 

@@ -41,7 +41,10 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let found: Vec<Explanation> = served.map(|route| review.explain(route)).collect();
     let served = tools.iter().flat_map(|tool| &tool.routes);
     let internal: Vec<Vec<InternalAddress>> = served
-        .map(|route| review.internal_addresses(route))
+        .map(|route| {
+            let granted = route.decision.grant();
+            granted.map(InternalAddress::of).unwrap_or_default()
+        })
         .collect();
     let rejected: Vec<(&Contract<'_>, &Rejected<'_>)> = tools
         .iter()
@@ -85,7 +88,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
             "documents": documents,
             "lines_to_add": missing,
             "addresses_missing": internal.iter().flatten().map(|one| json!({
-                "host": one.host, "address": one.address.to_string(), "line": one.line(),
+                "host": one.host, "addresses": one.addresses, "line": one.line(),
             })).collect::<Vec<_>>(),
         }));
     }

@@ -68,7 +68,8 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         return output.result(&value, "nothing is missing");
     }
     if !grant.open.is_empty() {
-        return Err(open(&grant.open).lines_for(&place, grant.lines));
+        let failure = open(&grant.open).lines_for(&place, grant.lines);
+        return Err(failure.or_only(grant.narrower.unwrap_or_default()));
     }
     let edit = TextEdit::of(&place)?;
     let after = edit.appended(&grant.lines);
@@ -88,7 +89,8 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     made.map_err(|failure| match has_terminal() {
         true => failure,
         // Nobody was asked: the lines are for whoever adds them.
-        false => failure.lines_for(&place, grant.lines.clone()),
+        false => (failure.lines_for(&place, grant.lines.clone()))
+            .or_only(grant.narrower.clone().unwrap_or_default()),
     })?;
     Ok(())
 }

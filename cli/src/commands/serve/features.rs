@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use toolward_bundle::content::Content;
 use toolward_host::exec::ExecBroker;
 use toolward_host::{Broker, Host, SharedState};
 use toolward_mcp::{ServerFeatures, Service};
 use toolward_operator::config::Granted;
 use toolward_operator::host_setup::opens_buckets;
+use toolward_operator::installed::LoadedBundles;
 use toolward_operator::recorder::{CallRecorder, RecordedConfinement};
 use toolward_operator::reload::Target;
 use toolward_operator::{Operator, Report};
@@ -48,13 +48,14 @@ impl FeaturesBuilder {
     /// is known.
     pub(super) fn make(
         &self,
-        contents: &[Content],
+        loaded: &LoadedBundles,
         granted: &Granted,
         buckets: Option<bool>,
     ) -> Result<ServerFeatures> {
+        let contents = &loaded.contents;
         let buckets = buckets.unwrap_or_else(|| opens_buckets(contents, &granted.policy));
-        let held = contents.to_vec();
-        let builder = self.operator.host_builder(held, granted, buckets)?;
+        let builder = (self.operator).host_builder(contents.clone(), granted, buckets)?;
+        let builder = builder.withheld(loaded.withheld.iter().cloned());
         // The handshake needs no engine.
         let builder = exec_broker::given(builder, self.programs.as_ref());
         let builder = Replaying::given(self.replaying.as_ref(), builder);
@@ -88,16 +89,16 @@ pub(super) struct ServedFeatures {
 impl Target for ServedFeatures {
     type Made = ServerFeatures;
 
-    fn make(&self, contents: &[Content], granted: &Arc<Granted>) -> Result<ServerFeatures> {
-        let made = self.builder.make(contents, granted, Some(self.buckets))?;
+    fn make(&self, loaded: &LoadedBundles, granted: &Arc<Granted>) -> Result<ServerFeatures> {
+        let made = self.builder.make(loaded, granted, Some(self.buckets))?;
         if let Some(recorder) = &self.builder.recorder {
-            recorder.serves(contents, granted, self.builder.confinement);
+            recorder.serves(&loaded.contents, granted, self.builder.confinement);
         }
         Ok(made)
     }
 
     fn empty(&self) -> Result<ServerFeatures> {
-        let builder = Host::builder();
+        let builder = Host::builder().withheld(self.service.features().host().withheld());
         #[cfg(feature = "metrics")]
         let (builder, _) = Metrics::given(self.builder.metrics.as_deref(), builder);
         nothing(builder.defer_engine().build()?)

@@ -43,7 +43,9 @@ impl ErrorCode {
         SANDBOX_VIOLATION = "toolward:sandbox_violation",
             "Policy ended the call at its first violation.";
         WITHDRAWN = "toolward:withdrawn",
-            "The bundle was withdrawn after it was loaded: revoked, or by the operator.";
+            "The tool's bundle, or its driver's, is no longer served: revoked, expired, not trusted, or withdrawn.";
+        HELD = "toolward:held",
+            "The tool's bundle is not loaded until the operator accepts what changed in it.";
         TIMEOUT = "timeout", "The deadline passed.";
         FUEL_EXHAUSTED = "toolward:fuel_exhausted", "The fuel was spent.";
         MEMORY_EXCEEDED = "toolward:memory_exceeded", "The memory limit was reached.";
