@@ -9,6 +9,7 @@ mod expected;
 mod faults;
 mod links;
 mod markdown;
+mod paths;
 mod session;
 mod shell;
 mod threats;
@@ -152,6 +153,18 @@ fn the_readme_does_what_it_shows() {
         shell,
         &records(&machine),
     );
+}
+
+#[test]
+fn the_readme_has_the_commands_of_the_main_job_and_of_the_tests() {
+    let checks = std::fs::read_to_string(root().join(".ci/run")).unwrap();
+    let first = checks.lines().find_map(|line| line.strip_prefix("step "));
+    let readme = readme();
+    let blocks = readme.blocks();
+    let mut shown = blocks.iter().flat_map(|block| session::steps(block));
+    assert!(shown.any(|step| Some(step.command.as_str()) == first));
+    let text = readme.text();
+    assert!(text.contains("`cargo run -- serve`") && text.contains("`.ci/run`"));
 }
 
 #[test]
