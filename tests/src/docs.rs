@@ -161,10 +161,9 @@ fn the_readme_has_the_commands_of_the_main_job_and_of_the_tests() {
     let first = checks.lines().find_map(|line| line.strip_prefix("step "));
     let readme = readme();
     let blocks = readme.blocks();
-    let mut shown = blocks.iter().flat_map(|block| session::steps(block));
-    assert!(shown.any(|step| Some(step.command.as_str()) == first));
-    let text = readme.text();
-    assert!(text.contains("`cargo run -- serve`") && text.contains("`.ci/run`"));
+    let steps = || blocks.iter().flat_map(session::steps);
+    assert!(steps().any(|step| Some(step.command.as_str()) == first));
+    assert!(steps().any(|step| step.command.starts_with("cargo run -- serve ")));
 }
 
 #[test]
