@@ -115,7 +115,7 @@ fn approval() {
     let machine = notes();
     machine.configure(&notes_policy(&machine, ""));
     compare("approval", &machine, |columns, colours| {
-        let words = "call notes.append --dev notes-append --set note=journal --set text=Tea";
+        let words = "call notes.append --dev notes-append --set note=list --set text=Tea";
         let mut session = at(&machine, words, columns, colours);
         session.sees("? [y/N] ");
         session.types("n\r");
