@@ -50,18 +50,16 @@ mod tests {
         if let Some(path) = std::env::var_os(FILE) {
             return write_beyond(std::path::Path::new(&path));
         }
-        let directory = std::env::temp_dir().join(format!("toolward-{}", std::process::id()));
-        std::fs::create_dir(&directory).unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let name = "file_limit::tests::\
                     a_write_beyond_the_limit_fails_and_a_program_that_is_executed_has_the_default";
         let status = Command::new("sh")
             .args(["-c", "ulimit -f 8; exec \"$0\" \"$@\""])
             .arg(std::env::current_exe().unwrap())
             .args([name, "--exact", "--nocapture"])
-            .env(FILE, directory.join("file"))
+            .env(FILE, directory.path().join("file"))
             .output()
             .unwrap();
-        std::fs::remove_dir_all(directory).unwrap();
         assert!(status.status.success(), "{status:?}");
     }
 

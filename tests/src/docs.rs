@@ -1,6 +1,6 @@
 //! README and book, held to what the code does: every command that they show is
-//! run, and every snippet of Rust compiles. The generated pages are compared by
-//! `cargo xtask docs --check`.
+//! run, and every snippet of Rust is copied from a file that compiles. Generated pages and
+//! copied code are compared by `cargo xtask docs --check`.
 
 mod changes;
 mod embedding;
@@ -9,6 +9,7 @@ mod expected;
 mod faults;
 mod links;
 mod markdown;
+mod paths;
 mod session;
 mod shell;
 mod threats;
@@ -16,7 +17,7 @@ mod tutorial;
 
 use std::path::{Path, PathBuf};
 
-use markdown::Page;
+use markdown::{Block, Page};
 
 use crate::support::outside::have;
 use crate::support::{Machine, root};
@@ -155,6 +156,17 @@ fn the_readme_does_what_it_shows() {
 }
 
 #[test]
+fn the_readme_has_the_commands_of_the_main_job_and_of_the_tests() {
+    let checks = std::fs::read_to_string(root().join(".ci/run")).unwrap();
+    let first = checks.lines().find_map(|line| line.strip_prefix("step "));
+    let readme = readme();
+    let blocks = readme.blocks();
+    let steps = || blocks.iter().flat_map(session::steps);
+    assert!(steps().any(|step| Some(step.command.as_str()) == first));
+    assert!(steps().any(|step| step.command.starts_with("cargo run -- serve ")));
+}
+
+#[test]
 fn no_page_with_commands_is_forgotten() {
     let source = root().join("docs/src");
     let with_commands: Vec<String> = book()
@@ -211,48 +223,61 @@ fn each_page_has_fewer_than_400_lines() {
         if GENERATED.contains(&name) {
             continue;
         }
-        let lines = page.text().lines().count();
+        // What is copied is as long as its file has it.
+        let blocks = page.blocks();
+        let copied = blocks.iter().filter(|block| is_copied(page, block));
+        let copied: usize = copied.map(|block| block.lines.len()).sum();
+        let lines = page.text().lines().count() - copied;
         assert!(lines < 400, "{name}: {lines} lines; split it");
     }
 }
 
+/// The comment above a block that names what the block is copied from.
+const SOURCE: &str = "<!-- from: ";
+
+/// Whether a block is copied from a file, which `cargo xtask docs --check` compares.
+fn is_copied(page: &Page, block: &Block) -> bool {
+    // The fence is between the two.
+    let above = block.line.checked_sub(3);
+    let text = page.text();
+    let above = above.and_then(|number| text.lines().nth(number));
+    above.is_some_and(|line| line.starts_with(SOURCE))
+}
+
 #[test]
-fn rust_in_the_book_is_taken_from_files_that_compile() {
+fn rust_in_the_book_is_copied_from_files_that_compile() {
     for page in book().iter().chain([&readme()]) {
-        for block in page
-            .blocks()
-            .iter()
-            .filter(|block| block.language.starts_with("rust"))
-        {
-            let place = format!("{}:{}", page.path.display(), block.line);
-            let [line] = block.lines.as_slice() else {
-                panic!("{place}: include a compiled file instead");
-            };
+        for block in page.blocks() {
             assert!(
-                line.starts_with("{{#include "),
-                "{place}: include a compiled file instead"
+                !block.language.starts_with("rust") || is_copied(page, &block),
+                "{}:{}: copy a compiled file instead",
+                page.path.display(),
+                block.line
             );
         }
     }
 }
 
 #[test]
-fn what_the_book_includes_is_there() {
+fn code_in_the_book_is_in_its_page() {
+    let mut copied = 0;
     for page in book() {
         let text = page.text();
-        for include in text.split("{{#include ").skip(1) {
-            let (target, _) = include.split_once("}}").unwrap();
-            let (file, part) = target.split_once(':').unwrap_or((target, ""));
-            let path = page.path.parent().unwrap().join(file);
-            let included = std::fs::read_to_string(&path)
-                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-            let anchor = format!("ANCHOR: {part}\n");
-            let numbered =
-                part.is_empty() || part.starts_with(|c: char| c.is_ascii_digit() || c == ':');
-            assert!(
-                numbered || included.contains(&anchor),
-                "{target} has no such anchor"
-            );
-        }
+        assert!(
+            !text.contains("{{#"),
+            "{}: a code host shows no includes",
+            page.path.display()
+        );
+        let blocks = page.blocks();
+        let found = blocks.iter().filter(|block| is_copied(&page, block));
+        let found = found.count();
+        assert_eq!(
+            found,
+            text.lines().filter(|line| line.starts_with(SOURCE)).count(),
+            "{}: a source without its block",
+            page.path.display()
+        );
+        copied += found;
     }
+    assert!(copied > 10, "only {copied} blocks are copied");
 }

@@ -1,5 +1,8 @@
 //! What a person sees on a terminal of 80 and of 120 columns, with and without colours, against the files in
-//! `golden/screens`. `TOOLWARD_GOLDEN=write` writes them instead.
+//! `golden/screens`. `TOOLWARD_GOLDEN=write` writes them instead. The files are screens of real runs: values that
+//! differ from run to run are those of the run that wrote them.
+
+mod recorded;
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,6 +23,9 @@ const FITTING: [&str; 4] = ["held-update", "list", "list-held", "show"];
 
 /// The one line on these that is not broken: it is a command.
 const COMMAND: &str = "accept it with: ";
+
+/// Before each command.
+const PROMPT: &str = "$ ";
 
 /// Takes a line away that progress was shown on.
 const CLEARED: &str = "\r\u{1b}[2K";
@@ -45,12 +51,17 @@ fn at(machine: &Machine, words: &str, columns: u16, colours: bool) -> Session {
     Session::showing_both(command(machine, words, colours), columns)
 }
 
-/// Compares what is shown at each width, with and without colours.
-fn compare(name: &str, machine: &Machine, show: impl Fn(u16, bool) -> Left) {
+/// Compares what is shown at each width, with and without colours. `show` gives the words after `toolward`, too.
+fn compare(name: &str, machine: &Machine, show: impl Fn(u16, bool) -> (String, Left)) {
     let mut differences = Vec::new();
     for columns in WIDTHS {
         for colours in [false, true] {
-            let screen = settled(&show(columns, colours).screen, machine);
+            let suffix = if colours { "-colours" } else { "" };
+            let file = golden(&format!("{name}-{columns}{suffix}.txt"));
+            let recorded = fs::read_to_string(&file).unwrap_or_default();
+            let (words, left) = show(columns, colours);
+            let typed = format!("{PROMPT}toolward {words}\n{}", left.screen);
+            let screen = recorded::replaced(&plain(&typed, machine), &recorded);
             if !colours {
                 assert!(!screen.contains(ESCAPE), "{name}: colours in {screen}");
                 let prose = screen.lines().filter(|line| !line.starts_with(COMMAND));
@@ -60,14 +71,10 @@ fn compare(name: &str, machine: &Machine, show: impl Fn(u16, bool) -> Left) {
                     "{name}: wider than {columns} columns:\n{screen}"
                 );
             }
-            let suffix = if colours { "-colours" } else { "" };
-            let file = golden(&format!("{name}-{columns}{suffix}.txt"));
             if std::env::var_os("TOOLWARD_GOLDEN").is_some_and(|value| value == "write") {
                 fs::create_dir_all(file.parent().unwrap()).unwrap();
                 fs::write(&file, &screen).unwrap();
-            }
-            let expected = fs::read_to_string(&file).unwrap_or_default();
-            if screen != expected {
+            } else if screen != recorded {
                 differences.push(format!("{}:\n{screen}", file.display()));
             }
         }
@@ -79,19 +86,17 @@ fn compare(name: &str, machine: &Machine, show: impl Fn(u16, bool) -> Left) {
     );
 }
 
-/// The screen with what differs from run to run made the same. Only the program's own path changes its length.
-fn settled(screen: &str, machine: &Machine) -> String {
+/// The screen as a file has it, with the command and the processor that most machines have.
+fn plain(screen: &str, machine: &Machine) -> String {
     let directory = machine.work();
-    let directory = directory.parent().unwrap().display().to_string();
-    let place = format!("{:x<1$}", "/tmp/machine-", directory.len());
+    let directory = directory.parent().unwrap().to_str().unwrap();
+    assert!(directory.starts_with(recorded::DIRECTORY), "{directory}");
     let shown: String = screen.split_inclusive('\n').map(left_on_line).collect();
-    let text = shown
+    shown
         .replace("\r\n", "\n")
         .replace('\u{1b}', ESCAPE)
-        .replace(&directory, &place)
         .replace(&toolward().display().to_string(), "/usr/bin/toolward")
-        .replace(std::env::consts::ARCH, "x86_64");
-    dates(&ports(&digests(&text)))
+        .replace(std::env::consts::ARCH, "x86_64")
 }
 
 /// What is left of a line after progress was shown on it.
@@ -99,49 +104,10 @@ fn left_on_line(line: &str) -> &str {
     line.rsplit(CLEARED).next().unwrap_or(line)
 }
 
-/// Ports of this machine.
-fn ports(text: &str) -> String {
-    const HOST: &str = "127.0.0.1:";
-    let mut parts = text.split(HOST);
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
-        out.push_str(HOST);
-        out.push_str(&"0".repeat(part.len() - rest.len()));
-        out.push_str(rest);
-    }
-    out
-}
-
-/// Digests and key ids: long words of hexadecimal digits.
-fn digests(text: &str) -> String {
-    let mut words = Vec::new();
-    for word in text.split_inclusive(|c: char| !c.is_ascii_hexdigit()) {
-        let digits = word.trim_end_matches(|c: char| !c.is_ascii_hexdigit());
-        let rest = word.strip_prefix(digits).unwrap();
-        match digits.len() >= 16 {
-            true => words.push(format!("{}{rest}", "0".repeat(digits.len()))),
-            false => words.push(word.to_owned()),
-        }
-    }
-    words.concat()
-}
-
-/// Times, as RFC 3339 writes them.
-fn dates(text: &str) -> String {
-    const SHAPE: &str = "0000-00-00T00:00:00";
-    let mut bytes = text.as_bytes().to_vec();
-    for start in 0..bytes.len().saturating_sub(SHAPE.len() - 1) {
-        let found = &mut bytes[start..start + SHAPE.len()];
-        let fits = |(byte, shape): (&u8, u8)| match shape {
-            b'0' => byte.is_ascii_digit(),
-            other => *byte == other,
-        };
-        if found.iter().zip(SHAPE.bytes()).all(fits) {
-            found.copy_from_slice(SHAPE.as_bytes());
-        }
-    }
-    String::from_utf8(bytes).unwrap()
+/// Runs a command to its end.
+fn ended(machine: &Machine, words: &str, columns: u16, colours: bool) -> (String, Left) {
+    let left = at(machine, words, columns, colours).leaves();
+    (words.to_owned(), left)
 }
 
 #[test]
@@ -149,11 +115,11 @@ fn approval() {
     let machine = notes();
     machine.configure(&notes_policy(&machine, ""));
     compare("approval", &machine, |columns, colours| {
-        let words = "call notes.append --dev notes-append --set note=journal --set text=Tea";
+        let words = "call notes.append --dev notes-append --set note=list --set text=Tea";
         let mut session = at(&machine, words, columns, colours);
         session.sees("? [y/N] ");
         session.types("n\r");
-        session.leaves()
+        (words.to_owned(), session.leaves())
     });
 }
 
@@ -167,10 +133,10 @@ fn held_update() {
         "b.toolbundle",
     );
     compare("held-update", &machine, |columns, colours| {
-        at(&machine, "update", columns, colours).leaves()
+        ended(&machine, "update", columns, colours)
     });
     compare("list-held", &machine, |columns, colours| {
-        at(&machine, "list", columns, colours).leaves()
+        ended(&machine, "list", columns, colours)
     });
 }
 
@@ -178,7 +144,7 @@ fn held_update() {
 fn list() {
     let (machine, _) = installed();
     compare("list", &machine, |columns, colours| {
-        at(&machine, "list", columns, colours).leaves()
+        ended(&machine, "list", columns, colours)
     });
 }
 
@@ -186,7 +152,7 @@ fn list() {
 fn show() {
     let (machine, _) = installed();
     compare("show", &machine, |columns, colours| {
-        at(&machine, "show text.stats", columns, colours).leaves()
+        ended(&machine, "show text.stats", columns, colours)
     });
 }
 
@@ -205,7 +171,7 @@ fn errors_and_verify() {
         ("error-usage", "call text.stats --inpt {}"),
     ] {
         compare(name, &machine, |columns, colours| {
-            at(&machine, words, columns, colours).leaves()
+            ended(&machine, words, columns, colours)
         });
     }
 }
@@ -245,7 +211,7 @@ fn progress() {
         assert!(seconds.ends_with('s'), "{seconds}");
         left.screen = format!("{}  0s\n{}", half(bar), left.screen);
         machine.toolward("remove text.stats-bundle").ends(0);
-        left
+        (words, left)
     });
 }
 
@@ -253,9 +219,9 @@ fn progress() {
 fn demo() {
     let machine = Machine::new();
     compare("demo", &machine, |columns, colours| {
-        let left = at(&machine, "demo", columns, colours).leaves();
+        let ended = ended(&machine, "demo", columns, colours);
         machine.toolward("demo --remove").ends(0);
-        left
+        ended
     });
 }
 
@@ -275,7 +241,8 @@ fn doctor() {
     compare("doctor", &machine, |columns, colours| {
         let mut command = command(&machine, "doctor", colours);
         // No compiler, whatever this machine has.
-        command.env("PATH", "/nowhere");
-        Session::showing_both(command, columns).leaves()
+        command.env("PATH", machine.path("no-programs"));
+        let left = Session::showing_both(command, columns).leaves();
+        ("doctor".to_owned(), left)
     });
 }

@@ -42,7 +42,8 @@ usage: cargo xtask CHORE
                        benchmark `languages`
   bindings [--check]   the guest SDK's bindings from wit/
   examples [--check]   examples/bundles from the examples, signed with their key
-  docs [--check]       the book's reference pages, from the crates and the command
+  docs [--check]       the book's reference pages, from the crates and the command, and the
+                       code in its other pages, from the files that they name
   test [ARGUMENT...]   everything that tests need, then all tests; arguments go to
                        the last `cargo test`
   long [ARGUMENT...]   the same, with the tests that can run longer at full size

@@ -19,22 +19,22 @@ const COLUMNS: usize = 80;
 struct Picture {
     /// Of the golden file and of the picture.
     name: &'static str,
-    /// How the first line and the last one begin; the whole screen has none.
-    part: Option<(&'static str, &'static str)>,
+    /// How the first line begins that is no longer drawn; the whole screen has none.
+    until: Option<&'static str>,
 }
 
 const ALL: [Picture; 3] = [
     Picture {
         name: "demo",
-        part: Some(("The tool demo.thief may", "  stopped: toolward:memory")),
+        until: Some("To give an agent"),
     },
     Picture {
         name: "approval",
-        part: Some(("notes.append@1.0.0 by", "Allow this call")),
+        until: None,
     },
     Picture {
         name: "held-update",
-        part: None,
+        until: None,
     },
 ];
 
@@ -80,25 +80,25 @@ impl Picture {
         let file = format!("{SCREENS}/{}-{COLUMNS}-colours.txt", self.name);
         let text = repository::read(&root.join(&file))?;
         let describe = |error| format!("{file}: {error}");
-        let part = part(&text, self.part).map_err(describe)?;
-        let lines = screen::lines(&part, COLUMNS).map_err(describe)?;
+        let part = part(&text, self.until).map_err(describe)?;
+        let lines = screen::lines(part, COLUMNS).map_err(describe)?;
         Ok(svg::drawn(&lines, COLUMNS))
     }
 }
 
-/// The lines from the one that begins so to the one that ends it.
-fn part(text: &str, part: Option<(&str, &str)>) -> Outcome<String> {
-    let Some((first, last)) = part else {
-        return Ok(text.to_owned());
+/// The lines before the one that begins so, without empty ones at the end.
+fn part<'a>(text: &'a str, until: Option<&str>) -> Outcome<&'a str> {
+    let Some(until) = until else {
+        return Ok(text);
     };
-    let lines = || text.lines().enumerate();
-    let begins = |(_, line): &(usize, &str), with: &str| screen::plain(line).starts_with(with);
-    let start = lines().find(|line| begins(line, first));
-    let (start, _) = start.ok_or_else(|| format!("no line begins with {first:?}"))?;
-    let end = lines().skip(start).find(|line| begins(line, last));
-    let (end, _) = end.ok_or_else(|| format!("no later line begins with {last:?}"))?;
-    let lines = lines().skip(start).take(end + 1 - start);
-    Ok(lines.map(|(_, line)| format!("{line}\n")).collect())
+    let mut length = 0;
+    for line in text.split_inclusive('\n') {
+        if screen::plain(line).starts_with(until) {
+            return Ok(text[..length].trim_end_matches('\n'));
+        }
+        length += line.len();
+    }
+    Err(format!("no line begins with {until:?}"))
 }
 
 #[cfg(test)]
@@ -106,14 +106,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_is_found_by_its_ends() {
-        let text = "a\n\u{241b}[1mb1\u{241b}[0m\nc\nd2\ne\n";
-        assert_eq!(
-            part(text, Some(("b", "d"))).unwrap(),
-            "\u{241b}[1mb1\u{241b}[0m\nc\nd2\n"
-        );
+    fn a_part_ends_before_a_line() {
+        let text = "a\n\n\u{241b}[1mb1\u{241b}[0m\nc\n";
+        assert_eq!(part(text, Some("b")).unwrap(), "a");
         assert_eq!(part(text, None).unwrap(), text);
-        part(text, Some(("x", "d"))).unwrap_err();
-        part(text, Some(("b", "a"))).unwrap_err();
+        part(text, Some("x")).unwrap_err();
     }
 }

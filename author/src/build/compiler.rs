@@ -96,7 +96,9 @@ mod tests {
         ] {
             assert_eq!(says(script), "tool", "{script}");
         }
-        assert_eq!(ask("tool", tool("/no/such/tool")), "tool");
+        let empty = tempfile::tempdir().unwrap();
+        let missing = empty.path().join("tool");
+        assert_eq!(ask("tool", tool(missing.to_str().unwrap())), "tool");
     }
 
     #[test]

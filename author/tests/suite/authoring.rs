@@ -118,7 +118,7 @@ fn a_link_is_not_followed_into_a_bundle() {
     let demo = Demo::new();
     #[cfg(unix)]
     {
-        std::os::unix::fs::symlink("/etc/hostname", demo.path().join("tools/secret")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", demo.path().join("tools/secret")).unwrap();
         let error = pack(demo.path(), &PackOptions::default()).unwrap_err();
         assert_eq!(error.code(), "file-not-regular");
     }

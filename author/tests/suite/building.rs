@@ -122,7 +122,7 @@ fn bundle(module: &str) -> tempfile::TempDir {
 
 fn built(directory: &Path) -> Result<Vec<u8>, BuildError> {
     let options = Options {
-        cargo: "/no/such/cargo".into(),
+        cargo: directory.join("no-cargo").into(),
         locked: false,
         offline: true,
         confine: true,
@@ -167,7 +167,7 @@ fn compiler(path: &Path, module: &Path, version: &str) {
 /// With the tools in a directory, and those of the system.
 fn options_with(tools: &Path) -> Options {
     Options {
-        cargo: "/no/such/cargo".into(),
+        cargo: tools.join("no-cargo").into(),
         locked: false,
         offline: true,
         confine: true,

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use toolward_guest::testing::{Grants, invoke};
 use toolward_guest::{Call, Error, secrets, tools};
 
+// ANCHOR: shout
 fn shout(call: Call<String>) -> Result<String, Error> {
     tools::call("text.upper", &call.input)
 }
@@ -20,6 +21,7 @@ fn a_tool_answers_in_place_of_the_host() {
     assert_eq!(error.code(), "input_invalid");
 }
 
+// ANCHOR_END: shout
 #[test]
 fn grants_end_with_what_they_were_given_for() {
     let outer = Grants::new().secret("a", "1");

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use toolward_guest::testing::TestCall;
 use toolward_guest::{Answer, Call, Error, Outcome, Questions};
 
+// ANCHOR: order
 fn order(call: Call<Value>) -> Result<Outcome<String>, Error> {
     let Some(resume) = call.resume() else {
         let schema = json!({"type": "object", "properties": {"size": {"type": "string"}}});
@@ -27,6 +28,7 @@ fn order(call: Call<Value>) -> Result<Outcome<String>, Error> {
     }
 }
 
+// ANCHOR_END: order
 fn asked() -> Questions {
     match TestCall::new(json!({})).run(order).unwrap() {
         Outcome::Ask(questions) => questions,

@@ -124,7 +124,7 @@ fn a_pipe_is_refused_and_not_waited_for() {
     assert!(made.unwrap().success());
     assert_eq!(verify::unsigned(&pipe).unwrap_err().code(), "not-a-bundle");
     assert_eq!(
-        verify::unsigned(Path::new("/nonexistent"))
+        verify::unsigned(&directory.path().join("missing"))
             .unwrap_err()
             .code(),
         "io"

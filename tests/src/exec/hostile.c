@@ -128,9 +128,10 @@ int main(int count, char **arguments) {
     if (!strcmp(what, "files")) {
         char inside[512];
         snprintf(inside, sizeof inside, "%s/inside", path);
+        char unnamed[] = "/tmp/exec-XXXXXX";
         printf("{\"outside\":%s,\"inside\":%s,\"tmp\":%s,\"passwd\":%s,\"root\":%s,\"chmod\":%s,\"cwd\":%s}",
                yes(count > 4 && opens(arguments[4], O_WRONLY | O_CREAT)), yes(opens(inside, O_WRONLY | O_CREAT)),
-               yes(opens("/tmp/toolward-exec-outside", O_WRONLY | O_CREAT)), yes(opens("/etc/passwd", O_RDONLY)),
+               yes(mkstemp(unnamed) >= 0), yes(opens("/etc/passwd", O_RDONLY)),
                yes(lists("/")), yes(chmod(inside, 06755) == 0), yes(opens("in-cwd", O_WRONLY | O_CREAT)));
         return 0;
     }

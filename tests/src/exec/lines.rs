@@ -127,9 +127,14 @@ fn a_script_needs_its_interpreter_and_an_interpreter_is_no_program() {
     let interpreter = |path: &str, digest: &str| {
         format!("interpreter = {{ path = {path:?}, digest = \"{digest}\" }}\n")
     };
+    let other = scene.machine.path("no-interpreter");
     let line = scene.line.clone();
     for (path, digest, rule) in [
-        ("/usr/bin/other", digest.to_string(), "exec-interpreter"),
+        (
+            other.to_str().unwrap(),
+            digest.to_string(),
+            "exec-interpreter",
+        ),
         (shell.to_str().unwrap(), wrong, "exec-digest"),
     ] {
         scene.line = line.clone() + &interpreter(path, &digest);

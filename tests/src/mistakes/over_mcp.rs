@@ -120,7 +120,8 @@ fn a_tool_that_lacks_nothing_and_is_denied_does_not_name_the_rule() {
 fn a_workspace_without_its_directory_is_for_the_operator_to_repair() {
     let machine = Machine::new();
     machine.add_example("notes-append");
-    machine.configure(&super::granting(&machine, "/nowhere/at/all"));
+    let missing = machine.path("no-directory");
+    machine.configure(&super::granting(&machine, missing.to_str().unwrap()));
     let mut raw = serving(&machine, &["notes-append"]);
     raw.call(1, "notes_append", &json!({"note": "a", "text": "b"}));
     let answer = raw.answer(1);
@@ -130,5 +131,5 @@ fn a_workspace_without_its_directory_is_for_the_operator_to_repair() {
         "{text}"
     );
     is_for_a_model(&machine, &answer.to_string());
-    assert!(!answer.to_string().contains("nowhere"), "{answer}");
+    assert!(!answer.to_string().contains("no-directory"), "{answer}");
 }

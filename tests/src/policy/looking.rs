@@ -36,7 +36,7 @@ fn what_suggest_writes_is_all_that_a_bundle_needs_and_then_it_writes_nothing() {
         // Less is too little: without any one of the lines it is blocked.
         let whole = machine
             .toolward(&suggest)
-            .env("HOME", "/nonexistent")
+            .env("HOME", machine.path("no-home"))
             .ends(0);
         assert_eq!(lines(&whole.stdout), lines(&first.stdout));
     }
@@ -233,12 +233,13 @@ fn doctor_looks_behind_every_grant_and_shows_no_secret() {
         )
     };
     machine.configure(&format!(
-        "[limits]\nfuel = 1000\n{}{}{}{}{}[[workspace]]\npath = \"/gone\"\ndirectory = \"/gone/x\"\n",
+        "[limits]\nfuel = 1000\n{}{}{}{}{}[[workspace]]\npath = \"/gone\"\ndirectory = {:?}\n",
         notes_policy(&machine, ""),
         secret("set", "env = \"MY_TOKEN\""),
         secret("unset", "env = \"MY_OTHER\""),
         secret("open", "file = \"open.txt\""),
         secret("own", ""),
+        machine.path("no-directory"),
     ));
     let file = super::users_file(&machine).with_file_name("open.txt");
     fs::write(&file, "the-value-itself").unwrap();

@@ -4,6 +4,7 @@ mod codes;
 mod command_errors;
 mod commands;
 mod differences;
+mod excerpts;
 mod limits;
 
 use std::path::Path;
@@ -39,8 +40,11 @@ fn help(program: &Path) -> Outcome<Page> {
 
 /// Writes all pages.
 pub(crate) fn write(root: &Path, program: &Path) -> Outcome {
-    for (path, text) in tables().into_iter().chain([help(program)?]) {
-        std::fs::write(root.join(path), text).map_err(|error| format!("{path}: {error}"))?;
+    let generated = tables().into_iter().chain([help(program)?]);
+    let generated = generated.map(|(path, text)| (path.to_owned(), text));
+    // Excerpts last: a page that is made here may not have any.
+    for (path, text) in generated.chain(excerpts::pages(root)?) {
+        std::fs::write(root.join(&path), text).map_err(|error| format!("{path}: {error}"))?;
         println!("{path} written");
     }
     Ok(())
@@ -49,17 +53,21 @@ pub(crate) fn write(root: &Path, program: &Path) -> Outcome {
 /// Checks that all committed pages are current.
 pub(crate) fn check(root: &Path, program: &Path) -> Outcome {
     check_tables(root)?;
-    current(root, &help(program)?)
+    let (path, text) = help(program)?;
+    current(root, path, &text)
 }
 
 /// Checks those that need no program.
 pub(crate) fn check_tables(root: &Path) -> Outcome {
-    tables().iter().try_for_each(|page| current(root, page))
+    let mut tables = tables().into_iter();
+    tables.try_for_each(|(path, text)| current(root, path, &text))?;
+    let mut excerpts = excerpts::pages(root)?.into_iter();
+    excerpts.try_for_each(|(path, text)| current(root, &path, &text))
 }
 
-fn current(root: &Path, (path, text): &Page) -> Outcome {
+fn current(root: &Path, path: &str, text: &str) -> Outcome {
     let found = std::fs::read_to_string(root.join(path)).unwrap_or_default();
-    if found != *text {
+    if found != text {
         return Err(format!(
             "{path} is stale; run `cargo xtask docs` and commit it"
         ));

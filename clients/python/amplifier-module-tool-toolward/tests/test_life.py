@@ -231,11 +231,11 @@ async def test_cleanup_between_two_servers_starts_none(machine, coordinator, mou
 
 
 @pytest.mark.asyncio
-async def test_a_server_that_does_not_start_is_an_error_with_its_reason(machine, coordinator, caplog) -> None:
+async def test_a_server_that_does_not_start_is_an_error_with_its_reason(machine, coordinator, tmp_path) -> None:
     with pytest.raises(ServerError, match="bundle-missing"):
         await mount(coordinator, machine.config())
     with pytest.raises(ServerError, match="can't be started"):
-        await mount(coordinator, {"command": "/nowhere/toolward"})
+        await mount(coordinator, {"command": str(tmp_path / "missing")})
     assert coordinator.get("tools") == {}
     assert servers() == []
 

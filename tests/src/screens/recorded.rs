@@ -1,0 +1,118 @@
+//! Values that differ from run to run: each is replaced with the one in its place in the recorded screen.
+
+use std::collections::BTreeSet;
+
+/// How the directory of a machine begins; a number of letters and digits follows.
+pub(super) const DIRECTORY: &str = "/tmp/.tmp";
+const LETTERS: usize = 6;
+
+/// Before a port.
+const HOST: &str = "127.0.0.1:";
+
+/// A time, as RFC 3339 writes it.
+const TIME: &str = "0000-00-00T00:00:00";
+
+/// Digits of a digest or key id, at least.
+const DIGEST: usize = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Directory,
+    Port,
+    Time,
+    Digest,
+}
+
+/// The screen with the values of the recorded one, if both have values of the same kinds and lengths in the same
+/// order, and equal ones in the same places. Otherwise the screen, which then differs.
+pub(super) fn replaced(screen: &str, recorded: &str) -> String {
+    let (new, old) = (values(screen), values(recorded));
+    let alike = |((_, kind, value), (_, other, known)): (&Value<'_>, &Value<'_>)| {
+        kind == other && value.len() == known.len()
+    };
+    let pairs = || new.iter().zip(&old);
+    // Two times may be in one second.
+    let named = || pairs().filter(|((_, kind, _), _)| *kind != Kind::Time);
+    let both: BTreeSet<_> = named().map(|(new, old)| (new.2, old.2)).collect();
+    let news: BTreeSet<_> = named().map(|(new, _)| new.2).collect();
+    let olds: BTreeSet<_> = named().map(|(_, old)| old.2).collect();
+    let same_places = both.len() == news.len() && both.len() == olds.len();
+    if new.len() != old.len() || !pairs().all(alike) || !same_places {
+        return screen.to_owned();
+    }
+    let mut replaced = String::new();
+    let mut end = 0;
+    for ((at, _, value), (_, _, known)) in pairs() {
+        replaced.push_str(&screen[end..*at]);
+        replaced.push_str(known);
+        end = at + value.len();
+    }
+    replaced + &screen[end..]
+}
+
+/// Where it is, and what.
+type Value<'a> = (usize, Kind, &'a str);
+
+fn values(text: &str) -> Vec<Value<'_>> {
+    let mut values = Vec::new();
+    let mut end = 0;
+    let mut before = ' ';
+    for (at, character) in text.char_indices() {
+        let starts = !before.is_ascii_alphanumeric();
+        before = character;
+        if at < end || !starts {
+            continue;
+        }
+        if let Some((kind, length)) = value(&text[at..]) {
+            values.push((at, kind, &text[at..at + length]));
+            end = at + length;
+        }
+    }
+    values
+}
+
+/// The value that a text starts with, and its length.
+fn value(text: &str) -> Option<(Kind, usize)> {
+    let count = |text: &str, is: fn(&char) -> bool| text.chars().take_while(is).count();
+    if let Some(rest) = text.strip_prefix(DIRECTORY) {
+        let letters = count(rest, char::is_ascii_alphanumeric);
+        return (letters == LETTERS).then_some((Kind::Directory, DIRECTORY.len() + letters));
+    }
+    if let Some(rest) = text.strip_prefix(HOST) {
+        let digits = count(rest, char::is_ascii_digit);
+        return (digits > 0).then_some((Kind::Port, HOST.len() + digits));
+    }
+    let fits = |(byte, shape): (u8, u8)| match shape {
+        b'0' => byte.is_ascii_digit(),
+        other => byte == other,
+    };
+    if text.len() >= TIME.len() && text.bytes().zip(TIME.bytes()).all(fits) {
+        return Some((Kind::Time, TIME.len()));
+    }
+    let digits = count(text, char::is_ascii_hexdigit);
+    (digits >= DIGEST).then_some((Kind::Digest, digits))
+}
+
+#[test]
+fn values_of_a_run_are_replaced_with_recorded_ones_in_their_places() {
+    let digest = "0123456789abcdef";
+    let screen = |directory: &str, port: &str, time: &str, id: &str, other: &str| {
+        format!(
+            "in /tmp/.tmp{directory}/home: http://127.0.0.1:{port}/ {id} {other} at {time}Z, {id}"
+        )
+    };
+    let time = "2026-11-29T06:50:52";
+    let recorded = screen("AAAAAA", "40001", time, digest, "fedcba9876543210");
+    let later = "2027-01-02T03:04:05";
+    let again = screen("b2Cd3E", "51234", later, "aaaaaaaaaaaaaaaa", digest);
+    assert_eq!(replaced(&again, &recorded), recorded);
+    // A port that became a digest, a missing value, and one id in place of two.
+    for other in [
+        again.replace("127.0.0.1:51234", digest),
+        again.replace(later, ""),
+        screen("b2Cd3E", "51234", later, digest, digest),
+        again.replace("home", "work"),
+    ] {
+        assert_ne!(replaced(&other, &recorded), recorded, "{other}");
+    }
+}
