@@ -128,6 +128,9 @@ codes! {
         "Callers send named arguments; MCP needs an object. Wrap the value in a property.";
     CONTEXT_SCHEMA_CONFLICT = "context-schema-conflict", "`contextSchema` and `metadata.contextSchema` are equal if both are given",
         "Keep one.";
+    CONTEXT_MEMBER_RESERVED = "context-member-reserved" Warning, "`contextSchema` has no `pinnedProvider`",
+        "That member of a call's context picks the driver (AIP-30). Hosts take it out before the schema is checked, and no \
+         driver gets it. Use another name.";
     EXAMPLE_INPUT_INVALID = "example-input-invalid", "the input of an example satisfies `inputs`",
         "Correct the example or the schema.";
     EXAMPLE_OUTPUT_INVALID = "example-output-invalid", "the output of an example satisfies `outputs`",

@@ -40,7 +40,7 @@ pub use action::RuleAction;
 pub use approval_policy::{ApprovalPolicy, PolicyReference};
 pub use context::{
     ContextLack, ContextRule, ContextSource, ContextText, ContextValue, ContextWhy, Contexts,
-    GivenContext,
+    GivenContext, UnusedContext,
 };
 pub use decide::decide;
 pub use decision::{Allowed, AskReason, Contract, Decision, DecisionContext, Implementation};
