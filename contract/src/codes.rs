@@ -111,9 +111,9 @@ codes! {
     SCHEMA_REF = "schema-ref", "`$ref` points into the same document or to a schema of the bundle",
         "Use `#/$defs/name`, or `schema:NAME` for `schemas/NAME.json`. Nothing is ever fetched, and nested \
          `$id` is refused because it changes what `#` means.";
-    SCHEMA_PATTERN = "schema-pattern", "patterns can be matched in linear time",
+    SCHEMA_PATTERN = "schema-pattern", "patterns are of ECMA-262, and can be matched in linear time",
         "Look-around and back-references need a backtracking engine, which hostile input can hang. Rewrite \
-         the pattern without them; at most 1024 characters.";
+         the pattern without them; at most 1024 characters, and 32 KiB once it is compiled.";
     SCHEMA_TOO_LARGE = "schema-too-large", "a schema, with all it refers to, has at most 256 KiB and 10 000 values",
         "Split the tool, or shorten enumerations.";
     SCHEMA_TOO_DEEP = "schema-too-deep", "a schema has at most 64 levels",
