@@ -30,7 +30,7 @@ mod write;
 
 pub(crate) use aml::check as aml_findings;
 pub use aml::{AmlFile, AmlOptions, aml};
-pub use amplifier::{spec_bundle, spec_policy};
+pub use amplifier::spec_bundle;
 pub use runloop::{RunloopFiles, RunloopOptions, runloop};
 
 /// What is said about the tools of an imported component.
@@ -230,8 +230,12 @@ pub fn component(wasm: &[u8], options: &Options) -> Result<Imported, ImportError
         .map(|(name, reason)| LeftOut::new(name, reason))
         .collect();
     let mut called: Vec<Called<'_>> = Vec::new();
-    let only = functions.offered.len() == 1;
-    for (export, function) in &functions.offered {
+    let mut offered = functions.offered;
+    if offered.remove(COMPONENTIZE_PY_INIT).is_some() {
+        left_out.push(LeftOut::new(COMPONENTIZE_PY_INIT, &NoTool::Toolchain));
+    }
+    let only = offered.len() == 1;
+    for (export, function) in &offered {
         let tool = match only {
             true => options.id.clone(),
             false => match tool_id(&options.id, export, &called) {
@@ -271,9 +275,10 @@ pub fn component(wasm: &[u8], options: &Options) -> Result<Imported, ImportError
             },
         });
     }
-    let files = write::files(wasm, &called, options)?;
+    let files = write::files(wasm, &surface, &called, options)?;
     Ok(Imported {
         files,
+        remarks: remarks(&surface, options),
         tools: called.into_iter().map(|called| called.tool).collect(),
         left_out,
         uncounted: functions.uncounted,
@@ -281,9 +286,40 @@ pub fn component(wasm: &[u8], options: &Options) -> Result<Imported, ImportError
     })
 }
 
-/// Why a function gets no id.
+/// The function with which a component of componentize-py starts.
+const COMPONENTIZE_PY_INIT: &str = "exports#init";
+
+/// What a component imports and no flag declares, as far as a call depends on it.
+fn remarks(surface: &Surface, options: &Options) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    let mut add = |code, message: &str| {
+        remarks.push(Remark {
+            tool: options.id.clone(),
+            code,
+            message: message.to_owned(),
+        });
+    };
+    if surface.imports_package("wasi:http") && options.network.is_empty() {
+        add(
+            "import-network-unused",
+            "the component imports wasi:http, and `--network` named no host: DRIVER.md has `egress: []`, and each request \
+             is refused",
+        );
+    }
+    if surface.imports_package("wasi:keyvalue") {
+        add(
+            "import-database-undeclared",
+            "the component imports wasi:keyvalue: hosts refuse it until TOOL.md has `mutates: [\"database:NAME\"]`",
+        );
+    }
+    remarks
+}
+
+/// Why no tool is made of a function.
 #[derive(Debug, thiserror::Error)]
 enum NoTool {
+    #[error("componentize-py exports it for itself")]
+    Toolchain,
     #[error("its name makes no id, which has 2 to 80 characters")]
     NoId,
     #[error("its tool would have the id {id}, which {by} has")]
@@ -292,6 +328,7 @@ enum NoTool {
 
 codes! {
     for NoTool {
+        Self::Toolchain = "import-toolchain-function";
         Self::NoId = "import-name-unusable";
         Self::Taken { .. } = "import-name-taken";
     }
@@ -351,9 +388,10 @@ pub fn amplifier(wasm: &[u8], spec: &str, options: &Options) -> Result<Imported,
         contract: write::contract(&described, options)?,
         function: AMPLIFIER_TOOL,
     }];
-    let files = write::files(wasm, &called, options)?;
+    let files = write::files(wasm, &surface, &called, options)?;
     Ok(Imported {
         files,
+        remarks: remarks(&surface, options),
         tools: vec![options.id.clone()],
         ..Imported::default()
     })

@@ -115,7 +115,7 @@ codes! {
     COMPONENT_IMPORT = "component-import", "a driver's component imports what no host provides",
         "Known are `toolward:driver` 0.1 and the WASI 0.2 packages cli, io, clocks, random, filesystem, sockets, http and keyvalue.";
     COMPONENT_UNDECLARED = "component-undeclared", "a driver's component imports a capability that nothing declares",
-        "A component that imports `wasi:http` needs a contract with `requires.network`, `mutates: network:…` or `mutates: external:…`, and hosts of it in `network.egress` of its DRIVER.md; one that imports `wasi:keyvalue` needs a `database` declaration. The same check refuses the bundle in a host.";
+        "A component that imports `wasi:http` needs a contract with `requires.network`, `mutates: network:…` or `mutates: external:…`, and hosts of it in `network.egress` of its DRIVER.md, or `egress: []` there if it reaches none; one that imports `wasi:keyvalue` needs a `database` declaration. The same check refuses the bundle in a host.";
     COMPONENT_STRAY = "component-stray" Warning, "a component belongs to no driver",
         "No DRIVER.md beside it names this file. It is packed and signed all the same.";
     DRIVER_ENTRY_UNUSED = "driver-entry-unused" Warning, "an entry file belongs to a driver that runs no code",

@@ -132,6 +132,11 @@ pub enum SurfaceError {
         /// What the parser expected.
         message: String,
     },
+    /// It is valid but for functions, streams or futures that are async.
+    #[error(
+        "it has async functions, streams or futures, which this version of Toolward does not run yet"
+    )]
+    Async,
     /// More core instances than [`MAX_CORE_INSTANCES`].
     #[error("the component makes {found} core instances, the limit is {MAX_CORE_INSTANCES}")]
     TooManyInstances {
@@ -158,6 +163,7 @@ codes! {
         Self::NotWebAssembly { .. } = "component-malformed",
             "name the component, a file that ends in .wasm; `toolward build` makes it";
         Self::Malformed { .. } = "component-malformed", "build the driver again: `toolward build`";
+        Self::Async = "component-async", "build it without async functions, for WASI 0.2";
         Self::TooManyInstances { .. } = "component-too-complex",
             "link the driver's libraries into fewer core modules";
         Self::TooComplex { .. } = "component-too-complex";

@@ -62,6 +62,11 @@ impl CapabilityImport {
     }
 }
 
+/// Whether a driver has HTTP declared, and reaches no host.
+fn is_without_host(door: &CapabilityImport, driver: &Driver) -> bool {
+    door.import == "wasi:http" && driver.declares_network && driver.egress.is_empty()
+}
+
 /// What a driver's component may turn out to use: its own `requires` and the
 /// declarations of its contracts.
 #[derive(Debug)]
@@ -152,7 +157,7 @@ impl Difference {
             .filter(|door| door.is_imported(surface) && !declared.has(door.classes))
             .map(|door| Undeclared {
                 import: door.import.to_owned(),
-                refused: door.refused,
+                refused: door.refused && !is_without_host(door, driver),
             })
             .collect();
         let useless = |capability: &&Capability| {

@@ -312,7 +312,9 @@ impl Report<'_> {
                 Some(hint.to_owned()),
             ))
         };
-        if surface.imports_package("wasi:http") {
+        // An empty list grants nothing: toolchains bring HTTP in, used or not.
+        let without_host = self.driver.value.declares_network && egress.is_empty();
+        if surface.imports_package("wasi:http") && !without_host {
             if egress.is_empty() {
                 return refused(
                     "network",
@@ -320,7 +322,7 @@ impl Report<'_> {
                         "{path} imports wasi:http, and {} declares no network",
                         self.driver.path
                     ),
-                    "name the hosts in `network.egress`, or build the driver without HTTP",
+                    "name the hosts in `network.egress`, write `egress: []` if it reaches none, or build the driver without HTTP",
                 );
             }
             if !declared.accounts_for("wasi:http") {

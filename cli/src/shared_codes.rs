@@ -337,7 +337,26 @@ pub(crate) const SHARED: &[Shared] = &[
         codes: &["component-features"],
         exit: "1",
         severity: Severity::Error,
-        meaning: "a component uses proposals of WebAssembly that no host runs",
+        meaning: "a component uses proposals of WebAssembly that this host does not run",
+    },
+    Shared {
+        codes: &["component-async"],
+        exit: "1 or 3",
+        severity: Severity::Error,
+        meaning: "a component has async functions, streams or futures, which this version does not run yet",
+    },
+    Shared {
+        codes: &["import-network-unused", "import-database-undeclared"],
+        exit: "none: it is in `remarks` of `import`",
+        severity: Severity::Note,
+        meaning: "a component imports HTTP and no host was named, so that each request is refused; or it imports buckets, \
+                  and is refused until a contract declares one",
+    },
+    Shared {
+        codes: &["import-toolchain-function"],
+        exit: "none: it is in `left_out` of `import`",
+        severity: Severity::Note,
+        meaning: "no tool is made of a function that a toolchain exports for itself",
     },
     Shared {
         codes: &["component-missing"],

@@ -111,9 +111,9 @@ codes! {
     SCHEMA_REF = "schema-ref", "`$ref` points into the same document or to a schema of the bundle",
         "Use `#/$defs/name`, or `schema:NAME` for `schemas/NAME.json`. Nothing is ever fetched, and nested \
          `$id` is refused because it changes what `#` means.";
-    SCHEMA_PATTERN = "schema-pattern", "patterns can be matched in linear time",
+    SCHEMA_PATTERN = "schema-pattern", "patterns are of ECMA-262, and can be matched in linear time",
         "Look-around and back-references need a backtracking engine, which hostile input can hang. Rewrite \
-         the pattern without them; at most 1024 characters.";
+         the pattern without them; at most 1024 characters, and 32 KiB once it is compiled.";
     SCHEMA_TOO_LARGE = "schema-too-large", "a schema, with all it refers to, has at most 256 KiB and 10 000 values",
         "Split the tool, or shorten enumerations.";
     SCHEMA_TOO_DEEP = "schema-too-deep", "a schema has at most 64 levels",
@@ -128,6 +128,9 @@ codes! {
         "Callers send named arguments; MCP needs an object. Wrap the value in a property.";
     CONTEXT_SCHEMA_CONFLICT = "context-schema-conflict", "`contextSchema` and `metadata.contextSchema` are equal if both are given",
         "Keep one.";
+    CONTEXT_MEMBER_RESERVED = "context-member-reserved" Warning, "`contextSchema` has no `pinnedProvider`",
+        "That member of a call's context picks the driver (AIP-30). Hosts take it out before the schema is checked, and no \
+         driver gets it. Use another name.";
     EXAMPLE_INPUT_INVALID = "example-input-invalid", "the input of an example satisfies `inputs`",
         "Correct the example or the schema.";
     EXAMPLE_OUTPUT_INVALID = "example-output-invalid", "the output of an example satisfies `outputs`",

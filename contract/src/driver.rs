@@ -107,6 +107,8 @@ pub struct Driver {
     pub implements: Vec<Implements>,
     /// `network.egress`: the part of the contract's network that it uses. Empty: none.
     pub egress: CapabilitySet,
+    /// Whether `network.egress` is written, if only as an empty list: its component may import HTTP.
+    pub declares_network: bool,
     /// What it needs beyond the contract. Needs a policy rule that names the driver.
     pub requires: Requires,
     /// Where it can run.

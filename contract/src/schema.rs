@@ -3,11 +3,13 @@
 mod absent;
 mod bundle;
 mod cost;
+mod ecma;
 mod explain;
 mod inline;
 mod limits;
 mod marked;
 mod outward;
+mod patterns;
 mod plain;
 mod shape;
 mod view;
@@ -50,6 +52,8 @@ struct Inner {
     /// `value` with every `schema:` reference taken in below `$defs`: stands alone.
     closed: Value,
     validator: Validator,
+    /// What the patterns of `closed` are for the validator.
+    translated: patterns::Translated,
     /// How deep a value may be before collecting its errors could take exponential time; `None`: any.
     explainable: Option<usize>,
     weight: usize,
@@ -126,7 +130,7 @@ impl Schema {
         let closed = bundle::close(value, scope)?;
         let explainable = cost::check(&closed)?;
         let weight = limits::weight(&closed);
-        let validator = build(&closed)?;
+        let (validator, translated) = build(&closed)?;
         let marks = view::Marks::of(&closed);
         let marked = marks.internal || marks.sensitive;
         let patterns = if marked {
@@ -139,6 +143,7 @@ impl Schema {
                 value: value.clone(),
                 closed,
                 validator,
+                translated,
                 explainable,
                 weight,
                 marks,
@@ -271,7 +276,10 @@ impl Schema {
 
     fn violation(&self, error: &jsonschema::ValidationError<'_>, instance: &Value) -> Violation {
         let instance_path = error.instance_path().to_string();
-        let schema_path = error.schema_path().to_string();
+        let schema_path = self
+            .inner
+            .translated
+            .original_path(&error.schema_path().to_string());
         let long = error.instance().is_string()
             || error.instance().is_array()
             || error.instance().is_object();
@@ -286,6 +294,11 @@ impl Schema {
         } else {
             error.to_string()
         };
+        if let Kind::Pattern { pattern } = error.kind()
+            && let Some(original) = self.inner.translated.original(pattern)
+        {
+            message = message.replace(pattern.as_str(), original);
+        }
         if let Kind::AdditionalProperties { unexpected } = error.kind()
             && let Some(instead) = explain::instead(&self.model_view(), &schema_path, unexpected)
         {
@@ -331,7 +344,8 @@ fn depth_over(value: &Value, limit: usize) -> bool {
     }
 }
 
-fn build(closed: &Value) -> Result<Validator, SchemaError> {
+fn build(closed: &Value) -> Result<(Validator, patterns::Translated), SchemaError> {
+    let (translated, document) = patterns::translate(closed)?;
     let options = jsonschema::options()
         .with_draft(Draft::Draft202012)
         .should_validate_formats(true)
@@ -341,8 +355,8 @@ fn build(closed: &Value) -> Result<Validator, SchemaError> {
                 .size_limit(MAX_PATTERN_BYTES)
                 .dfa_size_limit(MAX_PATTERN_BYTES),
         );
-    let error = match options.build(closed) {
-        Ok(validator) => return Ok(validator),
+    let error = match options.build(document.as_ref().unwrap_or(closed)) {
+        Ok(validator) => return Ok((validator, translated)),
         Err(error) => error,
     };
     // It holds the schema to the meta-schema first, and does not say which of both is missed.
@@ -351,13 +365,11 @@ fn build(closed: &Value) -> Result<Validator, SchemaError> {
         let message = meta_message(&path, &error);
         return Err(SchemaError::new(&codes::SCHEMA_INVALID, path, message));
     }
-    let path = error.instance_path().to_string();
+    let path = translated.original_path(&error.instance_path().to_string());
     Err(match error.kind() {
         Kind::Format { format } if format == "regex" => {
-            let message = format!(
-                "expected a small pattern without look-around and back-references, found {}",
-                error.instance()
-            );
+            let found = error.instance().as_str().unwrap_or_default();
+            let message = patterns::refusal(found, &translated);
             SchemaError::new(&codes::SCHEMA_PATTERN, path, message)
         }
         Kind::Referencing(_) => SchemaError::new(&codes::SCHEMA_REF, path, error.to_string()),

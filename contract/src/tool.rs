@@ -27,6 +27,9 @@ pub use shown_name::mapped;
 /// AIP-14's default for `timeout_ms`: 30 seconds.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The member of a call's context that pins a driver (AIP-30). Hosts take it out: no driver sees it.
+pub const CONTEXT_PIN: &str = "pinnedProvider";
+
 /// A validated contract.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]

@@ -17,7 +17,7 @@ pub use ledger::ledger;
 pub use machine::{
     cache, configuration, confinement, engine, memory_reset, publishers, system_calls,
 };
-pub use policy::{grants, policy, policy_warnings, unmatched_grants};
+pub use policy::{policy, policy_warnings, unused_rule_warnings, unused_rules};
 pub use programs::programs;
 pub use store::installed;
 

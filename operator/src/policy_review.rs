@@ -126,6 +126,30 @@ impl PolicyReview {
     /// The `[[grant]]`s that are about no tool of the bundles, in words.
     #[must_use]
     pub fn unmatched_grants(&self) -> Vec<String> {
+        let contracts = self.contracts();
+        let unmatched = self.granted.policy.unmatched_grants(&contracts);
+        unmatched
+            .map(|id| format!("{id}: it is about no tool that is installed"))
+            .collect()
+    }
+
+    /// The `[[context]]`s that no tool of the bundles gets a value from, in words.
+    #[must_use]
+    pub fn unused_contexts(&self) -> Vec<String> {
+        let contracts = self.contracts();
+        let unused = self.granted.policy.unused_contexts(&contracts);
+        unused.map(|context| context.to_string()).collect()
+    }
+
+    /// All rules without effect on the bundles, in words.
+    #[must_use]
+    pub fn unused_rules(&self) -> Vec<String> {
+        let mut unused = self.unmatched_grants();
+        unused.extend(self.unused_contexts());
+        unused
+    }
+
+    fn contracts(&self) -> Vec<Contract<'_>> {
         let contracts = self.bundles.iter().flat_map(|(content, publisher)| {
             let tools = content.tools.iter();
             tools.map(move |entry| Contract {
@@ -133,11 +157,7 @@ impl PolicyReview {
                 publisher,
             })
         });
-        let contracts: Vec<Contract<'_>> = contracts.collect();
-        let unmatched = self.granted.policy.unmatched_grants(&contracts);
-        unmatched
-            .map(|id| format!("{id}: it is about no tool that is installed"))
-            .collect()
+        contracts.collect()
     }
 
     fn routes_under(

@@ -3,6 +3,7 @@
 
 mod lack;
 pub(crate) mod rule;
+mod unused;
 pub(crate) mod value;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use crate::policy::Policy;
 
 pub use lack::{ContextLack, ContextWhy};
 pub use rule::ContextRule;
+pub use unused::UnusedContext;
 pub use value::{ContextSource, ContextText, ContextValue};
 
 /// Most texts within one secret value: each is looked for in all that a call shows.

@@ -45,7 +45,7 @@ pub use approval_class::ApprovalClass;
 pub use approval_policy::{ApprovalPolicy, PolicyReference};
 pub use context::{
     ContextLack, ContextRule, ContextSource, ContextText, ContextValue, ContextWhy, Contexts,
-    GivenContext,
+    GivenContext, UnusedContext,
 };
 pub use decide::decide;
 pub use decision::{Allowed, AskReason, Decision, DecisionContext};

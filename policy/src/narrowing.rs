@@ -44,6 +44,7 @@ impl Policy {
             workspaces: _,
             secrets: _,
             contexts: _,
+            context_places: _,
             execs: _,
             services: _,
             shares: _,

@@ -7,6 +7,7 @@ use toolward_contract::tool::{McpResult, Tool};
 
 use crate::approval_class::ApprovalClass;
 use crate::approval_policy::{ApprovalPolicy, PolicyReference};
+use crate::context::UnusedContext;
 use crate::context::rule::ContextRule;
 use crate::context::value::ContextSource;
 use crate::document::DocumentRule;
@@ -46,6 +47,8 @@ pub struct Policy {
     pub(crate) workspaces: Vec<Workspace>,
     pub(crate) secrets: Vec<Secret>,
     pub(crate) contexts: Vec<ContextRule>,
+    /// Where each of `contexts` is written.
+    pub(crate) context_places: Vec<String>,
     pub(crate) execs: Vec<ExecRule>,
     pub(crate) services: Vec<Service>,
     pub(crate) shares: Vec<Share>,
@@ -131,6 +134,15 @@ impl Policy {
     #[must_use]
     pub fn contexts(&self) -> &[ContextRule] {
         &self.contexts
+    }
+
+    /// The `[[context]]`s that none of these contracts gets a value from, in order.
+    pub fn unused_contexts<'p>(
+        &'p self,
+        contracts: &'p [Contract<'p>],
+    ) -> impl Iterator<Item = UnusedContext<'p>> {
+        let placed = self.contexts.iter().zip(&self.context_places);
+        placed.filter_map(|(rule, place)| UnusedContext::of(rule, place, contracts))
     }
 
     /// Looks up the values of `[[context]]` that come from a variable or a file,

@@ -8,7 +8,7 @@ use crate::implementation::Implementation;
 use crate::name::Publisher;
 use crate::routing::Rejection;
 
-/// The region that asks for nothing.
+/// The region that a driver without `region` has (AIP-30).
 const GLOBAL: &str = "global";
 
 /// Longest region or tag, in bytes.
@@ -21,9 +21,9 @@ const MAX_ENTRIES: usize = 1024;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Resolve {
-    /// The region that a driver which reaches the network has to claim, exactly as it is written here. `None` and
-    /// `global`: any.
-    pub region: Option<String>,
+    /// The regions of which a driver that reaches the network must claim one, exactly as written here. A driver that
+    /// claims none is of the region `global`. `None` and an empty list: any.
+    pub region: Option<Vec<String>>,
     /// The policy tags of which a driver has to claim one. `None` and an empty list: it need not.
     pub allowed_tags: Option<Vec<String>>,
     /// The policy tags that no driver may have.
@@ -35,10 +35,10 @@ pub struct Resolve {
 }
 
 impl Resolve {
-    /// The region that is asked for, if one is.
+    /// The regions of which a driver must claim one; empty if it need not.
     #[must_use]
-    pub fn region(&self) -> Option<&str> {
-        self.region.as_deref().filter(|region| *region != GLOBAL)
+    pub fn regions(&self) -> &[String] {
+        self.region.as_deref().unwrap_or_default()
     }
 
     /// The tags of which one is asked for; empty if none is.
@@ -84,20 +84,31 @@ impl Resolve {
 
     /// A driver without egress sends nothing anywhere: it runs where the host does.
     fn lacks_region(&self, implementation: &Implementation<'_>) -> Option<Rejection> {
-        let needed = self.region()?;
+        let needed = self.regions();
         let driver = implementation.driver;
-        if driver.egress.is_empty() {
+        if needed.is_empty() || driver.egress.is_empty() {
             return None;
         }
-        if !driver.region.iter().any(|region| region == needed) {
-            return Some(Rejection::Region {
-                needed: needed.to_owned(),
-                claimed: driver.region.clone(),
-            });
+        let claimed = driver.region.iter().map(String::as_str);
+        let unclaimed = driver.region.is_empty().then_some(GLOBAL);
+        let claimed = claimed
+            .chain(unclaimed)
+            .filter(|region| needed.iter().any(|one| one == region));
+        let claimed: Vec<&str> = claimed.collect();
+        // `global` promises nothing that a publisher would have to be believed for.
+        if claimed.contains(&GLOBAL)
+            || (!claimed.is_empty() && self.believes(implementation.publisher))
+        {
+            return None;
         }
-        let believed = self.believes(implementation.publisher);
-        (!believed).then(|| Rejection::RegionNotBelieved {
-            claimed: needed.to_owned(),
+        Some(match claimed.first() {
+            Some(claimed) => Rejection::RegionNotBelieved {
+                claimed: (*claimed).to_owned(),
+            },
+            None => Rejection::Region {
+                needed: needed.to_vec(),
+                claimed: driver.region.clone(),
+            },
         })
     }
 
@@ -126,18 +137,20 @@ impl Resolve {
         if !earlier.denied_tags.iter().all(denied) {
             return Err("denied_tags");
         }
-        let (now, before) = (self.allowed_tags(), earlier.allowed_tags());
-        if !before.is_empty() && (now.is_empty() || !now.iter().all(|tag| before.contains(tag))) {
+        let wider = |now: &[String], before: &[String]| {
+            !before.is_empty() && (now.is_empty() || !now.iter().all(|one| before.contains(one)))
+        };
+        if wider(self.allowed_tags(), earlier.allowed_tags()) {
             return Err("allowed_tags");
         }
-        if earlier.region().is_some() && self.region() != earlier.region() {
+        if wider(self.regions(), earlier.regions()) {
             return Err("region");
         }
         if self.fallback() && !earlier.fallback() {
             return Err("fallback");
         }
         // Where nothing is asked for, nobody is believed.
-        let asked = earlier.region().is_some() || !before.is_empty();
+        let asked = !earlier.regions().is_empty() || !earlier.allowed_tags().is_empty();
         let known = |publisher| earlier.publishers().contains(publisher);
         if asked && !self.publishers().iter().all(known) {
             return Err("publishers");
@@ -148,6 +161,7 @@ impl Resolve {
     /// Checks what a file and code can both get wrong.
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         let lists = [
+            ("region", self.regions().len()),
             ("allowed_tags", self.allowed_tags().len()),
             ("denied_tags", self.denied_tags.len()),
             ("publishers", self.publishers().len()),
@@ -157,11 +171,9 @@ impl Resolve {
                 format!("expected at most {MAX_ENTRIES} entries in `{key}`, found {found}");
             return Err(PolicyError::new(&error::TOO_LARGE, message));
         }
-        if let Some(region) = &self.region {
-            label(region)?;
-        }
-        let mut tags = self.allowed_tags().iter().chain(&self.denied_tags);
-        tags.try_for_each(|tag| label(tag).map(|_| ()))
+        let tags = self.allowed_tags().iter().chain(&self.denied_tags);
+        let mut labels = self.regions().iter().chain(tags);
+        labels.try_for_each(|text| label(text).map(|_| ()))
     }
 }
 

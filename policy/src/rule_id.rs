@@ -38,14 +38,19 @@ impl fmt::Display for RuleId {
             RuleKind::Grant => "grant",
             RuleKind::Deny => "deny",
         };
-        write!(f, "[[{kind}]] {}", self.number)?;
-        match (&self.source, self.line) {
-            (Some(source), Some(line)) => write!(f, " ({source}:{line})")?,
-            (Some(source), None) => write!(f, " ({source})")?,
-            (None, Some(line)) => write!(f, " (line {line})")?,
-            (None, None) => {}
-        }
-        write!(f, ": {}", self.description)
+        let table = format!("[[{kind}]] {}", self.number);
+        let place = written_at(&table, self.source.as_deref(), self.line);
+        write!(f, "{place}: {}", self.description)
+    }
+}
+
+/// A table with its source and line.
+pub(crate) fn written_at(table: &str, source: Option<&str>, line: Option<usize>) -> String {
+    match (source, line) {
+        (Some(source), Some(line)) => format!("{table} ({source}:{line})"),
+        (Some(source), None) => format!("{table} ({source})"),
+        (None, Some(line)) => format!("{table} (line {line})"),
+        (None, None) => table.to_owned(),
     }
 }
 

@@ -412,6 +412,54 @@ fn a_description_does_not_depend_on_what_is_configured() {
     assert!(contract.contains("network:api.example.com"), "{contract}");
 }
 
+/// As the usual toolchain for JavaScript makes one: it imports HTTP, used or not.
+#[test]
+fn a_component_that_imports_http_is_imported_without_a_host_and_called() {
+    let machine = Machine::new();
+    let component = wat::parse_str(
+        r#"(component
+            (import "wasi:http/outgoing-handler@0.2.3" (instance))
+            (core module $m (func (export "f") (result i32) (i32.const 7)))
+            (core instance $c (instantiate $m))
+            (func $f (result u32) (canon lift (core func $c "f")))
+            (func $init (result u32) (canon lift (core func $c "f")))
+            (instance $exports (export "init" (func $init)))
+            (export "seven" (func $f)) (export "exports" (instance $exports)))"#,
+    );
+    machine.write("seven.wasm", component.unwrap());
+    let import = "import component seven.wasm --id seven --read-only -o seven --json";
+    let imported = machine.toolward(import).ends(0).json();
+    assert_eq!(imported["tools"], json!(["seven"]), "{imported}");
+    assert_eq!(imported["remarks"][0]["code"], "import-network-unused");
+    let left_out = &imported["left_out"][0];
+    assert_eq!(left_out["name"], "exports#init", "{imported}");
+    assert_eq!(left_out["code"], "import-toolchain-function", "{imported}");
+    let driver = "seven/drivers/seven.driver/DRIVER.md";
+    assert!(machine.text(driver).contains("network:\n  egress: []\n"));
+    let called = machine
+        .toolward("call seven --dev seven --input {} --json")
+        .ends(0);
+    assert_eq!(called.json()["value"], 7);
+    // Without the declaration it is refused.
+    let undeclared = machine.text(driver).replace("network:\n  egress: []\n", "");
+    machine.write(driver, undeclared);
+    let refused = machine.toolward("call seven --dev seven --input {}").end();
+    refused.says("component-undeclared");
+}
+
+#[test]
+fn a_component_with_async_functions_is_refused_by_our_own_limit() {
+    let machine = Machine::new();
+    let component = wat::parse_str(r#"(component (import "f" (func async)))"#).unwrap();
+    machine.write("other.wasm", component);
+    let ended = machine
+        .toolward("import component other.wasm --id a.b -o imported")
+        .ends(1);
+    ended.says("import-nothing-offered");
+    let reason = "which this version of Toolward does not run yet";
+    assert!(ended.stderr.contains(reason), "{ended}");
+}
+
 #[test]
 fn what_can_not_be_a_tool_is_refused_with_the_reason() {
     let machine = Machine::new();

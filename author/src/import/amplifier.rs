@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use toolward_bundle::component::{AMPLIFIER_SPEC, Surface};
+use toolward_bundle::component::AMPLIFIER_SPEC;
 use toolward_contract::json::{self, Limits};
 
 use super::ImportError;
@@ -12,9 +12,6 @@ use crate::output;
 
 /// The tool of the bundle that asks a component for its description.
 const SPEC_TOOL: &str = "import.get-spec";
-
-/// A host that never exists (RFC 2606).
-const NOWHERE: &str = "get-spec.invalid";
 
 /// A tool's description of itself.
 pub(super) struct Spec {
@@ -54,21 +51,13 @@ impl Spec {
 /// # Errors
 ///
 /// When the directory exists or can't be written.
-pub fn spec_bundle(
-    directory: &Path,
-    wasm: &[u8],
-    surface: &Surface,
-) -> Result<&'static str, ImportError> {
+pub fn spec_bundle(directory: &Path, wasm: &[u8]) -> Result<&'static str, ImportError> {
     let driver = format!("{SPEC_TOOL}.driver");
-    // No such host exists: what imports HTTP is linked, and reaches nothing.
-    let network = surface.imports_package("wasi:http").then_some([NOWHERE]);
-    let network: &[&str] = network.as_ref().map_or(&[], |hosts| hosts);
     let contract = json!({
         "id": SPEC_TOOL, "name": "Description", "description": "Gives the description of a tool.",
         "version": "1.0.0", "idempotent": true, "timeout_ms": 10_000,
         "inputs": { "type": "object", "additionalProperties": false },
         "outputs": { "type": "string" },
-        "requires": { "network": network },
     });
     let component = json!({ "world": "wit", "export": AMPLIFIER_SPEC, "bytes": "utf8" });
     let declaration = json!({
@@ -77,7 +66,8 @@ pub fn spec_bundle(
         "implements": [{
             "tool": SPEC_TOOL, "version": "1.x", "metadata": { "component": component },
         }],
-        "network": { "egress": network },
+        // A component that imports HTTP is linked, and reaches nothing.
+        "network": { "egress": [] },
         "limits": { "fuel": 1_000_000_000, "memory_mib": 32, "output_bytes": 256 << 10 },
     });
     let files = [
@@ -100,17 +90,4 @@ pub fn spec_bundle(
         .map(|(name, bytes)| (name.as_str(), bytes.as_slice()));
     output::directory(directory, files)?;
     Ok(SPEC_TOOL)
-}
-
-/// The policy under which the bundle at this place gives its description: requests are allowed
-/// to a host that does not exist, so that a component that imports HTTP is linked.
-#[must_use]
-pub fn spec_policy(directory: &Path) -> String {
-    let whole = directory.canonicalize();
-    let whole = whole.unwrap_or_else(|_| directory.to_owned());
-    let publisher = toml::Value::String(format!("dev:{}", whole.display()));
-    format!(
-        "[[grant]]\npublisher = {publisher}\ntool = \"{SPEC_TOOL}\"\n\
-         requires = [\"network:{NOWHERE}\"]\n"
-    )
 }

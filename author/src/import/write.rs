@@ -1,6 +1,7 @@
 //! The documents of an imported bundle.
 
 use serde_json::{Map, Value, json};
+use toolward_bundle::component::Surface;
 use toolward_bundle::rules::UNDESCRIBED;
 use toolward_bundle::text::visible_line;
 use toolward_contract::driver::Driver;
@@ -37,6 +38,7 @@ pub(super) fn declarations(options: &Options) -> Result<(), ImportError> {
 /// All files of the bundle. The driver is read back, as a host reads it.
 pub(super) fn files(
     wasm: &[u8],
+    surface: &Surface,
     tools: &[Called<'_>],
     options: &Options,
 ) -> Result<Vec<(String, Vec<u8>)>, ImportError> {
@@ -49,7 +51,7 @@ pub(super) fn files(
     }
     let folder = format!("drivers/{}.driver", options.id);
     let text = document(
-        &driver(tools, options),
+        &driver(tools, surface, options),
         "How the component is called. ORIGIN.md says where it comes from.\n",
     );
     valid(Driver::parse("DRIVER.md", &text))?;
@@ -135,7 +137,7 @@ fn declared(options: &Options) -> (Map<String, Value>, Vec<String>) {
     (requires, mutates)
 }
 
-fn driver(tools: &[Called<'_>], options: &Options) -> Value {
+fn driver(tools: &[Called<'_>], surface: &Surface, options: &Options) -> Value {
     let entries = tools.iter().map(|called| {
         json!({
             "tool": called.tool,
@@ -152,7 +154,8 @@ fn driver(tools: &[Called<'_>], options: &Options) -> Value {
         "component": "driver.wasm",
         "implements": entries.collect::<Vec<_>>(),
     });
-    let egress = !options.network.is_empty();
+    // Without a host it grants nothing, and the import is declared.
+    let egress = !options.network.is_empty() || surface.imports_package("wasi:http");
     let network = egress.then(|| json!({ "egress": options.network }));
     with(driver, [("network", network)])
 }

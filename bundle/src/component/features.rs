@@ -16,16 +16,32 @@ pub(super) const FEATURES: WasmFeatures = WasmFeatures::WASM3
     .difference(WasmFeatures::GC_TYPES)
     .union(WasmFeatures::COMPONENT_MODEL);
 
+/// What belongs to async functions.
+const ASYNC: WasmFeatures = WasmFeatures::CM_ASYNC
+    .union(WasmFeatures::CM_ASYNC_STACKFUL)
+    .union(WasmFeatures::CM_MORE_ASYNC_BUILTINS)
+    .union(WasmFeatures::CM_ERROR_CONTEXT);
+
+/// Why a component is refused that has `error`: valid but for its async functions, or not at all.
+pub(super) fn explained(wasm: &[u8], error: SurfaceError) -> SurfaceError {
+    match Validator::new_with_features(FEATURES.union(ASYNC)).validate_all(wasm) {
+        Ok(_) => SurfaceError::Async,
+        Err(_) => error,
+    }
+}
+
 /// Validates a whole component, its code included, as the host's engine does before it
 /// compiles one. Takes about a second for 100 MB.
 ///
 /// # Errors
 ///
-/// [`SurfaceError::Malformed`] with the offset of what is invalid, or belongs to a
-/// proposal that hosts don't run.
+/// [`SurfaceError::Async`], or [`SurfaceError::Malformed`] with the offset of what is invalid, or belongs to another
+/// proposal that this host does not run.
 pub fn validate(wasm: &[u8]) -> Result<(), SurfaceError> {
-    Validator::new_with_features(FEATURES).validate_all(wasm)?;
-    Ok(())
+    let found = Validator::new_with_features(FEATURES).validate_all(wasm);
+    found
+        .map(drop)
+        .map_err(|error| explained(wasm, error.into()))
 }
 
 #[cfg(test)]
@@ -47,7 +63,11 @@ mod tests {
             ("(component (import \"f\" (func async)))", false),
         ] {
             let wasm = wat::parse_str(text).unwrap();
-            assert_eq!(validate(&wasm).is_ok(), runs, "{text}");
+            let found = validate(&wasm);
+            assert_eq!(found.is_ok(), runs, "{text}");
+            let is_async = matches!(found, Err(SurfaceError::Async));
+            let names_it = text.contains("async") || text.contains("task.");
+            assert_eq!(is_async, names_it, "{text}: {found:?}");
         }
     }
 }

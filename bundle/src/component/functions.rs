@@ -14,7 +14,7 @@ use wasmparser::component_types::{
 use wasmparser::types::{Types, TypesRef};
 use wasmparser::{Parser, PrimitiveValType, ValidPayload, Validator};
 
-use super::features::FEATURES;
+use super::features::{FEATURES, explained};
 use super::{Export, SurfaceError};
 
 mod fit;
@@ -156,10 +156,10 @@ impl Functions {
     ///
     /// # Errors
     ///
-    /// [`SurfaceError::Malformed`] where its types are invalid, or of a proposal that hosts
-    /// don't run.
+    /// [`SurfaceError::Async`], or [`SurfaceError::Malformed`] if its types are invalid, or of another proposal that
+    /// this host does not run.
     pub fn read(wasm: &[u8], exports: &[Export]) -> Result<Self, SurfaceError> {
-        let types = types(wasm)?;
+        let types = types(wasm).map_err(|error| explained(wasm, error))?;
         let types = types.as_ref();
         let mut reader = Reader {
             types,

@@ -1,6 +1,6 @@
 //! Whose world a component belongs to, by what it exports.
 
-use super::{Functions, HANDLER, Surface, validate};
+use super::{Functions, HANDLER, Surface, SurfaceError, validate};
 use crate::text::list;
 
 /// The host that a component was made for, as far as its exports tell.
@@ -130,7 +130,7 @@ impl Usability {
                 return Self::Unusable(format!("a driver exports {HANDLER}"));
             }
             _ => match Functions::read(wasm, &surface.exports) {
-                Err(invalid) => return Self::Unusable(format!("no host runs it: {invalid}")),
+                Err(invalid) => return Self::Unusable(not_run(&invalid)),
                 Ok(functions) if functions.offered.is_empty() => {
                     return Self::Unusable(none_offered(&functions));
                 }
@@ -143,8 +143,15 @@ impl Usability {
         }
         match validate(wasm) {
             Ok(()) => usable,
-            Err(invalid) => Self::Unusable(format!("no host runs it: {invalid}")),
+            Err(invalid) => Self::Unusable(not_run(&invalid)),
         }
+    }
+}
+
+fn not_run(invalid: &SurfaceError) -> String {
+    match invalid {
+        SurfaceError::Async => invalid.to_string(),
+        invalid => format!("this host does not run it: {invalid}"),
     }
 }
 

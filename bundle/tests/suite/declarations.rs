@@ -61,6 +61,8 @@ fn http_is_declared_by_hosts_that_the_driver_uses() {
         ("requires: { network: ['*.example.com'] }\n", EGRESS, None),
         ("mutates: ['network:api.example.com']\n", EGRESS, None),
         ("mutates: ['external:mail']\n", EGRESS, None),
+        ("", "network: { egress: [] }\n", None),
+        ("", "network: { ingress: [] }\n", undeclared),
         (
             "",
             "network: { egress: [api.example.com] }\nrequires: { network: [api.example.com] }\n",

@@ -84,7 +84,11 @@ pub(crate) fn run(
         store: arguments.store.clone(),
         ..BundleSource::default()
     };
-    checks.extend(doctor::grants(&source, &arguments.policies, environment));
+    checks.extend(doctor::unused_rules(
+        &source,
+        &arguments.policies,
+        environment,
+    ));
     let failed = checks.iter().any(|check| check.state == State::Error);
     if output.json() {
         output.value(&json!({ "ok": !failed, "checks": checks }))?;

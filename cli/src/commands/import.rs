@@ -233,16 +233,11 @@ fn spec(file: &Path, wasm: &[u8]) -> Result<String> {
     let folder = tempfile::Builder::new().prefix("toolward-").tempdir();
     let folder = folder.map_err(|error| Failure::unreadable(&std::env::temp_dir(), error))?;
     let bundle = folder.path().join("bundle");
-    let tool = import::spec_bundle(&bundle, wasm, &surface).map_err(|error| failed(error, file))?;
-    let policy = folder.path().join("policy.toml");
-    let written = std::fs::write(&policy, import::spec_policy(&bundle));
-    written.map_err(|error| Failure::unwritable(&policy, error))?;
+    let tool = import::spec_bundle(&bundle, wasm).map_err(|error| failed(error, file))?;
     let mut call = Process::new(own_program()?);
     call.args(["--json", "call", tool, "--input", "{}", "--no-cache"])
         .arg("--dev")
         .arg(&bundle)
-        .arg("--policy")
-        .arg(&policy)
         // Nothing that this user has set up takes part.
         .env_clear()
         .env("HOME", folder.path())

@@ -78,6 +78,10 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
     let kind = kind.and_then(|field| self::kind(&field, report));
     let component = component(&mut fields, kind.as_ref(), report);
     let egress = report.unbroken(|report| egress(&mut fields, report));
+    let network = root
+        .get("network")
+        .and_then(|network| network.get("egress"));
+    let declares_network = network.is_some_and(|hosts| !hosts.is_null());
     let mut defaults = HttpDefaults::read(&mut fields, kind.as_ref(), report);
     let egress = match (&kind, egress) {
         (Some(DriverKind::Http), Some(egress)) => Some(defaults.egress(egress, root.at, report)),
@@ -121,6 +125,7 @@ fn driver(root: &Field<'_>, body: &str, report: &mut Report<'_>) -> Option<Drive
         component,
         implements,
         egress: egress.map(|given| given.value).unwrap_or_default(),
+        declares_network,
         requires,
         platform,
         cost_override,

@@ -326,6 +326,7 @@ fn assemble(
         kind,
         component: None,
         implements: vec![implements],
+        declares_network: !egress.is_empty(),
         egress,
         requires: Requires::default(),
         platform: Platform::default(),

@@ -255,10 +255,13 @@ impl Patterns {
             .into_iter()
             .flat_map(|members| members.keys())
         {
-            let regex = RegexBuilder::new(pattern)
-                .size_limit(super::MAX_PATTERN_BYTES)
-                .build()
-                .ok();
+            let regex = super::ecma::translate(pattern).ok();
+            let regex = regex.and_then(|regex| {
+                let limited = RegexBuilder::new(&regex)
+                    .size_limit(super::MAX_PATTERN_BYTES)
+                    .build();
+                limited.ok()
+            });
             self.compiled.entry(pattern.clone()).or_insert(regex);
         }
         match value {

@@ -213,7 +213,7 @@ fn default(keywords: &Map<String, Value>, path: &str, root: &Value) -> Option<Sc
             alone.insert(key.to_owned(), definitions.clone());
         }
     }
-    let validator = build(&Value::Object(alone)).ok()?;
+    let (validator, _) = build(&Value::Object(alone)).ok()?;
     let error = validator.validate(value).err()?;
     let long = error.instance().to_string().len() > MAX_QUOTED_CHARS;
     let message = match long {

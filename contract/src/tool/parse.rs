@@ -1,7 +1,7 @@
 //! TOOL.md field by field (AIP-14, "Frontmatter"). Knows no YAML.
 
 use super::metadata::Metadata;
-use super::{Approval, DEFAULT_TIMEOUT, DriverConstraints, Tool, examples};
+use super::{Approval, CONTEXT_PIN, DEFAULT_TIMEOUT, DriverConstraints, Tool, examples};
 use crate::Scope;
 use crate::action::{self, Claims};
 use crate::codes;
@@ -375,6 +375,13 @@ fn context_schema(
         return None;
     }
     let inner = metadata.context_schema;
-    top.or_else(|| Some(Field::new("contextSchema", inner?)))
-        .and_then(|field| schema(&field, scope, report))
+    let field = top.or_else(|| Some(Field::new("contextSchema", inner?)))?;
+    let pin = field.get("properties").and_then(|all| all.get(CONTEXT_PIN));
+    if let Some(pin) = pin {
+        let message = format!(
+            "expected members that a driver gets, found `{CONTEXT_PIN}`: it picks the driver of a call, and hosts take it out"
+        );
+        report.add(&codes::CONTEXT_MEMBER_RESERVED, pin.at, message);
+    }
+    schema(&field, scope, report)
 }

@@ -391,3 +391,16 @@ fn json_values() -> impl Strategy<Value = Value> {
         ]
     })
 }
+
+#[test]
+fn a_context_member_that_no_driver_gets_is_a_warning() {
+    for lines in [
+        "contextSchema: { properties: { pinnedProvider: { type: string } } }\n",
+        "metadata: { contextSchema: { properties: { pinnedProvider: true } } }\n",
+    ] {
+        let parsed = Tool::parse("TOOL.md", &source(lines), &NoScope);
+        let codes: Vec<_> = parsed.diagnostics.iter().map(|one| one.code).collect();
+        assert_eq!(codes, ["context-member-reserved"], "{lines}");
+        assert!(parsed.value.is_some());
+    }
+}

@@ -368,3 +368,62 @@ fn shared_schemas_are_held_to_the_same_rules() {
         assert_eq!(error.code(), code, "{target}: {error}");
     }
 }
+
+#[test]
+fn patterns_follow_ecma_262_and_are_shown_as_their_author_wrote_them() {
+    let document = json!({
+        "type": "object",
+        "properties": { "line": { "pattern": "^.$" }, "pattern": { "type": "integer" } },
+        "patternProperties": { "\\bid\\b": { "type": "integer" }, ".": {}, "[^\n\r\u{2028}\u{2029}]": true },
+        "additionalProperties": false,
+    });
+    let schema = Schema::compile(&document, &NoScope).expect("valid");
+    assert_eq!(schema.value(), &document);
+    assert_eq!(schema.closed(), &document);
+    for line in ["\u{85}", "\u{1F600}"] {
+        assert!(
+            schema.validate(&json!({ "line": line })).is_ok(),
+            "{line:?}"
+        );
+    }
+    let refused = schema.validate(&json!({ "line": "\u{2028}" })).unwrap_err();
+    assert!(refused.message.contains("\"^.$\""), "{}", refused.message);
+    // A boundary is one of ASCII letters.
+    let refused = schema.validate(&json!({ "\u{ef}id": "x" })).unwrap_err();
+    assert_eq!(refused.schema_path, "/patternProperties/\\bid\\b/type");
+    assert!(schema.validate(&json!({ "\n": 1 })).is_err());
+}
+
+#[test]
+fn a_refused_pattern_is_refused_for_its_own_reason() {
+    let reason = |pattern: &str| {
+        let schema = json!({ "properties": { "a": { "pattern": pattern } } });
+        let error = Schema::compile(&schema, &NoScope).expect_err(pattern);
+        assert_eq!(error.code(), "schema-pattern");
+        assert_eq!(error.path, "/properties/a/pattern");
+        error.message
+    };
+    for (pattern, named) in [
+        ("(?<=a)b", "found a look-behind `(?<=`"),
+        (r"(a)\1", r"found a back-reference `\1`"),
+        ("a{1000}{1000}", "found a quantifier"),
+        (r"^\p{L}{100}$", "at most 32 KiB"),
+        (r"\p{Nonsense}", "this host knows"),
+        ("a(", "found a group that is not closed"),
+    ] {
+        let message = reason(pattern);
+        assert!(message.contains(named), "{pattern}: {message}");
+    }
+    let fine = [
+        r"^[^]*$",
+        r"^\0$",
+        r"[\b]",
+        r"^\ud83d\ude00$",
+        "(?<year$>\\d{4})",
+        r"^[\w-.]+@[\w.-]+$",
+    ];
+    for pattern in fine {
+        Schema::compile(&json!({ "pattern": pattern }), &NoScope)
+            .unwrap_or_else(|error| panic!("{pattern}: {error}"));
+    }
+}

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
+use toolward_contract::tool::CONTEXT_PIN;
 use toolward_ledger::record::{Invocation, Native};
 
 use crate::api::approval::Approver;
@@ -110,7 +111,7 @@ impl Request {
         let mut context = context;
         self.pinned_provider = context
             .as_object_mut()
-            .and_then(|members| members.shift_remove("pinnedProvider"))
+            .and_then(|members| members.shift_remove(CONTEXT_PIN))
             .filter(|pin| !pin.is_null());
         self.context = Some(context);
         self

@@ -78,30 +78,46 @@ pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> 
     checks
 }
 
-/// The grants that are about no tool of the installed bundles. Nothing if no bundle is installed, or if they can't be
-/// read: other checks report that.
-pub fn grants(source: &BundleSource, files: &PolicyFiles, environment: &Environment) -> Vec<Check> {
-    let unmatched = unmatched_grants(source, files, environment).into_iter();
-    let checks = unmatched.map(|unmatched| {
+/// The rules without effect on the installed bundles. Nothing if no bundle is installed, or if they can't be read: other
+/// checks report that.
+pub fn unused_rules(
+    source: &BundleSource,
+    files: &PolicyFiles,
+    environment: &Environment,
+) -> Vec<Check> {
+    let Some(review) = review_of_all(source, files, environment) else {
+        return Vec::new();
+    };
+    let grants = review.unmatched_grants().into_iter().map(|unmatched| {
         Check::new("grant", State::Warning, unmatched)
             .hint("correct its publisher or tool, install the bundle, or remove the grant")
     });
-    checks.collect()
+    let contexts = review.unused_contexts().into_iter().map(|unused| {
+        Check::new("context", State::Warning, unused)
+            .hint("correct its publisher or tool, install the bundle, or remove the [[context]]")
+    });
+    grants.chain(contexts).collect()
 }
 
-/// The `[[grant]]`s of a policy that are about no tool of the installed bundles, in words.
-pub fn unmatched_grants(
+/// The rules of a policy without effect on the installed bundles, in words.
+pub fn unused_rule_warnings(
     source: &BundleSource,
     files: &PolicyFiles,
     environment: &Environment,
 ) -> Vec<String> {
-    // The tools of a bundle that is not loaded are not known.
-    let refused = source.refused(environment, &Silent);
-    if !refused.is_ok_and(|refused| refused.is_empty()) {
-        return Vec::new();
-    }
-    let review = PolicyReview::read(source, files, environment, &Silent);
-    review.map_or_else(|_| Vec::new(), |review| review.unmatched_grants())
+    let review = review_of_all(source, files, environment);
+    review.map_or_else(Vec::new, |review| review.unused_rules())
+}
+
+/// The tools of a bundle that is not loaded are not known: nothing then.
+fn review_of_all(
+    source: &BundleSource,
+    files: &PolicyFiles,
+    environment: &Environment,
+) -> Option<PolicyReview> {
+    let refused = source.refused(environment, &Silent).ok()?;
+    refused.is_empty().then_some(())?;
+    PolicyReview::read(source, files, environment, &Silent).ok()
 }
 
 fn authorities(policy: &Policy) -> Check {

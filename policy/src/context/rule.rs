@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use toolward_contract::tool::CONTEXT_PIN;
+
 use super::value::{ContextSource, ContextValue};
 use crate::error::{self, PolicyError, quoted};
 use crate::implementation::{Contract, Implementation};
@@ -34,6 +36,17 @@ pub struct ContextRule {
     /// Whether values that come from a variable or a file may be shown. Otherwise
     /// they are kept out of all that a call shows, as a revealed secret is.
     pub public: bool,
+}
+
+/// Refuses `pinnedProvider`, which a host takes out of a caller's context (AIP-30): here it would pin nothing.
+pub(crate) fn check_value_name(name: &str) -> Result<(), PolicyError> {
+    if name != CONTEXT_PIN {
+        return Ok(());
+    }
+    let message = format!("expected the name of a value for a driver, found `{CONTEXT_PIN}`");
+    Err(PolicyError::new(&error::CONTEXT, message).hinted(
+        "only a caller pins a driver; a [[grant]] that binds one of another publisher has `prefer`",
+    ))
 }
 
 impl ContextRule {
@@ -86,12 +99,14 @@ impl ContextRule {
         implementation: &Implementation<'_>,
     ) -> bool {
         let driver = implementation.driver.id.as_str();
-        self.publisher.as_str() == contract.publisher
-            && self
-                .tool
-                .matches(contract.tool.id.as_str(), contract.tool.version.major)
+        self.is_about(contract)
             && self.driver_publisher.as_str() == implementation.publisher
             && self.driver.as_deref().is_none_or(|own| own == driver)
+    }
+
+    pub(super) fn is_about(&self, contract: &Contract<'_>) -> bool {
+        let (id, major) = (contract.tool.id.as_str(), contract.tool.version.major);
+        self.publisher.as_str() == contract.publisher && self.tool.matches(id, major)
     }
 
     /// The more it says, the sooner it is taken.
@@ -143,6 +158,7 @@ impl ContextRule {
         }
         for (key, value) in &self.values {
             name(key, "the name of a value")?;
+            check_value_name(key)?;
             value.source().check()?;
         }
         Ok(())

@@ -15,7 +15,7 @@ use crate::file_name;
 use crate::limits::LimitSettings;
 use crate::resolve::Resolve;
 use crate::rule::{Defaults, DenyRule, Rule, Secret, SecretSource, Service, Share, Workspace};
-use crate::rule_id::{Placed, RuleId, RuleKind};
+use crate::rule_id::{Placed, RuleId, RuleKind, written_at};
 
 impl Policy {
     /// A policy under construction.
@@ -37,6 +37,7 @@ impl Policy {
         self.workspaces.extend(later.workspaces);
         self.secrets.extend(later.secrets);
         self.contexts.extend(later.contexts);
+        self.context_places.extend(later.context_places);
         self.execs.extend(later.execs);
         self.services.extend(later.services);
         self.shares.extend(later.shares);
@@ -186,6 +187,12 @@ impl PolicyBuilder {
             resolve(&mut policy, base)?;
         }
         let source = self.source;
+        policy.context_places = (0..policy.contexts.len())
+            .map(|index| {
+                let place = Place::new(Table::Context, index);
+                written_at(&place.to_string(), source.as_deref(), line(place))
+            })
+            .collect();
         let id = |kind, table, index, description: String| RuleId {
             kind,
             number: index + 1,

@@ -7,6 +7,7 @@ use toolward_fields::{Content, Kind, Node, Span};
 
 use super::fields::{Field, Fields, finish, flag, text};
 use super::tables::{optional, required};
+use crate::context::rule::check_value_name;
 use crate::context::{ContextRule, ContextSource, ContextValue};
 use crate::error::{self, PolicyError, quoted};
 use crate::name::{Publisher, ToolPattern};
@@ -57,6 +58,7 @@ fn add(
     name: &str,
     source: ContextSource,
 ) -> Result<(), PolicyError> {
+    check_value_name(name)?;
     let known = values.insert(name.to_owned(), ContextValue::new(source));
     if known.is_none() {
         return Ok(());

@@ -141,7 +141,7 @@ pub(super) fn did_you_mean(found: &str, known: &[&str], what: &str) -> String {
     }
 }
 
-fn wrong_type(name: &str, expected: &str, found: &Node<Span>) -> PolicyError {
+pub(super) fn wrong_type(name: &str, expected: &str, found: &Node<Span>) -> PolicyError {
     let message = format!(
         "expected `{name}` to be {expected}, found {}",
         found.kind().in_toml()

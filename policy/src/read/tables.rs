@@ -7,7 +7,7 @@ use toolward_contract::tool::McpResult;
 use toolward_fields::{Kind, Span};
 
 use super::fields::{
-    Field, Fields, did_you_mean, finish, flag, integer, number, table, text, texts,
+    Field, Fields, did_you_mean, finish, flag, integer, number, table, text, texts, wrong_type,
 };
 use crate::approval_class::ApprovalClass;
 use crate::approval_policy::{self, ApprovalPolicy};
@@ -81,7 +81,7 @@ pub(super) fn resolve(mut fields: Fields<'_>) -> Result<Resolve, PolicyError> {
     let denied_tags = each(&mut fields, "denied_tags", resolve::label)?;
     let fallback = fields.take("fallback");
     let resolve = Resolve {
-        region: optional(&mut fields, "region", resolve::label)?,
+        region: one_or_each(&mut fields, "region", resolve::label)?,
         allowed_tags: each(&mut fields, "allowed_tags", resolve::label)?,
         denied_tags: denied_tags.unwrap_or_default(),
         publishers: each(&mut fields, "publishers", Publisher::parse)?,
@@ -421,7 +421,8 @@ fn value<'t, T>(
     read(field.text()?).map_err(|error| error.at(field.at.clone()))
 }
 
-fn each<'t, T>(
+/// A text, or a list of them.
+fn one_or_each<'t, T>(
     fields: &mut Fields<'t>,
     key: &'static str,
     read: impl Fn(&'t str) -> Result<T, PolicyError>,
@@ -429,10 +430,26 @@ fn each<'t, T>(
     let Some(field) = fields.take(key) else {
         return Ok(None);
     };
+    match field.kind() {
+        Kind::Text => value(&field, read).map(|one| Some(vec![one])),
+        Kind::List => list(&field, read).map(Some),
+        _ => Err(wrong_type(key, "a text or a list of texts", field.node)),
+    }
+}
+
+fn each<'t, T>(
+    fields: &mut Fields<'t>,
+    key: &'static str,
+    read: impl Fn(&'t str) -> Result<T, PolicyError>,
+) -> Result<Option<Vec<T>>, PolicyError> {
+    let field = fields.take(key);
+    field.map(|field| list(&field, read)).transpose()
+}
+
+fn list<'t, T>(
+    field: &Field<'t>,
+    read: impl Fn(&'t str) -> Result<T, PolicyError>,
+) -> Result<Vec<T>, PolicyError> {
     let read = |(text, at): (&'t str, Span)| read(text).map_err(|error| error.at(at));
-    texts(&field)?
-        .into_iter()
-        .map(read)
-        .collect::<Result<_, _>>()
-        .map(Some)
+    texts(field)?.into_iter().map(read).collect()
 }

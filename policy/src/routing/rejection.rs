@@ -56,14 +56,14 @@ pub enum Rejection {
         /// The operator's maximum.
         maximum_bytes: u64,
     },
-    /// It reaches the network, and `[resolve]` asks for a region that it does not claim.
+    /// It reaches the network, and claims none of the regions that `[resolve]` asks for.
     Region {
-        /// The region that is asked for.
-        needed: String,
+        /// The regions of which one is asked for.
+        needed: Vec<String>,
         /// Those that it claims.
         claimed: Vec<String>,
     },
-    /// It reaches the network and claims the region that `[resolve]` asks for, and its publisher's claims are not
+    /// It reaches the network and claims a region that `[resolve]` asks for, and its publisher's claims are not
     /// believed.
     RegionNotBelieved {
         /// The region that it claims.
@@ -166,7 +166,8 @@ impl fmt::Display for Rejection {
                 };
                 write!(
                     f,
-                    "it reaches the network, [resolve] asks for the region {needed}, and its own is: {claimed}"
+                    "it reaches the network, [resolve] asks for the region {}, and its own is: {claimed}",
+                    needed.join(" or ")
                 )
             }
             Self::RegionNotBelieved { claimed } => write!(
@@ -218,7 +219,7 @@ mod tests {
                 maximum_bytes: 0,
             },
             Rejection::Region {
-                needed: text(),
+                needed: Vec::new(),
                 claimed: Vec::new(),
             },
             Rejection::RegionNotBelieved { claimed: text() },

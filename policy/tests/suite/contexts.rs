@@ -1,6 +1,9 @@
 //! `[[context]]` as it is read: what it has to say, and what it may not.
 
-use toolward_policy::{ContextSource, Policy};
+use toolward_contract::tool::Tool;
+use toolward_policy::{ContextSource, Contract, Policy};
+
+use crate::support::named_tool;
 
 const RULE: &str =
     "[[context]]\npublisher = \"acme\"\ntool = \"mail.send@1\"\nprincipal = \"alice\"\n";
@@ -74,6 +77,50 @@ fn a_table_that_does_not_say_whose_calls_it_is_for_is_refused() {
     ] {
         assert_eq!(code(&text), expected, "{text}");
     }
+}
+
+#[test]
+fn a_value_that_would_pin_a_driver_is_refused_where_it_is_written() {
+    for table in ["values", "env", "file"] {
+        let text = format!("{RULE}{table}.pinnedProvider = \"notes\"\n");
+        let refused = Policy::from_toml(&text).expect_err(&text);
+        assert_eq!(
+            (refused.code(), refused.line()),
+            ("policy-context", Some(5))
+        );
+    }
+}
+
+#[test]
+fn a_context_that_no_tool_gets_a_value_from_is_named_with_its_place() {
+    let text = format!("{RULE}values.a = 1\n");
+    let policy = Policy::from_toml_named(&text, "p.toml").unwrap();
+    let codes = |tools: &[&Tool]| {
+        let contract = |tool| Contract {
+            tool,
+            publisher: "acme",
+        };
+        let contracts: Vec<_> = tools.iter().copied().map(contract).collect();
+        let unused: Vec<String> = policy
+            .unused_contexts(&contracts)
+            .map(|unused| {
+                assert!(
+                    unused
+                        .to_string()
+                        .starts_with("[[context]] 1 (p.toml:1): mail.send@1 of acme: ")
+                );
+                unused.code().to_owned()
+            })
+            .collect();
+        unused
+    };
+    let with = |lines: &str| named_tool("mail.send", lines);
+    let (plain, contextual) = (with(""), with("contextSchema: { type: object }\n"));
+    assert_eq!(codes(&[]), ["context-without-tool"]);
+    assert_eq!(codes(&[&plain]), ["context-without-schema"]);
+    assert!(codes(&[&plain, &contextual]).is_empty());
+    let both = policy.clone().layer(Policy::empty()).unwrap();
+    assert_eq!(both.unused_contexts(&[]).count(), 1);
 }
 
 #[test]

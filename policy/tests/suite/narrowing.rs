@@ -224,7 +224,11 @@ fn a_policy_that_begins_to_ask_for_regions_or_tags_narrows_one_that_did_not() {
     policy(&believes).narrows(&policy(&without)).unwrap();
     policy(POLICY).narrows(&policy(&believes)).unwrap();
     let global = format!("{without}\n[resolve]\nregion = \"global\"\n");
-    policy(&without).narrows(&policy(&global)).unwrap();
+    policy(&global).narrows(&policy(&without)).unwrap();
+    assert!(policy(&without).narrows(&policy(&global)).is_err());
+    let both = global.replace("\"global\"", "[\"EU\", \"global\"]");
+    policy(&global).narrows(&policy(&both)).unwrap();
+    assert!(policy(&both).narrows(&policy(&global)).is_err());
 }
 
 #[test]

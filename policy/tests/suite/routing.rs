@@ -97,9 +97,35 @@ fn a_driver_that_reaches_the_network_claims_the_region_that_is_asked_for() {
     // What sends nothing runs where this host is.
     assert!(against(europe, "", "labs").is_empty());
     assert!(against(europe, "region: us", "labs").is_empty());
-    for anywhere in ["", "region = \"global\""] {
+    for anywhere in ["", "region = []"] {
         assert!(against(anywhere, &claims("us"), "labs").is_empty());
     }
+}
+
+#[test]
+fn a_region_is_one_of_several_and_a_driver_that_claims_none_is_global() {
+    let several = "region = [\"EU\", \"global\"]\npublishers = [\"acme\"]";
+    let claims = |region: &str| format!("{EGRESS}region: {region}");
+    for region in ["EU", "global", "[us, EU]", "[us, global]", "[]"] {
+        assert!(
+            against(several, &claims(region), "acme").is_empty(),
+            "{region}"
+        );
+    }
+    assert_eq!(against(several, &claims("us"), "acme"), ["region"]);
+    // `global` is no promise.
+    for unclaimed in [EGRESS.to_owned(), claims("global"), claims("[EU, global]")] {
+        assert!(against(several, &unclaimed, "labs").is_empty());
+        assert!(against("region = \"global\"", &unclaimed, "labs").is_empty());
+    }
+    assert_eq!(
+        against(several, &claims("EU"), "labs"),
+        ["region-not-believed"]
+    );
+    assert_eq!(
+        against("region = \"global\"", &claims("us"), "acme"),
+        ["region"]
+    );
 }
 
 #[test]
@@ -158,7 +184,7 @@ fn layers_deny_what_either_denies_and_the_later_one_asks() {
     let above = "[resolve]\nregion = \"us\"\ndenied_tags = [\"y\"]\nallowed_tags = []\n";
     let both = policy(below).layer(policy(above)).expect("two layers");
     let resolve = both.resolve();
-    assert_eq!(resolve.region(), Some("us"));
+    assert_eq!(resolve.regions(), ["us"]);
     assert!(resolve.allowed_tags().is_empty());
     assert_eq!(resolve.denied_tags, ["x", "y"]);
     assert_eq!(resolve.publishers().len(), 1);

@@ -25,6 +25,27 @@ fn a_grant_that_is_about_no_installed_tool_is_reported_by_each_command() {
 }
 
 #[test]
+fn a_context_for_a_tool_without_a_schema_for_it_is_reported_by_each_command() {
+    let (machine, _) = installed();
+    let lines = "[[grant]]\npublisher = \"acme\"\n\n[[context]]\npublisher = \"acme\"\ntool = \"text.stats\"\nprincipal = \"*\"\nvalues.tenant = \"a\"\n";
+    machine.configure(lines);
+    for command in ["policy check", "policy list", "list"] {
+        let ended = machine.toolward(command).ends(0);
+        ended.warns("[context-without-schema]");
+    }
+    let doctor = machine.toolward("doctor").end();
+    assert!(
+        doctor.stdout.contains("[context-without-schema]"),
+        "{doctor}"
+    );
+    machine.configure(&lines.replace("text.stats", "text.stat"));
+    machine
+        .toolward("policy check")
+        .ends(0)
+        .warns("[context-without-tool]");
+}
+
+#[test]
 fn a_configuration_that_can_not_be_read_is_an_error_wherever_one_asks() {
     // With and without installed bundles.
     for machine in [Machine::new(), installed().0] {

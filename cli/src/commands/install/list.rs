@@ -91,8 +91,8 @@ impl List {
         let review = review.inspect(|review| {
             // The tools of a bundle that is not loaded are not known.
             if !examined.is_empty() && examined.iter().all(|one| one.content().is_some()) {
-                for unmatched in review.unmatched_grants() {
-                    output.warning(unmatched);
+                for unused in review.unused_rules() {
+                    output.warning(unused);
                 }
             }
         });

@@ -11,7 +11,7 @@ use crate::failure::{Code, Failure, Kind, Result};
 use crate::output::{Output, counted};
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::config::{ConfigFile, PolicyFiles, default_config};
-use toolward_operator::doctor::{policy_warnings, unmatched_grants};
+use toolward_operator::doctor::{policy_warnings, unused_rule_warnings};
 use toolward_operator::host_setup;
 use toolward_operator::trust::Trust;
 
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         trust: Trust::of_config(Some(path.clone())),
         ..BundleSource::default()
     };
-    warnings.extend(unmatched_grants(
+    warnings.extend(unused_rule_warnings(
         &source,
         &PolicyFiles::default(),
         environment,

@@ -50,8 +50,8 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         output.result(&value, format_args!("REFUSED  {tool} of {id}: {reason}"))?;
     }
     if subject_is_installed(arguments) && refused.is_empty() {
-        for unmatched in review.unmatched_grants() {
-            output.warning(visible_line(&unmatched, MAX_REASONS_CHARS));
+        for unused in review.unused_rules() {
+            output.warning(visible_line(&unused, MAX_REASONS_CHARS));
         }
     }
     for rule in review.action_rules() {

@@ -1,0 +1,178 @@
+//! Patterns of JSON Schema are regular expressions of ECMA-262 with the flag `u`. Translates them into the syntax of the
+//! engine here, in which `.`, `\b`, `\<` and others differ, and names what that engine does not have. Not matching.
+//!
+//! Brackets and braces that open nothing, and a hyphen after a class escape, stand for themselves, as without that flag.
+
+mod class;
+mod cursor;
+mod escape;
+
+#[cfg(test)]
+mod tests;
+
+use cursor::Cursor;
+use escape::Escape;
+
+/// What `.` matches: all but ECMA-262's line terminators.
+const DOT: &str = r"[^\n\r\u{2028}\u{2029}]";
+const ANYTHING: &str = r"[\u{0}-\u{10FFFF}]";
+const NOTHING: &str = r"[^\u{0}-\u{10FFFF}]";
+
+/// Translates a pattern.
+///
+/// # Errors
+/// What it has that is not ECMA-262, or can't be matched in linear time.
+pub(super) fn translate(pattern: &str) -> Result<String, String> {
+    let mut translator = Translator {
+        cursor: Cursor::new(pattern),
+        out: String::with_capacity(pattern.len()),
+        groups: Vec::new(),
+        dot_all: false,
+        repeatable: false,
+    };
+    while let Some(c) = translator.cursor.next() {
+        translator.term(c)?;
+    }
+    match translator.groups.is_empty() {
+        true => Ok(translator.out),
+        false => Err("a group that is not closed".to_owned()),
+    }
+}
+
+struct Translator<'p> {
+    cursor: Cursor<'p>,
+    out: String,
+    /// For each open group, whether `.` matched line terminators outside it.
+    groups: Vec<bool>,
+    /// Whether `.` matches line terminators.
+    dot_all: bool,
+    /// Whether a quantifier may follow.
+    repeatable: bool,
+}
+
+impl Translator<'_> {
+    fn term(&mut self, c: char) -> Result<(), String> {
+        let repeatable = std::mem::replace(&mut self.repeatable, true);
+        match c {
+            '.' if self.dot_all => self.out.push_str(ANYTHING),
+            '.' => self.out.push_str(DOT),
+            '\\' => self.escape()?,
+            '[' => class::translate(&mut self.cursor, &mut self.out)?,
+            '(' => {
+                self.open()?;
+                self.repeatable = false;
+            }
+            ')' => {
+                let outside = self.groups.pop();
+                self.dot_all = outside.ok_or("a `)` without `(`")?;
+                self.out.push(c);
+            }
+            '^' | '$' | '|' => {
+                self.out.push(c);
+                self.repeatable = false;
+            }
+            '*' | '+' | '?' => self.quantifier(c.encode_utf8(&mut [0; 4]), repeatable)?,
+            '{' => match self.cursor.braces() {
+                Some(braces) => self.quantifier(&format!("{{{braces}"), repeatable)?,
+                None => push_literal('{', &mut self.out),
+            },
+            c => push_literal(c, &mut self.out),
+        }
+        Ok(())
+    }
+
+    fn quantifier(&mut self, text: &str, repeatable: bool) -> Result<(), String> {
+        if !repeatable {
+            return Err(format!("a quantifier `{text}` with nothing to repeat"));
+        }
+        self.out.push_str(text);
+        if self.cursor.eat("?") {
+            self.out.push('?');
+        }
+        self.repeatable = false;
+        Ok(())
+    }
+
+    fn escape(&mut self) -> Result<(), String> {
+        match Escape::read(&mut self.cursor)? {
+            Escape::Boundary(text) => {
+                self.out.push_str(text);
+                self.repeatable = false;
+            }
+            Escape::Class(class) => {
+                self.out.push('[');
+                class.push_ranges(&mut self.out);
+                self.out.push(']');
+            }
+            Escape::Property(text) => {
+                self.out.push('\\');
+                self.out.push_str(text);
+            }
+            Escape::Character(code) => match char::from_u32(code) {
+                Some(c) => push_literal(c, &mut self.out),
+                // No text has half of a surrogate pair.
+                None => self.out.push_str(NOTHING),
+            },
+        }
+        Ok(())
+    }
+
+    /// A group, without its `(`. Nothing refers to a group: its name is left out.
+    fn open(&mut self) -> Result<(), String> {
+        self.groups.push(self.dot_all);
+        if !self.cursor.eat("?") {
+            self.out.push('(');
+            return Ok(());
+        }
+        for (opening, construct) in [
+            ("=", "a look-ahead `(?=`"),
+            ("!", "a look-ahead `(?!`"),
+            ("<=", "a look-behind `(?<=`"),
+            ("<!", "a look-behind `(?<!`"),
+        ] {
+            if self.cursor.eat(opening) {
+                return Err(construct.to_owned());
+            }
+        }
+        if self.cursor.eat("<") {
+            self.cursor.group_name()?;
+            self.out.push('(');
+            return Ok(());
+        }
+        self.modifiers()
+    }
+
+    /// `:`, or `ims-ims:` (ES2025).
+    fn modifiers(&mut self) -> Result<(), String> {
+        let mut seen = String::new();
+        let mut sets = true;
+        self.out.push_str("(?");
+        while !self.cursor.eat(":") {
+            match self.cursor.next() {
+                Some('-') if sets => sets = false,
+                Some(c @ ('i' | 's')) if !seen.contains(c) => {
+                    seen.push(c);
+                    if c == 's' {
+                        self.dot_all = sets;
+                        continue;
+                    }
+                    self.out.push_str(if sets { "i" } else { "-i" });
+                }
+                // The engine knows one line terminator, ECMA-262 four.
+                Some('m') => return Err("the modifier `m`".to_owned()),
+                Some(c) => return Err(format!("`(?` before `{c}`")),
+                None => return Err("a group that is not closed".to_owned()),
+            }
+        }
+        self.out.push(':');
+        Ok(())
+    }
+}
+
+/// A character that stands for itself outside a class.
+fn push_literal(c: char, out: &mut String) {
+    if r"\^$.*+?()[]{}|".contains(c) {
+        out.push('\\');
+    }
+    out.push(c);
+}
