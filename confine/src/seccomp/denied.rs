@@ -150,14 +150,22 @@ const ACCEPTING: [i64; 2] = [libc::SYS_accept, libc::SYS_accept4];
 /// terminal from which a shell reads later.
 const TYPING: [u64; 2] = [0x5412, 0x541c];
 
-/// Requests that change the attributes of a file that need not be open for writing (`FS_IOC_SETFLAGS`, also of 32
-/// bits, `FS_IOC_SETVERSION`, `FS_IOC_FSSETXATTR`).
-const ATTRIBUTES: [u64; 5] = [
-    0x4008_6602,
-    0x4004_6602,
-    0x4008_7602,
-    0x4004_7602,
-    0x401c_5820,
+/// Kinds of requests to file systems: some change a file or directory that need not be open for writing (attributes,
+/// verity, encryption, shared blocks, snapshots), or stop the file system for all. With each, what only asks.
+const OF_FILE_SYSTEMS: [(u64, &[u64]); 5] = [
+    // Of all file systems: `FS_IOC_GETFLAGS`, also of 32 bits, `FS_IOC_FIEMAP`; and `PAGEMAP_SCAN`.
+    (
+        b'f' as u64,
+        &[0x8008_6601, 0x8004_6601, 0xc020_660b, 0xc060_6610],
+    ),
+    // `FS_IOC_GETVERSION`, also of 32 bits.
+    (b'v' as u64, &[0x8008_7601, 0x8004_7601]),
+    // `FS_IOC_FSGETXATTR`
+    (b'X' as u64, &[0x801c_581f]),
+    // Of btrfs; `FICLONE` and `FIDEDUPERANGE` of all file systems.
+    (0x94, &[]),
+    // Of f2fs.
+    (0xf5, &[]),
 ];
 
 /// Memory that a limit on the address space does not count, since a file holds it.
@@ -235,7 +243,14 @@ pub(super) fn rules(calls: &Calls, programs: bool) -> Built<Rules> {
     rules.insert(libc::SYS_socketpair, other_pairs(&[libc::SOCK_STREAM])?);
     // The kernel looks at the lower half of a request.
     let mut requests = one_of(1, &TYPING)?;
-    requests.extend(one_of(1, &ATTRIBUTES)?);
+    for (kind, asking) in OF_FILE_SYSTEMS {
+        let others = asking
+            .iter()
+            .map(|asks| condition(1, SeccompCmpOp::Ne, *asks));
+        let mut of_kind = others.collect::<Built<Vec<_>>>()?;
+        of_kind.push(condition(1, SeccompCmpOp::MaskedEq(0xff00), kind << 8)?);
+        requests.push(SeccompRule::new(of_kind)?);
+    }
     rules.insert(libc::SYS_ioctl, requests);
     rules.insert(libc::SYS_fcntl, one_of(1, &OF_OTHERS.map(number))?);
     rules.insert(libc::SYS_madvise, one_of(2, &BREAKING)?);

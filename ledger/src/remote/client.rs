@@ -17,7 +17,7 @@ use crate::payload::{Keep, PayloadKind, PayloadLimits};
 use crate::pending::{Pending, Reply, channel};
 use crate::record::Event;
 use crate::recorder::{Durability, Recorder};
-use crate::writer::queue::{Gather, Queue};
+use crate::writer::queue::{Gather, Queue, Row};
 use crate::writer::{QUEUE_BYTES, WrittenRows};
 
 /// How long the rows of calls that go on are gathered before they are sent. The recorder writes what it has read.
@@ -207,8 +207,7 @@ fn read(queue: &Arc<Queue>, shared: &Shared, socket: &UnixStream) -> Result<(), 
             Ok(Some(Answer::Ready)) => {}
             Ok(Some(Answer::To { id, outcome })) => {
                 if let Some(undo) = shared.answer(id, outcome) {
-                    // Nobody waits for it, but it comes soon.
-                    drop(queue.append(*undo, Durability::Disk));
+                    queue.put(*undo);
                 }
             }
             Ok(Some(Answer::Closed { outcome, written })) => {
@@ -264,6 +263,15 @@ impl Read for Watched<'_> {
     }
 }
 
+/// A row that is about to be sent.
+enum Registered {
+    /// Its answer has this number.
+    Awaited(u64, Box<Entry>),
+    Queued(Box<Entry>),
+    /// The connection has ended.
+    Refused,
+}
+
 /// The thread that sends.
 struct Sender<'a> {
     shared: &'a Shared,
@@ -284,17 +292,16 @@ impl Sender<'_> {
                 self.missing(batch.given_up);
             }
             let mut written = 0_u64;
-            for row in batch.rows {
-                match self.append(row.entry, row.reply) {
+            // Before any is sent: the recorder may stop reading at each of them.
+            let rows = batch.rows.into_iter().map(|row| self.register(row));
+            for row in rows.collect::<Vec<_>>() {
+                match self.append(row) {
                     true => written = written.saturating_add(1),
                     false => self.shared.lose(1),
                 }
             }
             for (given, reply) in batch.questions {
-                self.ask(Waiting::Question(reply), None, |id| Request::Given {
-                    id,
-                    given,
-                });
+                self.ask(Waiting::Question(reply), |id| Request::Given { id, given });
             }
             for reply in batch.flushes {
                 self.flush(reply);
@@ -332,35 +339,44 @@ impl Sender<'_> {
         }
     }
 
+    /// Who waits for a row waits from now on.
+    fn register(&mut self, row: Row) -> Registered {
+        let entry = Box::new(row.entry);
+        let Some(reply) = row.reply else {
+            return Registered::Queued(entry);
+        };
+        self.asked = Instant::now();
+        let undo = entry.not_dispatched().map(Box::new);
+        match self.shared.register(Waiting::Row(reply), undo) {
+            Some(id) => Registered::Awaited(id, entry),
+            None => Registered::Refused,
+        }
+    }
+
     /// Returns whether it was written, unless the connection broke.
-    fn append(&mut self, entry: Entry, reply: Option<Reply<()>>) -> bool {
-        let entry = Box::new(entry);
-        match reply {
-            Some(reply) => {
-                let undo = entry.not_dispatched().map(Box::new);
-                let request = |id| Request::Append { id, entry };
-                self.ask(Waiting::Row(reply), undo, request)
-            }
-            None => self.queue(&Request::Queue(entry)),
+    fn append(&mut self, row: Registered) -> bool {
+        match row {
+            Registered::Awaited(id, _) if self.shared.withdraw_late(id) => false,
+            Registered::Awaited(id, entry) => self.request(id, &Request::Append { id, entry }),
+            Registered::Queued(entry) => self.queue(&Request::Queue(entry)),
+            Registered::Refused => false,
         }
     }
 
     fn flush(&mut self, reply: Reply<()>) {
-        self.ask(Waiting::Row(reply), None, |id| Request::Flush { id });
+        self.ask(Waiting::Row(reply), |id| Request::Flush { id });
+    }
+
+    fn ask(&mut self, waiting: Waiting, request: impl FnOnce(u64) -> Request) {
+        self.asked = Instant::now();
+        if let Some(id) = self.shared.register(waiting, None) {
+            self.request(id, &request(id));
+        }
     }
 
     /// Returns whether it was written, unless the connection broke.
-    fn ask(
-        &mut self,
-        waiting: Waiting,
-        undo: Option<Box<Entry>>,
-        request: impl FnOnce(u64) -> Request,
-    ) -> bool {
-        self.asked = Instant::now();
-        let Some(id) = self.shared.register(waiting, undo) else {
-            return false;
-        };
-        let written = self.write(&request(id));
+    fn request(&mut self, id: u64, request: &Request) -> bool {
+        let written = self.write(request);
         let is_written = written.is_ok();
         if let Err(error) = written {
             self.shared.withdraw(id, error);

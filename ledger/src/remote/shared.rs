@@ -9,6 +9,7 @@ use super::frame::Outcome;
 use crate::entry::{Entry, Repeated};
 use crate::error::Error;
 use crate::pending::{Pending, Reply, channel};
+use crate::record::Event;
 use crate::writer::WrittenRows;
 
 /// How long an answer is waited for.
@@ -48,6 +49,21 @@ struct Asked {
     waiting: Option<Waiting>,
     /// What takes it back, if it is done after that.
     undo: Option<Box<Entry>>,
+    /// Whether a call waits for it to start.
+    is_start: bool,
+}
+
+impl Asked {
+    /// Whether it would take back the same call.
+    fn undoes(&self, event: &Event) -> bool {
+        let call = |event: &Event| match event {
+            Event::Abandoned(body) => Some(body.invocation),
+            _ => None,
+        };
+        self.undo
+            .as_ref()
+            .is_some_and(|undo| call(&undo.event) == call(event))
+    }
 }
 
 #[derive(Default)]
@@ -132,11 +148,18 @@ impl Shared {
             waiting.fail(error);
             return None;
         }
+        if let Some(undo) = &undo {
+            // A call that starts again runs: nothing may take back its start after that.
+            let same = |earlier: &Asked| earlier.undoes(&undo.event);
+            (state.asked.values_mut().filter(|earlier| same(earlier)))
+                .for_each(|earlier| earlier.undo = None);
+        }
         let id = state.next;
         state.next = id.wrapping_add(1);
         let asked = Asked {
             at: Instant::now(),
             waiting: Some(waiting),
+            is_start: undo.is_some(),
             undo,
         };
         state.asked.insert(id, asked);
@@ -149,6 +172,17 @@ impl Shared {
         if let Some(waiting) = asked.and_then(|asked| asked.waiting) {
             waiting.fail(error);
         }
+    }
+
+    /// Takes back a start that was registered and not sent, if it was waited for long enough. Returns whether it was.
+    pub(super) fn withdraw_late(&self, id: u64) -> bool {
+        let mut state = self.state();
+        let late = |asked: &Asked| asked.waiting.is_none() && asked.is_start;
+        let is_late = state.asked.get(&id).is_some_and(late);
+        if is_late {
+            state.asked.remove(&id);
+        }
+        is_late
     }
 
     /// Answers who waits. Where that is nobody any more, and it was done all the same, returns what takes it back.
@@ -256,5 +290,41 @@ impl Shared {
             let waited = self.changed.wait_timeout(state, left);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Abandoned, Hex, Invocation};
+
+    fn undo(call: u8) -> Option<Box<Entry>> {
+        let event = Event::Abandoned(Abandoned {
+            invocation: Invocation::from_bytes([call; 16]),
+            of: Hex([0; 16]),
+            why: None,
+        });
+        Some(Box::new(Entry::new(event)))
+    }
+
+    #[test]
+    fn a_call_that_starts_again_is_not_taken_back_for_its_first_start() {
+        let shared = Shared::default();
+        let start = |call| {
+            let (reply, answer) = channel();
+            (shared.register(Waiting::Row(reply), undo(call)), answer)
+        };
+        let [first, other] = [1, 2].map(|call| start(call).0.expect("a number"));
+        let late = Instant::now() + ANSWER;
+        assert_eq!(shared.look(late), Answering::Late);
+        let (again, answer) = start(1);
+        assert!(shared.answer(first, Outcome::Done).is_none());
+        assert!(shared.answer(other, Outcome::Done).is_some());
+        assert!(
+            shared
+                .answer(again.expect("a number"), Outcome::Done)
+                .is_none()
+        );
+        assert!(Pending::later(answer).wait().is_ok());
     }
 }

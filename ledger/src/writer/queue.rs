@@ -234,6 +234,19 @@ impl Queue {
         Poll::Ready(unanswered.map_or(Ok(()), Err))
     }
 
+    /// Takes a row that is not dropped for lack of room, and that nobody waits for.
+    pub(crate) fn put(&self, entry: Entry) {
+        let mut state = self.state();
+        if state.closing {
+            return;
+        }
+        state.bytes = state.bytes.saturating_add(entry.weight());
+        state.rows.push_back(Row::queued(entry));
+        state.urgent = true;
+        drop(state);
+        self.changed.notify_one();
+    }
+
     /// Says whether who takes the rows answers. Where not, nobody waits: questions fail, starts are taken out, and
     /// other rows stay.
     pub(crate) fn set_silent(&self, silent: bool) {

@@ -293,6 +293,44 @@ fn a_recorder_that_hangs_keeps_nobody_waiting_and_a_late_start_is_taken_back() {
 }
 
 #[test]
+fn starts_that_wait_together_for_a_recorder_that_hangs_have_one_deadline() {
+    let place = Place::new();
+    let (socket, theirs) = UnixStream::pair().unwrap();
+    let mut options = place.options();
+    options.keep = toolward_ledger::payload::Keep::All;
+    let remote = Remote::start(socket, start(options)).unwrap();
+    // More than the socket takes.
+    let begun = Instant::now();
+    let starts: Vec<_> = (0..40)
+        .map(|number| {
+            let entry = started(invocation(number)).payload(PayloadKind::Input, vec![7; 60_000]);
+            remote.append(entry, Durability::Disk)
+        })
+        .collect();
+    for start in starts {
+        assert!(start.wait().is_err());
+    }
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(15), "{took:?}");
+
+    let served = std::thread::spawn(|| {
+        let connection = Connection::accept(theirs).unwrap().unwrap();
+        connection.serve()
+    });
+    let until = Instant::now() + LONGEST;
+    while remote.flush().wait().is_err() {
+        assert!(Instant::now() < until, "it answers again");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    remote.close(LONGEST).unwrap();
+    served.join().unwrap().unwrap();
+    let written = place.count("started");
+    assert!((1..20).contains(&written), "{written}");
+    assert_eq!(place.count("abandoned"), written);
+    assert!(place.verify().holds());
+}
+
+#[test]
 fn a_recorder_that_never_answers_has_failed() {
     let place = Place::new();
     let (socket, _theirs) = UnixStream::pair().unwrap();

@@ -6,8 +6,8 @@ use std::time::SystemTime;
 use toolward_bundle::content::Content;
 use toolward_bundle::libraries::Reading;
 use toolward_bundle::text::visible_line;
-use toolward_signing::trust::Publisher;
 use toolward_host::{WithheldReason, WithheldTool};
+use toolward_signing::trust::Publisher;
 use toolward_signing::verify::{Bundle, Verified};
 
 use super::named_actions::NamedActions;

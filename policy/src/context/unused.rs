@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::rule::ContextRule;
-use crate::decision::Contract;
+use crate::implementation::Contract;
 
 /// A `[[context]]` that no tool gets a value from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

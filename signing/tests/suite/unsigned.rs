@@ -1,7 +1,5 @@
 //! Reading a bundle whoever signed it: as strict about bytes as verification, and no verification.
 
-use std::path::Path;
-
 use toolward_signing::Refusal;
 use toolward_signing::manifest::MANIFEST_TYPE;
 use toolward_signing::verify::{self, Unsigned};
