@@ -144,7 +144,7 @@ fn references_stay_if_what_they_refer_to_is_too_large() {
 #[test]
 fn many_references_to_parts_of_one_name_are_listed_in_time() {
     let mut properties = serde_json::Map::new();
-    for number in 0..1500 {
+    for number in 0..1000 {
         let reference = json!({ "$ref": format!("#/properties/p{number}/items") });
         properties.insert(
             format!("p{number}"),
@@ -162,9 +162,9 @@ fn many_references_to_parts_of_one_name_are_listed_in_time() {
     );
     assert_eq!(
         shown["$defs"].as_object().map(serde_json::Map::len),
-        Some(1500)
+        Some(1000)
     );
-    let value = json!({ "q7": 7, "q1400": 1400 });
+    let value = json!({ "q7": 7, "q999": 999 });
     assert!(schema(&shown).validate(&value).is_ok());
     assert!(schema(&shown).validate(&json!({ "q7": 8 })).is_err());
 }
