@@ -156,6 +156,7 @@ struct Inliner<'r> {
     kept: HashSet<usize>,
     /// The names of the kept targets that were met.
     names: HashMap<usize, String>,
+    taken: HashSet<String>,
     /// Met, and not yet among the definitions.
     wanted: Vec<usize>,
     left: usize,
@@ -169,6 +170,7 @@ impl<'r> Inliner<'r> {
             targets,
             kept,
             names: HashMap::new(),
+            taken: HashSet::new(),
             wanted: Vec::new(),
             left: MAX_ADDED_BYTES,
             failed: false,
@@ -254,6 +256,7 @@ impl<'r> Inliner<'r> {
         if !self.names.contains_key(&at) {
             let fragment = self.targets.found.get(&at).map_or("", |(_, text)| *text);
             let name = self.free_name(fragment);
+            self.taken.insert(name.clone());
             self.names.insert(at, name);
             self.wanted.push(at);
         }
@@ -269,13 +272,12 @@ impl<'r> Inliner<'r> {
             _ => '_',
         };
         let name: String = end.chars().take(40).map(plain).collect();
-        let taken = |name: &str| self.names.values().any(|other| other == name);
-        if !name.is_empty() && !taken(&name) {
+        if !name.is_empty() && !self.taken.contains(&name) {
             return name;
         }
-        (2_u32..)
+        (self.taken.len() + 1..)
             .map(|number| format!("{name}_{number}"))
-            .find(|name| !taken(name))
+            .find(|name| !self.taken.contains(name))
             .unwrap_or_default()
     }
 }

@@ -171,10 +171,11 @@ fn both(mut one: Keywords, mut other: Keywords) -> Keywords {
     let closed = (is_closed(&one), is_closed(&other));
     for keyword in ["properties", "patternProperties"] {
         let (mut ours, mut theirs) = (members(&mut one, keyword), members(&mut other, keyword));
-        if keyword == "properties" {
-            let (known, others) = (ours.clone(), &theirs);
-            ours.retain(|name, _| !closed.1 || others.contains_key(name));
-            theirs.retain(|name, _| !closed.0 || known.contains_key(name));
+        if keyword == "properties" && closed.1 {
+            ours.retain(|name, _| theirs.contains_key(name));
+        }
+        if keyword == "properties" && closed.0 {
+            theirs.retain(|name, _| ours.contains_key(name));
         }
         for (name, schema) in theirs {
             let schema = match ours.get_mut(&name) {
@@ -187,7 +188,10 @@ fn both(mut one: Keywords, mut other: Keywords) -> Keywords {
             one.insert(keyword.to_owned(), ours.into());
         }
     }
-    let mut required: Vec<Value> = list(&one, "required").cloned().collect();
+    let mut required = match one.shift_remove("required") {
+        Some(Value::Array(names)) => names,
+        _ => Vec::new(),
+    };
     for name in list(&other, "required") {
         if !required.contains(name) {
             required.push(name.clone());

@@ -1,5 +1,7 @@
 //! Schemas as MCP clients are shown them: references inlined, and the input as one plain object.
 
+use std::time::{Duration, Instant};
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolward_contract::NoScope;
@@ -137,6 +139,34 @@ fn references_stay_if_what_they_refer_to_is_too_large() {
     };
     assert_eq!(warning.kind, SchemaWarningKind::ReferenceKept);
     assert!(!warning.message.contains("itself"), "{}", warning.message);
+}
+
+#[test]
+fn many_references_to_parts_of_one_name_are_listed_in_time() {
+    let mut properties = serde_json::Map::new();
+    for number in 0..1000 {
+        let reference = json!({ "$ref": format!("#/properties/p{number}/items") });
+        properties.insert(
+            format!("p{number}"),
+            json!({ "items": { "const": number } }),
+        );
+        properties.insert(format!("q{number}"), reference);
+    }
+    let written = json!({ "type": "object", "properties": properties });
+    let start = Instant::now();
+    let shown = inlined(&written);
+    assert!(
+        start.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        start.elapsed()
+    );
+    assert_eq!(
+        shown["$defs"].as_object().map(serde_json::Map::len),
+        Some(1000)
+    );
+    let value = json!({ "q7": 7, "q999": 999 });
+    assert!(schema(&shown).validate(&value).is_ok());
+    assert!(schema(&shown).validate(&json!({ "q7": 8 })).is_err());
 }
 
 #[test]

@@ -164,7 +164,8 @@ impl Drop for BusyLoops {
     }
 }
 
-/// Ten reports right before the result: typescript-sdk 1.x fails on one that it reads together with the result.
+/// Reports right before the result: typescript-sdk 1.x fails on one that it reads together with the result. Of ten the
+/// call is often over before one is sent; of twenty thousand, the first sixteen are sent.
 #[test]
 fn reports_right_before_a_result_are_no_errors_for_typescript_1_32_2() {
     let machine = Machine::new();
@@ -175,8 +176,12 @@ fn reports_right_before_a_result_are_no_errors_for_typescript_1_32_2() {
     let target = json!({ "command": text(command.get_program()), "args": args }).to_string();
     for busy in [false, true] {
         let _busy = busy.then(BusyLoops::start);
-        let seen = session(&machine, &typescript(), &[&target, "sdk-1.32.2", "50"]);
-        assert_eq!(seen["errors"], json!([]), "{seen}");
-        assert!(seen["reports"].as_u64() > Some(0), "{seen}");
+        for reports in ["10", "20000"] {
+            let words = [&target, "sdk-1.32.2", "50", reports];
+            let seen = session(&machine, &typescript(), &words);
+            assert_eq!(seen["errors"], json!([]), "{seen}");
+            let came = seen["reports"].as_u64().unwrap();
+            assert!(reports == "10" || came >= 50, "{came} reports");
+        }
     }
 }

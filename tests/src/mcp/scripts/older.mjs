@@ -1,15 +1,15 @@
 // One session with a server, by an older official TypeScript SDK.
 //
-//     node older.mjs PACKAGES TARGET SDK CALLS
+//     node older.mjs PACKAGES TARGET SDK CALLS [REPORTS]
 //
 // PACKAGES is the folder that the SDKs are in, TARGET is {"url": ...} or {"command": ..., "args": [...]} as JSON, SDK the
-// name of the package, CALLS how often a tool is called that reports ten steps (`hostile_run`), or 0 to call the tools of
-// the conformance bundle. Prints what came as one JSON object.
+// name of the package, CALLS how often a tool is called that reports REPORTS steps (`hostile_run`), ten if left out, or 0 to
+// call the tools of the conformance bundle. Prints what came as one JSON object.
 
 import { createRequire } from 'node:module';
 import { pathToFileURL } from 'node:url';
 
-const [packages, target, sdk, calls] = process.argv.slice(2);
+const [packages, target, sdk, calls, reports = '10'] = process.argv.slice(2);
 const dist = (path) => {
     const require = createRequire(`${packages}/`);
     return import(pathToFileURL(require.resolve(`${sdk}/${path}`)));
@@ -39,7 +39,7 @@ const call = async (name, input, onprogress) =>
     client.callTool({ name, arguments: input }, undefined, onprogress ? { onprogress } : undefined);
 if (Number(calls) > 0) {
     for (let number = 0; number < Number(calls); number += 1) {
-        await call('hostile_run', { do: 'progress', n: 10 }, () => (seen.reports += 1));
+        await call('hostile_run', { do: 'progress', n: Number(reports) }, () => (seen.reports += 1));
     }
 } else {
     for (const name of ['test_simple_text', 'test_image_content', 'test_audio_content', 'test_multiple_content_types']) {
