@@ -204,12 +204,13 @@ fn a_client_over_http_that_cancels_is_the_reason() {
     let machine = machine();
     let served = served(&machine);
     let session = session(&served);
-    let _stream = called_in(&served, &machine, &session);
+    let stream = called_in(&served, &machine, &session);
     let cancelled = json!({ "requestId": 7 });
     let message =
         json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled });
     answer(served.sends("POST", &session, &message));
     until(&machine, "tool.invocation.canceled", 2);
+    drop(stream);
     are_cancelled_and_ended(&machine, served, "caller");
 }
 
@@ -220,10 +221,10 @@ fn a_client_over_http_that_ends_its_session_or_stays_away_is_the_reason() {
         let served = served(&machine);
         let session = session(&served);
         let stream = called_in(&served, &machine, &session);
-        match ends {
-            true => drop(answer(served.sends("DELETE", &session, &Value::Null))),
-            false => drop(stream),
+        if ends {
+            answer(served.sends("DELETE", &session, &Value::Null));
         }
+        drop(stream);
         until(&machine, "tool.invocation.canceled", 2);
         are_cancelled_and_ended(&machine, served, "disconnected");
     }
