@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use toolward_bundle::dev::{BuildEntry, BuildKind, read_bundle_toml};
-use toolward_bundle::files::{self, Files};
+use toolward_bundle::files::{self, Files, FilesError};
 use toolward_signing::provenance::{Provenance, SourceSet};
 use toolward_signing::sources;
 
@@ -23,7 +23,7 @@ pub fn provenance(directory: &Path, compiler: &str) -> Result<Provenance, Author
     let bundle = read_bundle_toml(directory)?;
     let mut sets = Vec::with_capacity(bundle.builds.len());
     for entry in &bundle.builds {
-        let found = files_of(directory, entry)?;
+        let found = files_of(directory, entry, files::sources)?;
         let digest = sources::digest(
             found
                 .iter()
@@ -55,8 +55,12 @@ pub fn compilers(built: &[Built]) -> String {
 }
 
 /// The files that a source consists of: those of its directory, which hold what a script
-/// imports, too; a module that another tool made is all there is.
-pub(crate) fn files_of(directory: &Path, entry: &BuildEntry) -> Result<Files, AuthorError> {
+/// imports, too; a module that another tool made is all there is. `read` reads a directory.
+pub(crate) fn files_of(
+    directory: &Path,
+    entry: &BuildEntry,
+    read: impl FnOnce(&Path) -> Result<Files, FilesError>,
+) -> Result<Files, AuthorError> {
     let source = directory.join(&entry.source);
     let folder = match entry.kind {
         BuildKind::Rust | BuildKind::Go | BuildKind::C => source,
@@ -69,5 +73,5 @@ pub(crate) fn files_of(directory: &Path, entry: &BuildEntry) -> Result<Files, Au
             return Ok(Files::from([(entry.source.clone(), bytes)]));
         }
     };
-    Ok(files::sources(&folder)?)
+    Ok(read(&folder)?)
 }

@@ -35,7 +35,7 @@ pub(crate) struct Sources(Option<Files>);
 impl Sources {
     /// Reads them. Sources that can't be read have no digest.
     pub(crate) fn read(directory: &Path, entry: &BuildEntry) -> Self {
-        Self(files_of(directory, entry).ok())
+        Self(sources_of(directory, entry))
     }
 
     /// Keeps their digest for the component that was built from them.
@@ -53,7 +53,7 @@ impl Sources {
         all.remove(&entry.output);
         if let Some(mut before) = self.0 {
             // What changed meanwhile is newer than the component, but for what the build itself writes.
-            let lock = files_of(directory, entry).ok();
+            let lock = sources_of(directory, entry);
             let lock = lock.and_then(|mut after| after.remove(LOCK));
             before.extend(lock.map(|lock| (LOCK.to_owned(), lock)));
             let digests = (digest(entry, &before), Digest::of(component));
@@ -81,7 +81,7 @@ pub(crate) fn components(directory: &Path, builds: &[BuildEntry]) -> Vec<Diagnos
         let limit = toolward_bundle::component::MAX_SIZE;
         let is_built = |bytes: Arc<[u8]>| Digest::of(&bytes) == *component;
         files::read(directory, &place, limit).is_ok_and(is_built)
-            && files_of(directory, entry).is_ok_and(|now| digest(entry, &now) != *sources)
+            && sources_of(directory, entry).is_some_and(|now| digest(entry, &now) != *sources)
     });
     let stale = stale.map(|entry| {
         let message = format!("it was built before {:?} changed", entry.source);
@@ -103,6 +103,24 @@ fn kept(directory: &Path) -> BTreeMap<String, (Digest, Digest)> {
     lines.collect()
 }
 
+/// What a build may read of the directory of a source. What can't be read, such as a link, is passed over, so that it
+/// keeps no change of the rest from being seen.
+fn sources_of(directory: &Path, entry: &BuildEntry) -> Option<Files> {
+    let mut files = files_of(directory, entry, files::readable_sources).ok()?;
+    files.retain(|name, _| *name == entry.source || is_source(name));
+    Some(files)
+}
+
+/// Whether a file is neither a document, nor what editors and interpreters leave behind, nor what packing writes beside
+/// a script at the root of the bundle.
+fn is_source(name: &str) -> bool {
+    let last = name.rsplit('/').next().unwrap_or(name);
+    let ends = [".md", "~", ".bak", ".orig", ".swp", ".swo", ".pyc"];
+    let is_left = ends.iter().any(|end| last.ends_with(end))
+        || (last.starts_with('#') && last.ends_with('#'));
+    !is_left && !["bundle.toml", "tools.json"].contains(&name)
+}
+
 /// The digest of the sources with what `bundle.toml` states about the build. A component among them is not a source.
 fn digest(entry: &BuildEntry, sources: &Files) -> Digest {
     let is_output = |name: &str| {
@@ -114,4 +132,89 @@ fn digest(entry: &BuildEntry, sources: &Files) -> Digest {
     let settings = format!("{} {}", entry.kind.word(), entry.snapshot);
     let settings = std::iter::once(("bundle.toml", settings.as_bytes()));
     sources::digest(found.chain(settings))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::fs;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::fs::symlink;
+
+    use toolward_bundle::dev;
+
+    use super::*;
+
+    fn write(directory: &Path, name: &str, text: &str) {
+        let path = directory.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// A bundle whose component was built as these lines state, and its entry.
+    fn built(lines: &str) -> (tempfile::TempDir, BuildEntry) {
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path();
+        for name in [
+            "driver/src/lib.rs",
+            "main.py",
+            "README.md",
+            "driver/README.md",
+        ] {
+            write(root, name, "built from this");
+        }
+        let toml = "id = \"acme.stats\"\nversion = \"1.0.0\"\nsequence = 1\npublisher = \"acme\"\n[[build]]\n\
+            output = \"drivers/a/driver.wasm\"\n";
+        write(root, "bundle.toml", &format!("{toml}{lines}"));
+        let entry = dev::read_bundle_toml(root).unwrap().builds.remove(0);
+        let sources = Sources::read(root, &entry);
+        write(root, &entry.output, "component");
+        sources.keep(root, &entry, b"component").unwrap();
+        (directory, entry)
+    }
+
+    #[test]
+    fn documents_and_leftovers_make_no_component_stale_and_what_can_not_be_read_hides_no_change() {
+        for (lines, below) in [
+            ("crate = \"driver\"\n", "driver/"),
+            (
+                "kind = \"python\"\nsource = \"main.py\"\nworld = \"driver\"\n",
+                "",
+            ),
+        ] {
+            let (directory, entry) = built(lines);
+            let root = directory.path();
+            let is_stale = || !components(root, std::slice::from_ref(&entry)).is_empty();
+            assert!(!is_stale());
+            for name in [
+                "README.md",
+                "bundle.toml",
+                "tools/a/TOOL.md",
+                "driver/README.md",
+                "driver/src/notes.md",
+                "driver/src/lib.rs~",
+                "driver/src/#lib.rs#",
+                "driver/src/lib.rs.bak",
+                "driver/src/.lib.rs.swp",
+                "driver/target/debug/x",
+                "driver/node_modules/a/index.js",
+                "driver/__pycache__/main.cpython-312.pyc",
+                "__pycache__/main.cpython-312.pyc",
+                "main.py~",
+            ] {
+                write(root, name, "other");
+                assert!(!is_stale(), "{lines} {name}");
+            }
+            symlink("nowhere", root.join("driver/src/link.rs")).unwrap();
+            symlink("..", root.join("driver/src/loop")).unwrap();
+            fs::write(
+                root.join("driver/src").join(OsStr::from_bytes(b"odd\xff")),
+                "x",
+            )
+            .unwrap();
+            assert!(!is_stale(), "{lines}");
+            write(root, &format!("{below}more.txt"), "new");
+            assert!(is_stale(), "{lines}");
+        }
+    }
 }

@@ -91,7 +91,7 @@ codes! {
     SCHEMAS_TOO_LARGE = "schemas-too-large", "the schemas of a bundle's contracts are too large together",
         "Every host that loads the bundle compiles them and keeps them. A pattern weighs as much as a hundred other values. Split the bundle, or use fewer patterns.";
     COMPONENT_STALE = "component-stale", "a component is older than its sources",
-        "`toolward build` keeps the digest of the sources that it built a component from, in `.toolward-built` beside `bundle.toml`. They are others now, so the component would be tested and signed without the changes. Build it again. A component that another program wrote is not compared.";
+        "`toolward build` keeps the digest of the sources that it built a component from, in `.toolward-built` beside `bundle.toml`. They are others now, so the component would be tested and signed without the changes. Build it again. A component that another program wrote is not compared; nor are documents (`*.md`), what editors, build tools and interpreters leave behind, and files that can't be read, such as symbolic links.";
     COMPONENT_MISSING = "component-missing", "a driver's component is not there",
         "A DRIVER.md of kind `component` names a file beside it. Where a `[[build]]` of bundle.toml writes the file, `toolward build` makes it.";
     COMPONENT_INVALID = "component-invalid", "a driver's component can't be used",

@@ -208,20 +208,33 @@ pub fn documents(directory: &Path) -> Result<Files, FilesError> {
 ///
 /// As [`collect`].
 pub fn sources(directory: &Path) -> Result<Files, FilesError> {
+    sources_with(directory, false)
+}
+
+/// [`sources`], but passes over what can't be read, such as symbolic links.
+///
+/// # Errors
+///
+/// When the directory itself can't be read, or all of it is more than a bundle may hold.
+pub fn readable_sources(directory: &Path) -> Result<Files, FilesError> {
+    sources_with(directory, true)
+}
+
+fn sources_with(directory: &Path, tolerant: bool) -> Result<Files, FilesError> {
     let root = open(directory)?;
     let mut walk = Walk {
         at: directory,
         found: Found::default(),
         total: 0,
         pick: Pick::Sources,
-        tolerant: false,
+        tolerant,
     };
     walk.entries(&root, "", 0)?;
     Ok(walk.found.files)
 }
 
-/// Folders that build tools fill.
-pub const BUILD_FOLDERS: &[&str] = &["target", "node_modules"];
+/// Folders that build tools and interpreters fill.
+pub const BUILD_FOLDERS: &[&str] = &["target", "node_modules", "__pycache__"];
 
 fn is_document(path: &str) -> bool {
     !matches!(
@@ -333,9 +346,10 @@ enum Pick {
 
 impl Walk<'_> {
     /// The names in a directory, sorted, so that errors come in a fixed order.
-    fn names(&self, dir: &Dir, prefix: &str) -> Result<Vec<String>, FilesError> {
+    fn names(&mut self, dir: &Dir, prefix: &str) -> Result<Vec<String>, FilesError> {
+        let at = self.at.join(prefix);
         let io = |source| FilesError::Io {
-            path: self.at.join(prefix),
+            path: at.clone(),
             source,
         };
         let mut names = Vec::new();
@@ -344,9 +358,8 @@ impl Walk<'_> {
             match name.into_string() {
                 Ok(name) => names.push(name),
                 Err(name) => {
-                    return Err(FilesError::Name {
-                        path: self.at.join(prefix).join(name),
-                    });
+                    let path = self.at.join(prefix).join(name);
+                    self.tolerate(Err(FilesError::Name { path }))?;
                 }
             }
             if names.len() > MAX_FILES {
@@ -399,12 +412,14 @@ impl Walk<'_> {
                 continue;
             }
             let shown = self.at.join(&path);
-            let metadata = dir
-                .symlink_metadata(&name)
-                .map_err(|source| FilesError::Io {
-                    path: shown,
-                    source,
-                })?;
+            let metadata = match dir.symlink_metadata(&name) {
+                Ok(metadata) => metadata,
+                Err(source) => {
+                    let path = shown;
+                    self.tolerate(Err(FilesError::Io { path, source }))?;
+                    continue;
+                }
+            };
             if self.pick == Pick::Documents && !metadata.is_dir() && !is_document(&path) {
                 continue;
             }
