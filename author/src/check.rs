@@ -24,7 +24,7 @@ mod below;
 mod enclosing;
 mod workspace;
 
-use below::bundles_below;
+use below::Below;
 use enclosing::enclosing_bundle;
 use workspace::check_workspace;
 
@@ -84,6 +84,13 @@ struct Findings {
 }
 
 impl Findings {
+    fn of(diagnostics: impl IntoIterator<Item = Diagnostic>) -> Self {
+        Self {
+            diagnostics: diagnostics.into_iter().collect(),
+            ..Self::default()
+        }
+    }
+
     /// Compares the contracts of the bundle with this id with those of its earlier release.
     fn compare(
         &mut self,
@@ -137,11 +144,22 @@ fn check_directory(path: &Path, earlier: Option<&Earlier>, report: &mut CheckRep
         report.take(path, found);
         return;
     }
-    let roots = bundles_below(path);
-    if roots.is_empty() {
+    let mut below = Below::look(path);
+    if files::is_workspace(path) {
+        below.workspaces.push(path.to_owned());
+    } else if below.bundles.is_empty() && below.workspaces.is_empty() {
         report.take(path, check_loose(path));
     }
-    for root in roots {
+    report.take(path, Findings::of(below.cut()));
+    let mut bundles = below.bundles;
+    for workspace in below.workspaces {
+        let inside = Below::look_into_workspace(&workspace);
+        let mut found = check_workspace(&workspace, &inside.bundles);
+        found.diagnostics.extend(inside.cut());
+        report.take(&workspace, found);
+        bundles.extend(inside.bundles);
+    }
+    for root in bundles {
         if let Some(found) = check_bundle(&root, earlier) {
             report.take(&root, found);
         }
@@ -320,9 +338,6 @@ fn check_packed(root: &Path, earlier: Option<&Earlier>) -> Findings {
 
 /// A directory that is not a bundle, such as a folder of contracts.
 fn check_loose(root: &Path) -> Findings {
-    if files::is_workspace(root) {
-        return check_workspace(root);
-    }
     let mut found = match files::documents(root) {
         Ok(files) => examine_loose(&files),
         Err(error) => Findings {

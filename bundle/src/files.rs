@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cap_std::ambient_authority;
@@ -82,8 +82,15 @@ impl Found {
 /// Whether a directory has one of the folders that the AIPs name with a dot: `.actions`, `.drivers`, `.tools`.
 #[must_use]
 pub fn is_workspace(directory: &Path) -> bool {
-    let mut folders = DOTTED.iter();
-    folders.any(|folder| directory.join(format!(".{folder}")).is_dir())
+    workspace_folders(directory).next().is_some()
+}
+
+/// Those of these folders that a directory has.
+pub fn workspace_folders(directory: &Path) -> impl Iterator<Item = PathBuf> {
+    let folders = DOTTED.iter();
+    folders
+        .map(|folder| directory.join(format!(".{folder}")))
+        .filter(|folder| folder.is_dir())
 }
 
 /// Where a file of the bundle in `directory` lies, or will lie once it is made.

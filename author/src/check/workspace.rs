@@ -1,6 +1,6 @@
 //! A workspace of the AIPs: documents in `.tools`, `.drivers` and `.actions`, and no bundle.toml.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toolward_bundle::dev::bundle_toml;
 use toolward_bundle::locate::about_file;
@@ -9,9 +9,9 @@ use toolward_signing::id::Id;
 
 use super::{Findings, examine_loose, unreadable_at};
 
-/// Checks the documents, and names the bundle.toml that would make a bundle of them.
-pub(super) fn check_workspace(root: &Path) -> Findings {
-    let collected = match files::survey(root) {
+/// Checks the documents that are in none of these bundles, and names the bundle.toml that would make a bundle of them.
+pub(super) fn check_workspace(root: &Path, bundles: &[PathBuf]) -> Findings {
+    let mut collected = match files::survey(root) {
         Ok(collected) => collected,
         Err(error) => {
             return Findings {
@@ -20,13 +20,20 @@ pub(super) fn check_workspace(root: &Path) -> Findings {
             };
         }
     };
-    let mut found = examine_loose(&collected.files);
+    let is_in_bundle = |path: &Path| bundles.iter().any(|bundle| path.starts_with(bundle));
+    let mut files = std::mem::take(&mut collected.files);
+    files.retain(|name, _| !is_in_bundle(&root.join(collected.place(name))));
+    let mut found = examine_loose(&files);
     for one in &mut found.diagnostics {
         one.file = collected.place(&one.file);
     }
     let problems = collected.problems.iter();
+    let problems = problems.filter(|problem| !is_in_bundle(problem.path()));
     let problems = problems.map(|problem| unreadable_at(root, problem));
     found.diagnostics.extend(problems);
+    if found.documents == 0 && !bundles.is_empty() {
+        return found;
+    }
     found.diagnostics.push(about_file(
         bundle_toml::FILE,
         &codes::BUNDLE_TOML_WANTED,

@@ -488,6 +488,67 @@ fn a_workspace_without_bundle_toml_is_checked_and_told_which_one_to_write() {
 }
 
 #[test]
+fn a_workspace_is_checked_with_the_bundles_and_workspaces_in_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    let tool = |version: &str| TOOL.replace("version: 1.0.0", &format!("version: {version}"));
+    let bundle = "id = \"demo.a\"\nversion = \"1.0.0\"\nsequence = 1\npublisher = \"demo\"\n";
+    write(".tools/demo.greet/TOOL.md", &tool("own"));
+    write(".tools/apart/bundle.toml", bundle);
+    write(".tools/apart/tools/demo.greet/TOOL.md", &tool("apart"));
+    write("packages/one/bundle.toml", bundle);
+    write("packages/one/tools/demo.greet/TOOL.md", &tool("one"));
+    write("packages/two/.tools/demo.greet/TOOL.md", &tool("twice"));
+    write("packages/two/deep/bundle.toml", bundle);
+    write("packages/two/deep/.tools/demo.greet/TOOL.md", &tool("deep"));
+    std::os::unix::fs::symlink("..", folder.path().join(".tools/loop")).unwrap();
+    std::os::unix::fs::symlink("../..", folder.path().join("packages/loop")).unwrap();
+
+    let report = check_path(folder.path());
+    let shown = format!("{report:?}");
+    assert_eq!(report.documents, 5, "{shown}");
+    for version in ["own", "apart", "one", "twice", "deep"] {
+        assert_eq!(
+            shown.matches(&format!("\\\"{version}\\\"")).count(),
+            1,
+            "{version}: {shown}"
+        );
+    }
+    let wanted = report.diagnostics.iter();
+    let wanted = wanted.filter(|one| one.code == "bundle-toml-wanted");
+    let wanted: Vec<_> = wanted
+        .map(|one| {
+            one.file
+                .strip_prefix(folder.path().to_str().unwrap())
+                .unwrap()
+        })
+        .collect();
+    assert_eq!(wanted, ["/bundle.toml", "/packages/two/bundle.toml"]);
+}
+
+#[test]
+fn so_many_bundles_are_checked_at_once_and_the_rest_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..1001 {
+        std::fs::create_dir_all(folder.path().join(format!("{number}/.tools"))).unwrap();
+    }
+    let report = check_path(folder.path());
+    let count = |code: &str| {
+        let all = report.diagnostics.iter();
+        all.filter(|one| one.code == code).count()
+    };
+    assert_eq!(
+        (count("bundle-toml-wanted"), count("bundle-too-large")),
+        (1000, 1)
+    );
+    assert_eq!(report.errors(), 1);
+}
+
+#[test]
 fn a_document_that_its_reader_would_refuse_for_its_size_is_not_read() {
     let demo = Demo::new();
     for name in ["TOOL.md", "tools.json", "a.tool.md"] {
