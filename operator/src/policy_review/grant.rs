@@ -1,7 +1,9 @@
 //! The lines that `policy grant` adds: those of `policy suggest` for some tools, with the operator's standing approval
 //! where that is asked for and can be given.
 
-use toolward_policy::{AskReason, Choices, Decision, Missing, Policy, Rejected, ToolRoutes, Why};
+use toolward_policy::{
+    AskReason, Choices, Decision, Missing, Policy, Rejected, Route, ToolRoutes, Why,
+};
 
 use super::suggest::{asking, foreign, is_meant, known, left_out};
 use super::{PolicyReview, Suggestion, is_named};
@@ -41,6 +43,10 @@ impl PolicyReview {
         let machine = &self.machine;
         let suggested =
             toolward_policy::suggest_with(&chosen, driver, preapprove, policy, machine, choices);
+        if let Some(message) = suggested.ambiguous.first() {
+            let hint = "name the publisher of the secret, or the service of the host";
+            return Err(Error::usage(Code::SettingInvalid, message.clone()).hint(hint));
+        }
         let (lines, open) = (suggested.lines, suggested.open);
         if let Some(unused) = suggested.unused.first() {
             let message = format!("{unused} was chosen, and no line needs it");
@@ -60,12 +66,37 @@ impl PolicyReview {
         let mut remarks = foreign(&chosen, driver);
         remarks.extend(left_out(&chosen));
         remarks.extend(asking(&then, driver));
+        remarks.extend(self.also_runs(&all, &after, tools)?);
         Ok(Suggestion {
             lines,
             remarks,
             narrower: suggested.narrower,
             open,
         })
+    }
+}
+
+impl PolicyReview {
+    /// Remarks on the other tools that run with the lines: a directory or a service may be all that they lacked.
+    fn also_runs(
+        &self,
+        before: &[ToolRoutes<'_>],
+        after: &Policy,
+        tools: &[String],
+    ) -> Result<Vec<String>, Error> {
+        let runs = |one: &ToolRoutes<'_>| one.routes.iter().any(Route::is_open);
+        let after = self.routes_under(after, &self.machine, None)?;
+        let others = after.iter().zip(before).filter(|(then, now)| {
+            let asked = tools.iter().any(|tool| is_named(then.contract.tool, tool));
+            !asked && runs(then) && !runs(now)
+        });
+        let others = others.map(|(then, _)| {
+            format!(
+                "with these lines {} runs, too: another rule grants the rest that it declares",
+                then.contract.tool.major_id()
+            )
+        });
+        Ok(others.collect())
     }
 }
 

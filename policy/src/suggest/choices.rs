@@ -8,12 +8,33 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct Choices {
     /// The directory of each workspace, by its path.
     pub workspaces: BTreeMap<String, String>,
-    /// Where each secret comes from and goes, by its name.
-    pub secrets: BTreeMap<String, SecretChoice>,
-    /// The hosts of the services.
-    pub hosts: Vec<String>,
+    /// Where each secret comes from and goes, by its publisher and name. The publisher may be left out if no other
+    /// one's secret of the name is in the lines.
+    pub secrets: BTreeMap<(Option<String>, String), SecretChoice>,
+    /// The hosts of the services, each with the service's name, which may be left out if the lines have one service.
+    pub hosts: Vec<(Option<String>, String)>,
     /// Addresses beyond the public ones that the hosts of the grants may have.
     pub addresses: Vec<String>,
+}
+
+impl Choices {
+    /// Reads `HOST` or `SERVICE=HOST`, and adds it.
+    pub fn add_host(&mut self, text: &str) {
+        let (service, host) = match text.split_once('=') {
+            Some((service, host)) => (Some(service.to_owned()), host),
+            None => (None, text),
+        };
+        self.hosts.push((service, host.to_owned()));
+    }
+
+    /// Adds the choice of a secret by `NAME` or `PUBLISHER:NAME`.
+    pub fn add_secret(&mut self, name: &str, choice: SecretChoice) {
+        let key = match name.rsplit_once(':') {
+            Some((publisher, slug)) => (Some(publisher.to_owned()), slug.to_owned()),
+            None => (None, name.to_owned()),
+        };
+        self.secrets.insert(key, choice);
+    }
 }
 
 /// Where a secret comes from, and where it goes.
@@ -50,6 +71,8 @@ pub enum OpenChoice {
     Workspace(String),
     /// Where a secret comes from and goes.
     Secret {
+        /// Whose drivers use it.
+        publisher: String,
         /// Its name.
         slug: String,
         /// The hosts that the driver declares.
@@ -78,4 +101,6 @@ pub struct ChosenLines {
     pub narrower: Option<String>,
     /// What was chosen and is in no line.
     pub unused: Vec<String>,
+    /// What was chosen for one of several secrets or services without the name of which, as sentences. It is in no line.
+    pub ambiguous: Vec<String>,
 }

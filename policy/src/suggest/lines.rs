@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use toolward_contract::capability::{Capability, CapabilitySet, Class};
 
-use super::choices::{Choices, ChosenLines, OpenChoice};
+use super::choices::{Choices, ChosenLines, OpenChoice, SecretChoice};
 use crate::decision::{Contract, Decision, Implementation};
 use crate::declared::DeclaredBy;
 use crate::denial::{Denial, Lack, Missing};
@@ -256,6 +256,7 @@ impl Lines {
         ChosenLines {
             lines: blocks.join("\n"),
             unused: self.unused(),
+            ambiguous: self.ambiguous(),
             narrower: None,
             open: self.open,
         }
@@ -290,6 +291,7 @@ impl Lines {
     /// has chosen them.
     fn secret_blocks(&mut self) -> Vec<Vec<String>> {
         let mut blocks = Vec::new();
+        let mut open = Vec::new();
         for ((publisher, slug), secret) in &self.secrets {
             let (name, other) = match &secret.position {
                 Some(SecretPosition::Query(name)) => (pair("query", name), "header"),
@@ -301,11 +303,12 @@ impl Lines {
                 pair("slug", slug),
                 pair("publisher", publisher),
             ];
-            if let Some(chosen) = self.choices.secrets.get(slug) {
+            if let Some(chosen) = self.chosen_secret(publisher, slug) {
                 let place = pair(chosen.source, &chosen.place);
                 block.extend([place, pair("origin", &chosen.origin), name]);
             } else {
-                self.open.push(OpenChoice::Secret {
+                open.push(OpenChoice::Secret {
+                    publisher: publisher.clone(),
                     slug: slug.clone(),
                     egress: secret.egress.clone(),
                 });
@@ -321,15 +324,17 @@ impl Lines {
             }
             blocks.push(block);
         }
+        self.open.append(&mut open);
         blocks
     }
 
     fn service_blocks(&mut self) -> Vec<Vec<String>> {
         let mut blocks = Vec::new();
+        let mut open = Vec::new();
         for (name, egress) in &self.services {
-            let hosts = match self.choices.hosts.as_slice() {
+            let hosts = match self.chosen_hosts(name).as_slice() {
                 [] => {
-                    self.open.push(OpenChoice::Service {
+                    open.push(OpenChoice::Service {
                         name: name.clone(),
                         egress: egress.clone(),
                     });
@@ -339,6 +344,7 @@ impl Lines {
             };
             blocks.push(vec!["[[service]]".to_owned(), pair("name", name), hosts]);
         }
+        self.open.append(&mut open);
         blocks
     }
 
@@ -389,19 +395,86 @@ impl Lines {
         !left_out.is_empty()
     }
 
+    /// The publishers whose secret of this name is in the lines.
+    fn publishers_of(&self, slug: &str) -> Vec<&str> {
+        let known = self.secrets.keys().filter(|(_, known)| known == slug);
+        known.map(|(publisher, _)| publisher.as_str()).collect()
+    }
+
+    /// The choice for a publisher's secret. One without a publisher is for the only one of the name: a credential that
+    /// is meant for one publisher must not reach another.
+    fn chosen_secret(&self, publisher: &str, slug: &str) -> Option<&SecretChoice> {
+        let of = |publisher: Option<&str>| {
+            let key = (publisher.map(str::to_owned), slug.to_owned());
+            self.choices.secrets.get(&key)
+        };
+        let is_only = self.publishers_of(slug).len() == 1;
+        of(Some(publisher)).or_else(|| of(None).filter(|_| is_only))
+    }
+
+    /// The hosts that were chosen for a service.
+    fn chosen_hosts(&self, name: &str) -> Vec<&str> {
+        let is_only = self.services.len() == 1;
+        let chosen = self
+            .choices
+            .hosts
+            .iter()
+            .filter(|(service, _)| match service {
+                Some(service) => service == name,
+                None => is_only,
+            });
+        chosen.map(|(_, host)| host.as_str()).collect()
+    }
+
     /// The choices that no line needs.
     fn unused(&self) -> Vec<String> {
         let choices = &self.choices;
         let named = |path: &str| self.workspaces.iter().any(|one| *one.scope() == *path);
         let workspaces = choices.workspaces.keys().filter(|path| !named(path));
-        let known = |slug: &str| self.secrets.keys().any(|(_, known)| known == slug);
-        let secrets = choices.secrets.keys().filter(|slug| !known(slug));
-        let hosts = choices.hosts.iter();
-        let hosts = hosts.filter(|_| self.services.is_empty());
+        let secrets = choices.secrets.keys().filter_map(|(publisher, slug)| {
+            let known = self.publishers_of(slug);
+            match publisher {
+                None => known.is_empty().then(|| slug.clone()),
+                Some(publisher) if known.contains(&publisher.as_str()) => None,
+                Some(publisher) => Some(format!("{publisher}:{slug}")),
+            }
+        });
+        let hosts = choices
+            .hosts
+            .iter()
+            .filter_map(|(service, host)| match service {
+                None => self.services.is_empty().then(|| host.clone()),
+                Some(service) if self.services.contains_key(service) => None,
+                Some(service) => Some(format!("{service}={host}")),
+            });
         let network = self.grants.values().any(Given::has_network);
         let addresses = choices.addresses.iter().filter(|_| !network);
-        let all = workspaces.chain(secrets).chain(hosts).chain(addresses);
-        all.cloned().collect()
+        let all = workspaces.chain(addresses).cloned();
+        all.chain(secrets).chain(hosts).collect()
+    }
+
+    /// The choices that could be meant for several lines.
+    fn ambiguous(&self) -> Vec<String> {
+        let choices = &self.choices;
+        let secrets = choices.secrets.keys().filter_map(|(publisher, slug)| {
+            let known = self.publishers_of(slug);
+            (publisher.is_none() && known.len() > 1).then(|| {
+                format!(
+                    "expected PUBLISHER:{slug}, since {} each have a secret {slug}; found {slug}",
+                    known.join(", ")
+                )
+            })
+        });
+        let hosts = choices.hosts.iter().filter_map(|(service, host)| {
+            (service.is_none() && self.services.len() > 1).then(|| {
+                let names: Vec<&str> = self.services.keys().map(String::as_str).collect();
+                format!(
+                    "expected SERVICE={host}, since there are the services {}; found {host}",
+                    names.join(", ")
+                )
+            })
+        });
+        secrets.chain(hosts).collect()
     }
 }
 

@@ -2,10 +2,14 @@
 
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
-use toolward_policy::{Policy, SecretSource, Why};
+use toolward_policy::{
+    Choices, ChosenLines, Contract, Implementation, OpenChoice, Policy, SecretChoice, SecretSource,
+    Why, routes, suggest_with,
+};
 
 use crate::support::{
-    allowed, ask, ask_of, denial, driver, http_driver, named_tool, policy, suggested_for, tool,
+    allowed, ask, ask_of, denial, driver, http_driver, machine, named_tool, policy, suggested_for,
+    tool,
 };
 
 fn suggested(policy: &Policy, tools: &[Tool], driver: &Driver) -> String {
@@ -306,4 +310,128 @@ fn narrower_lines_give_one_host_or_workspace_and_the_tool_runs_without_the_other
     let one = tool("requires: { network: [a.example] }");
     let decision = ask(&Policy::empty(), &one, &driver);
     assert_eq!(denial(&decision).narrower_lines(), "");
+}
+
+/// The lines for a tool of acme and one of other, each with a driver of its publisher and a secret of one name, and for
+/// two services, with these choices: secrets as `NAME=SOURCE@ORIGIN` and hosts.
+fn chosen(secrets: &[&str], hosts: &[&str]) -> ChosenLines {
+    let mut choices = Choices::default();
+    for secret in secrets {
+        let (name, choice) = secret.split_once('=').unwrap();
+        choices.add_secret(name, SecretChoice::parse(choice).unwrap());
+    }
+    hosts.iter().for_each(|host| choices.add_host(host));
+    let tools = [
+        named_tool(
+            "notes.append",
+            "requires: { secrets: [token] }\nmutates: ['external:mail', 'external:chat']",
+        ),
+        named_tool("notes.read", "requires: { secrets: [token] }"),
+    ];
+    let of = |id: &str, tool: &str| {
+        let source = format!(
+            "---\nid: {id}\nname: A driver\ndescription: Does it.\nversion: 1.0.0\nkind: component\n\
+             component: driver.wasm\nimplements:\n  - {{ tool: {tool}, version: \"^1.0.0\" }}\n---\n"
+        );
+        Driver::parse("DRIVER.md", &source).into_result().unwrap()
+    };
+    let drivers = [
+        of("acme.notes", "notes.append"),
+        of("other.notes", "notes.read"),
+    ];
+    let publishers = ["acme", "other"];
+    let contracts = tools.iter().zip(publishers);
+    let contracts: Vec<_> = contracts
+        .map(|(tool, publisher)| Contract { tool, publisher })
+        .collect();
+    let implementations = drivers.iter().zip(publishers);
+    let implementations: Vec<_> = implementations
+        .map(|(driver, publisher)| Implementation { driver, publisher })
+        .collect();
+    let (policy, machine) = (Policy::empty(), machine());
+    let routes = routes(&contracts, &implementations, &policy, &machine).unwrap();
+    suggest_with(&routes, None, false, &policy, &machine, &choices)
+}
+
+#[test]
+fn a_choice_is_for_the_secret_of_one_publisher_and_for_one_service() {
+    let lines = chosen(
+        &[
+            "acme:token=env:ACME@https://api.acme.example",
+            "other:token=file:/run/other@https://api.other.example",
+        ],
+        &[
+            "mail=mail.example",
+            "chat=chat.example",
+            "chat=chat.example:8443",
+        ],
+    );
+    assert_eq!(
+        (&lines.open[..], &lines.unused[..], &lines.ambiguous[..]),
+        (&[][..], &[][..], &[][..])
+    );
+    let pasted = policy(&lines.lines);
+    let secrets = pasted.secrets().iter();
+    let secrets: Vec<_> = secrets
+        .map(|one| {
+            (
+                one.publisher.to_string(),
+                one.binding.as_ref().unwrap().host.clone(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        secrets,
+        [("acme", "api.acme.example"), ("other", "api.other.example")]
+            .map(|(publisher, host)| (publisher.to_owned(), host.to_owned()))
+    );
+    let shown = lines.lines;
+    assert!(
+        shown.contains("name = \"mail\"\nhosts = [\"mail.example\"]\n"),
+        "{shown}"
+    );
+    let both = "name = \"chat\"\nhosts = [\"chat.example\", \"chat.example:8443\"]\n";
+    assert!(shown.contains(both), "{shown}");
+}
+
+#[test]
+fn a_choice_that_could_be_meant_for_several_is_in_no_line() {
+    let lines = chosen(&["token=env:T@https://a.example"], &["b.example"]);
+    assert_eq!(lines.ambiguous.len(), 2, "{:?}", lines.ambiguous);
+    assert!(
+        lines.ambiguous[0].contains("PUBLISHER:token"),
+        "{:?}",
+        lines.ambiguous
+    );
+    assert!(
+        lines.ambiguous[1].contains("SERVICE=b.example"),
+        "{:?}",
+        lines.ambiguous
+    );
+    assert_eq!(lines.open.len(), 4, "{:?}", lines.open);
+    assert!(!lines.lines.contains("a.example") && !lines.lines.contains("b.example"));
+    let other = |open: &OpenChoice| matches!(open, OpenChoice::Secret { publisher, .. } if publisher == "other");
+    assert!(lines.open.iter().any(other), "{:?}", lines.open);
+    // One of them is chosen, and the rest stays open.
+    let lines = chosen(&["acme:token=env:T@https://a.example"], &["mail=b.example"]);
+    assert_eq!(
+        (lines.open.len(), lines.ambiguous.len()),
+        (2, 0),
+        "{:?}",
+        lines.open
+    );
+    assert_eq!(
+        lines.lines.matches("a.example").count(),
+        1,
+        "{}",
+        lines.lines
+    );
+    assert_eq!(
+        lines.lines.matches("b.example").count(),
+        1,
+        "{}",
+        lines.lines
+    );
+    let lines = chosen(&["third:token=env:T@https://a.example"], &["sms=b.example"]);
+    assert_eq!(lines.unused, ["third:token", "sms=b.example"]);
 }

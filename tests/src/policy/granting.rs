@@ -202,6 +202,17 @@ fn what_is_not_chosen_is_in_no_file_and_a_choice_without_a_line_is_refused() {
             "setting-invalid",
         ),
         ("--workspace /other=my-notes", "setting-invalid"),
+        // What the hint has in place of a choice.
+        ("--workspace /notes=DIRECTORY", "setting-invalid"),
+        (
+            "--secret token=env:VARIABLE@https://HOST",
+            "setting-invalid",
+        ),
+        (
+            "--secret token=env:T@https://host.invalid",
+            "setting-invalid",
+        ),
+        ("--host mail=HOST", "setting-invalid"),
     ] {
         machine
             .toolward(&format!("{GRANT} {flags}"))
@@ -209,6 +220,50 @@ fn what_is_not_chosen_is_in_no_file_and_a_choice_without_a_line_is_refused() {
             .says(code);
     }
     assert_eq!(config(&machine), "");
+}
+
+/// A tool with two services.
+#[test]
+fn each_service_of_a_tool_gets_its_own_host() {
+    let machine = notes();
+    change(
+        &machine,
+        "notes-append/tools/notes.append/TOOL.md",
+        "mutates: [\"workspace:/notes\"]",
+        "mutates: [\"workspace:/notes\", \"external:mail\", \"external:chat\"]",
+    );
+    fs::create_dir_all(machine.path("my-notes")).unwrap();
+    let all = format!("{GRANT} --workspace /notes=my-notes");
+    let refused = machine.toolward(&format!("{all} --host a.example")).ends(2);
+    refused.says("setting-invalid");
+    assert!(refused.stderr.contains("SERVICE=a.example"), "{refused}");
+    let refused = machine.toolward(&format!("{all} --host mail=a.example --json"));
+    let refused = refused.ends(4).json();
+    let hint = refused["error"]["hint"].as_str().unwrap();
+    assert!(
+        hint.contains("--host chat=HOST") && !hint.contains("mail"),
+        "{hint}"
+    );
+    // At a terminal each service has its own answer.
+    let mut session = Session::start(machine.toolward(&all).into_command(), 120, "");
+    for (service, host) in [("chat", "c.example\r"), ("mail", "m.example\r")] {
+        session.sees(&format!("The service {service} needs a host."));
+        session.sees("Which host?");
+        session.types(host);
+    }
+    session.sees(QUESTION);
+    session.types("y\r");
+    let left = session.leaves();
+    assert_eq!(left.code, Some(0), "{left:?}");
+    let written = config(&machine);
+    assert!(
+        written.contains("name = \"chat\"\nhosts = [\"c.example\"]"),
+        "{written}"
+    );
+    assert!(
+        written.contains("name = \"mail\"\nhosts = [\"m.example\"]"),
+        "{written}"
+    );
 }
 
 #[test]

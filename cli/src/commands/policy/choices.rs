@@ -20,12 +20,13 @@ pub(super) struct ChoiceFlags {
     workspace: Vec<String>,
 
     /// Where a secret comes from, and the one origin that it may be sent to:
-    /// NAME=env:VARIABLE@https://HOST or NAME=file:PATH@https://HOST (may be given
-    /// again)
+    /// NAME=env:VARIABLE@https://HOST or NAME=file:PATH@https://HOST; PUBLISHER:NAME
+    /// if several publishers have a secret of the name (may be given again)
     #[arg(long, value_name = "NAME=SOURCE@ORIGIN")]
     secret: Vec<String>,
 
-    /// A host that the services of the tools lead to (may be given again)
+    /// A host that the service of the tools leads to, SERVICE=HOST if they have
+    /// several services (may be given again)
     #[arg(long, value_name = "HOST")]
     host: Vec<String>,
 
@@ -38,10 +39,12 @@ pub(super) struct ChoiceFlags {
 impl ChoiceFlags {
     pub(super) fn choices(&self) -> Result<Choices> {
         let mut choices = Choices {
-            hosts: self.host.clone(),
             addresses: self.address.clone(),
             ..Choices::default()
         };
+        for text in &self.host {
+            choices.add_host(text);
+        }
         for text in &self.workspace {
             let (path, directory) = text
                 .split_once('=')
@@ -55,7 +58,10 @@ impl ChoiceFlags {
                 .split_once('=')
                 .ok_or_else(|| invalid("--secret", text, form))?;
             let choice = secret(rest).ok_or_else(|| invalid("--secret", text, form))?;
-            choices.secrets.insert(slug.to_owned(), choice);
+            choices.add_secret(slug, choice);
+        }
+        if let Some((_, host)) = choices.hosts.iter().find(|(_, host)| is_example(host)) {
+            return Err(invalid("--host", host, "the name of a host"));
         }
         Ok(choices)
     }
@@ -74,17 +80,23 @@ pub(super) fn ask(open: &[OpenChoice], choices: &mut Choices) -> Result {
                     choices.workspaces.insert(path.clone(), existing(&answer)?);
                 }
             }
-            OpenChoice::Secret { slug, egress } => {
+            OpenChoice::Secret {
+                publisher,
+                slug,
+                egress,
+            } => {
                 let text = format!(
-                    "The secret {} needs a source, and the one origin that it may be sent to.{}",
+                    "The secret {} of {} needs a source, and the one origin that it may be sent to.{}",
                     visible_line(slug, 200),
+                    visible_line(publisher, 200),
                     hosts(egress)
                 );
                 let form = "env:VARIABLE@https://HOST or file:PATH@https://HOST";
                 if let Some(answer) = answer(&text, &format!("From where to where ({form})?")) {
                     let choice =
                         secret(&answer).ok_or_else(|| invalid("the answer", &answer, form))?;
-                    choices.secrets.insert(slug.clone(), choice);
+                    let key = (Some(publisher.clone()), slug.clone());
+                    choices.secrets.insert(key, choice);
                 }
             }
             OpenChoice::Service { name, egress } => {
@@ -93,7 +105,12 @@ pub(super) fn ask(open: &[OpenChoice], choices: &mut Choices) -> Result {
                     visible_line(name, 200),
                     hosts(egress)
                 );
-                choices.hosts.extend(answer(&text, "Which host?"));
+                if let Some(host) = answer(&text, "Which host?") {
+                    if is_example(&host) {
+                        return Err(invalid("the answer", &host, "the name of a host"));
+                    }
+                    choices.hosts.push((Some(name.clone()), host));
+                }
             }
             _ => {}
         }
@@ -118,9 +135,25 @@ fn hosts(egress: &std::collections::BTreeSet<String>) -> String {
     )
 }
 
+/// Whether it is a word that a hint or a suggested line has in place of a choice.
+fn is_example(text: &str) -> bool {
+    [
+        "HOST",
+        "VARIABLE",
+        "PATH",
+        "TOOLWARD_CHOOSE",
+        "host.invalid",
+    ]
+    .contains(&text)
+}
+
 /// A secret's source and origin, its file as an absolute path.
 fn secret(text: &str) -> Option<SecretChoice> {
     let mut choice = SecretChoice::parse(text)?;
+    let host = choice.origin.strip_prefix("https://")?;
+    if is_example(&choice.place) || is_example(host) {
+        return None;
+    }
     if choice.source == "file" {
         choice.place = std::path::absolute(&choice.place)
             .ok()?

@@ -97,8 +97,12 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
 fn open(open: &[OpenChoice]) -> Failure {
     let hints = open.iter().map(|one| match one {
         OpenChoice::Workspace(path) => format!("--workspace {path}=DIRECTORY"),
-        OpenChoice::Secret { slug, .. } => format!("--secret {slug}=env:VARIABLE@https://HOST"),
-        OpenChoice::Service { .. } => "--host HOST".to_owned(),
+        OpenChoice::Secret {
+            publisher, slug, ..
+        } => {
+            format!("--secret {publisher}:{slug}=env:VARIABLE@https://HOST")
+        }
+        OpenChoice::Service { name, .. } => format!("--host {name}=HOST"),
         _ => "write the lines below yourself, with what `# choose` marks".to_owned(),
     });
     let hints: Vec<String> = hints.collect();
