@@ -6,6 +6,7 @@ use std::time::SystemTime;
 use toolward_bundle::content::Content;
 use toolward_bundle::libraries::Reading;
 use toolward_bundle::text::visible_line;
+use toolward_signing::trust::Publisher;
 use toolward_signing::verify::{Bundle, Verified};
 
 use super::named_actions::NamedActions;
@@ -67,19 +68,22 @@ impl Verifier {
             }
             (SourceKind::Named, _) => {
                 let context = self.context(report)?;
-                let contents = self.named(&context, report);
+                let (contents, _) = self.named(&context, report);
                 (contents, context)
             }
             (SourceKind::Beside(directory), _) => {
                 let context = self.context(report)?;
-                let mut contents = self.named(&context, report);
+                let (mut contents, publishers) = self.named(&context, report);
                 let Operator {
                     source,
                     environment,
                     ..
                 } = &*self.operator;
                 // What is under work keeps no named bundle from being withdrawn.
-                match source.beside(directory, &self.reserved, environment, report) {
+                let own = source.beside(directory, &self.reserved, environment, report);
+                // A publisher may have been given more prefixes.
+                let added = Reserved::of(&[], &publishers);
+                match own.and_then(|own| added.check(&own).map(|()| own)) {
                     Ok(own) => contents.push(own),
                     Err(failure) => refused(&directory.display().to_string(), &failure, report),
                 }
@@ -118,8 +122,12 @@ impl Verifier {
         trust.context_or_empty(&trusted, &self.operator.environment, report)
     }
 
-    /// The named bundles that verify. A refused bundle is left out with a warning.
-    fn named(&self, context: &TrustContext, report: &dyn Report) -> Vec<Content> {
+    /// The named bundles that verify, and their publishers. A refused bundle is left out with a warning.
+    fn named(
+        &self,
+        context: &TrustContext,
+        report: &dyn Report,
+    ) -> (Vec<Content>, Vec<Arc<Publisher>>) {
         let mut verified = Vec::new();
         for bundle in &self.named {
             match context.again(bundle).map_err(Error::refused) {
@@ -128,6 +136,8 @@ impl Verifier {
             }
         }
         let ids: Vec<String> = verified.iter().map(|one| one.manifest.id.clone()).collect();
+        let publishers = verified.iter().map(|one| Arc::clone(&one.publisher));
+        let publishers = publishers.collect();
         let readings = verified.into_iter().map(Reading::new).collect();
         let contents = trust::finish(readings, context).into_iter();
         let contents = contents.zip(ids).filter_map(|(content, id)| {
@@ -136,7 +146,7 @@ impl Verifier {
                 .map_err(|failure| refused(&id, &failure, report))
                 .ok()
         });
-        contents.collect()
+        (contents.collect(), publishers)
     }
 }
 

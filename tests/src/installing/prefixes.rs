@@ -136,3 +136,16 @@ fn a_running_server_shows_a_tool_by_the_name_that_an_added_prefix_allows() {
     raw.call(1, "kv_words", &json!({"text": "one"}));
     assert_eq!(raw.answer(1)["result"]["structuredContent"]["words"], 1);
 }
+
+#[test]
+fn what_is_under_work_leaves_the_ids_of_a_prefix_that_is_added_to_its_publisher() {
+    let (machine, one) = trusting();
+    ship(&machine, &release(1), &one, "b.toolbundle");
+    crate::hostile::add(&machine, "work");
+    let serve = "serve --dev work --bundle b.toolbundle";
+    let mut raw = Raw::open(machine.toolward(serve).into_command(), json!({}));
+    assert_eq!(names::listed(&mut raw).len(), 2);
+    let (code, screen) = update(&machine, "trust update acme --prefix hostile", "y\r");
+    assert_eq!(code, Some(0), "{screen}");
+    names_become(&mut raw, &["text_stats"]);
+}
