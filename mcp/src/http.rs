@@ -75,9 +75,9 @@ pub struct Settings {
     /// any port, or `name:port`. Needed where clients use another name than the address,
     /// as with `0.0.0.0`.
     pub hosts: Vec<String>,
-    /// Origins besides this machine's that a request may carry as `Origin`:
-    /// `https://name` or `https://name:port`. Without any, a request from a page
-    /// on another machine is refused. `null` and `vscode-webview://*` stand for pages of
+    /// Origins that a request may carry as `Origin`: `https://name` or
+    /// `https://name:port`. This machine's need not be named if a token is
+    /// required. A request from any other page is refused. `null` and `vscode-webview://*` stand for pages of
     /// unknown authors and can be allowed with tokens only.
     pub origins: Vec<String>,
     /// Limits on connections, sessions and requests.
