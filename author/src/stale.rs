@@ -163,7 +163,7 @@ mod tests {
         ] {
             write(root, name, "built from this");
         }
-        let toml = "id = \"a.b\"\nversion = \"1.0.0\"\nsequence = 1\npublisher = \"a\"\n[[build]]\n\
+        let toml = "id = \"acme.stats\"\nversion = \"1.0.0\"\nsequence = 1\npublisher = \"acme\"\n[[build]]\n\
             output = \"drivers/a/driver.wasm\"\n";
         write(root, "bundle.toml", &format!("{toml}{lines}"));
         let entry = dev::read_bundle_toml(root).unwrap().builds.remove(0);
