@@ -18,7 +18,7 @@ use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::text::visible_line;
-use toolward_host::SharedState;
+use toolward_host::{ReadProgress, SharedState};
 
 use super::body::{Kind, PermitBody};
 use super::concurrency::{Concurrency, PrincipalPermits};
@@ -162,6 +162,7 @@ impl<H: ServerHandler> Guard<H> {
             state: self.shared_state.clone()?,
             principal: Arc::clone(&identity.principal.name),
             end: place?.unread.clone(),
+            progress: ReadProgress::default(),
         })
     }
 
