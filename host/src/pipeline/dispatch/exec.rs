@@ -150,6 +150,13 @@ impl Program<'_> {
                 "as many programs run as this host runs at once",
             )
             .retry_after(BUSY_RETRY)),
+            Ending::Silent => Err(CallError::new(
+                ErrorCode::RATE_LIMITED,
+                ErrorClass::DependencyUnavailable,
+                "the broker that runs programs does not answer; the program was not started",
+            )
+            .with_cause(json!({ "rule": BROKER_UNAVAILABLE }))
+            .retry_after(BUSY_RETRY)),
             Ending::Cancelled => Err(CallError::internal(
                 "the broker ended a program that this host did not cancel",
             )),
