@@ -22,6 +22,7 @@ pub(crate) use files::OpenFile;
 pub(crate) use gate::{Gate, Place};
 use memory::CallMemory;
 pub(crate) use memory::MemoryLease;
+pub use memory::ReadProgress;
 
 /// Principals are spread over this many locks, so that calls of different principals
 /// rarely contend.
@@ -202,9 +203,11 @@ impl Admission {
         &self,
         principal: &str,
         bytes: u64,
+        progress: &ReadProgress,
         end: Box<dyn Fn() + Send + Sync>,
     ) -> Option<Arc<MemoryLease>> {
-        self.memory.unread(&self.principal(principal), bytes, end)
+        let principal = self.principal(principal);
+        self.memory.unread(&principal, bytes, progress, end)
     }
 
     fn principal(&self, principal: &str) -> Arc<Gate> {

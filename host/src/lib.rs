@@ -59,6 +59,7 @@ mod validation_pool;
 mod withdrawal;
 mod workspace;
 
+pub use admission::ReadProgress;
 pub use api::approval::{
     ApprovalRequest, ApprovalScope, Approver, Chained, NamedDriver, Remembered, ShownRequest,
     Verdict,

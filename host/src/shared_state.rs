@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use crate::admission::{Admission, MemoryLease};
+use crate::admission::{Admission, MemoryLease, ReadProgress};
 use crate::api::error::HostError;
 use crate::api::event::EventFilter;
 use crate::elicitation::OpenForms;
@@ -174,18 +174,19 @@ impl SharedState {
     }
 
     /// Counts a result of `bytes` for `principal` in the memory of all calls (`memory_total`), until what is returned
-    /// is dropped. `None` if there is no room and this result has to go. If there is none later, `end` may be
-    /// called: it should end the connection to the client that does not read.
+    /// is dropped. `None` if there is no room and this result has to go. If there is none later and the client has made
+    /// no `progress` for two seconds, `end` may be called: it should end the connection.
     #[must_use]
     pub fn unread(
         &self,
         principal: &str,
         bytes: u64,
+        progress: &ReadProgress,
         end: impl Fn() + Send + Sync + 'static,
     ) -> Option<UnreadResult> {
         let admission = lock(&self.shared.admission).clone();
         let lease = match admission {
-            Some(admission) => Some(admission.unread(principal, bytes, Box::new(end))?),
+            Some(admission) => Some(admission.unread(principal, bytes, progress, Box::new(end))?),
             // No host was built.
             None => None,
         };

@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::unix::pipe;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
-use toolward_host::SharedState;
+use toolward_host::{ReadProgress, SharedState};
 use toolward_report::codes;
 
 use read_ahead::CallThreads;
@@ -172,6 +172,7 @@ pub async fn serve<H: Handler>(
         state,
         principal,
         end: end.clone(),
+        progress: ReadProgress::default(),
     });
     let transport =
         StdioTransport::new(input, output, threads, end.clone()).counting(unread, shutdown);

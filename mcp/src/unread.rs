@@ -1,10 +1,10 @@
-//! Results that a client has not read count in the memory of all calls. Without room the
-//! connection that has not read for longest ends.
+//! Results that a client has not read count in the memory of all calls. Without room a
+//! connection that reads nothing ends.
 
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use toolward_host::{SharedState, UnreadResult};
+use toolward_host::{ReadProgress, SharedState, UnreadResult};
 
 /// Smaller results are not counted: limits on requests and connections bound them.
 const MIN_COUNTED_BYTES: usize = 16 << 10;
@@ -16,6 +16,8 @@ pub(crate) struct UnreadResults {
     pub(crate) principal: Arc<str>,
     /// Ends the connection.
     pub(crate) end: CancellationToken,
+    /// Of all results on the connection: one that waits for another is not unread.
+    pub(crate) progress: ReadProgress,
 }
 
 impl UnreadResults {
@@ -33,7 +35,7 @@ impl UnreadResults {
         };
         let held = self
             .state
-            .unread(&self.principal, bytes as u64, ends.clone());
+            .unread(&self.principal, bytes as u64, &self.progress, ends.clone());
         if held.is_none() {
             ends();
         }

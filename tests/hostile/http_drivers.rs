@@ -3,6 +3,7 @@
 
 mod asked;
 mod fallback;
+mod held;
 mod outcomes;
 mod requests;
 mod secrets;
@@ -10,7 +11,7 @@ mod templates;
 
 use serde_json::{Value, json};
 use toolward_host::secrets::Sources;
-use toolward_host::{CallError, Host, Reply, Request, SharedState};
+use toolward_host::{CallError, Host, Limits, Reply, Request, SharedState};
 
 use crate::vault::Vault;
 use crate::world::{Bundle, policy_of};
@@ -45,6 +46,7 @@ struct Terms {
     asks: bool,
     /// Where the secret `THINGS_KEY` goes out: lines of `[[secret]]`.
     secret: &'static str,
+    limits: Limits,
 }
 
 impl Terms {
@@ -58,11 +60,16 @@ impl Terms {
             outputs: "{}",
             asks: false,
             secret: "header = \"authorization\"",
+            limits: Limits::default(),
         }
     }
 
     fn driver(self, driver: Value) -> Terms {
         Terms { driver, ..self }
+    }
+
+    fn limits(self, limits: Limits) -> Terms {
+        Terms { limits, ..self }
     }
 
     fn tool(self, tool: &'static str) -> Terms {
@@ -138,6 +145,7 @@ impl Terms {
         );
         let host = bundle.builder(&policy);
         let host = host.transport(vault.transport()).secrets(sources);
+        let host = host.limits(self.limits);
         // As one installation has it: all hosts here make the same keys for ids of callers.
         let state = SharedState::keyed([7; 32]);
         let host = host.shared_state(&state).build();

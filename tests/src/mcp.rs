@@ -23,4 +23,5 @@ mod serving;
 mod shortage;
 mod signals;
 mod soak;
+mod sums;
 mod tokens;

@@ -38,7 +38,7 @@ impl Path {
     /// One more open file of this call.
     pub(crate) fn open_file(&self) -> Result<OpenFile, Exceeded> {
         let (principal, publisher) = (&self.principal, &self.publisher);
-        let taken = (self.files.0).take(&principal.files, &publisher.files, 1, 0);
+        let taken = (self.files.0).take(&principal.files, Some(&publisher.files), 1, 0);
         taken.map_err(|full| full.exceeded)?;
         Ok(OpenFile {
             files: self.files.clone(),
@@ -51,7 +51,7 @@ impl Path {
 impl Drop for OpenFile {
     fn drop(&mut self) {
         let (principal, publisher) = (&self.principal, &self.publisher);
-        (self.files.0).give_back(&principal.files, &publisher.files, 1);
+        (self.files.0).give_back(&principal.files, Some(&publisher.files), 1);
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Gate {
     name: LimitName,
     /// Bytes that the calls of this principal or publisher hold.
     pub(super) memory: Held,
+    /// Of these, bytes of results that clients have not read.
+    pub(super) unread: Held,
     /// Files that they hold open.
     pub(super) files: Held,
 }
@@ -42,6 +44,7 @@ impl Gate {
             inside,
             name,
             memory: Held::default(),
+            unread: Held::default(),
             files: Held::default(),
         })
     }

@@ -1,10 +1,11 @@
 //! The memory of all calls together. A call reserves a part before it starts and leases
 //! more as it grows, within the shares of its principal and publisher. Results that clients
-//! have not read count, too. Without room the principal that holds most gives way: the
-//! client that has not read for longest, or else the call that grew last.
+//! have not read count, too, up to half of the sum. Without room a client that reads nothing
+//! gives way, or else the call that grew last, of the principal that holds most.
+
+mod reader;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
@@ -14,8 +15,10 @@ use futures_util::task::AtomicWaker;
 use tokio::sync::Notify;
 use toolward_policy::{LimitName, Limits};
 
+pub use self::reader::ReadProgress;
+use self::reader::Reader;
 use super::Gate;
-use super::sum::{Share, Sum};
+use super::sum::{Full, Share, Sum};
 use crate::api::result::CallError;
 use crate::exceeded::Exceeded;
 
@@ -26,8 +29,13 @@ const LEASE: u64 = 8 << 20;
 /// What calls of others may lease beyond the limit while a call that was ended still holds
 /// its memory: growth can't wait in the middle of a guest's instruction.
 const OVERDRAFT: u64 = 32 << 20;
-/// How long an admitted call waits for room.
-const ROOM_TIMEOUT: Duration = Duration::from_secs(2);
+/// A client that has taken nothing of its results for this long reads nothing: with a link of
+/// 1 MiB a second, the kernel's buffers take more in less time.
+const STALLED_AFTER: Duration = Duration::from_secs(2);
+/// How long an admitted call waits for room: until clients that read nothing have given way.
+const ROOM_TIMEOUT: Duration = Duration::from_secs(3);
+/// How often it looks for such clients.
+const ROOM_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The memory of the calls of one admission.
 #[derive(Debug)]
@@ -38,8 +46,9 @@ pub(crate) struct CallMemory {
     growths: AtomicU64,
     waiting: AtomicU32,
     freed: Notify,
-    /// All unread results, which share as the calls of one publisher do.
-    unread: Arc<Gate>,
+    /// Of the sum, what unread results hold: at most half, and half of a principal's share, so
+    /// that they leave room for calls.
+    unread: Sum,
 }
 
 impl CallMemory {
@@ -51,7 +60,7 @@ impl CallMemory {
             growths: AtomicU64::new(0),
             waiting: AtomicU32::new(0),
             freed: Notify::new(),
-            unread: Gate::new(LimitName::MemoryTotal, 1, 0),
+            unread: Sum::new(LimitName::MemoryTotal, allowed / 2, RESERVED, limits),
         })
     }
 
@@ -64,30 +73,26 @@ impl CallMemory {
         limit: u64,
     ) -> Result<Arc<MemoryLease>, CallError> {
         let bytes = limit.min(RESERVED);
-        let full = match self
-            .sum
-            .take(&principal.memory, &publisher.memory, bytes, 0)
-        {
-            Ok(()) => return Ok(self.lease(principal, publisher, bytes, None)),
-            Err(full) => full,
+        let lease = MemoryLease::new(self, principal, Some(publisher), None);
+        let Err(full) = lease.take(bytes, 0) else {
+            return Ok(lease);
         };
         let waits = async {
             let _waiting = Waiting::new(&self.waiting);
             loop {
                 let mut freed = std::pin::pin!(self.freed.notified());
                 freed.as_mut().enable();
-                match self
-                    .sum
-                    .take(&principal.memory, &publisher.memory, bytes, 0)
-                {
-                    Ok(()) => return self.lease(principal, publisher, bytes, None),
-                    Err(full) => self.make_room_for((principal, publisher), bytes, full.share),
+                match lease.take(bytes, 0) {
+                    Ok(()) => return,
+                    Err(full) => self.make_room_for(&lease, bytes, full.share),
                 }
-                freed.await;
+                // Elapsed: a client may have stopped to read.
+                let _ = tokio::time::timeout(ROOM_INTERVAL, freed).await;
             }
         };
         let waited = tokio::time::timeout(ROOM_TIMEOUT, waits).await;
-        waited.map_err(|_| no_room(full.exceeded))
+        waited.map_err(|_| no_room(full.exceeded))?;
+        Ok(lease)
     }
 
     /// Counts a result of `bytes` until it has been written to its client, whose connection
@@ -96,43 +101,130 @@ impl CallMemory {
         self: &Arc<Self>,
         principal: &Arc<Gate>,
         bytes: u64,
+        progress: &ReadProgress,
         end: Box<dyn Fn() + Send + Sync>,
     ) -> Option<Arc<MemoryLease>> {
-        let lease = self.lease(principal, &self.unread, 0, Some(EndReader(end)));
+        progress.advance();
+        let reader = Reader::new(progress.clone(), end);
+        let lease = MemoryLease::new(self, principal, None, Some(reader));
         lease.grows();
-        let take = |overdraft| {
-            let (principal, unread) = (&principal.memory, &self.unread.memory);
-            self.sum.take(principal, unread, bytes, overdraft)
-        };
-        let mut taken = take(0);
-        if let Err(full) = taken {
-            let (mut growing, is_ending) = self.growing(full.share, principal, &self.unread);
-            if full.share == Share::Principal {
-                growing.retain(|one| one.reader.is_some());
-            }
-            let first = first_to_end(&growing).filter(|first| !Arc::ptr_eq(first, &lease))?;
-            if !is_ending {
-                first.end();
-            }
-            taken = take(OVERDRAFT);
+        if let Err((full, of_readers)) = lease.take_unread(bytes, 0) {
+            let others = self.growing(full.share, &lease);
+            // No call has a part of what readers share.
+            others.make_room(|call| (!of_readers).then_some(call));
+            lease.take_unread(bytes, OVERDRAFT).ok()?;
         }
-        taken.ok()?;
-        lease.bytes.store(bytes, Ordering::Relaxed);
         Some(lease)
     }
 
-    fn lease(
-        self: &Arc<Self>,
+    /// Ends a client that reads nothing, or a call of a principal that holds more than this
+    /// one would, if none is ending.
+    fn make_room_for(&self, lease: &Arc<MemoryLease>, bytes: u64, share: Share) {
+        let then = lease.principal.memory.now().saturating_add(bytes);
+        let is_larger = |call: &MemoryLease| call.principal.memory.now() > then;
+        let others = self.growing(share, lease);
+        others.make_room(|call| Some(call).filter(|call| is_larger(call)));
+    }
+
+    /// What has grown within a full share.
+    fn growing(&self, share: Share, lease: &Arc<MemoryLease>) -> Growing {
+        let growing = lock(&self.growing);
+        let mut all: Vec<_> = growing.values().filter_map(Weak::upgrade).collect();
+        drop(growing);
+        all.retain(|one| match share {
+            Share::Principal => Arc::ptr_eq(&one.principal, &lease.principal),
+            Share::Publisher => match (&one.publisher, &lease.publisher) {
+                (Some(one), Some(publisher)) => Arc::ptr_eq(one, publisher),
+                _ => false,
+            },
+            Share::All => true,
+        });
+        let count = all.len();
+        all.retain(|lease| !lease.is_ended());
+        Growing {
+            is_ending: all.len() < count,
+            going: all,
+        }
+    }
+}
+
+/// Calls that have grown and unread results, oldest growth first.
+struct Growing {
+    going: Vec<Arc<MemoryLease>>,
+    /// Whether others of them are ending.
+    is_ending: bool,
+}
+
+impl Growing {
+    /// Ends a client that reads nothing, or else the call that `choose` makes of the one that
+    /// has to end, unless something is ending already. Returns what makes room.
+    fn make_room(
+        &self,
+        choose: impl FnOnce(&Arc<MemoryLease>) -> Option<&Arc<MemoryLease>>,
+    ) -> Option<&Arc<MemoryLease>> {
+        let first = self
+            .stalled()
+            .or_else(|| self.newest_call().and_then(choose))?;
+        if !self.is_ending {
+            first.end();
+        }
+        Some(first)
+    }
+
+    /// Of the principal that holds most, the result whose client has taken nothing for longest.
+    fn stalled(&self) -> Option<&Arc<MemoryLease>> {
+        let stalled = self.going.iter().filter_map(|one| {
+            let idle = one.reader.as_ref()?.idle();
+            (idle >= STALLED_AFTER).then_some((one, idle))
+        });
+        let first = stalled.max_by_key(|(one, idle)| (one.principal.memory.now(), *idle));
+        first.map(|(one, _)| one)
+    }
+
+    /// Of the principal that holds most, the call that grew last, of the publisher that holds
+    /// most.
+    fn newest_call(&self) -> Option<&Arc<MemoryLease>> {
+        let calls = || self.going.iter().filter(|one| one.reader.is_none());
+        let largest = calls().max_by_key(|one| one.principal.memory.now())?;
+        let own = || calls().filter(|one| Arc::ptr_eq(&one.principal, &largest.principal));
+        let publisher = |lease: &MemoryLease| lease.publisher.as_ref().map(Arc::as_ptr);
+        let of_publisher = |lease: &MemoryLease| -> u64 {
+            let all = own().filter(|one| publisher(one) == publisher(lease));
+            all.map(|one| one.bytes.load(Ordering::Relaxed)).sum()
+        };
+        let largest = publisher(own().max_by_key(|one| of_publisher(one))?);
+        own().filter(|one| publisher(one) == largest).next_back()
+    }
+}
+
+/// The memory of one call or unread result, given back when dropped.
+#[derive(Debug)]
+pub(crate) struct MemoryLease {
+    memory: Arc<CallMemory>,
+    principal: Arc<Gate>,
+    /// `None` for a result.
+    publisher: Option<Arc<Gate>>,
+    bytes: AtomicU64,
+    /// Its place among those that have grown; 0 if it has not.
+    growth: AtomicU64,
+    ended: AtomicBool,
+    waker: AtomicWaker,
+    /// The client of a result.
+    reader: Option<Reader>,
+}
+
+impl MemoryLease {
+    fn new(
+        memory: &Arc<CallMemory>,
         principal: &Arc<Gate>,
-        publisher: &Arc<Gate>,
-        bytes: u64,
-        reader: Option<EndReader>,
-    ) -> Arc<MemoryLease> {
-        Arc::new(MemoryLease {
-            memory: self.clone(),
+        publisher: Option<&Arc<Gate>>,
+        reader: Option<Reader>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            memory: memory.clone(),
             principal: principal.clone(),
-            publisher: publisher.clone(),
-            bytes: AtomicU64::new(bytes),
+            publisher: publisher.cloned(),
+            bytes: AtomicU64::new(0),
             growth: AtomicU64::new(0),
             ended: AtomicBool::new(false),
             waker: AtomicWaker::new(),
@@ -140,93 +232,33 @@ impl CallMemory {
         })
     }
 
-    /// Ends a call of a principal that holds more than this one would, if none is ending.
-    fn make_room_for(
-        &self,
-        (principal, publisher): (&Arc<Gate>, &Arc<Gate>),
-        bytes: u64,
-        share: Share,
-    ) {
-        let then = principal.memory.now().saturating_add(bytes);
-        let (growing, is_ending) = self.growing(share, principal, publisher);
-        if !is_ending
-            && let Some(first) = first_to_end(&growing)
-            && first.principal.memory.now() > then
-        {
-            first.end();
-        }
+    /// Takes more bytes of the sum, up to `overdraft` beyond it.
+    fn take(&self, more: u64, overdraft: u64) -> Result<(), Full> {
+        let publisher = self.publisher.as_ref().map(|publisher| &publisher.memory);
+        let sum = &self.memory.sum;
+        sum.take(&self.principal.memory, publisher, more, overdraft)?;
+        self.bytes.fetch_add(more, Ordering::Relaxed);
+        Ok(())
     }
 
-    /// The calls that have grown within a full share and go on, oldest growth first, and
-    /// whether others of them are ending.
-    fn growing(
-        &self,
-        share: Share,
-        principal: &Arc<Gate>,
-        publisher: &Arc<Gate>,
-    ) -> (Vec<Arc<MemoryLease>>, bool) {
-        let growing = lock(&self.growing);
-        let mut all: Vec<_> = growing.values().filter_map(Weak::upgrade).collect();
-        drop(growing);
-        all.retain(|one| match share {
-            Share::Principal => Arc::ptr_eq(&one.principal, principal),
-            Share::Publisher => Arc::ptr_eq(&one.publisher, publisher),
-            Share::All => true,
-        });
-        let count = all.len();
-        let going: Vec<_> = all.into_iter().filter(|lease| !lease.is_ended()).collect();
-        let is_ending = going.len() < count;
-        (going, is_ending)
+    /// Takes the bytes of a result. The error has whether all readers have too much.
+    fn take_unread(&self, bytes: u64, overdraft: u64) -> Result<(), (Full, bool)> {
+        let (unread, own) = (&self.memory.unread, &self.principal.unread);
+        unread
+            .take(own, None, bytes, overdraft)
+            .map_err(|full| (full, true))?;
+        self.take(bytes, overdraft).map_err(|full| {
+            unread.give_back(own, None, bytes);
+            (full, false)
+        })
     }
-}
 
-/// Of the principal that holds most: the result that has waited longest for its reader, or
-/// else the call that grew last, of the publisher that holds most.
-fn first_to_end(growing: &[Arc<MemoryLease>]) -> Option<&Arc<MemoryLease>> {
-    let held = |gate: &Gate| gate.memory.now();
-    let principal = &growing
-        .iter()
-        .max_by_key(|one| held(&one.principal))?
-        .principal;
-    let own = || {
-        let all = growing.iter();
-        all.filter(move |one| Arc::ptr_eq(&one.principal, principal))
-    };
-    if let Some(slowest) = own().find(|one| one.reader.is_some()) {
-        return Some(slowest);
-    }
-    let of_publisher = |publisher: &Arc<Gate>| -> u64 {
-        let all = own().filter(|one| Arc::ptr_eq(&one.publisher, publisher));
-        all.map(|one| one.bytes.load(Ordering::Relaxed)).sum()
-    };
-    let publisher = &own()
-        .max_by_key(|one| of_publisher(&one.publisher))?
-        .publisher;
-    own().rfind(|one| Arc::ptr_eq(&one.publisher, publisher))
-}
-
-/// The memory of one call, given back when dropped.
-#[derive(Debug)]
-pub(crate) struct MemoryLease {
-    memory: Arc<CallMemory>,
-    principal: Arc<Gate>,
-    publisher: Arc<Gate>,
-    bytes: AtomicU64,
-    /// Its place among those that have grown; 0 if it has not.
-    growth: AtomicU64,
-    ended: AtomicBool,
-    waker: AtomicWaker,
-    /// For a result that was not read: ends the connection of its reader.
-    reader: Option<EndReader>,
-}
-
-impl MemoryLease {
-    /// Covers `used` bytes. Returns how many are covered.
+    /// Covers `used` bytes of a call that may take `limit`. Returns how many are covered.
     ///
     /// # Errors
     ///
     /// If there is no room, and this is the call that has to end.
-    pub(crate) fn cover(self: &Arc<Self>, used: u64) -> Result<u64, Exceeded> {
+    pub(crate) fn cover(self: &Arc<Self>, used: u64, limit: u64) -> Result<u64, Exceeded> {
         let covered = self.bytes.load(Ordering::Relaxed);
         if used <= covered {
             return Ok(covered);
@@ -234,30 +266,40 @@ impl MemoryLease {
         let more = used
             .saturating_sub(covered)
             .div_ceil(LEASE)
-            .saturating_mul(LEASE);
+            .saturating_mul(LEASE)
+            .min(limit.max(used).saturating_sub(covered));
         self.grows();
-        let memory = &self.memory;
-        let (principal, publisher) = (&self.principal.memory, &self.publisher.memory);
-        let take = |overdraft| memory.sum.take(principal, publisher, more, overdraft);
-        let mut taken = take(0);
-        if let Err(full) = taken
-            && full.share != Share::Principal
-        {
-            let (growing, is_ending) = memory.growing(full.share, &self.principal, &self.publisher);
-            if let Some(first) = first_to_end(&growing)
-                && !Arc::ptr_eq(first, self)
-            {
-                if !is_ending {
-                    first.end();
-                }
-                taken = take(OVERDRAFT);
-            }
+        if let Err(full) = self.take(more, 0) {
+            let others = self.memory.growing(full.share, self);
+            let is_own = full.share == Share::Principal;
+            let first = others
+                .make_room(|call| Some(call).filter(|call| !is_own && !Arc::ptr_eq(call, self)));
+            first.ok_or(full.exceeded)?;
+            self.take(more, OVERDRAFT).map_err(|full| full.exceeded)?;
         }
-        taken.map_err(|full| full.exceeded)?;
-        Ok(self
-            .bytes
-            .fetch_add(more, Ordering::Relaxed)
-            .saturating_add(more))
+        Ok(covered.saturating_add(more))
+    }
+
+    /// Gives back what it covers beyond `used` bytes. Returns how many are covered.
+    pub(crate) fn shrink(&self, used: u64) -> u64 {
+        let covered = self.bytes.load(Ordering::Relaxed);
+        if used < covered {
+            self.bytes.store(used, Ordering::Relaxed);
+            self.give_back(covered.saturating_sub(used));
+        }
+        used.min(covered)
+    }
+
+    fn give_back(&self, bytes: u64) {
+        let (memory, principal) = (&self.memory, &self.principal);
+        let publisher = self.publisher.as_ref().map(|publisher| &publisher.memory);
+        memory.sum.give_back(&principal.memory, publisher, bytes);
+        if self.reader.is_some() {
+            memory.unread.give_back(&principal.unread, None, bytes);
+        }
+        if memory.waiting.load(Ordering::SeqCst) > 0 {
+            memory.freed.notify_waiters();
+        }
     }
 
     /// Whether it has been ended to make room.
@@ -292,35 +334,21 @@ impl MemoryLease {
     fn end(&self) {
         self.ended.store(true, Ordering::Release);
         self.waker.wake();
-        if let Some(end) = &self.reader {
-            (end.0)();
+        if let Some(reader) = &self.reader {
+            reader.end();
         }
     }
 }
 
 impl Drop for MemoryLease {
     fn drop(&mut self) {
-        let (memory, bytes) = (&self.memory, *self.bytes.get_mut());
-        let (principal, publisher) = (&self.principal.memory, &self.publisher.memory);
-        memory.sum.give_back(principal, publisher, bytes);
         match *self.growth.get_mut() {
             0 => {}
             number => {
-                lock(&memory.growing).remove(&number);
+                lock(&self.memory.growing).remove(&number);
             }
         }
-        if memory.waiting.load(Ordering::SeqCst) > 0 {
-            memory.freed.notify_waiters();
-        }
-    }
-}
-
-/// What ends a connection.
-struct EndReader(Box<dyn Fn() + Send + Sync>);
-
-impl fmt::Debug for EndReader {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("EndReader")
+        self.give_back(self.bytes.load(Ordering::Relaxed));
     }
 }
 
@@ -363,115 +391,4 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const MIB: u64 = 1 << 20;
-
-    struct Calls {
-        memory: Arc<CallMemory>,
-        publisher: Arc<Gate>,
-    }
-
-    impl Calls {
-        fn of(total: u64, share: u32) -> Self {
-            let limits = Limits {
-                memory_total: Some(total),
-                concurrency: 4,
-                concurrency_per_principal: share,
-                concurrency_per_publisher: 4,
-                ..Limits::default()
-            };
-            Self {
-                memory: CallMemory::new(&limits),
-                publisher: gate(),
-            }
-        }
-
-        async fn start(&self, principal: &Arc<Gate>) -> Result<Arc<MemoryLease>, CallError> {
-            let memory = &self.memory;
-            memory.reserve(principal, &self.publisher, 256 * MIB).await
-        }
-    }
-
-    fn gate() -> Arc<Gate> {
-        Gate::new(LimitName::Concurrency, 4, 4)
-    }
-
-    #[tokio::test]
-    async fn the_newest_growth_of_the_largest_principal_ends_for_a_neighbour() {
-        let calls = Calls::of(100 * MIB, 4);
-        let [greedy, modest] = [gate(), gate()];
-        let first = calls.start(&greedy).await.expect("room");
-        let second = calls.start(&greedy).await.expect("room");
-        first.cover(40 * MIB).expect("room");
-        second.cover(40 * MIB).expect("room");
-        first.cover(48 * MIB).expect("room");
-        // The largest principal's own growth ends the call that grows.
-        let refused = second.cover(64 * MIB).expect_err("no room");
-        assert_eq!(refused.limit, LimitName::MemoryTotal);
-        first.cover(48 * MIB).expect("covered before");
-
-        let mut starting = Box::pin(calls.start(&modest));
-        assert!(futures_util::poll!(starting.as_mut()).is_pending());
-        assert!(second.is_ended() && !first.is_ended());
-        drop(second);
-        let neighbour = starting.await.expect("room");
-        neighbour.cover(24 * MIB).expect("room");
-        drop((first, neighbour));
-        assert_eq!(calls.memory.sum.used(), 0);
-        assert_eq!(greedy.memory.now(), 0);
-        assert!(lock(&calls.memory.growing).is_empty());
-    }
-
-    #[tokio::test]
-    async fn a_growing_neighbour_need_not_wait_for_the_call_that_ends() {
-        let calls = Calls::of(100 * MIB, 4);
-        let [greedy, modest] = [gate(), gate()];
-        let neighbour = calls.start(&modest).await.expect("room");
-        let large = calls.start(&greedy).await.expect("room");
-        large.cover(80 * MIB).expect("room");
-        neighbour.cover(20 * MIB).expect("an overdraft");
-        assert!(large.is_ended() && !neighbour.is_ended());
-        // It is bounded.
-        assert!(neighbour.cover(90 * MIB).is_err());
-    }
-
-    #[tokio::test]
-    async fn the_result_that_waited_longest_goes_before_a_call() {
-        let calls = Calls::of(100 * MIB, 4);
-        let [slow, modest] = [gate(), gate()];
-        let (sender, ended) = std::sync::mpsc::channel();
-        let unread = |principal: &Arc<Gate>, number: u32| {
-            let sender = sender.clone();
-            let end = move || sender.send(number).expect("a receiver");
-            calls.memory.unread(principal, 30 * MIB, Box::new(end))
-        };
-        let working = calls.start(&slow).await.expect("room");
-        working.cover(24 * MIB).expect("room");
-        let first = unread(&slow, 1).expect("room");
-        let _second = unread(&slow, 2).expect("room");
-        let third = unread(&slow, 3).expect("an overdraft");
-        assert_eq!(ended.try_iter().collect::<Vec<_>>(), [1]);
-        assert!(unread(&modest, 4).is_none(), "the overdraft is bounded");
-        drop((first, third));
-        let _fifth = unread(&modest, 5).expect("room");
-        assert!(!working.is_ended());
-    }
-
-    #[tokio::test]
-    async fn one_principal_takes_no_more_than_its_share() {
-        let calls = Calls::of(100 * MIB, 3);
-        let [greedy, modest] = [gate(), gate()];
-        let large = calls.start(&greedy).await.expect("room");
-        large.cover(72 * MIB).expect("within the share of 75 MiB");
-        assert!(large.cover(80 * MIB).is_err());
-        let refused = calls
-            .start(&greedy)
-            .await
-            .expect_err("no room in its share");
-        assert!(refused.retryable && refused.message.contains("memory_total"));
-        calls.start(&modest).await.expect("room for others");
-        assert!(!large.is_ended());
-    }
-}
+mod tests;

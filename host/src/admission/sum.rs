@@ -14,7 +14,7 @@ pub(super) struct Sum {
     pub(super) allowed: u64,
     principal_share: u64,
     publisher_share: u64,
-    used: AtomicU64,
+    used: Held,
 }
 
 /// What one principal or publisher holds.
@@ -63,47 +63,42 @@ impl Sum {
             allowed,
             principal_share: share(limits.concurrency_per_principal),
             publisher_share: share(limits.concurrency_per_publisher),
-            used: AtomicU64::new(0),
+            used: Held::default(),
         }
     }
 
     pub(super) fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
+        self.used.now()
     }
 
     /// Takes an amount, up to `overdraft` beyond shares and sum.
     pub(super) fn take(
         &self,
         principal: &Held,
-        publisher: &Held,
+        publisher: Option<&Held>,
         amount: u64,
         overdraft: u64,
     ) -> Result<(), Full> {
-        let most = |allowed: u64| allowed.saturating_add(overdraft);
-        self.add(
-            &principal.0,
-            amount,
-            most(self.principal_share),
-            Share::Principal,
-        )?;
-        let taken = self.add(
-            &publisher.0,
-            amount,
-            most(self.publisher_share),
-            Share::Publisher,
-        );
-        taken.inspect_err(|_| principal.give_back(amount))?;
-        let taken = self.add(&self.used, amount, most(self.allowed), Share::All);
-        taken.inspect_err(|_| {
-            principal.give_back(amount);
-            publisher.give_back(amount);
-        })
+        let own = [
+            Some((principal, self.principal_share, Share::Principal)),
+            publisher.map(|publisher| (publisher, self.publisher_share, Share::Publisher)),
+        ];
+        let all = (&self.used, self.allowed, Share::All);
+        let parts = own.into_iter().flatten().chain([all]);
+        for (number, (held, allowed, share)) in parts.clone().enumerate() {
+            let taken = self.add(held, amount, allowed.saturating_add(overdraft), share);
+            if taken.is_err() {
+                (parts.take(number)).for_each(|(held, ..)| held.give_back(amount));
+                return taken;
+            }
+        }
+        Ok(())
     }
 
-    pub(super) fn give_back(&self, principal: &Held, publisher: &Held, amount: u64) {
-        principal.give_back(amount);
-        publisher.give_back(amount);
-        self.used.fetch_sub(amount, Ordering::SeqCst);
+    pub(super) fn give_back(&self, principal: &Held, publisher: Option<&Held>, amount: u64) {
+        for held in [Some(principal), publisher, Some(&self.used)] {
+            held.into_iter().for_each(|held| held.give_back(amount));
+        }
     }
 
     /// The error of what had to make room.
@@ -111,15 +106,9 @@ impl Sum {
         Exceeded::new(self.name, self.used().max(self.allowed), self.allowed)
     }
 
-    fn add(
-        &self,
-        counter: &AtomicU64,
-        amount: u64,
-        allowed: u64,
-        share: Share,
-    ) -> Result<(), Full> {
+    fn add(&self, held: &Held, amount: u64, allowed: u64, share: Share) -> Result<(), Full> {
         let sum = |used: u64| used.checked_add(amount).filter(|sum| *sum <= allowed);
-        let added = counter.fetch_update(Ordering::SeqCst, Ordering::SeqCst, sum);
+        let added = held.0.fetch_update(Ordering::SeqCst, Ordering::SeqCst, sum);
         added.map(drop).map_err(|used| Full {
             exceeded: Exceeded::new(self.name, used.saturating_add(amount), allowed),
             share,

@@ -11,7 +11,7 @@ use super::line::Line;
 use toolward_helper::frames::{Body, frame, head};
 
 /// The version of the protocol; both sides are usually of one build.
-pub(super) const PROTOCOL: u32 = 1;
+pub(super) const PROTOCOL: u32 = 2;
 
 /// The most bytes of a [`Start`], which has all lines of a policy.
 const START_BYTES: usize = 64 << 20;
@@ -45,6 +45,10 @@ pub(super) enum Request {
         /// `None`: the kernel only loads the program, which then ends before its first instruction.
         input: Option<Vec<u8>>,
     },
+    /// A run that was taken starts.
+    Go {
+        id: u64,
+    },
     Cancel {
         id: u64,
     },
@@ -64,8 +68,18 @@ pub(crate) enum Ending {
     Cancelled,
     /// As many programs run as the broker runs at once.
     Busy,
+    /// The broker did not take it in time. It was not started, and is not.
+    Silent,
     /// It was not started.
     Refused(ExecProblem),
+}
+
+/// From the broker to the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The broker has a run, and starts it once the host still wants it.
+    Taken(u64),
+    Ended(u64, Run),
 }
 
 /// A run that ended, and what the program wrote.
@@ -98,7 +112,9 @@ const START: u8 = 1;
 const RUN: u8 = 2;
 const CANCEL: u8 = 3;
 const TRIAL: u8 = 4;
+const GO: u8 = 5;
 const ENDED: u8 = 11;
+const TAKEN: u8 = 12;
 
 pub(super) fn start(to: &mut impl Write, start: &Start) -> io::Result<()> {
     frame(to, START, &[&serde_json::to_vec(start)?])
@@ -110,6 +126,14 @@ pub(super) fn run(to: &mut impl Write, id: u64, line: u32, input: Option<&[u8]>)
         None => (TRIAL, &[][..]),
     };
     frame(to, kind, &[&id.to_le_bytes(), &line.to_le_bytes(), input])
+}
+
+pub(super) fn go(to: &mut impl Write, id: u64) -> io::Result<()> {
+    frame(to, GO, &[&id.to_le_bytes()])
+}
+
+pub(super) fn taken(to: &mut impl Write, id: u64) -> io::Result<()> {
+    frame(to, TAKEN, &[&id.to_le_bytes()])
 }
 
 pub(super) fn cancel(to: &mut impl Write, id: u64) -> io::Result<()> {
@@ -141,6 +165,7 @@ impl Request {
                 line: u32::from_le_bytes(body.take()?),
                 input: None,
             },
+            GO => Self::Go { id: body.number()? },
             CANCEL => Self::Cancel { id: body.number()? },
             _ => return Err(io::Error::other("an unknown request")),
         }))
@@ -161,17 +186,18 @@ impl Run {
         ];
         frame(to, ENDED, &parts)
     }
+}
 
-    /// The next run that ended, by its id; `None` at the end. No output is larger than `output_bytes`.
-    pub(super) fn read(
-        from: &mut impl Read,
-        output_bytes: usize,
-    ) -> io::Result<Option<(u64, Self)>> {
+impl Answer {
+    /// The next answer; `None` at the end. No output is larger than `output_bytes`.
+    pub(super) fn read(from: &mut impl Read, output_bytes: usize) -> io::Result<Option<Self>> {
         let Some((kind, length)) = head(from)? else {
             return Ok(None);
         };
-        if kind != ENDED {
-            return Err(io::Error::other("an unknown answer"));
+        match kind {
+            TAKEN => return Ok(Some(Self::Taken(Body::of(from, length, 8)?.number()?))),
+            ENDED => {}
+            _ => return Err(io::Error::other("an unknown answer")),
         }
         let most = output_bytes
             .saturating_add(STDERR_BYTES)
@@ -189,14 +215,12 @@ impl Run {
         };
         let ending = serde_json::from_slice(&split(of_ending)?)?;
         let stdout = split(of_stdout)?;
-        Ok(Some((
-            id,
-            Self {
-                ending,
-                stdout,
-                stderr: rest,
-            },
-        )))
+        let run = Run {
+            ending,
+            stdout,
+            stderr: rest,
+        };
+        Ok(Some(Self::Ended(id, run)))
     }
 }
 
@@ -232,14 +256,14 @@ mod tests {
         };
         let mut bytes = Vec::new();
         run.write(&mut bytes, 9).unwrap();
-        let read = Run::read(&mut bytes.as_slice(), 3).unwrap();
-        assert_eq!(read, Some((9, run.clone())));
+        let read = Answer::read(&mut bytes.as_slice(), 3).unwrap();
+        assert_eq!(read, Some(Answer::Ended(9, run.clone())));
         // A length that is not that of what follows.
         let at = 5 + 8;
         for place in [at, at + 4] {
             let mut forged = bytes.clone();
             forged[place + 3] = 0xff;
-            assert!(Run::read(&mut forged.as_slice(), 3).is_err());
+            assert!(Answer::read(&mut forged.as_slice(), 3).is_err());
         }
         let large = Run {
             stdout: vec![0; ENDING_BYTES + STDERR_BYTES + 1],
@@ -247,6 +271,6 @@ mod tests {
         };
         let mut bytes = Vec::new();
         large.write(&mut bytes, 9).unwrap();
-        assert!(Run::read(&mut bytes.as_slice(), 0).is_err());
+        assert!(Answer::read(&mut bytes.as_slice(), 0).is_err());
     }
 }

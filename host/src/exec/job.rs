@@ -39,6 +39,9 @@ pub(super) fn run(
 ) -> Run {
     let deadline = Instant::now().checked_add(line.limits.timeout());
     let deadline = deadline.unwrap_or_else(Instant::now);
+    if cancelled() {
+        return Ending::Cancelled.into();
+    }
     match started(broker, line, input) {
         Err(problem) => Ending::Refused(problem).into(),
         Ok(mut running) => {

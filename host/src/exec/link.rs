@@ -5,14 +5,19 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::process::Child;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::frame::{self, Ending, Run};
+use super::frame::{self, Answer, Ending, Run};
 use toolward_helper::{self as helper, Outgoing, lock};
 
 /// Runs that the broker has not answered, with those that nobody waits for any more: beyond it, it hangs or is busy.
 const MAX_OPEN: usize = 256;
+/// Of these, runs that the broker has not taken: their inputs wait in memory.
+const MAX_UNTAKEN: usize = 32;
+/// How long the broker has to take a run. It does so at once, unless it hangs.
+const TAKEN_WITHIN: Duration = Duration::from_secs(5);
 
 /// The connection, and the process at its other end.
 #[derive(Debug)]
@@ -34,9 +39,23 @@ struct Shared {
 struct Waiting {
     next: u64,
     /// Of all runs that have no answer yet.
-    senders: HashMap<u64, oneshot::Sender<Run>>,
+    senders: HashMap<u64, Senders>,
     /// Why the connection ended, once it has.
     ended: Option<String>,
+}
+
+/// Who waits for a run.
+#[derive(Debug)]
+struct Senders {
+    /// `None` once the broker has it.
+    taken: Option<oneshot::Sender<()>>,
+    ended: oneshot::Sender<Run>,
+}
+
+/// The other ends of [`Senders`].
+struct Receivers {
+    taken: oneshot::Receiver<()>,
+    ended: oneshot::Receiver<Run>,
 }
 
 /// Ends a run that nobody waits for any more.
@@ -70,10 +89,11 @@ impl Link {
     }
 
     /// Runs the program of a line, until it ends or the future is dropped. Without an input, the kernel only loads it.
+    /// A run that is dropped before the broker has taken it never starts, however late the broker reads of it.
     pub(super) async fn run(&self, line: u32, input: Option<String>) -> Result<Run, String> {
         let outgoing = self.listen()?;
         let mut run = Vec::new();
-        let Some((id, ended)) = self.shared.register()? else {
+        let Some((id, receivers)) = self.shared.register()? else {
             return Ok(Ending::Busy.into());
         };
         let input = input.as_deref().map(str::as_bytes);
@@ -81,10 +101,20 @@ impl Link {
         outgoing.send(run);
         let cancel = Cancel {
             id,
-            outgoing,
+            outgoing: outgoing.clone(),
             shared: self.shared.clone(),
         };
-        let run = ended.await.map_err(|_| self.shared.gone());
+        match tokio::time::timeout(TAKEN_WITHIN, receivers.taken).await {
+            Err(_elapsed) => return Ok(Ending::Silent.into()),
+            Ok(Ok(())) => {
+                let mut go = Vec::new();
+                frame::go(&mut go, id).map_err(|error| error.to_string())?;
+                outgoing.send(go);
+            }
+            // It was refused, or the connection has ended.
+            Ok(Err(_)) => {}
+        }
+        let run = receivers.ended.await.map_err(|_| self.shared.gone());
         drop(cancel);
         run
     }
@@ -118,30 +148,47 @@ impl Drop for Link {
 
 impl Shared {
     /// A number for a run; `None` where too many have no answer.
-    fn register(&self) -> Result<Option<(u64, oneshot::Receiver<Run>)>, String> {
+    fn register(&self) -> Result<Option<(u64, Receivers)>, String> {
         let mut waiting = lock(&self.waiting);
         if let Some(problem) = &waiting.ended {
             return Err(problem.clone());
         }
-        if waiting.senders.len() >= MAX_OPEN {
+        let untaken = waiting.senders.values().filter(|one| one.taken.is_some());
+        if waiting.senders.len() >= MAX_OPEN || untaken.count() >= MAX_UNTAKEN {
             return Ok(None);
         }
         let id = waiting.next;
         waiting.next = id.wrapping_add(1);
-        let (sender, receiver) = oneshot::channel();
-        waiting.senders.insert(id, sender);
-        Ok(Some((id, receiver)))
+        let (taken, is_taken) = oneshot::channel();
+        let (ended, has_ended) = oneshot::channel();
+        let senders = Senders {
+            taken: Some(taken),
+            ended,
+        };
+        waiting.senders.insert(id, senders);
+        let receivers = Receivers {
+            taken: is_taken,
+            ended: has_ended,
+        };
+        Ok(Some((id, receivers)))
     }
 
     /// Hands the broker's answers to those who wait for them, until the connection ends.
     fn read(&self, socket: &mut UnixStream, output_bytes: usize) {
         let mut from = io::BufReader::new(socket);
         let problem = loop {
-            match Run::read(&mut from, output_bytes) {
-                Ok(Some((id, run))) => {
-                    // A cancelled run has no receiver.
-                    if let Some(sender) = lock(&self.waiting).senders.remove(&id) {
-                        let _ = sender.send(run);
+            match Answer::read(&mut from, output_bytes) {
+                // A cancelled run has no receiver.
+                Ok(Some(Answer::Taken(id))) => {
+                    let mut waiting = lock(&self.waiting);
+                    let senders = waiting.senders.get_mut(&id);
+                    if let Some(taken) = senders.and_then(|senders| senders.taken.take()) {
+                        let _ = taken.send(());
+                    }
+                }
+                Ok(Some(Answer::Ended(id, run))) => {
+                    if let Some(senders) = lock(&self.waiting).senders.remove(&id) {
+                        let _ = senders.ended.send(run);
                     }
                 }
                 Ok(None) => break "the broker of programs has ended".to_owned(),

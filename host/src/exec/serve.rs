@@ -16,7 +16,7 @@ use rustix::fs::{Mode, OFlags};
 use toolward_policy::{ExecLimits, WorkspaceAccess};
 
 use super::file::{ExecProblem, Program};
-use super::frame::{Ending, PROTOCOL, Request, Run, Start};
+use super::frame::{self, Ending, PROTOCOL, Request, Run, Start};
 use super::job;
 use super::kernel::{self, Namespace};
 use super::line::{Line, Source};
@@ -185,11 +185,19 @@ impl OpenLine {
     }
 }
 
+/// Where a run stands.
+enum State {
+    /// The host has not said yet that it still wants it. It has given up on one that was taken late.
+    Taken { line: usize, input: Option<Vec<u8>> },
+    /// Whether it was cancelled.
+    Running(Arc<AtomicBool>),
+}
+
 struct Serving {
     broker: Broker,
     host: Mutex<UnixStream>,
-    /// The runs that have no answer yet.
-    running: Mutex<HashMap<u64, Arc<AtomicBool>>>,
+    /// The runs that have not ended.
+    running: Mutex<HashMap<u64, State>>,
     /// Threads that run a program or hand over its output.
     threads: AtomicUsize,
 }
@@ -206,15 +214,24 @@ impl Serving {
             match request {
                 Request::Start(_) => return Err(io::Error::other("a second start")),
                 Request::Cancel { id } => {
-                    // It may have been answered in the meantime.
-                    if let Some(cancelled) = self.running().get(&id) {
-                        cancelled.store(true, Ordering::Relaxed);
+                    let mut running = self.running();
+                    match running.get(&id) {
+                        Some(State::Running(cancelled)) => cancelled.store(true, Ordering::Relaxed),
+                        Some(State::Taken { .. }) => {
+                            running.remove(&id);
+                            drop(running);
+                            self.answer(id, &Ending::Cancelled.into());
+                        }
+                        // It was answered in the meantime.
+                        None => {}
                     }
                 }
+                Request::Go { id } => self.go(id, scope),
                 Request::Run { id, line, input } => {
                     let line = usize::try_from(line).map_err(io::Error::other)?;
-                    let line = self.broker.lines.get(line);
-                    let line = line.ok_or_else(|| io::Error::other("a line that is not there"))?;
+                    if line >= self.broker.lines.len() {
+                        return Err(io::Error::other("a line that is not there"));
+                    }
                     let is_json =
                         |input| serde_json::from_slice::<serde::de::IgnoredAny>(input).is_ok();
                     if !input.as_deref().is_none_or(is_json) {
@@ -222,57 +239,80 @@ impl Serving {
                         self.answer(id, &Ending::Refused(problem).into());
                         continue;
                     }
-                    let cancelled = Arc::<AtomicBool>::default();
-                    {
-                        let mut running = self.running();
-                        if running.contains_key(&id) {
-                            return Err(io::Error::other("a run that is there already"));
-                        }
-                        if running.len() < AT_ONCE {
-                            running.insert(id, cancelled.clone());
-                        } else {
-                            drop(running);
-                            self.answer(id, &Ending::Busy.into());
-                            continue;
-                        }
+                    let mut running = self.running();
+                    if running.contains_key(&id) {
+                        return Err(io::Error::other("a run that is there already"));
                     }
-                    let threads = self.threads.fetch_add(1, Ordering::Relaxed);
-                    // A thread for each: what it starts gets a namespace of its own.
-                    let work = move || {
-                        let cancelled = || cancelled.load(Ordering::Relaxed);
-                        let ended = job::run(&self.broker, line, input.as_deref(), cancelled);
-                        self.running().remove(&id);
-                        self.answer(id, &ended);
-                        self.threads.fetch_sub(1, Ordering::Relaxed);
-                    };
-                    let spawned = threads < MAX_THREADS
-                        && std::thread::Builder::new()
-                            .spawn_scoped(scope, work)
-                            .is_ok();
-                    if !spawned {
-                        self.threads.fetch_sub(1, Ordering::Relaxed);
-                        self.running().remove(&id);
+                    if running.len() >= AT_ONCE {
+                        drop(running);
                         self.answer(id, &Ending::Busy.into());
+                        continue;
                     }
+                    running.insert(id, State::Taken { line, input });
+                    drop(running);
+                    // Without a host, reading its requests fails, too.
+                    let _ = frame::taken(&mut *self.host(), id);
                 }
             }
         }
         Ok(())
     }
 
+    /// Starts a run that was taken, unless it was cancelled in the meantime.
+    fn go<'s>(&'s self, id: u64, scope: &'s std::thread::Scope<'s, '_>) {
+        let mut running = self.running();
+        let (line, input) = match running.remove(&id) {
+            Some(State::Taken { line, input }) => (line, input),
+            Some(state) => {
+                running.insert(id, state);
+                return;
+            }
+            None => return,
+        };
+        let cancelled = Arc::<AtomicBool>::default();
+        running.insert(id, State::Running(cancelled.clone()));
+        drop(running);
+        let threads = self.threads.fetch_add(1, Ordering::Relaxed);
+        // A thread for each: what it starts gets a namespace of its own.
+        let work = move || {
+            let cancelled = || cancelled.load(Ordering::Relaxed);
+            let line = self.broker.lines.get(line);
+            let ended = line.map_or(Ending::Cancelled.into(), |line| {
+                job::run(&self.broker, line, input.as_deref(), cancelled)
+            });
+            self.running().remove(&id);
+            self.answer(id, &ended);
+            self.threads.fetch_sub(1, Ordering::Relaxed);
+        };
+        let spawned = threads < MAX_THREADS
+            && std::thread::Builder::new()
+                .spawn_scoped(scope, work)
+                .is_ok();
+        if !spawned {
+            self.threads.fetch_sub(1, Ordering::Relaxed);
+            self.running().remove(&id);
+            self.answer(id, &Ending::Busy.into());
+        }
+    }
+
     fn cancel_all(&self) {
-        for cancelled in self.running().values() {
-            cancelled.store(true, Ordering::Relaxed);
+        for state in self.running().values() {
+            if let State::Running(cancelled) = state {
+                cancelled.store(true, Ordering::Relaxed);
+            }
         }
     }
 
     /// Ignores errors: if the host is gone, reading its requests fails, too.
     fn answer(&self, id: u64, ended: &Run) {
-        let mut host = self.host.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = ended.write(&mut *host, id);
+        let _ = ended.write(&mut *self.host(), id);
     }
 
-    fn running(&self) -> MutexGuard<'_, HashMap<u64, Arc<AtomicBool>>> {
+    fn host(&self) -> MutexGuard<'_, UnixStream> {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<u64, State>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,6 +10,7 @@ mod failure;
 mod finish;
 mod form;
 mod http;
+mod memory;
 mod outcome;
 mod output;
 mod prepare;
@@ -17,6 +18,7 @@ mod prepare;
 pub(crate) use clock::{Clock, timed_out};
 pub(crate) use context::DispatchContext;
 pub(crate) use finish::Ended;
+pub(crate) use memory::AttemptMemory;
 pub(crate) use output::{Mapped, accept};
 pub(crate) use prepare::within;
 
@@ -306,6 +308,7 @@ async fn run(
                 input: &call.input,
                 secrets: &context.secrets,
                 limits: &context.limits,
+                slot: &admitted.slot,
                 is_local: call.scope.principal == LOCAL,
             };
             apart(attempts::run(&plan, &mut attempts, record)).await
@@ -330,9 +333,11 @@ async fn run(
                 rendered,
                 idempotency_key: key.unwrap_or_else(|| uuid::Uuid::now_v7().to_string()),
                 network,
+                budget: &context.budget,
                 grant,
                 secrets: &context.secrets,
                 limits: &context.limits,
+                slot: &admitted.slot,
                 violations: &context.violations,
                 is_attachment: driver.is_attachment,
             };

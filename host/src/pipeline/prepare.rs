@@ -233,7 +233,8 @@ impl Job {
             worlds.insert(entry.world.clone(), world);
         }
         driver.drop_wasm();
-        Ok(Prepared::new(worlds, driver.instance_bytes))
+        let layout = self.ready.profile.layout();
+        Ok(Prepared::new(worlds, driver.instance_bytes, layout))
     }
 
     fn load(

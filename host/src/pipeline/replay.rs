@@ -8,7 +8,7 @@ use crate::api::result::{Block, CallError, ErrorClass, ErrorCode, Origin, Output
 use crate::invocation::DriverOutput;
 use crate::pipeline::authorise::Granted;
 use crate::pipeline::call_record::CallRecord;
-use crate::pipeline::dispatch::{Clock, Mapped, accept};
+use crate::pipeline::dispatch::{AttemptMemory, Clock, Mapped, accept};
 use crate::pipeline::validate::RoutedCall;
 use crate::recording::publisher_id;
 use crate::redact::Redactor;
@@ -100,9 +100,10 @@ async fn output(
         lifted_bytes: 0,
     };
     let clock = Clock::start(call.timeout, None);
+    let limits = &call.route.limits;
     let accepted = accept(
         output,
-        &call.route.limits,
+        (limits, AttemptMemory::alone(limits.memory_bytes)),
         &call.tool.contract,
         &call.route.implements.drop_outputs,
         (pool, &call.scope.principal),

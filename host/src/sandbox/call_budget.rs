@@ -9,10 +9,11 @@ use toolward_policy::LimitName;
 use super::files::{FileCounters, FileLimits};
 use super::keyvalue;
 use super::secrets::Stores;
-use crate::admission::Path;
+use crate::admission::{OpenFile, Path};
 use crate::api::limits::CallLimits;
 use crate::api::observer::Observer;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
+use crate::exceeded::Exceeded;
 
 pub(crate) struct CallBudget {
     calls: AtomicU64,
@@ -59,6 +60,11 @@ impl CallBudget {
             .files
             .get_or_init(|| Arc::new(FileCounters::within(self.gates.clone())));
         files.clone()
+    }
+
+    /// Counts a connection among the open files of all calls, until what is returned is dropped.
+    pub(crate) fn connection(&self) -> Result<OpenFile, Exceeded> {
+        self.gates.open_file()
     }
 
     /// Counts a call of another tool by a call at `depth` (the root's is 0).

@@ -22,6 +22,7 @@ use wasmtime_wasi_http::{
     Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks,
 };
 
+use super::call_budget::CallBudget;
 use super::held::Shared;
 use crate::api::violations::{ViolationKind, Violations};
 
@@ -41,14 +42,21 @@ pub(crate) fn context() -> WasiHttpCtx {
 /// Sends the requests of one attempt.
 pub(crate) struct Hooks {
     network: Option<Call>,
+    budget: Arc<CallBudget>,
     violations: Violations,
     held: Shared,
 }
 
 impl Hooks {
-    pub(crate) fn new(network: Option<Call>, violations: Violations, held: Shared) -> Self {
+    pub(crate) fn new(
+        network: Option<Call>,
+        budget: Arc<CallBudget>,
+        violations: Violations,
+        held: Shared,
+    ) -> Self {
         Self {
             network,
+            budget,
             violations,
             held,
         }
@@ -99,6 +107,9 @@ impl WasiHttpHooks for Hooks {
             let _ = violations.record(ViolationKind::Network, host);
             return Box::new(std::future::ready(Err(Error::HttpRequestDenied)));
         };
+        let Ok(open) = self.budget.connection() else {
+            return Box::new(std::future::ready(Err(Error::ConnectionLimitReached)));
+        };
         let options = options.unwrap_or_default();
         let timeouts = Timeouts {
             connect: options.connect_timeout,
@@ -124,7 +135,11 @@ impl WasiHttpHooks for Hooks {
                 Ok(response) => {
                     let response = response.map(|body| {
                         body.map_err(|error| to_guest(&error, None))
-                            .map_frame(move |frame| frame.map_data(|data| held.count(data)))
+                            .map_frame(move |frame| {
+                                // Its connection is open as long as the body is there.
+                                let _open = &open;
+                                frame.map_data(|data| held.count(data))
+                            })
                             .boxed_unsync()
                     });
                     let done: Worker = Box::new(std::future::ready(Ok(())));

@@ -2,12 +2,13 @@
 //! together, and with them what the host holds for the call ([`super::held`]).
 //! wasmtime's own `StoreLimits` counts each memory by itself.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use toolward_bundle::component::MAX_CORE_INSTANCES;
 use toolward_policy::LimitName;
 use wasmtime::ResourceLimiter;
 
+use super::engine::MemoryLayout;
 use super::held::Held;
 use crate::admission::MemoryLease;
 use crate::exceeded::Exceeded;
@@ -24,6 +25,9 @@ pub(crate) const TABLES: u32 = 16;
 /// `tuple<string, list<u8>>` costs 48 units each and one for each byte, and takes
 /// 48 bytes each and two allocations.
 pub(crate) const LIFTED: u64 = 3;
+
+/// What a memory that moves when it grows may copy uncounted: both copies are there for milliseconds.
+const UNCOUNTED_COPY_BYTES: u64 = 32 << 20;
 
 /// Bytes that a guest may always pass, so that it can log and return an error when
 /// memory is short.
@@ -82,19 +86,46 @@ struct Memory {
     peak: u64,
     allowed: u64,
     refused: Option<Exceeded>,
-    /// The part of the memory of all calls that this one has, and its bytes.
-    lease: Option<Arc<MemoryLease>>,
+    /// The part of the memory of all calls that this one has, and its bytes. The call's slot
+    /// holds it: a store that panicked may never be dropped.
+    lease: Option<Weak<MemoryLease>>,
     leased: u64,
+    /// Whether a memory that grows is copied to another place.
+    moves: bool,
+    /// Whether more is leased than is used, for a copy that has ended.
+    copied: bool,
 }
 
 impl Memory {
+    /// Leases what growth to `used` bytes takes of the memory of all calls, where `current` bytes of it may be copied.
+    fn lease_growth(&mut self, used: u64, current: u64) -> Result<(), Exceeded> {
+        self.end_copy(used);
+        if !self.moves || current <= UNCOUNTED_COPY_BYTES {
+            return self.lease(used);
+        }
+        self.copied = true;
+        self.lease(used.saturating_add(current))
+    }
+
+    /// Gives back what was leased for a copy: the guest has gone on since.
+    fn end_copy(&mut self, used: u64) {
+        if std::mem::take(&mut self.copied)
+            && let Some(lease) = self.lease.as_ref().and_then(Weak::upgrade)
+        {
+            self.leased = lease.shrink(used);
+        }
+    }
+
     /// Leases what `used` bytes take of the memory of all calls.
     fn lease(&mut self, used: u64) -> Result<(), Exceeded> {
         if used <= self.leased {
             return Ok(());
         }
         if let Some(lease) = &self.lease {
-            let leased = lease.cover(used);
+            let covered = lease.upgrade().map(|lease| lease.cover(used, self.allowed));
+            // Without a slot it gets no more.
+            let none = Exceeded::new(LimitName::MemoryTotal, used, self.leased);
+            let leased = covered.unwrap_or(Err(none));
             self.leased = leased.inspect_err(|exceeded| self.refused = Some(*exceeded))?;
         }
         Ok(())
@@ -154,6 +185,8 @@ impl Limiter {
                 refused: None,
                 lease: None,
                 leased: 0,
+                moves: false,
+                copied: false,
             },
             tables: Total {
                 limit: LimitName::TableElements,
@@ -167,8 +200,13 @@ impl Limiter {
 
     /// Counts the memory in the lease of the call, too.
     pub(crate) fn within(mut self, lease: Option<Arc<MemoryLease>>) -> Self {
-        self.memory.lease = lease;
+        self.memory.lease = lease.as_ref().map(Arc::downgrade);
         self
+    }
+
+    /// How its memories lie in the address space.
+    pub(crate) fn lay_out(&mut self, layout: MemoryLayout) {
+        self.memory.moves = layout == MemoryLayout::Compact;
     }
 
     /// The peak of the guest's memories and the host's memory for the call, in bytes.
@@ -211,6 +249,7 @@ impl Limiter {
     pub(crate) fn settle(&mut self) -> Result<(), Exceeded> {
         let used = self.used();
         self.memory.peak = self.memory.peak.max(used);
+        self.memory.end_copy(used);
         if used <= self.memory.allowed {
             return self.memory.lease(used);
         }
@@ -252,7 +291,7 @@ impl ResourceLimiter for Limiter {
             self.memory.refuse(used);
             return Ok(false);
         }
-        self.memory.lease(used)?;
+        self.memory.lease_growth(used, current as u64)?;
         self.memory.grow(growth, used);
         Ok(true)
     }
@@ -332,6 +371,30 @@ mod tests {
         limiter.held.free(0);
         limiter.settle().expect("given back");
         assert_eq!(limiter.peak_memory(), 110);
+    }
+
+    #[tokio::test]
+    async fn a_memory_that_moves_counts_twice_while_it_is_copied() {
+        const MIB: u64 = 1 << 20;
+        let limits = toolward_policy::Limits {
+            memory_total: Some(400 * MIB),
+            ..Default::default()
+        };
+        let admission = crate::admission::Admission::new(&limits);
+        let (tool, publisher) = (admission.tool("a", "t@1"), admission.publisher("a"));
+        let path = admission.path(&tool, &publisher, "one");
+        let slot = path.enter(256 * MIB).await.expect("room");
+        let mut limiter = Limiter::new(256 * MIB, 10).within(Some(slot.memory().clone()));
+        limiter.lay_out(MemoryLayout::Compact);
+        let mut grow = |from: u64, to: u64| {
+            let grown = limiter.memory_growing((from * MIB) as usize, (to * MIB) as usize, None);
+            let covered = limiter.memory.leased / MIB;
+            (grown.unwrap_or(false), covered)
+        };
+        assert_eq!(grow(0, 64), (true, 64));
+        assert_eq!(grow(64, 65), (true, 136));
+        assert_eq!(grow(65, 120), (true, 192));
+        assert!(!grow(120, 200).0, "both copies are more than its share");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use super::call_hook::{HOST_CALL_BYTES, StoreHook};
 use super::capture::Capture;
 use super::context::Context;
 use super::deadline;
-use super::engine::YIELD_INTERVAL;
+use super::engine::{MemoryLayout, YIELD_INTERVAL};
 use super::limiter::ResultSize;
 use super::turns::{Polls, Spender, Turn};
 use super::world::{World, WorldCall};
@@ -35,13 +35,19 @@ pub(crate) struct Prepared {
     worlds: HashMap<Target, World>,
     /// Bytes that the instances of core modules take in the host's memory.
     instance_bytes: u64,
+    layout: MemoryLayout,
 }
 
 impl Prepared {
-    pub(crate) fn new(worlds: HashMap<Target, World>, instance_bytes: u64) -> Self {
+    pub(crate) fn new(
+        worlds: HashMap<Target, World>,
+        instance_bytes: u64,
+        layout: MemoryLayout,
+    ) -> Self {
         Self {
             worlds,
             instance_bytes,
+            layout,
         }
     }
 
@@ -50,6 +56,7 @@ impl Prepared {
         Some(PreparedCall {
             call: self.worlds.get(target)?.call(invocation),
             instance_bytes: self.instance_bytes,
+            layout: self.layout,
         })
     }
 }
@@ -58,6 +65,7 @@ impl Prepared {
 pub(crate) struct PreparedCall<'a> {
     call: WorldCall<'a>,
     instance_bytes: u64,
+    layout: MemoryLayout,
 }
 
 impl PreparedCall<'_> {
@@ -123,6 +131,7 @@ pub(crate) async fn attempt(
     let result_size = prepared.call.result_size(limits);
     let state = State::new(context, &own, memory.clone(), deadline);
     let mut store = Store::new(engine, state);
+    store.data_mut().limiter.lay_out(prepared.layout);
     let (stdout, stderr) = (store.data().stdout.clone(), store.data().stderr.clone());
 
     let polls = Arc::new(Polls::default());

@@ -77,6 +77,7 @@ impl State {
         let stderr = Capture::new(LimitName::Stdio, call.stdio_bytes, held.clone());
         let hooks = Hooks::new(
             context.network.clone(),
+            context.budget.clone(),
             context.violations.clone(),
             held.clone(),
         );

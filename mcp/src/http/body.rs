@@ -225,6 +225,9 @@ impl<B: http_body::Body<Data = Bytes> + Unpin> http_body::Body for PermitBody<B>
                 Err(frame) => return Poll::Ready(Some(Ok(frame))),
             }
         }
+        if let Some(unread) = &self.unread {
+            unread.progress.advance();
+        }
         let length = self.rest.len().min(CHUNK_BYTES);
         let piece = self.rest.split_to(length);
         Poll::Ready(Some(Ok(Frame::data(piece))))

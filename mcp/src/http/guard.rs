@@ -19,7 +19,7 @@ use rmcp::ServerHandler;
 use rmcp::transport::streamable_http_server::StreamableHttpService;
 use tokio_util::sync::CancellationToken;
 use toolward_bundle::text::visible_line;
-use toolward_host::{Cancellation, SharedCancellation, SharedState};
+use toolward_host::{Cancellation, ReadProgress, SharedCancellation, SharedState};
 
 use super::body::{ClientGuard, Kind, PermitBody};
 use super::concurrency::{Concurrency, PrincipalPermits};
@@ -163,6 +163,7 @@ impl<H: ServerHandler> Guard<H> {
             state: self.shared_state.clone()?,
             principal: Arc::clone(&identity.principal.name),
             end: place?.unread.clone(),
+            progress: ReadProgress::default(),
         })
     }
 

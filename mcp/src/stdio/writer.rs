@@ -12,7 +12,7 @@ use futures_util::task::noop_waker_ref;
 use tokio::io::AsyncWrite;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::JoinHandle;
-use toolward_host::UnreadResult;
+use toolward_host::{ReadProgress, UnreadResult};
 
 use crate::unread::UnreadResults;
 
@@ -58,6 +58,8 @@ struct QueuedLine {
 struct QueuedBytes {
     bytes: AtomicUsize,
     fewer: Notify,
+    /// Of the client.
+    progress: ReadProgress,
 }
 
 impl QueuedBytes {
@@ -105,7 +107,10 @@ impl<W: AsyncWrite + Send + Unpin + 'static> LineWriter<W> {
 
     /// Counts what the client has not read.
     pub(super) fn counting(mut self, unread: Option<UnreadResults>) -> Self {
-        self.unread = unread;
+        self.unread = unread.map(|unread| UnreadResults {
+            progress: self.waiting.progress.clone(),
+            ..unread
+        });
         self
     }
 
@@ -191,8 +196,15 @@ async fn write<W: AsyncWrite + Unpin>(
         for mut queued in lines.drain(..) {
             if written.is_ok() {
                 let (line, from) = (&queued.line, &mut queued.from);
-                written =
-                    std::future::poll_fn(|context| poll_line(&output, context, line, from)).await;
+                written = std::future::poll_fn(|context| {
+                    let before = *from;
+                    let polled = poll_line(&output, context, line, from);
+                    if *from > before {
+                        waiting.progress.advance();
+                    }
+                    polled
+                })
+                .await;
                 if let Err(error) = &written {
                     tracing::debug!(%error, "nothing more can be written to the client");
                     // Sending from now on fails at once.

@@ -225,7 +225,7 @@ limits! {
     Component = "component_bytes", "bytes", Positive, component_bytes: usize = 64 << 20;
     /// Files, streams of files and directory listings that a call holds open at once.
     OpenFiles = "open_files", "open files, streams and listings", Any, open_files: u64 = 64;
-    /// The same of all calls of a process together. Default: half of the files that the process may
+    /// The same of all calls of a process together, and their outgoing requests. Default: half of the files that the process may
     /// open (`ulimit -n`).
     OpenFilesTotal = "open_files_total", "open files, streams and listings", Positive, open_files_total: Option<u64> = None;
     /// Directory entries that a call may read. Only an embedder sets it.

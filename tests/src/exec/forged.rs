@@ -22,7 +22,9 @@ use crate::support::machine::toolward;
 const START: u8 = 1;
 const RUN: u8 = 2;
 const CANCEL: u8 = 3;
+const GO: u8 = 5;
 const ENDED: u8 = 11;
+const TAKEN: u8 = 12;
 
 /// The largest input that the broker is told to take.
 const INPUT_BYTES: usize = 64;
@@ -70,14 +72,25 @@ impl Broker {
         self.say(RUN, &run(id, line, input));
     }
 
-    /// The next answer: its id, how the run ended, and what the program wrote.
-    fn answer(&mut self) -> (u64, Value, Vec<u8>) {
+    /// The next frame of this kind.
+    fn next(&mut self, kind: u8) -> Vec<u8> {
         let mut head = [0; 5];
         self.socket.read_exact(&mut head).unwrap();
-        assert_eq!(head[0], ENDED);
+        assert_eq!(head[0], kind);
         let length = u32::from_le_bytes(head[1..].try_into().unwrap()) as usize;
         let mut body = vec![0; length];
         self.socket.read_exact(&mut body).unwrap();
+        body
+    }
+
+    /// That the next answer is that a run was taken.
+    fn takes(&mut self, id: u64) {
+        assert_eq!(self.next(TAKEN), id.to_le_bytes());
+    }
+
+    /// The next answer: its id, how the run ended, and what the program wrote.
+    fn answer(&mut self) -> (u64, Value, Vec<u8>) {
+        let body = self.next(ENDED);
         let number = |at: usize| u32::from_le_bytes(body[at..at + 4].try_into().unwrap()) as usize;
         let id = u64::from_le_bytes(body[..8].try_into().unwrap());
         let (ending, stdout) = (16 + number(8), 16 + number(8) + number(12));
@@ -109,7 +122,7 @@ fn start(scene: &Scene) -> Value {
         .map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap())
         .collect();
     json!({
-        "protocol": 1,
+        "protocol": 2,
         "program": { "Unix": toolward().as_os_str().as_encoded_bytes() },
         "arguments": [{ "Unix": b"internal-exec-runner" }],
         "input_bytes": INPUT_BYTES,
@@ -149,6 +162,7 @@ fn a_forged_frame_ends_the_broker_and_starts_nothing() {
         ("a length that nothing has", RUN, u32::MAX, vec![]),
         ("a run without a line", RUN, 8, vec![0; 8]),
         ("a long cancellation", CANCEL, 9, vec![0; 9]),
+        ("a short start of a run", GO, 7, vec![0; 7]),
     ] {
         let mut broker = Broker::of(&scene);
         broker.say_long(kind, length, &body);
@@ -175,11 +189,34 @@ fn a_broker_takes_no_input_that_is_not_json_and_goes_on() {
     // Nothing is cancelled that does not run.
     broker.say(CANCEL, &99_u64.to_le_bytes());
     broker.run(8, 0, b"{\"a\":1}");
+    broker.takes(8);
+    broker.say(GO, &8_u64.to_le_bytes());
+    // The second says nothing new.
+    broker.say(GO, &8_u64.to_le_bytes());
     let (id, how, stdout) = broker.answer();
     assert_eq!((id, how), (8, json!({ "Exited": 0 })));
     let did: Value = serde_json::from_slice(&stdout).unwrap();
     assert_eq!(did["input"], json!({ "a": 1 }), "{did}");
     drop(broker.socket);
+    assert!(broker.child.wait().unwrap().success());
+    scene.is_alone();
+}
+
+#[test]
+fn a_run_that_is_cancelled_before_it_starts_does_not_start() {
+    let scene = Scene::new(&["echo"]);
+    let mut broker = Broker::of(&scene);
+    broker.run(7, 0, b"{}");
+    broker.say(CANCEL, &7_u64.to_le_bytes());
+    broker.say(GO, &7_u64.to_le_bytes());
+    broker.takes(7);
+    let (id, how, _) = broker.answer();
+    assert_eq!((id, how), (7, json!("Cancelled")));
+    // Nothing more comes.
+    drop(broker.socket.shutdown(std::net::Shutdown::Write));
+    let mut left = Vec::new();
+    broker.socket.read_to_end(&mut left).unwrap();
+    assert!(left.is_empty(), "{left:?}");
     assert!(broker.child.wait().unwrap().success());
     scene.is_alone();
 }

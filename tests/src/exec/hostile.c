@@ -135,6 +135,11 @@ int main(int count, char **arguments) {
                yes(lists("/")), yes(chmod(inside, 06755) == 0), yes(opens("in-cwd", O_WRONLY | O_CREAT)));
         return 0;
     }
+    if (!strcmp(what, "append")) {
+        int file = open(path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+        printf("{\"wrote\":%s}", yes(write(file, "run\n", 4) == 4));
+        return 0;
+    }
     if (!strcmp(what, "large")) {
         char block[4096];
         memset(block, 'f', sizeof block);

@@ -1,6 +1,7 @@
-//! A compile broker that hangs, and a system that is short of threads.
+//! A compile broker that hangs, and a system that is short of threads, files or room in files.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -8,11 +9,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::process::standing;
 use super::raw::{PATIENCE, Raw};
+use super::served::Served;
 use crate::recorder::{WITH, helper_of, machine, signal};
-use crate::support::Machine;
 use crate::support::machine::toolward;
 use crate::support::outside::skipped;
+use crate::support::{Machine, Run};
 
 /// A user who runs nothing else: the kernel counts what all processes of a user start.
 const OTHER: u32 = 54_321;
@@ -168,4 +171,116 @@ fn a_server_that_is_short_of_threads_works_or_says_so_and_works_again_with_more(
         recovered > 0 || cores > 4,
         "no server lacked threads and recovered"
     );
+}
+
+/// Calls over HTTP in the era without sessions; `None` if there is no answer.
+fn post(address: &str) -> Option<Value> {
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+        "name": "text.stats", "arguments": {"text": "One two."},
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "short", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    }})
+    .to_string();
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+         Mcp-Method: tools/call\r\nMcp-Name: text.stats\r\nContent-Length: {}\r\n\r\n",
+        message.len()
+    );
+    stream.write_all((head + &message).as_bytes()).ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    let text = String::from_utf8(answer).unwrap();
+    let json = text.get(text.find("\r\n\r\n")? + 4..)?;
+    serde_json::from_str(json.get(json.find('{')?..=json.rfind('}')?)?).ok()
+}
+
+/// A server over HTTP that may have so many files open.
+fn with_files(machine: &Machine, most: u32) -> Served {
+    let mut command = machine.program("bash");
+    command.args(["-c", "ulimit -n \"$0\" && exec \"$@\"", &most.to_string()]);
+    command.arg(toolward()).args(serving().split_whitespace());
+    command.args(["--http", "127.0.0.1:0", "--no-token"]);
+    command.stdin(Stdio::null());
+    Served::by(command)
+}
+
+#[test]
+fn four_hundred_connections_at_once_leave_a_server_that_answers() {
+    for most in [96, 4096] {
+        let machine = machine();
+        let server = with_files(&machine, most);
+        let address = server.address();
+        assert!(
+            recovers(|_| Some(post(address).unwrap_or_default())),
+            "{most}"
+        );
+        let before = standing(server.process()).files;
+        // Half of them say nothing, and half begin a request.
+        let open: Vec<_> = (0..400)
+            .filter_map(|number| {
+                let mut stream = TcpStream::connect(address).ok()?;
+                if number % 2 == 0 {
+                    let _ = stream.write_all(b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n");
+                }
+                Some(stream)
+            })
+            .collect();
+        std::thread::sleep(Duration::from_secs(1));
+        let during = standing(server.process()).files;
+        assert!(during <= most as usize, "{during}");
+        drop(open);
+        assert!(
+            recovers(|_| Some(post(address).unwrap_or_default())),
+            "{most}"
+        );
+        let until = Instant::now() + PATIENCE;
+        while standing(server.process()).files > before + 8 {
+            assert!(Instant::now() < until, "descriptors come back");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let said = server.said();
+        assert!(!said.contains("panicked"), "{said}");
+    }
+}
+
+/// Bounds how far files of a process may grow.
+fn bound_files(machine: &Machine, process: u32, bytes: &str) {
+    let mut prlimit = machine.program("prlimit");
+    prlimit.args(["--pid", &process.to_string(), &format!("--fsize={bytes}:")]);
+    Run::new(prlimit).ends(0);
+}
+
+#[test]
+fn a_recorder_whose_files_may_not_grow_recovers_and_its_ledger_holds() {
+    let machine = machine();
+    let words =
+        format!("serve --bundle text-stats.toolbundle --bundle kv-counter.toolbundle {WITH}");
+    let mut raw = Raw::open(machine.toolward(&words).into_command(), json!({}));
+    let add = json!({"action": "add", "counter": "visits"});
+    let server = raw.process();
+    let mut count = |id: usize| {
+        raw.call(id, "kv.counter", &add);
+        raw.answer(id)
+    };
+    assert_eq!(count(0)["result"]["isError"], false);
+    let recorder = helper_of(server, "internal-recorder").unwrap();
+    bound_files(&machine, recorder, "4096");
+    let answer = count(1);
+    assert!(
+        answer.to_string().contains("toolward:unrecorded"),
+        "{answer}"
+    );
+    bound_files(&machine, recorder, "unlimited");
+    assert!(recovers(|number| Some(count(number + 2))));
+    let last = count(1000);
+    assert!(last.to_string().contains(r#""value":3"#), "{last}");
+    let said = raw.said();
+    assert!(!said.contains("panicked"), "{said}");
+    machine.toolward("ledger verify").ends(0);
 }

@@ -8,6 +8,7 @@ use toolward_contract::tool::Retry;
 
 use super::clock::Clock;
 use super::failure::Failure;
+use super::memory::AttemptMemory;
 use super::output::{self, Mapped};
 use crate::admission::Path;
 use crate::api::limits::CallLimits;
@@ -108,9 +109,10 @@ pub(crate) async fn run(
             Ok(Attempted::Done(output)) => {
                 health.worked(plan.principal);
                 record.returned(output.structured.len());
+                let memory = AttemptMemory::of(plan.slot, plan.limits.memory_bytes);
                 let accepted = output::accept(
                     output,
-                    plan.limits,
+                    (plan.limits, memory),
                     contract,
                     &plan.route.implements.drop_outputs,
                     (plan.validation, plan.principal),

@@ -9,6 +9,7 @@ use toolward_contract::tool::Tool;
 
 use super::attempts::{Attempt, Attempted, Attempts};
 use super::clock::{Clock, timed_out};
+use super::memory::AttemptMemory;
 use super::output;
 use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, too_large};
@@ -17,9 +18,13 @@ use crate::invocation::DriverOutput;
 use crate::pipeline::candidates::no_credential;
 use crate::sandbox::deadline;
 use crate::sandbox::secrets::CallSecrets;
+use crate::sandbox::tools::SlotCell;
 
 /// When to try again where the broker runs as many programs as it can.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
+
+/// The rule of a broker that has ended or hangs.
+const BROKER_UNAVAILABLE: &str = "exec-broker-unavailable";
 
 /// Bytes of a program's standard error that its error quotes.
 const QUOTED_STDERR_BYTES: u64 = 2048;
@@ -31,6 +36,8 @@ pub(crate) struct Program<'a> {
     pub(crate) input: &'a str,
     pub(crate) secrets: &'a CallSecrets,
     pub(crate) limits: &'a CallLimits,
+    /// Has the memory of the call.
+    pub(crate) slot: &'a SlotCell,
     /// Whether the caller is the person who runs the host.
     pub(crate) is_local: bool,
 }
@@ -39,9 +46,11 @@ impl Attempts for Program<'_> {
     async fn attempt(&mut self, _number: u32, clock: &Clock, _spent: u64) -> Attempt {
         let mut captured = Captured::default();
         let result = {
-            let run = pin!(self.run(&mut captured));
+            let memory = AttemptMemory::of(self.slot, self.limits.memory_bytes);
+            let run = pin!(self.run(&mut captured, &memory));
+            let run = pin!(memory.until_ended(run));
             match deadline::before(clock.deadline, run).await {
-                Ok(result) => result.map(Attempted::Done),
+                Ok(result) => result.flatten().map(Attempted::Done),
                 Err(deadline::Elapsed) => Err(clock.late()),
             }
         };
@@ -59,7 +68,11 @@ impl Attempts for Program<'_> {
 }
 
 impl Program<'_> {
-    async fn run(&self, captured: &mut Captured) -> Result<DriverOutput, CallError> {
+    async fn run(
+        &self,
+        captured: &mut Captured,
+        memory: &AttemptMemory,
+    ) -> Result<DriverOutput, CallError> {
         // The broker reads the values where the operator keeps them. The host reads them too, to redact
         // them in what it shows.
         for slug in self.bound.rule.env.keys() {
@@ -67,6 +80,8 @@ impl Program<'_> {
                 .reveal(slug)
                 .map_err(|_| no_credential(slug).of_attachment(true))?;
         }
+        // As text, and in the frame for the broker.
+        memory.cover((self.input.len() as u64).saturating_mul(2))?;
         let started = Instant::now();
         let (line, input) = (self.bound.line, self.input.to_owned());
         let ran = self.bound.broker.run(line, input).await;
@@ -74,7 +89,7 @@ impl Program<'_> {
             tracing::error!(%problem, "no program can be run");
             not_run(
                 "the broker that runs programs has ended",
-                "exec-broker-unavailable",
+                BROKER_UNAVAILABLE,
             )
             .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("start the host again"))
         })?;
@@ -84,6 +99,7 @@ impl Program<'_> {
             stdout,
             stderr,
         } = ran;
+        memory.cover(stdout.len().saturating_add(stderr.len()) as u64)?;
         // Before it is cut again: no later search finds the rest of a value.
         let stderr = match self.secrets.redactor() {
             Some(redactor) => redactor.end_of_text(stderr, is_cut),
@@ -133,6 +149,13 @@ impl Program<'_> {
                 ErrorClass::RateLimited,
                 "as many programs run as this host runs at once",
             )
+            .retry_after(BUSY_RETRY)),
+            Ending::Silent => Err(CallError::new(
+                ErrorCode::RATE_LIMITED,
+                ErrorClass::DependencyUnavailable,
+                "the broker that runs programs does not answer; the program was not started",
+            )
+            .with_cause(json!({ "rule": BROKER_UNAVAILABLE }))
             .retry_after(BUSY_RETRY)),
             Ending::Cancelled => Err(CallError::internal(
                 "the broker ended a program that this host did not cancel",

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{BodyExt as _, Full};
 use toolward_contract::driver::{HeaderPiece, HttpCall, Rendered};
-use toolward_contract::json::{self as strict, JsonErrorKind};
+use toolward_contract::json::JsonErrorKind;
 use toolward_contract::tool::Tool;
 use toolward_egress::{
     Call, Error as EgressError, NetworkKind, Rule, SecretProblem, Stage, Timeouts, target,
@@ -19,6 +19,7 @@ use toolward_policy::{Grant, LimitName, SecretPosition};
 use self::status::Failed;
 use super::attempts::{Attempt, Attempted, Attempts};
 use super::clock::Clock;
+use super::memory::AttemptMemory;
 use super::{outcome, output};
 use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Hit, too_much_memory};
@@ -26,8 +27,13 @@ use crate::api::violations::Violations;
 use crate::invocation::DriverOutput;
 use crate::pipeline::candidates::no_credential;
 use crate::pipeline::http_request;
+use crate::sandbox::call_budget::CallBudget;
 use crate::sandbox::deadline;
 use crate::sandbox::secrets::{CallSecrets, Refused};
+use crate::sandbox::tools::SlotCell;
+
+/// What a chunk of a body takes besides its bytes.
+const CHUNK_BYTES: u64 = 128;
 
 /// One described request and what its attempts share.
 pub(crate) struct Requests<'a> {
@@ -39,9 +45,12 @@ pub(crate) struct Requests<'a> {
     /// The identifier of this call, the same in all of its attempts.
     pub(crate) idempotency_key: String,
     pub(crate) network: &'a Call,
+    pub(crate) budget: &'a CallBudget,
     pub(crate) grant: &'a Grant,
     pub(crate) secrets: &'a CallSecrets,
     pub(crate) limits: &'a CallLimits,
+    /// Has the memory of the call.
+    pub(crate) slot: &'a SlotCell,
     pub(crate) violations: &'a Violations,
     /// Whether the driver stands for a transport of tools.json.
     pub(crate) is_attachment: bool,
@@ -50,8 +59,12 @@ pub(crate) struct Requests<'a> {
 impl Attempts for Requests<'_> {
     async fn attempt(&mut self, _number: u32, clock: &Clock, _spent: u64) -> Attempt {
         let own = self.call.timeout.map_or(*clock, |own| clock.within(own));
-        let result = match deadline::before(own.deadline, pin!(self.exchange(clock))).await {
-            Ok(result) => result.map(Attempted::Done),
+        let memory = AttemptMemory::of(self.slot, self.limits.memory_bytes);
+        let exchanged = pin!(self.exchange(clock, &memory));
+        let exchanged = pin!(memory.until_ended(exchanged));
+        let result = match deadline::before(own.deadline, exchanged).await {
+            Ok(Ok(result)) => result.map(Attempted::Done),
+            Ok(Err(ended)) => Err(ended.into()),
             Err(deadline::Elapsed) if own.deadline < clock.deadline => Err(self.late().into()),
             Err(deadline::Elapsed) => Err(clock.late().into()),
         };
@@ -72,8 +85,17 @@ impl Attempts for Requests<'_> {
 }
 
 impl Requests<'_> {
-    async fn exchange(&self, clock: &Clock) -> Result<DriverOutput, Failed> {
+    async fn exchange(
+        &self,
+        clock: &Clock,
+        memory: &AttemptMemory,
+    ) -> Result<DriverOutput, Failed> {
+        let body = self.rendered.body.as_ref().map_or(0, Vec::len) as u64;
+        let sent_bytes = body.saturating_mul(2);
+        memory.cover(sent_bytes).map_err(Failed::unsent)?;
         let request = self.request().map_err(Failed::unsent)?;
+        let open = self.budget.connection().map_err(outcome::over);
+        let _open = open.map_err(Failed::unsent)?;
         let is_safe = request.method().is_safe();
         let sent = self.network.send(request, Timeouts::default()).await;
         let response = sent.map_err(|error| Failed {
@@ -82,15 +104,25 @@ impl Requests<'_> {
             ..Failed::from(self.failed(&error, clock))
         })?;
         let (head, body) = response.into_parts();
-        let bytes = body
-            .collect()
-            .await
-            .map_err(|error| self.failed(&error, clock))?
-            .to_bytes();
+        let mut body = pin!(body);
+        let mut chunks = Vec::new();
+        let mut held = sent_bytes;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| self.failed(&error, clock))?;
+            if let Ok(chunk) = frame.into_data() {
+                // Together they are copied.
+                let bytes = (chunk.len() as u64).saturating_mul(2);
+                held = held.saturating_add(bytes).saturating_add(CHUNK_BYTES);
+                memory.cover(held)?;
+                chunks.push(chunk);
+            }
+        }
+        let bytes = chunks.concat();
+        drop(chunks);
         if !head.status.is_success() {
             return Err(status::refused(self.call, head.status, &head.headers));
         }
-        Ok(self.output(&bytes)?)
+        Ok(self.output(&bytes, memory)?)
     }
 
     fn request(&self) -> Result<http::Request<Full<Bytes>>, CallError> {
@@ -240,7 +272,7 @@ impl Requests<'_> {
         self.call.retry_statuses.is_none()
     }
 
-    fn output(&self, bytes: &[u8]) -> Result<DriverOutput, CallError> {
+    fn output(&self, bytes: &[u8], memory: &AttemptMemory) -> Result<DriverOutput, CallError> {
         if bytes.is_empty() {
             return Ok(DriverOutput {
                 structured: output::of_nothing(self.contract).to_string(),
@@ -249,14 +281,16 @@ impl Requests<'_> {
             });
         }
         // The response is in memory at the same time.
-        let mut left = self.limits.memory_bytes.saturating_sub(bytes.len() as u64);
-        let body = strict::parse_within(bytes, &self.limits.json, &mut left);
-        let body = body.map_err(|error| match error.kind {
+        let held = bytes.len() as u64;
+        let body = memory.parse(bytes, &self.limits.json, held)?;
+        let (body, values) = body.map_err(|error| match error.kind {
             JsonErrorKind::TooMuchMemory => too_much_memory(self.limits.memory_bytes),
             _ => upstream(format!(
                 "the response is not the JSON that is allowed: {error}"
             )),
         })?;
+        // What is extracted is a copy.
+        memory.cover(held.saturating_add(values.saturating_mul(2)))?;
         let structured = self
             .call
             .response

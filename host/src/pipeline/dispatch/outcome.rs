@@ -168,7 +168,7 @@ pub(crate) fn ended(violation: &Violation) -> CallError {
     .with_hint("report this to the driver's publisher; the policy's `on_violation` ends such calls")
 }
 
-fn over(exceeded: Exceeded) -> CallError {
+pub(super) fn over(exceeded: Exceeded) -> CallError {
     let hit = Hit::from(exceeded);
     let limit = exceeded.limit;
     let (code, raise) = match limit {

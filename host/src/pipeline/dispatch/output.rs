@@ -8,6 +8,7 @@ use toolward_contract::json as strict;
 use toolward_contract::tool::Tool;
 use toolward_policy::LimitName;
 
+use super::memory::AttemptMemory;
 use crate::api::limits::CallLimits;
 use crate::api::result::{
     Block, BlockContent, CallError, ErrorClass, ErrorCode, Hit, Output, ResourceBody, shortened,
@@ -19,7 +20,7 @@ use crate::validation_pool::{self, ValidationPool};
 /// Checks size, form and schema of an output, within the call's deadline.
 pub(crate) async fn accept(
     output: DriverOutput,
-    limits: &CallLimits,
+    (limits, memory): (&CallLimits, AttemptMemory),
     contract: &Arc<Tool>,
     dropped: &[String],
     (pool, principal): (&ValidationPool, &str),
@@ -27,12 +28,12 @@ pub(crate) async fn accept(
     late: impl Fn() -> CallError,
 ) -> Result<Mapped, CallError> {
     if validation_pool::is_short(output.structured.len(), &contract.outputs) {
-        return check(output, limits, contract, dropped);
+        return check(output, limits, contract, dropped, &memory);
     }
     let (limits, contract) = (limits.clone(), contract.clone());
     let dropped = dropped.to_vec();
     pool.run(principal, deadline, late, move || {
-        check(output, &limits, &contract, &dropped)
+        check(output, &limits, &contract, &dropped, &memory)
     })
     .await
 }
@@ -53,8 +54,9 @@ fn check(
     limits: &CallLimits,
     contract: &Tool,
     dropped: &[String],
+    memory: &AttemptMemory,
 ) -> Result<Mapped, CallError> {
-    let Mapped(mut output, memory) = map_output(output, limits)?;
+    let Mapped(mut output, memory) = map_output(output, limits, memory)?;
     leave_out(&mut output.structured, dropped);
     let Err(violation) = contract.outputs.validate(&output.structured) else {
         return Ok(Mapped(output, memory));
@@ -93,7 +95,11 @@ fn leave_out(output: &mut Value, dropped: &[String]) {
 pub(crate) struct Mapped(pub(crate) Output, pub(crate) u64);
 
 /// Parses a driver's output, within the limits on size and JSON.
-fn map_output(output: DriverOutput, limits: &CallLimits) -> Result<Mapped, CallError> {
+fn map_output(
+    output: DriverOutput,
+    limits: &CallLimits,
+    memory: &AttemptMemory,
+) -> Result<Mapped, CallError> {
     let used = size(&output);
     if used > limits.output_bytes {
         return Err(too_large(used, limits.output_bytes));
@@ -103,11 +109,9 @@ fn map_output(output: DriverOutput, limits: &CallLimits) -> Result<Mapped, CallE
     let blocks = blocks.saturating_add(output.lifted_bytes);
     let text = used.saturating_add(blocks);
     // Counted while the values are made: small ones take fifty times their text.
-    let mut left = limits.memory_bytes.saturating_sub(text);
-    let before = left;
-    let structured = strict::parse_within(output.structured.as_bytes(), &limits.json, &mut left)
-        .map_err(|error| not_allowed(&error, limits))?;
-    let memory = text.saturating_add(before.saturating_sub(left));
+    let parsed = memory.parse(output.structured.as_bytes(), &limits.json, text)?;
+    let (structured, values) = parsed.map_err(|error| not_allowed(&error, limits))?;
+    let memory = text.saturating_add(values);
     let output = Output {
         structured,
         content: output.content,

@@ -1,0 +1,62 @@
+//! The clients of results that are not read: whether they read, and what ends them.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// When a client last took a part of its results. Results on one connection share it: clones
+/// are the same.
+#[derive(Debug, Clone)]
+pub struct ReadProgress(Arc<Mutex<Instant>>);
+
+impl ReadProgress {
+    /// The client has taken a part now.
+    pub fn advance(&self) {
+        self.set(Instant::now());
+    }
+
+    pub(super) fn set(&self, at: Instant) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = at;
+    }
+
+    fn idle(&self) -> Duration {
+        let at = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        at.elapsed()
+    }
+}
+
+impl Default for ReadProgress {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+}
+
+/// The client of one result.
+pub(super) struct Reader {
+    progress: ReadProgress,
+    end: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Reader {
+    pub(super) fn new(progress: ReadProgress, end: Box<dyn Fn() + Send + Sync>) -> Self {
+        Self { progress, end }
+    }
+
+    /// How long it has taken nothing.
+    pub(super) fn idle(&self) -> Duration {
+        self.progress.idle()
+    }
+
+    /// Ends its connection.
+    pub(super) fn end(&self) {
+        (self.end)();
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader")
+            .field("progress", &self.progress)
+            .finish_non_exhaustive()
+    }
+}
