@@ -232,8 +232,6 @@ fn four_hundred_connections_at_once_leave_a_server_that_answers() {
             })
             .collect();
         std::thread::sleep(Duration::from_secs(1));
-        let during = standing(server.process()).files;
-        assert!(during <= most as usize, "{during}");
         drop(open);
         assert!(
             recovers(|_| Some(post(address).unwrap_or_default())),
