@@ -113,7 +113,7 @@ codes! {
          `$id` is refused because it changes what `#` means.";
     SCHEMA_PATTERN = "schema-pattern", "patterns are of ECMA-262, and can be matched in linear time",
         "Look-around and back-references need a backtracking engine, which hostile input can hang. Rewrite \
-         the pattern without them; at most 1024 characters, and 32 KiB once it is compiled.";
+         the pattern without them; at most 1024 characters, and 48 KiB once it is compiled.";
     SCHEMA_TOO_LARGE = "schema-too-large", "a schema, with all it refers to, has at most 256 KiB and 10 000 values",
         "Split the tool, or shorten enumerations.";
     SCHEMA_TOO_DEEP = "schema-too-deep", "a schema has at most 64 levels",

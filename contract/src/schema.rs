@@ -39,7 +39,7 @@ const MAX_QUOTED_CHARS: usize = 80;
 
 /// Bytes that one compiled pattern may take. Matching takes time in proportion to them, and memory:
 /// the engine's default of 10 MiB would be the publisher's to spend.
-const MAX_PATTERN_BYTES: usize = 32 * 1024;
+const MAX_PATTERN_BYTES: usize = 48 * 1024;
 
 /// A compiled schema. Cheap to clone.
 #[derive(Clone)]

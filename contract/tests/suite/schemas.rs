@@ -407,7 +407,7 @@ fn a_refused_pattern_is_refused_for_its_own_reason() {
         ("(?<=a)b", "found a look-behind `(?<=`"),
         (r"(a)\1", r"found a back-reference `\1`"),
         ("a{1000}{1000}", "found a quantifier"),
-        (r"^\p{L}{100}$", "at most 32 KiB"),
+        (r"^\p{L}{100}$", "at most 48 KiB"),
         (r"\p{Nonsense}", "this host knows"),
         ("a(", "found a group that is not closed"),
     ] {
