@@ -130,12 +130,14 @@ fn readers_and_calls_that_take_all_stay_within_the_total_and_others_are_served()
         },
     };
     let machine = machine(total);
-    let tokens = ["greedy", "steady", "modest"].map(|name| client(&machine, name));
+    // One principal has no more than 32 requests at once.
+    let names = ["deaf", "deafer", "greedy", "steady", "modest"];
+    let tokens = names.map(|name| client(&machine, name));
     let words = "serve --dev hostile --policy policy.toml --http 127.0.0.1:0 --tokens tokens.toml";
     let mut command = machine.toolward(words).into_command();
     command.stdin(Stdio::null());
     let served = Served::by(command);
-    let [greedy, steady, modest] = tokens.map(|token| Client {
+    let [deaf, deafer, greedy, steady, modest] = tokens.map(|token| Client {
         address: served.address().to_owned(),
         token,
     });
@@ -150,10 +152,12 @@ fn readers_and_calls_that_take_all_stay_within_the_total_and_others_are_served()
     let goes_on = || !over.load(Ordering::Relaxed) && began.elapsed() < PATIENCE * 2;
     let (mut peak, mut answered) = (0, 0);
     std::thread::scope(|scope| {
-        for _ in 0..readers {
-            scope.spawn(|| {
+        for number in 0..readers {
+            let reader = [&deaf, &deafer][number % 2];
+            let (large, goes_on) = (&large, &goes_on);
+            scope.spawn(move || {
                 while goes_on() {
-                    let stream = greedy.call(&large);
+                    let stream = reader.call(large);
                     let until = Instant::now() + PRESSURE / 3;
                     while goes_on() && Instant::now() < until {
                         std::thread::sleep(Duration::from_millis(50));
