@@ -12,7 +12,7 @@ use toolward_bundle::arguments;
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
 use toolward_contract::json::{self, Limits};
-use toolward_contract::tool::CostClass;
+use toolward_contract::tool::{CONTEXT_PIN, CostClass};
 use toolward_host::{
     CallEvent, Compiling, EventFilter, Events, Heard, Host, Observer, Progress, Reply, Request,
     Resume, ToolInfo, ViolationKind,
@@ -443,10 +443,15 @@ fn request(
         }
     };
     if let Some(context) = &arguments.context {
-        if contract.is_some_and(|tool| tool.context_schema.is_none()) {
+        let context = parse("--context", &document(context)?)?;
+        let only_pins = match context.as_object() {
+            Some(members) => members.len() == 1 && members.contains_key(CONTEXT_PIN),
+            None => false,
+        };
+        if contract.is_some_and(|tool| tool.context_schema.is_none()) && !only_pins {
             output.warning(format!("--context is not used: {id} has no contextSchema"));
         }
-        request = request.context(parse("--context", &document(context)?)?);
+        request = request.context(context);
     }
     if let Some(milliseconds) = arguments.timeout {
         request = request.timeout(Duration::from_millis(milliseconds));

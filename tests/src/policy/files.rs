@@ -107,6 +107,10 @@ fn a_context_that_no_contract_asks_for_is_not_dropped_in_silence() {
     let words = "call hostile.run --dev b --set do=echo";
     let ended = machine.toolward(words).arg("--context={}").ends(0);
     ended.warns("--context is not used: hostile.run has no contextSchema");
-    let quiet = machine.toolward(words).ends(0);
-    assert!(!quiet.stderr.contains("--context"), "{quiet}");
+    // What pins a driver is used.
+    let pin = r#"--context={"pinnedProvider":"hostile"}"#;
+    for quiet in [machine.toolward(words).arg(pin), machine.toolward(words)] {
+        let quiet = quiet.ends(0);
+        assert!(!quiet.stderr.contains("--context"), "{quiet}");
+    }
 }
