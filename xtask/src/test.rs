@@ -60,6 +60,11 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
         .args(arguments)
         .env_remove(LONG)
         .current_dir(&root);
+    // Tests that start processes wait for a quarter of their time.
+    if std::env::var_os("RUST_TEST_THREADS").is_none() {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        tests.env("RUST_TEST_THREADS", (2 * processors).to_string());
+    }
     if size == Size::Long {
         tests.env(LONG, "1");
     }
