@@ -30,7 +30,7 @@ async fn a_client_that_starts_over_may_still_name_its_former_session() {
     let newer = initialize().header("MCP-Protocol-Version", "2026-07-28");
     assert_eq!(newer.send(server.address).await.status, 400);
     let routed = initialize()
-        .header("MCP-Protocol-Version", "2025-11-25")
+        .header("MCP-Protocol-Version", "2026-07-28")
         .header("Mcp-Method", "tools/call");
     assert_eq!(routed.send(server.address).await.status, 400);
 }

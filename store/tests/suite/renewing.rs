@@ -162,7 +162,7 @@ const RECORDED: [(&str, &str); 15] = [
     ),
     (
         "kv-counter",
-        "5ba9611c10346c40bd9fd568c6a57ce102c241258933db153a32d24d5b9f77c4",
+        "bde75c23dd1e62f33dd121bcb9032bb72502c02d2cad272804815107212106e1",
     ),
     (
         "markdown-html",
