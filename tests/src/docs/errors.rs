@@ -54,7 +54,7 @@ fn every_error_code_of_the_libraries_is_in_the_book() {
         codes.len()
     );
     // Refused requests stand with what serving is.
-    let book = page("command-errors.md") + &page("serve-http.md") + &page("serve.md");
+    let book = page("command-errors.md") + &page("serve-http.md") + &page("serve-messages.md");
     for code in codes {
         assert!(
             book.contains(&format!("`{code}`")),
