@@ -162,7 +162,10 @@ impl Catalogue {
             let major_id = tool.contract.major_id();
             let recorded = services.recording.as_ref();
             let entry = Arc::new(ToolEntry {
-                recorded: recorded.map(|_| RecordedTool::of(tool, planned)),
+                recorded: recorded.map(|_| {
+                    let names = (&*tool.contract, &*tool.bundle, &*tool.publisher);
+                    RecordedTool::of(names, tool.surface, planned)
+                }),
                 version: tool.contract.version.to_string(),
                 full_id: format!("{}@{}", tool.contract.id, tool.contract.version).into(),
                 gates: [

@@ -14,8 +14,7 @@ use tokio::sync::broadcast::{Receiver, Sender, channel};
 use toolward_ledger::record::Native;
 
 use crate::api::event::{CallEvent, CallEventKind, EventFilter, PrincipalId};
-use crate::catalogue::ToolEntry;
-use crate::pipeline::call_record::new_id;
+use crate::call_id::new_id;
 use crate::sandbox::call_scope::CallScope;
 
 /// Events that a ring holds for its slowest reader.
@@ -157,7 +156,7 @@ impl<'a> CallEvents<'a> {
     /// Tells it, if someone listens.
     pub(crate) fn tell(
         &mut self,
-        (invocation, tool, scope): (&str, Option<&Arc<ToolEntry>>, &CallScope),
+        (invocation, tool, scope): (&str, Option<&str>, &CallScope),
         kind: impl FnOnce() -> CallEventKind,
     ) {
         if self.hub.has_readers() {
@@ -169,7 +168,7 @@ impl<'a> CallEvents<'a> {
     /// Tells the progress of the call; `None` while no one listens.
     pub(crate) fn progress(
         &mut self,
-        (invocation, tool, scope): (&str, Option<&Arc<ToolEntry>>, &CallScope),
+        (invocation, tool, scope): (&str, Option<&str>, &CallScope),
     ) -> Option<ProgressEvents> {
         let listened = self.hub.has_readers();
         listened.then(|| ProgressEvents {
@@ -178,12 +177,7 @@ impl<'a> CallEvents<'a> {
         })
     }
 
-    fn subject(
-        &mut self,
-        invocation: &str,
-        tool: Option<&Arc<ToolEntry>>,
-        scope: &CallScope,
-    ) -> Arc<Subject> {
+    fn subject(&mut self, invocation: &str, tool: Option<&str>, scope: &CallScope) -> Arc<Subject> {
         let made = self.subject.get_or_insert_with(|| {
             let caller = scope.chain.caller();
             Arc::new(Subject {
@@ -191,7 +185,7 @@ impl<'a> CallEvents<'a> {
                 parent: caller.map(|caller| uuid(&caller.invocation)),
                 principal: PrincipalId::of(&scope.principal),
                 native: scope.native.clone(),
-                tool: tool.map(|tool| tool.major_id.clone()),
+                tool: tool.map(str::to_owned),
             })
         });
         made.clone()

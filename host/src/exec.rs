@@ -7,12 +7,14 @@
 //! Both are programs of the embedder's, usually the embedder's own with another argument: one calls
 //! [`run_broker`], the other [`run_runner`], first thing in `main`. A host without a broker runs no program.
 
+mod broker;
 mod file;
 mod frame;
 mod job;
 mod kernel;
 mod line;
 mod link;
+mod open_line;
 mod plan;
 mod runner;
 mod serve;

@@ -16,7 +16,7 @@ use crate::api::event::EventFilter;
 use crate::api::listener::CallStage;
 use crate::api::refused::RefusedCall;
 use crate::api::request::Request;
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Reply};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Reply, timed_out};
 use crate::api::withheld::WithheldTool;
 use crate::catalogue::Catalogue;
 use crate::catalogue::ToolInfo;
@@ -328,7 +328,7 @@ impl Host {
         let checking = inner.validation.run(
             &scope.principal,
             deadline,
-            || dispatch::timed_out(allowed, started.elapsed()),
+            || timed_out(allowed, started.elapsed()),
             move || validate::validate(resolved, request, &host.inner.services),
         );
         // No part of the future of a call with a short input.

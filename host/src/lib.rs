@@ -30,6 +30,7 @@
 mod admission;
 mod api;
 mod builder;
+mod call_id;
 mod catalogue;
 pub mod compile;
 pub mod confine;

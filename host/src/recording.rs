@@ -17,7 +17,7 @@ use toolward_ledger::record::Hash;
 pub(crate) use approvals::Said;
 pub(crate) use names::{RecordedRoute, RecordedTool, publisher_id};
 pub use payloads::has_hidden;
-pub(crate) use payloads::{Keeping, Kept};
+pub(crate) use payloads::{Keeping, Kept, RecordedInput};
 pub(crate) use rows::{End, RecordedEnd, Rows, recorded_id};
 
 /// Where a host's calls are recorded.

@@ -20,6 +20,7 @@ pub(crate) mod http;
 mod insecure_seed;
 pub(crate) mod keyvalue;
 pub(crate) mod limiter;
+pub(crate) mod memory_layout;
 #[cfg(test)]
 mod memory_page;
 pub(crate) mod run;

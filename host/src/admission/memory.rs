@@ -193,7 +193,7 @@ impl Growing {
             all.map(|one| one.bytes.load(Ordering::Relaxed)).sum()
         };
         let largest = publisher(own().max_by_key(|one| of_publisher(one))?);
-        own().filter(|one| publisher(one) == largest).next_back()
+        own().rfind(|one| publisher(one) == largest)
     }
 }
 

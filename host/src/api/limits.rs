@@ -36,6 +36,19 @@ pub(crate) struct CallLimits {
 }
 
 impl CallLimits {
+    /// The same, with no more memory than the caller of the call has left. A body that the
+    /// host reads whole is in memory twice.
+    pub(crate) fn within(&self, memory_left: Option<u64>, whole_bodies: bool) -> Self {
+        let mut limits = self.clone();
+        if let Some(left) = memory_left {
+            limits.memory_bytes = limits.memory_bytes.min(left);
+        }
+        if whole_bodies {
+            limits.http_body_bytes = limits.http_body_bytes.min(limits.memory_bytes / 2);
+        }
+        limits
+    }
+
     /// The limits of calls of one driver, whose contract allows `timeout`.
     pub(crate) fn new(limits: &Limits, timeout: Duration, driver: &DriverLimits) -> Self {
         let output_bytes = limits.output_bytes.apply(driver.output_bytes);

@@ -89,10 +89,10 @@ pub(super) fn route(
                 |one| one.own_effects,
             )
             .writes,
-        recorded: services
-            .recording
-            .as_ref()
-            .map(|_| RecordedRoute::of(planned, driver)),
+        recorded: services.recording.as_ref().map(|_| {
+            let names = (&*driver.driver, &*driver.bundle, &*driver.publisher);
+            RecordedRoute::of(planned, names)
+        }),
         changes: allowed.is_none_or(|allowed| allowed.effects.writes || allowed.effects.risk > 0),
     }
 }

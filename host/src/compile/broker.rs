@@ -36,8 +36,9 @@ use super::{Callers, Watch};
 use crate::api::error::HostError;
 use crate::cores::cores;
 use crate::memory::finds_written_pages;
-use crate::sandbox::engine::{MemoryLayout, compiling_engine};
+use crate::sandbox::engine::compiling_engine;
 use crate::sandbox::engine_hash::EngineHash;
+use crate::sandbox::memory_layout::MemoryLayout;
 use toolward_helper as helper;
 
 pub use super::worker::run_worker;
@@ -282,7 +283,7 @@ impl Broker {
         let budget = *left;
         match self.compile_for(wasm, left) {
             Ok(()) => Ok(Ahead::Compiled),
-            Err(error) if budget.refuses(error.reason(), self.inner.limits) => {
+            Err(error) if self.inner.limits.are_above(budget, error.reason()) => {
                 Ok(Ahead::OverBudget)
             }
             Err(error) => Err(error),

@@ -292,8 +292,9 @@ mod tests {
     use toolward_signing::Digest;
 
     use super::*;
-    use crate::sandbox::engine::{MemoryLayout, compiling_engine};
+    use crate::sandbox::engine::compiling_engine;
     use crate::sandbox::engine_hash::EngineHash;
+    use crate::sandbox::memory_layout::MemoryLayout;
 
     #[test]
     fn an_artifact_of_more_bytes_than_asked_for_is_not_loaded() {

@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use super::error::CompileReason;
-use super::limits::CompileLimits;
-
 /// What compiling takes; as a budget, what it may take. One budget bounds all drivers of
-/// a bundle, where [`CompileLimits`] bound each of them.
+/// a bundle, where [`CompileLimits`](super::CompileLimits) bound each of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompileCost {
     /// Processor time of all threads together. A compiler takes whole seconds of a budget
@@ -53,16 +50,6 @@ impl CompileCost {
         self.processor = self.processor.saturating_sub(spent.processor);
         self.artifact_bytes = self.artifact_bytes.saturating_sub(spent.artifact_bytes);
     }
-
-    /// Whether a component was refused for this budget, and not for `limits`, which leave
-    /// it more.
-    pub(super) fn refuses(self, reason: CompileReason, limits: CompileLimits) -> bool {
-        match reason {
-            CompileReason::Processor => self.processor.as_secs() < limits.cpu_seconds,
-            CompileReason::Output => self.artifact_bytes < limits.artifact_bytes,
-            _ => false,
-        }
-    }
 }
 
 pub(super) fn microseconds(time: Duration) -> u64 {
@@ -80,20 +67,5 @@ mod tests {
             artifact_bytes: 7 << 40,
         };
         assert_eq!(CompileCost::from_bytes(cost.to_bytes()), cost);
-    }
-
-    #[test]
-    fn only_a_budget_below_the_limits_is_what_refuses() {
-        let limits = CompileLimits::default();
-        let whole = limits.most();
-        let budget = CompileCost {
-            processor: Duration::from_secs(limits.cpu_seconds - 1),
-            artifact_bytes: limits.artifact_bytes - 1,
-        };
-        for reason in [CompileReason::Processor, CompileReason::Output] {
-            assert!(budget.refuses(reason, limits));
-            assert!(!whole.refuses(reason, limits));
-        }
-        assert!(!budget.refuses(CompileReason::Memory, limits));
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use super::cost::CompileCost;
+use super::error::CompileReason;
 
 /// Limits on the process that compiles one component. A component that needs
 /// more is refused.
@@ -49,5 +50,34 @@ impl CompileLimits {
             artifact_bytes: self.artifact_bytes.min(budget.artifact_bytes),
             ..self
         }
+    }
+    /// Whether a component was refused for this budget, and not for these limits, which leave
+    /// it more.
+    pub(super) fn are_above(self, budget: CompileCost, reason: CompileReason) -> bool {
+        match reason {
+            CompileReason::Processor => budget.processor.as_secs() < self.cpu_seconds,
+            CompileReason::Output => budget.artifact_bytes < self.artifact_bytes,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_budget_below_the_limits_is_what_refuses() {
+        let limits = CompileLimits::default();
+        let whole = limits.most();
+        let budget = CompileCost {
+            processor: Duration::from_secs(limits.cpu_seconds - 1),
+            artifact_bytes: limits.artifact_bytes - 1,
+        };
+        for reason in [CompileReason::Processor, CompileReason::Output] {
+            assert!(limits.are_above(budget, reason));
+            assert!(!limits.are_above(whole, reason));
+        }
+        assert!(!limits.are_above(budget, CompileReason::Memory));
     }
 }

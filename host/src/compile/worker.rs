@@ -9,7 +9,8 @@ use rustix::process::{Resource, Rlimit, Signal};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::cost::microseconds;
-use crate::sandbox::engine::{MemoryLayout, compiling_engine};
+use crate::sandbox::engine::compiling_engine;
+use crate::sandbox::memory_layout::MemoryLayout;
 use toolward_confine::worker_profile;
 use toolward_helper::connection;
 

@@ -13,11 +13,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::process::{Pid, PidfdFlags};
 
+use super::broker::Broker;
 use super::file::ExecProblem;
 use super::frame::{Ending, Run, STDERR_BYTES};
 use super::kernel::{self, Namespace};
+use super::open_line::OpenLine;
 use super::plan::{self, Files, Plan, READY, Script};
-use super::serve::{Broker, OpenLine};
 use toolward_confine::program_profile;
 
 /// How often a run is checked for cancellation.

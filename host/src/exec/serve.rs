@@ -2,25 +2,17 @@
 //! is trusted: a number of a line, and an input that is JSON and not too large.
 
 use std::collections::HashMap;
-use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::net::Shutdown;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rustix::fs::{Mode, OFlags};
-use toolward_policy::{ExecLimits, WorkspaceAccess};
-
-use super::file::{ExecProblem, Program};
-use super::frame::{self, Ending, PROTOCOL, Request, Run, Start};
+use super::broker::Broker;
+use super::file::ExecProblem;
+use super::frame::{self, Ending, PROTOCOL, Request, Run};
 use super::job;
-use super::kernel::{self, Namespace};
-use super::line::{Line, Source};
-use crate::secrets::read_file;
 use toolward_helper::connection;
 
 /// Programs that run at once.
@@ -29,10 +21,6 @@ const AT_ONCE: usize = 16;
 /// Runs, with those that have ended and whose output the host has not read yet: a host that never reads would
 /// otherwise fill this process's memory.
 const MAX_THREADS: usize = 2 * AT_ONCE;
-
-/// Where a kernel says whether a program without a profile of its own may use a namespace of users. Where it may not,
-/// making one succeeds, and mapping a user into it fails.
-const NAMESPACES_RESTRICTED: &str = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
 
 /// Serves one host as the broker of its programs, until that host goes. For the process that
 /// [`ExecBroker`](super::ExecBroker) starts: standard input is the connection.
@@ -62,127 +50,6 @@ pub fn run_broker() -> io::Result<()> {
         let _ = reader.get_ref().shutdown(Shutdown::Both);
         ended
     })
-}
-
-/// What all runs share.
-pub(super) struct Broker {
-    pub(super) program: OsString,
-    pub(super) arguments: Vec<OsString>,
-    lines: Vec<OpenLine>,
-    /// Whether children of a thread can be given a namespace of processes.
-    pub(super) isolates: bool,
-    /// Whether the kernel counts tasks for this broker alone.
-    pub(super) counted: bool,
-}
-
-/// A line whose files are open.
-pub(super) struct OpenLine {
-    command: PathBuf,
-    /// The program, or why it can't be run.
-    pub(super) program: Result<Program, ExecProblem>,
-    pub(super) args: Vec<String>,
-    env: Vec<(String, Source)>,
-    pub(super) network: bool,
-    pub(super) processes: bool,
-    pub(super) workspaces: Vec<(File, WorkspaceAccess)>,
-    pub(super) limits: ExecLimits,
-}
-
-impl Broker {
-    fn new(start: Start) -> io::Result<Self> {
-        // Before the namespace: in it the files of others are nobody's.
-        let lines = start.lines.into_iter().map(OpenLine::open).collect();
-        let counted = own_users()?;
-        let isolates =
-            std::thread::Builder::new().spawn(|| kernel::leave(Namespace::Processes).is_ok())?;
-        Ok(Self {
-            program: start.program,
-            arguments: start.arguments,
-            lines,
-            isolates: isolates.join().unwrap_or_default(),
-            counted,
-        })
-    }
-}
-
-/// Puts this process, while it has one thread, into a namespace of users in which it may make others, if it may.
-/// The user keeps its id. If no id can be mapped, the process could not tell whose a file is, so that is an error.
-fn own_users() -> io::Result<bool> {
-    let user = rustix::process::geteuid().as_raw();
-    let group = rustix::process::getegid().as_raw();
-    let restricted = std::fs::read_to_string(NAMESPACES_RESTRICTED);
-    let restricted = user != 0 && restricted.is_ok_and(|text| text.trim() == "1");
-    if restricted || kernel::leave(Namespace::User).is_err() {
-        return Ok(false);
-    }
-    std::fs::write("/proc/self/setgroups", "deny")?;
-    std::fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
-    std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
-    Ok(true)
-}
-
-impl OpenLine {
-    fn open(line: Line) -> Self {
-        let program = Program::open(&line.command, line.interpreter.as_ref());
-        let mut workspaces = Vec::new();
-        let mut problem = None;
-        for (path, access) in line.workspaces {
-            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            match rustix::fs::open(&path, flags, Mode::empty()) {
-                Ok(open) => workspaces.push((File::from(open), access)),
-                Err(error) => {
-                    let problem_of = ExecProblem::Workspace {
-                        path,
-                        problem: error.to_string(),
-                    };
-                    problem = Some(problem_of);
-                }
-            }
-        }
-        Self {
-            command: line.command.path,
-            program: match problem {
-                Some(problem) => Err(problem),
-                None => program,
-            },
-            args: line.args,
-            env: line.env,
-            network: line.network,
-            processes: line.processes,
-            workspaces,
-            limits: line.limits,
-        }
-    }
-
-    /// The path of the program, which it gets as its own name.
-    pub(super) fn name(&self) -> String {
-        self.command.to_string_lossy().into_owned()
-    }
-
-    /// The variables, with their values as they are now.
-    pub(super) fn environment(&self) -> Result<Vec<(String, String)>, ExecProblem> {
-        let each = self.env.iter().map(|(name, source)| {
-            let missing = |problem: &str| ExecProblem::Secret {
-                name: name.clone(),
-                problem: problem.to_owned(),
-            };
-            let value = match source {
-                Source::Value(value) => value.clone(),
-                Source::File(path) => {
-                    let read = read_file(path).map_err(|error| missing(&error.to_string()))?;
-                    let value = read.ok_or_else(|| missing("there is no such file"))?;
-                    let text = String::from_utf8(value.bytes().to_vec());
-                    text.map_err(|_| missing("it is no text"))?
-                }
-                Source::Missing => return Err(missing("it is not set")),
-            };
-            match value.contains('\0') {
-                true => Err(missing("it holds a zero byte")),
-                false => Ok((name.clone(), value)),
-            }
-        });
-        each.collect()
-    }
 }
 
 /// Where a run stands.

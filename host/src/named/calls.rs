@@ -10,8 +10,7 @@ use zeroize::Zeroizing;
 use super::kept::KeptReply;
 use super::memory::{Ending, Found, MAX_WAITING, Memory};
 use super::{CallName, other_input};
-use crate::api::result::{CallError, ErrorClass, ErrorCode};
-use crate::pipeline::dispatch;
+use crate::api::result::{CallError, ErrorClass, ErrorCode, timed_out};
 use crate::sandbox::deadline;
 
 /// The calls of ids, of all hosts that replace each other.
@@ -87,7 +86,7 @@ impl NamedCalls {
             let _waiting = Waiting(self.clone(), name.clone());
             // An error says that the call has ended.
             if deadline::before(until, pin!(runs.changed())).await.is_err() {
-                return Err(dispatch::timed_out(wait, started.elapsed()));
+                return Err(timed_out(wait, started.elapsed()));
             }
         }
     }

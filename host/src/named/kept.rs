@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::memory::MAX_REPLY_BYTES;
 use crate::api::result::{CallError, Metadata, Origin, Output, weight};
 use crate::withdrawal::Withdrawal;
+
+pub(super) const MAX_REPLY_BYTES: u64 = 4 << 20;
 
 /// What a kept reply takes beside its result.
 const OVERHEAD: u64 = 1024;

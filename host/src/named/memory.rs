@@ -8,12 +8,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::kept::KeptReply;
+use super::kept::{KeptReply, MAX_REPLY_BYTES};
 use super::name::CallName;
 
 /// Replies of one principal: their number, their bytes, and how long they are kept.
 const MAX_REPLIES: usize = 64;
-pub(super) const MAX_REPLY_BYTES: u64 = 4 << 20;
 const REPLY_AGE: Duration = Duration::from_mins(10);
 /// Replies of all principals together.
 const MAX_TOTAL_BYTES: u64 = 64 << 20;

@@ -11,8 +11,8 @@ use crate::api::approval::ApprovalQuestion;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::catalogue::Route;
 use crate::catalogue::ToolInfo;
-use crate::pipeline::validate::{self, RoutedCall, Validated};
-use crate::sandbox::call_scope::CallScope;
+use crate::pipeline::candidates::{asks, context_missing};
+use crate::pipeline::validate::{RoutedCall, Validated};
 
 /// A call with its grant; the next stage takes nothing else.
 pub(crate) struct Granted<T> {
@@ -54,13 +54,6 @@ pub(crate) fn decide(call: Validated<RoutedCall>) -> Result<Granted<RoutedCall>,
     Ok(Granted { call, question })
 }
 
-/// Whether a call of a tool by this route needs an approval of its own.
-pub(crate) fn asks(route: &Route, scope: &CallScope, tool: &str) -> bool {
-    let question = route.question.as_ref();
-    // The approval of a calling tool named this tool, too.
-    question.is_some_and(|question| question.each_time || !scope.chain.covers(tool))
-}
-
 impl ToolInfo {
     /// The error of every valid call of the tool that brings no context of its own:
     /// policy blocks all of its drivers, it has none, or the operator gives no context
@@ -78,7 +71,7 @@ impl ToolInfo {
             Some(Some((first, is_attachment))) if denials.all(|denial| denial.is_some()) => {
                 Some(denied(&tool, first).of_attachment(is_attachment))
             }
-            Some(_) => self.context.as_ref().map(validate::context_missing),
+            Some(_) => self.context.as_ref().map(context_missing),
         }
     }
 }

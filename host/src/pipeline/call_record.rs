@@ -23,6 +23,7 @@ use crate::api::observer::Canceled;
 use crate::api::request::Request;
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Output, Tried};
 use crate::api::violations::ViolationKind;
+use crate::call_id;
 use crate::catalogue::{LoadedDriver, Route, ToolEntry};
 use crate::events::CallEvents;
 use crate::named::{KeptReply, RunningCall};
@@ -77,7 +78,7 @@ impl<'a> CallRecord<'a> {
         };
         let mut record = Self {
             metadata: Metadata {
-                invocation: id.map_or_else(String::clone, text),
+                invocation: id.map_or_else(String::clone, call_id::text),
                 tool: request.tool.as_str().into(),
                 ..Metadata::default()
             },
@@ -463,16 +464,6 @@ impl<'a> CallRecord<'a> {
             });
         }
     }
-}
-
-/// A UUIDv7, in lower case.
-pub(crate) fn new_id() -> String {
-    text(Uuid::now_v7())
-}
-
-fn text(id: Uuid) -> String {
-    let mut text = Uuid::encode_buffer();
-    id.hyphenated().encode_lower(&mut text).to_owned()
 }
 
 impl Drop for CallRecord<'_> {

@@ -3,18 +3,16 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use toolward_contract::capability::Capability;
 use toolward_contract::driver::DriverKind;
 use toolward_ledger::record::Rejected;
-use toolward_policy::{Decision, SecretGrant};
+use toolward_policy::{ContextLack, Decision, SecretGrant};
 
 use crate::api::approval::NamedDriver;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, shortened};
 use crate::catalogue::Route;
-use crate::pipeline::authorise;
 use crate::pipeline::resolve::Resolved;
-use crate::pipeline::validate::context_missing;
 use crate::sandbox::call_scope::CallScope;
 use crate::secrets::SecretStore;
 
@@ -180,7 +178,7 @@ fn falls(route: &Route, next: &Route, scope: &CallScope, tool: &str) -> bool {
         // can't: the person saw only the first driver's request.
         // What a caller's approval covers names no driver's hosts and regions.
         (Some(asked), Some(also)) => {
-            authorise::asks(route, scope, tool)
+            asks(route, scope, tool)
                 && next.driver.driver.kind != DriverKind::Http
                 && asked.chain == also.chain
                 && [route, next].iter().all(|one| named(one).is_shown_whole())
@@ -247,4 +245,24 @@ pub(crate) fn no_credential(slug: &str) -> CallError {
         format!("the secret `{slug}` is granted and has no value"),
     )
     .with_hint(ErrorCode::AUTH_REQUIRED.ask_the_operator("give the secret a value"))
+}
+
+/// Whether a call of a tool by this route needs an approval of its own.
+pub(super) fn asks(route: &Route, scope: &CallScope, tool: &str) -> bool {
+    let question = route.question.as_ref();
+    // The approval of a calling tool named this tool, too.
+    question.is_some_and(|question| question.each_time || !scope.chain.covers(tool))
+}
+
+/// The error of a call whose context the operator has not given. The caller may be an
+/// agent, so only the command shows which lines to add.
+pub(super) fn context_missing(lack: &ContextLack) -> CallError {
+    let tool = &lack.tool;
+    CallError::new(
+        ErrorCode::UNAUTHORISED,
+        ErrorClass::CapabilityGap,
+        format!("`{tool}` is blocked: it requires a context that the operator has not given"),
+    )
+    .with_cause(json!({ "missing": ["context"] }))
+    .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("give the context"))
 }

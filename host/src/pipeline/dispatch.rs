@@ -15,12 +15,11 @@ mod outcome;
 mod output;
 mod prepare;
 
-pub(crate) use clock::{Clock, timed_out};
+pub(crate) use clock::Clock;
 pub(crate) use context::DispatchContext;
 pub(crate) use finish::Ended;
 pub(crate) use memory::AttemptMemory;
 pub(crate) use output::{Mapped, accept};
-pub(crate) use prepare::within;
 
 use std::pin::Pin;
 use std::time::Instant;

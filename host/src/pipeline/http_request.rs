@@ -7,7 +7,6 @@ use toolward_contract::json as strict;
 use toolward_contract::schema::HIDDEN;
 use toolward_policy::{Grant, SecretPosition};
 
-use super::dispatch;
 use super::validate::RoutedCall;
 use crate::api::approval::ShownRequest;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
@@ -31,7 +30,7 @@ pub(crate) fn render(
         })
 }
 
-/// The request of a call about which a person is asked, kept for [`dispatch`], and
+/// The request of a call about which a person is asked, kept for [`dispatch`](super::dispatch), and
 /// what they are shown of it; `None` for other kinds of drivers.
 pub(crate) fn keep(call: &mut RoutedCall) -> Result<Option<ShownRequest>, CallError> {
     let route = call.route.clone();
@@ -41,7 +40,8 @@ pub(crate) fn keep(call: &mut RoutedCall) -> Result<Option<ShownRequest>, CallEr
     let Some(access) = &route.access else {
         return Err(CallError::internal("a denied call got past the policy"));
     };
-    let limits = dispatch::within(&route.limits, call.scope.chain.caller(), true);
+    let left = call.scope.chain.caller().map(|caller| caller.memory_bytes);
+    let limits = route.limits.within(left, true);
     let body_bytes = limits.http_body_bytes;
     let rendered = render(http, call, body_bytes)?;
     let origin = format!("https://{origin}");

@@ -11,19 +11,11 @@ use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::dispatch::{AttemptMemory, Clock, Mapped, accept};
 use crate::pipeline::validate::RoutedCall;
 use crate::recording::publisher_id;
-use crate::redact::Redactor;
 use crate::tape::{Nearest, Taken, Tape, Wanted};
 use crate::validation_pool::ValidationPool;
 
 /// The message of a failure of which none was kept.
 const NO_MESSAGE: &str = "the recorded call failed; what it said was not kept";
-
-/// A call's input in the form in which it would be recorded.
-pub(crate) struct RecordedInput {
-    pub(crate) input: Value,
-    /// Takes out today's secrets.
-    pub(crate) redactor: Option<Redactor>,
-}
 
 /// A recorded output. `content` is a text where it was hidden.
 #[derive(Deserialize)]

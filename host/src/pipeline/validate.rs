@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use toolward_contract::driver::{DriverKind, Rendered};
 use toolward_contract::json;
 use toolward_contract::schema::{Schema, Violation, in_words};
-use toolward_policy::{ContextLack, ContextText};
+use toolward_policy::ContextText;
 
 use crate::api::limits::CallLimits;
 use crate::api::request::{Input, Request};
@@ -19,10 +19,9 @@ use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::catalogue::{Route, ToolEntry};
 use crate::elicitation::{self, Facts, Resumed};
 use crate::named::{CallName, NamedFacts};
-use crate::pipeline::candidates::{self, Considered, Picked};
-use crate::pipeline::replay::RecordedInput;
+use crate::pipeline::candidates::{self, Considered, Picked, context_missing};
 use crate::pipeline::resolve::Resolved;
-use crate::recording::{Keeping, Kept};
+use crate::recording::{Keeping, Kept, RecordedInput};
 use crate::sandbox::call_scope::CallScope;
 use crate::services::Services;
 
@@ -264,19 +263,6 @@ fn mapped(route: &Route, input: Value) -> Result<Value, CallError> {
 fn text(value: &Value) -> Result<String, CallError> {
     serde_json::to_string(value)
         .map_err(|error| CallError::internal(format!("a value can't be written as JSON: {error}")))
-}
-
-/// The error of a call whose context the operator has not given. The caller may be an
-/// agent, so only the command shows which lines to add.
-pub(crate) fn context_missing(lack: &ContextLack) -> CallError {
-    let tool = &lack.tool;
-    CallError::new(
-        ErrorCode::UNAUTHORISED,
-        ErrorClass::CapabilityGap,
-        format!("`{tool}` is blocked: it requires a context that the operator has not given"),
-    )
-    .with_cause(json!({ "missing": ["context"] }))
-    .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("give the context"))
 }
 
 fn check(schema: &Schema, value: &Value, what: &str) -> Result<(), CallError> {

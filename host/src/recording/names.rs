@@ -1,10 +1,12 @@
 //! Names of tools, drivers and rules in the form of records, made once for each.
 
+use toolward_contract::driver::Driver;
+use toolward_contract::tool::Tool as Contract;
 use toolward_ledger::record::{Action, Code, Hash, Id, Part, Rejected, Rule, Tool};
 use toolward_policy::{AskReason, Decision, RuleId, RuleKind, ToolRoutes};
+use toolward_signing::Digest;
 
 use crate::api::result::ErrorCode;
-use crate::catalogue::{Found, LoadedDriver};
 
 /// The publisher of an unsigned bundle under work. No publisher of a trust store has an underscore in its name.
 const UNSIGNED: &str = "dev_unsigned";
@@ -22,8 +24,12 @@ pub(crate) struct RecordedTool {
 }
 
 impl RecordedTool {
-    pub(crate) fn of(found: &Found, planned: &ToolRoutes<'_>) -> Self {
-        let contract = &found.contract;
+    /// `surface` is the digest of the bundle's surface.
+    pub(crate) fn of(
+        (contract, bundle, publisher): (&Contract, &str, &str),
+        surface: Option<Digest>,
+        planned: &ToolRoutes<'_>,
+    ) -> Self {
         let full_id = format!("{}@{}", contract.id, contract.version);
         let mut mutates = Vec::new();
         let mut unfit = Vec::new();
@@ -42,8 +48,8 @@ impl RecordedTool {
             })
         });
         Self {
-            part: part(Tool::parse(&full_id).ok(), &found.bundle, &found.publisher),
-            surface: found.surface.map(|digest| hash(digest.as_bytes())),
+            part: part(Tool::parse(&full_id).ok(), bundle, publisher),
+            surface: surface.map(|digest| hash(digest.as_bytes())),
             mutates,
             unserved: unserved.collect(),
             unfit,
@@ -61,8 +67,11 @@ pub(crate) struct RecordedRoute {
 }
 
 impl RecordedRoute {
-    pub(crate) fn of(planned: &toolward_policy::Route<'_>, driver: &LoadedDriver) -> Self {
-        let id = Id::parse(driver.driver.id.as_str()).ok();
+    pub(crate) fn of(
+        planned: &toolward_policy::Route<'_>,
+        (driver, bundle, publisher): (&Driver, &str, &str),
+    ) -> Self {
+        let id = Id::parse(driver.id.as_str()).ok();
         let rules = match &planned.decision {
             Decision::Allow(allowed) | Decision::Ask(allowed, _) => {
                 let mut all: Vec<Rule> = Vec::new();
@@ -81,7 +90,7 @@ impl RecordedRoute {
             Decision::Allow(_) | Decision::Deny(_) => None,
         };
         Self {
-            part: part(id, &driver.bundle, &driver.publisher),
+            part: part(id, bundle, publisher),
             rules,
             asks,
         }

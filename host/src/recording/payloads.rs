@@ -13,9 +13,15 @@ use super::Recording;
 use crate::api::result::{CallError, Output};
 use crate::api::violations::Violation;
 use crate::catalogue::{Route, ToolEntry};
-use crate::pipeline::replay::RecordedInput;
 use crate::redact::{MIN_VALUE_BYTES, REDACTED, Redactor};
 use crate::secrets::{SecretStore, SecretValue};
+
+/// A call's input in the form in which it would be recorded.
+pub(crate) struct RecordedInput {
+    pub(crate) input: Value,
+    /// Takes out today's secrets.
+    pub(crate) redactor: Option<Redactor>,
+}
 
 /// A valid call, of which something may be kept.
 pub(crate) struct Keeping<'a> {

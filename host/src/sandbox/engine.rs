@@ -14,6 +14,7 @@ use toolward_bundle::component::{MAX_CORE_INSTANCES, MAX_INSTANCE_BYTES};
 
 use super::engine_hash::EngineHash;
 use super::limiter::{MEMORIES, TABLES};
+use super::memory_layout::MemoryLayout;
 use super::{State, world};
 use crate::api::error::HostError;
 use toolward_policy::Limits;
@@ -41,16 +42,6 @@ const COMPACT_GUARD: u64 = 64 << 10;
 
 /// Added to the engine's own hash, in which wasmtime only distinguishes major versions.
 const BUILD: &str = concat!("toolward-", env!("CARGO_PKG_VERSION"));
-
-/// How linear memories lie in the address space. Compiled code depends on it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum MemoryLayout {
-    /// A pool in which each memory has 4 GiB, so that code needs no bounds checks.
-    Pooled,
-    /// Each memory takes what it uses: for processes without address space for the pool,
-    /// as under `ulimit -v` or on kernels with 39 bits. Code checks bounds.
-    Compact,
-}
 
 /// The settings that decide how components are compiled and run. Processes with equal
 /// profiles make and accept the same artifacts.

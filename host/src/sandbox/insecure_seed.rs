@@ -1,10 +1,7 @@
 //! `wasi:random/insecure-seed`, by itself: it is all that many guests in Rust ask WASI for, once for their hash
 //! maps, and wasmtime-wasi would make two generators for each call to answer it.
 
-use wasmtime::component::Linker;
 use wasmtime_wasi::p2::bindings::random::insecure_seed;
-
-use super::State;
 
 /// The seed of one instance: the same each time that it asks.
 #[derive(Debug, Default)]
@@ -12,16 +9,6 @@ pub(super) struct InsecureSeed(Option<(u64, u64)>);
 
 impl wasmtime::component::HasData for InsecureSeed {
     type Data<'a> = &'a mut Self;
-}
-
-/// Puts it in the place of wasmtime-wasi's.
-pub(super) fn add_to_linker(linker: &mut Linker<State>) -> wasmtime::Result<()> {
-    linker.allow_shadowing(true);
-    insecure_seed::add_to_linker::<_, InsecureSeed>(linker, |state| {
-        &mut state.import().insecure_seed
-    })?;
-    linker.allow_shadowing(false);
-    Ok(())
 }
 
 impl insecure_seed::Host for InsecureSeed {

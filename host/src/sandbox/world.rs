@@ -10,8 +10,9 @@ use toolward_contract::driver::World as Target;
 use wasmtime::component::{InstancePre, Linker};
 use wasmtime::{Engine, Result, Store};
 
+use super::insecure_seed::InsecureSeed;
 use super::limiter::ResultSize;
-use super::{State, amplifier, files, http, insecure_seed, keyvalue, sockets, v0_1, wit};
+use super::{State, amplifier, files, http, keyvalue, sockets, v0_1, wit};
 use crate::api::limits::CallLimits;
 use crate::invocation::{DriverError, Invocation, Returned};
 
@@ -38,7 +39,7 @@ pub(crate) fn linker(engine: &Engine) -> Result<Linker<State>> {
     files::add_to_linker(&mut linker, State::files)?;
     keyvalue::add_to_linker(&mut linker, State::buckets)?;
     sockets::add_to_linker(&mut linker)?;
-    insecure_seed::add_to_linker(&mut linker)?;
+    add_insecure_seed(&mut linker)?;
     http::view::add_to_linker(&mut linker, State::http)?;
     v0_1::add_to_linker(&mut linker)?;
     Ok(linker)
@@ -149,4 +150,15 @@ impl WorldCall<'_> {
             Self::Amplifier(call) => call.into_input(),
         }
     }
+}
+
+/// Puts the host's own seed in the place of wasmtime-wasi's.
+fn add_insecure_seed(linker: &mut Linker<State>) -> wasmtime::Result<()> {
+    linker.allow_shadowing(true);
+    wasmtime_wasi::p2::bindings::random::insecure_seed::add_to_linker::<_, InsecureSeed>(
+        linker,
+        |state| &mut state.import().insecure_seed,
+    )?;
+    linker.allow_shadowing(false);
+    Ok(())
 }

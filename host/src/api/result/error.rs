@@ -216,6 +216,24 @@ impl CallError {
     }
 }
 
+/// The error of a call that did not end in time.
+pub(crate) fn timed_out(allowed: Duration, took: Duration) -> CallError {
+    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+    CallError::new(
+        ErrorCode::TIMEOUT,
+        ErrorClass::Timeout,
+        format!("the call did not end within {} ms", millis(allowed)),
+    )
+    .with_limit(Hit {
+        limit: LimitName::Timeout,
+        used: millis(took),
+        allowed: millis(allowed),
+    })
+    .with_hint(
+        "ask for less, or raise the contract's `timeout_ms` and the host's limit `timeout_ms`",
+    )
+}
+
 /// The error when the text fits into the memory limit, and the values parsed from it do
 /// not.
 pub(crate) fn too_much_memory(allowed: u64) -> CallError {

@@ -15,7 +15,7 @@ use super::super::cost::CompileCost;
 use super::super::error::{CompileError, CompileReason};
 use super::super::limits::CompileLimits;
 use super::super::worker::{self, Bounds, TIME_BYTES};
-use crate::sandbox::engine::MemoryLayout;
+use crate::sandbox::memory_layout::MemoryLayout;
 
 /// How often a worker is checked for cancellation and timeout.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);

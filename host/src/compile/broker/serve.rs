@@ -20,8 +20,9 @@ use super::super::cost::CompileCost;
 use super::super::error::CompileError;
 use super::frame::{Answer, PROTOCOL, Request, Start};
 use super::job::Worker;
-use crate::sandbox::engine::{MemoryLayout, compiling_engine};
+use crate::sandbox::engine::compiling_engine;
 use crate::sandbox::engine_hash::EngineHash;
+use crate::sandbox::memory_layout::MemoryLayout;
 use toolward_confine::broker_profile;
 use toolward_helper::connection;
 

@@ -9,13 +9,15 @@ use crate::events::ProgressEvents;
 impl CallRecord<'_> {
     /// Tells the readers of events, if there are any.
     pub(super) fn happens(&mut self, kind: impl FnOnce() -> CallEventKind) {
-        let call = (&*self.metadata.invocation, self.tool.as_ref(), &*self.scope);
+        let tool = self.tool.as_ref().map(|tool| tool.major_id.as_str());
+        let call = (&*self.metadata.invocation, tool, &*self.scope);
         self.events.tell(call, kind);
     }
 
     /// Tells what a guest reports; `None` while there are no readers of events.
     pub(crate) fn progress(&mut self) -> Option<ProgressEvents> {
-        let call = (&*self.metadata.invocation, self.tool.as_ref(), &*self.scope);
+        let tool = self.tool.as_ref().map(|tool| tool.major_id.as_str());
+        let call = (&*self.metadata.invocation, tool, &*self.scope);
         self.events.progress(call)
     }
 
@@ -31,7 +33,8 @@ impl CallRecord<'_> {
 
     /// A driver is started.
     pub(super) fn tells_start(&mut self) {
-        let call = (&*self.metadata.invocation, self.tool.as_ref(), &*self.scope);
+        let tool = self.tool.as_ref().map(|tool| tool.major_id.as_str());
+        let call = (&*self.metadata.invocation, tool, &*self.scope);
         let (driver, attempt) = (self.driver.as_deref(), self.metadata.attempts);
         let driver = || driver.map_or_else(String::new, |driver| driver.driver.id.to_string());
         self.events.tell(call, || CallEventKind::Started {

@@ -9,26 +9,18 @@ use toolward_contract::tool::Retry;
 use super::clock::Clock;
 use super::failure::Failure;
 use super::memory::AttemptMemory;
+use super::outcome::Attempted;
 use super::output::{self, Mapped};
 use crate::admission::Path;
 use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, Captured, Output};
 use crate::catalogue::{Route, ToolEntry};
 use crate::elicitation::Questions;
-use crate::invocation::DriverOutput;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::resolve;
 use crate::sandbox::deadline;
 use crate::sandbox::tools::SlotCell;
 use crate::validation_pool::ValidationPool;
-
-/// The end of an attempt that did not fail.
-pub(crate) enum Attempted {
-    /// The driver returned its output.
-    Done(DriverOutput),
-    /// The driver asks questions.
-    Asks(Questions),
-}
 
 /// The end of a call that did not fail.
 pub(crate) enum Finished {

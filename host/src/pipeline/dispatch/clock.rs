@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use toolward_policy::LimitName;
-
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
+use crate::api::result::{CallError, timed_out};
 
 /// The clock of one call: starts when it gets its first slot.
 #[derive(Debug, Clone, Copy)]
@@ -65,22 +63,4 @@ impl Clock {
         let left = self.deadline.saturating_duration_since(Instant::now());
         u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
     }
-}
-
-/// The error of a call that did not end in time.
-pub(crate) fn timed_out(allowed: Duration, took: Duration) -> CallError {
-    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    CallError::new(
-        ErrorCode::TIMEOUT,
-        ErrorClass::Timeout,
-        format!("the call did not end within {} ms", millis(allowed)),
-    )
-    .with_limit(Hit {
-        limit: LimitName::Timeout,
-        used: millis(took),
-        allowed: millis(allowed),
-    })
-    .with_hint(
-        "ask for less, or raise the contract's `timeout_ms` and the host's limit `timeout_ms`",
-    )
 }

@@ -1,8 +1,9 @@
 //! Attempts by a component: each in a sandbox of its own.
 
-use super::attempts::{Attempt, Attempted, Attempts};
+use super::attempts::{Attempt, Attempts};
 use super::clock::Clock;
 use super::outcome;
+use super::outcome::Attempted;
 use crate::api::result::Captured;
 use crate::elicitation::Asker;
 use crate::sandbox::AttemptLimits;

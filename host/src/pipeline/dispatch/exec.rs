@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toolward_contract::tool::Tool;
 
-use super::attempts::{Attempt, Attempted, Attempts};
-use super::clock::{Clock, timed_out};
+use super::attempts::{Attempt, Attempts};
+use super::clock::Clock;
 use super::memory::AttemptMemory;
+use super::outcome::Attempted;
 use super::output;
 use crate::api::limits::CallLimits;
-use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, too_large};
+use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, timed_out, too_large};
 use crate::exec::{Bound, Ending, ExecProblem, Run};
 use crate::invocation::DriverOutput;
 use crate::pipeline::candidates::no_credential;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::attempts::{Attempt, Attempted, Attempts};
+use super::attempts::{Attempt, Attempts};
 use super::clock::Clock;
+use super::outcome::Attempted;
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode};
 use crate::catalogue::Route;
 use crate::elicitation::{Asker, CallForm, MAX_ROUNDS, unavailable};

@@ -17,9 +17,10 @@ use toolward_egress::{
 use toolward_policy::{Grant, LimitName, SecretPosition};
 
 use self::status::Failed;
-use super::attempts::{Attempt, Attempted, Attempts};
+use super::attempts::{Attempt, Attempts};
 use super::clock::Clock;
 use super::memory::AttemptMemory;
+use super::outcome::Attempted;
 use super::{outcome, output};
 use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Hit, too_much_memory};

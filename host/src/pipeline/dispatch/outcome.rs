@@ -5,7 +5,6 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolward_policy::LimitName;
 
-use super::attempts::Attempted;
 use crate::api::limits::CallLimits;
 use crate::api::result::{
     CallError, ErrorClass, ErrorCode, Hit, LogLevel, LogRecord, Origin, too_large,
@@ -13,8 +12,16 @@ use crate::api::result::{
 use crate::api::violations::{EndsCall, Violation, ViolationKind, Violations};
 use crate::elicitation::{Asker, Questions};
 use crate::exceeded::Exceeded;
-use crate::invocation::{DriverError, InputRequest, Returned};
+use crate::invocation::{DriverError, DriverOutput, InputRequest, Returned};
 use crate::sandbox::run::{AttemptOutcome, Usage};
+
+/// The end of an attempt that did not fail.
+pub(crate) enum Attempted {
+    /// The driver returned its output.
+    Done(DriverOutput),
+    /// The driver asks questions.
+    Asks(Questions),
+}
 
 /// Bytes of a trapped driver's standard error that its error quotes.
 const QUOTED_STDERR_BYTES: usize = 2048;

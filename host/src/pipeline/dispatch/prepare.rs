@@ -21,7 +21,6 @@ use crate::pipeline::resolve;
 use crate::pipeline::validate::RoutedCall;
 use crate::sandbox::access::Access;
 use crate::sandbox::call_budget::CallBudget;
-use crate::sandbox::call_chain::Caller;
 use crate::sandbox::call_scope::CallScope;
 use crate::sandbox::context::Context;
 use crate::sandbox::deadline;
@@ -242,7 +241,8 @@ pub(super) fn context(
         Some(secrets.clone()),
     );
     let whole_bodies = matches!(executor, Executor::Http);
-    let limits = within(&route.limits, caller, whole_bodies);
+    let left = caller.map(|caller| caller.memory_bytes);
+    let limits = route.limits.within(left, whole_bodies);
     let network = access.call(&scope.principal, &limits, clock.deadline, &budget, &secrets);
     let tools = (!access.grant.tools().is_empty()).then(|| {
         let mut names = scope.chain.names();
@@ -280,22 +280,6 @@ pub(super) fn context(
         reports: ReportCounts::default(),
         events: record.progress(),
     }
-}
-
-/// The limits of a call: those of its route, with no more memory than its caller has
-/// left. A body that the host reads whole is in memory twice.
-pub(crate) fn within(
-    limits: &CallLimits,
-    caller: Option<&Caller>,
-    whole_bodies: bool,
-) -> CallLimits {
-    let mut limits = limits.clone();
-    let left = caller.map(|caller| caller.memory_bytes);
-    limits.memory_bytes = least(limits.memory_bytes, left);
-    if whole_bodies {
-        limits.http_body_bytes = limits.http_body_bytes.min(limits.memory_bytes / 2);
-    }
-    limits
 }
 
 fn least(own: u64, left: Option<u64>) -> u64 {

@@ -13,8 +13,7 @@ use super::counters::Slot;
 use super::errors::Fail;
 use super::path::VirtualPath;
 use super::plan::Mount;
-use super::resolved_path::{Request, ResolvedPath, not_linked};
-use super::rules::Access;
+use super::rules::{Access, not_linked};
 use super::shared::{CHUNK, Shared};
 
 /// An open file. Shared by its descriptor and the streams made from it.
@@ -41,15 +40,22 @@ pub(super) enum Position {
 }
 
 impl OpenFile {
-    pub(super) fn new(file: File, place: &ResolvedPath, request: &Request, slot: Slot) -> Self {
+    /// `access` is the place's; `(read, write)` is what the guest asked for.
+    pub(super) fn new(
+        file: File,
+        (path, shared, mount): (VirtualPath, Arc<Shared>, Arc<Mount>),
+        access: Access,
+        (read, write): (bool, bool),
+        slot: Slot,
+    ) -> Self {
         Self {
             file,
-            path: place.path.clone(),
-            shared: place.shared.clone(),
-            mount: place.mount.clone(),
-            access: place.access,
-            read: request.read || !request.write,
-            write: request.write,
+            path,
+            shared,
+            mount,
+            access,
+            read: read || !write,
+            write,
             growing: Mutex::new(()),
             _slot: slot,
         }

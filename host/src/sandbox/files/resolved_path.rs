@@ -15,7 +15,7 @@ use super::errors::Fail;
 use super::file::OpenFile;
 use super::path::{VirtualPath, makeable};
 use super::plan::Mount;
-use super::rules::Access;
+use super::rules::{Access, not_linked};
 use super::{OPEN_FILE, Shared};
 
 /// How often an open is tried again when the file was swapped meanwhile.
@@ -188,7 +188,10 @@ impl ResolvedPath {
             if request.truncate && metadata.len() > 0 {
                 file.set_len(0)?;
             }
-            return Ok(Opened::File(OpenFile::new(file, self, request, slot)));
+            let place = (self.path.clone(), self.shared.clone(), self.mount.clone());
+            let wanted = (request.read, request.write);
+            let file = OpenFile::new(file, place, self.access, wanted, slot);
+            return Ok(Opened::File(file));
         }
         Err(ErrorCode::Busy.into())
     }
@@ -315,13 +318,4 @@ fn flags(request: &Request) -> OFlags {
         (_, false) if request.truncate => OFlags::RDWR,
         (_, false) => OFlags::RDONLY,
     }
-}
-
-/// Refuses to change a file with another name: a hard link that was planted in
-/// a workspace would be a way out of it. Guests make none.
-pub(super) fn not_linked(metadata: &Metadata) -> Result<(), Fail> {
-    if metadata.nlink() > 1 {
-        return Err(Fail::Refused(ErrorCode::NotPermitted));
-    }
-    Ok(())
 }

@@ -1,7 +1,13 @@
-//! What the grants of one workspace say about a path. Pure.
+//! What the grants of one workspace state about a path, and which files never change.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 
 use toolward_contract::capability::PathPattern;
 
+use wasmtime_wasi::p2::bindings::filesystem::types::ErrorCode;
+
+use super::errors::Fail;
 use super::path::VirtualPath;
 
 /// What a guest may do with a path. Each includes those before it.
@@ -62,6 +68,15 @@ impl Rules {
                     || rule.pattern.leads_through(path.as_str()))
         })
     }
+}
+
+/// Refuses to change a file with another name: a hard link that was planted in
+/// a workspace would be a way out of it. Guests make none.
+pub(super) fn not_linked(metadata: &Metadata) -> Result<(), Fail> {
+    if metadata.nlink() > 1 {
+        return Err(Fail::Refused(ErrorCode::NotPermitted));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
