@@ -6,22 +6,12 @@ use serde::Serialize;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Verdict};
 use toolward_policy::Decision;
 
-use crate::call::EndedCall;
 use crate::declaration::line;
+use crate::ended_call::EndedCall;
 use crate::error::prose;
 use crate::permission::rules;
 use crate::references::timestamp;
 use crate::version::SchemaVersion;
-
-/// What a person answered.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct Answer {
-    /// The answer.
-    pub verdict: Verdict,
-    /// When it came.
-    pub at: SystemTime,
-}
 
 /// What was decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

@@ -5,8 +5,8 @@ use serde_json::Value;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Hit, Origin};
 use toolward_text::visible;
 
-use crate::call::EndedCall;
 use crate::declaration::line;
+use crate::ended_call::EndedCall;
 use crate::references::milliseconds;
 use crate::version::SchemaVersion;
 

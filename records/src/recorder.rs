@@ -7,12 +7,21 @@ use std::time::{Instant, SystemTime};
 
 use toolward_host::{ApprovalRequest, Approver, Observer, Progress, Verdict};
 
-use crate::decision::Answer;
 use crate::progress::Reported;
 
 /// Reports of a call that are kept. A driver may send any number: of more, the first ones
 /// and the last one are kept.
 const MAX_REPORTS: usize = 1024;
+
+/// What a person answered.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The answer.
+    pub verdict: Verdict,
+    /// When it came.
+    pub at: SystemTime,
+}
 
 /// The record of one call. Cheap to clone; clones share it.
 ///

@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde_json::Value;
 use toolward_host::{Block, BlockContent, Reply};
 
-use crate::call::EndedCall;
 use crate::declaration::line;
+use crate::ended_call::EndedCall;
 use crate::error::text_of;
 use crate::references::timestamp;
 use crate::version::SchemaVersion;
