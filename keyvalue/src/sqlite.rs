@@ -1,5 +1,6 @@
 //! The buckets in an SQLite file.
 
+mod address;
 mod bucket;
 mod connection;
 mod error;

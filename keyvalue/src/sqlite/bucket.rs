@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::OptionalExtension;
 
+use super::address::Address;
 use super::store::Store;
 use super::write::{Change, count};
 use crate::access::Access;
@@ -63,13 +64,20 @@ pub struct Bucket {
     deadline: Option<Instant>,
 }
 
-/// Which bucket it is. Three columns in the store: nothing that stands in one of
-/// them can reach into another.
-#[derive(Debug)]
-pub(crate) struct Address {
-    pub(crate) owner: String,
-    pub(crate) principal: String,
-    pub(crate) name: String,
+impl Store {
+    /// The bucket `name` of `owner` and `principal`. Nothing is read or made:
+    /// a bucket comes into being with its first key.
+    #[must_use]
+    pub fn bucket(
+        &self,
+        owner: &str,
+        principal: &str,
+        name: &str,
+        access: Access,
+        limits: Limits,
+    ) -> Bucket {
+        Bucket::new(self.clone(), owner, principal, name, access, limits)
+    }
 }
 
 impl Bucket {

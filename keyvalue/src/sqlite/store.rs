@@ -5,13 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::bucket::Bucket;
 use super::connection::Connection;
 use super::pool::Pool;
 use super::schema;
-use crate::access::Access;
 use crate::error::Error;
-use crate::limits::Limits;
 
 /// Connections that read at the same time; more reads wait. Each is made when it
 /// is first needed.
@@ -71,20 +68,6 @@ impl Store {
                 writer: Pool::new(schema::in_memory()?, 0, lost),
             }),
         })
-    }
-
-    /// The bucket `name` of `owner` and `principal`. Nothing is read or made:
-    /// a bucket comes into being with its first key.
-    #[must_use]
-    pub fn bucket(
-        &self,
-        owner: &str,
-        principal: &str,
-        name: &str,
-        access: Access,
-        limits: Limits,
-    ) -> Bucket {
-        Bucket::new(self.clone(), owner, principal, name, access, limits)
     }
 
     /// Reads the whole store and says whether it is sound. Takes as long as the

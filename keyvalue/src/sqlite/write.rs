@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, Transaction};
 
-use super::bucket::Address;
+use super::address::Address;
 use crate::error::Error;
 use crate::limits::Limits;
 
