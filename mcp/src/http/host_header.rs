@@ -108,6 +108,11 @@ impl Origin {
         !matches!(self.scheme, OPAQUE | EDITOR_SCHEME)
     }
 
+    /// Whether it is of the server that a request named.
+    fn is_of(&self, name: &Name) -> bool {
+        self.scheme == "http" && self.host == name.host && self.port == name.port.unwrap_or(80)
+    }
+
     fn admits(&self, other: &Self) -> bool {
         let any_editor = self.scheme == EDITOR_SCHEME && self.host == "*";
         self == other || (any_editor && other.scheme == EDITOR_SCHEME)
@@ -190,7 +195,9 @@ impl AllowedNames {
             Some(origin) => {
                 let origin = Origin::parse(origin).ok_or(Rejection::Origin)?;
                 let here = self.local_pages && origin.is_named() && is_loopback(&origin.host);
-                if here || self.origins.iter().any(|allowed| allowed.admits(&origin)) {
+                // The server shows no page, so that only clients which are no page send its own origin.
+                let own = Name::parse(host).is_some_and(|name| origin.is_of(&name));
+                if here || own || self.origins.iter().any(|allowed| allowed.admits(&origin)) {
                     Ok(())
                 } else {
                     Err(Rejection::Origin)
@@ -324,6 +331,8 @@ mod tests {
             ("https://app.example:444", false),
             ("http://app.example", false),
             ("http://localhost", false),
+            ("http://tools.example:443", true),
+            ("http://tools.example", false),
         ] {
             assert_eq!(
                 checked(&public, "/", &[host, ("origin", origin)]).is_ok(),

@@ -300,7 +300,7 @@ async fn the_hint_for_a_client_that_may_not_ask_has_only_lines_that_work() {
             Some(line) => {
                 assert!(hint.contains(line) && hint.contains("[clients]"), "{hint}");
                 let start = hint.find("may_approve").unwrap();
-                let pasted = hint[start..].split('`').next().unwrap();
+                let pasted = hint.get(start..).unwrap().split('`').next().unwrap();
                 let pasted: toml::Table = toml::from_str(pasted).unwrap();
                 assert_eq!(pasted["may_approve"][0].as_str(), Some(name));
             }
