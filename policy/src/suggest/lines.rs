@@ -466,14 +466,14 @@ impl Lines {
                 )
             })
         });
-        let hosts = choices.hosts.iter().filter_map(|(service, host)| {
-            (service.is_none() && self.services.len() > 1).then(|| {
-                let names: Vec<&str> = self.services.keys().map(String::as_str).collect();
-                format!(
-                    "expected SERVICE={host}, since there are the services {}; found {host}",
-                    names.join(", ")
-                )
-            })
+        let unnamed = (choices.hosts.iter())
+            .filter(|(service, _)| service.is_none() && self.services.len() > 1);
+        let hosts = unnamed.map(|(_, host)| {
+            let names: Vec<&str> = self.services.keys().map(String::as_str).collect();
+            format!(
+                "expected SERVICE={host}, since there are the services {}; found {host}",
+                names.join(", ")
+            )
         });
         secrets.chain(hosts).collect()
     }

@@ -317,8 +317,8 @@ fn narrower_lines_give_one_host_or_workspace_and_the_tool_runs_without_the_other
 fn chosen(secrets: &[&str], hosts: &[&str]) -> ChosenLines {
     let mut choices = Choices::default();
     for secret in secrets {
-        let (name, choice) = secret.split_once('=').unwrap();
-        choices.add_secret(name, SecretChoice::parse(choice).unwrap());
+        let (name, choice) = secret.split_once('=').expect("NAME=SOURCE");
+        choices.add_secret(name, SecretChoice::parse(choice).expect("a choice"));
     }
     hosts.iter().for_each(|host| choices.add_host(host));
     let tools = [
@@ -333,7 +333,9 @@ fn chosen(secrets: &[&str], hosts: &[&str]) -> ChosenLines {
             "---\nid: {id}\nname: A driver\ndescription: Does it.\nversion: 1.0.0\nkind: component\n\
              component: driver.wasm\nimplements:\n  - {{ tool: {tool}, version: \"^1.0.0\" }}\n---\n"
         );
-        Driver::parse("DRIVER.md", &source).into_result().unwrap()
+        Driver::parse("DRIVER.md", &source)
+            .into_result()
+            .expect("a driver")
     };
     let drivers = [
         of("acme.notes", "notes.append"),
@@ -349,7 +351,7 @@ fn chosen(secrets: &[&str], hosts: &[&str]) -> ChosenLines {
         .map(|(driver, publisher)| Implementation { driver, publisher })
         .collect();
     let (policy, machine) = (Policy::empty(), machine());
-    let routes = routes(&contracts, &implementations, &policy, &machine).unwrap();
+    let routes = routes(&contracts, &implementations, &policy, &machine).expect("routes");
     suggest_with(&routes, None, false, &policy, &machine, &choices)
 }
 
