@@ -24,6 +24,9 @@ use crate::state::{StateDatabase, Unwritable};
 use crate::tools::{self, InstalledTool};
 use crate::{schema, times};
 
+/// Bundles, each with what is seen of it.
+type Seen<B> = Vec<(B, BundleSurface)>;
+
 /// Installed bundles and the state of trust. Several processes may have one open; it has to lie on a file
 /// system of the machine itself.
 pub struct Store {
@@ -184,10 +187,7 @@ impl Store {
     ///
     /// # Errors
     /// When the state can't be read.
-    pub fn surfaces(
-        &self,
-        installed: &[&str],
-    ) -> Result<(Vec<(Installed, BundleSurface)>, Vec<(Held, BundleSurface)>), Error> {
+    pub fn surfaces(&self, installed: &[&str]) -> Result<(Seen<Installed>, Seen<Held>), Error> {
         self.state.read(|sql| {
             let mut shown = Vec::new();
             for id in installed {

@@ -102,7 +102,7 @@ fn told(machine: &Machine) -> Vec<(&'static str, Value)> {
     let lines = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
     let events: Vec<_> = lines.map(|event| ("tool_event", event)).collect();
     assert!(events.len() > 20, "{text}");
-    let trace = json!([{ "trace_id": &TRACE[3..35], "span_id": &TRACE[36..52] }]);
+    let trace = json!([{ "trace_id": TRACE.get(3..35), "span_id": TRACE.get(36..52) }]);
     let (_, first) = &events[0];
     assert_eq!(first["native_call_id"], "1");
     assert_eq!(first["tool_call_id"], "call_1");

@@ -94,7 +94,8 @@ fn part<'a>(text: &'a str, until: Option<&str>) -> Outcome<&'a str> {
     let mut length = 0;
     for line in text.split_inclusive('\n') {
         if screen::plain(line).starts_with(until) {
-            return Ok(text[..length].trim_end_matches('\n'));
+            let before = text.get(..length).unwrap_or_default();
+            return Ok(before.trim_end_matches('\n'));
         }
         length += line.len();
     }

@@ -348,8 +348,8 @@ fn a_trace_is_that_of_w3c_trace_context() {
         TRACE.replace('-', "_"),
         TRACE.replacen("4b", "4g", 1),
         TRACE.replacen("4bf92", "4-f92", 1),
-        TRACE[..54].to_owned(),
-        format!("{}é", &TRACE[..54]),
+        TRACE.get(..54).unwrap().to_owned(),
+        format!("{}é", TRACE.get(..54).unwrap()),
     ] {
         TraceParent::read(&invalid).expect_err(&invalid);
     }

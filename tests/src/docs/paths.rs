@@ -126,7 +126,7 @@ fn tests<'a>(file: &str, text: &'a str) -> &'a str {
         .any(|part| ["tests", "tests.rs"].contains(&part));
     match text.find("#[cfg(test)]\nmod tests {") {
         _ if whole => text,
-        Some(start) => &text[start..],
+        Some(start) => text.split_at(start).1,
         None => "",
     }
 }

@@ -102,10 +102,10 @@ fn are_cancelled(machine: &Machine, log: &str, reason: &str) {
             .collect();
         let ends = ["tool.result.created", "tool.invocation.canceled"];
         assert_eq!(last, ends.map(|class| [class, reason]));
-        let lines = log
+        let mut lines = log
             .lines()
             .filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let line = lines.filter(|line| line["invocation"] == *id).last();
+        let line = lines.rfind(|line| line["invocation"] == *id);
         let line = line.unwrap_or_else(|| panic!("no line of {id} ({reason}): {log}"));
         assert_eq!(line["code"], "toolward:canceled");
         assert_eq!(line["cancel_reason"], reason, "{line}");

@@ -43,11 +43,11 @@ pub(super) fn replaced(screen: &str, recorded: &str) -> String {
     let mut replaced = String::new();
     let mut end = 0;
     for ((at, _, value), (_, _, known)) in pairs() {
-        replaced.push_str(&screen[end..*at]);
+        replaced.push_str(screen.get(end..*at).unwrap());
         replaced.push_str(known);
         end = at + value.len();
     }
-    replaced + &screen[end..]
+    replaced + screen.get(end..).unwrap()
 }
 
 /// Where it is, and what.
@@ -63,8 +63,9 @@ fn values(text: &str) -> Vec<Value<'_>> {
         if at < end || !starts {
             continue;
         }
-        if let Some((kind, length)) = value(&text[at..]) {
-            values.push((at, kind, &text[at..at + length]));
+        let rest = text.get(at..).unwrap();
+        if let Some((kind, length)) = value(rest) {
+            values.push((at, kind, rest.get(..length).unwrap()));
             end = at + length;
         }
     }

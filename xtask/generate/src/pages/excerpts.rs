@@ -59,7 +59,8 @@ fn filled(root: &Path, page: &str) -> Outcome<Option<String>> {
         };
         named = true;
         let open = lines.next().unwrap_or_default();
-        let fence = &open[..open.len() - open.trim_start_matches('`').len()];
+        let ticks = open.len() - open.trim_start_matches('`').len();
+        let (fence, _) = open.split_at(ticks);
         if fence.len() < 3 {
             return Err(format!("no block of code is below {line:?}"));
         }
