@@ -387,7 +387,7 @@ fn the_surfaces_of_packed_examples_stay_what_installations_have_recorded() {
         ),
         (
             "http-fetch",
-            "60b54c4c20aa727deeec26441e7803bd267c8466c76a586bae569d142a10af45",
+            "ebd133e26e42f5935ac4b6ffdd6dd07ec2085f9727dd1251bb7fd02bf0f6b19a",
         ),
         (
             "json-query",

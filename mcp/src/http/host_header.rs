@@ -108,9 +108,9 @@ impl Origin {
         !matches!(self.scheme, OPAQUE | EDITOR_SCHEME)
     }
 
-    /// Whether it is of the server that a request named.
-    fn is_of(&self, name: &Name) -> bool {
-        self.scheme == "http" && self.host == name.host && self.port == name.port.unwrap_or(80)
+    /// Whether it is of the server that a request named, which listens on `port`.
+    fn is_of(&self, host: &str, port: u16) -> bool {
+        self.scheme == "http" && self.host == host && self.port == port
     }
 
     fn admits(&self, other: &Self) -> bool {
@@ -127,6 +127,8 @@ pub(super) struct AllowedNames {
     /// Whether pages of this machine may call without being named: only this machine reaches the server, and a page
     /// has to know a token. Without tokens a page that any local server shows could call, and read the answer.
     local_pages: bool,
+    /// The port of the server.
+    port: u16,
 }
 
 impl AllowedNames {
@@ -173,6 +175,7 @@ impl AllowedNames {
             hosts,
             origins,
             local_pages: ip.is_loopback() && !is_open,
+            port: address.port(),
         })
     }
 
@@ -196,7 +199,7 @@ impl AllowedNames {
                 let origin = Origin::parse(origin).ok_or(Rejection::Origin)?;
                 let here = self.local_pages && origin.is_named() && is_loopback(&origin.host);
                 // The server shows no page, so that only clients which are no page send its own origin.
-                let own = Name::parse(host).is_some_and(|name| origin.is_of(&name));
+                let own = Name::parse(host).is_some_and(|name| origin.is_of(&name.host, self.port));
                 if here || own || self.origins.iter().any(|allowed| allowed.admits(&origin)) {
                     Ok(())
                 } else {
@@ -331,8 +334,8 @@ mod tests {
             ("https://app.example:444", false),
             ("http://app.example", false),
             ("http://localhost", false),
-            ("http://tools.example:443", true),
-            ("http://tools.example", false),
+            ("http://tools.example:8000", true),
+            ("http://tools.example:443", false),
         ] {
             assert_eq!(
                 checked(&public, "/", &[host, ("origin", origin)]).is_ok(),

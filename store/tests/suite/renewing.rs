@@ -154,7 +154,7 @@ const RECORDED: [(&str, &str); 15] = [
     ),
     (
         "http-fetch",
-        "7e7e021f9f7e25c69920ef7aa93d87cd31edd012b2ab37788b73093726d4f1de",
+        "601a9fa4dcaf7fb1b27b71b09b4c3a61b595c9d4198151b39914788ccd61fb03",
     ),
     (
         "json-query",
