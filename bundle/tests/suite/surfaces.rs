@@ -391,7 +391,7 @@ fn the_surfaces_of_packed_examples_stay_what_installations_have_recorded() {
         ),
         (
             "json-query",
-            "f0fd30ee4f616aaaf7abbdeeffaf042839273beb8f01058fc562914c2d1be778",
+            "b435fa6c31db67ca2d8905668a35c45d8e5e63dce76b5a34fa41f4bc758edb08",
         ),
         (
             "text-stats",

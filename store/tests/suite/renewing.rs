@@ -158,7 +158,7 @@ const RECORDED: [(&str, &str); 15] = [
     ),
     (
         "json-query",
-        "b3f112dfcf17b4aae115490614631c0bb4b17217535d878adadc8ef77a96afe7",
+        "3b8afd6a294a7b9f231ff8f8ec71b9ca60a663e7a2e6ad5e7b00c88e71e87b25",
     ),
     (
         "kv-counter",
