@@ -94,7 +94,7 @@ impl Credentials {
     /// `credsStore`.
     ///
     /// # Errors
-    /// [`Reason::CredentialsInvalid`], without anything of the file in it but a registry's name.
+    /// [`Reason::CredentialsInvalid`](crate::Reason::CredentialsInvalid), without anything of the file in it but a registry's name.
     pub fn from_docker_config(bytes: &[u8], helpers: Helpers) -> Result<Self, Failure> {
         if bytes.len() > MAX_FILE {
             return Err(invalid().expected("at most 1 MiB"));
