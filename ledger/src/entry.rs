@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use crate::payload::PayloadKind;
-use crate::record::{
-    Abandoned, Code, Content, Event, Gap, Hash, Hex, Invocation, NOT_DISPATCHED, Number, RecordRef,
-    Session, Tool,
-};
+#[cfg(feature = "sqlite")]
+use crate::record::{Abandoned, Code, NOT_DISPATCHED};
+use crate::record::{Content, Event, Gap, Hash, Hex, Invocation, Number, RecordRef, Session, Tool};
 
 /// Stands where a record has its session, which is the writer's to say.
 pub(crate) const NO_SESSION: Session = Hex([0; 16]);
