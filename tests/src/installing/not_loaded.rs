@@ -214,10 +214,10 @@ fn over_http_only_who_may_use_a_withdrawn_tool_learns_of_it() {
         let params = json!({"_meta": era});
         let look =
             json!({"jsonrpc": "2.0", "id": 2, "method": "server/discover", "params": params});
-        let looked = served.post(&token, &look);
+        let looked = served.post(Some(&token), &look);
         let instructions = looked["result"]["instructions"].as_str().unwrap();
         (
-            served.post(&token, &call),
+            served.post(Some(&token), &call),
             instructions.contains("One more tool is withdrawn"),
         )
     });

@@ -1,11 +1,8 @@
 //! Calls with an id of their client's, in `_meta["toolward/id"]`.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
-
 use serde_json::{Value, json};
 
-use super::raw::{PATIENCE, Raw};
+use super::raw::Raw;
 use super::served::Served;
 use crate::support::Machine;
 
@@ -76,27 +73,6 @@ fn a_client_of_the_session_era_repeats_a_call_and_gets_the_first_reply() {
     is_refused(&answer(6, &old), "more than a day old");
 }
 
-/// Posts a call of the era without sessions, and gives its answer.
-fn post(served: &Served, message: &Value) -> Value {
-    let (address, message) = (served.address(), message.to_string());
-    let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let head = format!(
-        "POST /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
-         Mcp-Method: tools/call\r\nMcp-Name: hostile_run\r\nContent-Length: {}\r\n\r\n",
-        message.len()
-    );
-    stream.write_all((head + &message).as_bytes()).unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    let json = answer.split_once("\r\n\r\n").and_then(|(_, body)| {
-        let (start, end) = (body.find('{')?, body.rfind('}')?);
-        serde_json::from_str(body.get(start..=end)?).ok()
-    });
-    json.unwrap_or_else(|| panic!("no answer: {answer}"))
-}
-
 #[test]
 fn so_does_one_of_the_era_without_sessions_on_another_connection() {
     let machine = machine();
@@ -111,7 +87,7 @@ fn so_does_one_of_the_era_without_sessions_on_another_connection() {
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let id = json!(new_id());
-    let first = post(&served, &call(1, &id, era.clone()));
-    is_repeated(&first, &post(&served, &call(2, &id, era.clone())));
-    is_refused(&post(&served, &call(3, &json!("7"), era)), "a UUIDv7");
+    let first = served.post(None, &call(1, &id, era.clone()));
+    is_repeated(&first, &served.post(None, &call(2, &id, era.clone())));
+    is_refused(&served.post(None, &call(3, &json!("7"), era)), "a UUIDv7");
 }

@@ -144,17 +144,20 @@ impl Served {
         address.split_once('/').unwrap().0
     }
 
-    /// Posts a message in the era without sessions, with a token, and gives the answer.
-    pub(crate) fn post(&self, token: &str, message: &Value) -> Value {
+    /// Posts a message in the era without sessions, with a token if there is one, and gives the answer.
+    pub(crate) fn post(&self, token: Option<&str>, message: &Value) -> Value {
         let address = self.address();
         let method = message["method"].as_str().unwrap();
         let name = message["params"]["name"].as_str();
         let name = name.map_or_else(String::new, |name| format!("Mcp-Name: {name}\r\n"));
+        let token = token.map_or_else(String::new, |token| {
+            format!("Authorization: Bearer {token}\r\n")
+        });
         let message = message.to_string();
         let mut stream = TcpStream::connect(address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let head = format!(
-            "POST /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+            "POST /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{token}\
              Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
              MCP-Protocol-Version: 2026-07-28\r\nMcp-Method: {method}\r\n{name}Content-Length: {}\r\n\r\n",
             message.len()

@@ -75,7 +75,7 @@ fn over_http_an_id_is_known_to_its_principal_on_each_connection_and_to_no_other(
         "io.modelcontextprotocol/clientCapabilities": {},
     });
     let id = uuid::Uuid::now_v7().to_string();
-    let call = |token, number| counted(&served.post(token, &count(number, &id, &era)));
+    let call = |token: &str, number| counted(&served.post(Some(token), &count(number, &id, &era)));
     let [alice, bob] = &tokens;
     assert_eq!(call(alice, 1), (1, false));
     assert_eq!(call(alice, 2), (1, true));
