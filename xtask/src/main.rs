@@ -19,6 +19,8 @@ mod pictures;
 mod process;
 mod program;
 mod repository;
+#[cfg(test)]
+mod rings;
 mod spelling;
 mod test;
 
