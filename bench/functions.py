@@ -36,7 +36,7 @@ def compare(binary):
         if address:
             symbols[name[2:]] = int(address, 16)
     if not symbols:
-        return print(f"the build has no symbols, so that {LIST.name} can't be compared with it")
+        return print("the build has no symbols, so that cli/functions.txt can't be compared with it")
     names = [line for line in LIST.read_text().splitlines() if not line.startswith("#")]
     found = sorted(symbols[name] for name in names if name in symbols)
     if len(found) < len(names) * LEAST_KNOWN:
@@ -45,7 +45,7 @@ def compare(binary):
         how = ", but not side by side: it was linked by another linker than rustup's lld"
     else:
         how = ", side by side"
-    print(f"{len(found)} of the {len(names)} functions in {LIST.name} are in this build{how}")
+    print(f"{len(found)} of the {len(names)} functions in cli/functions.txt are in this build{how}")
 
 
 def sampled(binary, file):
@@ -97,7 +97,7 @@ def main():
     subprocess.run(perf("starts", "sh", "-c", repeated, "sh"), env=environment, check=True)
     names = {name: None for what in ["calls", "at-once", "starts"] for name in sampled(binary, folder / what)}
     LIST.write_text(HEADER + "".join(f"{name}\n" for name in names))
-    print(f"{LIST.name}: {len(names)} functions")
+    print(f"cli/functions.txt: {len(names)} functions")
 
 
 if __name__ == "__main__":
