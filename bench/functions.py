@@ -94,7 +94,8 @@ def main():
         for _ in range(ROUNDS):
             server.calls_at_once(*CALL, AT_ONCE)
     repeated = f'for start in $(seq {STARTS}); do "$@" </dev/null; done'
-    subprocess.run(perf("starts", "sh", "-c", repeated, "sh"), env=environment, check=True)
+    starts = perf("starts", "sh", "-c", repeated, "sh")
+    subprocess.run(starts, env=environment, stderr=subprocess.DEVNULL, check=True)
     names = {name: None for what in ["calls", "at-once", "starts"] for name in sampled(binary, folder / what)}
     LIST.write_text(HEADER + "".join(f"{name}\n" for name in names))
     print(f"cli/functions.txt: {len(names)} functions")
