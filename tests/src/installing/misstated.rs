@@ -19,7 +19,7 @@ fn a_grant_that_is_about_no_installed_tool_is_reported_by_each_command() {
     let doctor = machine.toolward("doctor").end();
     assert!(doctor.stdout.contains("warning  grant"), "{doctor}");
     assert!(
-        doctor.stdout.contains("no tool that is installed"),
+        doctor.stdout.contains("matches no installed tool"),
         "{doctor}"
     );
 }
