@@ -102,7 +102,7 @@ fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
         )),
         // Where no person could be asked. One who was asked and said no needs no way round it.
         _ if error.code == ErrorCode::APPROVAL_DENIED && !has_terminal() => Some(format!(
-            "call it on a terminal, or approve its calls in advance: `toolward policy grant {tool} --preapprove`"
+            "call it on a terminal, or add `preapproved = true` to its [[grant]]: `toolward policy explain {tool}` names the line"
         )),
         ErrorClass::DependencyUnavailable => Some(format!(
             "`toolward why {tool}` shows each driver and what is in its way"
