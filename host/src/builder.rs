@@ -244,7 +244,6 @@ impl HostBuilder {
             tape: self.tape,
             secrets: self.secrets,
             buckets: self.buckets,
-            programs: self.programs,
             transport: self.transport.or_else(Transport::system),
         };
         let host = Host::build(
@@ -252,6 +251,7 @@ impl HostBuilder {
             self.withheld,
             services,
             backend,
+            self.programs,
             self.shared_state,
         )?;
         if !self.defer_engine {

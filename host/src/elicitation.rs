@@ -9,7 +9,7 @@ mod sample;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use open_forms::{CallForm, OpenForms};
+pub(crate) use open_forms::{OpenForm, OpenForms};
 pub(crate) use questions::{Asker, Questions, unavailable};
 pub(crate) use resume::{Facts, Resumed, check, gone};
 

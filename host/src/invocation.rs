@@ -17,7 +17,11 @@ pub(crate) struct Invocation {
     pub(crate) input: String,
     /// The validated context, as JSON text.
     pub(crate) context: String,
-    /// Set where the call resumes after questions.
+    /// Counts from 1.
+    pub(crate) attempt: u32,
+    /// Milliseconds until the call's deadline.
+    pub(crate) remaining_ms: u64,
+    /// Set if the call resumes after questions.
     pub(crate) resume: Option<Resumption>,
 }
 
@@ -27,6 +31,8 @@ pub(crate) struct Resumption {
     /// The driver's own state, unchanged.
     pub(crate) state: Vec<u8>,
     pub(crate) answers: Vec<QuestionAnswer>,
+    /// Why an answer does not fit its question, for a driver that may ask again.
+    pub(crate) rejected: Option<String>,
 }
 
 /// The reply to one question.

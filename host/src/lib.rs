@@ -40,6 +40,7 @@ mod elicitation;
 mod events;
 mod exceeded;
 pub mod exec;
+mod executor;
 mod health;
 mod host;
 mod invocation;

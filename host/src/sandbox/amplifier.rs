@@ -28,16 +28,14 @@ impl Tool {
 /// A call of a tool of Amplifier.
 pub(crate) struct ToolCall<'a> {
     tool: &'a Tool,
-    input: String,
-    context: String,
+    input: &'a str,
 }
 
 impl<'a> ToolCall<'a> {
-    pub(crate) fn new(tool: &'a Tool, invocation: Invocation) -> Self {
+    pub(crate) fn new(tool: &'a Tool, invocation: &'a Invocation) -> Self {
         Self {
             tool,
-            input: invocation.input,
-            context: invocation.context,
+            input: &invocation.input,
         }
     }
 
@@ -72,10 +70,6 @@ impl<'a> ToolCall<'a> {
 
     pub(crate) fn engine(&self) -> &Engine {
         self.tool.component.engine()
-    }
-
-    pub(crate) fn into_input(self) -> (String, String) {
-        (self.input, self.context)
     }
 }
 

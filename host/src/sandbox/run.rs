@@ -52,8 +52,13 @@ impl Prepared {
         }
     }
 
-    /// A call of the driver in one of its worlds, for all its attempts.
-    pub(crate) fn call(&self, target: &Target, invocation: Invocation) -> Option<PreparedCall<'_>> {
+    /// A call of the driver in one of its worlds. It may take the texts of `invocation` until
+    /// [`PreparedCall::give_back`].
+    pub(crate) fn call<'a>(
+        &'a self,
+        target: &Target,
+        invocation: &'a mut Invocation,
+    ) -> Option<PreparedCall<'a>> {
         Some(PreparedCall {
             call: self.worlds.get(target)?.call(invocation),
             instance_bytes: self.instance_bytes,
@@ -70,14 +75,9 @@ pub(crate) struct PreparedCall<'a> {
 }
 
 impl PreparedCall<'_> {
-    /// Says which attempt comes next, and how many milliseconds are left for it.
-    pub(crate) fn set_attempt(&mut self, number: u32, remaining_ms: u64) {
-        self.call.set_attempt(number, remaining_ms);
-    }
-
-    /// Takes input and context back.
-    pub(crate) fn into_input(self) -> (String, String) {
-        self.call.into_input()
+    /// Gives the texts of the invocation back.
+    pub(crate) fn give_back(self) {
+        self.call.give_back();
     }
 }
 

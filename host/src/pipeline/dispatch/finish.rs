@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use super::admit::Admitted;
 use super::attempts::Finished;
-use super::prepare::Admitted;
 use crate::api::result::{CallError, Output};
-use crate::elicitation::{Asked, Facts, Questions, Spent};
+use crate::elicitation::{Asked, Facts, OpenForm, Questions, Spent};
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::validate::RoutedCall;
 use crate::redact::Redactor;
@@ -16,8 +16,8 @@ use crate::sandbox::context::Context;
 pub(crate) enum Ended {
     /// With an output.
     Output(Output),
-    /// With questions.
-    Asked(Box<Asked>),
+    /// With questions, and the form that stays open if the caller gets them.
+    Asked(Box<Asked>, Option<OpenForm>),
 }
 
 /// Ends a call that ran.
@@ -33,11 +33,16 @@ pub(super) async fn finish(
     record.metadata.violations_total = found.total;
     record.violated(found.own);
     let redactor = context.secrets.redactor();
+    let mut remains = None;
     let result = match result {
-        Ok(Finished::Done(output)) => Ok(output),
+        Ok(Finished::Done(output, dropped_later)) => {
+            remains = dropped_later;
+            Ok(output)
+        }
         Err(error) => Err(error),
         Ok(Finished::Asks(questions)) => match questions.keep(redactor.as_deref()) {
-            Ok(questions) => {
+            Ok(mut questions) => {
+                let form = questions.form.take();
                 if let Some(redactor) = redactor {
                     redactor.captured(&mut record.captured);
                 }
@@ -49,7 +54,7 @@ pub(super) async fn finish(
                 };
                 let invocation = &record.metadata.invocation;
                 let asked = asked(call, questions, admitted.rounds, spent, invocation);
-                return Ok(Ended::Asked(Box::new(asked)));
+                return Ok(Ended::Asked(Box::new(asked), form));
             }
             Err(error) => Err(error),
         },
@@ -58,7 +63,20 @@ pub(super) async fn finish(
         Some(redactor) => redacted(redactor, result, record).await,
         None => result,
     };
+    if let Some(remains) = remains {
+        drop_later(remains, admitted);
+    }
     result.map(Ended::Output)
+}
+
+/// Has a task of the runtime drop what is left of an attempt. It keeps the call's slot until then: a slot is room
+/// in the engine's pool.
+fn drop_later(remains: Box<dyn Send>, admitted: &Admitted) {
+    let slot = admitted.slot.take();
+    tokio::spawn(async move {
+        drop(remains);
+        drop(slot);
+    });
 }
 
 fn asked(

@@ -1,54 +1,44 @@
-//! Maps the outcome of an attempt to an output, questions or an error code.
+//! Maps the outcome of an attempt to its end: an output, questions or an error.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolward_policy::LimitName;
 
-use crate::api::limits::CallLimits;
-use crate::api::result::{
-    CallError, ErrorClass, ErrorCode, Hit, LogLevel, LogRecord, Origin, too_large,
-};
-use crate::api::violations::{EndsCall, Violation, ViolationKind, Violations};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit, LogLevel, LogRecord, Origin};
+use crate::api::violations::{EndsCall, ViolationKind, Violations};
 use crate::elicitation::{Asker, Questions};
 use crate::exceeded::Exceeded;
-use crate::invocation::{DriverError, DriverOutput, InputRequest, Returned};
+use crate::executor::limits::{ended, over};
+use crate::executor::{CallEnd, Job};
+use crate::invocation::{DriverError, InputRequest, Returned};
+use crate::sandbox::context::Context;
 use crate::sandbox::run::{AttemptOutcome, Usage};
-
-/// The end of an attempt that did not fail.
-pub(crate) enum Attempted {
-    /// The driver returned its output.
-    Done(DriverOutput),
-    /// The driver asks questions.
-    Asks(Questions),
-}
 
 /// Bytes of a trapped driver's standard error that its error quotes.
 const QUOTED_STDERR_BYTES: usize = 2048;
-
-/// The retry-after of a call that ended for the memory of all.
-const NO_MEMORY_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// How the guest libraries begin the line about a panic: `PREFIX` in `guest-sdk/src/panics.rs`.
 const PANIC_PREFIX: &str = "panic: ";
 
 /// The driver's output or questions, or the error for what happened.
-pub(super) fn output_of(
+pub(super) fn end_of(
     outcome: AttemptOutcome,
     usage: &Usage,
-    limits: &CallLimits,
-    asker: Asker,
-    violations: &Violations,
-    late: impl Fn() -> CallError,
-) -> Result<Attempted, CallError> {
-    let ended = match outcome {
-        AttemptOutcome::Returned(Ok(Returned::Done(output))) => Ok(Attempted::Done(output)),
+    job: &Job,
+    context: &Context,
+) -> CallEnd {
+    let error = match outcome {
+        AttemptOutcome::Returned(Ok(Returned::Done(output))) => return CallEnd::Done(output),
         AttemptOutcome::Returned(Ok(Returned::NeedsInput(asked))) => {
-            questions(asked, asker, violations).map(Attempted::Asks)
+            match questions(asked, job.asker, &context.violations) {
+                Ok(questions) => return CallEnd::Asks(questions),
+                Err(error) => error,
+            }
         }
-        AttemptOutcome::Returned(Err(error)) => Err(driver_error(error, &limits.json)),
-        AttemptOutcome::Deadline => Err(late()),
-        AttemptOutcome::Fuel { allowed } => Err(CallError::new(
+        AttemptOutcome::Returned(Err(error)) => driver_error(error, &context.limits.json),
+        AttemptOutcome::Deadline => job.clock.late(),
+        AttemptOutcome::Fuel { allowed } => CallError::new(
             ErrorCode::FUEL_EXHAUSTED,
             ErrorClass::ExecutionFailed,
             format!("the driver used up its {allowed} units of fuel"),
@@ -58,11 +48,9 @@ pub(super) fn output_of(
             used: allowed,
             allowed,
         })
-        .with_hint(
-            "ask for less, or raise `limits.fuel` in DRIVER.md and the host's limit `fuel`",
-        )),
-        AttemptOutcome::Exceeded(exceeded) => Err(over(exceeded)),
-        AttemptOutcome::Violation(violation) => Err(ended(&violation)),
+        .with_hint("ask for less, or raise `limits.fuel` in DRIVER.md and the host's limit `fuel`"),
+        AttemptOutcome::Exceeded(exceeded) => over(exceeded),
+        AttemptOutcome::Violation(violation) => ended(&violation),
         AttemptOutcome::Trapped(how) => {
             let mut cause = json!({ "trap": how });
             let stderr = tail(&usage.stderr);
@@ -77,7 +65,7 @@ pub(super) fn output_of(
                 )
             };
             // A panic's message is the driver's text, and marked as such.
-            Err(match panic_message(stderr, &usage.logs) {
+            match panic_message(stderr, &usage.logs) {
                 Some(panic) => CallError {
                     origin: Origin::Driver,
                     ..error(format!("the driver panicked: {panic}"))
@@ -85,22 +73,22 @@ pub(super) fn output_of(
                 None => error(format!("the driver trapped: {how}")),
             }
             .with_cause(cause)
-            .with_hint("report this to the driver's publisher"))
+            .with_hint("report this to the driver's publisher")
         }
         AttemptOutcome::Panicked(text) => {
             tracing::error!(%text, "the engine panicked in a call");
-            Err(CallError::new(
+            CallError::new(
                 ErrorCode::INTERNAL,
                 ErrorClass::ExecutionFailed,
                 "the engine failed while it ran this call; other calls are not affected",
             )
-            .with_hint("report this to the authors of Toolward, with the driver's bundle"))
+            .with_hint("report this to the authors of Toolward, with the driver's bundle")
         }
     };
-    match usage.refused {
-        Some(refused) => ended.map_err(|error| after(refused, error)),
-        None => ended,
-    }
+    CallEnd::Failed(match usage.refused {
+        Some(refused) => after(refused, error),
+        None => error,
+    })
 }
 
 /// The longest cause that is taken from a driver, in bytes of JSON.
@@ -163,94 +151,6 @@ fn questions(
         format!("the driver asks a question that it was not granted (`user:{kind}`)"),
     )
     .with_hint("its contract has to declare it in `requires.user`, and the policy to grant it"))
-}
-
-/// Policy ended the call at its first violation.
-pub(crate) fn ended(violation: &Violation) -> CallError {
-    CallError::new(
-        ErrorCode::SANDBOX_VIOLATION,
-        ErrorClass::SandboxViolation,
-        format!("the driver tried what it was not granted: {violation}"),
-    )
-    .with_hint("report this to the driver's publisher; the policy's `on_violation` ends such calls")
-}
-
-pub(super) fn over(exceeded: Exceeded) -> CallError {
-    let hit = Hit::from(exceeded);
-    let limit = exceeded.limit;
-    let (code, raise) = match limit {
-        LimitName::Output => return too_large(hit.used, hit.allowed),
-        LimitName::MemoryTotal => return no_memory(hit),
-        LimitName::Memory if exceeded.by_host => return held_too_much(hit),
-        LimitName::Memory => (ErrorCode::MEMORY_EXCEEDED, RAISE_MEMORY.to_owned()),
-        _ if limit.own().is_none() => (
-            ErrorCode::LIMIT_EXCEEDED,
-            format!("raise the host's limit `{limit}`"),
-        ),
-        _ => {
-            let does = match limit {
-                LimitName::Stack => "recurses too deeply",
-                LimitName::HostCall => "hands the host too much at once",
-                LimitName::SecretStores | LimitName::SecretStoreBytes => {
-                    "stores too many secrets in one call"
-                }
-                _ => "does too much with its buckets in one call",
-            };
-            (
-                ErrorCode::LIMIT_EXCEEDED,
-                format!("the driver {does}; report this to its publisher"),
-            )
-        }
-    };
-    CallError::new(
-        code,
-        ErrorClass::ExecutionFailed,
-        format!(
-            "the driver asked for {} {}, {} are allowed (limit `{}`)",
-            hit.used,
-            hit.limit.unit(),
-            hit.allowed,
-            hit.limit
-        ),
-    )
-    .with_limit(hit)
-    .with_hint(raise)
-}
-
-/// What to do about too little memory.
-const RAISE_MEMORY: &str = "ask for less, or raise `limits.memory_mib` in DRIVER.md and the \
-                            host's limit `memory_bytes`";
-
-/// All calls together need more memory than there is, and this one ends for the others.
-fn no_memory(hit: Hit) -> CallError {
-    CallError::new(
-        ErrorCode::MEMORY_EXCEEDED,
-        ErrorClass::ExecutionFailed,
-        format!(
-            "all calls together need {} bytes of memory, {} are allowed (limit `memory_total`); this call \
-             grew last of those that hold most",
-            hit.used, hit.allowed
-        ),
-    )
-    .with_limit(hit)
-    .with_cause(json!("memory_total"))
-    .with_hint("try again later, make fewer calls at once, or raise the host's limit `memory_total`")
-    .retry_after(NO_MEMORY_RETRY_AFTER)
-}
-
-/// The guest's memory and what the host holds for it are one limit.
-fn held_too_much(hit: Hit) -> CallError {
-    CallError::new(
-        ErrorCode::MEMORY_EXCEEDED,
-        ErrorClass::ExecutionFailed,
-        format!(
-            "the host would hold too much for the driver (handles, header fields, bodies, \
-             records): {} bytes with the driver's own memory, {} are allowed (limit `memory_bytes`)",
-            hit.used, hit.allowed
-        ),
-    )
-    .with_limit(hit)
-    .with_hint(RAISE_MEMORY)
 }
 
 /// The message that the guest SDK printed before the trap, or logged where it has no standard library.

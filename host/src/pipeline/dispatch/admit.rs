@@ -4,17 +4,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use toolward_contract::driver::DriverKind;
-
-use super::clock::Clock;
-use super::context::{DispatchContext, Executor};
+use super::DispatchContext;
 use super::failure::Failure;
 use crate::admission::{Path, Slot};
 use crate::api::limits::CallLimits;
 use crate::api::result::CallError;
 use crate::api::violations::Violations;
-use crate::catalogue::LoadedDriver;
 use crate::elicitation::Spent;
+use crate::executor::{Clock, Executor};
 use crate::invocation::Resumption;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::resolve;
@@ -42,8 +39,6 @@ pub(super) struct Admitted {
     pub(super) rounds: u32,
     /// Set where it resumes after questions.
     pub(super) resumption: Option<Resumption>,
-    /// Why the answer does not fit with which it resumes.
-    pub(super) rejected: Option<String>,
 }
 
 impl Admitted {
@@ -60,7 +55,7 @@ pub(super) fn access(call: &RoutedCall) -> Result<Arc<Access>, Failure> {
     };
     let (files, egress) = (&access.files, &access.egress);
     let reaches = files.as_ref().err().or(egress.as_ref().err());
-    match reaches.or(access.program.as_ref().err()) {
+    match reaches.or(access.executor.as_ref().err()) {
         Some(error) => Err(Failure::before_attempts(error.clone())),
         None => Ok(access),
     }
@@ -68,35 +63,25 @@ pub(super) fn access(call: &RoutedCall) -> Result<Arc<Access>, Failure> {
 
 /// Makes a driver ready. Its first call compiles it; while that is waited for, the call
 /// holds no slot.
-pub(super) async fn executor<'d>(
-    host: &DispatchContext<'_>,
-    driver: &'d Arc<LoadedDriver>,
+pub(super) async fn prepare(
+    executor: &dyn Executor,
     scope: &CallScope,
     admitted: Option<&Admitted>,
-) -> Result<Executor<'d>, Failure> {
-    match driver.driver.kind {
-        DriverKind::Component => {}
-        DriverKind::Form => return Ok(Executor::Form),
-        DriverKind::Exec => return Ok(Executor::Program),
-        // No route has a driver of another kind.
-        DriverKind::Http | DriverKind::Other(_) => return Ok(Executor::Http),
-    }
-    let prepared = host.preparer.prepared(driver, Some(scope));
+) -> Result<(), Failure> {
+    let preparing = executor.prepare(Some(scope));
     let prepared = match admitted {
-        None => prepared.await,
+        None => preparing.await,
         Some(admitted) => {
-            if !driver.is_ready() {
+            if !executor.is_ready() {
                 drop(admitted.slot.take());
             }
-            match deadline::before(admitted.clock.deadline, pin!(prepared)).await {
+            match deadline::before(admitted.clock.deadline, preparing).await {
                 Ok(prepared) => prepared,
                 Err(deadline::Elapsed) => return Err(admitted.clock.late().into()),
             }
         }
     };
-    prepared
-        .map(Executor::Component)
-        .map_err(Failure::before_attempts)
+    prepared.map_err(Failure::before_attempts)
 }
 
 /// Gives the call a slot. Its clock starts with the first one.
@@ -137,14 +122,9 @@ async fn first(
     host: &DispatchContext<'_>,
     record: &mut CallRecord<'_>,
 ) -> Result<Admitted, CallError> {
-    let (rounds, spent, resumption, rejected) = match call.resume.take().map(|resumed| *resumed) {
-        None => (0, Spent::default(), None, None),
-        Some(resumed) => (
-            resumed.rounds,
-            resumed.spent,
-            Some(resumed.resumption),
-            resumed.rejected,
-        ),
+    let (rounds, spent, resumption) = match call.resume.take().map(|resumed| *resumed) {
+        None => (0, Spent::default(), None),
+        Some(resumed) => (resumed.rounds, resumed.spent, Some(resumed.resumption)),
     };
     let call = &*call;
     let [tool, publisher] = &call.tool.gates;
@@ -186,7 +166,6 @@ async fn first(
         budget,
         rounds,
         resumption,
-        rejected,
     })
 }
 
@@ -222,7 +201,7 @@ pub(super) fn context(
     covered: &[String],
     host: &DispatchContext<'_>,
     (admitted, clock): (&Admitted, &Clock),
-    (access, executor): (Arc<Access>, Executor<'_>),
+    access: Arc<Access>,
     record: &mut CallRecord<'_>,
 ) -> Context {
     let (route, scope) = (&call.route, &call.scope);
@@ -240,7 +219,7 @@ pub(super) fn context(
         &route.driver.reported,
         Some(secrets.clone()),
     );
-    let whole_bodies = matches!(executor, Executor::Http);
+    let whole_bodies = route.driver.features().holds_bodies;
     let left = caller.map(|caller| caller.memory_bytes);
     let limits = route.limits.within(left, whole_bodies);
     let network = access.call(&scope.principal, &limits, clock.deadline, &budget, &secrets);

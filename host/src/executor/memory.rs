@@ -8,7 +8,7 @@ use std::task::Poll;
 use serde_json::Value;
 use toolward_contract::json::{self as strict, JsonError, JsonErrorKind};
 
-use super::outcome;
+use super::limits;
 use crate::admission::MemoryLease;
 use crate::api::result::CallError;
 use crate::sandbox::tools::SlotCell;
@@ -21,7 +21,7 @@ pub(crate) struct AttemptMemory {
 }
 
 impl AttemptMemory {
-    pub(super) fn of(slot: &SlotCell, limit: u64) -> Self {
+    pub(crate) fn of(slot: &SlotCell, limit: u64) -> Self {
         Self {
             lease: slot.memory(),
             limit,
@@ -34,27 +34,27 @@ impl AttemptMemory {
     }
 
     /// Covers `used` bytes. Returns how many are covered.
-    pub(super) fn cover(&self, used: u64) -> Result<u64, CallError> {
+    pub(crate) fn cover(&self, used: u64) -> Result<u64, CallError> {
         let Some(lease) = &self.lease else {
             return Ok(self.limit);
         };
         let covered = lease.cover(used.min(self.limit), self.limit);
-        covered.map_err(outcome::over)
+        covered.map_err(limits::over)
     }
 
     /// Parses a text while `held` bytes are in memory, the text's own included. Returns the
     /// memory that the value takes, too.
-    pub(super) fn parse(
+    pub(crate) fn parse(
         &self,
         text: &[u8],
-        limits: &strict::Limits,
+        json: &strict::Limits,
         held: u64,
     ) -> Result<Result<(Value, u64), JsonError>, CallError> {
         let most = self.limit.saturating_sub(held);
         let mut room = self.cover(held)?.saturating_sub(held).min(most);
         loop {
             let mut left = room;
-            match strict::parse_within(text, limits, &mut left) {
+            match strict::parse_within(text, json, &mut left) {
                 Err(error) if error.kind == JsonErrorKind::TooMuchMemory && room < most => {
                     // What was leased before it was known how much the values take would be
                     // too much for nearly all texts.
@@ -67,7 +67,7 @@ impl AttemptMemory {
     }
 
     /// Drives a future until the call has to end for others.
-    pub(super) async fn until_ended<F: Future + Unpin>(
+    pub(crate) async fn until_ended<F: Future + Unpin>(
         &self,
         mut future: F,
     ) -> Result<F::Output, CallError> {
@@ -77,7 +77,7 @@ impl AttemptMemory {
                 && let Some(lease) = &self.lease
                 && let Poll::Ready(exceeded) = lease.poll_ended(context)
             {
-                return Poll::Ready(Err(outcome::over(exceeded)));
+                return Poll::Ready(Err(limits::over(exceeded)));
             }
             polled.map(Ok)
         })

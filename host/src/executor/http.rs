@@ -1,115 +1,154 @@
-//! Attempts by a driver without code (`kind: http`): the host itself makes the
-//! one request that DRIVER.md describes, under the same grant and client.
+//! The executor of drivers without code (`kind: http`): the host itself makes the one request
+//! that DRIVER.md describes, under the same grant and client.
 
+mod request;
 mod status;
 
 use std::pin::pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{BodyExt as _, Full};
-use toolward_contract::driver::{HeaderPiece, HttpCall, Rendered};
+use toolward_contract::driver::{Driver, HeaderPiece, HttpCall, Rendered};
 use toolward_contract::json::JsonErrorKind;
-use toolward_contract::tool::Tool;
 use toolward_egress::{
     Call, Error as EgressError, NetworkKind, Rule, SecretProblem, Stage, Timeouts, target,
 };
-use toolward_policy::{Grant, LimitName, SecretPosition};
+use toolward_policy::{LimitName, SecretPosition};
 
 use self::status::Failed;
-use super::attempts::{Attempt, Attempts};
-use super::clock::Clock;
-use super::memory::AttemptMemory;
-use super::outcome::Attempted;
-use super::{outcome, output};
-use crate::api::limits::CallLimits;
-use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Hit, too_much_memory};
-use crate::api::violations::Violations;
+use super::limits::{ended, over};
+use super::{
+    AttemptMemory, AttemptReport, BoxFuture, CallEnd, Executor, Features, Job, RequestValues,
+    empty_output,
+};
+use crate::api::approval::ShownRequest;
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit, too_much_memory};
 use crate::invocation::DriverOutput;
-use crate::pipeline::candidates::no_credential;
-use crate::pipeline::http_request;
-use crate::sandbox::call_budget::CallBudget;
+use crate::sandbox::context::Context;
 use crate::sandbox::deadline;
-use crate::sandbox::secrets::{CallSecrets, Refused};
-use crate::sandbox::tools::SlotCell;
+use crate::sandbox::secrets::Refused;
 
 /// What a chunk of a body takes besides its bytes.
 const CHUNK_BYTES: u64 = 128;
 
-/// One described request and what its attempts share.
-pub(crate) struct Requests<'a> {
-    pub(crate) call: &'a HttpCall,
-    pub(crate) contract: &'a Tool,
-    /// `https://host[:port]`
-    pub(crate) origin: String,
-    pub(crate) rendered: Rendered,
-    /// The identifier of this call, the same in all of its attempts.
-    pub(crate) idempotency_key: String,
-    pub(crate) network: &'a Call,
-    pub(crate) budget: &'a CallBudget,
-    pub(crate) grant: &'a Grant,
-    pub(crate) secrets: &'a CallSecrets,
-    pub(crate) limits: &'a CallLimits,
-    /// Has the memory of the call.
-    pub(crate) slot: &'a SlotCell,
-    pub(crate) violations: &'a Violations,
-    /// Whether the driver stands for a transport of tools.json.
-    pub(crate) is_attachment: bool,
+/// The executor of one driver's requests.
+pub(crate) struct HttpExecutor {
+    driver: Arc<Driver>,
 }
 
-impl Attempts for Requests<'_> {
-    async fn attempt(&mut self, _number: u32, clock: &Clock, _spent: u64) -> Attempt {
-        let own = self.call.timeout.map_or(*clock, |own| clock.within(own));
-        let memory = AttemptMemory::of(self.slot, self.limits.memory_bytes);
-        let exchanged = pin!(self.exchange(clock, &memory));
+impl HttpExecutor {
+    pub(crate) fn new(driver: Arc<Driver>) -> Self {
+        Self { driver }
+    }
+
+    fn exchange<'a>(&'a self, job: &'a Job, context: &'a Context) -> Option<Exchange<'a>> {
+        Some(Exchange {
+            http: job.implements.http.as_ref()?,
+            network: context.network.as_ref()?,
+            rendered: job.extension.as_ref()?.downcast_ref()?,
+            driver: &self.driver,
+            job,
+            context,
+        })
+    }
+}
+
+impl Executor for HttpExecutor {
+    fn features(&self) -> Features {
+        Features {
+            holds_bodies: true,
+            shows_request: true,
+            ..Features::default()
+        }
+    }
+
+    fn request(&self, call: &RequestValues<'_>) -> Result<Option<ShownRequest>, CallError> {
+        request::preview(&self.driver, call)
+    }
+
+    fn begin(&self, job: &mut Job, context: &Context) -> Result<(), CallError> {
+        let Some(http) = &job.implements.http else {
+            return Err(CallError::internal("this driver has no request"));
+        };
+        let texts = (&*job.invocation.input, &*job.invocation.context);
+        let rendered = request::render(http, texts, context.limits.http_body_bytes)?;
+        job.extension = Some(Box::new(rendered));
+        Ok(())
+    }
+
+    fn attempt<'a>(
+        &'a self,
+        job: &'a mut Job,
+        context: &'a Context,
+    ) -> BoxFuture<'a, AttemptReport> {
+        Box::pin(async move {
+            match self.exchange(job, context) {
+                Some(exchange) => exchange.attempt().await,
+                None => {
+                    let error = CallError::internal("this driver has no request or no network");
+                    AttemptReport::new(CallEnd::Failed(error))
+                }
+            }
+        })
+    }
+}
+
+/// One request, and what it is made with.
+struct Exchange<'a> {
+    http: &'a HttpCall,
+    network: &'a Call,
+    rendered: &'a Rendered,
+    driver: &'a Driver,
+    job: &'a Job,
+    context: &'a Context,
+}
+
+impl Exchange<'_> {
+    async fn attempt(&self) -> AttemptReport {
+        let clock = &self.job.clock;
+        let own = self.http.timeout.map_or(*clock, |own| clock.within(own));
+        let memory = AttemptMemory::of(&self.job.slot, self.context.limits.memory_bytes);
+        let exchanged = pin!(self.exchange(&memory));
         let exchanged = pin!(memory.until_ended(exchanged));
         let result = match deadline::before(own.deadline, exchanged).await {
-            Ok(Ok(result)) => result.map(Attempted::Done),
+            Ok(Ok(result)) => result,
             Ok(Err(ended)) => Err(ended.into()),
             Err(deadline::Elapsed) if own.deadline < clock.deadline => Err(self.late().into()),
             Err(deadline::Elapsed) => Err(clock.late().into()),
         };
-        let (claimed, dispatched, failing) = match &result {
-            Ok(_) => (false, true, false),
-            Err(failed) => (failed.claimed, failed.dispatched, failed.failing),
-        };
-        Attempt {
-            result: result.map_err(|failed| failed.error),
-            claimed,
-            dispatched,
-            failing,
-            fuel: 0,
-            peak_memory: 0,
-            captured: Captured::default(),
+        match result {
+            Ok(output) => AttemptReport::new(CallEnd::Done(output)),
+            Err(failed) => AttemptReport {
+                claimed: failed.claimed,
+                dispatched: failed.dispatched,
+                failing: failed.failing,
+                ..AttemptReport::new(CallEnd::Failed(failed.error))
+            },
         }
     }
-}
 
-impl Requests<'_> {
-    async fn exchange(
-        &self,
-        clock: &Clock,
-        memory: &AttemptMemory,
-    ) -> Result<DriverOutput, Failed> {
+    async fn exchange(&self, memory: &AttemptMemory) -> Result<DriverOutput, Failed> {
         let body = self.rendered.body.as_ref().map_or(0, Vec::len) as u64;
         let sent_bytes = body.saturating_mul(2);
         memory.cover(sent_bytes).map_err(Failed::unsent)?;
         let request = self.request().map_err(Failed::unsent)?;
-        let open = self.budget.connection().map_err(outcome::over);
+        let open = self.context.budget.connection().map_err(over);
         let _open = open.map_err(Failed::unsent)?;
         let is_safe = request.method().is_safe();
         let sent = self.network.send(request, Timeouts::default()).await;
         let response = sent.map_err(|error| Failed {
             dispatched: !is_unsent(&error, is_safe),
             failing: is_failing(&error),
-            ..Failed::from(self.failed(&error, clock))
+            ..Failed::from(self.failed(&error))
         })?;
         let (head, body) = response.into_parts();
         let mut body = pin!(body);
         let mut chunks = Vec::new();
         let mut held = sent_bytes;
         while let Some(frame) = body.frame().await {
-            let frame = frame.map_err(|error| self.failed(&error, clock))?;
+            let frame = frame.map_err(|error| self.failed(&error))?;
             if let Ok(chunk) = frame.into_data() {
                 // Together they are copied.
                 let bytes = (chunk.len() as u64).saturating_mul(2);
@@ -121,19 +160,21 @@ impl Requests<'_> {
         let bytes = chunks.concat();
         drop(chunks);
         if !head.status.is_success() {
-            return Err(status::refused(self.call, head.status, &head.headers));
+            return Err(status::refused(self.http, head.status, &head.headers));
         }
         Ok(self.output(&bytes, memory)?)
     }
 
     fn request(&self) -> Result<http::Request<Full<Bytes>>, CallError> {
-        let rendered = &self.rendered;
+        let rendered = self.rendered;
         let by_policy = self.placed_by_policy(&rendered.secrets_by_policy)?;
         let mut query = Vec::new();
-        for (name, slug) in http_request::query_secrets(rendered, self.grant) {
+        for (name, slug) in request::query_secrets(rendered, &self.context.access.grant) {
             query.push((name, self.placeholder(slug)?));
         }
-        let url = http_request::url(&self.origin, rendered, &query);
+        let origin = self.driver.origin();
+        let origin = origin.ok_or_else(|| CallError::internal("this driver has no origin"))?;
+        let url = request::url(&format!("https://{origin}"), rendered, &query);
         let uri = target::uri(&url).map_err(|denied| self.failed_to_build(&denied.to_string()))?;
         let mut headers = HeaderMap::new();
         for (name, pieces) in &rendered.headers {
@@ -147,7 +188,7 @@ impl Requests<'_> {
             self.put(&mut headers, name, &value)?;
         }
         if let Some(name) = &rendered.idempotency_key_header {
-            self.put(&mut headers, name, &self.idempotency_key)?;
+            self.put(&mut headers, name, &self.job.invocation.idempotency_key)?;
         }
         for (name, placeholder) in by_policy {
             if headers.contains_key(name) {
@@ -170,7 +211,7 @@ impl Requests<'_> {
     fn placed_by_policy(&self, slugs: &[String]) -> Result<Vec<(&str, String)>, CallError> {
         let mut placed: Vec<(&str, String)> = Vec::new();
         for slug in slugs {
-            let mut secrets = self.grant.secrets().iter();
+            let mut secrets = self.context.access.grant.secrets().iter();
             let binding = secrets
                 .find(|grant| &grant.slug == slug)
                 .and_then(|grant| grant.binding.as_ref())
@@ -192,7 +233,7 @@ impl Requests<'_> {
     }
 
     fn placeholder(&self, slug: &str) -> Result<String, CallError> {
-        match self.secrets.may_use(slug) {
+        match self.context.secrets.may_use(slug) {
             Ok(()) => self
                 .network
                 .placeholder(slug)
@@ -204,7 +245,7 @@ impl Requests<'_> {
     }
 
     fn no_credential(&self, slug: &str) -> CallError {
-        no_credential(slug).of_attachment(self.is_attachment)
+        CallError::no_credential(slug).of_attachment(self.driver.is_attachment)
     }
 
     fn failed_to_build(&self, problem: &str) -> CallError {
@@ -212,11 +253,11 @@ impl Requests<'_> {
             .with_hint("report this to the driver's publisher")
     }
 
-    fn failed(&self, error: &EgressError, clock: &Clock) -> CallError {
+    fn failed(&self, error: &EgressError) -> CallError {
         if let EgressError::Denied(denied) = error {
-            crate::sandbox::http::record(denied, self.violations);
-            if let Some(violation) = self.violations.ends() {
-                return outcome::ended(&violation);
+            crate::sandbox::http::record(denied, &self.context.violations);
+            if let Some(violation) = self.context.violations.ends() {
+                return ended(&violation);
             }
             let message = format!("the request is not allowed: {error}");
             return match denied.rule {
@@ -229,7 +270,7 @@ impl Requests<'_> {
             };
         }
         match error {
-            EgressError::Timeout(timeout) if timeout.deadline => clock.late(),
+            EgressError::Timeout(timeout) if timeout.deadline => self.job.clock.late(),
             EgressError::Limit(limit) => CallError::new(
                 ErrorCode::LIMIT_EXCEEDED,
                 ErrorClass::ExecutionFailed,
@@ -244,9 +285,8 @@ impl Requests<'_> {
                 tracing::warn!(error = %secret, "a request was not sent, since its secret can't be put in");
                 match secret.problem {
                     SecretProblem::Unavailable => self.no_credential(&secret.slug),
-                    problem => {
-                        unfit_credential(&secret.slug, problem).of_attachment(self.is_attachment)
-                    }
+                    problem => unfit_credential(&secret.slug, problem)
+                        .of_attachment(self.driver.is_attachment),
                 }
             }
             _ => CallError {
@@ -258,7 +298,7 @@ impl Requests<'_> {
 
     /// The error of a request that did not end in the time that its driver gives it.
     fn late(&self) -> CallError {
-        let allowed = self.call.timeout.unwrap_or_default();
+        let allowed = self.http.timeout.unwrap_or_default();
         CallError {
             retryable: self.repeats_unanswered(),
             ..upstream(format!(
@@ -270,22 +310,18 @@ impl Requests<'_> {
 
     /// Whether a request without an answer may be repeated. A list of statuses to retry has all that is.
     fn repeats_unanswered(&self) -> bool {
-        self.call.retry_statuses.is_none()
+        self.http.retry_statuses.is_none()
     }
 
     fn output(&self, bytes: &[u8], memory: &AttemptMemory) -> Result<DriverOutput, CallError> {
         if bytes.is_empty() {
-            return Ok(DriverOutput {
-                structured: output::of_nothing(self.contract).to_string(),
-                content: Vec::new(),
-                lifted_bytes: 0,
-            });
+            return Ok(empty_output(&self.job.contract));
         }
         // The response is in memory at the same time.
         let held = bytes.len() as u64;
-        let body = memory.parse(bytes, &self.limits.json, held)?;
+        let body = memory.parse(bytes, &self.context.limits.json, held)?;
         let (body, values) = body.map_err(|error| match error.kind {
-            JsonErrorKind::TooMuchMemory => too_much_memory(self.limits.memory_bytes),
+            JsonErrorKind::TooMuchMemory => too_much_memory(self.context.limits.memory_bytes),
             _ => upstream(format!(
                 "the response is not the JSON that is allowed: {error}"
             )),
@@ -293,9 +329,9 @@ impl Requests<'_> {
         // What is extracted is a copy.
         memory.cover(held.saturating_add(values.saturating_mul(2)))?;
         let structured = self
-            .call
+            .http
             .response
-            .extract(&body, &self.limits.json)
+            .extract(&body, &self.context.limits.json)
             .map_err(|error| upstream(format!("the response lacks what is looked for: {error}")))?;
         Ok(DriverOutput {
             structured: structured.to_string(),

@@ -8,25 +8,25 @@ use crate::sandbox::run::Prepared;
 
 /// The preparation of one driver.
 #[derive(Default)]
-pub(crate) struct Preparation {
+pub(super) struct Preparation {
     /// The prepared driver, or a verdict.
-    pub(crate) done: OnceLock<Result<Prepared, CompileError>>,
+    pub(super) done: OnceLock<Result<Prepared, CompileError>>,
     /// Held while it is prepared.
-    pub(crate) busy: Arc<tokio::sync::Mutex<()>>,
+    pub(super) busy: Arc<tokio::sync::Mutex<()>>,
     /// The principals whose calls wait for it.
-    pub(crate) callers: Callers,
-    pub(crate) stage: Mutex<Option<Stage>>,
+    pub(super) callers: Callers,
+    pub(super) stage: Mutex<Option<Stage>>,
     /// The last attempt that failed without a verdict, and when.
-    pub(crate) failed: Mutex<Option<(Instant, CompileError)>>,
+    pub(super) failed: Mutex<Option<(Instant, CompileError)>>,
 }
 
 impl Preparation {
     /// Whether a call can use it without waiting.
-    pub(crate) fn is_ready(&self) -> bool {
+    pub(super) fn is_ready(&self) -> bool {
         self.done.get().is_some()
     }
 
-    pub(crate) fn finish(&self, result: Result<Prepared, CompileError>) {
+    pub(super) fn finish(&self, result: Result<Prepared, CompileError>) {
         *self.stage() = None;
         match result {
             Err(error) if !error.reason().is_verdict() => {
@@ -41,11 +41,11 @@ impl Preparation {
 
     /// Whether an attempt failed since `asked`. Its error then also counts for the
     /// calls that waited for it.
-    pub(crate) fn failed_since(&self, asked: Instant) -> bool {
+    pub(super) fn failed_since(&self, asked: Instant) -> bool {
         self.failed().as_ref().is_some_and(|(at, _)| *at >= asked)
     }
 
-    pub(crate) fn last_failure(&self) -> CompileError {
+    pub(super) fn last_failure(&self) -> CompileError {
         let failed = self.failed();
         failed.as_ref().map_or_else(
             || CompileError::new(CompileReason::Cancelled, "preparing it was cancelled"),
@@ -53,11 +53,11 @@ impl Preparation {
         )
     }
 
-    pub(crate) fn stage(&self) -> std::sync::MutexGuard<'_, Option<Stage>> {
+    pub(super) fn stage(&self) -> std::sync::MutexGuard<'_, Option<Stage>> {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn failed(&self) -> std::sync::MutexGuard<'_, Option<(Instant, CompileError)>> {
+    pub(super) fn failed(&self) -> std::sync::MutexGuard<'_, Option<(Instant, CompileError)>> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,25 +1,19 @@
-//! Attempts by a program outside the sandbox: the broker runs it, as the operator's line says. It is never tried
+//! The executor of programs outside the sandbox: the broker runs it, as the operator's line says. It is never tried
 //! again: nothing declares what it does.
 
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use toolward_contract::tool::Tool;
+use toolward_policy::{ExecRule, Grant};
 
-use super::attempts::{Attempt, Attempts};
-use super::clock::Clock;
-use super::memory::AttemptMemory;
-use super::outcome::Attempted;
-use super::output;
-use crate::api::limits::CallLimits;
+use super::{AttemptMemory, AttemptReport, BoxFuture, Executor, Job, empty_output};
+use crate::api::principal::LOCAL;
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, timed_out, too_large};
-use crate::exec::{Bound, Ending, ExecProblem, Run};
+use crate::exec::{Ending, ExecBroker, ExecProblem, Run};
 use crate::invocation::DriverOutput;
-use crate::pipeline::candidates::no_credential;
+use crate::sandbox::context::Context;
 use crate::sandbox::deadline;
-use crate::sandbox::secrets::CallSecrets;
-use crate::sandbox::tools::SlotCell;
 
 /// When to try again where the broker runs as many programs as it can.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
@@ -30,63 +24,82 @@ const BROKER_UNAVAILABLE: &str = "exec-broker-unavailable";
 /// Bytes of a program's standard error that its error quotes.
 const QUOTED_STDERR_BYTES: u64 = 2048;
 
-/// A program and its input.
-pub(crate) struct Program<'a> {
-    pub(crate) bound: &'a Bound,
-    pub(crate) contract: &'a Tool,
-    pub(crate) input: &'a str,
-    pub(crate) secrets: &'a CallSecrets,
-    pub(crate) limits: &'a CallLimits,
-    /// Has the memory of the call.
-    pub(crate) slot: &'a SlotCell,
-    /// Whether the caller is the person who runs the host.
-    pub(crate) is_local: bool,
+/// The executor of programs.
+pub(crate) struct ProgramExecutor {
+    broker: Option<ExecBroker>,
 }
 
-impl Attempts for Program<'_> {
-    async fn attempt(&mut self, _number: u32, clock: &Clock, _spent: u64) -> Attempt {
+impl ProgramExecutor {
+    pub(crate) fn new(broker: Option<ExecBroker>) -> Self {
+        Self { broker }
+    }
+
+    /// The operator's line of a grant, and its number at the broker.
+    fn line<'g>(&self, grant: &'g Grant) -> Result<(&ExecBroker, u32, &'g ExecRule), CallError> {
+        let refused = |message: &str, rule: &str, to: &str| {
+            CallError::new(ErrorCode::UNAUTHORISED, ErrorClass::SetupRequired, message)
+                .with_cause(json!({ "rule": rule }))
+                .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator(to))
+        };
+        let rule = grant
+            .program()
+            .ok_or_else(|| CallError::internal("this driver has no program"))?;
+        let broker = self.broker.as_ref().ok_or_else(|| {
+            refused(
+                "the policy lets a program run, and this host has no broker that runs programs",
+                "exec-broker-missing",
+                "let this host run programs",
+            )
+        })?;
+        // A broker takes up no lines after its start.
+        let line = broker.number(rule).ok_or_else(|| {
+            refused(
+                "the policy lets this program run since after the host was started",
+                "exec-line-new",
+                "start the host again",
+            )
+        })?;
+        Ok((broker, line, rule))
+    }
+
+    async fn run(&self, job: &Job, context: &Context) -> AttemptReport {
         let mut captured = Captured::default();
         let result = {
-            let memory = AttemptMemory::of(self.slot, self.limits.memory_bytes);
-            let run = pin!(self.run(&mut captured, &memory));
+            let memory = AttemptMemory::of(&job.slot, context.limits.memory_bytes);
+            let run = pin!(self.output(job, context, &mut captured, &memory));
             let run = pin!(memory.until_ended(run));
-            match deadline::before(clock.deadline, run).await {
-                Ok(result) => result.flatten().map(Attempted::Done),
-                Err(deadline::Elapsed) => Err(clock.late()),
+            match deadline::before(job.clock.deadline, run).await {
+                Ok(result) => result.flatten(),
+                Err(deadline::Elapsed) => Err(job.clock.late()),
             }
         };
-        Attempt {
-            result,
-            claimed: false,
-            // What it does is in no declaration.
-            dispatched: true,
-            failing: false,
-            fuel: 0,
-            peak_memory: 0,
+        AttemptReport {
             captured,
+            ..AttemptReport::new(result.into())
         }
     }
-}
 
-impl Program<'_> {
-    async fn run(
+    async fn output(
         &self,
+        job: &Job,
+        context: &Context,
         captured: &mut Captured,
         memory: &AttemptMemory,
     ) -> Result<DriverOutput, CallError> {
+        let (broker, line, rule) = self.line(&context.access.grant)?;
         // The broker reads the values where the operator keeps them. The host reads them too, to redact
         // them in what it shows.
-        for slug in self.bound.rule.env.keys() {
-            self.secrets
+        for slug in rule.env.keys() {
+            context
+                .secrets
                 .reveal(slug)
-                .map_err(|_| no_credential(slug).of_attachment(true))?;
+                .map_err(|_| CallError::no_credential(slug).of_attachment(true))?;
         }
+        let input = job.invocation.input.clone();
         // As text, and in the frame for the broker.
-        memory.cover((self.input.len() as u64).saturating_mul(2))?;
+        memory.cover((input.len() as u64).saturating_mul(2))?;
         let started = Instant::now();
-        let (line, input) = (self.bound.line, self.input.to_owned());
-        let ran = self.bound.broker.run(line, input).await;
-        let ran = ran.map_err(|problem| {
+        let ran = broker.run(line, input).await.map_err(|problem| {
             tracing::error!(%problem, "no program can be run");
             not_run(
                 "the broker that runs programs has ended",
@@ -102,24 +115,53 @@ impl Program<'_> {
         } = ran;
         memory.cover(stdout.len().saturating_add(stderr.len()) as u64)?;
         // Before it is cut again: no later search finds the rest of a value.
-        let stderr = match self.secrets.redactor() {
+        let stderr = match context.secrets.redactor() {
             Some(redactor) => redactor.end_of_text(stderr, is_cut),
             None => stderr,
         };
-        captured.stderr = end_of(&stderr, self.limits.stdio_bytes);
-        self.outcome(ending, stdout, &stderr, started.elapsed())
+        captured.stderr = end_of(&stderr, context.limits.stdio_bytes);
+        let failed = Failed {
+            rule,
+            stderr: &stderr,
+            took: started.elapsed(),
+            is_local: context.scope.principal == LOCAL,
+        };
+        match ending {
+            Ending::Exited(0) if stdout.trim_ascii().is_empty() => Ok(empty_output(&job.contract)),
+            Ending::Exited(0) => output_of(stdout),
+            ending => Err(failed.error(ending)),
+        }
+    }
+}
+
+impl Executor for ProgramExecutor {
+    fn check(&self, grant: &Grant) -> Result<(), CallError> {
+        self.line(grant).map(drop)
     }
 
-    fn outcome(
-        &self,
-        ending: Ending,
-        stdout: Vec<u8>,
-        stderr: &[u8],
-        took: Duration,
-    ) -> Result<DriverOutput, CallError> {
-        let limits = &self.bound.rule.limits;
+    fn attempt<'a>(
+        &'a self,
+        job: &'a mut Job,
+        context: &'a Context,
+    ) -> BoxFuture<'a, AttemptReport> {
+        Box::pin(self.run(job, context))
+    }
+}
+
+/// A run that failed.
+struct Failed<'a> {
+    rule: &'a ExecRule,
+    stderr: &'a [u8],
+    took: Duration,
+    /// Whether the caller is the person who runs the host.
+    is_local: bool,
+}
+
+impl Failed<'_> {
+    fn error(&self, ending: Ending) -> CallError {
+        let limits = &self.rule.limits;
         let failed = |message: String, mut cause: serde_json::Value| {
-            let quoted = end_of(stderr, QUOTED_STDERR_BYTES);
+            let quoted = end_of(self.stderr, QUOTED_STDERR_BYTES);
             let quoted = quoted.trim();
             if let (false, Some(fields)) = (quoted.is_empty(), cause.as_object_mut()) {
                 fields.insert("stderr".to_owned(), quoted.into());
@@ -127,41 +169,41 @@ impl Program<'_> {
             upstream(message).with_cause(cause)
         };
         match ending {
-            Ending::Exited(0) => output_of(stdout, self.contract),
-            Ending::Exited(code) => Err(failed(
+            Ending::Exited(code) => failed(
                 format!("the program ended with exit code {code}"),
                 json!({ "exit": code }),
-            )),
-            Ending::Killed(signal) => Err(failed(
+            ),
+            Ending::Killed(signal) => failed(
                 format!("the program was ended by signal {signal}"),
                 json!({ "signal": signal }),
             )
             .with_hint(
                 "signal 9 means that it used more processor time than it may, or that memory is short",
-            )),
-            Ending::Late => Err(timed_out(limits.timeout(), took)
-                .with_hint(less(ErrorCode::TIMEOUT))),
-            Ending::TooMuch => Err(
-                too_large(limits.output_bytes.saturating_add(1), limits.output_bytes)
-                    .with_hint(less(ErrorCode::RESULT_TOO_LARGE)),
             ),
-            Ending::Busy => Err(CallError::new(
+            Ending::Late => {
+                timed_out(limits.timeout(), self.took).with_hint(less(ErrorCode::TIMEOUT))
+            }
+            Ending::TooMuch => {
+                too_large(limits.output_bytes.saturating_add(1), limits.output_bytes)
+                    .with_hint(less(ErrorCode::RESULT_TOO_LARGE))
+            }
+            Ending::Busy => CallError::new(
                 ErrorCode::RATE_LIMITED,
                 ErrorClass::RateLimited,
                 "as many programs run as this host runs at once",
             )
-            .retry_after(BUSY_RETRY)),
-            Ending::Silent => Err(CallError::new(
+            .retry_after(BUSY_RETRY),
+            Ending::Silent => CallError::new(
                 ErrorCode::RATE_LIMITED,
                 ErrorClass::DependencyUnavailable,
                 "the broker that runs programs does not answer; the program was not started",
             )
             .with_cause(json!({ "rule": BROKER_UNAVAILABLE }))
-            .retry_after(BUSY_RETRY)),
-            Ending::Cancelled => Err(CallError::internal(
+            .retry_after(BUSY_RETRY),
+            Ending::Cancelled => CallError::internal(
                 "the broker ended a program that this host did not cancel",
-            )),
-            Ending::Refused(problem) => Err(refused(&problem, self.is_local)),
+            ),
+            Ending::Refused(problem) => refused(&problem, self.is_local),
         }
     }
 }
@@ -200,13 +242,9 @@ fn not_run(message: &str, rule: &str) -> CallError {
         .with_cause(json!({ "rule": rule }))
 }
 
-fn output_of(stdout: Vec<u8>, contract: &Tool) -> Result<DriverOutput, CallError> {
-    let text = String::from_utf8(stdout)
+fn output_of(stdout: Vec<u8>) -> Result<DriverOutput, CallError> {
+    let structured = String::from_utf8(stdout)
         .map_err(|_| upstream("the program's output is not text".to_owned()))?;
-    let structured = match text.trim_ascii().is_empty() {
-        true => output::of_nothing(contract).to_string(),
-        false => text,
-    };
     Ok(DriverOutput {
         structured,
         content: Vec::new(),

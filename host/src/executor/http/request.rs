@@ -1,23 +1,24 @@
-//! The request of a driver without code (`kind: http`): made from the values of a call once, so that
-//! what a person was shown is what is sent.
+//! The request of a driver without code (`kind: http`), made from the values of a call. Equal values make
+//! equal requests: what a person was shown is what is sent.
 
 use serde_json::Value;
-use toolward_contract::driver::{HttpCall, RenderErrorKind, Rendered, Values};
+use toolward_contract::driver::{Driver, HttpCall, RenderErrorKind, Rendered, Values};
 use toolward_contract::json as strict;
 use toolward_contract::schema::HIDDEN;
 use toolward_policy::{Grant, SecretPosition};
 
-use super::validate::RoutedCall;
 use crate::api::approval::ShownRequest;
+use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::executor::RequestValues;
 
-/// Makes the request of a call. A body has at most `body_bytes`.
-pub(crate) fn render(
+/// Makes the request of a call from these JSON texts. A body has at most `body_bytes`.
+pub(super) fn render(
     http: &HttpCall,
-    call: &RoutedCall,
+    (input, context): (&str, &str),
     body_bytes: u64,
 ) -> Result<Rendered, CallError> {
-    let (input, context) = (value(&call.input)?, value(&call.context)?);
+    let (input, context) = (value(input)?, value(context)?);
     let values = Values {
         input: &input,
         context: &context,
@@ -30,70 +31,59 @@ pub(crate) fn render(
         })
 }
 
-/// The request of a call about which a person is asked, kept for [`dispatch`](super::dispatch), and
-/// what they are shown of it; `None` for other kinds of drivers.
-pub(crate) fn keep(call: &mut RoutedCall) -> Result<Option<ShownRequest>, CallError> {
-    let route = call.route.clone();
-    let (Some(http), Some(origin)) = (&route.implements.http, route.driver.driver.origin()) else {
+/// What a person is shown of the request of a call.
+pub(super) fn preview(
+    driver: &Driver,
+    call: &RequestValues<'_>,
+) -> Result<Option<ShownRequest>, CallError> {
+    let (Some(http), Some(origin)) = (&call.implements.http, driver.origin()) else {
         return Ok(None);
     };
-    let Some(access) = &route.access else {
-        return Err(CallError::internal("a denied call got past the policy"));
-    };
-    let left = call.scope.chain.caller().map(|caller| caller.memory_bytes);
-    let limits = route.limits.within(left, true);
-    let body_bytes = limits.http_body_bytes;
-    let rendered = render(http, call, body_bytes)?;
+    let body_bytes = call.limits.http_body_bytes;
+    let rendered = render(http, (call.input, call.context), body_bytes)?;
     let origin = format!("https://{origin}");
-    let shown = match shown(http, call, &rendered, body_bytes) {
+    let method = rendered.method.as_str().to_owned();
+    Ok(Some(match shown(http, call, &rendered) {
         Some(rendered) => ShownRequest {
-            method: rendered.method.as_str().to_owned(),
-            url: url(&origin, &rendered, &marked(&rendered, &access.grant)),
-            body: body(&rendered, &limits)?,
+            method,
+            url: url(&origin, &rendered, &marked(&rendered, call.grant)),
+            body: body(&rendered, call.limits)?,
         },
         // What is hidden is needed to make the request.
         None => ShownRequest {
-            method: rendered.method.as_str().to_owned(),
+            method,
             url: format!("{origin}/{HIDDEN}"),
             body: rendered.body.as_ref().map(|_| HIDDEN.into()),
         },
-    };
-    call.rendered = Some(rendered);
-    Ok(Some(shown))
+    }))
 }
 
-/// The same request without the values that nobody is shown; `None` if it can't be made so that
+/// The same request without the values that no one is shown; `None` if it can't be made so that
 /// it has the same parts.
-fn shown(
-    http: &HttpCall,
-    call: &RoutedCall,
-    rendered: &Rendered,
-    body_bytes: u64,
-) -> Option<Rendered> {
-    let contract = &call.tool.contract;
-    let given: Value = serde_json::from_str(&call.context).ok()?;
-    let mut context = match &contract.context_schema {
+fn shown(http: &HttpCall, call: &RequestValues<'_>, rendered: &Rendered) -> Option<Rendered> {
+    let given: Value = serde_json::from_str(call.context).ok()?;
+    let mut context = match &call.contract.context_schema {
         Some(schema) => schema.observable(&given),
         None => given.clone(),
     };
-    for (name, _) in &call.context_secrets {
+    for (name, _) in call.context_secrets {
         if let Some(value) = context.get_mut(name) {
             *value = HIDDEN.into();
         }
     }
-    let input = contract.inputs.observable(&call.contract_input);
-    if context == given && input == call.contract_input {
+    let input = call.contract.inputs.observable(call.contract_input);
+    if context == given && input == *call.contract_input {
         return Some(rendered.clone());
     }
-    if hides_members(&given, &context) || hides_members(&call.contract_input, &input) {
+    if hides_members(&given, &context) || hides_members(call.contract_input, &input) {
         return None;
     }
-    let input = call.route.implements.mapping.apply(input).ok()?;
+    let input = call.implements.mapping.apply(input).ok()?;
     let values = Values {
         input: &input,
         context: &context,
     };
-    let body_bytes = usize::try_from(body_bytes).unwrap_or(usize::MAX);
+    let body_bytes = usize::try_from(call.limits.http_body_bytes).unwrap_or(usize::MAX);
     http.render(values, body_bytes).ok()
 }
 
@@ -115,10 +105,7 @@ fn hides_members(given: &Value, shown: &Value) -> bool {
 }
 
 /// The body for a person to read.
-fn body(
-    rendered: &Rendered,
-    limits: &crate::api::limits::CallLimits,
-) -> Result<Option<Value>, CallError> {
+fn body(rendered: &Rendered, limits: &CallLimits) -> Result<Option<Value>, CallError> {
     let Some(bytes) = &rendered.body else {
         return Ok(None);
     };
@@ -132,7 +119,7 @@ fn body(
 
 /// Parameters of the query that are a secret each: name, and slug. Those that policy alone gives a
 /// place come first.
-pub(crate) fn query_secrets<'r>(
+pub(super) fn query_secrets<'r>(
     rendered: &'r Rendered,
     grant: &'r Grant,
 ) -> Vec<(&'r str, &'r str)> {
@@ -162,7 +149,7 @@ fn marked<'r>(rendered: &'r Rendered, grant: &'r Grant) -> Vec<(&'r str, String)
 }
 
 /// The URL of a request, with these parameters at its end.
-pub(crate) fn url(origin: &str, rendered: &Rendered, secrets: &[(&str, String)]) -> String {
+pub(super) fn url(origin: &str, rendered: &Rendered, secrets: &[(&str, String)]) -> String {
     let mut url = format!("{origin}{}", rendered.path_and_query);
     for (name, value) in secrets {
         let separator = if url.contains('?') { '&' } else { '?' };

@@ -2,21 +2,23 @@
 //! it, finds its exports. Success and verdicts on the component are kept; failures of
 //! the machine are not.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::ControlFlow;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use toolward_bundle::component::Function;
+use toolward_contract::driver::Driver;
 use toolward_signing::Digest;
 use wasmtime::component::Component;
 
+use super::preparation::Preparation;
 use crate::api::error::HostError;
 use crate::api::observer::{Compiling, Observer};
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
-use crate::catalogue::LoadedDriver;
 use crate::compile::{CompileBackend, CompileError, CompileReason, Stage};
 use crate::sandbox::call_scope::CallScope;
 use crate::sandbox::engine::Ready;
@@ -33,6 +35,57 @@ const RETRY_AFTER: Duration = Duration::from_secs(1);
 /// The largest artifact that is loaded on the thread of its call, which stands still for half a millisecond. To wake
 /// another one takes 0.1 ms.
 const SMALL_ARTIFACT_BYTES: u64 = 2 << 20;
+
+/// The component of a driver: its bytes until they are compiled.
+pub(super) struct LoadedComponent {
+    driver: Arc<Driver>,
+    digest: Option<Digest>,
+    /// The verified bytes, until they are compiled.
+    wasm: Mutex<Option<Arc<[u8]>>>,
+    /// The functions that it calls in the world `wit`, by name.
+    functions: BTreeMap<String, Arc<Function>>,
+    /// Bytes that the instances of its core modules take.
+    instance_bytes: u64,
+    pub(super) preparation: Preparation,
+}
+
+impl LoadedComponent {
+    pub(super) fn new(
+        driver: Arc<Driver>,
+        component: Option<toolward_bundle::component::Component>,
+    ) -> Self {
+        let (digest, wasm, functions, instance_bytes) = match component {
+            Some(component) => (
+                Some(component.digest),
+                Some(component.bytes),
+                component.functions,
+                component.surface.instance_bytes,
+            ),
+            None => (None, None, BTreeMap::new(), 0),
+        };
+        Self {
+            driver,
+            digest,
+            wasm: Mutex::new(wasm),
+            functions,
+            instance_bytes,
+            preparation: Preparation::default(),
+        }
+    }
+
+    /// The component's bytes, until it is compiled.
+    fn wasm(&self) -> Option<Arc<[u8]>> {
+        self.wasm
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Frees the component's bytes once it is compiled.
+    fn drop_wasm(&self) {
+        *self.wasm.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
 
 /// What all drivers of a host are prepared with.
 pub(crate) struct Preparer {
@@ -57,9 +110,9 @@ impl Preparer {
     }
 
     /// The prepared driver; for a call, or ahead of calls.
-    pub(crate) async fn prepared<'a>(
+    pub(super) async fn prepared<'a>(
         self: &Arc<Self>,
-        driver: &'a Arc<LoadedDriver>,
+        driver: &'a Arc<LoadedComponent>,
         call: Option<&CallScope>,
     ) -> Result<&'a Prepared, CallError> {
         let preparation = &driver.preparation;
@@ -93,7 +146,7 @@ impl Preparer {
     }
 
     /// Prepares a driver, unless another call did or tried since `asked`; on this thread if that may be and is quick.
-    async fn make(self: &Arc<Self>, driver: &Arc<LoadedDriver>, asked: Instant, inline: bool) {
+    async fn make(self: &Arc<Self>, driver: &Arc<LoadedComponent>, asked: Instant, inline: bool) {
         let preparation = &driver.preparation;
         let busy = preparation.busy.clone().lock_owned().await;
         if preparation.done.get().is_some() || preparation.failed_since(asked) {
@@ -129,7 +182,7 @@ impl Preparer {
     /// The driver of a small artifact, if the cache has one and the engine has been made.
     fn load_small_artifact(
         self: &Arc<Self>,
-        driver: &LoadedDriver,
+        driver: &LoadedComponent,
     ) -> Option<Result<Prepared, CompileError>> {
         let job = Job::on(self, self.engine.made()?);
         let digest = driver.digest?;
@@ -147,7 +200,7 @@ impl Preparer {
         .unwrap_or_default()
     }
 
-    fn tell(&self, driver: &LoadedDriver, observer: &dyn Observer) {
+    fn tell(&self, driver: &LoadedComponent, observer: &dyn Observer) {
         let stage = *driver.preparation.stage();
         let elapsed = match stage {
             None => return,
@@ -189,7 +242,7 @@ impl Job {
         }
     }
 
-    fn run(self, driver: &LoadedDriver) -> Result<Prepared, CompileError> {
+    fn run(self, driver: &LoadedComponent) -> Result<Prepared, CompileError> {
         let (Some(digest), Some(wasm)) = (driver.digest, driver.wasm()) else {
             return Err(CompileError::new(
                 CompileReason::Invalid,
@@ -201,7 +254,11 @@ impl Job {
     }
 
     /// Links a loaded component, and finds its exports.
-    fn link(&self, driver: &LoadedDriver, component: &Component) -> Result<Prepared, CompileError> {
+    fn link(
+        &self,
+        driver: &LoadedComponent,
+        component: &Component,
+    ) -> Result<Prepared, CompileError> {
         if self.host.strong_count() == 0 {
             return Err(CompileError::new(
                 CompileReason::Cancelled,
@@ -239,7 +296,7 @@ impl Job {
 
     fn load(
         &self,
-        driver: &LoadedDriver,
+        driver: &LoadedComponent,
         digest: &Digest,
         wasm: &[u8],
     ) -> Result<Component, CompileError> {
@@ -270,7 +327,7 @@ impl Job {
     }
 }
 
-fn refused(driver: &LoadedDriver, error: &CompileError) -> CallError {
+pub(super) fn refused(driver: &LoadedComponent, error: &CompileError) -> CallError {
     let reason = error.reason();
     let call = CallError::new(
         ErrorCode::UPSTREAM_ERROR,

@@ -1,0 +1,210 @@
+//! Executors: what carries out the call of a driver. A kind of driver has one implementation of
+//! [`Executor`], in a module of this folder, and a line in [`registry`]. The stages around it, limits,
+//! deadlines, retries and records are the same for all of them.
+
+mod clock;
+pub(crate) mod component;
+mod form;
+mod http;
+mod limits;
+mod memory;
+mod program;
+mod registry;
+
+use std::any::Any;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use serde_json::Value;
+use toolward_bundle::component::Component;
+use toolward_contract::driver::{Driver, Implements};
+use toolward_contract::tool::Tool;
+use toolward_policy::{ContextText, Grant};
+
+pub(crate) use self::clock::Clock;
+pub(crate) use self::memory::AttemptMemory;
+pub(crate) use self::registry::Executors;
+use crate::api::approval::ShownRequest;
+use crate::api::limits::CallLimits;
+use crate::api::result::{CallError, Captured, Origin};
+use crate::elicitation::{Asker, Questions};
+use crate::invocation::{DriverOutput, Invocation};
+use crate::sandbox::call_scope::CallScope;
+use crate::sandbox::context::Context;
+use crate::sandbox::tools::SlotCell;
+
+/// A future that an executor returns.
+pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Carries out the calls of one driver.
+pub(crate) trait Executor: Send + Sync {
+    /// What the stages before it have to know.
+    fn features(&self) -> Features {
+        Features::default()
+    }
+
+    /// Whether a grant can be used on this host.
+    ///
+    /// # Errors
+    /// What the operator has to set up.
+    fn check(&self, _grant: &Grant) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    /// Whether [`Executor::prepare`] returns at once.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    /// Makes the driver ready, for a call or ahead of all calls.
+    fn prepare<'a>(&'a self, _call: Option<&'a CallScope>) -> BoxFuture<'a, Result<(), CallError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// The request that a person is shown before they approve the call. [`Executor::attempt`] makes the
+    /// same one: it depends on nothing but these values.
+    fn request(&self, _call: &RequestValues<'_>) -> Result<Option<ShownRequest>, CallError> {
+        Ok(None)
+    }
+
+    /// Checks a job before its first attempt.
+    ///
+    /// # Errors
+    /// Why no driver can carry it out.
+    fn begin(&self, _job: &mut Job, _context: &Context) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    /// Makes one attempt. It ends at the job's deadline; the caller may drop it at any time.
+    fn attempt<'a>(
+        &'a self,
+        job: &'a mut Job,
+        context: &'a Context,
+    ) -> BoxFuture<'a, AttemptReport>;
+}
+
+/// A verified driver, for which an executor is made.
+pub(crate) struct DriverSource {
+    pub(crate) driver: Arc<Driver>,
+    pub(crate) publisher: Arc<str>,
+    pub(crate) component: Option<Component>,
+}
+
+/// What the stages before an executor have to know of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Features {
+    /// Its attempts consume fuel.
+    pub(crate) uses_fuel: bool,
+    /// The host holds the whole bodies of its requests.
+    pub(crate) holds_bodies: bool,
+    /// It asks again if an answer does not fit its question.
+    pub(crate) asks_again: bool,
+    /// A person who approves a call is shown its request.
+    pub(crate) shows_request: bool,
+}
+
+/// One call of a driver, for all attempts.
+pub(crate) struct Job {
+    pub(crate) contract: Arc<Tool>,
+    pub(crate) implements: Arc<Implements>,
+    /// The input as the contract has it; `null` unless a driver of [`Features::asks_again`] needs it.
+    pub(crate) contract_input: Value,
+    pub(crate) invocation: Invocation,
+    /// What it may ask.
+    pub(crate) asker: Asker,
+    pub(crate) clock: Clock,
+    /// Fuel for all attempts, and what those before this one consumed.
+    pub(crate) fuel: u64,
+    pub(crate) spent_fuel: u64,
+    /// Has the memory of the call.
+    pub(crate) slot: SlotCell,
+    /// Whether the reply may come before the attempt's remains are dropped.
+    pub(crate) answers_first: bool,
+    /// What the executor keeps from one attempt to the next.
+    pub(crate) extension: Option<Box<dyn Any + Send + Sync>>,
+}
+
+/// The result of one attempt.
+pub(crate) struct AttemptReport {
+    pub(crate) end: CallEnd,
+    /// Whether only the driver's declaration makes its error retryable. The host then does not repeat what
+    /// changes something.
+    pub(crate) claimed: bool,
+    /// Whether anything of it may have left the host, or the driver's code ran.
+    pub(crate) dispatched: bool,
+    /// Whether the host itself saw the driver fail: connection, TLS, a status from 500 on, a trap.
+    pub(crate) failing: bool,
+    /// Units of fuel that it consumed.
+    pub(crate) fuel: u64,
+    /// Bytes.
+    pub(crate) peak_memory: u64,
+    /// What the driver logged and printed.
+    pub(crate) captured: Captured,
+    /// Who gave the output, if it is not the driver.
+    pub(crate) origin: Option<Origin>,
+    /// What takes time to drop, if it may be dropped after the reply.
+    pub(crate) remains: Option<Box<dyn Send>>,
+}
+
+/// How an attempt ended.
+pub(crate) enum CallEnd {
+    /// With an output, not yet checked.
+    Done(DriverOutput),
+    /// With questions.
+    Asks(Questions),
+    Failed(CallError),
+}
+
+impl AttemptReport {
+    /// An attempt without fuel, memory or logs.
+    fn new(end: CallEnd) -> Self {
+        Self {
+            end,
+            claimed: false,
+            dispatched: true,
+            failing: false,
+            fuel: 0,
+            peak_memory: 0,
+            captured: Captured::default(),
+            origin: None,
+            remains: None,
+        }
+    }
+}
+
+impl From<Result<DriverOutput, CallError>> for CallEnd {
+    fn from(result: Result<DriverOutput, CallError>) -> Self {
+        result.map_or_else(Self::Failed, Self::Done)
+    }
+}
+
+/// What the request of a call is made of.
+pub(crate) struct RequestValues<'a> {
+    pub(crate) contract: &'a Tool,
+    pub(crate) implements: &'a Implements,
+    pub(crate) grant: &'a Grant,
+    pub(crate) limits: &'a CallLimits,
+    /// JSON texts, as the driver gets them.
+    pub(crate) input: &'a str,
+    pub(crate) context: &'a str,
+    /// The input as the contract has it.
+    pub(crate) contract_input: &'a Value,
+    /// The confidential texts of the context.
+    pub(crate) context_secrets: &'a [(String, ContextText)],
+}
+
+/// The output of a driver that succeeded and returned nothing, as a service does that answers 204: null if the
+/// contract accepts it, else an empty object. If it accepts neither, null, which is then refused.
+fn empty_output(contract: &Tool) -> DriverOutput {
+    let empty = Value::Object(serde_json::Map::new());
+    let accepts = |value: &Value| contract.outputs.validate(value).is_ok();
+    let output = match !accepts(&Value::Null) && accepts(&empty) {
+        true => empty,
+        false => Value::Null,
+    };
+    DriverOutput {
+        structured: output.to_string(),
+        content: Vec::new(),
+        lifted_bytes: 0,
+    }
+}
