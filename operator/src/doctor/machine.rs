@@ -201,11 +201,10 @@ pub fn configuration(named: Option<&Path>, environment: &Environment) -> Check {
             None => Check::new(
                 NAME,
                 State::Ok,
-                format!(
-                    "{} ({} publishers)",
-                    path.display(),
-                    store.publishers().count()
-                ),
+                match store.publishers().count() {
+                    1 => format!("{} (1 publisher)", path.display()),
+                    count => format!("{} ({count} publishers)", path.display()),
+                },
             ),
         },
     }

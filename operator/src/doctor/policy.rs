@@ -47,7 +47,7 @@ pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> 
         NAME,
         State::Ok,
         format!(
-            "{} ({} grants, {} denies)",
+            "{} ([[grant]]: {}, [[deny]]: {})",
             files.collect::<Vec<_>>().join(", "),
             policy.grants().count(),
             policy.denies().count()
