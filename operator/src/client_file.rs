@@ -7,7 +7,7 @@ mod toml;
 use serde_json::Value;
 use toolward_signing::Digest;
 
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error};
 
 /// The form of a client's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Entry<'_> {
                 "there is an entry `{}` that `mcp config --write` did not write",
                 self.name
             );
-            return Err(Error::new(Kind::Failed, Code::EntryForeign, message).hint(
+            return Err(Error::failed(Code::EntryForeign, message).hint(
                 "take that entry out of the file yourself, or choose another name with --name",
             ));
         }
@@ -102,7 +102,7 @@ impl Entry<'_> {
                 "the client's file is not valid {}: {problem}",
                 self.form.name()
             );
-            Error::new(Kind::Failed, Code::ClientFileInvalid, message)
+            Error::failed(Code::ClientFileInvalid, message)
                 .hint("correct the file, or add the entry yourself")
         })
     }
@@ -139,7 +139,7 @@ pub fn digest(entry: &Value) -> Digest {
 
 fn unusual() -> Error {
     let message = "the entry can't be added without changing other lines of the client's file";
-    Error::new(Kind::Failed, Code::ClientFileInvalid, message).hint("add the entry yourself")
+    Error::failed(Code::ClientFileInvalid, message).hint("add the entry yourself")
 }
 
 #[cfg(test)]

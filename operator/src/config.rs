@@ -1,5 +1,5 @@
 //! Configuration: `toolward.toml` in the user's configuration directory or from
-//! `--config`, and the policies from `--policy`. Files in the current directory or in a
+//! `--config`, and policy files. Files in the current directory or in a
 //! bundle are never read.
 
 use std::io;
@@ -7,29 +7,21 @@ use std::path::{Path, PathBuf};
 
 use toolward_contract::diagnostic::{self, Diagnostic, Severity};
 use toolward_host::confine::SystemCalls;
-use toolward_host::secrets;
-use toolward_policy::{ContextSource, Policy, PolicyError};
-use toolward_signing::Digest;
+use toolward_policy::{Policy, PolicyError};
 use toolward_signing::trust::{TrustSettings, TrustStore};
 
-use crate::clients;
-use crate::confine;
 use crate::environment::Environment;
 use crate::error::{Error, Kind};
 use crate::file;
 use crate::ledger::{self, LedgerSettings};
 use crate::registries::{self, Registries};
-use crate::trust::Trust;
+use crate::settings;
 
 /// The file in the configuration directory.
-const CONFIG_FILE: &str = "toolward.toml";
+pub(crate) const CONFIG_FILE: &str = "toolward.toml";
 
 /// Longest key or configuration file, in bytes.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
-
-/// Policy files in addition to the configured policy. A denial in any of them holds.
-#[derive(Debug, Default, Clone)]
-pub struct PolicyFiles(pub Vec<PathBuf>);
 
 /// A configuration or policy file, read once.
 ///
@@ -49,7 +41,7 @@ pub struct PolicyFiles(pub Vec<PathBuf>);
 #[derive(Debug)]
 pub struct ConfigFile {
     path: PathBuf,
-    text: String,
+    pub(crate) text: String,
 }
 
 impl ConfigFile {
@@ -121,31 +113,32 @@ impl ConfigFile {
 
     /// Which system calls a confined process may make.
     pub fn system_calls(&self) -> Result<SystemCalls, Error> {
-        Ok(confine::setting(&self.text, &self.path)?.unwrap_or_default())
+        settings::system_calls(&self.text, &self.path)
     }
 
     /// The clients on the standard streams that may ask their person for approval, by `[clients]`.
     pub fn approving_clients(&self) -> Result<Vec<String>, Error> {
-        clients::setting(&self.text, &self.path)
+        settings::approving_clients(&self.text, &self.path)
     }
 
     /// The settings of `[ledger]`; paths of files and directories are relative to it.
     pub fn ledger(&self) -> Result<LedgerSettings, Error> {
-        // What is not TOML at all is told as all of the file is.
-        if toolward_fields::parse_toml(&self.text).is_err() {
-            self.policy()?;
-        }
-        let settings = ledger::settings(&self.text, &self.path, &self.folder()?)?;
-        Ok(settings.unwrap_or_default())
+        self.check_toml()?;
+        ledger::settings(&self.text, &self.path, &self.folder()?)
     }
 
     /// The settings of `[[registry]]`; paths of files are relative to it.
     pub fn registries(&self) -> Result<Registries, Error> {
-        // What is not TOML at all is told as all of the file is.
-        if toolward_fields::parse_toml(&self.text).is_err() {
-            self.policy()?;
-        }
+        self.check_toml()?;
         registries::settings(&self.text, &self.path, &self.folder()?)
+    }
+
+    /// Reports a text that is not TOML like an invalid policy.
+    fn check_toml(&self) -> Result<(), Error> {
+        match toolward_fields::parse_toml(&self.text) {
+            Ok(_) => Ok(()),
+            Err(_) => self.policy().map(drop),
+        }
     }
 
     /// The policy; paths of files and directories are relative to it.
@@ -165,7 +158,7 @@ impl ConfigFile {
         folder.map_err(|error| Error::unreadable(&self.path, error))
     }
 
-    fn broken(&self, error: &PolicyError) -> Error {
+    pub(crate) fn broken(&self, error: &PolicyError) -> Error {
         let message = format!("{}: {error}", self.path.display());
         let hint = error.hint().unwrap_or(
             "correct the line that is named; `toolward policy suggest` prints lines that are valid",
@@ -190,106 +183,6 @@ impl ConfigFile {
             _ => failure,
         }
     }
-}
-
-/// What the operator grants, in all files together.
-#[derive(Debug)]
-pub struct Granted {
-    /// The policies of all files, combined.
-    pub policy: Policy,
-    /// The files that the policy was read from.
-    pub files: Vec<PathBuf>,
-    /// The file to which suggested lines are added.
-    pub place: PathBuf,
-    /// The texts of the files, each behind its length.
-    texts: Vec<u8>,
-}
-
-impl Granted {
-    /// Reads all policies: the configured one, then those from flags.
-    pub fn read(
-        trust: &Trust,
-        policies: &PolicyFiles,
-        environment: &Environment,
-    ) -> Result<Self, Error> {
-        let configured = trust.file(environment)?;
-        let mut granted = Self {
-            policy: Policy::empty(),
-            files: Vec::new(),
-            place: default_config(environment).unwrap_or_else(|| CONFIG_FILE.into()),
-            texts: Vec::new(),
-        };
-        if let Some(file) = configured {
-            granted.add(file)?;
-            // Reports an invalid value before any work is done.
-            file.system_calls()?;
-            file.approving_clients()?;
-            file.ledger()?;
-            file.registries()?;
-        }
-        for path in &policies.0 {
-            let file = ConfigFile::read(path)?;
-            granted.add(&file)?;
-            confine::refuse_setting(&file.text, &file.path)?;
-            clients::refuse_setting(&file.text, &file.path)?;
-            ledger::refuse_setting(&file.text, &file.path)?;
-            registries::refuse_setting(&file.text, &file.path)?;
-        }
-        // Read once: later changes apply to the next process.
-        let variable = environment.variable;
-        let mut value = |source: &ContextSource| context_value(source, variable);
-        granted.policy = granted.policy.with_contexts(&mut value);
-        Ok(granted)
-    }
-
-    fn add(&mut self, file: &ConfigFile) -> Result<(), Error> {
-        let earlier = std::mem::take(&mut self.policy);
-        // Each file may declare it, but not both: the error is in the later file.
-        let joined = earlier.layer(file.policy()?);
-        self.policy = joined.map_err(|error| file.broken(&error))?;
-        file.path().clone_into(&mut self.place);
-        self.files.push(self.place.clone());
-        self.count(&file.text);
-        Ok(())
-    }
-
-    /// Adds a policy that no file has. It counts for the digest as the text of a file does.
-    pub(crate) fn layer(&mut self, more: Policy, text: &str) -> Result<(), PolicyError> {
-        let earlier = std::mem::take(&mut self.policy);
-        self.policy = earlier.layer(more)?;
-        self.count(text);
-        Ok(())
-    }
-
-    fn count(&mut self, text: &str) {
-        let length = text.len() as u64;
-        self.texts.extend_from_slice(&length.to_le_bytes());
-        self.texts.extend_from_slice(text.as_bytes());
-    }
-
-    /// The digest by which records name this policy: BLAKE3 of the texts of its files in their order, each behind
-    /// its length in bytes (64 bits, little-endian).
-    pub fn policy_digest(&self) -> [u8; 32] {
-        *Digest::of(&self.texts).as_bytes()
-    }
-}
-
-/// Reads a value of `[[context]]` in the same way as a secret.
-fn context_value(
-    source: &ContextSource,
-    variable: fn(&str) -> Option<String>,
-) -> Result<String, String> {
-    let bytes = match source {
-        ContextSource::Env(name) => {
-            let value = variable(name);
-            return value.ok_or_else(|| format!("the environment variable {name} is not set"));
-        }
-        ContextSource::File(path) => secrets::read_file(Path::new(path))
-            .map_err(|error| error.to_string())?
-            .ok_or_else(|| format!("{path}: there is no such file"))?,
-        ContextSource::Written(_) => return Err("it is written in the policy".to_owned()),
-    };
-    String::from_utf8(bytes.bytes().to_vec()).map_err(|_| "it is not UTF-8".to_owned())
 }
 
 /// The path of the user's configuration.

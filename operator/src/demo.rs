@@ -16,7 +16,6 @@ use toolward_host::{Broker, BrokerCommand};
 use toolward_signing::timestamp::Timestamp;
 
 use crate::bundles::BundleSource;
-use crate::compile_cache::CompileCache;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::host_setup::HostSetup;
@@ -24,6 +23,7 @@ use crate::installed::StoreLocation;
 use crate::network::Network;
 use crate::operator::Operator;
 use crate::policy_review::PolicyReview;
+use crate::processes::CompileCache;
 use crate::releases::{Installer, Place as ReleasePlace};
 use crate::report::Report;
 use crate::trust::Trust;

@@ -106,6 +106,11 @@ impl Error {
             .caused_by(error)
     }
 
+    /// A failure of [`Kind::Failed`].
+    pub fn failed(code: impl toolward_report::Kind, message: impl Display) -> Self {
+        Self::new(Kind::Failed, code, message)
+    }
+
     /// A failure of [`Kind::Usage`].
     pub fn usage(code: impl toolward_report::Kind, message: impl Display) -> Self {
         Self::new(Kind::Usage, code, message)
@@ -216,7 +221,7 @@ impl Error {
         error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
         let error = error.into();
-        Self::new(Kind::Failed, Code::WriteFailed, &error)
+        Self::failed(Code::WriteFailed, &error)
             .in_file(path)
             .hint("name a place in a directory that is there and that you may write to")
             .caused_by(error)
@@ -224,7 +229,7 @@ impl Error {
 
     /// The async runtime or a thread can't be started.
     pub fn runtime(error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self::new(Kind::Failed, Code::RuntimeUnavailable, &error).caused_by(error)
+        Self::failed(Code::RuntimeUnavailable, &error).caused_by(error)
     }
 
     /// A refusal by verification.

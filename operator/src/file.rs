@@ -6,7 +6,7 @@ use std::path::Path;
 
 use toolward_files::Problem;
 
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error};
 
 /// The mode of files that others may read, before the umask.
 const PUBLIC_MODE: u32 = 0o644;
@@ -69,8 +69,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
 
 /// The error for a path that exists already.
 pub fn exists(path: &Path) -> Error {
-    Error::new(
-        Kind::Failed,
+    Error::failed(
         Code::OutputExists,
         format!("{}: this exists already", path.display()),
     )

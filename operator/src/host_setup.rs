@@ -14,10 +14,11 @@ use toolward_host::{Host, HostBuilder, SharedState};
 use toolward_keyvalue::Store;
 use toolward_policy::{Policy, Rule, SecretSource};
 
-use crate::config::{Granted, PolicyFiles, read_text};
+use crate::config::read_text;
 use crate::demo;
 use crate::environment::Environment;
 use crate::error::{Code, Error, Kind};
+use crate::granted::{Granted, PolicyFiles};
 use crate::id_secret;
 use crate::ledger::LedgerSettings;
 use crate::trust::{Trust, publishers};

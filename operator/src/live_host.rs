@@ -6,8 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tokio::runtime::Handle;
 use toolward_host::{Host, HostBuilder, Reply, Request, SharedState};
 
-use crate::config::Granted;
 use crate::error::Error;
+use crate::granted::Granted;
 use crate::host_setup::opens_buckets;
 use crate::installed::LoadedBundles;
 use crate::operator::Operator;

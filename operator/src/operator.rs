@@ -4,11 +4,11 @@ use toolward_bundle::content::Content;
 use toolward_host::{Broker, BrokerCommand, Host, HostBuilder};
 
 use crate::bundles::BundleSource;
-use crate::compile_cache::CompileCache;
-use crate::config::Granted;
 use crate::environment::Environment;
 use crate::error::Error;
+use crate::granted::Granted;
 use crate::host_setup::HostSetup;
+use crate::processes::CompileCache;
 use crate::report::Report;
 
 /// The operator's settings. By default the bundles that are installed for the user of

@@ -21,9 +21,9 @@ use toolward_policy::{
 };
 
 use crate::bundles::BundleSource;
-use crate::config::{Granted, PolicyFiles};
 use crate::environment::Environment;
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error};
+use crate::granted::{Granted, PolicyFiles};
 use crate::host_setup;
 use crate::report::Report;
 use crate::trust::Trust;
@@ -195,7 +195,7 @@ impl PolicyReview {
             None => "no bundle has a tool".to_owned(),
         };
         let hint = tool_names::hint(tool.unwrap_or_default(), ids.iter().map(String::as_str));
-        Error::new(Kind::Failed, Code::ToolMissing, message)
+        Error::failed(Code::ToolMissing, message)
             .hint(hint.unwrap_or_else(|| "name a bundle with contracts and drivers".to_owned()))
     }
 }
@@ -223,7 +223,7 @@ fn twice(
         _ => driver.map(|one| one.driver.id.to_string()),
     };
     let message = format!("{duplicate}: `{}`", id.unwrap_or_default());
-    Error::new(Kind::Failed, Code::DuplicateId, message)
+    Error::failed(Code::DuplicateId, message)
         .hint("name one of the two bundles only, or remove one")
 }
 

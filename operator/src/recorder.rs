@@ -18,9 +18,9 @@ use toolward_ledger::record::{Event, Hex, Invocation, Opened, Version, Word};
 use toolward_ledger::remote::{Connection, RecorderCounts, Remote, Start};
 use toolward_ledger::{Durability, Entry, Options, Pending, Recorder};
 
-use crate::config::Granted;
 use crate::environment::Environment;
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error};
+use crate::granted::Granted;
 use crate::ledger::{LedgerSettings, WaitFor};
 
 /// How a program becomes a recorder: it calls [`run_recorder`], first thing in `main`.
@@ -133,7 +133,7 @@ impl StartedRecorder {
             let program = command.program.display();
             let message =
                 format!("the process that records calls, {program}, can't start: {error}");
-            Error::new(Kind::Failed, Code::RecorderUnavailable, message)
+            Error::failed(Code::RecorderUnavailable, message)
         })?;
         Ok(Some(Self {
             process: Process {
@@ -162,9 +162,8 @@ impl StartedRecorder {
     /// [`StartedRecorder::begin`], with what the session's first record says.
     pub(crate) fn begin_as(self, opened: Opened) -> Result<CallRecorder, Error> {
         let socket = self.process.socket.try_clone();
-        let socket = socket.map_err(|error| {
-            Error::new(Kind::Failed, Code::RecorderUnavailable, error.to_string())
-        })?;
+        let socket =
+            socket.map_err(|error| Error::failed(Code::RecorderUnavailable, error.to_string()))?;
         let start = Start {
             options: self.options,
             opened,

@@ -23,8 +23,8 @@ use toolward_host::{Host, SharedState};
 use toolward_signing::Digest;
 
 use crate::bundles::SourceKind;
-use crate::config::Granted;
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error};
+use crate::granted::Granted;
 use crate::installed::LoadedBundles;
 use crate::operator::Operator;
 use crate::report::Report;
@@ -205,8 +205,7 @@ impl Watch {
             self.watch(serving, pause, preparing);
             match stop.is_cancelled() {
                 true => Ok(()),
-                false => Err(Error::new(
-                    Kind::Failed,
+                false => Err(Error::failed(
                     Code::WatchEnded,
                     "the runtime shut down before what is served on it was stopped",
                 )),
@@ -416,7 +415,7 @@ fn guarded(
     let fault = |_panic| {
         let message =
             "the server stopped: a fault of its own ended its looking for revoked bundles";
-        Err(Error::new(Kind::Failed, Code::WatchEnded, message)
+        Err(Error::failed(Code::WatchEnded, message)
             .hint("start it again, and report what it wrote of the panic"))
     };
     let worked = std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(fault);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error};
 
 /// Threads for work that blocks which a runtime starts with, besides those for its tasks. Where tokio needs the first
 /// one and can't start it, it panics; where it needs another one, the work waits for one that is there.
@@ -40,7 +40,7 @@ const STARTING: Duration = Duration::from_secs(5);
 pub fn runtime() -> Result<Runtime, Error> {
     if Handle::try_current().is_ok() {
         let message = "this blocks, and was called inside a tokio runtime";
-        return Err(Error::new(Kind::Failed, Code::RuntimeUnavailable, message)
+        return Err(Error::failed(Code::RuntimeUnavailable, message)
             .hint("call it on a thread of its own, such as one of std::thread::spawn"));
     }
     built(Builder::new_current_thread(), 0)

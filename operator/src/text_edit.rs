@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use toolward_files::{EditedFile, Problem};
 
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error};
 use crate::lasting_changes::{LastingChange, LastingChanges};
 
 /// Largest file that is changed, in bytes. Clients keep histories in theirs.
@@ -43,7 +43,7 @@ impl TextEdit {
         let bytes = file.bytes().unwrap_or_default().to_vec();
         let text = String::from_utf8(bytes).map_err(|error| {
             let message = format!("{}: {}", file.path().display(), error.utf8_error());
-            Error::new(Kind::Failed, Code::FileUnfit, message).hint("change the file yourself")
+            Error::failed(Code::FileUnfit, message).hint("change the file yourself")
         })?;
         Ok(Self { file, text })
     }
@@ -149,14 +149,14 @@ fn newline(text: &str) -> &'static str {
 
 fn unusable(error: toolward_files::Error) -> Error {
     let path = error.path.clone();
-    let unfit = |hint: &str| Error::new(Kind::Failed, Code::FileUnfit, &error).hint(hint);
+    let unfit = |hint: &str| Error::failed(Code::FileUnfit, &error).hint(hint);
     match &error.problem {
         Problem::Io {
             action: "opened" | "read",
             ..
         } => Error::unreadable(&path, error),
         Problem::Io { .. } => Error::unwritable(&path, error),
-        Problem::Changed => Error::new(Kind::Failed, Code::FileChanged, &error)
+        Problem::Changed => Error::failed(Code::FileChanged, &error)
             .hint("end the program that writes to it, and give the command again"),
         Problem::Mode { .. } => {
             let path = path.display();

@@ -17,8 +17,8 @@ use crate::flags::Flagged;
 use crate::output::{Output, quoted};
 use crate::wrap::{wrapped, wrapped_around_code};
 use toolward_operator::bundles::BundleSource;
-use toolward_operator::config::PolicyFiles;
 use toolward_operator::doctor::{self, Check, State};
+use toolward_operator::granted::PolicyFiles;
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::trust::Trust;
 

@@ -9,11 +9,11 @@ use serde_json::json;
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
 use toolward_host::Reply;
-use toolward_operator::compile_cache::CompileCache;
-use toolward_operator::config::Granted;
 use toolward_operator::examples::{Case, MissingTool, Outcome, Sandbox};
+use toolward_operator::granted::Granted;
 use toolward_operator::host_setup::{HostSetup, opens_buckets};
 use toolward_operator::installed::StoreLocation;
+use toolward_operator::processes::CompileCache;
 use toolward_operator::runtime;
 use toolward_operator::trust::{Trust, dev_content, is_under_work};
 

@@ -11,7 +11,7 @@ use cap_std::fs::{Dir, OpenOptions};
 
 use super::PUBLISHER;
 use crate::environment::Environment;
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error};
 
 /// Beside the state directory, not in it: no tool may be given a folder of that.
 const NAME: &str = "toolward-demo";
@@ -57,7 +57,7 @@ impl Place {
             Ok(()) => {}
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 let message = format!("there is a demo already, in {}", directory.display());
-                return Err(Error::new(Kind::Failed, Code::DemoExists, message)
+                return Err(Error::failed(Code::DemoExists, message)
                     .hint("remove it, with the notes in it: toolward demo --remove"));
             }
             Err(error) => return Err(Error::unwritable(&directory, error)),
@@ -165,7 +165,7 @@ impl Place {
 fn toml_string(path: &Path) -> Result<String, Error> {
     let text = path.to_str().ok_or_else(|| {
         let message = format!("{}: the path is not UTF-8", path.display());
-        Error::new(Kind::Failed, Code::UnwritableValue, message)
+        Error::failed(Code::UnwritableValue, message)
     })?;
     Ok(toml::Value::from(text).to_string())
 }
@@ -255,7 +255,7 @@ pub fn remove(environment: &Environment) -> Result<Option<Removed>, Error> {
 fn listed(dir: &Dir, directory: &Path) -> Result<Vec<String>, Error> {
     let unknown = |what: &str| {
         let message = format!("{}: {what}", directory.join(LIST).display());
-        Error::new(Kind::Failed, Code::DemoUnknown, message)
+        Error::failed(Code::DemoUnknown, message)
             .hint("look at the directory, and remove it yourself if it is of no use")
     };
     let mut options = OpenOptions::new();

@@ -10,7 +10,7 @@ use toolward_host::confine::Confinement;
 use toolward_host::{ErrorCode, Host, Origin, Reply, Request, ViolationKind};
 
 use super::Demo;
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error};
 use crate::host_setup::opens_buckets;
 use crate::report::Report;
 
@@ -83,7 +83,7 @@ impl Thief {
             .kept(&host, &granted, &operator.environment)?;
         let no_port = |error| {
             let message = format!("no port of this machine can be listened on: {error}");
-            Error::new(Kind::Failed, Code::RuntimeUnavailable, message)
+            Error::failed(Code::RuntimeUnavailable, message)
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(no_port)?;
         listener.set_nonblocking(true).map_err(no_port)?;
@@ -122,7 +122,7 @@ impl Thief {
             Err(error) if error.kind() == ErrorKind::WouldBlock => false,
             Err(error) => {
                 let message = format!("what arrived at the port can't be looked at: {error}");
-                return Err(Error::new(Kind::Failed, Code::RuntimeUnavailable, message));
+                return Err(Error::failed(Code::RuntimeUnavailable, message));
             }
         };
         let shown = shown(&reply);

@@ -13,8 +13,8 @@ use toolward_signing::trust::TrustStore;
 
 use super::{Check, State, mode};
 use crate::bundles::BundleSource;
-use crate::config::{Granted, PolicyFiles};
 use crate::environment::Environment;
+use crate::granted::{Granted, PolicyFiles};
 use crate::host_setup;
 use crate::policy_review::PolicyReview;
 use crate::report::Silent;

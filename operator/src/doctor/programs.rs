@@ -6,9 +6,9 @@ use toolward_host::exec::{self, ExecBroker, ExecCommand, ExecProblem};
 use toolward_policy::ExecRule;
 
 use super::{Check, State};
-use crate::config::{Granted, PolicyFiles};
 use crate::environment::Environment;
-use crate::programs;
+use crate::granted::{Granted, PolicyFiles};
+use crate::processes;
 use crate::trust::Trust;
 
 const NAME: &str = "exec";
@@ -26,7 +26,7 @@ pub fn programs(
         // The check of the policy reports it.
         return Vec::new();
     };
-    let broker = match programs::start(command, &granted, environment) {
+    let broker = match processes::start_programs(command, &granted, environment) {
         Ok(Some(broker)) => broker,
         Ok(None) => return Vec::new(),
         Err(failure) => return vec![Check::failed(NAME, failure)],

@@ -26,7 +26,7 @@ pub(super) fn read_all(
     }
     let mut contents = Reading::finish(readings, &context.store).into_iter();
     let mut next = || {
-        let lost = || Error::new(Kind::Failed, Code::BundleMissing, "a bundle was not read");
+        let lost = || Error::failed(Code::BundleMissing, "a bundle was not read");
         let content = contents.next().ok_or_else(lost)?;
         content.map_err(|error| content_error(error, Kind::Refused))
     };

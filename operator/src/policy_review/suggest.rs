@@ -7,7 +7,7 @@ use toolward_policy::{
 };
 
 use super::{InternalAddress, PolicyReview};
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error};
 
 /// Lines for the policy file, for the operator to review and add.
 #[derive(Debug, Clone, Default)]
@@ -119,7 +119,7 @@ pub(super) fn known(tools: &[ToolRoutes<'_>], driver: &str) -> Result<(), Error>
         [] => "name a bundle with drivers".to_owned(),
         ids => format!("the drivers are: {}", ids.join(", ")),
     };
-    Err(Error::new(Kind::Failed, Code::DriverUnknown, message).hint(hint))
+    Err(Error::failed(Code::DriverUnknown, message).hint(hint))
 }
 
 /// The drivers of other publishers that got no lines.

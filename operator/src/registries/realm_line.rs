@@ -6,7 +6,7 @@ use std::path::Path;
 use toolward_fields::{Field, Fields, parse_toml};
 use toolward_registry::{Reference, UnknownHost};
 
-use super::{Registries, RegistrySettings, TABLE, settings};
+use super::{Registries, RegistrySettings, settings};
 use crate::text_edit::TextEdit;
 
 /// The lines to write for a registry: a table, or a line of the one that is there.
@@ -65,7 +65,7 @@ pub(crate) fn added(
 /// Where the value of `host` ends, in the table of this number.
 fn end_of_host(text: &str, number: usize) -> Option<usize> {
     let document = parse_toml(text).ok()?;
-    let tables = Field::new("[[registry]]", document.get(TABLE)?);
+    let tables = Field::new("[[registry]]", document.get("registry")?);
     let table = tables.items().ok()?.into_iter().nth(number)?;
     let mut fields = Fields::of(&table).ok()?.by_key();
     let host = fields.required("host").ok()?;

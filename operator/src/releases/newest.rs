@@ -170,8 +170,7 @@ fn nothing<T>(installed: &Installed, repository: &Reference, found: Vec<Release<
     let mut refused = found.into_iter().filter_map(|one| one.accepted.err());
     match refused.next() {
         Some(failure) => failure.into(),
-        None => Error::new(
-            Kind::Failed,
+        None => Error::failed(
             Code::ReleaseMissing,
             format!(
                 "no tag of {} leads to a release of {}",

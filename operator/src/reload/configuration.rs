@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::config::{ConfigFile, Granted};
+use crate::config::ConfigFile;
 use crate::error::{Code, Error};
+use crate::granted::Granted;
 use crate::operator::Operator;
 
 /// The configuration and its sources.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use toolward_host::Host;
 
-use crate::config::Granted;
 use crate::error::Error;
+use crate::granted::Granted;
 use crate::installed::LoadedBundles;
 use crate::report::Report;
 
@@ -18,7 +18,7 @@ use crate::report::Report;
 /// use toolward_host::Host;
 /// use toolward_operator::Error;
 /// use toolward_operator::installed::LoadedBundles;
-/// use toolward_operator::config::Granted;
+/// use toolward_operator::granted::Granted;
 /// use toolward_operator::reload::Target;
 ///
 /// /// Serves a plain host.

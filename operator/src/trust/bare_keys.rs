@@ -120,7 +120,7 @@ impl Changes<'_> {
                 "{}: trust was changed by another program while the question was open",
                 place.display()
             );
-            return Err(Error::new(Kind::Failed, Code::FileChanged, message)
+            return Err(Error::failed(Code::FileChanged, message)
                 .hint("give the command again, and look at what it shows by then"));
         }
         announce()?;

@@ -4,7 +4,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 use toolward_bundle::text::visible_line;
-use toolward_operator::config::{Granted, PolicyFiles};
+use toolward_operator::granted::{Granted, PolicyFiles};
 use toolward_operator::installed::{self, Examined, StoreLocation, next_step};
 use toolward_operator::policy_review::{PolicyReview, Row};
 use toolward_operator::trust::Trust;

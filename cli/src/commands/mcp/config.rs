@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, CommandFactory as _, FromArgMatches as _};
 use serde_json::json;
 use toolward_operator::client_file::{self, Outcome};
-use toolward_operator::clients;
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
+use toolward_operator::settings;
 use toolward_operator::text_edit::TextEdit;
 use toolward_operator::trust::Trust;
 
@@ -185,7 +185,7 @@ impl Arguments {
         let place = trust.place(environment)?.display().to_string();
         let edit = TextEdit::of(Path::new(&absolute(&place)))?;
         let path = edit.path().to_owned();
-        let Some(after) = clients::allowing(edit.text(), &path, &names)? else {
+        let Some(after) = settings::allow_clients(edit.text(), &path, &names)? else {
             return Ok(());
         };
         let why = "A tool that needs a person's approval can be used through this client only if the client may \

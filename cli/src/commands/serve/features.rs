@@ -5,7 +5,7 @@ use std::sync::Arc;
 use toolward_host::exec::ExecBroker;
 use toolward_host::{Broker, Host, SharedState};
 use toolward_mcp::{ServerFeatures, Service};
-use toolward_operator::config::Granted;
+use toolward_operator::granted::Granted;
 use toolward_operator::host_setup::opens_buckets;
 use toolward_operator::installed::LoadedBundles;
 use toolward_operator::recorder::{CallRecorder, RecordedConfinement};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use rustix::io::Errno;
 use toolward_files::{Links, Lock, Problem, Protection};
 
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error};
 use crate::file;
 
 /// How long to wait for another process's lock.
@@ -62,7 +62,7 @@ impl Folder {
         toolward_files::lock(&self.0, how, LOCK_TIMEOUT).map_err(|error| match error.kind() {
             ErrorKind::WouldBlock => {
                 let busy = format!("{}: another process holds the folder", path.display());
-                Error::new(Kind::Failed, Code::TrustBusy, busy)
+                Error::failed(Code::TrustBusy, busy)
                     .hint("find out which process it is, and try again")
             }
             _ => Error::unreadable(path, error),

@@ -12,7 +12,7 @@ use toolward_signing::timestamp::Timestamp;
 use toolward_signing::{Refusal, id};
 
 use super::private_dir;
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error};
 use crate::file;
 
 const FILE_PREFIX: &str = ".revoked-";
@@ -134,8 +134,8 @@ impl Tombstone {
             revoked_bundles: list.bundles.iter().map(bundle).collect(),
         };
         let path = Self::path(folder, &list.publisher);
-        let text = toml::to_string(&kept)
-            .map_err(|error| Error::new(Kind::Failed, Code::UnwritableValue, error))?;
+        let text =
+            toml::to_string(&kept).map_err(|error| Error::failed(Code::UnwritableValue, error))?;
         if text.len() > MAX_FILE_BYTES {
             return Err(Error::unwritable(&path, "it would be too large"));
         }

@@ -9,7 +9,7 @@ use super::private_dir::Folder;
 use super::{BareKey, DOCUMENT_FILE, GRANT_FILE, Known, MAX_GRANT_BYTES, Publishers};
 use super::{REVOCATIONS_FILE, Tombstone, Trusted};
 use super::{read_document, read_list};
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error};
 use crate::file;
 
 /// The folder of publishers, exclusively locked. Don't block on the network or a person
@@ -157,8 +157,8 @@ fn write(folder: &Path, known: &Known) -> Result<(), Error> {
 
 /// Writes the operator's settings for a publisher.
 pub(super) fn write_grant(folder: &Path, grant: &impl serde::Serialize) -> Result<(), Error> {
-    let grant = toml::to_string(grant)
-        .map_err(|error| Error::new(Kind::Failed, Code::UnwritableValue, error))?;
+    let grant =
+        toml::to_string(grant).map_err(|error| Error::failed(Code::UnwritableValue, error))?;
     let path = folder.join(GRANT_FILE);
     if grant.len() > MAX_GRANT_BYTES {
         return Err(Error::unwritable(&path, "it would be too large"));

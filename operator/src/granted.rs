@@ -1,20 +1,126 @@
-//! What `call --grant` gives to one tool for one call: hosts and workspaces, on top of the policy. It is written as lines
-//! of a policy and read by the policy's own reader, so that it can be nothing that a file could not say.
+//! What the operator grants: the policies of the configuration and of `--policy` together, and what `call --grant` adds to
+//! one tool for one call.
 
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toolward_bundle::content::Content;
 use toolward_contract::capability::{CapabilitySet, Class};
 use toolward_contract::tool::Tool;
-use toolward_policy::Policy;
+use toolward_host::secrets;
+use toolward_policy::{ContextSource, Policy, PolicyError};
+use toolward_signing::Digest;
 
-use crate::config::Granted;
+use crate::config::{CONFIG_FILE, ConfigFile, default_config};
+use crate::environment::Environment;
 use crate::error::{Code, Error, Kind};
 use crate::policy_review::is_named;
+use crate::settings;
+use crate::trust::Trust;
 
 /// How errors and records name these lines.
 const SOURCE: &str = "--grant";
+
+/// Policy files in addition to the configured policy. A denial in any of them holds.
+#[derive(Debug, Default, Clone)]
+pub struct PolicyFiles(pub Vec<PathBuf>);
+
+/// What the operator grants, in all files together.
+#[derive(Debug)]
+pub struct Granted {
+    /// The policies of all files, combined.
+    pub policy: Policy,
+    /// The files that the policy was read from.
+    pub files: Vec<PathBuf>,
+    /// The file to which suggested lines are added.
+    pub place: PathBuf,
+    /// The texts of the files, each behind its length.
+    texts: Vec<u8>,
+}
+
+impl Granted {
+    /// Reads all policies: the configured one, then those from flags.
+    pub fn read(
+        trust: &Trust,
+        policies: &PolicyFiles,
+        environment: &Environment,
+    ) -> Result<Self, Error> {
+        let configured = trust.file(environment)?;
+        let mut granted = Self {
+            policy: Policy::empty(),
+            files: Vec::new(),
+            place: default_config(environment).unwrap_or_else(|| CONFIG_FILE.into()),
+            texts: Vec::new(),
+        };
+        if let Some(file) = configured {
+            granted.add(file)?;
+            // Reports an invalid value before any work is done.
+            file.system_calls()?;
+            file.approving_clients()?;
+            file.ledger()?;
+            file.registries()?;
+        }
+        for path in &policies.0 {
+            let file = ConfigFile::read(path)?;
+            granted.add(&file)?;
+            settings::refuse_in_policy(&file.text, path)?;
+        }
+        // Read once: later changes apply to the next process.
+        let variable = environment.variable;
+        let mut value = |source: &ContextSource| context_value(source, variable);
+        granted.policy = granted.policy.with_contexts(&mut value);
+        Ok(granted)
+    }
+
+    fn add(&mut self, file: &ConfigFile) -> Result<(), Error> {
+        let earlier = std::mem::take(&mut self.policy);
+        // Each file may declare it, but not both: the error is in the later file.
+        let joined = earlier.layer(file.policy()?);
+        self.policy = joined.map_err(|error| file.broken(&error))?;
+        file.path().clone_into(&mut self.place);
+        self.files.push(self.place.clone());
+        self.count(&file.text);
+        Ok(())
+    }
+
+    /// Adds a policy that no file has. It counts for the digest as the text of a file does.
+    pub(crate) fn layer(&mut self, more: Policy, text: &str) -> Result<(), PolicyError> {
+        let earlier = std::mem::take(&mut self.policy);
+        self.policy = earlier.layer(more)?;
+        self.count(text);
+        Ok(())
+    }
+
+    fn count(&mut self, text: &str) {
+        let length = text.len() as u64;
+        self.texts.extend_from_slice(&length.to_le_bytes());
+        self.texts.extend_from_slice(text.as_bytes());
+    }
+
+    /// The digest by which records name this policy: BLAKE3 of the texts of its files in their order, each behind
+    /// its length in bytes (64 bits, little-endian).
+    pub fn policy_digest(&self) -> [u8; 32] {
+        *Digest::of(&self.texts).as_bytes()
+    }
+}
+
+/// Reads a value of `[[context]]` in the same way as a secret.
+fn context_value(
+    source: &ContextSource,
+    variable: fn(&str) -> Option<String>,
+) -> Result<String, String> {
+    let bytes = match source {
+        ContextSource::Env(name) => {
+            let value = variable(name);
+            return value.ok_or_else(|| format!("the environment variable {name} is not set"));
+        }
+        ContextSource::File(path) => secrets::read_file(Path::new(path))
+            .map_err(|error| error.to_string())?
+            .ok_or_else(|| format!("{path}: there is no such file"))?,
+        ContextSource::Written(_) => return Err("it is written in the policy".to_owned()),
+    };
+    String::from_utf8(bytes.bytes().to_vec()).map_err(|_| "it is not UTF-8".to_owned())
+}
 
 /// One value of `--grant`.
 enum CallGrant<'a> {
@@ -58,7 +164,7 @@ impl Granted {
         tables.insert("workspace".to_owned(), workspaces.into());
         tables.insert("grant".to_owned(), rules.into());
         let text = tables.to_string();
-        let failed = |error: &toolward_policy::PolicyError| {
+        let failed = |error: &PolicyError| {
             let message = format!("{SOURCE}: {}", error.message());
             Error::with_code(Kind::Usage, error.code(), message).maybe_hint(error.hint())
         };
