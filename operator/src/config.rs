@@ -11,7 +11,7 @@ use toolward_policy::{Policy, PolicyError};
 use toolward_signing::trust::{TrustSettings, TrustStore};
 
 use crate::environment::Environment;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, Result};
 use crate::file;
 use crate::ledger::{self, LedgerSettings};
 use crate::registries::{self, Registries};
@@ -46,7 +46,7 @@ pub struct ConfigFile {
 
 impl ConfigFile {
     /// Reads a file of at most 1 MiB.
-    pub fn read(path: &Path) -> Result<Self, Error> {
+    pub fn read(path: &Path) -> Result<Self> {
         Ok(Self {
             path: path.to_owned(),
             text: read_text(path)?,
@@ -54,7 +54,7 @@ impl ConfigFile {
     }
 
     /// The user's own file, if it exists.
-    pub fn of_user(environment: &Environment) -> Result<Option<Self>, Error> {
+    pub fn of_user(environment: &Environment) -> Result<Option<Self>> {
         match default_config(environment).filter(|path| !is_missing(path)) {
             Some(path) => Self::read(&path).map(Some),
             None => Ok(None),
@@ -67,18 +67,17 @@ impl ConfigFile {
     }
 
     /// The trust store it declares; paths of key files are relative to it.
-    pub fn trust_store(&self) -> Result<TrustStore, Error> {
+    pub fn trust_store(&self) -> Result<TrustStore> {
         self.trust_and_keys().0
     }
 
-    /// The tables beside the policy that a server reads once: publishers, trust, channels, clients and the ledger. Registries are
-    /// for commands that fetch; the policy's parser handles or refuses all others.
+    /// The tables other than the policy that a server reads once: publishers, trust, channels, clients and the ledger.
+    /// Registries are for commands that fetch; the policy's parser handles or refuses all others.
     pub fn beside_policy(&self) -> toml::Table {
-        let table = self.text.parse::<toml::Table>().unwrap_or_default();
+        let mut table = self.text.parse::<toml::Table>().unwrap_or_default();
         let known = ["publisher", "trust", "channel", "clients", "ledger"];
-        let beside = table.into_iter();
-        let beside = beside.filter(|(name, _)| known.contains(&name.as_str()));
-        beside.collect()
+        table.retain(|name, _| known.contains(&name));
+        table
     }
 
     /// The key files that it names.
@@ -88,23 +87,19 @@ impl ConfigFile {
 
     /// The settings of `[trust]` and the channels; paths of key files are relative to
     /// it.
-    pub fn trust_settings(&self) -> Result<TrustSettings, Error> {
-        let folder = self.path.parent().map(Path::to_owned).unwrap_or_default();
-        let mut key_file = |name: &str| {
-            read_text(&folder.join(name)).map_err(|failure| std::io::Error::other(failure.message))
-        };
+    pub fn trust_settings(&self) -> Result<TrustSettings> {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        let mut key_file = |name: &str| read_key(&folder.join(name));
         TrustSettings::from_toml_with(&self.text, &mut key_file)
             .map_err(|refusal| Error::of(Kind::Usage, refusal).in_file(&self.path))
     }
 
-    fn trust_and_keys(&self) -> (Result<TrustStore, Error>, Vec<PathBuf>) {
-        let folder = self.path.parent().map(Path::to_owned).unwrap_or_default();
+    fn trust_and_keys(&self) -> (Result<TrustStore>, Vec<PathBuf>) {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
         let mut files = Vec::new();
         let mut key_file = |name: &str| {
-            let path = folder.join(name);
-            let read = read_text(&path);
-            files.push(path);
-            read.map_err(|failure| std::io::Error::other(failure.message))
+            files.push(folder.join(name));
+            read_key(&folder.join(name))
         };
         let store = TrustStore::from_toml_with(&self.text, &mut key_file);
         let store = store.map_err(|refusal| Error::of(Kind::Usage, refusal).in_file(&self.path));
@@ -112,29 +107,29 @@ impl ConfigFile {
     }
 
     /// Which system calls a confined process may make.
-    pub fn system_calls(&self) -> Result<SystemCalls, Error> {
+    pub fn system_calls(&self) -> Result<SystemCalls> {
         settings::system_calls(&self.text, &self.path)
     }
 
     /// The clients on the standard streams that may ask their person for approval, by `[clients]`.
-    pub fn approving_clients(&self) -> Result<Vec<String>, Error> {
+    pub fn approving_clients(&self) -> Result<Vec<String>> {
         settings::approving_clients(&self.text, &self.path)
     }
 
     /// The settings of `[ledger]`; paths of files and directories are relative to it.
-    pub fn ledger(&self) -> Result<LedgerSettings, Error> {
+    pub fn ledger(&self) -> Result<LedgerSettings> {
         self.check_toml()?;
         ledger::settings(&self.text, &self.path, &self.folder()?)
     }
 
     /// The settings of `[[registry]]`; paths of files are relative to it.
-    pub fn registries(&self) -> Result<Registries, Error> {
+    pub fn registries(&self) -> Result<Registries> {
         self.check_toml()?;
         registries::settings(&self.text, &self.path, &self.folder()?)
     }
 
     /// Reports a text that is not TOML like an invalid policy.
-    fn check_toml(&self) -> Result<(), Error> {
+    fn check_toml(&self) -> Result<()> {
         match toolward_fields::parse_toml(&self.text) {
             Ok(_) => Ok(()),
             Err(_) => self.policy().map(drop),
@@ -142,14 +137,14 @@ impl ConfigFile {
     }
 
     /// The policy; paths of files and directories are relative to it.
-    pub fn policy(&self) -> Result<Policy, Error> {
+    pub fn policy(&self) -> Result<Policy> {
         let folder = self.folder()?;
         let name = self.path.display().to_string();
         Policy::from_toml_in(&self.text, &name, &folder).map_err(|error| self.broken(&error))
     }
 
-    /// The directory that it lies in.
-    fn folder(&self) -> Result<PathBuf, Error> {
+    /// Its directory.
+    fn folder(&self) -> Result<PathBuf> {
         let folder = match self.path.parent() {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
@@ -165,32 +160,32 @@ impl ConfigFile {
         );
         let failure = Error::with_code(Kind::Usage, error.code(), message).hint(hint);
         let number = |found: Option<usize>| u32::try_from(found?).ok();
-        match (number(error.line()), number(error.column())) {
-            (Some(line), Some(column)) => {
-                let mut found = vec![Diagnostic {
-                    code: error.code(),
-                    severity: Severity::Error,
-                    message: error.message().to_owned(),
-                    file: self.path.display().to_string(),
-                    line,
-                    column,
-                    hint: error.hint().map(str::to_owned),
-                    excerpt: None,
-                }];
-                diagnostic::attach(&mut found, |_| Some(self.text.as_bytes()));
-                failure.with_diagnostics(found)
-            }
-            _ => failure,
-        }
+        let (Some(line), Some(column)) = (number(error.line()), number(error.column())) else {
+            return failure;
+        };
+        let mut found = [Diagnostic {
+            code: error.code(),
+            severity: Severity::Error,
+            message: error.message().to_owned(),
+            file: self.path.display().to_string(),
+            line,
+            column,
+            hint: error.hint().map(str::to_owned),
+            excerpt: None,
+        }];
+        diagnostic::attach(&mut found, |_| Some(self.text.as_bytes()));
+        failure.with_diagnostics(found.into())
     }
+}
+
+fn read_key(path: &Path) -> io::Result<String> {
+    read_text(path).map_err(|failure| io::Error::other(failure.message))
 }
 
 /// The path of the user's configuration.
 pub fn default_config(environment: &Environment) -> Option<PathBuf> {
-    environment
-        .config_directory
-        .as_ref()
-        .map(|directory| directory.join(CONFIG_FILE))
+    let directory = environment.config_directory.as_ref()?;
+    Some(directory.join(CONFIG_FILE))
 }
 
 /// Whether no file has this path. A dangling link or an unreadable directory does not
@@ -207,7 +202,7 @@ pub fn is_missing(path: &Path) -> bool {
 }
 
 /// Reads a small text file of the user. Refuses anything but a regular file.
-pub fn read_text(path: &Path) -> Result<String, Error> {
+pub fn read_text(path: &Path) -> Result<String> {
     String::from_utf8(file::read(path, MAX_FILE_BYTES)?)
         .map_err(|error| Error::unreadable(path, error))
 }

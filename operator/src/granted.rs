@@ -11,10 +11,10 @@ use toolward_host::secrets;
 use toolward_policy::{ContextSource, Policy, PolicyError};
 use toolward_signing::Digest;
 
+use crate::bundles::{declares, is_named};
 use crate::config::{CONFIG_FILE, ConfigFile, default_config};
 use crate::environment::Environment;
-use crate::error::{Code, Error, Kind};
-use crate::policy_review::is_named;
+use crate::error::{Code, Error, Kind, Result};
 use crate::settings;
 use crate::trust::Trust;
 
@@ -40,11 +40,7 @@ pub struct Granted {
 
 impl Granted {
     /// Reads all policies: the configured one, then those from flags.
-    pub fn read(
-        trust: &Trust,
-        policies: &PolicyFiles,
-        environment: &Environment,
-    ) -> Result<Self, Error> {
+    pub fn read(trust: &Trust, policies: &PolicyFiles, environment: &Environment) -> Result<Self> {
         let configured = trust.file(environment)?;
         let mut granted = Self {
             policy: Policy::empty(),
@@ -72,7 +68,7 @@ impl Granted {
         Ok(granted)
     }
 
-    fn add(&mut self, file: &ConfigFile) -> Result<(), Error> {
+    fn add(&mut self, file: &ConfigFile) -> Result<()> {
         let earlier = std::mem::take(&mut self.policy);
         // Each file may declare it, but not both: the error is in the later file.
         let joined = earlier.layer(file.policy()?);
@@ -130,24 +126,25 @@ enum CallGrant<'a> {
 
 impl Granted {
     /// Adds what `--grant` gives to a tool of these bundles: `network:HOST`, or `workspace:/PATH=DIRECTORY`, relative to
-    /// `folder`. It gives no secret, no tool, no `*`, no address and no plain http, and approves nothing: where the tool
-    /// may change something, or call other tools, a person is asked whatever else the policy says. A `[[deny]]` wins.
+    /// `folder`. It gives no secret, no tool, no `*`, no address and no plain http, and approves nothing: if the tool may
+    /// change something, or call other tools, a person is asked regardless of the policy. A `[[deny]]` wins.
     ///
     /// # Errors
-    /// `grant-refused` for anything else; the codes of policies, such as that of a workspace that overlaps another one.
+    /// `grant-refused` for anything else; the codes of policies, such as for overlapping workspaces.
     pub fn add_for_call(
         &mut self,
         grants: &[String],
         tool: &str,
         contents: &[Content],
         folder: &Path,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let grants = grants.iter().map(|text| CallGrant::parse(text));
-        let grants: Vec<CallGrant<'_>> = grants.collect::<Result<_, Error>>()?;
+        let grants: Vec<CallGrant<'_>> = grants.collect::<Result<_>>()?;
         let mut tables = toml::Table::new();
         let workspaces = grants.iter().filter_map(CallGrant::workspace);
         let workspaces: Vec<toml::Value> = workspaces.collect();
-        let calls_tools = contents.iter().any(calls_tools);
+        let calls = |set: &CapabilitySet| set.of_class(&Class::Tool).next().is_some();
+        let calls_tools = contents.iter().any(|content| declares(content, calls));
         let mut rules = Vec::new();
         for content in contents {
             for entry in &content.tools {
@@ -174,7 +171,7 @@ impl Granted {
 }
 
 impl<'a> CallGrant<'a> {
-    fn parse(text: &'a str) -> Result<Self, Error> {
+    fn parse(text: &'a str) -> Result<Self> {
         let refused = |what: &str| {
             let message = format!("{SOURCE} {text:?}: {what}");
             Error::usage(Code::GrantRefused, message).hint(
@@ -238,18 +235,8 @@ fn is_address(host: &str) -> bool {
         || last.starts_with("0x")
 }
 
-/// Whether a tool or a driver may call tools.
-fn calls_tools(content: &Content) -> bool {
-    let any = |set: &CapabilitySet| set.of_class(&Class::Tool).next().is_some();
-    let (tools, drivers) = (&content.tools, &content.drivers);
-    tools.iter().any(|entry| any(&entry.tool.declaration()))
-        || drivers
-            .iter()
-            .any(|entry| any(&entry.driver.requires.capabilities))
-}
-
-/// The `[[grant]]` of one tool. Where it may change something, or call tools that do, its calls are asked about, also if
-/// another rule says `preapproved`: what was mapped for this call is no part of what was approved there.
+/// The `[[grant]]` of one tool. If it may change something, or call tools that do, a person is asked before its calls, also
+/// if another rule has `preapproved`: the approval there does not cover the grants of this call.
 fn rule(tool: &Tool, publisher: &str, grants: &[CallGrant<'_>], calls_tools: bool) -> toml::Value {
     let all = grants.iter().map(|one| one.capability().into());
     let all: Vec<toml::Value> = all.collect();

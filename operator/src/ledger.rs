@@ -1,4 +1,4 @@
-//! `[ledger]` of the configuration: whether calls are recorded, where, and what is kept of them.
+//! `[ledger]` of the configuration: whether calls are recorded, where, and which payloads are kept.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -10,11 +10,11 @@ use toolward_ledger::Options;
 use toolward_ledger::payload::{Keep, PayloadLimits};
 
 use crate::environment::Environment;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Result};
 use crate::settings::{self, SettingError, no_others, word};
 
 const MIB: u64 = 1 << 20;
-/// Ten years. A payload that is kept for ever can be erased by nobody who forgets to.
+/// At most ten years: no payload is kept for ever because someone forgets to erase it.
 const DAYS: RangeInclusive<u64> = 1..=3650;
 /// Nothing larger is kept: a record's reader holds one payload in memory.
 const PAYLOAD_BYTES: RangeInclusive<u64> = 1..=64 * 1024;
@@ -29,17 +29,17 @@ const KEEPS: &[(&str, Keep)] = &[
 ];
 const WAITS: &[(&str, WaitFor)] = &[("started", WaitFor::Started), ("ended", WaitFor::Ended)];
 
-/// Which row of a call that changes something has to be on the disk before the reply goes out.
+/// Which row of a call that changes something must be on the disk before the reply is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WaitFor {
-    /// That it is about to be dispatched.
+    /// The row before it is dispatched.
     Started,
-    /// That it has ended, too.
+    /// Also the row of its end.
     #[default]
     Ended,
 }
 
-/// The value of `keep` that says this.
+/// The value of `keep` for this.
 #[must_use]
 pub fn keep_word(keep: Keep) -> &'static str {
     let word = KEEPS.iter().find(|(_, known)| *known == keep);
@@ -101,7 +101,7 @@ impl LedgerSettings {
     ///
     /// # Errors
     /// If the configuration names no directory and the user has no state directory.
-    pub fn directory(&self, environment: &Environment) -> Result<PathBuf, Error> {
+    pub fn directory(&self, environment: &Environment) -> Result<PathBuf> {
         let default = environment.state_directory.as_ref();
         let default = default.map(|state| Self::within(state));
         self.directory.clone().or(default).ok_or_else(|| {
@@ -123,8 +123,8 @@ impl LedgerSettings {
     /// How the ledger is opened for writing; `None` if nothing is recorded.
     ///
     /// # Errors
-    /// Those of [`LedgerSettings::directory`].
-    pub fn options(&self, environment: &Environment) -> Result<Option<Options>, Error> {
+    /// As [`LedgerSettings::directory`].
+    pub fn options(&self, environment: &Environment) -> Result<Option<Options>> {
         if self.off {
             return Ok(None);
         }
@@ -151,7 +151,7 @@ impl LedgerSettings {
 }
 
 /// The settings in `[ledger]` of a configuration in `folder`.
-pub(crate) fn settings(text: &str, path: &Path, folder: &Path) -> Result<LedgerSettings, Error> {
+pub(crate) fn settings(text: &str, path: &Path, folder: &Path) -> Result<LedgerSettings> {
     let settings = settings::LEDGER.read(text, path, |table| read(table, folder));
     Ok(settings?.unwrap_or_default())
 }

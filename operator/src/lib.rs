@@ -18,7 +18,6 @@ pub mod examples;
 pub mod file;
 pub mod granted;
 pub mod host_setup;
-mod id_secret;
 pub mod installed;
 pub mod lasting_changes;
 pub mod ledger;
@@ -38,7 +37,7 @@ pub mod rerun;
 pub mod runloop;
 mod runtime;
 pub mod settings;
-pub mod text_edit;
+
 pub mod trust;
 
 pub use environment::Environment;

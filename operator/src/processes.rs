@@ -8,7 +8,7 @@ use toolward_host::exec::{ExecBroker, ExecCommand};
 use toolward_host::{Broker, BrokerCommand, Host, HostBuilder, HostError};
 
 use crate::environment::Environment;
-use crate::error::Error;
+use crate::error::Result;
 use crate::granted::Granted;
 use crate::report::Report;
 use crate::trust::Trust;
@@ -32,7 +32,7 @@ impl CompileCache {
         command: &BrokerCommand,
         environment: &Environment,
         report: &dyn Report,
-    ) -> Result<Broker, Error> {
+    ) -> Result<Broker> {
         let builder = || Broker::builder(command.clone());
         let directory = match (&self.directory, &environment.cache_directory) {
             _ if self.disabled => None,
@@ -52,7 +52,7 @@ impl CompileCache {
     }
 
     /// Builds the host, with its drivers compiled by this broker.
-    pub fn host(&self, builder: HostBuilder, broker: &Broker) -> Result<Host, Error> {
+    pub fn host(&self, builder: HostBuilder, broker: &Broker) -> Result<Host> {
         let mut builder = builder.broker(broker.clone());
         if let Some(directory) = broker.directory() {
             builder = builder.protect("the cache directory", directory);
@@ -88,7 +88,7 @@ pub fn confine(
     trust: &Trust,
     environment: &Environment,
     report: &dyn Report,
-) -> Result<(), Error> {
+) -> Result<()> {
     let confinement = match broker.artifacts() {
         Some(path) => confinement.read(path),
         None => confinement,
@@ -133,7 +133,7 @@ pub fn start_programs(
     command: &ExecCommand,
     granted: &Granted,
     environment: &Environment,
-) -> Result<Option<ExecBroker>, Error> {
+) -> Result<Option<ExecBroker>> {
     let policy = &granted.policy;
     if policy.execs().is_empty() {
         return Ok(None);

@@ -2,7 +2,6 @@
 //! it for one call.
 
 pub(crate) mod kept_hosts;
-pub(crate) mod realm_line;
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +13,7 @@ use toolward_registry::{
 };
 
 use crate::environment::Environment;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Result};
 use crate::file;
 use crate::settings::{self, SettingError, expected, no_others};
 
@@ -43,15 +42,15 @@ const MAX_FILE_BYTES: usize = 1024 * 1024;
 /// # }
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Registries(Vec<RegistrySettings>);
+pub struct Registries(pub(crate) Vec<RegistrySettings>);
 
-/// How one registry is reached. What is not said is as without the table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How one registry is reached. Missing keys have the default without a table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RegistrySettings {
     /// `host[:port]`, as references have it.
     pub host: String,
-    /// The one repository that this is for; by default all that have no table of their own.
+    /// The repository that this is for; by default all without a separate table.
     pub repository: Option<String>,
     /// A PEM file of certificate authorities, besides the system's, for this registry alone.
     pub ca_file: Option<PathBuf>,
@@ -76,8 +75,8 @@ pub enum PasswordSource {
 }
 
 impl Registries {
-    /// The table for a repository: its own, else that of its registry. `plain`: whether this machine is spoken to in
-    /// plain http in any case.
+    /// The table for a repository, else for its registry. `plain`: whether plain http is used for this machine in any
+    /// case.
     #[must_use]
     pub fn of(&self, reference: &Reference, plain: bool) -> Option<&RegistrySettings> {
         let registry = reference.registry();
@@ -86,7 +85,7 @@ impl Registries {
         own.or_else(|| self.find(&registry, None, plain))
     }
 
-    /// The table for a source: none for a file, that of its host for an `https` address.
+    /// The table for a source: none for a file, the table of its host for an `https` address.
     #[must_use]
     pub fn of_source(&self, source: &Source, plain: bool) -> Option<&RegistrySettings> {
         match source {
@@ -103,7 +102,7 @@ impl Registries {
         }
     }
 
-    /// Of two that are the same by their default port, the one that is spelled so.
+    /// Of two tables that differ only in a default port, the table with this spelling.
     fn find(
         &self,
         host: &str,
@@ -120,9 +119,9 @@ impl Registries {
 }
 
 impl RegistrySettings {
-    /// Adds these settings to a client's; a login in `credentials` goes before that of the table. `registry`: as the
-    /// reference names it; `None` for a client of a web server, which never logs in. `plain`: whether this machine is
-    /// spoken to in plain http.
+    /// Adds these settings to a client. A login in `credentials` has priority over the login of the table. `registry`: as
+    /// the reference names it; `None` for a client of a web server, which never logs in. `plain`: whether plain http is
+    /// used for this machine.
     pub(crate) fn apply(
         &self,
         mut builder: ClientBuilder,
@@ -130,7 +129,7 @@ impl RegistrySettings {
         environment: &Environment,
         registry: Option<&str>,
         plain: bool,
-    ) -> Result<ClientBuilder, Error> {
+    ) -> Result<ClientBuilder> {
         if let Some(path) = &self.ca_file {
             builder = builder.authorities(file::read(path, MAX_FILE_BYTES)?);
         }
@@ -155,11 +154,7 @@ impl RegistrySettings {
         Ok(builder)
     }
 
-    fn password(
-        &self,
-        source: &PasswordSource,
-        environment: &Environment,
-    ) -> Result<SecretString, Error> {
+    fn password(&self, source: &PasswordSource, environment: &Environment) -> Result<SecretString> {
         let missing = |what: String| {
             let message = format!("the password of `[[registry]]` {}: {what}", self.host);
             Error::usage(Code::RegistryPasswordMissing, message)
@@ -183,7 +178,7 @@ impl RegistrySettings {
 }
 
 /// The tables of a configuration in `folder`.
-pub(crate) fn settings(text: &str, path: &Path, folder: &Path) -> Result<Registries, Error> {
+pub(crate) fn settings(text: &str, path: &Path, folder: &Path) -> Result<Registries> {
     let tables = settings::REGISTRY.read(text, path, |tables| read_all(tables, folder));
     Ok(tables?.unwrap_or_default())
 }
@@ -299,7 +294,7 @@ fn login(
     }
     let forms = "write password = { env = \"VARIABLE\" } or password = { file = \"PATH\" }";
     if !matches!(password.content, Content::Mapping(_)) {
-        // What stands there may be the password itself.
+        // The value may be the password itself.
         let message = "expected `password` to say where the password is";
         return Err(SettingError::new(message, &password.at).hint(forms));
     }

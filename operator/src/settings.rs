@@ -7,7 +7,7 @@ use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
 use toolward_fields::{Content, Field, Fields, Node, Problem, Span, nearest, parse_toml};
 use toolward_host::confine::SystemCalls;
 
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Result};
 
 /// A table that only the configuration may have.
 pub(crate) struct SettingsTable {
@@ -105,7 +105,7 @@ impl From<Problem<'_, Span>> for SettingError {
 }
 
 impl SettingsTable {
-    fn document(&self, text: &str, path: &Path) -> Result<Node<Span>, Error> {
+    fn document(&self, text: &str, path: &Path) -> Result<Node<Span>> {
         parse_toml(text).map_err(|error| {
             let at = error.span().unwrap_or_default();
             self.error(text, path, SettingError::new(error.message(), &at))
@@ -122,7 +122,7 @@ impl SettingsTable {
         text: &str,
         path: &Path,
         read: impl FnOnce(&Field<'_, Span>) -> Result<T, SettingError>,
-    ) -> Result<Option<T>, Error> {
+    ) -> Result<Option<T>> {
         let document = self.document(text, path)?;
         let table = self
             .find(&document)
@@ -150,7 +150,7 @@ impl SettingsTable {
 }
 
 /// Refuses these tables in a file from `--policy`, where they would have no effect.
-pub(crate) fn refuse_in_policy(text: &str, path: &Path) -> Result<(), Error> {
+pub(crate) fn refuse_in_policy(text: &str, path: &Path) -> Result<()> {
     for table in [CONFINE, CLIENTS, LEDGER, REGISTRY] {
         let document = table.document(text, path)?;
         if let Some(found) = table.find(&document) {
@@ -213,7 +213,7 @@ pub(crate) fn no_others(fields: Fields<'_, Span>) -> Result<(), SettingError> {
 }
 
 /// `[confine]`: the list of system calls for processes that run guests.
-pub(crate) fn system_calls(text: &str, path: &Path) -> Result<SystemCalls, Error> {
+pub(crate) fn system_calls(text: &str, path: &Path) -> Result<SystemCalls> {
     let calls = CONFINE.read(text, path, |table| {
         let mut fields = Fields::of(table)?.by_key();
         let calls = fields.take("system_calls");
@@ -227,7 +227,7 @@ pub(crate) fn system_calls(text: &str, path: &Path) -> Result<SystemCalls, Error
 /// `[clients]`: the MCP clients on the standard streams that may ask their person for approval, as they name themselves. A
 /// client's name proves nothing; there it chooses among the programs that the operator starts. Clients over HTTP have
 /// tokens instead.
-pub(crate) fn approving_clients(text: &str, path: &Path) -> Result<Vec<String>, Error> {
+pub(crate) fn approving_clients(text: &str, path: &Path) -> Result<Vec<String>> {
     Ok(CLIENTS.read(text, path, client_names)?.unwrap_or_default())
 }
 
@@ -260,7 +260,7 @@ fn client_names(table: &Field<'_, Span>) -> Result<Vec<String>, SettingError> {
 ///
 /// # Errors
 /// `client-setting-invalid` if the table is wrong; `file-unfit` if it is written in a form in which nothing can be added.
-pub fn allow_clients(text: &str, path: &Path, added: &[String]) -> Result<Option<String>, Error> {
+pub fn allow_clients(text: &str, path: &Path, added: &[String]) -> Result<Option<String>> {
     let known = approving_clients(text, path)?;
     let missing: Vec<&String> = added.iter().filter(|name| !known.contains(name)).collect();
     if missing.is_empty() {
