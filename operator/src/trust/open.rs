@@ -157,10 +157,8 @@ mod tests {
                 .all(|(id, name)| id.replace('.', "-").contains(name)),
             "{ids:?}"
         );
-        let read = opened
-            .contents
-            .into_iter()
-            .map(|content| content.manifest.id);
+        let read = opened.contents.iter();
+        let read = read.map(|content| content.manifest.id.clone());
         assert_eq!(read.collect::<Vec<_>>(), ids);
     }
 

@@ -93,7 +93,7 @@ impl World {
         self.changes().add_key(&candidate, request, || Ok(()))
     }
 
-    fn trusted(&self) -> Trusted {
+    fn trusted(&self) -> TrustedPublishers {
         self.trust.trusted(&self.environment).unwrap()
     }
 
