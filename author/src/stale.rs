@@ -8,8 +8,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toolward_bundle::codes;
-use toolward_bundle::dev::BuildEntry;
-use toolward_bundle::files::{self, Files};
+use toolward_bundle::dev::{BuildEntry, BuildKind};
+use toolward_bundle::files::{self, Files, FilesError};
 use toolward_bundle::locate::about_file;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_signing::digest::Digest;
@@ -17,7 +17,6 @@ use toolward_signing::sources;
 
 use crate::error::AuthorError;
 use crate::output;
-use crate::provenance::files_of;
 
 /// The file beside `bundle.toml`: a line for each component, with its path, the digest of its sources and its own,
 /// between tabs. It is hidden, so no bundle has it.
@@ -101,6 +100,28 @@ fn kept(directory: &Path) -> BTreeMap<String, (Digest, Digest)> {
         Some((output, (next()?, next()?)))
     });
     lines.collect()
+}
+
+/// The files that a source consists of: those of its directory, which hold what a script
+/// imports, too; a module that another tool made is all there is. `read` reads a directory.
+pub(crate) fn files_of(
+    directory: &Path,
+    entry: &BuildEntry,
+    read: impl FnOnce(&Path) -> Result<Files, FilesError>,
+) -> Result<Files, AuthorError> {
+    let source = directory.join(&entry.source);
+    let folder = match entry.kind {
+        BuildKind::Rust | BuildKind::Go | BuildKind::C => source,
+        BuildKind::Js | BuildKind::Python => source
+            .parent()
+            .map_or_else(|| directory.to_owned(), Path::to_owned),
+        BuildKind::Wasm => {
+            let limit = toolward_bundle::component::MAX_SIZE;
+            let bytes = files::read(directory, &entry.source, limit)?;
+            return Ok(Files::from([(entry.source.clone(), bytes)]));
+        }
+    };
+    Ok(read(&folder)?)
 }
 
 /// What a build may read of the directory of a source. What can't be read, such as a link, is passed over, so that it

@@ -1,5 +1,5 @@
-//! Where the action that a contract implements is found: in its own bundle, else in the libraries of other
-//! bundles. The rule stands here and nowhere else; whose a library is, the operator's trust says.
+//! Action libraries: the actions of other bundles, and what a bundle is called as one. The operator's trust decides
+//! whose a library is; `documents::scope` looks a contract's reference up.
 
 mod reading;
 mod shelf;
@@ -7,8 +7,6 @@ mod shelf;
 use std::sync::Arc;
 
 use toolward_contract::action::{Action, Reference, RegistryReference};
-
-use crate::documents::{Located, Unread, file_name, folder};
 
 pub use reading::Reading;
 pub use shelf::Shelf;
@@ -75,7 +73,7 @@ pub struct Library<'a> {
 impl Library<'_> {
     /// Whether a reference is into this bundle. `@acme/crm/actions/NAME` is in acme's bundle `crm.actions` or
     /// `acme.crm.actions`.
-    fn is_of(self, reference: &RegistryReference) -> bool {
+    pub(crate) fn is_of(self, reference: &RegistryReference) -> bool {
         let id = reference.library.replace('/', ".");
         let below = self.id.strip_prefix(self.publisher);
         reference.owner == self.publisher
@@ -119,64 +117,4 @@ impl std::fmt::Debug for Surroundings<'_> {
             .field("own", &self.own)
             .finish_non_exhaustive()
     }
-}
-
-/// The action that a contract means, among those of its bundle first; and the publisher of its library, where it
-/// is another bundle's.
-pub(crate) fn look_up<'a>(
-    reference: &Reference,
-    actions: &'a [Located<Action>],
-    surroundings: Surroundings<'a>,
-) -> Option<(&'a Arc<Action>, Option<&'a str>)> {
-    let found = match reference {
-        // No other bundle answers for a path.
-        Reference::Path(path) => Some(actions.iter().find(|action| action.path == *path)?),
-        Reference::Id(id) => actions.iter().find(|action| action.value.id == *id),
-        Reference::Registry(registry) => surroundings
-            .own
-            .filter(|own| own.is_of(registry))
-            .and_then(|_| in_folder(&registry.action, actions)),
-    };
-    match found {
-        Some(found) => Some((&found.value, None)),
-        None => {
-            let found = surroundings.others.action(reference)?;
-            Some((found.action, Some(found.publisher)))
-        }
-    }
-}
-
-/// Whether an action that was not found may be in a library that whoever runs the bundle has.
-pub(crate) fn may_be_elsewhere(reference: &Reference, surroundings: Surroundings<'_>) -> bool {
-    let of_this_bundle = match reference {
-        Reference::Path(_) => true,
-        Reference::Id(_) => false,
-        Reference::Registry(registry) => surroundings.own.is_some_and(|own| own.is_of(registry)),
-    };
-    !of_this_bundle && !surroundings.others.are_at_hand()
-}
-
-/// Whether an ACTION.md of the bundle that could not be read may be the one that a contract means.
-pub(crate) fn may_be(
-    reference: &Reference,
-    unread: &Unread,
-    surroundings: Surroundings<'_>,
-) -> bool {
-    match reference {
-        Reference::Path(path) => unread.path == *path,
-        Reference::Id(id) => unread.may_be(id),
-        Reference::Registry(registry) => {
-            surroundings.own.is_some_and(|own| own.is_of(registry))
-                && file_name(folder(&unread.path)) == registry.action
-        }
-    }
-}
-
-/// The action whose folder has a name, however deep; none if two have it, since neither is the one meant.
-fn in_folder<'a>(name: &str, actions: &'a [Located<Action>]) -> Option<&'a Located<Action>> {
-    let mut found = actions
-        .iter()
-        .filter(|action| file_name(folder(&action.path)) == name);
-    let only = found.next()?;
-    found.next().is_none().then_some(only)
 }
