@@ -3,8 +3,7 @@
 
 use serde_json::json;
 use toolward_bundle::text::{visible, visible_line};
-use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
-use toolward_operator::text_edit::TextEdit;
+use toolward_operator::lasting_changes::{LastingChange, LastingChanges, TextEdit};
 
 use crate::approve;
 use crate::environment::has_terminal;

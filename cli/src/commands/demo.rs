@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 use toolward_bundle::text::visible_line;
-use toolward_operator::demo::{self, Attempt, Demo, Outcome};
+use toolward_operator::demo::{self, Demo, TheftAttempt, TheftOutcome};
 use toolward_operator::runtime;
 
 use super::compile_broker;
@@ -107,7 +107,7 @@ fn make(arguments: &Arguments, environment: &Environment, output: &mut Output) -
     Ok(if stopped { Exit::Fine } else { Exit::Failed })
 }
 
-fn shown(attempt: &Attempt, outcome: &Outcome) -> String {
+fn shown(attempt: &TheftAttempt, outcome: &TheftOutcome) -> String {
     let title = visible_line(&attempt.title, 300);
     match &outcome.stopped_by {
         Some(by) => {

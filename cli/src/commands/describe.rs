@@ -8,7 +8,7 @@ use toolward_bundle::tool_names;
 use toolward_host::{Host, LOCAL, ToolInfo};
 use toolward_mcp::ServerFeatures;
 use toolward_operator::bundles::BundleSource;
-use toolward_operator::config::{Granted, PolicyFiles};
+use toolward_operator::granted::{Granted, PolicyFiles};
 use toolward_operator::host_setup::HostSetup;
 use toolward_records::{Described, ToolDescription, function_definition};
 

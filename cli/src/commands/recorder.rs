@@ -5,7 +5,7 @@ use std::process::Stdio;
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use toolward_host::HostBuilder;
-use toolward_operator::config::Granted;
+use toolward_operator::granted::Granted;
 use toolward_operator::host_setup::HostSetup;
 use toolward_operator::recorder::{CallRecorder, RecorderCommand, StartedRecorder, run_recorder};
 use toolward_operator::trust::Trust;

@@ -1,10 +1,13 @@
-//! What happens when a file reaches the limit on its size (`ulimit -f`).
+//! System calls without a safe function.
 
-#![expect(unsafe_code, reason = "a handler of a signal has no safe function")]
+#![expect(
+    unsafe_code,
+    reason = "calls of the kernel, and the handler of a signal"
+)]
 
 use std::io;
 
-/// Makes a write beyond the limit on the size of files fail with `EFBIG`. Without it the signal `SIGXFSZ` ends the
+/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail with `EFBIG`. Without it the signal `SIGXFSZ` ends the
 /// process. A handler that does nothing, rather than ignoring the signal: programs that this process executes start with
 /// the default again. An application's own handler stays.
 ///
@@ -35,6 +38,29 @@ pub fn survive_file_limit() -> io::Result<()> {
     }
 }
 
+/// Has all files but the standard streams closed when a program is executed: the process that started this one may have
+/// left some open.
+///
+/// # Errors
+/// If the kernel is older than 5.11.
+pub fn close_on_exec() -> io::Result<()> {
+    const FIRST: libc::c_uint = 3;
+    const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
+    // SAFETY: three numbers; it closes nothing in this program.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            FIRST,
+            libc::c_uint::MAX,
+            CLOSE_RANGE_CLOEXEC,
+        )
+    };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
@@ -51,7 +77,7 @@ mod tests {
             return write_beyond(std::path::Path::new(&path));
         }
         let directory = tempfile::tempdir().unwrap();
-        let name = "file_limit::tests::\
+        let name = "system::tests::\
                     a_write_beyond_the_limit_fails_and_a_program_that_is_executed_has_the_default";
         let status = Command::new("sh")
             .args(["-c", "ulimit -f 8; exec \"$0\" \"$@\""])

@@ -1,68 +1,64 @@
-//! A folder that only its user may change: another writer could change whom the user
-//! trusts.
+//! A folder that only its user may change: another writer could change whom the user trusts.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use toolward_files::{Links, Lock, Problem, Protection};
+use toolward_files::{Folder, Links, Lock, Problem, Protection};
 
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error, Result};
 use crate::file;
 
 /// How long to wait for another process's lock.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A folder whose owner and mode were checked.
+/// An open folder whose owner and mode were checked.
 #[derive(Debug)]
-pub(super) struct Folder(toolward_files::Folder);
+pub(super) struct TrustFolder {
+    path: PathBuf,
+    opened: Folder,
+}
 
-impl Folder {
+impl TrustFolder {
     /// Opens a folder; `None` if it does not exist.
-    pub(super) fn open(path: &Path) -> Result<Option<Self>, Error> {
-        match toolward_files::Folder::open(path, Protection::OwnOrRoot) {
-            Ok(opened) => Ok(Some(Self(opened))),
+    pub(super) fn open(path: &Path) -> Result<Option<Self>> {
+        let path = path.to_owned();
+        match Folder::open(&path, Protection::OwnOrRoot) {
+            Ok(opened) => Ok(Some(Self { path, opened })),
             Err(error) if error.is_missing() => Ok(None),
-            Err(error) => Err(refused(path, error.problem)),
+            Err(error) => Err(refused(&path, error.problem)),
         }
     }
 
     /// Creates a private folder and its parents.
-    pub(super) fn make(path: &Path) -> Result<Self, Error> {
-        let made = toolward_files::Folder::make(path, Protection::OwnOrRoot);
-        made.map(Self).map_err(|error| match error.problem {
-            Problem::Io {
-                action: "created",
-                source,
-            } => Error::unwritable(path, source),
-            problem => refused(path, problem),
-        })
+    pub(super) fn make(path: &Path) -> Result<Self> {
+        let path = path.to_owned();
+        match Folder::make(&path, Protection::OwnOrRoot) {
+            Ok(opened) => Ok(Self { path, opened }),
+            Err(error) => Err(match error.problem {
+                Problem::Io {
+                    action: "created",
+                    source,
+                } => Error::unwritable(&path, source),
+                problem => refused(&path, problem),
+            }),
+        }
     }
 
     /// Syncs the folder to disk.
-    pub(super) fn sync(&self, path: &Path) -> Result<(), Error> {
-        self.0
-            .sync()
-            .map_err(|error| Error::unwritable(path, error))
+    pub(super) fn sync(&self) -> Result<()> {
+        let synced = self.opened.sync();
+        synced.map_err(|error| Error::unwritable(&self.path, error))
     }
 
-    /// Takes a shared lock on the folder, for reading.
-    pub(super) fn shared(&self, path: &Path) -> Result<(), Error> {
-        self.lock(path, Lock::Shared)
-    }
-
-    /// Takes an exclusive lock on the folder. Don't block on the network or a person
-    /// while holding it.
-    pub(super) fn exclusive(&self, path: &Path) -> Result<(), Error> {
-        self.lock(path, Lock::Exclusive)
-    }
-
-    fn lock(&self, path: &Path, how: Lock) -> Result<(), Error> {
-        toolward_files::lock(&self.0, how, LOCK_TIMEOUT).map_err(|error| match error.kind() {
+    /// Locks the folder. Don't block on the network or a person while holding an exclusive lock.
+    pub(super) fn lock(&self, how: Lock) -> Result<()> {
+        let path = &self.path;
+        toolward_files::lock(&self.opened, how, LOCK_TIMEOUT).map_err(|error| match error.kind() {
             ErrorKind::WouldBlock => {
                 let busy = format!("{}: another process holds the folder", path.display());
-                Error::new(Kind::Failed, Code::TrustBusy, busy)
+                Error::failed(Code::TrustBusy, busy)
                     .hint("find out which process it is, and try again")
             }
             _ => Error::unreadable(path, error),
@@ -70,8 +66,14 @@ impl Folder {
     }
 }
 
+/// Whether no file or folder has this path.
+pub(super) fn is_missing(path: &Path) -> bool {
+    let found = path.symlink_metadata();
+    found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
 /// Reads a file, and checks that only the user could have written it.
-pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
+pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>> {
     let file = toolward_files::open(path, Protection::OwnOrRoot, Links::Refuse)
         .map_err(|error| refused(path, error.problem))?;
     file::read_opened(file, path, limit)

@@ -1,29 +1,34 @@
-//! Where a bare key lies: not in or beside a bundle, where whoever sent the bundle could have put it.
+//! Rules for bare keys: where the file of a key may be, and whose prefixes a key may have. A file in or next to a bundle may
+//! come from the sender of the bundle.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use toolward_bundle::text::visible_line;
+use toolward_signing::id::Prefix;
 use toolward_signing::manifest::ENVELOPE_FILE;
+use toolward_signing::trust::TrustStore;
 
-use super::BUNDLE_TOML;
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error, Kind, Result};
 
-/// How the archive of a bundle is named.
+/// The file that marks a directory under work.
+pub(crate) const BUNDLE_TOML: &str = "bundle.toml";
+
+/// The suffix of a bundle's archive.
 const ARCHIVE_SUFFIX: &str = ".toolbundle";
 
-/// How many files beside a key are looked at. Beside more, it is refused.
+/// Most files in the folder of a key. With more, the key is refused.
 const MAX_BESIDE: usize = 10_000;
 
-/// Refuses a key that lies in the directory of a bundle, or beside a bundle: where it is named, and where links lead.
+/// Refuses a key in the directory of a bundle or next to a bundle, also behind links.
 ///
 /// # Errors
-/// `key-misplaced`, and `file-unreadable` where that can't be found out.
-pub(super) fn check(key: &Path) -> Result<(), Error> {
+/// `key-misplaced`; `file-unreadable` if a folder can't be read.
+pub(super) fn check_place(key: &Path) -> Result<()> {
     let unreadable = |error| Error::unreadable(key, error);
     let named = std::path::absolute(key).map_err(unreadable)?;
     let real = key.canonicalize().map_err(unreadable)?;
-    // A path with `..` names other folders than those that it leads through.
+    // A path with `..` can lead through other folders than it names.
     let folder = named.parent().unwrap_or(Path::new("/"));
     let folder = folder.canonicalize().map_err(unreadable)?;
     let target = real.parent().unwrap_or(Path::new("/")).to_owned();
@@ -31,14 +36,14 @@ pub(super) fn check(key: &Path) -> Result<(), Error> {
         if let Some(bundle) = folder.ancestors().find(|folder| is_bundle(folder)) {
             return Err(misplaced(key, "in a bundle", bundle));
         }
-        if let Some(bundle) = beside(&folder)? {
+        if let Some(bundle) = bundle_in(&folder)? {
             return Err(misplaced(key, "beside a bundle", &bundle));
         }
     }
     Ok(())
 }
 
-/// The error for a key that a registry or a web server gave: bundles come from there, too.
+/// The error for a key from a registry or a web server, which bundles come from, too.
 pub(super) fn fetched(source: &str) -> Error {
     let source = visible_line(source, 1000);
     Error::new(
@@ -67,7 +72,7 @@ fn misplaced(key: &Path, place: &str, bundle: &Path) -> Error {
 }
 
 /// A bundle among the files of a folder.
-fn beside(folder: &Path) -> Result<Option<PathBuf>, Error> {
+fn bundle_in(folder: &Path) -> Result<Option<PathBuf>> {
     let unreadable = |error| Error::unreadable(folder, error);
     let entries = std::fs::read_dir(folder).map_err(unreadable)?;
     for (number, entry) in entries.enumerate() {
@@ -87,9 +92,72 @@ fn beside(folder: &Path) -> Result<Option<PathBuf>, Error> {
 
 /// Whether this is the directory of a bundle, packed or under work.
 fn is_bundle(folder: &Path) -> bool {
-    [ENVELOPE_FILE, BUNDLE_TOML]
+    let has = |name: &str| folder.join(name).symlink_metadata().is_ok();
+    has(ENVELOPE_FILE) || has(BUNDLE_TOML)
+}
+
+/// The publishers whose prefixes overlap with these, each with the prefix that does.
+pub(super) fn overlaps(store: &TrustStore, prefixes: &[Prefix]) -> Vec<(String, String)> {
+    let overlaps = prefixes.iter().flat_map(|prefix| {
+        let publishers = store.overlapping(prefix);
+        publishers.map(move |one| (one.name().to_owned(), prefix.to_string()))
+    });
+    overlaps.collect()
+}
+
+/// Refuses prefixes for the document of `own` that overlap with prefixes of a bare key: the operator has not stated that
+/// the key may keep them.
+///
+/// # Errors
+/// `prefix-taken`
+pub(super) fn hold_none_of(store: &TrustStore, own: &str, prefixes: &[Prefix]) -> Result<()> {
+    let held = prefixes.iter().find_map(|prefix| {
+        let mut bare = store.overlapping(prefix).filter(|one| one.is_bare());
+        Some((bare.find(|one| one.name() != own)?.name(), prefix))
+    });
+    let Some((holder, prefix)) = held else {
+        return Ok(());
+    };
+    let message = format!(
+        "the prefix {prefix} is inside, equal to or around one of {holder}'s, which is trusted by a bare key"
+    );
+    Err(Error::new(Kind::Denied, Code::PrefixTaken, message).hint(format!(
+        "take the key out first: toolward trust remove {holder}. If it shall publish such ids as well, add it again afterwards, with \
+         --takes-from {own}"
+    )))
+}
+
+/// Makes sure that the operator named exactly the publishers whose ids are affected.
+pub(super) fn are_given_up(
+    overlaps: &[(String, String)],
+    possible: &[(String, String)],
+    named: &[String],
+) -> Result<()> {
+    let taken = |message: String| Error::new(Kind::Denied, Code::PrefixTaken, message);
+    let missing = overlaps.iter().find(|(name, _)| !named.contains(name));
+    if let Some((name, prefix)) = missing {
+        let names: BTreeSet<&str> = overlaps.iter().map(|(name, _)| name.as_str()).collect();
+        let flags: Vec<String> = names
+            .iter()
+            .map(|name| format!("--takes-from {name}"))
+            .collect();
+        let flags = flags.join(" ");
+        let message = format!("the prefix {prefix} is inside, equal to or around one of {name}'s");
+        return Err(taken(message).hint(format!(
+            "if this key shall publish ids that are {name}'s otherwise, say so: {flags}"
+        )));
+    }
+    let other = named
         .iter()
-        .any(|name| folder.join(name).symlink_metadata().is_ok())
+        .find(|named| !possible.iter().any(|(name, _)| name == *named));
+    match other {
+        Some(other) => Err(taken(format!(
+            "--takes-from {}: no prefix that was given overlaps with one of theirs",
+            visible_line(other, 100)
+        ))
+        .hint("name the publishers whose prefixes overlap, and no others; `toolward trust list` shows them")),
+        None => Ok(()),
+    }
 }
 
 #[cfg(test)]
@@ -110,17 +178,17 @@ mod tests {
 
     #[track_caller]
     fn refused(key: &Path) {
-        let failure = check(key).unwrap_err();
+        let failure = check_place(key).unwrap_err();
         assert_eq!(failure.code, "key-misplaced", "{failure}");
     }
 
     #[test]
     fn a_key_in_a_folder_of_its_own_is_taken() {
         let (place, key) = place();
-        check(&key).unwrap();
-        // What lies one folder up is not beside it.
+        check_place(&key).unwrap();
+        // A bundle one folder up is not next to it.
         fs::write(place.path().join("a.toolbundle"), "").unwrap();
-        check(&key).unwrap();
+        check_place(&key).unwrap();
     }
 
     #[test]
@@ -141,7 +209,7 @@ mod tests {
             fs::write(bundle.join(file), "").unwrap();
             refused(&key);
             fs::remove_dir_all(&bundle).unwrap();
-            check(&key).unwrap();
+            check_place(&key).unwrap();
             fs::write(place.path().join(file), "").unwrap();
             refused(&key);
         }
@@ -164,18 +232,18 @@ mod tests {
         symlink(bundle.join("inside"), clean.join("folder")).unwrap();
         refused(&clean.join("folder/acme.pub.pem"));
         refused(&clean.join("../bundle/inside/acme.pub.pem"));
-        check(&key).unwrap();
+        check_place(&key).unwrap();
     }
 
     #[test]
     fn a_key_that_is_not_there_or_among_too_many_files_is_unreadable() {
         let (place, key) = place();
-        let failure = check(&place.path().join("none.pub.pem")).unwrap_err();
+        let failure = check_place(&place.path().join("none.pub.pem")).unwrap_err();
         assert_eq!(failure.code, "file-unreadable");
         for number in 0..MAX_BESIDE {
             fs::write(key.with_file_name(number.to_string()), "").unwrap();
         }
-        let failure = check(&key).unwrap_err();
+        let failure = check_place(&key).unwrap_err();
         assert_eq!(failure.code, "file-unreadable");
     }
 }
