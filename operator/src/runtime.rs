@@ -1,7 +1,6 @@
 //! Runtimes that don't panic when the system is short of threads.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -16,8 +15,10 @@ use crate::error::{Code, Error, Kind};
 const AHEAD: usize = 2;
 /// As long as a runtime, so that those threads stay.
 const KEEP_ALIVE: Duration = Duration::from_hours(24 * 365);
-/// How long a thread that was started may take to run.
+/// How long threads that were started may take to run.
 const STARTING: Duration = Duration::from_secs(5);
+/// The name of the thread that builds a runtime. Where it panics, the error of [`runtime`] says so.
+pub const RUNTIME_THREAD: &str = "runtime-start";
 
 /// A runtime for one piece of work of this thread, such as a transfer.
 ///
@@ -57,23 +58,45 @@ pub fn runtime_with(threads: usize) -> Result<Runtime, Error> {
 }
 
 fn built(mut builder: Builder, threads: usize) -> Result<Runtime, Error> {
-    // Tokio panics where it can't start the threads for tasks.
-    all_start(threads.saturating_add(AHEAD)).map_err(Error::runtime)?;
-    builder.enable_all().thread_keep_alive(KEEP_ALIVE);
-    // The system may be short of threads since then.
-    let built = catch_unwind(AssertUnwindSafe(|| {
-        let runtime = builder.build()?;
-        let gate = Gate::default();
-        for _ in 0..AHEAD {
-            let waiting = gate.waiting();
-            runtime.spawn_blocking(waiting);
-        }
-        gate.all_wait(AHEAD)?;
-        Ok::<_, io::Error>(runtime)
-    }));
-    built
-        .unwrap_or_else(|_| Err(io::ErrorKind::WouldBlock.into()))
-        .map_err(Error::runtime)
+    let started = || {
+        // Tokio panics where it can't start the threads for tasks. One more builds.
+        all_start(threads.saturating_add(AHEAD).saturating_add(1))?;
+        builder.enable_all().thread_keep_alive(KEEP_ALIVE);
+        within(STARTING, move || start(&mut builder))
+    };
+    started().map_err(Error::runtime)
+}
+
+/// Builds a runtime. The system may be short of threads since they were tried, or of open files: then tokio panics, and
+/// may wait for ever for those of its threads that it has started.
+fn start(builder: &mut Builder) -> io::Result<Runtime> {
+    let runtime = builder.build()?;
+    let gate = Gate::default();
+    for _ in 0..AHEAD {
+        let waiting = gate.waiting();
+        runtime.spawn_blocking(waiting);
+    }
+    gate.all_wait(AHEAD)?;
+    Ok(runtime)
+}
+
+/// Does something on a thread of its own, which is left alone if it takes longer than this. A panic is an error.
+fn within<T: Send + 'static>(
+    longest: Duration,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let (sender, receiver) = channel();
+    let thread = thread::Builder::new().name(RUNTIME_THREAD.to_owned());
+    thread.spawn(move || sender.send(work()))?;
+    let done = receiver.recv_timeout(longest);
+    done.unwrap_or_else(|_| Err(shortage()))
+}
+
+fn shortage() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::WouldBlock,
+        "the system is short of threads or open files",
+    )
 }
 
 /// Whether so many threads can be started at once.
@@ -123,7 +146,7 @@ impl Gate {
     fn all_wait(self, count: usize) -> io::Result<()> {
         for _ in 0..count {
             let arrived = self.arrived.1.recv_timeout(STARTING);
-            arrived.map_err(|_| io::Error::from(io::ErrorKind::WouldBlock))?;
+            arrived.map_err(|_| shortage())?;
         }
         drop(self.open);
         Ok(())
@@ -140,5 +163,18 @@ mod tests {
         assert_eq!(error.code, Code::RuntimeUnavailable.code());
         let elsewhere = std::thread::spawn(|| runtime().is_ok());
         assert!(elsewhere.join().unwrap());
+    }
+
+    #[test]
+    fn a_runtime_that_panics_or_hangs_while_it_is_built_is_an_error() {
+        let panics = within(STARTING, || -> io::Result<()> { panic!("no thread") });
+        assert_eq!(panics.unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        let gate = Gate::default();
+        let waiting = gate.waiting();
+        let hangs = within(Duration::from_millis(1), || {
+            waiting();
+            Ok(())
+        });
+        assert_eq!(hangs.unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
 }
