@@ -4,10 +4,10 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
-mod file_limit;
 pub mod frames;
 mod inherited;
 mod outgoing;
+mod signals;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -22,9 +22,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use file_limit::survive_file_limit;
 pub use inherited::close_on_exec;
 pub use outgoing::Outgoing;
+pub use signals::{survive_file_limit, survive_termination};
 
 use rustix::process::{Resource, Rlimit};
 
