@@ -37,8 +37,10 @@ impl Configuration {
             &trust,
             &self.operator.setup.policies,
             &self.operator.environment,
-        )?;
-        let file = trust.file(&self.operator.environment)?;
+        )
+        .map_err(may_be_replaced)?;
+        let file = trust.file(&self.operator.environment);
+        let file = file.map_err(may_be_replaced)?;
         if file.map(ConfigFile::beside_policy).unwrap_or_default() != self.beside_policy {
             return Err(Error::usage(
                 Code::ReloadTrust,
@@ -61,4 +63,14 @@ impl Configuration {
             })?;
         Ok(Some(granted))
     }
+}
+
+/// A confined server reaches the very file that was there when it started, and many editors replace a file.
+fn may_be_replaced(mut failure: Error) -> Error {
+    if failure.code == Code::FileUnreadable.code() {
+        failure.hints.clear();
+        return failure
+            .hint("write into the file instead of replacing it, or start the server again");
+    }
+    failure
 }
