@@ -21,7 +21,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use frames::Outgoing;
-pub use system::{close_on_exec, survive_file_limit};
+pub use system::{close_on_exec, survive_file_limit, survive_termination};
 
 use rustix::process::{Resource, Rlimit};
 

@@ -1,4 +1,4 @@
-//! System calls without a safe function.
+//! System calls without a safe function, and signals that end a process unless it handles them.
 
 #![expect(
     unsafe_code,
@@ -14,12 +14,28 @@ use std::io;
 /// # Errors
 /// If the system refuses.
 pub fn survive_file_limit() -> io::Result<()> {
+    survive(libc::SIGXFSZ)
+}
+
+/// Makes `SIGTERM`, `SIGINT` and `SIGHUP` do nothing. A service manager tells all processes of a service to end: a
+/// helper ends with its connection, when its host has told it all. Needs neither files nor threads.
+///
+/// # Errors
+/// If the system refuses.
+pub fn survive_termination() -> io::Result<()> {
+    [libc::SIGTERM, libc::SIGINT, libc::SIGHUP]
+        .into_iter()
+        .try_for_each(survive)
+}
+
+/// Handles a signal by doing nothing, unless it has another disposition than the default.
+fn survive(signal: libc::c_int) -> io::Result<()> {
     extern "C" fn nothing(_signal: libc::c_int) {}
 
     // SAFETY: numbers and pointers, for which zero is a value.
     let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
     // SAFETY: only writes what is set now into `before`.
-    let done = unsafe { libc::sigaction(libc::SIGXFSZ, std::ptr::null(), &raw mut before) };
+    let done = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut before) };
     if done != 0 {
         return Err(io::Error::last_os_error());
     }
@@ -31,7 +47,7 @@ pub fn survive_file_limit() -> io::Result<()> {
     handler.sa_sigaction = nothing as *const () as libc::sighandler_t;
     handler.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
     // SAFETY: the handler does nothing, so that it may run at any time on any thread.
-    let done = unsafe { libc::sigaction(libc::SIGXFSZ, &raw const handler, std::ptr::null_mut()) };
+    let done = unsafe { libc::sigaction(signal, &raw const handler, std::ptr::null_mut()) };
     match done {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

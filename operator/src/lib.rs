@@ -45,7 +45,7 @@ pub use error::{Code, Error, Kind, content_error};
 pub use live_host::LiveHost;
 pub use operator::Operator;
 pub use report::{Progress, Report, Silent};
-pub use runtime::{runtime, runtime_with};
+pub use runtime::{RUNTIME_THREAD, runtime, runtime_with};
 
 // Crates whose types occur in this crate's signatures, and that an application does not
 // use otherwise.

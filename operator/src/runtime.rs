@@ -1,7 +1,6 @@
 //! Runtimes that don't panic when the system is short of threads.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -18,6 +17,8 @@ const BLOCKING_THREADS: usize = 2;
 const KEEP_ALIVE: Duration = Duration::from_hours(24 * 365);
 /// How long a thread may take to start.
 const START_TIMEOUT: Duration = Duration::from_secs(5);
+/// The name of the thread that builds a runtime. If it panics, the error of [`runtime`] reports that.
+pub const RUNTIME_THREAD: &str = "runtime-start";
 
 /// A runtime for one piece of work of this thread, such as a transfer.
 ///
@@ -57,23 +58,45 @@ pub fn runtime_with(threads: usize) -> Result<Runtime> {
 }
 
 fn built(mut builder: Builder, threads: usize) -> Result<Runtime> {
-    // Tokio panics if it can't start the threads for tasks.
-    all_start(threads.saturating_add(BLOCKING_THREADS)).map_err(Error::runtime)?;
-    builder.enable_all().thread_keep_alive(KEEP_ALIVE);
-    // The system may be short of threads since then.
-    let built = catch_unwind(AssertUnwindSafe(|| {
-        let runtime = builder.build()?;
-        let gate = Gate::default();
-        for _ in 0..BLOCKING_THREADS {
-            let waiting = gate.waiting();
-            runtime.spawn_blocking(waiting);
-        }
-        gate.all_wait(BLOCKING_THREADS)?;
-        Ok::<_, io::Error>(runtime)
-    }));
-    built
-        .unwrap_or_else(|_| Err(io::ErrorKind::WouldBlock.into()))
-        .map_err(Error::runtime)
+    let started = || {
+        // Tokio panics if it can't start the threads for tasks. One more builds.
+        all_start(threads.saturating_add(BLOCKING_THREADS).saturating_add(1))?;
+        builder.enable_all().thread_keep_alive(KEEP_ALIVE);
+        within(START_TIMEOUT, move || start(&mut builder))
+    };
+    started().map_err(Error::runtime)
+}
+
+/// Builds a runtime. The system may be short of threads since they were tried, or of open files: then tokio panics, and
+/// may wait forever for threads that it has started.
+fn start(builder: &mut Builder) -> io::Result<Runtime> {
+    let runtime = builder.build()?;
+    let gate = Gate::default();
+    for _ in 0..BLOCKING_THREADS {
+        let waiting = gate.waiting();
+        runtime.spawn_blocking(waiting);
+    }
+    gate.all_wait(BLOCKING_THREADS)?;
+    Ok(runtime)
+}
+
+/// Does something on a separate thread, which is abandoned if it takes longer than this. A panic is an error.
+fn within<T: Send + 'static>(
+    longest: Duration,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let (sender, receiver) = channel();
+    let thread = thread::Builder::new().name(RUNTIME_THREAD.to_owned());
+    thread.spawn(move || sender.send(work()))?;
+    let done = receiver.recv_timeout(longest);
+    done.unwrap_or_else(|_| Err(shortage()))
+}
+
+fn shortage() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::WouldBlock,
+        "the system is short of threads or open files",
+    )
 }
 
 /// Checks that this number of threads can be started at once.
@@ -123,7 +146,7 @@ impl Gate {
     fn all_wait(self, count: usize) -> io::Result<()> {
         for _ in 0..count {
             let arrived = self.arrived.1.recv_timeout(START_TIMEOUT);
-            arrived.map_err(|_| io::Error::from(io::ErrorKind::WouldBlock))?;
+            arrived.map_err(|_| shortage())?;
         }
         drop(self.open);
         Ok(())
@@ -140,5 +163,18 @@ mod tests {
         assert_eq!(error.code, Code::RuntimeUnavailable.code());
         let elsewhere = std::thread::spawn(|| runtime().is_ok());
         assert!(elsewhere.join().unwrap());
+    }
+
+    #[test]
+    fn a_runtime_that_panics_or_hangs_while_it_is_built_is_an_error() {
+        let panics = within(START_TIMEOUT, || -> io::Result<()> { panic!("no thread") });
+        assert_eq!(panics.unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        let gate = Gate::default();
+        let waiting = gate.waiting();
+        let hangs = within(Duration::from_millis(1), || {
+            waiting();
+            Ok(())
+        });
+        assert_eq!(hangs.unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
 }

@@ -199,8 +199,10 @@ impl Configuration {
     pub(super) fn again(&self) -> Result<Option<Granted>> {
         let operator = &*self.operator;
         let trust = operator.source.trust.unread();
-        let granted = Granted::read(&trust, &operator.setup.policies, &operator.environment)?;
-        let file = trust.file(&operator.environment)?;
+        let granted = Granted::read(&trust, &operator.setup.policies, &operator.environment)
+            .map_err(may_be_replaced)?;
+        let file = trust.file(&operator.environment);
+        let file = file.map_err(may_be_replaced)?;
         if file.map(ConfigFile::beside_policy).unwrap_or_default() != self.beside_policy {
             return Err(Error::usage(
                 Code::ReloadTrust,
@@ -218,6 +220,16 @@ impl Configuration {
         }
         Ok(Some(granted))
     }
+}
+
+/// A confined server reaches only the file that existed when it started, and many editors replace a file.
+fn may_be_replaced(mut failure: Error) -> Error {
+    if failure.code == Code::FileUnreadable.code() {
+        failure.hints.clear();
+        return failure
+            .hint("write into the file instead of replacing it, or start the server again");
+    }
+    failure
 }
 
 #[cfg(test)]
