@@ -16,7 +16,7 @@ use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
-use toolward_signing::verify::{self, Unsigned};
+use toolward_signing::verify::{self, UnsignedBundle};
 
 use crate::content::{Content, ContentOrigin};
 use crate::documents::Documents;
@@ -150,7 +150,7 @@ pub fn release(path: &Path) -> Result<Release, ReadError> {
 
 /// A bundle whose signatures are not looked at.
 struct Unverified {
-    bundle: Unsigned,
+    bundle: UnsignedBundle,
     files: Files,
     documents: Documents,
     problems: Vec<Diagnostic>,

@@ -87,7 +87,7 @@ fn bundle(
     let signed = directory.path().join("signed");
     sealed.write_directory(&signed)?;
     let trust = TrustStore::for_key(key.public());
-    let bundle = verify::directory(&signed, &trust, &VerifyOptions::default())?;
+    let bundle = verify::open(&signed, &trust, &VerifyOptions::default())?;
     Ok(archive::to_stored_bytes(&bundle.contents()))
 }
 

@@ -90,7 +90,7 @@ fn check_one(root: &Path, example: &Example, trust: &TrustStore) -> Outcome {
         now: None,
         ..VerifyOptions::default()
     };
-    let bundle = verify::archive(&example.archive(root), trust, &options).map_err(shown)?;
+    let bundle = verify::open(&example.archive(root), trust, &options).map_err(shown)?;
     let provenance = bundle.provenance.as_ref().ok_or("it has no provenance")?;
     for now in sources::of_driver(root, &example.folder)? {
         if !provenance.sources.contains(&now) {

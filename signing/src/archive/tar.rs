@@ -1,19 +1,21 @@
-//! ustar headers. For a path and a size there is exactly one that the format allows, so that reading is
-//! comparing: no field is left in which an archive could say something else than its manifest.
+//! ustar headers and entries. For a path and a size the format allows exactly one header, so reading is comparing: no
+//! field is left in which an archive could differ from its manifest.
 
+use std::io::Read;
+
+use super::decoding;
 use crate::error::{ErrorKind, Refusal};
 use crate::text::{bytes, quoted_bytes};
 
 /// The size of a tar block.
 pub(crate) const BLOCK: usize = 512;
 
-/// One tar block.
 pub(crate) type TarBlock = [u8; BLOCK];
 
 /// A block of zeros; two of them end an archive.
 pub(crate) const ZEROS: TarBlock = [0; BLOCK];
 
-/// Where the fields stand (POSIX.1-1988, ustar).
+/// Start and length of the fields (POSIX.1-1988, ustar).
 const NAME: (usize, usize) = (0, 100);
 const MODE: (usize, usize) = (100, 8);
 const UID: (usize, usize) = (108, 8);
@@ -43,7 +45,7 @@ const FIELDS: [(&str, (usize, usize)); 13] = [
 ];
 
 /// The one header for a regular file. `path` must be a bundle path or the name of a document, and `size`
-/// below 8 GiB: the caller's types and limits see to it.
+/// below 8 GiB: the caller's types and limits ensure that.
 pub(crate) fn canonical(path: &str, size: u64) -> TarBlock {
     let mut header = ZEROS;
     let (prefix, name) = split(path);
@@ -62,8 +64,8 @@ pub(crate) fn canonical(path: &str, size: u64) -> TarBlock {
     header
 }
 
-/// Splits a path for the prefix and name fields: the whole path is the name if it fits, else the prefix is
-/// as short as can be.
+/// Splits a path for the prefix and name fields: the whole path is the name if it fits, else the prefix is as short as
+/// possible.
 fn split(path: &str) -> (&str, &str) {
     if path.len() <= NAME.1 {
         return ("", path);
@@ -85,14 +87,14 @@ fn field(header: &TarBlock, (start, length): (usize, usize)) -> &[u8] {
     header.get(start..start + length).unwrap_or_default()
 }
 
-/// A header as it came: what it claims to be, nothing of it checked but its kind.
-pub(crate) struct Claimed<'a> {
+/// A header of an entry. Of its fields only the kind is checked.
+pub(crate) struct EntryHeader<'a> {
     header: &'a TarBlock,
     /// The claimed path, in any bytes.
     pub(crate) path: Vec<u8>,
 }
 
-impl<'a> Claimed<'a> {
+impl<'a> EntryHeader<'a> {
     /// Reads path and kind.
     ///
     /// # Errors
@@ -153,7 +155,7 @@ impl<'a> Claimed<'a> {
             })
     }
 
-    /// Compares the header with the one that this file must have.
+    /// Compares the header with the only valid header of this file.
     ///
     /// # Errors
     /// [`ErrorKind::SizeMismatch`] if only the size is another, else [`ErrorKind::ArchiveHeader`] with the field.
@@ -185,6 +187,52 @@ impl<'a> Claimed<'a> {
     }
 }
 
+/// Fills a buffer with the next bytes of an archive.
+pub(crate) fn fill(tar: &mut impl Read, buffer: &mut [u8]) -> Result<(), Refusal> {
+    tar.read_exact(buffer).map_err(|error| decoding(&error))
+}
+
+/// Reads the content of an entry with a known name and an unknown size, and its padding.
+pub(crate) fn read_small(
+    tar: &mut impl Read,
+    header: &EntryHeader<'_>,
+    name: &'static str,
+    max: usize,
+) -> Result<Vec<u8>, Refusal> {
+    let size = header.size().map_err(|refusal| refusal.at(name))?;
+    header.must_be(name, size)?;
+    let length = usize::try_from(size)
+        .ok()
+        .filter(|length| *length <= max)
+        .ok_or_else(|| {
+            Refusal::new(ErrorKind::TooLarge)
+                .at(name)
+                .expected(format!("at most {max} bytes"))
+                .found(bytes(size))
+        })?;
+    let mut content = vec![0; length];
+    fill(tar, &mut content)?;
+    read_padding(tar, size, name)?;
+    Ok(content)
+}
+
+/// Reads up to the next block, which must be zeros.
+pub(crate) fn read_padding(tar: &mut impl Read, size: u64, place: &str) -> Result<(), Refusal> {
+    let over = usize::try_from(size % BLOCK as u64).unwrap_or(0);
+    if over == 0 {
+        return Ok(());
+    }
+    let mut padding = ZEROS;
+    let padding = padding.get_mut(over..).unwrap_or_default();
+    fill(tar, padding)?;
+    if padding.iter().all(|byte| *byte == 0) {
+        return Ok(());
+    }
+    Err(Refusal::new(ErrorKind::ArchiveHeader)
+        .at(place)
+        .expected("zeros after the content"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -195,7 +243,7 @@ mod tests {
         let middle = format!("{}/{}/{}", "a".repeat(50), "b".repeat(50), "c".repeat(53));
         for path in ["a", "tools/x/TOOL.md", &"n".repeat(100), &deepest, &middle] {
             let header = canonical(path, 7);
-            let claimed = Claimed::read(&header).unwrap();
+            let claimed = EntryHeader::read(&header).unwrap();
             assert_eq!(claimed.path, path.as_bytes());
             assert_eq!(claimed.size().unwrap(), 7);
             claimed.must_be(path, 7).unwrap();
@@ -209,7 +257,7 @@ mod tests {
             for flip in [1, 0x20, 0x80] {
                 let mut header = good;
                 header[position] ^= flip;
-                let verdict = Claimed::read(&header)
+                let verdict = EntryHeader::read(&header)
                     .and_then(|claimed| claimed.must_be("tools/x/TOOL.md", 7));
                 assert!(verdict.is_err(), "byte {position} flipped by {flip:#x}");
             }
