@@ -1,6 +1,5 @@
 //! The client and its configuration: certificate authorities, timeouts, limits.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use rustls::crypto::ring;
@@ -11,15 +10,14 @@ use url::Url;
 
 use crate::address::{bare_registry, check_scheme};
 use crate::credentials::Credentials;
-use crate::failure::{Failure, Reason, io_failed};
-use crate::limits::Limits;
+use crate::failure::{Failure, Reason, quoted};
+use crate::hosts::{AddressCheck, CheckedResolver, Redirects};
 use crate::proxy::Proxy;
-use crate::redirect::{AddressCheck, CheckedResolver, Redirects};
 use crate::reference::Reference;
-use crate::text::quoted;
+use crate::transfer::ClientLimits;
 use crate::transport::RegistryTransport;
 
-/// A client for registries and `https`. Cheap to clone; tokens are kept until the last clone is gone.
+/// A client for registries and `https`. Cheap to clone; the clones share tokens.
 #[derive(Clone)]
 pub struct Client {
     pub(crate) transport: Arc<RegistryTransport>,
@@ -44,7 +42,7 @@ impl Client {
             plain_http: false,
             user_agent: concat!("toolward/", env!("CARGO_PKG_VERSION")).to_owned(),
             credentials: Credentials::none(),
-            limits: Limits::default(),
+            limits: ClientLimits::default(),
             realms: Vec::new(),
             redirects: Vec::new(),
             local_redirects: Vec::new(),
@@ -54,7 +52,7 @@ impl Client {
     }
 }
 
-/// A client in the making.
+/// Builds a client.
 #[derive(Debug)]
 pub struct ClientBuilder {
     authorities: Vec<Vec<u8>>,
@@ -62,7 +60,7 @@ pub struct ClientBuilder {
     plain_http: bool,
     user_agent: String,
     credentials: Credentials,
-    limits: Limits,
+    limits: ClientLimits,
     realms: Vec<(String, String)>,
     redirects: Vec<String>,
     local_redirects: Vec<String>,
@@ -78,64 +76,54 @@ impl ClientBuilder {
         self
     }
 
-    /// Trusts the certificate authorities in a PEM file, besides the system's.
-    ///
-    /// # Errors
-    /// [`Reason::Io`].
-    pub fn authorities_file(self, path: &Path) -> Result<Self, Failure> {
-        let pem =
-            std::fs::read(path).map_err(|error| io_failed(path.display().to_string(), error))?;
-        Ok(self.authorities(pem))
-    }
-
-    /// Whether the system's certificate authorities are trusted; they are, if nothing is said.
+    /// Whether the system's certificate authorities are trusted; the default is yes.
     #[must_use]
     pub fn system_roots(mut self, trusted: bool) -> Self {
         self.system_roots = trusted;
         self
     }
 
-    /// Speaks plain http with this machine, and https with all others as ever.
+    /// Whether plain http is used with this machine; https is used with all others.
     #[must_use]
     pub fn plain_http_on_loopback(mut self, plain: bool) -> Self {
         self.plain_http = plain;
         self
     }
 
-    /// What the client says that it is.
+    /// The `User-Agent` of the client.
     #[must_use]
     pub fn user_agent(mut self, name: impl Into<String>) -> Self {
         self.user_agent = name.into();
         self
     }
 
-    /// Where names and passwords come from.
+    /// The source of names and passwords.
     #[must_use]
     pub fn credentials(mut self, credentials: Credentials) -> Self {
         self.credentials = credentials;
         self
     }
 
-    /// What is taken at most.
+    /// The limits of the client.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        let most = Limits::default().content;
-        self.limits = Limits {
+    pub fn limits(mut self, limits: ClientLimits) -> Self {
+        let most = ClientLimits::default().content;
+        self.limits = ClientLimits {
             content: limits.content.min(most),
             ..limits
         };
         self
     }
 
-    /// Lets the credentials for `registry` (`host[:port]`) be sent to a token server elsewhere: the origin
-    /// `https://host[:port]`. A realm at the registry's own origin needs no leave.
+    /// Allows sending the credentials for `registry` (`host[:port]`) to a token server at another origin,
+    /// `https://host[:port]`. A realm at the registry's own origin is always allowed.
     #[must_use]
     pub fn allow_realm(mut self, registry: impl Into<String>, origin: impl Into<String>) -> Self {
         self.realms.push((registry.into(), origin.into()));
         self
     }
 
-    /// Lets downloads be redirected to this origin, `https://host[:port]`, at addresses that
+    /// Allows redirects of downloads to this origin, `https://host[:port]`, at addresses that
     /// [`redirect_addresses`](Self::redirect_addresses) allows. No credentials ever go there.
     #[must_use]
     pub fn allow_redirects_to(mut self, origin: impl Into<String>) -> Self {
@@ -143,22 +131,22 @@ impl ClientBuilder {
         self
     }
 
-    /// Lets downloads be redirected to this origin, whatever its address is. No credentials ever go there.
+    /// Allows redirects of downloads to this origin, at any address. No credentials ever go there.
     #[must_use]
     pub fn allow_local_redirects_to(mut self, origin: impl Into<String>) -> Self {
         self.local_redirects.push(origin.into());
         self
     }
 
-    /// The addresses that downloads may be redirected to; none, if nothing is said. Through a proxy, the proxy
-    /// resolves names, and only addresses that stand in the redirect itself are checked.
+    /// The addresses that downloads may be redirected to; none by default. With a proxy, the proxy resolves names, and only
+    /// addresses in the redirect itself are checked.
     #[must_use]
     pub fn redirect_addresses(mut self, check: AddressCheck) -> Self {
         self.redirect_addresses = check;
         self
     }
 
-    /// The proxy that https goes through. The environment is never looked at.
+    /// The proxy for https. The environment is never read.
     #[must_use]
     pub fn proxy(mut self, proxy: Proxy) -> Self {
         self.proxy = Some(proxy);
@@ -172,7 +160,7 @@ impl ClientBuilder {
     pub fn build(self) -> Result<Client, Failure> {
         let tls = tls(self.system_roots, &self.authorities)?;
         let http = self.http(tls.clone(), |http| {
-            // Whatever a resolver thinks of the name, it is this machine.
+            // This name is this machine, for any resolver.
             let loopback = [
                 ([127, 0, 0, 1], 0).into(),
                 (std::net::Ipv6Addr::LOCALHOST, 0).into(),
@@ -190,7 +178,7 @@ impl ClientBuilder {
             .realms
             .iter()
             .map(|(registry, origin)| {
-                // Both in the one spelling that they are compared in.
+                // Both in the spelling for comparisons.
                 let reference: Reference = format!("oci://{registry}/x")
                     .parse()
                     .map_err(|_| invalid().expected("host[:port]").found(quoted(registry)))?;
@@ -222,7 +210,7 @@ impl ClientBuilder {
         })
     }
 
-    /// A client of HTTP, with what differs between those of this client.
+    /// An HTTP client, with further settings.
     fn http(
         &self,
         tls: ClientConfig,
@@ -260,7 +248,7 @@ fn parse_origin(text: &str, plain: bool) -> Result<String, Failure> {
     let url = Url::parse(text).ok();
     url.filter(|url| {
         check_scheme(url, plain).is_ok()
-            // The address's grammar has it; no host does.
+            // Addresses may contain it; hosts don't.
             && !text.contains('*')
             && url.path() == "/"
             && url.query().is_none()
@@ -277,7 +265,7 @@ fn parse_origin(text: &str, plain: bool) -> Result<String, Failure> {
 fn tls(system: bool, authorities: &[Vec<u8>]) -> Result<ClientConfig, Failure> {
     let mut store = RootCertStore::empty();
     if system {
-        // Systems carry roots that are too old to be read. Without any, each connection says so.
+        // Some systems have roots that are too old to be parsed. Without any root, each connection fails.
         store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     for pem in authorities {

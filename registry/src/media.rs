@@ -1,5 +1,4 @@
-//! Media types, annotations and tags: how artifacts are named in a registry. All of it is stable, and
-//! documented for other clients.
+//! Media types, annotations and tags of artifacts in a registry. They are stable, and documented for other clients.
 
 use crate::failure::Failure;
 use crate::reference::Reference;
@@ -23,11 +22,11 @@ pub const EMPTY_BYTES: &[u8] = b"{}";
 pub const TITLE: &str = "org.opencontainers.image.title";
 /// Annotation: the bundle's version.
 pub const VERSION: &str = "org.opencontainers.image.version";
-/// Annotation: when the bundle was created, as its manifest says.
+/// Annotation: when the bundle was created, by its manifest.
 pub const CREATED: &str = "org.opencontainers.image.created";
 /// Annotation: a sentence about the bundle.
 pub const DESCRIPTION: &str = "org.opencontainers.image.description";
-/// Annotation: where the sources are.
+/// Annotation: the address of the sources.
 pub const SOURCE: &str = "org.opencontainers.image.source";
 /// Annotation: an SPDX expression.
 pub const LICENSES: &str = "org.opencontainers.image.licenses";
@@ -37,7 +36,7 @@ pub const BUNDLE_ID: &str = "vnd.toolward.bundle.id";
 pub const BUNDLE_SEQUENCE: &str = "vnd.toolward.bundle.sequence";
 /// Annotation: the bundle's publisher.
 pub const BUNDLE_PUBLISHER: &str = "vnd.toolward.bundle.publisher";
-/// Annotation: the BLAKE3 digest of `manifest.toml`, by which the bundle is known.
+/// Annotation: the BLAKE3 digest of `manifest.toml`, which identifies the bundle.
 pub const BUNDLE_DIGEST: &str = "vnd.toolward.bundle.digest";
 
 /// A signed document that travels alone, or is attached to a bundle.
@@ -94,8 +93,8 @@ impl DocumentArtifact {
         }
     }
 
-    /// The last segment of the repository in which documents of this kind are, by convention; `None` for
-    /// what is only ever attached.
+    /// The last segment of the repository for documents of this kind, by convention; `None` for documents that are only
+    /// attached.
     #[must_use]
     pub fn repository(self) -> Option<&'static str> {
         match self {
@@ -106,11 +105,11 @@ impl DocumentArtifact {
         }
     }
 
-    /// Where a document of this kind is by convention: `BASE/toolward-publisher:NAME`, and, with a version,
-    /// `…:NAME__VERSION`. No name has an underscore, so that the two can't be confused.
+    /// The reference of a document of this kind by convention: `BASE/toolward-publisher:NAME`, and, with a version,
+    /// `…:NAME__VERSION`. Names have no underscore, so that the two can't be confused.
     ///
     /// # Errors
-    /// [`crate::Reason::ReferenceInvalid`] if the name makes no tag, or the kind has no place of its own.
+    /// [`crate::Reason::ReferenceInvalid`] if the name makes no tag, or the kind has no repository.
     pub fn reference(
         self,
         base: &Reference,

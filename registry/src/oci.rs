@@ -1,5 +1,5 @@
-//! Manifests and indexes of the OCI image specification, as far as they are read and written here. The order of
-//! the fields is that in which they are written: it counts for the digest.
+//! Manifests and indexes of the OCI image specification, with the fields that are used here. They are written in the order
+//! of the fields, which matters for the digest.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::media;
 
-/// What `schemaVersion` says of a manifest or an index.
+/// The `schemaVersion` of a manifest or an index.
 pub(crate) const SCHEMA_VERSION: u8 = 2;
 
-/// A blob, or another manifest.
+/// A blob, or a manifest of an index.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Descriptor {
@@ -19,6 +19,9 @@ pub(crate) struct Descriptor {
     pub(crate) size: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) urls: Option<Vec<String>>,
+    /// Preserved for the clients that wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) platform: Option<Box<serde_json::value::RawValue>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) annotations: Option<BTreeMap<String, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -28,7 +31,7 @@ pub(crate) struct Descriptor {
 /// An image manifest.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Manifest {
+pub(crate) struct ImageManifest {
     pub(crate) schema_version: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) media_type: Option<String>,
@@ -49,7 +52,7 @@ pub(crate) struct ImageIndex {
     pub(crate) schema_version: u8,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) media_type: Option<String>,
-    pub(crate) manifests: Vec<IndexEntry>,
+    pub(crate) manifests: Vec<Descriptor>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) artifact_type: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -57,33 +60,17 @@ pub(crate) struct ImageIndex {
 }
 
 impl ImageIndex {
-    /// Reads an index. `None` for anything else, an image manifest included. A document that has the members of
-    /// both counts by its media type alone.
+    /// Reads an index. `None` for anything else, including an image manifest. For a document with the members of both, the
+    /// media type decides.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let index: Self = serde_json::from_slice(bytes).ok()?;
         is_index(index.schema_version, index.media_type.as_deref()).then_some(index)
     }
 }
 
-/// One manifest of an index.
-#[derive(Clone, Debug, Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct IndexEntry {
-    pub(crate) media_type: String,
-    pub(crate) digest: String,
-    pub(crate) size: i64,
-    /// Kept for others, whose entry it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) platform: Option<Box<serde_json::value::RawValue>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) annotations: Option<BTreeMap<String, String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) artifact_type: Option<String>,
-}
-
-/// The entries of an index that can be read. Anyone who may write to a repository adds to its indexes: an entry that is
-/// wrong does not hide the others. `None` for what [`ImageIndex::parse`] takes for something else.
-pub(crate) fn readable_entries(bytes: &[u8]) -> Option<Vec<IndexEntry>> {
+/// The readable entries of an index. Anyone who may write to a repository can add to its indexes: a wrong entry does not
+/// hide the others. `None` for what [`ImageIndex::parse`] refuses.
+pub(crate) fn readable_entries(bytes: &[u8]) -> Option<Vec<Descriptor>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Index<'a> {
@@ -120,7 +107,7 @@ mod tests {
             r#""artifactType":"t"}],"subject":{"mediaType":"s","digest":"f","size":4},"#,
             r#""artifactType":"x","annotations":{"k":"v"}}"#
         );
-        let read: Manifest = serde_json::from_str(manifest).unwrap();
+        let read: ImageManifest = serde_json::from_str(manifest).unwrap();
         assert_eq!(serde_json::to_string(&read).unwrap(), manifest);
         let index = concat!(
             r#"{"schemaVersion":2,"mediaType":"i","manifests":[{"mediaType":"m","digest":"d","size":1,"#,
@@ -142,7 +129,10 @@ mod tests {
             let text = format!(
                 r#"{{"schemaVersion":2,"config":{{"mediaType":"c","digest":"d"{size}}},"layers":[]}}"#
             );
-            assert!(serde_json::from_str::<Manifest>(&text).is_err(), "{size}");
+            assert!(
+                serde_json::from_str::<ImageManifest>(&text).is_err(),
+                "{size}"
+            );
         }
     }
 }

@@ -1,20 +1,18 @@
-//! `oci://host[:port]/repository[:tag][@sha256:…]`: where an artifact is. One spelling for each; nothing is
-//! filled in.
+//! `oci://host[:port]/repository[:tag][@sha256:…]`: the address of an artifact. Each has one spelling, without defaults.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use crate::digest::BlobDigest;
-use crate::failure::{Failure, Reason};
-use crate::text::quoted;
+use crate::failure::{Failure, Reason, quoted};
 
 /// How long a repository's name may be, in bytes (the distribution specification, "Pulling manifests").
 const MAX_REPOSITORY: usize = 255;
-/// How long a tag may be, in bytes (the same).
+/// How long a tag may be, in bytes (the same section).
 const MAX_TAG: usize = 128;
 
-/// A repository in a registry, and perhaps a version in it.
+/// A repository in a registry, with or without a version.
 ///
 /// ```
 /// let reference: toolward_registry::Reference = "oci://registry.example/team/tools:1.2.3".parse()?;
@@ -66,7 +64,7 @@ impl Reference {
         self.tag.as_deref()
     }
 
-    /// The digest of the OCI manifest. Where it is there, the tag is not asked for.
+    /// The digest of the OCI manifest. With one, the tag is not requested.
     #[must_use]
     pub fn digest(&self) -> Option<BlobDigest> {
         self.digest
@@ -85,7 +83,7 @@ impl Reference {
         })
     }
 
-    /// The same with a digest, which fixes what is meant.
+    /// The same reference with a digest, which fixes its target.
     #[must_use]
     pub fn with_digest(&self, digest: BlobDigest) -> Self {
         Self {
@@ -104,8 +102,8 @@ impl Reference {
         }
     }
 
-    /// The repository alone, in the one spelling that sources are compared in: without the default port of https. A
-    /// registry on this machine keeps its port, as it may speak plain http.
+    /// The repository alone, in the spelling for comparing sources: without the default port of https. A registry on this
+    /// machine keeps its port, since it may use plain http.
     #[must_use]
     pub fn bare_repository(&self) -> Self {
         let port = self.port.filter(|port| *port != 443 || self.is_loopback());
@@ -121,7 +119,7 @@ impl Reference {
         is_loopback(&self.host)
     }
 
-    /// What a manifest is asked for by: the digest, else the tag.
+    /// The version for requests: the digest, else the tag.
     pub(crate) fn version(&self) -> Result<String, Failure> {
         match (&self.digest, &self.tag) {
             (Some(digest), _) => Ok(digest.to_string()),
@@ -131,7 +129,7 @@ impl Reference {
     }
 }
 
-/// Whether a host, as an address has it, is this machine.
+/// Whether the host of an address is this machine.
 pub(crate) fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())

@@ -106,7 +106,7 @@ fn jittered(time: Duration) -> Duration {
     half + half * u32::from(random) / 255
 }
 
-/// What `Retry-After` asks for (RFC 9110, section 10.2.3): seconds, or a date, which is compared with the
+/// The delay of `Retry-After` (RFC 9110, section 10.2.3): seconds, or a date, which is compared with the
 /// answer's own `Date`.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?;

@@ -93,7 +93,7 @@ fn index(manifests: &[(&[u8], Option<&str>)]) -> Vec<u8> {
 
 /// A client that sends each request once, since answers such as 429 would be waited for.
 fn client() -> Client {
-    let mut limits = toolward_registry::Limits::default();
+    let mut limits = toolward_registry::ClientLimits::default();
     limits.retries = 0;
     builder().limits(limits).build().unwrap()
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use toolward_registry::{Artifact, BlobDigest, Client, Failure, Outgoing, Reference};
+use toolward_registry::{Artifact, BlobDigest, Client, Failure, OutgoingBundle, Reference};
 
 use crate::sample::{Sample, reference};
 
@@ -236,7 +236,7 @@ pub(crate) struct Held {
 
 impl Held {
     pub(crate) fn new(sample: &Sample) -> Self {
-        let outgoing: Outgoing = sample.outgoing();
+        let outgoing: OutgoingBundle = sample.outgoing();
         let content = toolward_signing::archive::write_content(&sample.contents(), Vec::new());
         Self {
             manifest: outgoing.manifest().to_vec(),

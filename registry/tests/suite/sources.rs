@@ -93,7 +93,7 @@ async fn what_is_no_archive_or_has_no_end_is_refused() {
 async fn an_archive_is_not_downloaded_beyond_the_limit() {
     let archive = Sample::new(400_000, &[1]).archive();
     let server = Scripted::start(move |_| Say::Pieces(archive.clone()));
-    let mut limits = toolward_registry::Limits::default();
+    let mut limits = toolward_registry::ClientLimits::default();
     limits.content = 100_000;
     let client = builder().limits(limits).build().unwrap();
     let downloads = tempfile::tempdir().unwrap();
