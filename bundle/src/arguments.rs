@@ -14,7 +14,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// A value as it was typed: what it means is the schema's to say.
+    /// A value as typed, whose type the schema decides.
     #[must_use]
     pub fn literal(key: &str, value: &str) -> Self {
         Self {
@@ -24,7 +24,7 @@ impl Setting {
         }
     }
 
-    /// Text taken as it is, such as that of a file.
+    /// Unchanged text, such as the text of a file.
     #[must_use]
     pub fn text(key: &str, value: String) -> Self {
         Self {
@@ -63,8 +63,8 @@ codes! {
 }
 
 /// Sets properties of `input`. A property that the schema calls a string takes
-/// the value as text; one of another type takes it as JSON; one that the schema
-/// does not describe takes it as JSON where it is JSON, else as text.
+/// the value as text; a property of another type takes it as JSON; a property without a type takes it as JSON if it is
+/// JSON, otherwise as text.
 ///
 /// # Errors
 ///
@@ -102,7 +102,7 @@ impl Setting {
     }
 }
 
-/// The types that a schema names for a property; none where it names none.
+/// The types that a schema has for a property.
 fn types_of<'a>(schema: Option<&'a Value>, key: &str) -> Vec<&'a str> {
     let property = schema
         .and_then(|schema| schema.get("properties"))

@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use toolward_bundle::surface::{BundleSurface, Difference};
+use toolward_bundle::surface::{BundleSurface, SurfaceDifference};
 use toolward_signing::Digest;
 
 use crate::audit_log::{NewDecision, Verdict, record};
@@ -20,7 +20,7 @@ impl Store {
     ///
     /// # Errors
     /// When the state can't be read.
-    pub fn pending(&self) -> Result<Vec<(Held, Difference)>, Error> {
+    pub fn pending(&self) -> Result<Vec<(Held, SurfaceDifference)>, Error> {
         self.state.read(|sql| {
             let held = model::all_held(sql)?.into_iter();
             held.map(|held| {

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use toolward_bundle::Content;
 use toolward_bundle::libraries::{Libraries, NoLibraries};
-use toolward_bundle::surface::{BundleSurface, Difference};
+use toolward_bundle::surface::{BundleSurface, SurfaceDifference};
 use toolward_signing::Digest;
 use toolward_signing::verify::{Bundle, Verified};
 
@@ -50,7 +50,7 @@ pub enum InstallOutcome {
         /// What is installed.
         current: Option<Installed>,
         /// What would be seen otherwise; from nothing at all, where nothing is installed.
-        difference: Difference,
+        difference: SurfaceDifference,
     },
     /// This very bundle is installed. Its recorded source is the latest by now.
     Unchanged(Installed),
