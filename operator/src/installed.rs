@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use toolward_bundle::content::Content;
 use toolward_bundle::libraries::Reading;
 use toolward_host::HostBuilder;
-use toolward_store::{Installed, InstalledTool, Store};
+use toolward_store::{InstalledBundle, InstalledTool, Store};
 
 use crate::environment::Environment;
 use crate::error::{Code, Error};
@@ -158,9 +158,11 @@ impl StoreLocation {
         };
         let store = self.to_read(environment)?.ok_or_else(missing)?;
         let id = bundle_of(&store, name)?.ok_or_else(missing)?;
-        let installed = store.installed(&id)?.map(|installed| installed.source);
+        let installed = store.installed(&id)?.map(|one| one.release.source);
         let held = store.pending()?.into_iter().map(|(held, _)| held);
-        let held = held.filter(|held| held.id == id).map(|held| held.source);
+        let held = held
+            .filter(|held| held.id == id)
+            .map(|held| held.release.source);
         let left: Vec<String> = installed.into_iter().chain(held).collect();
         match store.remove(&id, now) {
             Ok(_) => {
@@ -203,8 +205,11 @@ pub struct Removed {
 
 /// Where the bundles that are installed and held came from.
 pub(crate) fn sources(store: &Store) -> Result<Vec<String>, Error> {
-    let installed = store.list()?.into_iter().map(|one| one.source);
-    let held = store.pending()?.into_iter().map(|(one, _)| one.source);
+    let installed = store.list()?.into_iter().map(|one| one.release.source);
+    let held = store
+        .pending()?
+        .into_iter()
+        .map(|(one, _)| one.release.source);
     Ok(installed.chain(held).collect())
 }
 
@@ -244,7 +249,7 @@ pub fn loaded(
                     "{} is installed and not loaded: {} ({})",
                     installed.id, failure.message, failure.code
                 ));
-                refused.push((installed.id, reason(&failure)));
+                refused.push((installed.release.id, reason(&failure)));
             }
         }
     }
@@ -275,7 +280,7 @@ pub fn unrecorded(store: &Store, report: &dyn Report) {
 #[derive(Debug)]
 pub struct Examined {
     /// The store's entry.
-    pub installed: Installed,
+    pub installed: InstalledBundle,
     /// Whether it would be loaded.
     pub state: State,
 }
@@ -361,7 +366,7 @@ pub fn examined(
 }
 
 /// A tool of an installed bundle that is not loaded, with the reason.
-pub type RefusedTool = (String, Installed, Error);
+pub type RefusedTool = (String, InstalledBundle, Error);
 
 /// The tools of installed bundles that are not loaded now, by bundle and id.
 pub fn refused_tools(
@@ -398,15 +403,15 @@ pub fn withheld(
         major_id == tool || id == Some(tool)
     };
     let mut refused = refused_tools(store, trust, environment, report)?.into_iter();
-    Ok(refused.find(|(major_id, _, _)| named(major_id)).map(
-        |(_, Installed { id, version, .. }, failure)| {
+    Ok(refused
+        .find(|(major_id, _, _)| named(major_id))
+        .map(|(_, installed, failure)| {
             let message = format!(
-                "`{tool}` is in {id} {version}, which is installed and not loaded: {}",
-                failure.message
+                "`{tool}` is in {} {}, which is installed and not loaded: {}",
+                installed.id, installed.version, failure.message
             );
-            failure.saying(message).hint(next_step(&id))
-        },
-    ))
+            failure.saying(message).hint(next_step(&installed.id))
+        }))
 }
 
 /// What to do about an installed bundle that is not loaded.

@@ -15,7 +15,7 @@ use toolward_operator::trust::Trust;
 use toolward_operator::trust::changes::{Changes, Update, unknown};
 use toolward_operator::trust::publishers::{Known, Record};
 use toolward_operator::trust::rows::TrustRows;
-use toolward_store::audit_log::Filter;
+use toolward_store::audit_log::DecisionFilter;
 
 use super::recorder;
 use crate::approve;
@@ -178,10 +178,10 @@ impl Subject<'_> {
         let Some(store) = self.common.store.existing(self.environment)? else {
             return Ok(());
         };
-        let filter = Filter {
+        let filter = DecisionFilter {
             subject: Some(name.to_owned()),
             limit: 20,
-            ..Filter::default()
+            ..DecisionFilter::default()
         };
         for decision in store.decisions(&filter)? {
             let (at, of) = (decision.at, &decision.decision);

@@ -4,7 +4,7 @@ use std::fs::File;
 
 use toolward_bundle::content::Content;
 use toolward_bundle::libraries::{Reading, Shelf};
-use toolward_store::{InstallOptions, InstallOutcome, Installed, Loaded, Store};
+use toolward_store::{InstallOptions, InstallOutcome, InstalledBundle, LoadedBundle, Store};
 
 use crate::error::{Code, Error, Kind, content_error};
 use crate::report::Report;
@@ -13,9 +13,9 @@ use crate::trust::TrustContext;
 /// Reads installed bundles, each with the others as its action libraries. One that asks for something else than what
 /// was accepted, because an action that it takes from a library changed, is refused.
 pub(super) fn read_all(
-    loaded: Vec<Loaded<Reading>>,
+    loaded: Vec<LoadedBundle<Reading>>,
     context: &TrustContext,
-) -> Vec<(Installed, Result<Content, Error>)> {
+) -> Vec<(InstalledBundle, Result<Content, Error>)> {
     let mut readings = Vec::new();
     let mut opened = Vec::new();
     for one in loaded {
@@ -74,7 +74,7 @@ pub fn hold_changed(
     renew_surfaces(store, context)?;
     let takers = store.catalogue()?.into_iter();
     let takers = takers.filter(|(_, surface)| surface.takes_actions());
-    let takers: Vec<Installed> = takers.map(|(installed, _)| installed).collect();
+    let takers: Vec<InstalledBundle> = takers.map(|(installed, _)| installed).collect();
     if takers.is_empty() {
         return Ok(());
     }

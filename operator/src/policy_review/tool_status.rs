@@ -8,7 +8,7 @@ use toolward_bundle::inspect::ToolView;
 use toolward_contract::tool::Tool;
 use toolward_signing::Digest;
 use toolward_signing::timestamp::Timestamp;
-use toolward_store::Installed;
+use toolward_store::InstalledBundle;
 
 use super::{PolicyReview, Row, is_named};
 use crate::error::Error;
@@ -60,7 +60,7 @@ impl PolicyReview {
     pub fn tools_named(
         &self,
         name: &str,
-        installed: &[Installed],
+        installed: &[InstalledBundle],
     ) -> Result<Vec<ToolStatus>, Error> {
         let rows = self.rows()?;
         let routes = self.routes(Some(name))?;
@@ -96,7 +96,7 @@ impl PolicyReview {
 }
 
 /// What a bundle says of its tool, with nothing of the policy.
-fn status(content: &Content, tool: &Tool, installed: &[Installed]) -> ToolStatus {
+fn status(content: &Content, tool: &Tool, installed: &[InstalledBundle]) -> ToolStatus {
     let manifest = &content.manifest;
     let from = installed
         .iter()

@@ -9,7 +9,7 @@ use toolward_ledger::record::TrustAction;
 use toolward_registry::Source;
 use toolward_signing::Digest;
 use toolward_signing::verify::{Bundle, Verified};
-use toolward_store::{Held, InstallOptions, InstallOutcome, Installed, Store};
+use toolward_store::{HeldUpdate, InstallOptions, InstallOutcome, InstalledBundle, Store};
 
 use super::{ConfirmMove, Place, compile_ahead};
 use crate::environment::Environment;
@@ -163,7 +163,7 @@ impl Installer<'_> {
         Ok(own.map(|mark| mark.sequence).max().unwrap_or_default())
     }
 
-    fn record(&self, action: TrustAction, installed: &Installed) {
+    fn record(&self, action: TrustAction, installed: &InstalledBundle) {
         if let Some(rows) = &self.rows {
             rows.record(action, &[installed.into()]);
         }
@@ -180,7 +180,7 @@ impl Installer<'_> {
     ///
     /// # Errors
     /// `release-missing` if there is none; otherwise as [`Installer::install`].
-    pub fn update(&self, installed: &Installed) -> Result<InstallOutcome, Error> {
+    pub fn update(&self, installed: &InstalledBundle) -> Result<InstallOutcome, Error> {
         let place = self.newest(installed, Place::parse(&installed.source)?)?;
         self.install(&place, Some(&installed.id))
     }
@@ -190,7 +190,7 @@ impl Installer<'_> {
     ///
     /// # Errors
     /// If it is not, or another surface is held by now.
-    pub fn accept(&self, held: &Held, surface: &Digest) -> Result<Installed, Error> {
+    pub fn accept(&self, held: &HeldUpdate, surface: &Digest) -> Result<InstalledBundle, Error> {
         let source = Source::parse(&held.source)?;
         let current = self.current(&source, &held.publisher)?;
         let warnings = Mutex::new(Vec::new());
@@ -221,7 +221,7 @@ impl Installer<'_> {
         }
         installed::hold_changed(self.store, self.context, self.report)?;
         rows::record_held(self.rows, self.store, &waiting)?;
-        self.settle_hosts(before.map(|before| before.source).as_deref());
+        self.settle_hosts(before.map(|before| before.release.source).as_deref());
         Ok(installed)
     }
 }

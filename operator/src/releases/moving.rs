@@ -74,7 +74,7 @@ impl Installer<'_> {
         // As sources are shown, without what a query may hold.
         let moved = SourceMove {
             id: id.clone(),
-            from: before.map_or(installed.source, |before| before.to_string()),
+            from: before.map_or(installed.release.source, |before| before.to_string()),
             to: after.to_string(),
         };
         let Some(confirm) = self.move_source else {

@@ -6,7 +6,7 @@ use toolward_bundle::text::visible_line;
 use toolward_registry::{Reference, Source, TagPattern, TaggedRelease, UnknownHost};
 use toolward_signing::verify;
 use toolward_signing::{Digest, ErrorKind, Refusal};
-use toolward_store::Installed;
+use toolward_store::InstalledBundle;
 
 use super::Place;
 use super::install::Installer;
@@ -41,7 +41,7 @@ impl Installer<'_> {
     ///
     /// # Errors
     /// `release-missing` if there is none; otherwise if the repository can't be read.
-    pub(super) fn newest(&self, installed: &Installed, place: Place) -> Result<Place, Error> {
+    pub(super) fn newest(&self, installed: &InstalledBundle, place: Place) -> Result<Place, Error> {
         let Some((repository, pattern)) = repository(&place.source) else {
             return Ok(place);
         };
@@ -166,7 +166,11 @@ fn warn_of_passed_over<'r, T: 'r>(
 
 /// The error if no release is usable: the problem of the highest version, if there is
 /// one.
-fn nothing<T>(installed: &Installed, repository: &Reference, found: Vec<TaggedRelease<T>>) -> Error {
+fn nothing<T>(
+    installed: &InstalledBundle,
+    repository: &Reference,
+    found: Vec<TaggedRelease<T>>,
+) -> Error {
     let mut refused = found.into_iter().filter_map(|one| one.accepted.err());
     match refused.next() {
         Some(failure) => failure.into(),

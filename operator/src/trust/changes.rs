@@ -11,8 +11,8 @@ use toolward_registry::{DocumentArtifact, Source};
 use toolward_signing::trust::TrustSettings;
 use toolward_signing::{Digest, publisher, revocation};
 use toolward_store::Store;
-use toolward_store::audit_log::{NewDecision, Verdict};
-use toolward_store::rollback::{self, Following};
+use toolward_store::audit_log::{NewDecision, TrustVerdict};
+use toolward_store::rollback::{self, NextDocument};
 
 use super::publishers::{FreshnessRule, Grant, Known, Record, Transaction, Trusted, parsed};
 use super::rows::{self, Release, TrustRows};
@@ -395,9 +395,9 @@ impl Changes<'_> {
             .store_of(&trusted.without(name), self.environment)?
             .add_document(newest, known.prefixes()?)
             .map_err(|refusal| refused(store, name, &refusal, now))?;
-        let following: Vec<Following<'_>> = accepted
+        let following: Vec<NextDocument<'_>> = accepted
             .iter()
-            .map(|next| Following {
+            .map(|next| NextDocument {
                 version: next.version,
                 digest: next.digest,
                 resets: &next.resets,
@@ -518,7 +518,7 @@ fn refused(
         subject: name.to_owned(),
         publisher: Some(name.to_owned()),
         digest: None,
-        verdict: Verdict::Refused,
+        verdict: TrustVerdict::Refused,
         code: Some(refusal.code().to_owned()),
         reason: refusal.to_string(),
     };
@@ -540,7 +540,7 @@ pub(super) fn record(
         subject: name.to_owned(),
         publisher: Some(name.to_owned()),
         digest,
-        verdict: Verdict::Accepted,
+        verdict: TrustVerdict::Accepted,
         code: None,
         reason: reason.to_owned(),
     };

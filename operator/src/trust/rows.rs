@@ -9,7 +9,7 @@ use toolward_ledger::record::{
 };
 use toolward_ledger::{Durability, Entry, Recorder as _};
 use toolward_signing::Digest;
-use toolward_store::{Held, Installed, Store};
+use toolward_store::{HeldUpdate, InstalledBundle, Store};
 
 use super::Trust;
 use crate::environment::Environment;
@@ -40,8 +40,8 @@ pub(crate) struct Release<'a> {
     version: String,
 }
 
-impl<'a> From<&'a Installed> for Release<'a> {
-    fn from(of: &'a Installed) -> Self {
+impl<'a> From<&'a InstalledBundle> for Release<'a> {
+    fn from(of: &'a InstalledBundle) -> Self {
         Self {
             id: &of.id,
             digest: &of.digest,
@@ -52,8 +52,8 @@ impl<'a> From<&'a Installed> for Release<'a> {
     }
 }
 
-impl<'a> From<&'a Held> for Release<'a> {
-    fn from(of: &'a Held) -> Self {
+impl<'a> From<&'a HeldUpdate> for Release<'a> {
+    fn from(of: &'a HeldUpdate) -> Self {
         Self {
             id: &of.id,
             digest: &of.digest,
@@ -125,14 +125,14 @@ pub(crate) fn record_held(
     let Some(rows) = rows else {
         return Ok(());
     };
-    let mut held: Vec<Held> = store.pending()?.into_iter().map(|(held, _)| held).collect();
+    let mut held: Vec<HeldUpdate> = store.pending()?.into_iter().map(|(held, _)| held).collect();
     held.retain(|held| !before.contains(&key(held)));
     let held: Vec<Release<'_>> = held.iter().map(Release::from).collect();
     rows.record(TrustAction::Held, &held);
     Ok(())
 }
 
-fn key(held: &Held) -> (String, String, String) {
+fn key(held: &HeldUpdate) -> (String, String, String) {
     let (digest, surface) = (held.digest.to_string(), held.surface.to_string());
     (held.id.clone(), digest, surface)
 }
