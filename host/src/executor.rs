@@ -12,7 +12,6 @@ mod program;
 mod registry;
 
 use std::any::Any;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -28,13 +27,10 @@ use crate::api::approval::ShownRequest;
 use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, Captured, Origin};
 use crate::elicitation::{Asker, Questions};
+use crate::imports::{BoxFuture, SlotCell};
 use crate::invocation::{DriverOutput, Invocation};
 use crate::sandbox::call_scope::CallScope;
 use crate::sandbox::context::Context;
-use crate::sandbox::tools::SlotCell;
-
-/// A future that an executor returns.
-pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Carries out the calls of one driver.
 pub(crate) trait Executor: Send + Sync {

@@ -43,6 +43,7 @@ pub mod exec;
 mod executor;
 mod health;
 mod host;
+mod imports;
 mod invocation;
 pub mod memory;
 #[cfg(feature = "metrics")]

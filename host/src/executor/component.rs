@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 pub(crate) use self::preparer::Preparer;
 use self::preparer::{LoadedComponent, refused};
-use super::{AttemptReport, BoxFuture, CallEnd, DriverSource, Executor, Features, Job};
+use super::{AttemptReport, CallEnd, DriverSource, Executor, Features, Job};
 use crate::api::result::{CallError, Captured};
+use crate::imports::BoxFuture;
 use crate::sandbox::AttemptLimits;
 use crate::sandbox::call_scope::CallScope;
 use crate::sandbox::context::Context;
@@ -100,7 +101,7 @@ impl ComponentExecutor {
             run::attempt(&call, context, limits, memory, job.clock.deadline).await;
         let failing = matches!(ended, AttemptOutcome::Trapped(_));
         // The end of the driver's texts is quoted, and cut for that.
-        if failing && let Some(redactor) = context.secrets.redactor() {
+        if failing && let Some(redactor) = context.imports.redactor() {
             redactor.text(&mut usage.stderr);
             if let Some(last) = usage.logs.last_mut() {
                 redactor.record(last);

@@ -7,9 +7,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolward_contract::driver::Driver;
 
-use super::{AttemptReport, BoxFuture, CallEnd, Executor, Features, Job};
+use super::{AttemptReport, CallEnd, Executor, Features, Job};
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Origin};
 use crate::elicitation::{MAX_ROUNDS, OpenForms, unavailable};
+use crate::imports::BoxFuture;
 use crate::invocation::{DriverAsk, DriverOutput, DriverQuestion, InputRequest, QuestionReply};
 use crate::sandbox::context::Context;
 

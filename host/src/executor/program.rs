@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toolward_policy::{ExecRule, Grant};
 
-use super::{AttemptMemory, AttemptReport, BoxFuture, Executor, Job, empty_output};
+use super::{AttemptMemory, AttemptReport, Executor, Job, empty_output};
 use crate::api::principal::LOCAL;
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, timed_out, too_large};
 use crate::exec::{Ending, ExecBroker, ExecProblem, Run};
+use crate::imports::{BoxFuture, SecretRequest};
 use crate::invocation::DriverOutput;
 use crate::sandbox::context::Context;
 use crate::sandbox::deadline;
@@ -90,9 +91,9 @@ impl ProgramExecutor {
         // The broker reads the values where the operator keeps them. The host reads them too, to redact
         // them in what it shows.
         for slug in rule.env.keys() {
-            context
-                .secrets
-                .reveal(slug)
+            let value = context.imports.secret(SecretRequest::Reveal(slug.clone()));
+            value
+                .await
                 .map_err(|_| CallError::no_credential(slug).of_attachment(true))?;
         }
         let input = job.invocation.input.clone();
@@ -115,7 +116,7 @@ impl ProgramExecutor {
         } = ran;
         memory.cover(stdout.len().saturating_add(stderr.len()) as u64)?;
         // Before it is cut again: no later search finds the rest of a value.
-        let stderr = match context.secrets.redactor() {
+        let stderr = match context.imports.redactor() {
             Some(redactor) => redactor.end_of_text(stderr, is_cut),
             None => stderr,
         };

@@ -130,7 +130,7 @@ pub(crate) async fn attempt(
     let limits = &context.limits;
     let engine = prepared.call.engine();
     let result_size = prepared.call.result_size(limits);
-    let state = State::new(context, &own, memory.clone(), deadline);
+    let state = State::new(context, &own, memory.clone());
     let mut store = Store::new(engine, state);
     store.data_mut().limiter.lay_out(prepared.layout);
     let (stdout, stderr) = (store.data().stdout.clone(), store.data().stderr.clone());
@@ -195,7 +195,7 @@ pub(crate) async fn attempt(
             .saturating_add(store.data().meter.owed),
         peak_memory: store.data().limiter.peak_memory(),
         refused: store.data().limiter.exceeded(),
-        logs: store.data_mut().log.take(),
+        logs: std::mem::take(&mut store.data_mut().logs),
         ..captured(&stdout, &stderr)
     };
     (outcome, usage, Some(Instance { _store: store }))

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use toolward_ledger::record::Native;
 
-use super::access::Access;
-use super::call_budget::CallBudget;
-use super::call_chain::{CallChain, Caller};
-use super::call_scope::CallScope;
+use super::{CallBudget, CallerBudget, ToolReply, not_granted};
 use crate::admission::{MemoryLease, Path, Slot};
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Output, Reply};
+use crate::api::result::{CallError, Reply};
 use crate::api::violations::{EndsCall, ViolationKind, Violations};
 use crate::elicitation::Answerable;
 use crate::invocation::ToolCall;
+use crate::sandbox::access::Access;
+use crate::sandbox::call_chain::{CallChain, Caller};
+use crate::sandbox::call_scope::CallScope;
 
 /// The host as a sandbox sees it: runs nested calls.
 pub(crate) trait CallTools: Send + Sync {
@@ -64,7 +64,7 @@ impl SlotCell {
 }
 
 /// The state for nested calls. Made only if tools are granted.
-pub(crate) struct Ctx {
+pub(crate) struct NestedCalls {
     pub(crate) host: Arc<dyn CallTools>,
     pub(crate) budget: Arc<CallBudget>,
     pub(crate) access: Arc<Access>,
@@ -84,37 +84,17 @@ pub(crate) struct Ctx {
     pub(crate) slot: SlotCell,
 }
 
-/// What is left of the caller's budgets.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Left {
-    pub(crate) fuel: u64,
-    pub(crate) memory_bytes: u64,
-}
-
-/// How a call ended, and what it took.
-pub(crate) struct Called {
-    pub(crate) result: Result<Output, CallError>,
-    pub(crate) fuel: u64,
-    pub(crate) peak_memory: u64,
-}
-
-impl Ctx {
+impl NestedCalls {
     /// Calls a tool.
     ///
     /// An error ends the caller, if policy ends calls at a violation.
     pub(crate) async fn call(
         &self,
         request: ToolCall,
-        left: Left,
+        left: CallerBudget,
         violations: &Violations,
-    ) -> Result<Called, EndsCall> {
-        let refused = |error: CallError| {
-            Ok(Called {
-                result: Err(error),
-                fuel: 0,
-                peak_memory: 0,
-            })
-        };
+    ) -> Result<ToolReply, EndsCall> {
+        let refused = |error: CallError| Ok(ToolReply::refused(error));
         if !self.access.grant.tools().contains(&request.tool) {
             violations.record(ViolationKind::Tool, &request.tool)?;
             return refused(not_granted(&request.tool));
@@ -169,24 +149,10 @@ impl Ctx {
             }
             Err(error) => Err(error),
         };
-        Ok(Called {
+        Ok(ToolReply {
             fuel: reply.metadata.fuel,
             peak_memory: reply.metadata.peak_memory,
             result,
         })
     }
-}
-
-/// The refusal where no tool is granted at all.
-pub(crate) fn none_granted(tool: &str, violations: &Violations) -> Result<CallError, EndsCall> {
-    violations.record(ViolationKind::Tool, tool)?;
-    Ok(not_granted(tool))
-}
-
-fn not_granted(tool: &str) -> CallError {
-    CallError::new(
-        ErrorCode::UNAUTHORISED,
-        ErrorClass::CapabilityGap,
-        format!("no grant to call the tool `{tool}`"),
-    )
 }

@@ -1,4 +1,4 @@
-//! Secrets for a guest: placeholders, and values if policy allows it. Values that were
+//! Secrets for a driver: placeholders, and values if policy allows it. Values that were
 //! used are redacted in everything that the call shows.
 
 use std::fmt;
@@ -10,30 +10,23 @@ use toolward_policy::{ContextText, Grant, SecretGrant};
 use toolward_policy::{LimitName, own};
 use zeroize::Zeroizing;
 
+use super::SecretError;
 use crate::api::violations::RedactText;
 use crate::exceeded::{self, Exceeded};
 use crate::redact::Redactor;
-use crate::secrets::{SecretError, SecretStore, SecretValue};
+use crate::secrets::{self, SecretStore, SecretValue};
 
 /// Bytes of a value that a guest may store.
 const MAX_VALUE_BYTES: usize = 64 << 10;
 
-/// Why a guest does not get a secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
-    Denied,
-    Missing,
-    Failed,
-}
-
 /// What a call and all calls below it have stored.
 #[derive(Debug, Default)]
-pub(crate) struct Stores {
+pub(crate) struct StoredSecrets {
     count: AtomicU64,
     bytes: AtomicU64,
 }
 
-impl Stores {
+impl StoredSecrets {
     fn count(&self) -> Result<(), Exceeded> {
         exceeded::take(&self.count, LimitName::SecretStores, 1, own::SECRET_STORES)
     }
@@ -53,7 +46,7 @@ pub(crate) struct CallSecrets {
     granted: Vec<SecretGrant>,
     store: Option<Arc<dyn SecretStore>>,
     principal: String,
-    stores: Arc<Stores>,
+    stores: Arc<StoredSecrets>,
     /// Redacts the values that were used; `None` if there are none.
     used: Mutex<Option<Arc<Redactor>>>,
 }
@@ -69,7 +62,7 @@ impl CallSecrets {
         grant: &Grant,
         store: Option<Arc<dyn SecretStore>>,
         principal: &str,
-        stores: Arc<Stores>,
+        stores: Arc<StoredSecrets>,
     ) -> Arc<Self> {
         Arc::new(Self {
             granted: grant.secrets().to_vec(),
@@ -99,43 +92,39 @@ impl CallSecrets {
     }
 
     /// Whether a guest may have a placeholder for this secret.
-    pub(crate) fn may_use(&self, slug: &str) -> Result<(), Refused> {
+    pub(crate) fn may_use(&self, slug: &str) -> Result<(), SecretError> {
         let grant = self
             .grant(slug)
             .filter(|grant| grant.binding.is_some())
-            .ok_or(Refused::Denied)?;
+            .ok_or(SecretError::Denied)?;
         self.value(grant).map(drop)
     }
 
     /// The value, for a guest that may see it.
-    pub(crate) fn reveal(&self, slug: &str) -> Result<Vec<u8>, Refused> {
+    pub(crate) fn reveal(&self, slug: &str) -> Result<Vec<u8>, SecretError> {
         let grant = self
             .grant(slug)
             .filter(|grant| grant.reveal)
-            .ok_or(Refused::Denied)?;
+            .ok_or(SecretError::Denied)?;
         Ok(self.value(grant)?.bytes().to_vec())
     }
 
     /// Stores a value in the publisher's own space.
     ///
     /// The outer error ends the guest: it stores too much.
-    pub(crate) async fn store(
-        &self,
-        slug: &str,
-        value: Vec<u8>,
-    ) -> Result<Result<(), Refused>, Exceeded> {
+    pub(crate) async fn store(&self, slug: &str, value: Vec<u8>) -> Result<(), SecretError> {
         let value = SecretValue::new(value);
         let Some(grant) = self.grant(slug).filter(|grant| grant.store) else {
-            return Ok(Err(Refused::Denied));
+            return Err(SecretError::Denied);
         };
-        self.stores.count()?;
+        self.stores.count().map_err(ended)?;
         let Some(store) = self.store.clone() else {
-            return Ok(Err(Refused::Failed));
+            return Err(SecretError::Failed);
         };
         if value.bytes().len() > MAX_VALUE_BYTES {
-            return Ok(Err(Refused::Failed));
+            return Err(SecretError::Failed);
         }
-        self.stores.grow(value.bytes().len())?;
+        self.stores.grow(value.bytes().len()).map_err(ended)?;
         self.remember([(slug, value.clone())]);
         let (publisher, principal) = (grant.publisher.clone(), self.principal.clone());
         let own = slug.to_owned();
@@ -143,16 +132,18 @@ impl CallSecrets {
         let put = move || store.put(&publisher, &principal, &own, value);
         let kept = tokio::task::spawn_blocking(put)
             .await
-            .unwrap_or_else(|error| Err(SecretError(format!("storing it failed: {error}"))));
-        Ok(kept.map_err(|error| failed(slug, &error)))
+            .unwrap_or_else(|error| {
+                Err(secrets::SecretError(format!("storing it failed: {error}")))
+            });
+        kept.map_err(|error| failed(slug, &error))
     }
 
-    fn value(&self, grant: &SecretGrant) -> Result<SecretValue, Refused> {
-        let store = self.store.as_ref().ok_or(Refused::Missing)?;
+    fn value(&self, grant: &SecretGrant) -> Result<SecretValue, SecretError> {
+        let store = self.store.as_ref().ok_or(SecretError::Missing)?;
         let value = store
             .get(&grant.publisher, &self.principal, &grant.slug)
             .map_err(|error| failed(&grant.slug, &error))?
-            .ok_or(Refused::Missing)?;
+            .ok_or(SecretError::Missing)?;
         self.remember([(grant.slug.as_str(), value.clone())]);
         Ok(value)
     }
@@ -173,9 +164,13 @@ impl CallSecrets {
     }
 }
 
-fn failed(slug: &str, error: &SecretError) -> Refused {
+fn ended(exceeded: Exceeded) -> SecretError {
+    SecretError::Ends(exceeded.into())
+}
+
+fn failed(slug: &str, error: &secrets::SecretError) -> SecretError {
     tracing::warn!(slug, %error, "a secret could not be read or stored");
-    Refused::Failed
+    SecretError::Failed
 }
 
 impl RedactText for CallSecrets {
@@ -191,13 +186,15 @@ impl SecretValues for CallSecrets {
     fn get(&self, slug: &str) -> Result<Zeroizing<Vec<u8>>, ValueError> {
         let value = self
             .grant(slug)
-            .ok_or(Refused::Denied)
+            .ok_or(SecretError::Denied)
             .and_then(|grant| self.value(grant));
         match value {
             Ok(value) => Ok(Zeroizing::new(value.bytes().to_vec())),
-            Err(Refused::Denied) => Err(ValueError::new("it is not granted")),
-            Err(Refused::Missing) => Err(ValueError::new("it has no value")),
-            Err(Refused::Failed) => Err(ValueError::new("it could not be read")),
+            Err(SecretError::Denied) => Err(ValueError::new("it is not granted")),
+            Err(SecretError::Missing) => Err(ValueError::new("it has no value")),
+            Err(SecretError::Failed | SecretError::Ends(_)) => {
+                Err(ValueError::new("it could not be read"))
+            }
         }
     }
 }

@@ -6,14 +6,13 @@ use std::sync::{Arc, OnceLock};
 use toolward_egress::Meter;
 use toolward_policy::LimitName;
 
-use super::files::{FileCounters, FileLimits};
-use super::keyvalue;
-use super::secrets::Stores;
+use super::{BucketCounters, StoredSecrets};
 use crate::admission::{OpenFile, Path};
 use crate::api::limits::CallLimits;
 use crate::api::observer::Observer;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
 use crate::exceeded::Exceeded;
+use crate::sandbox::files::{FileCounters, FileLimits};
 
 pub(crate) struct CallBudget {
     calls: AtomicU64,
@@ -27,8 +26,8 @@ pub(crate) struct CallBudget {
     gates: Path,
     /// The root's limits on files, which also bound its nested calls.
     pub(crate) file_limits: FileLimits,
-    pub(crate) buckets: Arc<keyvalue::Counters>,
-    pub(crate) stores: Arc<Stores>,
+    pub(crate) buckets: Arc<BucketCounters>,
+    pub(crate) stores: Arc<StoredSecrets>,
     /// Who observes the root.
     pub(crate) observer: Option<Arc<dyn Observer>>,
 }
