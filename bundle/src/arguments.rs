@@ -38,7 +38,7 @@ impl Setting {
 /// Why settings can't be applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SettingError {
+pub enum ArgumentError {
     /// The input that they are to change is not an object.
     #[error("settings change the properties of an object, and the input is none")]
     NotAnObject,
@@ -55,7 +55,7 @@ pub enum SettingError {
 }
 
 codes! {
-    for SettingError {
+    for ArgumentError {
         Self::NotAnObject = "input-not-object", "leave out `--set`, or give an object as `--input`";
         Self::Value { key, expected, .. } = "setting-invalid",
             format!("write --set {key}=VALUE with a value of type {expected}");
@@ -73,9 +73,9 @@ pub fn apply(
     mut input: Value,
     settings: &[Setting],
     schema: Option<&Value>,
-) -> Result<Value, SettingError> {
+) -> Result<Value, ArgumentError> {
     let Value::Object(properties) = &mut input else {
-        return Err(SettingError::NotAnObject);
+        return Err(ArgumentError::NotAnObject);
     };
     for setting in settings {
         let value = setting.value(types_of(schema, &setting.key))?;
@@ -85,7 +85,7 @@ pub fn apply(
 }
 
 impl Setting {
-    fn value(&self, types: Vec<&str>) -> Result<Value, SettingError> {
+    fn value(&self, types: Vec<&str>) -> Result<Value, ArgumentError> {
         let text = || Value::String(self.value.clone());
         if !self.literal || types.contains(&"string") {
             return Ok(text());
@@ -93,7 +93,7 @@ impl Setting {
         match json::parse(self.value.as_bytes(), &Limits::default()) {
             Ok(value) => Ok(value),
             Err(_) if types.is_empty() => Ok(text()),
-            Err(_) => Err(SettingError::Value {
+            Err(_) => Err(ArgumentError::Value {
                 key: self.key.clone(),
                 expected: types.join(" or "),
                 value: self.value.clone(),
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn applied(settings: &[Setting]) -> Result<Value, SettingError> {
+    fn applied(settings: &[Setting]) -> Result<Value, ArgumentError> {
         let schema = json!({ "properties": {
             "name": { "type": "string" },
             "top": { "type": "integer" },
@@ -158,6 +158,6 @@ mod tests {
     #[test]
     fn only_objects_have_properties_to_set() {
         let error = apply(json!([]), &[], None).unwrap_err();
-        assert_eq!(error, SettingError::NotAnObject);
+        assert_eq!(error, ArgumentError::NotAnObject);
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use url::Url;
 
-use crate::failure::{Failure, Reason, quoted};
+use crate::failure::{Failure, FailureReason, quoted};
 use crate::reference::{Reference, is_loopback};
 
 /// The registry's address, for paths below it. Plain http is only for this machine, and only if `plain`.
@@ -17,7 +17,7 @@ pub(crate) fn base(reference: &Reference, plain: bool) -> Result<Url, Failure> {
     };
     let text = format!("{scheme}://{}/", reference.registry());
     Url::parse(&text).map_err(|error| {
-        Failure::new(Reason::ReferenceInvalid)
+        Failure::new(FailureReason::ReferenceInvalid)
             .at(reference.to_string())
             .caused_by(error)
     })
@@ -70,7 +70,7 @@ fn host(registry: &str) -> &str {
 /// An address below the registry's. `path` is made of checked names only.
 pub(crate) fn below(base: &Url, path: &str) -> Result<Url, Failure> {
     base.join(path).map_err(|error| {
-        Failure::new(Reason::ReferenceInvalid)
+        Failure::new(FailureReason::ReferenceInvalid)
             .at(base.to_string())
             .caused_by(error)
     })
@@ -82,14 +82,14 @@ pub(crate) fn check_scheme(url: &Url, plain: bool) -> Result<(), Failure> {
     let host = url.host_str().unwrap_or_default();
     match url.scheme() {
         _ if !url.username().is_empty() || url.password().is_some() => {
-            Err(Failure::new(Reason::SourceInvalid)
+            Err(Failure::new(FailureReason::SourceInvalid)
                 .at(shown(url))
                 .expected("an address without name and password"))
         }
         "https" => Ok(()),
         "http" if plain && is_loopback(host) => Ok(()),
-        "http" => Err(Failure::new(Reason::PlainHttp).at(shown(url))),
-        other => Err(Failure::new(Reason::SourceInvalid)
+        "http" => Err(Failure::new(FailureReason::PlainHttp).at(shown(url))),
+        other => Err(Failure::new(FailureReason::SourceInvalid)
             .at(shown(url))
             .expected("https")
             .found(quoted(other))),
@@ -128,10 +128,10 @@ impl Source {
     /// Reads `oci://…`, `https://…`, or else a path.
     ///
     /// # Errors
-    /// [`Reason::ReferenceInvalid`], [`Reason::DigestInvalid`], [`Reason::PlainHttp`],
-    /// [`Reason::SourceInvalid`] for other schemes.
+    /// [`FailureReason::ReferenceInvalid`], [`FailureReason::DigestInvalid`], [`FailureReason::PlainHttp`],
+    /// [`FailureReason::SourceInvalid`] for other schemes.
     pub fn parse(text: &str) -> Result<Self, Failure> {
-        let invalid = || Failure::new(Reason::SourceInvalid).at(quoted(text));
+        let invalid = || Failure::new(FailureReason::SourceInvalid).at(quoted(text));
         if text.is_empty() || text.contains('\0') {
             return Err(invalid());
         }
@@ -143,11 +143,11 @@ impl Source {
             "https" | "http" => {
                 // Not shown: it may contain a password.
                 let url = Url::parse(text)
-                    .map_err(|error| Failure::new(Reason::SourceInvalid).caused_by(error))?;
+                    .map_err(|error| Failure::new(FailureReason::SourceInvalid).caused_by(error))?;
                 check_scheme(&url, true)?;
                 Ok(Self::Web(url))
             }
-            _ => Err(Failure::new(Reason::SourceInvalid).found(quoted(scheme))),
+            _ => Err(Failure::new(FailureReason::SourceInvalid).found(quoted(scheme))),
         }
     }
 

@@ -10,7 +10,7 @@ use toolward_signing::envelope::{self, Envelope};
 use toolward_signing::manifest::{MANIFEST_TYPE, Manifest};
 
 use crate::digest::BlobDigest;
-use crate::failure::{Failure, Reason, bytes, quoted, refused};
+use crate::failure::{Failure, FailureReason, bytes, quoted, refused};
 use crate::media;
 use crate::oci::{self, Descriptor, ImageManifest};
 
@@ -59,7 +59,7 @@ impl OutgoingBundle {
     /// Prepares a bundle. Compresses, which takes a second for some MB.
     ///
     /// # Errors
-    /// [`Reason::NotPublishable`] if the envelope is not one of this manifest;
+    /// [`FailureReason::NotPublishable`] if the envelope is not one of this manifest;
     /// [`Cause::Signing`](crate::Cause) if it is not a bundle.
     pub fn new(contents: &Contents<'_>, details: &Details) -> Result<Self, Failure> {
         let content = write_content(contents, Vec::new()).map_err(refused)?;
@@ -82,7 +82,7 @@ impl OutgoingBundle {
         content: Vec<u8>,
         details: &Details,
     ) -> Result<Self, Failure> {
-        let refuse = || Failure::new(Reason::NotPublishable);
+        let refuse = || Failure::new(FailureReason::NotPublishable);
         let envelope = Envelope::parse(envelope_bytes).map_err(refused)?;
         if envelope.payload_type() != MANIFEST_TYPE {
             return Err(refuse()
@@ -179,7 +179,7 @@ fn annotations(
     for (key, value) in details {
         let Some(value) = value else { continue };
         if value.len() > MAX_ANNOTATION || value.chars().any(char::is_control) {
-            return Err(Failure::new(Reason::NotPublishable)
+            return Err(Failure::new(FailureReason::NotPublishable)
                 .at(key)
                 .expected("at most 1024 bytes in one line"));
         }
@@ -244,7 +244,7 @@ pub(crate) fn only_entry(
     }
     match entries.as_slice() {
         [entry] => entry.digest.parse(),
-        entries => Err(Failure::new(Reason::ArtifactUnsupported)
+        entries => Err(Failure::new(FailureReason::ArtifactUnsupported)
             .expected(format!("one {artifact_type}"))
             .found(format!(
                 "an index with {} entries that could be it",
@@ -261,7 +261,7 @@ pub(crate) fn parse_manifest(bytes: &[u8], artifact_type: &str) -> Result<ImageM
         let other = serde_json::from_slice::<serde_json::Value>(bytes)
             .is_ok_and(|value| value.get("manifests").is_some());
         if other {
-            Failure::new(Reason::ArtifactUnsupported)
+            Failure::new(FailureReason::ArtifactUnsupported)
                 .expected(artifact_type.to_owned())
                 .found("an index")
         } else {
@@ -271,7 +271,7 @@ pub(crate) fn parse_manifest(bytes: &[u8], artifact_type: &str) -> Result<ImageM
     if manifest.artifact_type.as_deref() != Some(artifact_type) {
         let found = manifest.artifact_type.as_deref();
         let found = found.unwrap_or(&manifest.config.media_type);
-        return Err(Failure::new(Reason::ArtifactUnsupported)
+        return Err(Failure::new(FailureReason::ArtifactUnsupported)
             .expected(artifact_type.to_owned())
             .found(quoted(found)));
     }
@@ -301,7 +301,7 @@ pub(crate) fn blob(descriptor: &Descriptor, media_type: &str, max: u64) -> Resul
             .found(descriptor.size.to_string())
     })?;
     if size > max {
-        return Err(Failure::new(Reason::BlobTooLarge)
+        return Err(Failure::new(FailureReason::BlobTooLarge)
             .at(media_type.to_owned())
             .expected(format!("at most {}", bytes(max)))
             .found(bytes(size)));
@@ -313,5 +313,5 @@ pub(crate) fn blob(descriptor: &Descriptor, media_type: &str, max: u64) -> Resul
 }
 
 fn invalid() -> Failure {
-    Failure::new(Reason::ManifestInvalid)
+    Failure::new(FailureReason::ManifestInvalid)
 }

@@ -12,10 +12,10 @@ use toolward_signing::{ErrorKind, Refusal};
 
 use crate::address::shown;
 use crate::artifact::{Artifact, descriptor, manifest_of};
-use crate::client::Client;
+use crate::client::RegistryClient;
 use crate::digest::BlobDigest;
 use crate::document::{check_document, envelope_layer};
-use crate::failure::{Cause, Failure, Reason, refused};
+use crate::failure::{Cause, Failure, FailureReason, refused};
 use crate::media::{self, DocumentArtifact};
 use crate::oci::{Descriptor, ImageIndex, SCHEMA_VERSION, readable_entries};
 use crate::reference::Reference;
@@ -39,12 +39,12 @@ pub struct Referrer {
     pub annotations: BTreeMap<String, String>,
 }
 
-impl Client {
+impl RegistryClient {
     /// Attaches a document to the current target of `subject`, and returns the digest of its OCI manifest. Attaching it
     /// again changes nothing.
     ///
     /// # Errors
-    /// [`Reason::AttachmentInvalid`] if it is not an envelope of this kind; the reason for which it failed.
+    /// [`FailureReason::AttachmentInvalid`] if it is not an envelope of this kind; the reason for which it failed.
     pub async fn attach(
         &self,
         subject: &Reference,
@@ -173,7 +173,7 @@ impl Client {
             let body = read(response, self.transport.limits.manifest).await?;
             // Some registries answer unknown paths with 200 and a page for people.
             let page = readable_entries(&body).ok_or_else(|| {
-                Failure::new(Reason::ResponseInvalid)
+                Failure::new(FailureReason::ResponseInvalid)
                     .at(shown(&ask.url))
                     .expected("an image index")
             })?;
@@ -194,7 +194,7 @@ impl Client {
         match self.manifest(&tagged, deadline).await {
             Ok((found, _)) if found == subject => Ok(None),
             Ok((_, bytes)) => Ok(Some((tagged, bytes))),
-            Err(failure) if failure.kind() == Reason::NotFound.into() => Ok(None),
+            Err(failure) if failure.kind() == FailureReason::NotFound.into() => Ok(None),
             Err(failure) => Err(failure),
         }
     }
@@ -232,11 +232,11 @@ impl Client {
             }
             index.manifests.push(entry.clone());
             let bytes = serde_json::to_vec(&index)
-                .map_err(|error| Failure::new(Reason::ManifestInvalid).caused_by(error))?;
+                .map_err(|error| Failure::new(FailureReason::ManifestInvalid).caused_by(error))?;
             self.put_manifest(&tagged, media::INDEX, bytes.into(), deadline)
                 .await?;
         }
-        Err(Failure::new(Reason::Busy)
+        Err(Failure::new(FailureReason::Busy)
             .at(tagged.to_string())
             .expected("an index that keeps what is written to it"))
     }
@@ -260,7 +260,7 @@ impl Client {
 }
 
 fn not_an_index(tagged: &Reference) -> Failure {
-    Failure::new(Reason::ManifestInvalid)
+    Failure::new(FailureReason::ManifestInvalid)
         .at(tagged.to_string())
         .expected("an image index")
 }
@@ -325,7 +325,7 @@ impl CosignedEnvelope {
     }
 }
 
-impl Client {
+impl RegistryClient {
     /// The envelope with the co-signatures that are attached to the artifact. Looking them up is optional: a registry that
     /// can't list them, or lists them wrongly, adds none, and the trust store decides whether signatures are missing.
     pub(crate) async fn with_signatures(
@@ -368,12 +368,12 @@ fn is_its_own_fault(failure: &Failure) -> bool {
     !matches!(
         failure.kind(),
         Cause::Registry(
-            Reason::Unreachable
-                | Reason::Timeout
-                | Reason::Busy
-                | Reason::Failed
-                | Reason::CredentialsNeeded
-                | Reason::CredentialsRefused
+            FailureReason::Unreachable
+                | FailureReason::Timeout
+                | FailureReason::Busy
+                | FailureReason::Failed
+                | FailureReason::CredentialsNeeded
+                | FailureReason::CredentialsRefused
         )
     )
 }

@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 
 use crate::address::{bare_registry, check_scheme, origin, shown};
 use crate::credentials::Login;
-use crate::failure::{Failure, Reason, quoted};
+use crate::failure::{Failure, FailureReason, quoted};
 use crate::hosts::{HostRole, UnknownHost, is_realm};
 use crate::response::{read, unexpected};
 use crate::retry::Deadline;
@@ -48,7 +48,7 @@ impl RegistryTransport {
                 self.token(access, realm, service, login, deadline).await?
             }
             None => {
-                return Err(Failure::new(Reason::ResponseInvalid)
+                return Err(Failure::new(FailureReason::ResponseInvalid)
                     .at(shown(asked))
                     .expected("a challenge for basic or bearer authentication"));
             }
@@ -60,7 +60,7 @@ impl RegistryTransport {
     /// The realm, if credentials may be sent there: the registry's own origin, or an origin that is allowed for this
     /// registry, by https (or on this machine, if the registry is on it too).
     fn check_realm(&self, access: &AccessScope, asked: &Url, realm: &str) -> Result<Url, Failure> {
-        let refuse = || Failure::new(Reason::RealmRefused).at(shown(asked));
+        let refuse = || Failure::new(FailureReason::RealmRefused).at(shown(asked));
         let own = origin(asked);
         let url =
             Url::parse(realm).map_err(|_| refuse().expected("an address").found(quoted(realm)))?;
@@ -123,7 +123,7 @@ impl RegistryTransport {
         }
         let place = shown(response.url());
         let body = read(response, MAX_TOKEN).await?;
-        let invalid = || Failure::new(Reason::ResponseInvalid).at(place.clone());
+        let invalid = || Failure::new(FailureReason::ResponseInvalid).at(place.clone());
         // The error of serde might quote the token.
         let answer: TokenAnswer = serde_json::from_slice(&body)
             .map_err(|_| invalid().expected("a JSON object with `token`"))?;
@@ -142,7 +142,7 @@ impl RegistryTransport {
 }
 
 fn needed(access: &AccessScope) -> Failure {
-    Failure::new(Reason::CredentialsNeeded).at(access.registry.clone())
+    Failure::new(FailureReason::CredentialsNeeded).at(access.registry.clone())
 }
 
 fn basic(login: &Login) -> Result<HeaderValue, Failure> {
@@ -152,8 +152,8 @@ fn basic(login: &Login) -> Result<HeaderValue, Failure> {
         login.password().expose_secret()
     ));
     let header = Zeroizing::new(format!("Basic {}", BASE64_STANDARD.encode(pair.as_bytes())));
-    let mut value =
-        HeaderValue::from_str(&header).map_err(|_| Failure::new(Reason::CredentialsInvalid))?;
+    let mut value = HeaderValue::from_str(&header)
+        .map_err(|_| Failure::new(FailureReason::CredentialsInvalid))?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -248,7 +248,7 @@ fn parameter(text: &str) -> Option<(&str, String, &str)> {
 #[cfg(test)]
 mod auth_tests {
     use super::*;
-    use crate::client::Client;
+    use crate::client::RegistryClient;
     use crate::reference::Reference;
 
     #[test]
@@ -259,7 +259,7 @@ mod auth_tests {
             ("r.example:444", "r.example", false),
             ("r.example", "x.r.example", false),
         ] {
-            let client = Client::builder()
+            let client = RegistryClient::builder()
                 .allow_realm(allowed, "https://auth.example")
                 .build()
                 .unwrap();
@@ -273,7 +273,7 @@ mod auth_tests {
             let realm = client.transport.check_realm(&access, &asked, realm);
             assert_eq!(realm.is_ok(), taken, "{allowed} {asking}");
         }
-        let client = Client::builder().build().unwrap();
+        let client = RegistryClient::builder().build().unwrap();
         let docker: Reference = "oci://registry-1.docker.io:443/a".parse().unwrap();
         let asked = Url::parse("https://registry-1.docker.io/v2/").unwrap();
         let realm = "https://auth.docker.io/token";

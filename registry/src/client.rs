@@ -9,8 +9,8 @@ use rustls_pki_types::pem::PemObject;
 use url::Url;
 
 use crate::address::{bare_registry, check_scheme};
-use crate::credentials::Credentials;
-use crate::failure::{Failure, Reason, quoted};
+use crate::credentials::RegistryCredentials;
+use crate::failure::{Failure, FailureReason, quoted};
 use crate::hosts::{AddressCheck, CheckedResolver, Redirects};
 use crate::proxy::Proxy;
 use crate::reference::Reference;
@@ -19,19 +19,19 @@ use crate::transport::RegistryTransport;
 
 /// A client for registries and `https`. Cheap to clone; the clones share tokens.
 #[derive(Clone)]
-pub struct Client {
+pub struct RegistryClient {
     pub(crate) transport: Arc<RegistryTransport>,
 }
 
-impl std::fmt::Debug for Client {
+impl std::fmt::Debug for RegistryClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client")
+        f.debug_struct("RegistryClient")
             .field("limits", &self.transport.limits)
             .finish_non_exhaustive()
     }
 }
 
-impl Client {
+impl RegistryClient {
     /// A client that trusts the system's certificate authorities, has no credentials, no proxy, and follows no redirect
     /// to another origin.
     #[must_use]
@@ -41,7 +41,7 @@ impl Client {
             system_roots: true,
             plain_http: false,
             user_agent: concat!("toolward/", env!("CARGO_PKG_VERSION")).to_owned(),
-            credentials: Credentials::none(),
+            credentials: RegistryCredentials::none(),
             limits: ClientLimits::default(),
             realms: Vec::new(),
             redirects: Vec::new(),
@@ -59,7 +59,7 @@ pub struct ClientBuilder {
     system_roots: bool,
     plain_http: bool,
     user_agent: String,
-    credentials: Credentials,
+    credentials: RegistryCredentials,
     limits: ClientLimits,
     realms: Vec<(String, String)>,
     redirects: Vec<String>,
@@ -99,7 +99,7 @@ impl ClientBuilder {
 
     /// The source of names and passwords.
     #[must_use]
-    pub fn credentials(mut self, credentials: Credentials) -> Self {
+    pub fn credentials(mut self, credentials: RegistryCredentials) -> Self {
         self.credentials = credentials;
         self
     }
@@ -156,8 +156,8 @@ impl ClientBuilder {
     /// The client.
     ///
     /// # Errors
-    /// [`Reason::ClientInvalid`] for certificates, origins or a user agent that can't be used.
-    pub fn build(self) -> Result<Client, Failure> {
+    /// [`FailureReason::ClientInvalid`] for certificates, origins or a user agent that can't be used.
+    pub fn build(self) -> Result<RegistryClient, Failure> {
         let tls = tls(self.system_roots, &self.authorities)?;
         let http = self.http(tls.clone(), |http| {
             // This name is this machine, for any resolver.
@@ -195,7 +195,7 @@ impl ClientBuilder {
             local: origins(&self.local_redirects)?,
             check,
         };
-        Ok(Client {
+        Ok(RegistryClient {
             transport: Arc::new(RegistryTransport {
                 http,
                 redirected,
@@ -232,14 +232,14 @@ impl ClientBuilder {
 }
 
 fn invalid() -> Failure {
-    Failure::new(Reason::ClientInvalid)
+    Failure::new(FailureReason::ClientInvalid)
 }
 
 /// Checks that a text is an origin that realms and redirects may have: `https://host[:port]`, or with `plain` also one
 /// of this machine in plain http.
 ///
 /// # Errors
-/// [`Reason::ClientInvalid`].
+/// [`FailureReason::ClientInvalid`].
 pub fn check_origin(text: &str, plain: bool) -> Result<(), Failure> {
     parse_origin(text, plain).map(drop)
 }

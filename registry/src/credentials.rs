@@ -16,23 +16,23 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use zeroize::Zeroizing;
 
 use crate::address::spellings;
-use crate::failure::{Failure, Reason, quoted};
+use crate::failure::{Failure, FailureReason, quoted};
 
 /// How large a credentials file may be, in bytes.
 const MAX_FILE: usize = 1024 * 1024;
 
 /// Logins by registry, and helpers that know further ones, if they are allowed.
 #[derive(Clone, Default)]
-pub struct Credentials {
+pub struct RegistryCredentials {
     logins: HashMap<String, Login>,
     /// By registry; `None` is for all others.
     helpers: HashMap<Option<String>, String>,
     run: Helpers,
 }
 
-impl fmt::Debug for Credentials {
+impl fmt::Debug for RegistryCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials")
+        f.debug_struct("RegistryCredentials")
             .field("registries", &self.logins.len())
             .field("helpers", &self.helpers.len())
             .finish_non_exhaustive()
@@ -64,7 +64,7 @@ impl<'de> Deserialize<'de> for Zeroed {
     }
 }
 
-impl Credentials {
+impl RegistryCredentials {
     /// No credentials.
     #[must_use]
     pub fn none() -> Self {
@@ -94,7 +94,7 @@ impl Credentials {
     /// `credsStore`.
     ///
     /// # Errors
-    /// [`Reason::CredentialsInvalid`], with nothing of the file but a registry's name.
+    /// [`FailureReason::CredentialsInvalid`], with nothing of the file but a registry's name.
     pub fn from_docker_config(bytes: &[u8], helpers: Helpers) -> Result<Self, Failure> {
         if bytes.len() > MAX_FILE {
             return Err(invalid().expected("at most 1 MiB"));
@@ -192,7 +192,7 @@ impl Login {
     /// Checks the name.
     ///
     /// # Errors
-    /// [`Reason::CredentialsInvalid`] for an empty name or one with a colon (RFC 7617, section 2).
+    /// [`FailureReason::CredentialsInvalid`] for an empty name or one with a colon (RFC 7617, section 2).
     pub fn new(username: impl Into<String>, password: SecretString) -> Result<Self, Failure> {
         let username = username.into();
         if username.is_empty() || username.contains(':') || username.chars().any(char::is_control) {
@@ -221,7 +221,7 @@ impl fmt::Debug for Login {
 }
 
 pub(crate) fn invalid() -> Failure {
-    Failure::new(Reason::CredentialsInvalid)
+    Failure::new(FailureReason::CredentialsInvalid)
 }
 
 /// How much of a helper's answer is read, in bytes.
@@ -249,7 +249,7 @@ impl Helpers {
         let Some((folders, time)) = &self.0 else {
             return Ok(None);
         };
-        let failed = || Failure::new(Reason::CredentialHelper).at(quoted(name));
+        let failed = || Failure::new(FailureReason::CredentialHelper).at(quoted(name));
         let named = !name.is_empty()
             && name.len() <= 64
             && name
@@ -320,7 +320,8 @@ mod credentials_tests {
     use secrecy::ExposeSecret as _;
 
     async fn found(config: &str, registry: &str) -> Option<(String, String)> {
-        let credentials = Credentials::from_docker_config(config.as_bytes(), Helpers::off());
+        let credentials =
+            RegistryCredentials::from_docker_config(config.as_bytes(), Helpers::off());
         let credentials = credentials.unwrap();
         let login = credentials.login(registry, false).await.unwrap()?;
         Some((
@@ -364,7 +365,8 @@ mod credentials_tests {
             r#"{"auths":{"a":{"auth":["hunter2"]}}}"#,
             "hunter2",
         ] {
-            let failure = Credentials::from_docker_config(config.as_bytes(), Helpers::off());
+            let failure =
+                RegistryCredentials::from_docker_config(config.as_bytes(), Helpers::off());
             let failure = failure.expect_err(config);
             assert_eq!(failure.code(), "registry-credentials-invalid", "{config}");
             let told = format!("{failure} {failure:?}");
@@ -378,7 +380,7 @@ mod credentials_tests {
     #[test]
     fn no_password_is_shown() {
         let login = Login::new("name", "hunter2".to_owned().into()).unwrap();
-        let credentials = Credentials::none().with("a.example", login.clone());
+        let credentials = RegistryCredentials::none().with("a.example", login.clone());
         let told = format!("{login:?} {credentials:?}");
         assert!(!told.contains("hunter2"), "{told}");
     }

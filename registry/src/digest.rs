@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 use toolward_signing::digest;
 
-use crate::failure::{Failure, Reason, quoted};
+use crate::failure::{Failure, FailureReason, quoted};
 
 /// The digest of a blob or an OCI manifest, written as `sha256:` and 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -50,13 +50,13 @@ impl FromStr for BlobDigest {
     type Err = Failure;
 
     /// # Errors
-    /// [`Reason::DigestInvalid`] for another algorithm or another spelling.
+    /// [`FailureReason::DigestInvalid`] for another algorithm or another spelling.
     fn from_str(text: &str) -> Result<Self, Failure> {
         text.strip_prefix("sha256:")
             .and_then(digest::parse_hex)
             .map(Self)
             .ok_or_else(|| {
-                Failure::new(Reason::DigestInvalid)
+                Failure::new(FailureReason::DigestInvalid)
                     .expected("`sha256:` and 64 lower-case hexadecimal digits")
                     .found(quoted(text))
             })

@@ -10,9 +10,9 @@ use url::Url;
 
 use crate::address::{Source, check_scheme, shown};
 use crate::artifact::{blob, descriptor, manifest_of, parse_manifest};
-use crate::client::Client;
+use crate::client::RegistryClient;
 use crate::digest::BlobDigest;
-use crate::failure::{Failure, Reason, bytes, io_failed, quoted};
+use crate::failure::{Failure, FailureReason, bytes, io_failed, quoted};
 use crate::media::{self, DocumentArtifact};
 use crate::oci::Descriptor;
 use crate::reference::Reference;
@@ -39,7 +39,7 @@ struct EnvelopeHead {
 
 /// Checks that these bytes can be a document of this kind, before they are sent.
 pub(crate) fn check_document(kind: DocumentArtifact, envelope: &[u8]) -> Result<(), Failure> {
-    let refuse = || Failure::new(Reason::AttachmentInvalid);
+    let refuse = || Failure::new(FailureReason::AttachmentInvalid);
     if envelope.len() as u64 > kind.max_bytes() {
         return Err(refuse()
             .expected(format!("at most {}", bytes(kind.max_bytes())))
@@ -63,12 +63,12 @@ pub(crate) fn envelope_layer(envelope: &[u8]) -> Descriptor {
     }
 }
 
-impl Client {
+impl RegistryClient {
     /// Pushes a document, and returns the digest of its OCI manifest. By convention it goes to
     /// [`DocumentArtifact::reference`].
     ///
     /// # Errors
-    /// [`Reason::AttachmentInvalid`] if it is not an envelope of this kind; the reason for which it failed.
+    /// [`FailureReason::AttachmentInvalid`] if it is not an envelope of this kind; the reason for which it failed.
     pub async fn push_document(
         &self,
         kind: DocumentArtifact,
@@ -82,7 +82,7 @@ impl Client {
         let manifest = manifest_of(kind.artifact_type(), layers, None, Default::default())?;
         let digest = BlobDigest::of(&manifest);
         if reference.digest().is_some_and(|wanted| wanted != digest) {
-            return Err(Failure::new(Reason::NotPublishable)
+            return Err(Failure::new(FailureReason::NotPublishable)
                 .at(reference.to_string())
                 .found(digest.to_string()));
         }
@@ -96,7 +96,7 @@ impl Client {
     /// verifies it.
     ///
     /// # Errors
-    /// [`Reason::ResponseTooLarge`], [`Reason::BlobTooLarge`]; the reason for which it failed.
+    /// [`FailureReason::ResponseTooLarge`], [`FailureReason::BlobTooLarge`]; the reason for which it failed.
     pub async fn fetch_document(
         &self,
         source: &Source,
@@ -139,7 +139,7 @@ impl Client {
         let manifest = parse_manifest(&bytes, kind.artifact_type()).map_err(place)?;
         let [layer] = manifest.layers.as_slice() else {
             return Err(place(
-                Failure::new(Reason::ManifestInvalid)
+                Failure::new(FailureReason::ManifestInvalid)
                     .expected("one layer")
                     .found(manifest.layers.len().to_string()),
             ));
@@ -166,7 +166,7 @@ fn read_file(path: &Path, max: u64) -> Result<Vec<u8>, Failure> {
     let io = |error: std::io::Error| io_failed(place(), error);
     // Before opening: a pipe would block.
     if !std::fs::metadata(path).map_err(io)?.is_file() {
-        return Err(Failure::new(Reason::SourceInvalid)
+        return Err(Failure::new(FailureReason::SourceInvalid)
             .at(place())
             .expected("a file"));
     }
@@ -177,7 +177,7 @@ fn read_file(path: &Path, max: u64) -> Result<Vec<u8>, Failure> {
         .read_to_end(&mut bytes)
         .map_err(io)?;
     if bytes.len() as u64 > max {
-        return Err(Failure::new(Reason::ResponseTooLarge)
+        return Err(Failure::new(FailureReason::ResponseTooLarge)
             .at(place())
             .expected(format!("at most {max} bytes")));
     }

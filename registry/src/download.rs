@@ -15,9 +15,9 @@ use url::Url;
 
 use crate::address::shown;
 use crate::artifact::Blob;
-use crate::client::Client;
+use crate::client::RegistryClient;
 use crate::digest::BlobDigest;
-use crate::failure::{Failure, Reason, bytes, io_failed, quoted};
+use crate::failure::{Failure, FailureReason, bytes, io_failed, quoted};
 use crate::reference::Reference;
 use crate::response::{broken, unexpected};
 use crate::retry::Deadline;
@@ -34,7 +34,7 @@ enum TransferEnd {
     Hostile(Failure),
 }
 
-impl Client {
+impl RegistryClient {
     /// Downloads `blob` to `sink`, which may have its first bytes already, and returns the complete sink.
     pub(crate) async fn download(
         &self,
@@ -76,7 +76,7 @@ impl Client {
                 continue;
             }
             sink.discard();
-            return Err(Failure::new(Reason::BlobDiffers)
+            return Err(Failure::new(FailureReason::BlobDiffers)
                 .at(place)
                 .expected(blob.digest.to_string())
                 .found(found.to_string()));
@@ -115,7 +115,7 @@ impl Client {
                 let wanted = format!("bytes {}-{last}/{}", sink.length, blob.size);
                 if range != Some(wanted.as_str()) {
                     return Ok(TransferEnd::Hostile(
-                        Failure::new(Reason::ResponseInvalid)
+                        Failure::new(FailureReason::ResponseInvalid)
                             .at(place)
                             .expected(format!("`Content-Range: {wanted}`"))
                             .found(range.map_or("none".to_owned(), quoted)),
@@ -164,8 +164,8 @@ impl Client {
 
 fn wrong_size(place: String, expected: u64, found: u64) -> Failure {
     let (reason, found) = match found > expected {
-        true => (Reason::BlobEndless, "more".to_owned()),
-        false => (Reason::BlobTruncated, bytes(found)),
+        true => (FailureReason::BlobEndless, "more".to_owned()),
+        false => (FailureReason::BlobTruncated, bytes(found)),
     };
     Failure::new(reason)
         .at(place)

@@ -11,7 +11,7 @@ pub type Failure = Report<Cause>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The registry, the network or the request.
-    Registry(Reason),
+    Registry(FailureReason),
     /// The bundle or its envelope was refused; the [`Refusal`] is the failure's source.
     Signing(ErrorKind),
 }
@@ -25,8 +25,8 @@ impl Kind for Cause {
     }
 }
 
-impl From<Reason> for Cause {
-    fn from(reason: Reason) -> Self {
+impl From<FailureReason> for Cause {
+    fn from(reason: FailureReason) -> Self {
         Self::Registry(reason)
     }
 }
@@ -39,17 +39,17 @@ pub(crate) fn refused(refusal: Refusal) -> Failure {
 
 /// The operating system reported an error at `place`.
 pub(crate) fn io_failed(place: impl Into<String>, error: std::io::Error) -> Failure {
-    Failure::new(Reason::Io).at(place).caused_by(error)
+    Failure::new(FailureReason::Io).at(place).caused_by(error)
 }
 
 /// A task ended by a panic.
 pub(crate) fn panicked(error: tokio::task::JoinError) -> Failure {
-    Failure::new(Reason::Failed).caused_by(error)
+    Failure::new(FailureReason::Failed).caused_by(error)
 }
 
 codes! {
     /// Why something failed. The codes are stable.
-    pub enum Reason {
+    pub enum FailureReason {
         ReferenceInvalid = "reference-invalid", "this is not a reference to a registry",
             "write it like oci://registry.example/team/tools:1.2.3";
         ReferenceIncomplete = "reference-incomplete", "the reference names no version",
@@ -144,7 +144,7 @@ mod failure_tests {
     #[test]
     fn every_code_is_kebab_case_and_used_once_also_beside_those_of_signing() {
         let mut seen: HashSet<_> = ErrorKind::ALL.iter().map(|kind| kind.code()).collect();
-        for reason in Reason::ALL {
+        for reason in FailureReason::ALL {
             let code = reason.code();
             assert!(seen.insert(code), "{code} comes twice");
             assert!(code.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'));

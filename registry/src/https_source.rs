@@ -10,9 +10,9 @@ use toolward_signing::archive::first_envelope;
 use url::Url;
 
 use crate::address::shown;
-use crate::client::Client;
+use crate::client::RegistryClient;
 use crate::download::BlobSink;
-use crate::failure::{Failure, Reason, bytes, io_failed, refused};
+use crate::failure::{Failure, FailureReason, bytes, io_failed, refused};
 use crate::response::broken;
 use crate::transfer::{ProgressFn, Reporter, Step};
 
@@ -31,13 +31,13 @@ pub struct FetchedBundle<T> {
     pub size: u64,
 }
 
-impl Client {
+impl RegistryClient {
     /// Fetches a `.toolbundle`. `verify` gets its first entry, the envelope, as soon as it has arrived; if it
     /// refuses, the download stops. The file has no name in `downloads`. A broken download starts over: the
     /// file on the server may have changed.
     ///
     /// # Errors
-    /// The refusal of `verify`; [`Reason::BlobTooLarge`] above 512 MiB; the reason for which it failed.
+    /// The refusal of `verify`; [`FailureReason::BlobTooLarge`] above 512 MiB; the reason for which it failed.
     pub async fn fetch_bundle<T>(
         &self,
         url: &Url,
@@ -67,7 +67,7 @@ impl Client {
         let archive = sink
             .into_file()
             .map_err(io)?
-            .ok_or_else(|| Failure::new(Reason::Io))?;
+            .ok_or_else(|| Failure::new(FailureReason::Io))?;
         Ok(FetchedBundle {
             accepted,
             archive,
@@ -85,7 +85,7 @@ impl Client {
         let place = shown(response.url());
         let max = self.transport.limits.content;
         let too_large = || {
-            Failure::new(Reason::BlobTooLarge)
+            Failure::new(FailureReason::BlobTooLarge)
                 .at(place.clone())
                 .expected(format!("at most {}", bytes(max)))
         };
@@ -121,7 +121,7 @@ impl Client {
             }
             if chunk.is_none() {
                 return accepted.ok_or_else(|| {
-                    Failure::new(Reason::BlobTruncated)
+                    Failure::new(FailureReason::BlobTruncated)
                         .at(place)
                         .expected("an archive with its envelope")
                 });
@@ -153,7 +153,7 @@ impl FirstBytes {
                 Ok(Some(envelope))
             }
             None if self.bytes.len() > MAX_FIRST_BYTES => {
-                Err(Failure::new(Reason::ResponseInvalid)
+                Err(Failure::new(FailureReason::ResponseInvalid)
                     .expected("an archive that begins with its envelope"))
             }
             None => Ok(None),

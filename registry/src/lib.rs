@@ -8,11 +8,11 @@
 //! follows redirects, sends credentials to the realm that the registry names, and looks for proxies in the environment.
 //!
 //! ```no_run
-//! use toolward_registry::{Client, PullOptions, Reference};
+//! use toolward_registry::{RegistryClient, PullOptions, Reference};
 //! use toolward_signing::envelope::Envelope;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let client = Client::builder().build()?;
+//! let client = RegistryClient::builder().build()?;
 //! let reference: Reference = "oci://registry.example/team/text-stats:1.2.3".parse()?;
 //! let options = PullOptions::new("/var/cache/downloads".as_ref());
 //! let pulled = client.pull(&reference, &options, |envelope| Envelope::parse(envelope)).await?;
@@ -50,11 +50,11 @@ mod transport;
 pub use address::{Source, bare_registry};
 pub use artifact::{Artifact, Blob, Details, OutgoingBundle};
 pub use attach::{Referrer, merge_signatures};
-pub use client::{Client, ClientBuilder, check_origin};
-pub use credentials::{Credentials, Helpers, Login};
+pub use client::{ClientBuilder, RegistryClient, check_origin};
+pub use credentials::{Helpers, Login, RegistryCredentials};
 pub use digest::BlobDigest;
 pub use document::FetchedDocument;
-pub use failure::{Cause, Failure, Reason};
+pub use failure::{Cause, Failure, FailureReason};
 pub use hosts::{AddressCheck, HostRole, UnknownHost};
 pub use https_source::FetchedBundle;
 pub use media::DocumentArtifact;

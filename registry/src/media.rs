@@ -109,7 +109,7 @@ impl DocumentArtifact {
     /// `…:NAME__VERSION`. Names have no underscore, so that the two can't be confused.
     ///
     /// # Errors
-    /// [`crate::Reason::ReferenceInvalid`] if the name makes no tag, or the kind has no repository.
+    /// [`crate::FailureReason::ReferenceInvalid`] if the name makes no tag, or the kind has no repository.
     pub fn reference(
         self,
         base: &Reference,
@@ -117,7 +117,7 @@ impl DocumentArtifact {
         version: Option<u64>,
     ) -> Result<Reference, Failure> {
         let refuse = |expected: &'static str| {
-            Failure::new(crate::Reason::ReferenceInvalid)
+            Failure::new(crate::FailureReason::ReferenceInvalid)
                 .at(base.to_string())
                 .expected(expected)
         };

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use url::{Host, Url};
 
-use crate::failure::{Failure, Reason};
+use crate::failure::{Failure, FailureReason};
 use crate::reference::is_loopback;
 
 /// How long the list of exceptions may be, in bytes.
@@ -52,10 +52,10 @@ impl Proxy {
     /// with a port or without, separated by commas; or `*`.
     ///
     /// # Errors
-    /// [`Reason::ProxyInvalid`]. Nothing of `address` is in it.
+    /// [`FailureReason::ProxyInvalid`]. Nothing of `address` is in it.
     pub fn parse(address: &str, exceptions: &str) -> Result<Self, Failure> {
         let invalid = || {
-            Failure::new(Reason::ProxyInvalid)
+            Failure::new(FailureReason::ProxyInvalid)
                 .expected("http://HOST:PORT or https://HOST:PORT, without a path")
         };
         let text = match address.contains("://") {
@@ -69,7 +69,9 @@ impl Proxy {
             return Err(invalid());
         }
         if exceptions.len() > MAX_EXCEPTIONS {
-            return Err(Failure::new(Reason::ProxyInvalid).expected("at most 64 KiB of exceptions"));
+            return Err(
+                Failure::new(FailureReason::ProxyInvalid).expected("at most 64 KiB of exceptions")
+            );
         }
         let exceptions = exceptions
             .split([',', ' ', '\t'])

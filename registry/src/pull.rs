@@ -14,10 +14,10 @@ use url::Url;
 use crate::address::{base, below, shown};
 use crate::artifact::{Artifact, Blob, only_entry};
 use crate::attach::CosignedEnvelope;
-use crate::client::Client;
+use crate::client::RegistryClient;
 use crate::digest::BlobDigest;
 use crate::download::BlobSink;
-use crate::failure::{Failure, Reason, io_failed, refused};
+use crate::failure::{Failure, FailureReason, io_failed, refused};
 use crate::media;
 use crate::oci::readable_entries;
 use crate::reference::Reference;
@@ -77,7 +77,7 @@ impl<T> PulledBundle<T> {
     /// that is verified and deleted.
     ///
     /// # Errors
-    /// [`Cause::Signing`](crate::Cause) if the content is not an archive; [`Reason::Io`].
+    /// [`Cause::Signing`](crate::Cause) if the content is not an archive; [`FailureReason::Io`].
     pub fn archive<W: Write>(&self, effort: Effort, out: W) -> Result<W, Failure> {
         let io = |error: std::io::Error| io_failed("the download", error);
         let mut content = self.content.try_clone().map_err(io)?;
@@ -93,7 +93,7 @@ impl<T> PulledBundle<T> {
     }
 }
 
-impl Client {
+impl RegistryClient {
     /// Pulls a bundle. `verify` gets the envelope before the content is downloaded; if it refuses, no content is.
     ///
     /// # Errors
@@ -121,7 +121,7 @@ impl Client {
         // This reads and hashes the bytes of an earlier attempt.
         let sink = tokio::task::spawn_blocking(move || BlobSink::file(&folder, &blob))
             .await
-            .map_err(|error| Failure::new(Reason::Io).caused_by(error))??;
+            .map_err(|error| Failure::new(FailureReason::Io).caused_by(error))??;
         let reporter = Reporter {
             callback: options.progress,
             step: Step::Content,
@@ -133,7 +133,7 @@ impl Client {
         let content = sink
             .into_file()
             .map_err(io)?
-            .ok_or_else(|| Failure::new(Reason::Io))?;
+            .ok_or_else(|| Failure::new(FailureReason::Io))?;
         Ok(PulledBundle {
             accepted,
             artifact,
@@ -204,7 +204,7 @@ impl Client {
         let bytes = deadline.within(&place, work).await?;
         let found = BlobDigest::of(&bytes);
         match reference.digest() {
-            Some(wanted) if wanted != found => Err(Failure::new(Reason::ManifestDiffers)
+            Some(wanted) if wanted != found => Err(Failure::new(FailureReason::ManifestDiffers)
                 .at(place)
                 .expected(wanted.to_string())
                 .found(found.to_string())),

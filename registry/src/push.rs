@@ -10,9 +10,9 @@ use url::Url;
 
 use crate::address::{origin, shown};
 use crate::artifact::{Blob, OutgoingBundle};
-use crate::client::Client;
+use crate::client::RegistryClient;
 use crate::digest::BlobDigest;
-use crate::failure::{Cause, Failure, Reason, bytes, quoted};
+use crate::failure::{Cause, Failure, FailureReason, bytes, quoted};
 use crate::media;
 use crate::reference::Reference;
 use crate::retry::Deadline;
@@ -37,11 +37,11 @@ pub struct PushedBundle {
     pub reference: Reference,
 }
 
-impl Client {
+impl RegistryClient {
     /// Pushes a bundle. An existing tag is moved.
     ///
     /// # Errors
-    /// [`Reason::ReferenceIncomplete`]; [`Reason::NotPublishable`] if the reference has another digest; the reason for which it failed.
+    /// [`FailureReason::ReferenceIncomplete`]; [`FailureReason::NotPublishable`] if the reference has another digest; the reason for which it failed.
     pub async fn push(
         &self,
         bundle: &OutgoingBundle,
@@ -54,7 +54,7 @@ impl Client {
         if let Some(wanted) = reference.digest()
             && wanted != digest
         {
-            return Err(Failure::new(Reason::NotPublishable)
+            return Err(Failure::new(FailureReason::NotPublishable)
                 .at(reference.to_string())
                 .expected(wanted.to_string())
                 .found(digest.to_string()));
@@ -115,7 +115,10 @@ impl Client {
                 let lost = matches!(
                     failure.kind(),
                     Cause::Registry(
-                        Reason::NotFound | Reason::Unreachable | Reason::Failed | Reason::Busy
+                        FailureReason::NotFound
+                            | FailureReason::Unreachable
+                            | FailureReason::Failed
+                            | FailureReason::Busy
                     )
                 );
                 if !lost {
@@ -140,7 +143,9 @@ impl Client {
         // Some registries redirect to the storage, whose answer counts.
         ask.follow = true;
         let response = match self.transport.send(&ask, deadline).await {
-            Err(failure) if failure.kind() == Reason::RedirectRefused.into() => return Ok(false),
+            Err(failure) if failure.kind() == FailureReason::RedirectRefused.into() => {
+                return Ok(false);
+            }
             sent => sent?,
         };
         // This check only saves an upload. Without a clear answer, the upload decides.
@@ -216,10 +221,12 @@ impl Client {
         let is_success = |status: StatusCode| status.is_success();
         let response = self.transport.expect(&ask, is_success, deadline).await?;
         match received(response.headers()) {
-            Some(got) if got != end.saturating_add(1) => Err(Failure::new(Reason::ResponseInvalid)
-                .at(shown(at))
-                .expected(format!("{} received", bytes(end.saturating_add(1) as u64)))
-                .found(bytes(got as u64))),
+            Some(got) if got != end.saturating_add(1) => {
+                Err(Failure::new(FailureReason::ResponseInvalid)
+                    .at(shown(at))
+                    .expected(format!("{} received", bytes(end.saturating_add(1) as u64)))
+                    .found(bytes(got as u64)))
+            }
             _ => location(at, &response),
         }
     }
@@ -282,14 +289,14 @@ fn location(from: &Url, response: &Response) -> Result<Url, Failure> {
         .and_then(|value| value.to_str().ok())
         .and_then(|location| from.join(location).ok())
         .ok_or_else(|| {
-            Failure::new(Reason::ResponseInvalid)
+            Failure::new(FailureReason::ResponseInvalid)
                 .at(shown(from))
                 .expected("`Location`, where the upload continues")
         })?;
     if origin(&to) == origin(from) {
         return Ok(to);
     }
-    Err(Failure::new(Reason::RedirectRefused)
+    Err(Failure::new(FailureReason::RedirectRefused)
         .at(shown(from))
         .expected(format!("an upload to {}", origin(from)))
         .found(shown(&to))
@@ -315,7 +322,7 @@ fn received(headers: &HeaderMap) -> Option<usize> {
 fn check_stored(headers: &HeaderMap, digest: BlobDigest, url: &Url) -> Result<(), Failure> {
     match headers.get(STORED).map(|value| value.to_str()) {
         Some(Ok(stored)) if stored != digest.to_string() => {
-            Err(Failure::new(Reason::ResponseInvalid)
+            Err(Failure::new(FailureReason::ResponseInvalid)
                 .at(shown(url))
                 .expected(digest.to_string())
                 .found(quoted(stored)))

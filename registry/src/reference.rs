@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use crate::digest::BlobDigest;
-use crate::failure::{Failure, Reason, quoted};
+use crate::failure::{Failure, FailureReason, quoted};
 
 /// How long a repository's name may be, in bytes (the distribution specification, "Pulling manifests").
 const MAX_REPOSITORY: usize = 255;
@@ -73,7 +73,7 @@ impl Reference {
     /// The same repository at another tag, without a digest.
     ///
     /// # Errors
-    /// [`Reason::ReferenceInvalid`] if it is not a tag.
+    /// [`FailureReason::ReferenceInvalid`] if it is not a tag.
     pub fn with_tag(&self, tag: &str) -> Result<Self, Failure> {
         check_tag(tag)?;
         Ok(Self {
@@ -124,7 +124,9 @@ impl Reference {
         match (&self.digest, &self.tag) {
             (Some(digest), _) => Ok(digest.to_string()),
             (None, Some(tag)) => Ok(tag.clone()),
-            (None, None) => Err(Failure::new(Reason::ReferenceIncomplete).at(self.to_string())),
+            (None, None) => {
+                Err(Failure::new(FailureReason::ReferenceIncomplete).at(self.to_string()))
+            }
         }
     }
 }
@@ -152,16 +154,16 @@ impl FromStr for Reference {
     type Err = Failure;
 
     /// # Errors
-    /// [`Reason::ReferenceInvalid`], [`Reason::DigestInvalid`].
+    /// [`FailureReason::ReferenceInvalid`], [`FailureReason::DigestInvalid`].
     fn from_str(text: &str) -> Result<Self, Failure> {
         let whole = || quoted(text);
         let rest = text.strip_prefix("oci://").ok_or_else(|| {
-            Failure::new(Reason::ReferenceInvalid)
+            Failure::new(FailureReason::ReferenceInvalid)
                 .at(whole())
                 .expected("`oci://` at the beginning")
         })?;
         let (authority, path) = rest.split_once('/').ok_or_else(|| {
-            Failure::new(Reason::ReferenceInvalid)
+            Failure::new(FailureReason::ReferenceInvalid)
                 .at(whole())
                 .expected("a repository after the host: `oci://HOST/REPOSITORY`")
         })?;
@@ -212,14 +214,14 @@ fn split_authority(authority: &str) -> Result<(String, Option<u16>), Failure> {
             number
                 .filter(|number| *number != 0 && number.to_string() == port)
                 .ok_or_else(|| {
-                    Failure::new(Reason::ReferenceInvalid)
+                    Failure::new(FailureReason::ReferenceInvalid)
                         .expected("a port from 1 to 65535")
                         .found(quoted(port))
                 })
         })
         .transpose()?;
     if !host_is_valid(&host) {
-        return Err(Failure::new(Reason::ReferenceInvalid)
+        return Err(Failure::new(FailureReason::ReferenceInvalid)
             .expected("a host name in lower-case letters, digits, dots and dashes, or an address")
             .found(quoted(&host)));
     }
@@ -272,7 +274,7 @@ fn check_repository(repository: &str) -> Result<(), Failure> {
     if repository.len() <= MAX_REPOSITORY && repository.split('/').all(segment) {
         return Ok(());
     }
-    Err(Failure::new(Reason::ReferenceInvalid)
+    Err(Failure::new(FailureReason::ReferenceInvalid)
         .expected(
             "a repository of lower-case letters and digits, with `.`, `_`, `-` or `/` between them",
         )
@@ -291,7 +293,7 @@ fn check_tag(tag: &str) -> Result<(), Failure> {
     if valid {
         return Ok(());
     }
-    Err(Failure::new(Reason::ReferenceInvalid)
+    Err(Failure::new(FailureReason::ReferenceInvalid)
         .expected("a tag of 1 to 128 letters, digits, `_`, `.` and `-`")
         .found(quoted(tag)))
 }

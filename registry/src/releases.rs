@@ -10,9 +10,9 @@ use toolward_signing::{ErrorKind, Refusal};
 use crate::address::shown;
 use crate::artifact::Artifact;
 use crate::attach::CosignedEnvelope;
-use crate::client::Client;
+use crate::client::RegistryClient;
 use crate::digest::BlobDigest;
-use crate::failure::{Cause, Failure, Reason, panicked};
+use crate::failure::{Cause, Failure, FailureReason, panicked};
 use crate::reference::Reference;
 use crate::response::{next_page, read};
 use crate::retry::Deadline;
@@ -83,12 +83,12 @@ pub struct TaggedReleases<T> {
     pub left_out: usize,
 }
 
-impl Client {
+impl RegistryClient {
     /// Reads the releases of a repository with the highest versions in their tags, at most [`MAX_RELEASES`]. `verify` gets
     /// the envelope of each, with its co-signatures; no content is downloaded.
     ///
     /// # Errors
-    /// Those of [`Client::tags`]; the reason for which the registry can't be used now. A tag without an acceptable bundle, or
+    /// Those of [`RegistryClient::tags`]; the reason for which the registry can't be used now. A tag without an acceptable bundle, or
     /// which the registry refuses to serve, fails alone.
     pub async fn releases<T>(
         &self,
@@ -153,7 +153,7 @@ impl Client {
         })
     }
 
-    /// The envelope of a bundle with its co-signatures, as [`Client::pull`] shows it.
+    /// The envelope of a bundle with its co-signatures, as [`RegistryClient::pull`] shows it.
     async fn envelope(
         &self,
         reference: &Reference,
@@ -175,7 +175,7 @@ impl Client {
 fn may_pass(failure: &Failure) -> bool {
     matches!(
         failure.kind(),
-        Cause::Registry(Reason::Unreachable | Reason::Timeout | Reason::Busy)
+        Cause::Registry(FailureReason::Unreachable | FailureReason::Timeout | FailureReason::Busy)
     )
 }
 
@@ -188,12 +188,12 @@ struct TagPage {
     tags: Option<Vec<Value>>,
 }
 
-impl Client {
+impl RegistryClient {
     /// The tags of a repository, sorted. Entries that are not tags are omitted.
     ///
     /// # Errors
-    /// [`Reason::NotFound`]; [`Reason::ResponseTooLarge`] if there are more than the limit;
-    /// [`Reason::ResponseInvalid`] if the answer is not a list; the reason for which it failed.
+    /// [`FailureReason::NotFound`]; [`FailureReason::ResponseTooLarge`] if there are more than the limit;
+    /// [`FailureReason::ResponseInvalid`] if the answer is not a list; the reason for which it failed.
     pub async fn tags(&self, reference: &Reference) -> Result<Vec<String>, Failure> {
         let deadline = self.transport.deadline();
         let first = self.url(reference, &format!("tags/list?n={PAGE_TAGS}"))?;
@@ -212,7 +212,7 @@ impl Client {
                 next = next_page(&ask.url, response.headers())?;
                 let body = read(response, self.transport.limits.manifest).await?;
                 let page: TagPage = serde_json::from_slice(&body).map_err(|_| {
-                    Failure::new(Reason::ResponseInvalid)
+                    Failure::new(FailureReason::ResponseInvalid)
                         .at(place.clone())
                         .expected("a JSON object with `tags`")
                 })?;
@@ -224,7 +224,7 @@ impl Client {
                     _ => None,
                 }));
                 if entries > limit || pages == 0 {
-                    return Err(Failure::new(Reason::ResponseTooLarge)
+                    return Err(Failure::new(FailureReason::ResponseTooLarge)
                         .at(place.clone())
                         .expected(format!("at most {limit} tags")));
                 }

@@ -6,7 +6,7 @@ use reqwest::{Response, StatusCode};
 use url::Url;
 
 use crate::address::{origin, shown};
-use crate::failure::{Failure, Reason, bytes, quoted};
+use crate::failure::{Failure, FailureReason, bytes, quoted};
 use crate::hosts::{AddressRefused, NOT_GLOBAL};
 
 /// How much of an error's body is read.
@@ -20,14 +20,14 @@ pub(crate) async fn unexpected(response: Response) -> Failure {
     let of_registry = response.url().path().starts_with("/v2/");
     let status = response.status();
     let reason = match status {
-        StatusCode::NOT_FOUND => Reason::NotFound,
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Reason::CredentialsRefused,
+        StatusCode::NOT_FOUND => FailureReason::NotFound,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FailureReason::CredentialsRefused,
         StatusCode::TOO_MANY_REQUESTS
         | StatusCode::BAD_GATEWAY
         | StatusCode::SERVICE_UNAVAILABLE
-        | StatusCode::GATEWAY_TIMEOUT => Reason::Busy,
-        status if status.is_redirection() => Reason::RedirectRefused,
-        _ => Reason::Failed,
+        | StatusCode::GATEWAY_TIMEOUT => FailureReason::Busy,
+        status if status.is_redirection() => FailureReason::RedirectRefused,
+        _ => FailureReason::Failed,
     };
     let message = read(response, MAX_ERROR).await.ok().and_then(|body| {
         let body: serde_json::Value = serde_json::from_slice(&body).ok()?;
@@ -45,10 +45,10 @@ pub(crate) async fn unexpected(response: Response) -> Failure {
     };
     let failure = Failure::new(reason).at(place).found(found);
     match reason {
-        Reason::NotFound if !of_registry => {
+        FailureReason::NotFound if !of_registry => {
             failure.hinted("check the address: the server has nothing there")
         }
-        Reason::RedirectRefused => failure.hinted(
+        FailureReason::RedirectRefused => failure.hinted(
             "this redirect can't be followed: check that the address is the registry's own",
         ),
         _ => failure,
@@ -59,7 +59,7 @@ pub(crate) async fn unexpected(response: Response) -> Failure {
 pub(crate) async fn read(mut response: Response, max: u64) -> Result<Bytes, Failure> {
     let place = shown(response.url());
     let refuse = || {
-        Failure::new(Reason::ResponseTooLarge)
+        Failure::new(FailureReason::ResponseTooLarge)
             .at(place.clone())
             .expected(format!("at most {}", bytes(max)))
     };
@@ -85,15 +85,15 @@ pub(crate) async fn read(mut response: Response, max: u64) -> Result<Bytes, Fail
 /// The failure for a broken connection. It names no URL, as URLs can contain secrets.
 pub(crate) fn broken(error: &reqwest::Error) -> Failure {
     if let Some(refused) = refused_address(error) {
-        return Failure::new(Reason::RedirectRefused)
+        return Failure::new(FailureReason::RedirectRefused)
             .expected("a global unicast address")
             .found(refused.to_string())
             .hinted(NOT_GLOBAL);
     }
     let reason = if error.is_timeout() {
-        Reason::Timeout
+        FailureReason::Timeout
     } else {
-        Reason::Unreachable
+        FailureReason::Unreachable
     };
     let failure = Failure::new(reason).found(deepest(error));
     match advice(error) {
@@ -172,7 +172,7 @@ pub(crate) fn next_page(from: &Url, headers: &HeaderMap) -> Result<Option<Url>, 
         return Ok(None);
     };
     let refuse = || {
-        Failure::new(Reason::ResponseInvalid)
+        Failure::new(FailureReason::ResponseInvalid)
             .at(shown(from))
             .expected("`Link` to the next page of the same list")
     };

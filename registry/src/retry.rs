@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use tokio::time::Instant;
 
-use crate::failure::{Failure, Reason};
+use crate::failure::{Failure, FailureReason};
 
 /// The first backoff; each further one is twice as long.
 const MIN_BACKOFF: Duration = Duration::from_millis(200);
@@ -34,7 +34,7 @@ impl Deadline {
     ) -> Result<T, Failure> {
         tokio::time::timeout_at(self.0, work)
             .await
-            .unwrap_or_else(|_| Err(Failure::new(Reason::Timeout).at(place)))
+            .unwrap_or_else(|_| Err(Failure::new(FailureReason::Timeout).at(place)))
     }
 
     fn left(self) -> Duration {

@@ -10,8 +10,8 @@ use reqwest::{Method, Response, StatusCode};
 use url::Url;
 
 use crate::address::{check_scheme, shown};
-use crate::credentials::Credentials;
-use crate::failure::{Failure, Reason};
+use crate::credentials::RegistryCredentials;
+use crate::failure::{Failure, FailureReason};
 use crate::hosts::{HostRole, NOT_GLOBAL, RedirectTarget, Redirects, UnknownHost};
 use crate::proxy::Proxy;
 use crate::reference::Reference;
@@ -35,7 +35,7 @@ pub(crate) struct RegistryTransport {
     pub(crate) realms: Vec<(String, String)>,
     /// Where downloads may be redirected to.
     pub(crate) redirects: Redirects,
-    pub(crate) credentials: Credentials,
+    pub(crate) credentials: RegistryCredentials,
     /// The values of `Authorization` so far, marked as sensitive.
     pub(crate) granted: Mutex<HashMap<AccessScope, HeaderValue>>,
 }
@@ -104,7 +104,7 @@ impl RegistryRequest {
         value: &str,
     ) -> Result<Self, Failure> {
         let value = HeaderValue::from_str(value)
-            .map_err(|_| Failure::new(Reason::ClientInvalid).at(name.to_string()))?;
+            .map_err(|_| Failure::new(FailureReason::ClientInvalid).at(name.to_string()))?;
         self.headers.insert(name, value);
         Ok(self)
     }
@@ -252,7 +252,7 @@ impl RegistryTransport {
                 .map_err(|failure| (failure, true))?;
             authorization = None;
         }
-        let failure = Failure::new(Reason::RedirectRefused)
+        let failure = Failure::new(FailureReason::RedirectRefused)
             .at(shown(&ask.url))
             .expected(format!("at most {MAX_REDIRECTS} redirects"))
             .hinted("no setting allows more; tell whoever runs the registry");
@@ -272,12 +272,12 @@ impl RegistryTransport {
             .and_then(|value| value.to_str().ok())
             .and_then(|location| from.join(location).ok())
             .ok_or_else(|| {
-                Failure::new(Reason::ResponseInvalid)
+                Failure::new(FailureReason::ResponseInvalid)
                     .at(shown(from))
                     .expected("an address to go to")
             })?;
         let refuse = || {
-            Failure::new(Reason::RedirectRefused)
+            Failure::new(FailureReason::RedirectRefused)
                 .at(shown(from))
                 .found(shown(&to))
         };

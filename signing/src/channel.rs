@@ -8,7 +8,7 @@ use std::time::Duration;
 use semver::Version;
 
 use crate::digest::Digest;
-use crate::document::{PayloadKind, SignedDocument, Terms, Verified};
+use crate::document::{DocumentKind, SignedDocument, Terms, Verified};
 use crate::error::{ErrorKind, Refusal};
 use crate::key::PublicKey;
 use crate::manifest::Manifest;
@@ -34,7 +34,7 @@ pub const MAX_TITLE: usize = 120;
 /// How long descriptions may be, in characters.
 pub const MAX_DESCRIPTION: usize = 2000;
 
-const KIND: PayloadKind = PayloadKind {
+const KIND: DocumentKind = DocumentKind {
     name: "channel index",
     payload_type: PAYLOAD_TYPE,
     max_bytes: MAX_BYTES,

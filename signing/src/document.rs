@@ -87,7 +87,7 @@ impl<T> Deref for SignedDocument<T> {
 
 /// One kind of document.
 #[derive(Clone, Copy)]
-pub(crate) struct PayloadKind {
+pub(crate) struct DocumentKind {
     /// Its name in messages.
     pub(crate) name: &'static str,
     /// Its payload type: one for each kind, so that none can pass for another.
@@ -98,7 +98,7 @@ pub(crate) struct PayloadKind {
     pub(crate) max_envelope_bytes: usize,
 }
 
-impl PayloadKind {
+impl DocumentKind {
     /// Its TOML.
     pub(crate) fn format(&self) -> Format {
         Format {

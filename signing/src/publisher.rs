@@ -7,7 +7,7 @@
 mod toml;
 
 use crate::digest::Digest;
-use crate::document::{PayloadKind, SignedDocument, Verified};
+use crate::document::{DocumentKind, SignedDocument, Verified};
 use crate::envelope::Envelope;
 use crate::error::{ErrorKind, Refusal};
 use crate::key::{KeyId, PublicKey};
@@ -33,7 +33,7 @@ pub const MAX_REASON: usize = 200;
 /// How many documents a chain may have: each costs the verification of its signatures.
 pub const MAX_CHAIN: usize = 1024;
 
-pub(crate) const KIND: PayloadKind = PayloadKind {
+pub(crate) const KIND: DocumentKind = DocumentKind {
     name: "publisher document",
     payload_type: PAYLOAD_TYPE,
     max_bytes: MAX_BYTES,

@@ -6,7 +6,7 @@ mod toml;
 
 use crate::bundle::Bundle;
 use crate::digest::Digest;
-use crate::document::{PayloadKind, SignedDocument, Terms, Verified};
+use crate::document::{DocumentKind, SignedDocument, Terms, Verified};
 use crate::error::{ErrorKind, Refusal};
 use crate::key::KeyId;
 use crate::publisher::{PublisherDocument, RevokedKey};
@@ -23,7 +23,7 @@ pub const MAX_BYTES: usize = 256 * 1024;
 /// How many keys, and how many bundles, a list may have.
 pub const MAX_ENTRIES: usize = 1024;
 
-const KIND: PayloadKind = PayloadKind {
+const KIND: DocumentKind = DocumentKind {
     name: "revocation list",
     payload_type: PAYLOAD_TYPE,
     max_bytes: MAX_BYTES,

@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
-use toolward_registry::{Client, HostRole, Reference, Source, UnknownHost};
+use toolward_registry::{HostRole, Reference, RegistryClient, Source, UnknownHost};
 
 use super::Fetcher;
 use crate::error::Error;
@@ -112,7 +112,7 @@ impl Fetcher {
     pub(crate) fn with_client<T>(
         &self,
         source: &Source,
-        mut work: impl FnMut(&Client) -> Result<T, Error>,
+        mut work: impl FnMut(&RegistryClient) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let mut questions = 0;
         loop {

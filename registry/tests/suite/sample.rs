@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolward_registry::{Client, ClientBuilder, ClientLimits, OutgoingBundle, Reference};
+use toolward_registry::{ClientBuilder, ClientLimits, OutgoingBundle, Reference, RegistryClient};
 use toolward_signing::archive::{self, Contents};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::SigningKey;
@@ -133,13 +133,13 @@ pub(crate) fn builder() -> ClientBuilder {
     limits.connect = Duration::from_secs(30);
     limits.silence = Duration::from_secs(30);
     limits.total = Duration::from_secs(120);
-    Client::builder()
+    RegistryClient::builder()
         .plain_http_on_loopback(true)
         .system_roots(false)
         .limits(limits)
 }
 
-pub(crate) fn client() -> Client {
+pub(crate) fn client() -> RegistryClient {
     builder().build().unwrap()
 }
 

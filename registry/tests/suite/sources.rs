@@ -109,7 +109,7 @@ async fn no_credentials_are_ever_sent_to_the_web() {
     let server = Scripted::start(|_| with(401, &[("WWW-Authenticate", "Basic realm=\"x\"")]));
     let login = toolward_registry::Login::new("name", "hunter2".to_owned().into()).unwrap();
     let credentials =
-        toolward_registry::Credentials::none().with(server.address.to_string(), login);
+        toolward_registry::RegistryCredentials::none().with(server.address.to_string(), login);
     let client = builder().credentials(credentials).build().unwrap();
     let source = Source::parse(&server.origin()).unwrap();
     let kind = toolward_registry::DocumentArtifact::Publisher;
