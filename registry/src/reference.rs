@@ -156,43 +156,41 @@ impl FromStr for Reference {
     /// # Errors
     /// [`FailureReason::ReferenceInvalid`], [`FailureReason::DigestInvalid`].
     fn from_str(text: &str) -> Result<Self, Failure> {
-        let whole = || quoted(text);
-        let rest = text.strip_prefix("oci://").ok_or_else(|| {
-            Failure::new(FailureReason::ReferenceInvalid)
-                .at(whole())
-                .expected("`oci://` at the beginning")
-        })?;
-        let (authority, path) = rest.split_once('/').ok_or_else(|| {
-            Failure::new(FailureReason::ReferenceInvalid)
-                .at(whole())
-                .expected("a repository after the host: `oci://HOST/REPOSITORY`")
-        })?;
-        let (host, port) = split_authority(authority).map_err(|failure| failure.at(whole()))?;
-        let (path, digest) = match path.split_once('@') {
-            Some((path, digest)) => {
-                let digest = digest
-                    .parse()
-                    .map_err(|failure: Failure| failure.at(whole()))?;
-                (path, Some(digest))
-            }
-            None => (path, None),
-        };
-        let (repository, tag) = match path.split_once(':') {
-            Some((repository, tag)) => {
-                check_tag(tag).map_err(|failure| failure.at(whole()))?;
-                (repository, Some(tag.to_owned()))
-            }
-            None => (path, None),
-        };
-        check_repository(repository).map_err(|failure| failure.at(whole()))?;
-        Ok(Self {
-            host,
-            port,
-            repository: repository.to_owned(),
-            tag,
-            digest,
-        })
+        parse(text).map_err(|failure| failure.at(quoted(text)))
     }
+}
+
+fn parse(text: &str) -> Result<Reference, Failure> {
+    let rest = text
+        .strip_prefix("oci://")
+        .ok_or_else(|| invalid().expected("`oci://` at the beginning"))?;
+    let (authority, path) = rest.split_once('/').ok_or_else(|| {
+        invalid().expected("a repository after the host: `oci://HOST/REPOSITORY`")
+    })?;
+    let (host, port) = split_authority(authority)?;
+    let (path, digest) = match path.split_once('@') {
+        Some((path, digest)) => (path, Some(digest.parse()?)),
+        None => (path, None),
+    };
+    let (repository, tag) = match path.split_once(':') {
+        Some((repository, tag)) => {
+            check_tag(tag)?;
+            (repository, Some(tag.to_owned()))
+        }
+        None => (path, None),
+    };
+    check_repository(repository)?;
+    Ok(Reference {
+        host,
+        port,
+        repository: repository.to_owned(),
+        tag,
+        digest,
+    })
+}
+
+fn invalid() -> Failure {
+    Failure::new(FailureReason::ReferenceInvalid)
 }
 
 fn split_authority(authority: &str) -> Result<(String, Option<u16>), Failure> {
@@ -214,14 +212,14 @@ fn split_authority(authority: &str) -> Result<(String, Option<u16>), Failure> {
             number
                 .filter(|number| *number != 0 && number.to_string() == port)
                 .ok_or_else(|| {
-                    Failure::new(FailureReason::ReferenceInvalid)
+                    invalid()
                         .expected("a port from 1 to 65535")
                         .found(quoted(port))
                 })
         })
         .transpose()?;
     if !host_is_valid(&host) {
-        return Err(Failure::new(FailureReason::ReferenceInvalid)
+        return Err(invalid()
             .expected("a host name in lower-case letters, digits, dots and dashes, or an address")
             .found(quoted(&host)));
     }
@@ -274,7 +272,7 @@ fn check_repository(repository: &str) -> Result<(), Failure> {
     if repository.len() <= MAX_REPOSITORY && repository.split('/').all(segment) {
         return Ok(());
     }
-    Err(Failure::new(FailureReason::ReferenceInvalid)
+    Err(invalid()
         .expected(
             "a repository of lower-case letters and digits, with `.`, `_`, `-` or `/` between them",
         )
@@ -293,7 +291,7 @@ fn check_tag(tag: &str) -> Result<(), Failure> {
     if valid {
         return Ok(());
     }
-    Err(Failure::new(FailureReason::ReferenceInvalid)
+    Err(invalid()
         .expected("a tag of 1 to 128 letters, digits, `_`, `.` and `-`")
         .found(quoted(tag)))
 }
