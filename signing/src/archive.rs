@@ -85,8 +85,8 @@ thread_local! {
     static REUSED: Cell<Option<DCtx<'static>>> = const { Cell::new(None) };
 }
 
-/// Calls `read` with a decoder that ends with the first frame of `archive`, and accepts windows of up to 2^[`WINDOW_LOG`]
-/// bytes.
+/// Calls `read` with a decoder that ends with the first frame of `archive`, and accepts windows of up to
+/// 2^[`WINDOW_LOG`] bytes.
 pub(crate) fn with_decoder<'a, T>(
     archive: &'a [u8],
     read: impl FnOnce(Decoder<'_, &'a [u8]>) -> T,

@@ -50,8 +50,8 @@ impl Bundle {
         self.files.get(path)
     }
 
-    /// Whether the bundle's publisher may publish `id`. Every id in a bundle must pass this; the bundle's id was checked
-    /// already.
+    /// Whether the bundle's publisher may publish `id`. Every id in a bundle must pass this; the bundle's id was
+    /// checked already.
     #[must_use]
     pub fn may_publish(&self, id: &str) -> bool {
         self.trust.covers(&self.publisher, id)

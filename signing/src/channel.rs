@@ -181,8 +181,8 @@ impl ChannelIndex {
 /// are stored under the channel's [`fingerprint`](Channel::fingerprint).
 ///
 /// # Errors
-/// [`ErrorKind::ThresholdNotMet`], [`ErrorKind::KeyRevoked`], [`ErrorKind::ChannelMismatch`] for another channel's index,
-/// [`ErrorKind::DocumentExpired`], [`ErrorKind::DocumentNotYetValid`], and those of [`ChannelIndex::parse`].
+/// [`ErrorKind::ThresholdNotMet`], [`ErrorKind::KeyRevoked`], [`ErrorKind::ChannelMismatch`] for another channel's
+/// index, [`ErrorKind::DocumentExpired`], [`ErrorKind::DocumentNotYetValid`], and those of [`ChannelIndex::parse`].
 pub fn accept(
     bytes: &[u8],
     channel: &Channel,

@@ -178,8 +178,8 @@ impl Envelope {
         Ok(bytes)
     }
 
-    /// Adds a signature by `key`, in place of an earlier one by the same key. Signatures are sorted by their key ids, so
-    /// that the order of signing does not show.
+    /// Adds a signature by `key`, in place of an earlier one by the same key. Signatures are sorted by their key ids,
+    /// so that the order of signing does not show.
     pub fn sign(&mut self, key: &SigningKey) {
         let keyid = key.public().key_id().to_string();
         let sig = key.sign(&self.to_be_signed()).to_vec();

@@ -45,8 +45,8 @@ impl Freshness<'_> {
     /// Returns age and expiry, which [`Mode::Audit`] relaxes, as warnings.
     ///
     /// # Errors
-    /// [`ErrorKind::TooOld`], [`ErrorKind::DocumentExpired`], [`ErrorKind::ChannelUnlisted`], [`ErrorKind::ChannelMismatch`],
-    /// [`ErrorKind::FreshnessUnknown`].
+    /// [`ErrorKind::TooOld`], [`ErrorKind::DocumentExpired`], [`ErrorKind::ChannelUnlisted`],
+    /// [`ErrorKind::ChannelMismatch`], [`ErrorKind::FreshnessUnknown`].
     pub fn check(&self, manifest: &Manifest, digest: &Digest) -> Result<Vec<String>, Refusal> {
         let mut warnings = Vec::new();
         if let Some(index) = self.index {

@@ -214,9 +214,9 @@ fn sha256(bytes: &[u8]) -> String {
     hex(Sha256::digest(bytes).into())
 }
 
-/// The digest of a set of files, such as the sources of a component: names and bytes count, order does not. It is BLAKE3 over, for each file in the order of the paths' bytes: the
-/// length of the path and the length of the content (each 8 bytes, little-endian), the path, the content.
-/// A path given twice counts twice.
+/// The digest of a set of files, such as the sources of a component: names and bytes count, order does not. It is
+/// BLAKE3 over, for each file in the order of the paths' bytes: the length of the path and the length of the content
+/// (each 8 bytes, little-endian), the path, the content. A path given twice counts twice.
 pub fn source_digest<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Digest {
     let mut files: Vec<_> = files.into_iter().collect();
     files.sort();

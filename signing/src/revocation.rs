@@ -1,5 +1,5 @@
-//! Revocation keys and bundles: lists in which publishers revoke their own, and what the operator denies. Checked when a
-//! bundle is verified, and again for as long as it is in use.
+//! Revocation keys and bundles: lists in which publishers revoke their own, and what the operator denies. Checked when
+//! a bundle is verified, and again for as long as it is in use.
 
 pub(crate) mod known;
 mod toml;
@@ -134,9 +134,10 @@ impl Revocations {
 /// have written it.
 ///
 /// # Errors
-/// [`ErrorKind::WrongPublisher`] for a list of another publisher, [`ErrorKind::ThresholdNotMet`], [`ErrorKind::KeyRevoked`],
-/// [`ErrorKind::RevocationForeign`] if it names a key that the trust store knows as another publisher's,
-/// [`ErrorKind::Rollback`], [`ErrorKind::Equivocation`], [`ErrorKind::RevocationDropped`], and the reasons about time.
+/// [`ErrorKind::WrongPublisher`] for a list of another publisher, [`ErrorKind::ThresholdNotMet`],
+/// [`ErrorKind::KeyRevoked`], [`ErrorKind::RevocationForeign`] if it names a key that the trust store knows as another
+/// publisher's, [`ErrorKind::Rollback`], [`ErrorKind::Equivocation`], [`ErrorKind::RevocationDropped`], and the reasons
+/// about time.
 pub fn accept(
     bytes: &[u8],
     publisher: &Publisher,

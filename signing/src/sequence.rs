@@ -69,9 +69,9 @@ pub fn check_allowing_rollback(
     }
 }
 
-/// What to store for an id when a publisher document with this reset is accepted: the last genuine release in place of a
-/// higher or another one; a lower stored number stays, since it is genuine. Apply each document's resets once, when it is accepted by rotation: never again, and not on first use,
-/// when there is nothing to lower.
+/// What to store for an id when a publisher document with this reset is accepted: the last genuine release in place of
+/// a higher or another one; a lower stored number stays, since it is genuine. Apply each document's resets once, when
+/// it is accepted by rotation: never again, and not on first use, when there is nothing to lower.
 #[must_use]
 pub fn reset(previous: (u64, Digest), reset: &Reset) -> (u64, Digest) {
     if previous.0 < reset.sequence {

@@ -127,7 +127,8 @@ const GROUP_LENGTH: usize = 4;
 pub struct Fingerprint(Digest);
 
 impl Fingerprint {
-    /// The fingerprint of `threshold` of the `keys` of `name`: BLAKE3 over lines that end in a line feed: `toolward fingerprint v1`, the name, the threshold, and each key id, sorted.
+    /// The fingerprint of `threshold` of the `keys` of `name`: BLAKE3 over lines that end in a line feed: `toolward
+    /// fingerprint v1`, the name, the threshold, and each key id, sorted.
     #[must_use]
     pub fn of(name: &str, threshold: usize, keys: &[PublicKey]) -> Self {
         let mut ids: Vec<_> = keys.iter().map(|key| key.key_id().to_string()).collect();

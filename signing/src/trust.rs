@@ -140,8 +140,8 @@ impl TrustStore {
         })
     }
 
-    /// Bounds how old the bundles of a configured publisher may be. The shorter of this and the operator's maximum for all
-    /// publishers applies. An unknown name changes nothing.
+    /// Bounds how old the bundles of a configured publisher may be. The shorter of this and the operator's maximum for
+    /// all publishers applies. An unknown name changes nothing.
     pub fn limit_age(&mut self, publisher: &str, max_age: Duration) {
         if let Some(publisher) = Arc::make_mut(&mut self.publishers).get_mut(publisher) {
             let publisher = Arc::make_mut(publisher);
@@ -149,7 +149,8 @@ impl TrustStore {
         }
     }
 
-    /// Also trusts a configured publisher for ids below these prefixes, of actions only. An unknown name changes nothing.
+    /// Also trusts a configured publisher for ids below these prefixes, of actions only. An unknown name changes
+    /// nothing.
     pub fn give_actions(&mut self, publisher: &str, actions: Vec<Prefix>) {
         if let Some(publisher) = Arc::make_mut(&mut self.publishers).get_mut(publisher) {
             Arc::make_mut(publisher).actions = actions;
@@ -190,8 +191,8 @@ impl TrustStore {
             .or_else(|| self.ad_hoc.iter().find(|publisher| publisher.name == name))
     }
 
-    /// Whether the publisher of this name may publish `id`. Of the prefixes of all configured publishers that cover `id`
-    /// only the longest counts: a publisher with a shorter one may not. Two publishers may hold the same prefix.
+    /// Whether the publisher of this name may publish `id`. Of the prefixes of all configured publishers that cover
+    /// `id` only the longest counts: a publisher with a shorter one may not. Two publishers may hold the same prefix.
     #[must_use]
     pub fn may_publish(&self, publisher: &str, id: &str) -> bool {
         self.publisher(publisher)

@@ -1,5 +1,5 @@
-//! From a directory or an archive to a [`Verified`] [`Bundle`]: its signers are known and trusted, and every byte is the
-//! one that was signed. Other crates parse the files, from the verified bytes.
+//! From a directory or an archive to a [`Verified`] [`Bundle`]: its signers are known and trusted, and every byte is
+//! the one that was signed. Other crates parse the files, from the verified bytes.
 //!
 //! ```no_run
 //! use toolward_signing::key::PublicKey;
@@ -123,8 +123,8 @@ impl fmt::Debug for VerifyOptions<'_> {
     }
 }
 
-/// Verifies a bundle directory or a `.toolbundle` file. `path` itself may be a symbolic link; none below it is followed.
-/// Each file is opened once, and hashed while it is read.
+/// Verifies a bundle directory or a `.toolbundle` file. `path` itself may be a symbolic link; none below it is
+/// followed. Each file is opened once, and hashed while it is read.
 ///
 /// # Errors
 /// [`ErrorKind::NotABundle`] if `path` is neither, or the reason for which the bundle is refused.

@@ -74,8 +74,8 @@ pub fn detach(archive: &[u8]) -> Result<Detached, Refusal> {
     Ok(Detached { envelope, content })
 }
 
-/// The envelope of an archive of which only the first bytes are known: `None` if more bytes are needed. Little more than
-/// [`envelope::MAX_BYTES`] is decompressed at most.
+/// The envelope of an archive of which only the first bytes are known: `None` if more bytes are needed. Little more
+/// than [`envelope::MAX_BYTES`] is decompressed at most.
 ///
 /// # Errors
 /// Those of [`detach`] that the first bytes show.

@@ -1,5 +1,5 @@
-//! An archive that is not compressed: for a host's own disk, where the time to read it matters. Every reader of archives
-//! accepts it.
+//! An archive that is not compressed: for a host's own disk, where the time to read it matters. Every reader of
+//! archives accepts it.
 
 use std::io::{self, BufRead, Read, Write};
 

@@ -1,5 +1,5 @@
-//! Writing an archive: the same contents give the same bytes. Writing a verified bundle to a new directory: complete, or
-//! not at all.
+//! Writing an archive: the same contents give the same bytes. Writing a verified bundle to a new directory: complete,
+//! or not at all.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};

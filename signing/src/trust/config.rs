@@ -182,7 +182,8 @@ pub struct TrustSettings {
 }
 
 impl TrustSettings {
-    /// Reads `[trust]`, `[trust.deny]` and the `[[channel]]` tables of a `toolward.toml`; other tables are ignored. `read_file` reads what `key_files` names; the caller decides where such names may lead.
+    /// Reads `[trust]`, `[trust.deny]` and the `[[channel]]` tables of a `toolward.toml`; other tables are ignored.
+    /// `read_file` reads what `key_files` names; the caller decides where such names may lead.
     ///
     /// ```toml
     /// [trust]

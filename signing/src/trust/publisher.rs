@@ -105,8 +105,8 @@ impl Publisher {
         self.ad_hoc
     }
 
-    /// Whether this is a bare key that the operator trusts permanently: nothing rotates it, and no list revokes it or its
-    /// bundles.
+    /// Whether this is a bare key that the operator trusts permanently: nothing rotates it, and no list revokes it or
+    /// its bundles.
     #[must_use]
     pub fn is_bare(&self) -> bool {
         self.bare

@@ -1,5 +1,5 @@
-//! The documents around the files: envelope, manifest, provenance. A [`VerifiedHead`] is signed; its files must still be
-//! compared with it.
+//! The documents around the files: envelope, manifest, provenance. A [`VerifiedHead`] is signed; its files must still
+//! be compared with it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -277,8 +277,8 @@ pub struct SignedManifest {
     pub warnings: Vec<String>,
 }
 
-/// Verifies `manifest.dsse.json` alone, for a download that verifies the whole bundle afterwards, as strictly as [`open`](super::open) does: signatures, threshold,
-/// prefix, age, revocation.
+/// Verifies `manifest.dsse.json` alone, for a download that verifies the whole bundle afterwards, as strictly as
+/// [`open`](super::open) does: signatures, threshold, prefix, age, revocation.
 ///
 /// # Errors
 /// Those of [`open`](super::open) about envelope and manifest.
