@@ -1,8 +1,8 @@
-//! The outside of a WebAssembly component: the names it imports and exports. Not a validator: wasmtime validates before it
-//! compiles.
+//! The outside of a WebAssembly component: the names it imports and exports. Not a validator: wasmtime validates before
+//! it compiles.
 //!
-//! Only the top level is read. The bodies of core modules are skipped, so that the cost depends on the number of sections
-//! and not on the amount of code.
+//! Only the top level is read. The bodies of core modules are skipped, so that the cost depends on the number of
+//! sections and not on the amount of code.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ pub use world::{AMPLIFIER_EXECUTE, AMPLIFIER_SPEC, AMPLIFIER_TOOL, MadeFor, Usab
 /// The interface that a driver exports.
 pub const HANDLER: &str = "toolward:driver/handler@0.1.0";
 
-/// Largest component that is read, in bytes. A Python driver has 19 MB; a larger limit would only help to keep the compiler
-/// busy.
+/// Largest component that is read, in bytes. A Python driver has 19 MB; a larger limit would only help to keep the
+/// compiler busy.
 pub const MAX_SIZE: u64 = 64 * 1024 * 1024;
 
 /// How deep components may be nested. Toolchains write one or two levels; each further level multiplies the work of
@@ -40,8 +40,8 @@ pub const MAX_NESTED: usize = 1024;
 /// shared libraries has 14 to 38.
 pub const MAX_CORE_INSTANCES: u32 = 128;
 
-/// Bytes that all core instances of a component may take together in the host's own memory, without their linear memories
-/// and tables: the host's engine accepts no more.
+/// Bytes that all core instances of a component may take together in the host's own memory, without their linear
+/// memories and tables: the host's engine accepts no more.
 pub const MAX_INSTANCE_BYTES: u64 = 1 << 20;
 
 /// How many imports, and how many exports, the top level may have.
@@ -50,8 +50,8 @@ pub const MAX_NAMES: usize = 4096;
 /// Longest import or export name, in bytes: such names are shown to people.
 pub const MAX_NAME: usize = 1024;
 
-/// The namespaces and packages that a driver may import, each with the version that the host knows (WASI 0.2 is outside the
-/// world): all patches of a version that ends in a dot, otherwise exactly that version.
+/// The namespaces and packages that a driver may import, each with the version that the host knows (WASI 0.2 is outside
+/// the world): all patches of a version that ends in a dot, otherwise exactly that version.
 const KNOWN_IMPORTS: &[(&str, &str)] = &[
     ("toolward:driver/", "0.1."),
     ("wasi:cli/", "0.2."),

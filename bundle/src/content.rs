@@ -71,10 +71,11 @@ pub struct ToolEntry {
     pub tool: Arc<Tool>,
     /// The name of its TOOL.md; `None` if it comes from a version 1 `tools.json`.
     pub path: Option<String>,
-    /// Whether the contract's `metadata.mcp.name` is inside the prefixes of its publisher; true for a directory under work.
+    /// Whether the contract's `metadata.mcp.name` is inside the prefixes of its publisher; true for a directory under
+    /// work.
     pub names_itself: bool,
-    /// When the tool was installed, as a number that rises with later tools; `None` if it is not installed. The store sets
-    /// it.
+    /// When the tool was installed, as a number that rises with later tools; `None` if it is not installed. The store
+    /// sets it.
     pub arrival: Option<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! Compares the imports of a component with the declarations of its driver and contracts. Decides no grant: in any case, a
-//! sandbox gets what policy allows of the declaration.
+//! Compares the imports of a component with the declarations of its driver and contracts. Decides no grant: in any
+//! case, a sandbox gets what policy allows of the declaration.
 
 use serde::Serialize;
 use toolward_contract::capability::{Capability, CapabilitySet, Class};
@@ -14,8 +14,8 @@ struct CapabilityImport {
     import: &'static str,
     /// Declaring one of these accounts for the import.
     classes: &'static [Class],
-    /// Whether a component that imports it without a declaration is refused. Python and Rust's std always import the others,
-    /// which are linked without access.
+    /// Whether a component that imports it without a declaration is refused. Python and Rust's std always import the
+    /// others, which are linked without access.
     refused: bool,
 }
 

@@ -1,5 +1,6 @@
-//! A directory under work, unsigned: its `bundle.toml`, and the files, `tools.json` and manifest that `pack` makes of it, in
-//! memory; the same bytes each time. Writes nothing, runs nothing and needs no key; `toolward-author` does the rest.
+//! A directory under work, unsigned: its `bundle.toml`, and the files, `tools.json` and manifest that `pack` makes of
+//! it, in memory; the same bytes each time. Writes nothing, runs nothing and needs no key; `toolward-author` does the
+//! rest.
 
 pub mod bundle_toml;
 

@@ -1,5 +1,5 @@
-//! Parses the contracts, drivers, actions, prompts and sidecars among a bundle's files. Independent of signatures: a bundle
-//! under work and a verified one are read in the same way.
+//! Parses the contracts, drivers, actions, prompts and sidecars among a bundle's files. Independent of signatures: a
+//! bundle under work and a verified one are read in the same way.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -142,8 +142,8 @@ fn near_contract<'f>(
     })
 }
 
-/// The largest weight of all schemas of a bundle together ([`Schema::weight`]): every host that loads the bundle compiles
-/// each, and keeps it in memory.
+/// The largest weight of all schemas of a bundle together ([`Schema::weight`]): every host that loads the bundle
+/// compiles each, and keeps it in memory.
 const MAX_SCHEMA_WEIGHT: usize = 200_000;
 
 /// Findings after which the rest of a bundle is not read: a few megabytes of documents can have millions.

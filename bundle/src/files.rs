@@ -1,5 +1,5 @@
-//! Reads the files of a bundle under work from its authoring directory: which files, under what names, within what limits.
-//! Never follows a symbolic link, so that everything that gets signed is inside the directory.
+//! Reads the files of a bundle under work from its authoring directory: which files, under what names, within what
+//! limits. Never follows a symbolic link, so that everything that gets signed is inside the directory.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -40,8 +40,8 @@ const DOTTED: &[&str] = &["actions", "drivers", "tools"];
 /// All files together, in bytes: the limit of the archive.
 pub const MAX_TOTAL_BYTES: u64 = 512 * 1024 * 1024;
 
-/// How large a file may be, in bytes: for a document the limit of its reader, otherwise [`MAX_TOTAL_BYTES`]. Compared before
-/// a file is read.
+/// How large a file may be, in bytes: for a document the limit of its reader, otherwise [`MAX_TOTAL_BYTES`]. Compared
+/// before a file is read.
 #[must_use]
 pub fn limit_of(path: &str) -> u64 {
     let limit = match file_name(path) {

@@ -56,8 +56,8 @@ pub(crate) struct IndexContents {
     pub(crate) denied: Vec<Arc<Driver>>,
 }
 
-/// Adds the findings about `tools.json`, and its disagreements with the documents, to those so far. Returns the index, if it
-/// can be read.
+/// Adds the findings about `tools.json`, and its disagreements with the documents, to those so far. Returns the index,
+/// if it can be read.
 pub fn check(
     files: &BTreeMap<String, Arc<[u8]>>,
     documents: &Documents,

@@ -1,5 +1,5 @@
-//! The contents and demands of a bundle, as plain values to show. Grants nothing and runs nothing; the unverified kind lets
-//! people inspect a bundle before they decide whom to trust.
+//! The contents and demands of a bundle, as plain values to show. Grants nothing and runs nothing; the unverified kind
+//! lets people inspect a bundle before they decide whom to trust.
 
 mod views;
 

@@ -1,5 +1,5 @@
-//! Action libraries: the actions of other bundles, and the address of a bundle as a library. The operator's trust decides who
-//! a library's publisher is; `documents::scope` looks up a contract's reference.
+//! Action libraries: the actions of other bundles, and the address of a bundle as a library. The operator's trust
+//! decides who a library's publisher is; `documents::scope` looks up a contract's reference.
 
 mod shelf;
 
@@ -9,8 +9,8 @@ use toolward_contract::action::{Action, Reference, RegistryReference};
 
 pub use shelf::{Reading, Shelf};
 
-/// Actions of other bundles (AIP-39, "Action libraries"): for references that the contract's own bundle does not resolve,
-/// never for paths, which stay in the bundle.
+/// Actions of other bundles (AIP-39, "Action libraries"): for references that the contract's own bundle does not
+/// resolve, never for paths, which stay in the bundle.
 pub trait Libraries {
     /// The action behind an id or a registry reference. [`Shelf`] answers by the operator's trust alone.
     fn action(&self, reference: &Reference) -> Option<LibraryAction<'_>>;

@@ -1,6 +1,6 @@
-//! Checks the documents and components of a bundle against each other: unique ids, components that exist and export the known
-//! world, imports that are declared. A host refuses a bundle that breaks one of these rules; `check` reports them with the
-//! rest.
+//! Checks the documents and components of a bundle against each other: unique ids, components that exist and export the
+//! known world, imports that are declared. A host refuses a bundle that breaks one of these rules; `check` reports them
+//! with the rest.
 
 use std::collections::BTreeSet;
 
@@ -20,8 +20,9 @@ mod components;
 
 pub(crate) use components::{component, readable, usable};
 
-/// Reads the documents among `files`, with findings about each and about all together, except components ([`components`](components()))
-/// and `tools.json` ([`index::check`](crate::index::check)). Registry references are not resolved.
+/// Reads the documents among `files`, with findings about each and about all together, except components
+/// ([`components`](components())) and `tools.json` ([`index::check`](crate::index::check)). Registry references are not
+/// resolved.
 #[must_use]
 pub fn read(files: &Files) -> (Documents, Vec<Diagnostic>) {
     read_in(files, Surroundings::NONE)
@@ -47,8 +48,8 @@ pub fn components(documents: &Documents, files: &Files) -> Vec<Diagnostic> {
     problems.map(|problem| *problem).collect()
 }
 
-/// Whether the driver of the component at `path` may be given files: it or one of its contracts declares a workspace, or
-/// that is unknown, since a contract is in another bundle, or no readable DRIVER.md names the component.
+/// Whether the driver of the component at `path` may be given files: it or one of its contracts declares a workspace,
+/// or that is unknown, since a contract is in another bundle, or no readable DRIVER.md names the component.
 #[must_use]
 pub fn may_use_files(documents: &Documents, path: &str) -> bool {
     let tools = documents.tools.iter().map(|tool| tool.value.as_ref());

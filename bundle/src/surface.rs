@@ -3,12 +3,12 @@
 //!
 //! In: the publisher; of tools ids with their major version, names, descriptions, schemas, declarations, approval,
 //! risk, tags, names for MCP and everything below `metadata`; of drivers ids with their major version and all of
-//! DRIVER.md except prose below its head, timeouts and retries; actions; the bytes of prompts and resources. Demands that
-//! a contract takes from an action of another bundle count as its own. Out: code, icons, examples, prose below a
+//! DRIVER.md except prose below its head, timeouts and retries; actions; the bytes of prompts and resources. Demands
+//! that a contract takes from an action of another bundle count as its own. Out: code, icons, examples, prose below a
 //! document's head, minor versions.
 //!
-//! A surface has a [version](Version), which its canonical bytes start with. Surfaces of two versions are not comparable: a
-//! stored surface of an earlier version must be made again from its bundle.
+//! A surface has a [version](Version), which its canonical bytes start with. Surfaces of two versions are not
+//! comparable: a stored surface of an earlier version must be made again from its bundle.
 
 mod difference;
 mod read;

@@ -1,5 +1,5 @@
-//! Makes untrusted text safe to show to a person, and prints the excerpt of a finding as compilers do: the number of the
-//! line, the line, and a caret below the column.
+//! Makes untrusted text safe to show to a person, and prints the excerpt of a finding as compilers do: the number of
+//! the line, the line, and a caret below the column.
 
 use toolward_contract::diagnostic::{Diagnostic, Excerpt};
 

@@ -1,5 +1,5 @@
-//! The functions that a component exports, with the types of their parameters and results. Resources, streams, futures and
-//! async are not supported: each call has a new instance.
+//! The functions that a component exports, with the types of their parameters and results. Resources, streams, futures
+//! and async are not supported: each call has a new instance.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

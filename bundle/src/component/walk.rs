@@ -1,5 +1,5 @@
-//! Walks a component from start to end: its imports and exports, how many instances it makes, counting nested components,
-//! and an estimate of what these take in the host's own memory.
+//! Walks a component from start to end: its imports and exports, how many instances it makes, counting nested
+//! components, and an estimate of what these take in the host's own memory.
 
 use wasmparser::{
     Chunk, ComponentAlias, ComponentAliasSectionReader, ComponentExportSectionReader,
@@ -13,8 +13,8 @@ use super::{
     Surface, SurfaceError, too_complex, truncated,
 };
 
-/// How many instances, of components and core modules together, a component may make. An engine lays them all out when it
-/// compiles: levels that each instantiate the next a hundred times request 10^12 of them in two kilobytes.
+/// How many instances, of components and core modules together, a component may make. An engine lays them all out when
+/// it compiles: levels that each instantiate the next a hundred times request 10^12 of them in two kilobytes.
 const MAX_INSTANCES: usize = 256;
 
 /// What each instance takes besides its context.
@@ -352,8 +352,8 @@ impl Instantiations {
     }
 }
 
-/// Bytes of the context of one instance of the core module: an estimate that is meant to be high, from the counts at the
-/// start of each section. A module that can't be read counts with the maximum; the engine refuses it.
+/// Bytes of the context of one instance of the core module: an estimate that is meant to be high, from the counts at
+/// the start of each section. A module that can't be read counts with the maximum; the engine refuses it.
 pub(super) fn instance_bytes(module: &[u8]) -> u64 {
     count(module).unwrap_or(MAX_INSTANCE_BYTES)
 }

@@ -141,8 +141,8 @@ fn check_roles(manifest: &Manifest) -> Result<(), ContentError> {
     Ok(())
 }
 
-/// The id for a name over MCP, to which prefixes apply. Each `_` ends a segment, so that a name inside another publisher's
-/// prefix never counts as inside a shorter one.
+/// The id for a name over MCP, to which prefixes apply. Each `_` ends a segment, so that a name inside another
+/// publisher's prefix never counts as inside a shorter one.
 fn id_of(name: &str) -> String {
     mapped(name).to_ascii_lowercase().replace('_', ".")
 }

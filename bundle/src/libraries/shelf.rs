@@ -1,5 +1,5 @@
-//! The known action libraries: which of their actions a reference means, and reading several bundles that may take actions
-//! from each other.
+//! The known action libraries: which of their actions a reference means, and reading several bundles that may take
+//! actions from each other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -144,8 +144,8 @@ fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
     items.next().is_none().then_some(first)
 }
 
-/// A verified bundle, read without libraries: complete if it takes nothing from libraries, and with its own actions known.
-/// May be made on any thread.
+/// A verified bundle, read without libraries: complete if it takes nothing from libraries, and with its own actions
+/// known. May be made on any thread.
 #[derive(Debug)]
 pub struct Reading {
     content: Result<Content, ContentError>,
@@ -174,8 +174,8 @@ impl Reading {
         self.open.is_some()
     }
 
-    /// Finishes bundles that may take actions from each other, in their order. Actions don't depend on actions, so bundles may
-    /// refer to each other in a circle.
+    /// Finishes bundles that may take actions from each other, in their order. Actions don't depend on actions, so
+    /// bundles may refer to each other in a circle.
     pub fn finish(readings: Vec<Self>, trust: &TrustStore) -> Vec<Result<Content, ContentError>> {
         let (volumes, read): (Vec<_>, Vec<_>) = readings
             .into_iter()

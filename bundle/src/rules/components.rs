@@ -1,5 +1,5 @@
-//! Checks the component of a driver: it exists, exports known worlds, imports only what is declared, and has the functions
-//! that implement contracts in another world than the driver's own.
+//! Checks the component of a driver: it exists, exports known worlds, imports only what is declared, and has the
+//! functions that implement contracts in another world than the driver's own.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,7 +37,8 @@ pub(crate) fn component(
     Ok(component)
 }
 
-/// Reads the component of one driver, if it has one. With a `manifest` that the files match, its digest is the listed one.
+/// Reads the component of one driver, if it has one. With a `manifest` that the files match, its digest is the listed
+/// one.
 pub(crate) fn readable(
     driver: &Located<Driver>,
     files: &Files,

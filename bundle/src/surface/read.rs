@@ -75,8 +75,8 @@ fn tool(tool: &Tool, version: Version) -> Value {
     })
 }
 
-/// What a contract implements. An id or a path is enough for an action of the bundle, which is a part of the surface itself;
-/// other actions are identified with their library.
+/// What a contract implements. An id or a path is enough for an action of the bundle, which is a part of the surface
+/// itself; other actions are identified with their library.
 fn implements(implementation: &Implementation) -> Value {
     let (reference, action) = (&implementation.reference, &implementation.action);
     match (&implementation.library, implementation.form) {

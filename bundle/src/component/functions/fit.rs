@@ -1,5 +1,5 @@
-//! Whether a function can implement a contract: its parameters are inputs, and the types of both have JSON in common. The
-//! call checks the values.
+//! Whether a function can implement a contract: its parameters are inputs, and the types of both have JSON in common.
+//! The call checks the values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

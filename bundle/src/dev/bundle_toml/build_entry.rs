@@ -88,8 +88,8 @@ impl BuildKind {
         matches!(self, Self::Js | Self::Python)
     }
 
-    /// Whether its `[[build]]` may request a snapshot. The tools for JavaScript and Python always take one, and drivers in
-    /// Rust and C start too fast to need one.
+    /// Whether its `[[build]]` may request a snapshot. The tools for JavaScript and Python always take one, and drivers
+    /// in Rust and C start too fast to need one.
     #[must_use]
     pub const fn may_snapshot(self) -> bool {
         matches!(self, Self::Go)
