@@ -1,6 +1,6 @@
-//! Installing and updating, and the updates that are held until a person accepts their surface. The file is on disk before
-//! the state names it, and the state changes in one transaction: killed at any time, the old release or the new one is
-//! installed, and works.
+//! Installing and updating, and the updates that are held until a person accepts their surface. The file is on disk
+//! before the state names it, and the state changes in one transaction: killed at any time, the old release or the new
+//! one is installed, and works.
 
 use std::time::SystemTime;
 
@@ -69,8 +69,8 @@ impl Store {
         self.install_with(bundle, options, &NoLibraries)
     }
 
-    /// Installs a bundle, or updates one. An update with another surface is held; so is an installed bundle if the actions
-    /// that it takes from `libraries` give it another surface than the accepted one.
+    /// Installs a bundle, or updates one. An update with another surface is held; so is an installed bundle if the
+    /// actions that it takes from `libraries` give it another surface than the accepted one.
     ///
     /// # Errors
     /// [`Error::Content`] for a bundle that no host would accept, [`Error::Refused`] for a `rollback` or an
@@ -180,12 +180,12 @@ impl Store {
         })
     }
 
-    /// Installs the held update of `id`, whose surface a person saw and accepts. It is verified again: a release that was
-    /// revoked while it was held doesn't replace a working one.
+    /// Installs the held update of `id`, whose surface a person saw and accepts. It is verified again: a release that
+    /// was revoked while it was held doesn't replace a working one.
     ///
     /// # Errors
-    /// [`Error::NotHeld`]; [`Error::SurfaceMismatch`] if the held update has another surface than the accepted one; those
-    /// of [`Store::load`]; [`Error::Refused`] and [`Error::Duplicate`] after changes in the meantime.
+    /// [`Error::NotHeld`]; [`Error::SurfaceMismatch`] if the held update has another surface than the accepted one;
+    /// those of [`Store::load`]; [`Error::Refused`] and [`Error::Duplicate`] after changes in the meantime.
     pub fn accept(
         &self,
         id: &str,

@@ -1,5 +1,5 @@
-//! Installed bundles on disk, and the state behind trust: the installed bundles and their publishers, the highest sequence
-//! of each bundle, the versions of the documents of publishers and channels, and every decision.
+//! Installed bundles on disk, and the state behind trust: the installed bundles and their publishers, the highest
+//! sequence of each bundle, the versions of the documents of publishers and channels, and every decision.
 //!
 //! * [`Store`]: install, update, remove, load, verify, collect garbage;
 //! * [`InstallOutcome`]: the result of an installation: an update with another surface is held;
@@ -7,8 +7,8 @@
 //! * [`audit_log`]: the recorded decisions;
 //! * [`search`]: tools for a query.
 //!
-//! Nothing on disk is trusted: a bundle is verified each time from the bytes read, by the function that the caller gives
-//! ([`Verify`]). No clock or environment is read, and nothing is printed.
+//! Nothing on disk is trusted: a bundle is verified each time from the bytes read, by the function that the caller
+//! gives ([`Verify`]). No clock or environment is read, and nothing is printed.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

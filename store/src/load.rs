@@ -1,6 +1,6 @@
-//! From the store's files to verified bundles. Each file is opened once, and exactly the verified bytes are returned, by the
-//! current trust and revocations. Surfaces of an earlier version are replaced by the current surface of their bundle, which
-//! separates changes of a release from fields that a new version adds.
+//! From the store's files to verified bundles. Each file is opened once, and exactly the verified bytes are returned,
+//! by the current trust and revocations. Surfaces of an earlier version are replaced by the current surface of their
+//! bundle, which separates changes of a release from fields that a new version adds.
 
 use std::fs::File;
 use std::time::SystemTime;
@@ -84,9 +84,9 @@ impl Store {
         Ok((installed, bundle))
     }
 
-    /// Loads all installed bundles, by id, on all processors, and calls `make` for each while others are loaded. A refused
-    /// bundle doesn't prevent others from loading. Refusals are recorded, and that the rest was accepted; the results
-    /// of `make` are not.
+    /// Loads all installed bundles, by id, on all processors, and calls `make` for each while others are loaded. A
+    /// refused bundle doesn't prevent others from loading. Refusals are recorded, and that the rest was accepted; the
+    /// results of `make` are not.
     ///
     /// # Errors
     /// When the state can't be read or written.
@@ -120,8 +120,9 @@ impl Store {
         Ok(loaded.collect())
     }
 
-    /// Verifies all installed and held releases, one after the other, as deeply as an installation does. `libraries` has the
-    /// actions of the installed bundles. Calls `tell` with each result, records refusals, and returns their number.
+    /// Verifies all installed and held releases, one after the other, as deeply as an installation does. `libraries`
+    /// has the actions of the installed bundles. Calls `tell` with each result, records refusals, and returns their
+    /// number.
     ///
     /// # Errors
     /// When the state can't be read or written.
@@ -189,8 +190,8 @@ impl Store {
         })
     }
 
-    /// Reads the bundles with a surface of an earlier version, and gives them the current one. An accepted surface stays
-    /// accepted if the earlier surface matches the bundle, with the current `libraries`. A bundle that no longer
+    /// Reads the bundles with a surface of an earlier version, and gives them the current one. An accepted surface
+    /// stays accepted if the earlier surface matches the bundle, with the current `libraries`. A bundle that no longer
     /// verifies, or whose actions changed, keeps the earlier surface, so that an update of it is held. A held update
     /// stays held under its new surface.
     ///

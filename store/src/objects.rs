@@ -1,6 +1,6 @@
-//! Bundles as files: `objects/DIGEST.toolbundle`, each an archive that isn't compressed. One rename puts a file in place,
-//! and an opened file stays whole whatever happens to its name. A lock keeps readers and writers of files apart from the
-//! collection of garbage.
+//! Bundles as files: `objects/DIGEST.toolbundle`, each an archive that isn't compressed. One rename puts a file in
+//! place, and an opened file stays whole whatever happens to its name. A lock keeps readers and writers of files apart
+//! from the collection of garbage.
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};

@@ -1,5 +1,5 @@
-//! Numbers that may not fall: the sequences of releases by publisher and id, and the versions of documents. Marks outlive
-//! their bundles.
+//! Numbers that may not fall: the sequences of releases by publisher and id, and the versions of documents. Marks
+//! outlive their bundles.
 
 use rusqlite::{OptionalExtension, Row, Transaction, params};
 use toolward_signing::key::KeyId;

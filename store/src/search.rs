@@ -1,7 +1,7 @@
-//! The tools of installed bundles, and finding tools for a query there or in a channel's index. The short facts of tools are
-//! stored separately, so that neither a bundle nor a surface is parsed for them. Of two tools with one name, servers give
-//! it to the one that was installed first: an update of a bundle keeps the positions of its tools, and tools that it adds
-//! come last.
+//! The tools of installed bundles, and finding tools for a query there or in a channel's index. The short facts of
+//! tools are stored separately, so that neither a bundle nor a surface is parsed for them. Of two tools with one name,
+//! servers give it to the one that was installed first: an update of a bundle keeps the positions of its tools, and
+//! tools that it adds come last.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -124,8 +124,8 @@ pub(crate) fn all_tools(sql: &Transaction<'_>) -> Result<Vec<InstalledTool>, Err
 /// A tool by its publisher and its id with the major version.
 type ToolKey = (String, String);
 
-/// Not among the tables of the first version: a host that does not know it installs without it, and those tools count as
-/// the newest.
+/// Not among the tables of the first version: a host that does not know it installs without it, and those tools count
+/// as the newest.
 const ARRIVAL_TABLE: &str = "
 CREATE TABLE IF NOT EXISTS arrival (
     number    INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -179,8 +179,8 @@ pub(crate) fn arrivals(sql: &Transaction<'_>) -> Result<Vec<ToolKey>, Error> {
     Ok(all)
 }
 
-/// The tools in the order in which their bundles were last written; of the majors of one id in a bundle the newest first,
-/// since the id alone means that one.
+/// The tools in the order in which their bundles were last written; of the majors of one id in a bundle the newest
+/// first, since the id alone means that one.
 fn installed(sql: &Transaction<'_>) -> Result<Vec<ToolKey>, Error> {
     let mut statement = sql.prepare_cached(
         "SELECT i.rowid, i.publisher, p.name FROM provides AS p JOIN installed AS i ON i.id = p.bundle

@@ -26,9 +26,9 @@ pub(crate) const SCHEMA: Schema = Schema {
 /// millisecond.
 const MAX_LOG_BYTES: u64 = 256 * 1024;
 
-/// `surface` holds canonical bytes by their digest, for the bundles installed and held, and `tool` the listed and searched
-/// facts: neither needs parsing a bundle. `mark` and `document` outlive their bundles and documents. Numbers are below
-/// 2^63, as in TOML; digests are text, so that people can look them up.
+/// `surface` holds canonical bytes by their digest, for the bundles installed and held, and `tool` the listed and
+/// searched facts: neither needs parsing a bundle. `mark` and `document` outlive their bundles and documents. Numbers
+/// are below 2^63, as in TOML; digests are text, so that people can look them up.
 const TABLES: &str = "
 CREATE TABLE surface (
     digest TEXT PRIMARY KEY,
@@ -153,8 +153,8 @@ impl StateDatabase {
         self.write_and_wait(true, work)
     }
 
-    /// Writes without waiting for the disk: the change survives the process at once, and a power cut after a later write
-    /// that waits.
+    /// Writes without waiting for the disk: the change survives the process at once, and a power cut after a later
+    /// write that waits.
     pub(crate) fn write_soon<R>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<R, Error>,

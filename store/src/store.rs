@@ -58,8 +58,8 @@ impl Store {
         })
     }
 
-    /// Opens a store as [`Store::open`] does, or read-only if its disk is full or read-only: decisions are then not recorded
-    /// ([`Store::unrecorded`]), and every change fails with [`Error::Full`] or [`Error::ReadOnly`].
+    /// Opens a store as [`Store::open`] does, or read-only if its disk is full or read-only: decisions are then not
+    /// recorded ([`Store::unrecorded`]), and every change fails with [`Error::Full`] or [`Error::ReadOnly`].
     ///
     /// # Errors
     /// Those of [`Store::open`].
@@ -121,8 +121,8 @@ impl Store {
         }))
     }
 
-    /// Whether the newest changes could not be read: bundles may have been revoked, replaced or removed since. For display
-    /// only.
+    /// Whether the newest changes could not be read: bundles may have been revoked, replaced or removed since. For
+    /// display only.
     #[must_use]
     pub fn log_unread(&self) -> bool {
         self.log_unread
@@ -153,8 +153,8 @@ impl Store {
         self.state.read(model::all_installed)
     }
 
-    /// The installed bundles, by id, each with its surface. For display only, since no bundle is read or parsed; bundles
-    /// that run are loaded and verified.
+    /// The installed bundles, by id, each with its surface. For display only, since no bundle is read or parsed;
+    /// bundles that run are loaded and verified.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -275,10 +275,10 @@ impl Store {
         self.state.read(rollback::all)
     }
 
-    /// Records consecutive documents of a publisher, the newest last, and applies the resets of documents newer than the last
-    /// recorded one: a thief of a key can't block the publisher's next release with a high sequence. This is atomic, so
-    /// that each reset is applied once: call it before the newest document is stored, and again if storing it failed.
-    /// Returns the bundles whose mark changed, with the sequence and digest that no longer count.
+    /// Records consecutive documents of a publisher, the newest last, and applies the resets of documents newer than
+    /// the last recorded one: a thief of a key can't block the publisher's next release with a high sequence. This is
+    /// atomic, so that each reset is applied once: call it before the newest document is stored, and again if storing
+    /// it failed. Returns the bundles whose mark changed, with the sequence and digest that no longer count.
     ///
     /// # Errors
     /// Those of [`Store::see_document`], for the newest.
