@@ -1,5 +1,5 @@
-//! Addresses: sources as a person writes them, which addresses may be requested, which of them with credentials, and how
-//! they are shown.
+//! Addresses: sources as a person writes them, which addresses may be requested, which of them with credentials, and
+//! how they are shown.
 
 use std::fmt;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! A bundle in a registry: an OCI manifest with an empty config and two layers, the envelope and the content. Writing it
-//! twice gives the same bytes, and it is read strictly.
+//! A bundle in a registry: an OCI manifest with an empty config and two layers, the envelope and the content. Writing
+//! it twice gives the same bytes, and it is read strictly.
 
 use std::collections::BTreeMap;
 
@@ -226,8 +226,8 @@ pub(crate) fn manifest_of(
         .map_err(|error| invalid().caused_by(error))
 }
 
-/// The only image manifest of this `artifactType` in an index. An entry without a type may have any type, and counts if no
-/// entry has this type.
+/// The only image manifest of this `artifactType` in an index. An entry without a type may have any type, and counts if
+/// no entry has this type.
 pub(crate) fn only_entry(
     entries: &[Descriptor],
     artifact_type: &str,

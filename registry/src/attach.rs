@@ -1,6 +1,7 @@
-//! Documents attached to a bundle, the referrers of the distribution specification: by its API, or by an index under the tag
-//! `sha256-HEX` if a registry lacks it. Co-signatures are attached documents: signatures over the same manifest, by anyone
-//! who may write to the repository. They are added to the envelope, and the trust store decides which of them count.
+//! Documents attached to a bundle, the referrers of the distribution specification: by its API, or by an index under
+//! the tag `sha256-HEX` if a registry lacks it. Co-signatures are attached documents: signatures over the same
+//! manifest, by anyone who may write to the repository. They are added to the envelope, and the trust store decides
+//! which of them count.
 
 use std::collections::BTreeMap;
 
@@ -81,12 +82,12 @@ impl RegistryClient {
         Ok(digest)
     }
 
-    /// The documents of a kind that are attached to the current target of `subject`: at most as many as the limits allow.
-    /// They are not verified.
+    /// The documents of a kind that are attached to the current target of `subject`: at most as many as the limits
+    /// allow. They are not verified.
     ///
     /// # Errors
-    /// The reason for which they can't be listed. The list is empty for a registry without referrers, or with neither the
-    /// referrers API nor an index under the fallback tag.
+    /// The reason for which they can't be listed. The list is empty for a registry without referrers, or with neither
+    /// the referrers API nor an index under the fallback tag.
     pub async fn referrers(
         &self,
         subject: &Reference,
@@ -182,8 +183,8 @@ impl RegistryClient {
         Ok(Some(entries))
     }
 
-    /// The index under the fallback tag, if there is one. Some registries without the API resolve the tag to the subject
-    /// itself, which then has no index either.
+    /// The index under the fallback tag, if there is one. Some registries without the API resolve the tag to the
+    /// subject itself, which then has no index either.
     async fn fallback(
         &self,
         reference: &Reference,
@@ -199,8 +200,8 @@ impl RegistryClient {
         }
     }
 
-    /// Adds an entry to the index under the fallback tag. That takes a read and a write, which can race with another client:
-    /// repeated until the index has the entry.
+    /// Adds an entry to the index under the fallback tag. That takes a read and a write, which can race with another
+    /// client: repeated until the index has the entry.
     async fn add_to_index(
         &self,
         repository: &Reference,
@@ -270,8 +271,8 @@ fn fallback_tag(reference: &Reference, subject: BlobDigest) -> Result<Reference,
     reference.with_tag(&format!("sha256-{}", subject.hex()))
 }
 
-/// Adds the signatures of other envelopes to `base`, if they are over the same payload of the same type, each once, as many
-/// as fit. An envelope without added signatures keeps its bytes. No signature is verified.
+/// Adds the signatures of other envelopes to `base`, if they are over the same payload of the same type, each once, as
+/// many as fit. An envelope without added signatures keeps its bytes. No signature is verified.
 ///
 /// # Errors
 /// [`Cause::Signing`] if `base` is not an envelope. Others that are not are skipped.
@@ -326,8 +327,9 @@ impl CosignedEnvelope {
 }
 
 impl RegistryClient {
-    /// The envelope with the co-signatures that are attached to the artifact. Looking them up is optional: a registry that
-    /// can't list them, or lists them wrongly, adds none, and the trust store decides whether signatures are missing.
+    /// The envelope with the co-signatures that are attached to the artifact. Looking them up is optional: a registry
+    /// that can't list them, or lists them wrongly, adds none, and the trust store decides whether signatures are
+    /// missing.
     pub(crate) async fn with_signatures(
         &self,
         reference: &Reference,

@@ -1,5 +1,5 @@
-//! Authentication: a challenge of a registry (`WWW-Authenticate`, RFC 9110, section 11.6.1) is checked, then answered with
-//! credentials, which go only to the registry itself or to an allowed token server.
+//! Authentication: a challenge of a registry (`WWW-Authenticate`, RFC 9110, section 11.6.1) is checked, then answered
+//! with credentials, which go only to the registry itself or to an allowed token server.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

@@ -138,8 +138,8 @@ impl ClientBuilder {
         self
     }
 
-    /// The addresses that downloads may be redirected to; none by default. With a proxy, the proxy resolves names, and only
-    /// addresses in the redirect itself are checked.
+    /// The addresses that downloads may be redirected to; none by default. With a proxy, the proxy resolves names, and
+    /// only addresses in the redirect itself are checked.
     #[must_use]
     pub fn redirect_addresses(mut self, check: AddressCheck) -> Self {
         self.redirect_addresses = check;

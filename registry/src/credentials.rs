@@ -1,6 +1,6 @@
-//! Names and passwords for registries: given, in the form of Docker's `config.json`, or from credential helpers. The caller
-//! reads the file; only the entry for exactly this registry is ever used. Helpers are programs that know passwords: they
-//! run only if the caller allows it, for a bounded time, and only from folders that the caller names.
+//! Names and passwords for registries: given, in the form of Docker's `config.json`, or from credential helpers. The
+//! caller reads the file; only the entry for exactly this registry is ever used. Helpers are programs that know
+//! passwords: they run only if the caller allows it, for a bounded time, and only from folders that the caller names.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -123,8 +123,8 @@ impl RegistryCredentials {
         })
     }
 
-    /// The login for a registry. As with Docker, a helper for this registry precedes the file; if helpers are not allowed,
-    /// only the file is used.
+    /// The login for a registry. As with Docker, a helper for this registry precedes the file; if helpers are not
+    /// allowed, only the file is used.
     pub(crate) async fn login(
         &self,
         registry: &str,

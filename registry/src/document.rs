@@ -92,8 +92,8 @@ impl RegistryClient {
         Ok(digest)
     }
 
-    /// Fetches a document of a kind from any source: at most `max` bytes, and never more than its kind may have. The caller
-    /// verifies it.
+    /// Fetches a document of a kind from any source: at most `max` bytes, and never more than its kind may have. The
+    /// caller verifies it.
     ///
     /// # Errors
     /// [`FailureReason::ResponseTooLarge`], [`FailureReason::BlobTooLarge`]; the reason for which it failed.

@@ -1,5 +1,5 @@
-//! Downloading a blob to memory or to a file: never more than its size, never another one. A broken download resumes, and a
-//! file is resumed by a later attempt.
+//! Downloading a blob to memory or to a file: never more than its size, never another one. A broken download resumes,
+//! and a file is resumed by a later attempt.
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
@@ -204,8 +204,8 @@ impl BlobSink {
         }
     }
 
-    /// Opens or creates the file for a blob in `folder`, and hashes its bytes. Falls back to an unnamed file while another
-    /// process has it locked.
+    /// Opens or creates the file for a blob in `folder`, and hashes its bytes. Falls back to an unnamed file while
+    /// another process has it locked.
     pub(crate) fn file(folder: &Path, blob: &Blob) -> Result<Self, Failure> {
         let io = |error: std::io::Error| io_failed(folder.display().to_string(), error);
         let name = format!("{}.partial", blob.digest.hex());

@@ -1,5 +1,5 @@
-//! Why something failed: a stable code, what was expected, found, where, and what to do. One type for the crate. It never
-//! contains a secret or the query of an address.
+//! Why something failed: a stable code, what was expected, found, where, and what to do. One type for the crate. It
+//! never contains a secret or the query of an address.
 
 use toolward_report::{Code, Kind, Report, codes};
 use toolward_signing::{ErrorKind, Refusal};

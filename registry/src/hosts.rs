@@ -1,5 +1,5 @@
-//! Hosts that a registry may involve. Redirects of downloads lead only to allowed origins, at addresses that pass a check:
-//! a redirect must not make this machine connect to its own network. The token servers and download hosts of the
+//! Hosts that a registry may involve. Redirects of downloads lead only to allowed origins, at addresses that pass a
+//! check: a redirect must not make this machine connect to its own network. The token servers and download hosts of the
 //! best-known public registries are known, so that these need no setting. A person may be asked about any other host.
 
 use std::error::Error;
@@ -105,8 +105,8 @@ impl fmt::Display for AddressRefused {
 
 impl Error for AddressRefused {}
 
-/// The hosts of a public registry: exact hosts, as its operator publishes them for firewalls. Each row lets the credentials
-/// for that registry go to its realm; credentials never go to a download host.
+/// The hosts of a public registry: exact hosts, as its operator publishes them for firewalls. Each row lets the
+/// credentials for that registry go to its realm; credentials never go to a download host.
 struct KnownRegistry {
     /// `host[:port]`.
     registry: &'static str,
@@ -180,8 +180,8 @@ pub enum HostRole {
     Downloads,
 }
 
-/// A host that a registry names, and that neither a setting nor the list of known hosts allows: a name in the public DNS,
-/// reached by https. It is the [source](Error::source) of a failure, whose text does not change.
+/// A host that a registry names, and that neither a setting nor the list of known hosts allows: a name in the public
+/// DNS, reached by https. It is the [source](Error::source) of a failure, whose text does not change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnknownHost {

@@ -134,8 +134,8 @@ impl RegistryClient {
 #[derive(Default)]
 struct FirstBytes {
     bytes: Vec<u8>,
-    /// How many bytes must have arrived before the next attempt to read the envelope: an attempt for each packet would take
-    /// quadratic time.
+    /// How many bytes must have arrived before the next attempt to read the envelope: an attempt for each packet would
+    /// take quadratic time.
     next_attempt: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Manifests and indexes of the OCI image specification, with the fields that are used here. They are written in the order
-//! of the fields, which matters for the digest.
+//! Manifests and indexes of the OCI image specification, with the fields that are used here. They are written in the
+//! order of the fields, which matters for the digest.
 
 use std::collections::BTreeMap;
 
@@ -60,16 +60,16 @@ pub(crate) struct ImageIndex {
 }
 
 impl ImageIndex {
-    /// Reads an index. `None` for anything else, including an image manifest. For a document with the members of both, the
-    /// media type decides.
+    /// Reads an index. `None` for anything else, including an image manifest. For a document with the members of both,
+    /// the media type decides.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let index: Self = serde_json::from_slice(bytes).ok()?;
         is_index(index.schema_version, index.media_type.as_deref()).then_some(index)
     }
 }
 
-/// The readable entries of an index. Anyone who may write to a repository can add to its indexes: a wrong entry does not
-/// hide the others. `None` for what [`ImageIndex::parse`] refuses.
+/// The readable entries of an index. Anyone who may write to a repository can add to its indexes: a wrong entry does
+/// not hide the others. `None` for what [`ImageIndex::parse`] refuses.
 pub(crate) fn readable_entries(bytes: &[u8]) -> Option<Vec<Descriptor>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -1,5 +1,5 @@
-//! The proxy for fetching, which is used with `CONNECT` only, so that TLS ends at the origin; and the hosts that are reached
-//! without it.
+//! The proxy for fetching, which is used with `CONNECT` only, so that TLS ends at the origin; and the hosts that are
+//! reached without it.
 
 use std::fmt;
 use std::net::IpAddr;

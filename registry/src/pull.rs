@@ -72,9 +72,9 @@ pub struct PulledBundle<T> {
 }
 
 impl<T> PulledBundle<T> {
-    /// Writes the `.toolbundle`, and returns the writer. With [`Effort::Exact`] it has the bytes of the pushed one (if the
-    /// same version of zstd made it, and no signature was added); [`Effort::Fast`] is many times faster, for an archive
-    /// that is verified and deleted.
+    /// Writes the `.toolbundle`, and returns the writer. With [`Effort::Exact`] it has the bytes of the pushed one (if
+    /// the same version of zstd made it, and no signature was added); [`Effort::Fast`] is many times faster, for an
+    /// archive that is verified and deleted.
     ///
     /// # Errors
     /// [`Cause::Signing`](crate::Cause) if the content is not an archive; [`FailureReason::Io`].

@@ -1,5 +1,5 @@
-//! Pushing a bundle: the blobs that the registry lacks, in chunks that can be resumed, then the exact bytes of the manifest
-//! that names them.
+//! Pushing a bundle: the blobs that the registry lacks, in chunks that can be resumed, then the exact bytes of the
+//! manifest that names them.
 
 use bytes::Bytes;
 use reqwest::header::{
@@ -41,7 +41,8 @@ impl RegistryClient {
     /// Pushes a bundle. An existing tag is moved.
     ///
     /// # Errors
-    /// [`FailureReason::ReferenceIncomplete`]; [`FailureReason::NotPublishable`] if the reference has another digest; the reason for which it failed.
+    /// [`FailureReason::ReferenceIncomplete`]; [`FailureReason::NotPublishable`] if the reference has another digest;
+    /// the reason for which it failed.
     pub async fn push(
         &self,
         bundle: &OutgoingBundle,

@@ -1,4 +1,5 @@
-//! `oci://host[:port]/repository[:tag][@sha256:…]`: the address of an artifact. Each has one spelling, without defaults.
+//! `oci://host[:port]/repository[:tag][@sha256:…]`: the address of an artifact. Each has one spelling, without
+//! defaults.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -102,8 +103,8 @@ impl Reference {
         }
     }
 
-    /// The repository alone, in the spelling for comparing sources: without the default port of https. A registry on this
-    /// machine keeps its port, since it may use plain http.
+    /// The repository alone, in the spelling for comparing sources: without the default port of https. A registry on
+    /// this machine keeps its port, since it may use plain http.
     #[must_use]
     pub fn bare_repository(&self) -> Self {
         let port = self.port.filter(|port| *port != 443 || self.is_loopback());

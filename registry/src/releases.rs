@@ -1,5 +1,5 @@
-//! The releases of a repository: the tags that name a version, and the envelope behind each. A tag is only a hint; the signed
-//! manifest defines the release.
+//! The releases of a repository: the tags that name a version, and the envelope behind each. A tag is only a hint; the
+//! signed manifest defines the release.
 
 use semver::Version;
 use serde::Deserialize;
@@ -84,12 +84,12 @@ pub struct TaggedReleases<T> {
 }
 
 impl RegistryClient {
-    /// Reads the releases of a repository with the highest versions in their tags, at most [`MAX_RELEASES`]. `verify` gets
-    /// the envelope of each, with its co-signatures; no content is downloaded.
+    /// Reads the releases of a repository with the highest versions in their tags, at most [`MAX_RELEASES`]. `verify`
+    /// gets the envelope of each, with its co-signatures; no content is downloaded.
     ///
     /// # Errors
-    /// Those of [`RegistryClient::tags`]; the reason for which the registry can't be used now. A tag without an acceptable bundle, or
-    /// which the registry refuses to serve, fails alone.
+    /// Those of [`RegistryClient::tags`]; the reason for which the registry can't be used now. A tag without an
+    /// acceptable bundle, or which the registry refuses to serve, fails alone.
     pub async fn releases<T>(
         &self,
         repository: &Reference,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-/// Limits of a client, in bytes and time. The defaults are the limits of the formats; the size of a bundle can't be raised
-/// above them, since no reader accepts more.
+/// Limits of a client, in bytes and time. The defaults are the limits of the formats; the size of a bundle can't be
+/// raised above them, since no reader accepts more.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ClientLimits {
