@@ -11,8 +11,7 @@ use toolward_signing::manifest::{MANIFEST_TYPE, Manifest};
 
 use crate::digest::BlobDigest;
 use crate::failure::{Failure, FailureReason, bytes, quoted, refused};
-use crate::media;
-use crate::oci::{self, Descriptor, ImageManifest};
+use crate::media::{self, Descriptor, ImageManifest};
 
 /// How long an annotation that the caller gives may be, in bytes.
 const MAX_ANNOTATION: usize = 1024;
@@ -213,7 +212,7 @@ pub(crate) fn manifest_of(
     annotations: BTreeMap<String, String>,
 ) -> Result<Bytes, Failure> {
     let manifest = ImageManifest {
-        schema_version: oci::SCHEMA_VERSION,
+        schema_version: media::SCHEMA_VERSION,
         media_type: Some(media::MANIFEST.to_owned()),
         config: descriptor(media::EMPTY, media::EMPTY_BYTES),
         layers,
@@ -275,7 +274,7 @@ pub(crate) fn parse_manifest(bytes: &[u8], artifact_type: &str) -> Result<ImageM
             .expected(artifact_type.to_owned())
             .found(quoted(found)));
     }
-    let form = manifest.schema_version == oci::SCHEMA_VERSION
+    let form = manifest.schema_version == media::SCHEMA_VERSION
         && manifest.media_type.as_deref() == Some(media::MANIFEST)
         && manifest.config.media_type == media::EMPTY
         && manifest.config.digest == BlobDigest::of(media::EMPTY_BYTES).to_string();

@@ -17,8 +17,9 @@ use crate::client::RegistryClient;
 use crate::digest::BlobDigest;
 use crate::document::{check_document, envelope_layer};
 use crate::failure::{Cause, Failure, FailureReason, refused};
-use crate::media::{self, DocumentArtifact};
-use crate::oci::{Descriptor, ImageIndex, SCHEMA_VERSION, readable_entries};
+use crate::media::{
+    self, Descriptor, DocumentArtifact, ImageIndex, SCHEMA_VERSION, readable_entries,
+};
 use crate::reference::Reference;
 use crate::response::{next_page, read, unexpected};
 use crate::retry::Deadline;

@@ -37,7 +37,6 @@ mod failure;
 mod hosts;
 mod https_source;
 pub mod media;
-mod oci;
 mod proxy;
 mod pull;
 mod push;
