@@ -10,7 +10,6 @@ mod tools;
 
 use std::future::ready;
 use std::pin::Pin;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
@@ -31,13 +30,12 @@ use crate::api::result::{CallError, ErrorClass, ErrorCode, LogLevel, LogRecord, 
 use crate::api::violations::EndsCall;
 use crate::exceeded::{DeadlinePassed, Exceeded};
 use crate::invocation::ToolCall;
-use crate::redact::Redactor;
 
 /// A future of a trait object.
-pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Answers the requests of a call's driver. By default nothing is granted.
-pub(crate) trait Imports: Send + Sync {
+pub trait Imports: Send + Sync {
     /// Uses or stores a secret.
     fn secret(&self, _request: SecretRequest) -> BoxFuture<'_, Result<SecretReply, SecretError>> {
         Box::pin(ready(Err(SecretError::Denied)))
@@ -69,6 +67,9 @@ pub(crate) trait Imports: Send + Sync {
     }
 
     /// Passes a log record on. Returns it as it may be shown.
+    ///
+    /// # Errors
+    /// The limit that the record exceeds.
     fn log(&self, message: LogMessage) -> Result<LogRecord, Exceeded> {
         Ok(message.into_record())
     }
@@ -83,15 +84,18 @@ pub(crate) trait Imports: Send + Sync {
         0
     }
 
-    /// What takes the secrets that were used out of texts; `None` if none was used.
-    fn redactor(&self) -> Option<Arc<Redactor>> {
-        None
+    /// Takes the secrets that were used out of a text.
+    fn redact(&self, _text: &mut String) {}
+
+    /// Takes the secrets that were used out of the end of a text; `is_cut` if there was more before it.
+    fn redact_end(&self, text: Vec<u8>, _is_cut: bool) -> Vec<u8> {
+        text
     }
 }
 
 /// A request for a secret.
 #[derive(Debug)]
-pub(crate) enum SecretRequest {
+pub enum SecretRequest {
     /// What stands for the secret in requests, for this call.
     Placeholder(String),
     /// Its value.
@@ -101,72 +105,106 @@ pub(crate) enum SecretRequest {
 }
 
 /// The reply to a [`SecretRequest`].
-pub(crate) enum SecretReply {
+pub enum SecretReply {
+    /// What stands for it.
     Placeholder(String),
+    /// Its value.
     Value(Vec<u8>),
+    /// It is stored.
     Stored,
 }
 
 /// Why there is no secret.
 #[derive(Debug)]
-pub(crate) enum SecretError {
+pub enum SecretError {
+    /// It is not granted.
     Denied,
+    /// It has no value.
     Missing,
+    /// It could not be read or stored.
     Failed,
+    /// The driver ends.
     Ends(GuestEnd),
 }
 
 /// A request to a bucket, by the bucket's name.
 #[derive(Debug)]
-pub(crate) struct BucketRequest {
-    pub(crate) bucket: String,
-    pub(crate) operation: BucketOperation,
+pub struct BucketRequest {
+    /// The bucket's name.
+    pub bucket: String,
+    /// What is done with it.
+    pub operation: BucketOperation,
 }
 
 /// What is done with a bucket.
 #[derive(Debug)]
-pub(crate) enum BucketOperation {
+pub enum BucketOperation {
+    /// Opens it.
     Open,
+    /// The value of a key.
     Get(String),
+    /// Whether a key has a value.
     Exists(String),
-    Keys { cursor: Option<u64> },
+    /// A page of keys, from a cursor on.
+    Keys {
+        /// The cursor of the page before.
+        cursor: Option<u64>,
+    },
+    /// The values of keys.
     GetMany(Vec<String>),
+    /// Sets the value of a key.
     Set(String, Vec<u8>),
+    /// Deletes a key.
     Delete(String),
+    /// Adds to the number that is the value of a key.
     Increment(String, u64),
+    /// Sets the values of keys.
     SetMany(Vec<(String, Vec<u8>)>),
+    /// Deletes keys.
     DeleteMany(Vec<String>),
 }
 
 /// The reply to a [`BucketRequest`].
 #[derive(Debug)]
-pub(crate) enum BucketReply {
+pub enum BucketReply {
+    /// It is done.
     Done,
+    /// The value, if the key has one.
     Value(Option<Vec<u8>>),
+    /// Whether the key has a value.
     Exists(bool),
+    /// A page of keys.
     Keys {
+        /// The keys.
         keys: Vec<String>,
+        /// Where the next page starts; `None` after the last.
         cursor: Option<u64>,
     },
+    /// The keys that have values, with their values.
     Values(Vec<Option<(String, Vec<u8>)>>),
+    /// The sum.
     Number(u64),
 }
 
 /// Why a bucket's operation has no reply.
 #[derive(Debug)]
-pub(crate) enum BucketError {
+pub enum BucketError {
     /// It is not granted, or only for reading.
     Denied,
     /// The driver gets this text.
     Failed(String),
+    /// The driver ends.
     Ends(GuestEnd),
 }
 
 /// What ends a driver at once.
 #[derive(Debug)]
-pub(crate) enum GuestEnd {
+pub enum GuestEnd {
+    /// Policy ends calls at a violation.
     Violation(EndsCall),
+    /// A limit is exceeded.
     Exceeded(Exceeded),
+    /// The call's deadline has passed.
     Deadline(DeadlinePassed),
 }
 
@@ -193,36 +231,44 @@ impl From<Exceeded> for GuestEnd {
 }
 
 /// A request to send.
-pub(crate) struct HttpRequest {
-    pub(crate) request: http::Request<UnsyncBoxBody<Bytes, BoxError>>,
-    pub(crate) timeouts: Timeouts,
+pub struct HttpRequest {
+    /// The request. Its URI is absolute; `host` is not among its headers.
+    pub request: http::Request<UnsyncBoxBody<Bytes, BoxError>>,
+    /// The times that its parts may take.
+    pub timeouts: Timeouts,
 }
 
 /// The response to an [`HttpRequest`].
-pub(crate) type HttpResponse = http::Response<UnsyncBoxBody<Bytes, EgressError>>;
+pub type HttpResponse = http::Response<UnsyncBoxBody<Bytes, EgressError>>;
 
 /// Why a request has no response.
 #[derive(Debug)]
-pub(crate) enum HttpError {
+pub enum HttpError {
     /// No host is granted.
     NoNetwork,
     /// Too many files are open.
     Exceeded(Exceeded),
+    /// The rules refused it, or it failed.
     Egress(EgressError),
 }
 
 /// What is left of the budgets of a driver that calls a tool.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct CallerBudget {
-    pub(crate) fuel: u64,
-    pub(crate) memory_bytes: u64,
+pub struct CallerBudget {
+    /// Units of fuel.
+    pub fuel: u64,
+    /// Bytes of memory.
+    pub memory_bytes: u64,
 }
 
 /// How a called tool ended, and what it took.
-pub(crate) struct ToolReply {
-    pub(crate) result: Result<Output, CallError>,
-    pub(crate) fuel: u64,
-    pub(crate) peak_memory: u64,
+pub struct ToolReply {
+    /// Its output, or why there is none.
+    pub result: Result<Output, CallError>,
+    /// Units of fuel that it consumed.
+    pub fuel: u64,
+    /// The most memory that it had, in bytes.
+    pub peak_memory: u64,
 }
 
 impl ToolReply {
@@ -238,11 +284,13 @@ impl ToolReply {
 
 /// A log record of a driver.
 #[derive(Debug)]
-pub(crate) struct LogMessage {
-    pub(crate) level: LogLevel,
-    pub(crate) message: String,
-    /// JSON text.
-    pub(crate) fields: Option<String>,
+pub struct LogMessage {
+    /// Its level.
+    pub level: LogLevel,
+    /// Its text.
+    pub message: String,
+    /// Its fields, as JSON text.
+    pub fields: Option<String>,
 }
 
 impl LogMessage {

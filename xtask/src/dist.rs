@@ -10,7 +10,7 @@ mod trial;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Outcome, functions, process, program, repository};
+use crate::{Outcome, process, program, repository};
 use archive::Archiver;
 
 /// What `dist` was asked for.
@@ -51,10 +51,11 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let binary = match &options.binary {
         Some(binary) => binary.clone(),
         None if options.check => program::build("toolward")?,
-        None => release()?,
+        None => program::release()?,
     };
     if !options.check {
-        functions::compare(&binary)?;
+        let compare = repository::root()?.join("bench/functions.py");
+        process::run(Command::new(compare).arg("--compare").arg(&binary))?;
     }
     if let Some(key) = &options.key {
         signature::check(key)?;
@@ -73,22 +74,6 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
         println!("{}", folder.join(file).display());
     }
     Ok(())
-}
-
-/// Makes the release build.
-pub(crate) fn release() -> Outcome<PathBuf> {
-    process::run(
-        Command::new(repository::cargo())
-            .args([
-                "build",
-                "--locked",
-                "--release",
-                "--package",
-                "toolward-cli",
-            ])
-            .current_dir(repository::root()?),
-    )?;
-    Ok(repository::target()?.join("release/toolward"))
 }
 
 /// Makes the archives and their digests in a new folder, and returns the archives' names.

@@ -27,7 +27,7 @@ use crate::api::approval::ShownRequest;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit, too_much_memory};
 use crate::imports::{BoxFuture, HttpError, HttpRequest, SecretReply, SecretRequest};
 use crate::invocation::DriverOutput;
-use crate::sandbox::context::Context;
+use crate::sandbox::context::CallContext;
 use crate::sandbox::deadline;
 
 /// What a chunk of a body takes besides its bytes.
@@ -43,7 +43,7 @@ impl HttpExecutor {
         Self { driver }
     }
 
-    fn exchange<'a>(&'a self, job: &'a Job, context: &'a Context) -> Option<Exchange<'a>> {
+    fn exchange<'a>(&'a self, job: &'a Job, context: &'a CallContext) -> Option<Exchange<'a>> {
         Some(Exchange {
             http: job.implements.http.as_ref()?,
             rendered: job.extension.as_ref()?.downcast_ref()?,
@@ -67,7 +67,7 @@ impl Executor for HttpExecutor {
         request::preview(&self.driver, call)
     }
 
-    fn begin(&self, job: &mut Job, context: &Context) -> Result<(), CallError> {
+    fn begin(&self, job: &mut Job, context: &CallContext) -> Result<(), CallError> {
         let Some(http) = &job.implements.http else {
             return Err(CallError::internal("this driver has no request"));
         };
@@ -80,7 +80,7 @@ impl Executor for HttpExecutor {
     fn attempt<'a>(
         &'a self,
         job: &'a mut Job,
-        context: &'a Context,
+        context: &'a CallContext,
     ) -> BoxFuture<'a, AttemptReport> {
         Box::pin(async move {
             match self.exchange(job, context) {
@@ -100,7 +100,7 @@ struct Exchange<'a> {
     rendered: &'a Rendered,
     driver: &'a Driver,
     job: &'a Job,
-    context: &'a Context,
+    context: &'a CallContext,
 }
 
 impl Exchange<'_> {
@@ -336,11 +336,7 @@ impl Exchange<'_> {
             .response
             .extract(&body, &self.context.limits.json)
             .map_err(|error| upstream(format!("the response lacks what is looked for: {error}")))?;
-        Ok(DriverOutput {
-            structured: structured.to_string(),
-            content: Vec::new(),
-            lifted_bytes: 0,
-        })
+        Ok(DriverOutput::new(structured.to_string()))
     }
 }
 

@@ -18,7 +18,6 @@ use crate::api::violations::{EndsCall, ViolationKind, Violations};
 use crate::events::ProgressEvents;
 use crate::exceeded::Exceeded;
 use crate::invocation::ToolCall;
-use crate::redact::Redactor;
 
 /// Bytes of a progress message; a longer one is cut.
 const MAX_PROGRESS_MESSAGE_BYTES: usize = 1024;
@@ -180,8 +179,17 @@ impl Imports for HostImports {
         self.network.as_ref().map_or(0, Call::memory)
     }
 
-    fn redactor(&self) -> Option<Arc<Redactor>> {
-        self.secrets.redactor()
+    fn redact(&self, text: &mut String) {
+        if let Some(redactor) = self.secrets.redactor() {
+            redactor.text(text);
+        }
+    }
+
+    fn redact_end(&self, text: Vec<u8>, is_cut: bool) -> Vec<u8> {
+        match self.secrets.redactor() {
+            Some(redactor) => redactor.end_of_text(text, is_cut),
+            None => text,
+        }
     }
 }
 

@@ -28,7 +28,7 @@ use crate::named::NamedCalls;
 use crate::pipeline::approve::Approved;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::validate::RoutedCall;
-use crate::sandbox::context::Context;
+use crate::sandbox::context::CallContext;
 use crate::services::Services;
 use crate::validation_pool::ValidationPool;
 
@@ -176,7 +176,7 @@ async fn serve(
 
 fn job(
     call: &mut RoutedCall,
-    context: &Context,
+    context: &CallContext,
     admitted: &mut Admitted,
     clock: Clock,
     host: &DispatchContext<'_>,

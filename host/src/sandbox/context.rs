@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use toolward_policy::Grant;
+
 use super::access::Access;
 use super::call_scope::CallScope;
 use super::files::{self, FileLimits};
@@ -11,7 +13,7 @@ use crate::api::violations::Violations;
 use crate::imports::{CallBudget, Imports};
 
 /// One call, as its executor sees it.
-pub(crate) struct Context {
+pub struct CallContext {
     pub(crate) limits: CallLimits,
     pub(crate) access: Arc<Access>,
     pub(crate) budget: Arc<CallBudget>,
@@ -21,7 +23,25 @@ pub(crate) struct Context {
     pub(crate) imports: Arc<dyn Imports>,
 }
 
-impl Context {
+impl CallContext {
+    /// What answers the driver's requests.
+    #[must_use]
+    pub fn imports(&self) -> &dyn Imports {
+        &*self.imports
+    }
+
+    /// Who calls.
+    #[must_use]
+    pub fn principal(&self) -> &str {
+        &self.scope.principal
+    }
+
+    /// What policy grants the driver.
+    #[must_use]
+    pub fn grant(&self) -> &Grant {
+        &self.access.grant
+    }
+
     /// The files of one attempt; none where none are granted.
     pub(crate) fn files(&self, held: &held::Shared) -> files::Ctx {
         let Ok(Some(plan)) = &self.access.files else {

@@ -16,7 +16,7 @@ use wasmtime::{Store, Trap, WasmBacktrace};
 
 use super::call_hook::{HOST_CALL_BYTES, StoreHook};
 use super::capture::Capture;
-use super::context::Context;
+use super::context::CallContext;
 use super::deadline;
 use super::engine::YIELD_INTERVAL;
 use super::limiter::ResultSize;
@@ -122,7 +122,7 @@ pub(crate) enum AttemptOutcome {
 /// caller's turns. Returns the instance, too, unless the engine panicked.
 pub(crate) async fn attempt(
     prepared: &PreparedCall<'_>,
-    context: &Context,
+    context: &CallContext,
     own: AttemptLimits,
     (spender, memory): (Option<Spender<'_>>, Option<Arc<MemoryLease>>),
     deadline: Instant,

@@ -9,7 +9,7 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView};
 
 use super::capture::Capture;
-use super::context::Context;
+use super::context::CallContext;
 use super::http::{self, Hooks};
 use super::insecure_seed::InsecureSeed;
 use super::limiter::Limiter;
@@ -58,7 +58,7 @@ pub(crate) struct Meter {
 impl State {
     /// State with the call's grant.
     pub(crate) fn new(
-        context: &Context,
+        context: &CallContext,
         limits: &AttemptLimits,
         memory: Option<Arc<MemoryLease>>,
     ) -> Self {

@@ -23,7 +23,7 @@ use crate::pipeline::resolve;
 use crate::pipeline::validate::RoutedCall;
 use crate::sandbox::access::Access;
 use crate::sandbox::call_scope::CallScope;
-use crate::sandbox::context::Context;
+use crate::sandbox::context::CallContext;
 use crate::sandbox::deadline;
 
 /// What a call has from its first slot on, whichever driver serves it.
@@ -204,7 +204,7 @@ pub(super) fn context(
     (admitted, clock): (&Admitted, &Clock),
     access: Arc<Access>,
     record: &mut CallRecord<'_>,
-) -> (Context, Arc<HostImports>) {
+) -> (CallContext, Arc<HostImports>) {
     let (route, scope) = (&call.route, &call.scope);
     let (caller, grant) = (scope.chain.caller(), &access.grant);
     let budget = admitted.budget.clone();
@@ -259,7 +259,7 @@ pub(super) fn context(
         observer: scope.observer.clone(),
         events: record.progress(),
     });
-    let context = Context {
+    let context = CallContext {
         limits,
         access,
         budget,
