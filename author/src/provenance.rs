@@ -5,8 +5,7 @@ use std::path::Path;
 
 use toolward_bundle::dev::read_bundle_toml;
 use toolward_bundle::files;
-use toolward_signing::provenance::{Provenance, SourceSet};
-use toolward_signing::sources;
+use toolward_signing::provenance::{Provenance, SourceSet, source_digest};
 
 use crate::build::{Built, TARGET};
 use crate::error::AuthorError;
@@ -25,7 +24,7 @@ pub fn provenance(directory: &Path, compiler: &str) -> Result<Provenance, Author
     let mut sets = Vec::with_capacity(bundle.builds.len());
     for entry in &bundle.builds {
         let found = files_of(directory, entry, files::sources)?;
-        let digest = sources::digest(
+        let digest = source_digest(
             found
                 .iter()
                 .map(|(name, bytes)| (name.as_str(), bytes.as_ref())),

@@ -13,7 +13,7 @@ use toolward_bundle::files::{self, Files, FilesError};
 use toolward_bundle::locate::about_file;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_signing::digest::Digest;
-use toolward_signing::sources;
+use toolward_signing::provenance::source_digest;
 
 use crate::error::AuthorError;
 use crate::output;
@@ -152,7 +152,7 @@ fn digest(entry: &BuildEntry, sources: &Files) -> Digest {
     let found = found.map(|(name, bytes)| (name.as_str(), bytes.as_ref()));
     let settings = format!("{} {}", entry.kind.word(), entry.snapshot);
     let settings = std::iter::once(("bundle.toml", settings.as_bytes()));
-    sources::digest(found.chain(settings))
+    source_digest(found.chain(settings))
 }
 
 #[cfg(test)]

@@ -1,28 +1,26 @@
-//! Action libraries: the actions of other bundles, and what a bundle is called as one. The operator's trust decides
-//! whose a library is; `documents::scope` looks a contract's reference up.
+//! Action libraries: the actions of other bundles, and the address of a bundle as a library. The operator's trust
+//! decides who a library's publisher is; `documents::scope` looks up a contract's reference.
 
-mod reading;
 mod shelf;
 
 use std::sync::Arc;
 
 use toolward_contract::action::{Action, Reference, RegistryReference};
 
-pub use reading::Reading;
-pub use shelf::Shelf;
+pub use shelf::{Reading, Shelf};
 
-/// Actions of other bundles (AIP-39, "Action libraries"): asked for what the contract's own bundle does not
-/// have, and never for paths, which stay in the bundle.
+/// Actions of other bundles (AIP-39, "Action libraries"): for references that the contract's own bundle does not
+/// resolve, never for paths, which stay in the bundle.
 pub trait Libraries {
     /// The action behind an id or a registry reference. [`Shelf`] answers by the operator's trust alone.
-    fn action(&self, reference: &Reference) -> Option<Shelved<'_>>;
+    fn action(&self, reference: &Reference) -> Option<LibraryAction<'_>>;
 
-    /// The references that lead somewhere, for a hint at the one that was meant.
+    /// The valid references, for a hint at the intended one.
     fn names(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether the libraries are those of a host. If not, a reference to one can't be judged.
+    /// Whether the libraries of a host are known. If not, a reference to a library can't be checked.
     fn are_at_hand(&self) -> bool {
         true
     }
@@ -30,8 +28,8 @@ pub trait Libraries {
 
 /// An action of another bundle.
 #[derive(Debug, Clone, Copy)]
-pub struct Shelved<'a> {
-    /// What it demands.
+pub struct LibraryAction<'a> {
+    /// The action.
     pub action: &'a Arc<Action>,
     /// The publisher of its library, by the trust store's name.
     pub publisher: &'a str,
@@ -42,17 +40,17 @@ pub struct Shelved<'a> {
 pub struct NoLibraries;
 
 impl Libraries for NoLibraries {
-    fn action(&self, _reference: &Reference) -> Option<Shelved<'_>> {
+    fn action(&self, _reference: &Reference) -> Option<LibraryAction<'_>> {
         None
     }
 }
 
-/// The libraries of whoever will run the bundle: while it is made they are not known.
+/// The libraries of a later host, which are unknown while the bundle is made.
 #[derive(Debug, Clone, Copy)]
 struct LibrariesOfHosts;
 
 impl Libraries for LibrariesOfHosts {
-    fn action(&self, _reference: &Reference) -> Option<Shelved<'_>> {
+    fn action(&self, _reference: &Reference) -> Option<LibraryAction<'_>> {
         None
     }
 
@@ -64,7 +62,7 @@ impl Libraries for LibrariesOfHosts {
 /// A bundle as a library: the address of the actions in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Library<'a> {
-    /// Its publisher: of a signed bundle the name in the trust store, never the bundle's claim.
+    /// Its publisher: for a signed bundle the name in the trust store, never the bundle's claim.
     pub publisher: &'a str,
     /// Its id.
     pub id: &'a str,
@@ -82,17 +80,17 @@ impl Library<'_> {
     }
 }
 
-/// What is known around the documents of one bundle.
+/// The surroundings of the documents of one bundle.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// The bundle itself, where it is known whose it is.
+    /// The bundle itself, if its publisher is known.
     pub own: Option<Library<'a>>,
-    /// All others.
+    /// All other bundles.
     pub others: &'a dyn Libraries,
 }
 
 impl Surroundings<'static> {
-    /// Nothing: registry references lead nowhere.
+    /// None: registry references are not resolved.
     pub const NONE: Self = Self {
         own: None,
         others: &NoLibraries,

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use toolward_bundle::content::Content;
 use toolward_bundle::libraries::Reading;
 use toolward_host::HostBuilder;
-use toolward_store::{Installed, InstalledTool, Store};
+use toolward_store::{InstalledBundle, InstalledTool, Store};
 
 use crate::environment::Environment;
 use crate::error::{Code, Error, Result};
@@ -153,9 +153,11 @@ impl StoreLocation {
         };
         let store = self.to_read(environment)?.ok_or_else(missing)?;
         let id = bundle_of(&store, name)?.ok_or_else(missing)?;
-        let installed = store.installed(&id)?.map(|installed| installed.source);
+        let installed = store.installed(&id)?.map(|one| one.release.source);
         let held = store.pending()?.into_iter().map(|(held, _)| held);
-        let held = held.filter(|held| held.id == id).map(|held| held.source);
+        let held = held
+            .filter(|held| held.id == id)
+            .map(|held| held.release.source);
         let left: Vec<String> = installed.into_iter().chain(held).collect();
         let (store, files) = match store.remove(&id, now) {
             Ok(_) => {
@@ -199,8 +201,8 @@ pub struct RemovedBundle {
 
 /// The sources of the installed and the held bundles.
 pub(crate) fn sources(store: &Store) -> Result<Vec<String>> {
-    let installed = store.list()?.into_iter().map(|one| one.source);
-    let held = store.pending()?.into_iter().map(|(one, _)| one.source);
+    let installed = store.list()?.into_iter().map(|one| one.release.source);
+    let held = store.pending()?.into_iter().map(|(one, _)| one.release.source);
     Ok(installed.chain(held).collect())
 }
 
@@ -236,7 +238,7 @@ pub fn loaded(store: &Store, context: &TrustContext, report: &dyn Report) -> Res
                     "{} is installed and not loaded: {} ({})",
                     installed.id, failure.message, failure.code
                 ));
-                refused.push((installed.id, reason(&failure)));
+                refused.push((installed.release.id, reason(&failure)));
             }
         }
     }
@@ -267,7 +269,7 @@ pub fn unrecorded(store: &Store, report: &dyn Report) {
 #[derive(Debug)]
 pub struct ExaminedBundle {
     /// The store's entry.
-    pub installed: Installed,
+    pub installed: InstalledBundle,
     /// Its content if it verifies, or why it is not loaded; `None` if the trust configuration can't be read.
     pub read: Option<Result<Content>>,
 }
@@ -326,7 +328,7 @@ pub fn examined(
 }
 
 /// A tool of an installed bundle that is not loaded, with the reason.
-pub type RefusedTool = (String, Installed, Error);
+pub type RefusedTool = (String, InstalledBundle, Error);
 
 /// The tools of installed bundles that are not loaded now, by bundle and id.
 pub fn refused_tools(
@@ -364,12 +366,13 @@ pub fn withheld(
     let named = |major_id: &str| major_id == tool || major_id.split('@').next() == Some(tool);
     let mut refused = refused_tools(store, trust, environment, report)?.into_iter();
     let found = refused.find(|(major_id, _, _)| named(major_id));
-    Ok(found.map(|(_, Installed { id, version, .. }, failure)| {
+    Ok(found.map(|(_, installed, failure)| {
+        let (id, version) = (&installed.id, &installed.version);
         let message = format!(
             "`{tool}` is in {id} {version}, which is installed and not loaded: {}",
             failure.message
         );
-        failure.saying(message).hint(next_step(&id))
+        failure.saying(message).hint(next_step(id))
     }))
 }
 

@@ -55,7 +55,7 @@ fn tools_of(store: &Store) -> BTreeSet<String> {
 
 fn bundles_of(store: &Store) -> BTreeSet<String> {
     let ids = store.list().unwrap_or_default().into_iter();
-    ids.map(|one| one.id)
+    ids.map(|one| one.release.id)
         .filter(|id| id::check(id).is_ok())
         .take(MAX_NAMES)
         .collect()

@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use toolward_registry::{
-    Client, Credentials, DocumentArtifact, Helpers, Proxy, PullOptions, Source, TransferProgress,
+    DocumentArtifact, Helpers, Proxy, PullOptions, RegistryClient, RegistryCredentials, Source,
+    TransferProgress,
 };
 use toolward_signing::archive::Effort;
 use toolward_signing::verify::{self, Bundle, Verified};
@@ -131,12 +132,12 @@ impl Fetcher {
     ///
     /// # Errors
     /// If a file can't be read, or a setting is invalid; `registry-proxy-invalid`.
-    pub fn client(&self, source: &Source) -> Result<Client> {
+    pub fn client(&self, source: &Source) -> Result<RegistryClient> {
         let flags = &self.flags;
         let registries = self.registries();
         let settings = registries.of_source(source, flags.plain_http);
         let plain = flags.plain_http || settings.is_some_and(|settings| settings.plain_http);
-        let mut builder = Client::builder()
+        let mut builder = RegistryClient::builder()
             .plain_http_on_loopback(plain)
             .redirect_addresses(|address| toolward_egress::address::check(address, &[]).map(drop));
         if let Some(proxy) = proxy(&self.environment)? {
@@ -274,16 +275,16 @@ impl Fetcher {
 
 impl Network {
     /// The credentials of the file that a flag names.
-    fn credentials(&self) -> Result<Credentials> {
+    fn credentials(&self) -> Result<RegistryCredentials> {
         let Some(path) = &self.docker_config else {
-            return Ok(Credentials::none());
+            return Ok(RegistryCredentials::none());
         };
         let helpers = match self.credential_helpers {
             true => Helpers::on(self.search_path.clone(), CREDENTIAL_HELPER_TIMEOUT),
             false => Helpers::off(),
         };
         let bytes = file::read(path, MAX_FILE_BYTES)?;
-        Ok(Credentials::from_docker_config(&bytes, helpers)?)
+        Ok(RegistryCredentials::from_docker_config(&bytes, helpers)?)
     }
 }
 

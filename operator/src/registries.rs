@@ -9,7 +9,7 @@ use toolward_fields::{Content, Field, Fields, Span};
 use toolward_host::secrets;
 use toolward_registry::secrecy::SecretString;
 use toolward_registry::{
-    ClientBuilder, Credentials, Login, Reference, Source, bare_registry, check_origin,
+    ClientBuilder, Login, Reference, RegistryCredentials, Source, bare_registry, check_origin,
 };
 
 use crate::environment::Environment;
@@ -125,7 +125,7 @@ impl RegistrySettings {
     pub(crate) fn apply(
         &self,
         mut builder: ClientBuilder,
-        credentials: Credentials,
+        credentials: RegistryCredentials,
         environment: &Environment,
         registry: Option<&str>,
         plain: bool,

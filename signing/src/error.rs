@@ -127,7 +127,7 @@ codes! {
             "sequences are lowered only by the document that revokes the stolen key";
         RevocationForeign = "revocation-foreign", "the list revokes what is not its publisher's",
             "a publisher revokes its own keys and bundles only: ask who made this list";
-        /// Too few keys signed once those that were revoked are left out.
+        /// Too few keys signed without the revoked ones.
         KeyRevoked = "key-revoked", "a key that signed was revoked",
             "get a release that the publisher has signed with its current keys";
         /// A bundle that its publisher or the operator revoked.
@@ -135,7 +135,7 @@ codes! {
             "get the publisher's current release, or remove this one";
         TooOld = "too-old", "the bundle is older than the maximum age",
             "get the publisher's current release, or raise `max_age_days` in `[trust]`";
-        /// A bundle from a remote source that nothing says is current.
+        /// A bundle from a remote source without proof that it is current.
         FreshnessUnknown = "freshness-unknown", "nothing says that this is the current release",
             "say how old releases may be: `toolward trust update PUBLISHER --max-age-days 90`, or the lines `[trust]` and `max_age_days = 90` in toolward.toml; or name the source's signed index in `[[channel]]`";
         ChannelUnlisted = "channel-unlisted", "the channel does not list this bundle",

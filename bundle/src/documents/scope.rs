@@ -1,4 +1,4 @@
-//! What a contract or `tools.json` may refer to: schemas of its own bundle, and actions.
+//! The targets of references in contracts and `tools.json`: schemas of the same bundle, and actions.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -16,13 +16,13 @@ use toolward_signing::manifest::FileRole;
 use super::{Located, Unread, file_name, folder};
 use crate::libraries::Surroundings;
 
-/// Names among which the one that was meant is looked for.
+/// How many names are candidates for a hint.
 const MAX_HINTED: usize = 256;
 
-/// How many references that lead nowhere get such names: a bundle may have hundreds of thousands of them.
+/// How many unresolved references get such names: a bundle may have hundreds of thousands of them.
 const MAX_HINTS: usize = 64;
 
-/// What a contract may refer to: schemas of its own bundle, and actions.
+/// The targets of a contract's references: schemas of the same bundle, and actions.
 pub(crate) struct BundleScope<'a> {
     files: &'a BTreeMap<String, Arc<[u8]>>,
     actions: &'a [Located<Action>],
@@ -31,7 +31,7 @@ pub(crate) struct BundleScope<'a> {
     tools: &'a [Located<Tool>],
     /// The documents that could not be read.
     unread: &'a [Unread],
-    /// The schemas that were asked for and are not JSON.
+    /// The requested schemas that are not JSON.
     unread_schemas: RefCell<BTreeMap<String, Diagnostic>>,
     hints_left: Cell<usize>,
 }
@@ -63,18 +63,18 @@ impl<'a> BundleScope<'a> {
         }
     }
 
-    /// How many names are offered to one more reference that leads nowhere.
+    /// How many names are candidates for one more unresolved reference.
     fn offered(&self) -> usize {
         let left = self.hints_left.get().checked_sub(1);
         self.hints_left.set(left.unwrap_or(0));
         left.map_or(0, |_| MAX_HINTED)
     }
 
-    /// The action that a contract means, among those of its bundle first; and the publisher of its library, if it
+    /// The action that a contract means, first in its bundle; and the publisher of its library, if it
     /// is another bundle's.
     fn look_up(&self, reference: &Reference) -> Option<(&Arc<Action>, Option<&str>)> {
         let found = match reference {
-            // No other bundle answers for a path.
+            // A path never leads to another bundle.
             Reference::Path(path) => Some(self.actions.iter().find(|action| action.path == *path)?),
             Reference::Id(id) => self.actions.iter().find(|action| action.value.id == *id),
             Reference::Registry(registry) if self.is_own(registry) => {
@@ -96,7 +96,7 @@ impl<'a> BundleScope<'a> {
         self.surroundings.own.is_some_and(|own| own.is_of(registry))
     }
 
-    /// What is wrong with the schemas that were asked for and are not JSON.
+    /// The findings about requested schemas that are not JSON.
     pub(crate) fn unread_schemas(&self) -> Vec<Diagnostic> {
         self.unread_schemas.take().into_values().collect()
     }
@@ -175,7 +175,7 @@ impl Scope for BundleScope<'_> {
     }
 }
 
-/// The action whose folder has a name, however deep; none if two have it, since neither is the one meant.
+/// The action whose folder has a name, at any depth; `None` if two folders have it.
 fn in_folder<'a>(name: &str, actions: &'a [Located<Action>]) -> Option<&'a Located<Action>> {
     let mut found = actions
         .iter()

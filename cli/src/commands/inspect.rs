@@ -10,7 +10,7 @@ use clap::Args;
 use serde_json::json;
 use toolward_bundle::component::{Functions, MAX_SIZE, MadeFor, Surface, Usability};
 use toolward_bundle::content::Content;
-use toolward_bundle::inspect::{Difference, InputView, Inspection};
+use toolward_bundle::inspect::{DeclarationDifference, InputView, Inspection};
 use toolward_bundle::text::visible_line;
 use toolward_operator::bundles::{is_under_work, under_work};
 use toolward_operator::installed::{StoreLocation, bundle_of, examined, next_step};
@@ -215,7 +215,7 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
 }
 
 /// What is imported and not declared, and the other way round.
-fn difference(difference: &Difference, output: &mut Output) -> Result {
+fn difference(difference: &DeclarationDifference, output: &mut Output) -> Result {
     for found in &difference.undeclared {
         let effect = if found.refused {
             "a host refuses it"

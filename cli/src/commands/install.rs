@@ -18,7 +18,7 @@ use toolward_operator::releases::{Installer, ReleasePlace, SourceMove};
 use toolward_operator::trust::rows::TrustRows;
 use toolward_operator::trust::{Trust, TrustContext};
 use toolward_signing::Digest;
-use toolward_store::{InstallOutcome, Installed, Store};
+use toolward_store::{InstallOutcome, InstalledBundle, Store};
 
 use super::{compile_broker, recorder};
 use crate::approve;
@@ -200,7 +200,7 @@ fn show(outcome: InstallOutcome, output: &mut Output) -> Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn print(state: &str, installed: &Installed, output: &mut Output) -> Result {
+fn print(state: &str, installed: &InstalledBundle, output: &mut Output) -> Result {
     let (id, sequence) = (&installed.id, installed.sequence);
     let version = installed.version.to_string();
     let value = json!({

@@ -16,7 +16,7 @@ use toolward_operator::trust::changes::{TrustChanges, unknown};
 use toolward_operator::trust::publishers::{KnownPublisher, PublisherRecord};
 use toolward_operator::trust::rows::TrustRows;
 use toolward_operator::trust::update::PublisherUpdate;
-use toolward_store::audit_log::Filter;
+use toolward_store::audit_log::DecisionFilter;
 
 use super::recorder;
 use crate::approve;
@@ -179,10 +179,10 @@ impl Subject<'_> {
         let Some(store) = self.common.store.existing(self.environment)? else {
             return Ok(());
         };
-        let filter = Filter {
+        let filter = DecisionFilter {
             subject: Some(name.to_owned()),
             limit: 20,
-            ..Filter::default()
+            ..DecisionFilter::default()
         };
         for decision in store.decisions(&filter)? {
             let (at, of) = (decision.at, &decision.decision);

@@ -7,7 +7,7 @@ use toolward_bundle::content::Content;
 use toolward_bundle::libraries::{Reading, Shelf};
 use toolward_bundle::surface::BundleSurface;
 use toolward_host::{WithheldReason, WithheldTool};
-use toolward_store::{InstallOptions, InstallOutcome, Installed, Loaded, Store};
+use toolward_store::{InstallOptions, InstallOutcome, InstalledBundle, LoadedBundle, Store};
 
 use crate::error::{Code, Error, Result};
 use crate::report::Report;
@@ -99,9 +99,9 @@ fn tools(
 /// Reads installed bundles, each with the others as its action libraries. A bundle is refused if it asks for something
 /// else than what was accepted, because an action that it takes from a library changed.
 pub(super) fn read_all(
-    loaded: Vec<Loaded<Reading>>,
+    loaded: Vec<LoadedBundle<Reading>>,
     context: &TrustContext,
-) -> Vec<(Installed, Result<Content>)> {
+) -> Vec<(InstalledBundle, Result<Content>)> {
     let mut readings = Vec::new();
     let opened = loaded.into_iter().map(|one| {
         let opened = one.bundle.map(|reading| readings.push(reading));
@@ -149,7 +149,7 @@ pub fn hold_changed(store: &Store, context: &TrustContext, report: &dyn Report) 
     renew_surfaces(store, context)?;
     let takers = store.catalogue()?.into_iter();
     let takers = takers.filter(|(_, surface)| surface.takes_actions());
-    let takers: Vec<Installed> = takers.map(|(installed, _)| installed).collect();
+    let takers: Vec<InstalledBundle> = takers.map(|(installed, _)| installed).collect();
     if takers.is_empty() {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use toolward_fields::{Field, Fields, parse_toml};
-use toolward_registry::{Client, HostRole, Reference, Source, UnknownHost};
+use toolward_registry::{RegistryClient, HostRole, Reference, Source, UnknownHost};
 
 use super::Fetcher;
 use crate::error::{Error, Result};
@@ -105,7 +105,7 @@ impl Fetcher {
     pub(crate) fn with_client<T>(
         &self,
         source: &Source,
-        mut work: impl FnMut(&Client) -> Result<T>,
+        mut work: impl FnMut(&RegistryClient) -> Result<T>,
     ) -> Result<T> {
         let mut questions = 0;
         loop {

@@ -7,7 +7,7 @@ use toolward_bundle::inspect::ToolView;
 use toolward_policy::{Explanation, Outcome, Rejection, ToolRoutes};
 use toolward_signing::Digest;
 use toolward_signing::timestamp::Timestamp;
-use toolward_store::Installed;
+use toolward_store::InstalledBundle;
 
 use super::PolicyReview;
 use crate::bundles::is_named;
@@ -173,7 +173,7 @@ impl PolicyReview {
     ///
     /// # Errors
     /// The errors of [`PolicyReview::routes`].
-    pub fn tools_named(&self, name: &str, installed: &[Installed]) -> Result<Vec<ToolStatus>> {
+    pub fn tools_named(&self, name: &str, installed: &[InstalledBundle]) -> Result<Vec<ToolStatus>> {
         let rows = self.rows()?;
         let routes = self.routes(Some(name))?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);

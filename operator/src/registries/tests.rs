@@ -92,8 +92,8 @@ fn a_login_and_a_realm_are_for_the_registry_as_the_reference_names_it() {
     let settings = settings.unwrap();
     let login = || Login::new("other", "word".to_owned().into()).unwrap();
     let apply = |known: &str, asked: Option<&str>| {
-        let credentials = Credentials::none().with(known, login());
-        let builder = toolward_registry::Client::builder();
+        let credentials = RegistryCredentials::none().with(known, login());
+        let builder = toolward_registry::RegistryClient::builder();
         let applied = settings.apply(builder, credentials, &Environment::default(), asked, false);
         applied.map(drop).map_err(|failure| failure.code)
     };

@@ -10,7 +10,7 @@ use toolward_ledger::record::TrustAction;
 use toolward_registry::Source;
 use toolward_signing::Digest;
 use toolward_signing::verify::{Bundle, Verified};
-use toolward_store::{Held, InstallOptions, InstallOutcome, Installed, Store};
+use toolward_store::{HeldUpdate, InstallOptions, InstallOutcome, InstalledBundle, Store};
 
 use super::{ReleasePlace, compile_ahead};
 use crate::environment::Environment;
@@ -162,7 +162,7 @@ impl Installer<'_> {
         Ok(own.map(|mark| mark.sequence).max().unwrap_or_default())
     }
 
-    fn record(&self, action: TrustAction, installed: &Installed) {
+    fn record(&self, action: TrustAction, installed: &InstalledBundle) {
         if let Some(rows) = &self.rows {
             rows.record(action, &[installed.into()]);
         }
@@ -179,7 +179,7 @@ impl Installer<'_> {
     ///
     /// # Errors
     /// `release-missing` if there is none; otherwise as [`Installer::install`].
-    pub fn update(&self, installed: &Installed) -> Result<InstallOutcome> {
+    pub fn update(&self, installed: &InstalledBundle) -> Result<InstallOutcome> {
         let place = self.newest(installed, ReleasePlace::parse(&installed.source)?)?;
         self.install(&place, Some(&installed.id))
     }
@@ -189,7 +189,7 @@ impl Installer<'_> {
     ///
     /// # Errors
     /// If it is not, or another surface is held by now.
-    pub fn accept(&self, held: &Held, surface: &Digest) -> Result<Installed> {
+    pub fn accept(&self, held: &HeldUpdate, surface: &Digest) -> Result<InstalledBundle> {
         let source = Source::parse(&held.source)?;
         let current = self.current(&source, &held.publisher)?;
         let verified = Mutex::new(None);
@@ -216,7 +216,7 @@ impl Installer<'_> {
         }
         installed::hold_changed(self.store, self.context, self.report)?;
         rows::record_held(self.rows, self.store, &waiting)?;
-        self.settle_hosts(before.map(|before| before.source).as_deref());
+        self.settle_hosts(before.map(|before| before.release.source).as_deref());
         Ok(installed)
     }
 }
@@ -281,7 +281,7 @@ impl Installer<'_> {
         // As sources are shown, without secrets of a query.
         let moved = SourceMove {
             id: id.clone(),
-            from: before.map_or(installed.source, |before| before.to_string()),
+            from: before.map_or(installed.release.source, |before| before.to_string()),
             to: after.to_string(),
         };
         match self.move_source {

@@ -3,10 +3,10 @@
 //! of this bundle and publisher wins.
 
 use toolward_bundle::text::visible_line;
-use toolward_registry::{Reference, Release, Source, TagPattern, UnknownHost};
+use toolward_registry::{Reference, Source, TagPattern, TaggedRelease, UnknownHost};
 use toolward_signing::verify;
 use toolward_signing::{Digest, ErrorKind, Refusal};
-use toolward_store::Installed;
+use toolward_store::InstalledBundle;
 
 use super::{Installer, ReleasePlace};
 use crate::error::{Code, Error, Kind, Result};
@@ -43,7 +43,7 @@ impl Installer<'_> {
     /// `release-missing` if there is none; otherwise if the repository can't be read.
     pub(super) fn newest(
         &self,
-        installed: &Installed,
+        installed: &InstalledBundle,
         place: ReleasePlace,
     ) -> Result<ReleasePlace> {
         let Some((repository, pattern)) = repository(&place.source) else {
@@ -124,7 +124,7 @@ impl Installer<'_> {
 }
 
 /// Which release to take: the listed one, else the one with the highest sequence.
-fn best(found: &[Release<Option<VerifiedRelease>>], listed: Option<Digest>) -> Option<usize> {
+fn best(found: &[TaggedRelease<Option<VerifiedRelease>>], listed: Option<Digest>) -> Option<usize> {
     let candidates = || {
         let numbered = found.iter().enumerate();
         numbered.filter_map(|(at, one)| Some((at, one.accepted.as_ref().ok()?.as_ref()?)))
@@ -135,13 +135,13 @@ fn best(found: &[Release<Option<VerifiedRelease>>], listed: Option<Digest>) -> O
     is_listed.or_else(newest).map(|(at, _)| at)
 }
 
-fn unknown_host<T>(release: &Release<T>) -> Option<&UnknownHost> {
+fn unknown_host<T>(release: &TaggedRelease<T>) -> Option<&UnknownHost> {
     UnknownHost::behind(release.accepted.as_ref().err()?)
 }
 
 /// Warns about tags above the chosen one without a usable release.
 fn warn_of_passed_over<'r, T: 'r>(
-    above: impl Iterator<Item = &'r Release<T>>,
+    above: impl Iterator<Item = &'r TaggedRelease<T>>,
     repository: &Reference,
     report: &dyn Report,
 ) {
@@ -163,7 +163,11 @@ fn warn_of_passed_over<'r, T: 'r>(
 
 /// The error if no release is usable: the problem of the highest version, if there is
 /// one.
-fn nothing<T>(installed: &Installed, repository: &Reference, found: Vec<Release<T>>) -> Error {
+fn nothing<T>(
+    installed: &InstalledBundle,
+    repository: &Reference,
+    found: Vec<TaggedRelease<T>>,
+) -> Error {
     let mut refused = found.into_iter().filter_map(|one| one.accepted.err());
     match refused.next() {
         Some(failure) => failure.into(),

@@ -7,7 +7,7 @@ use toolward_registry::{DocumentArtifact, Source};
 use toolward_signing::trust::TrustSettings;
 use toolward_signing::{Digest, Refusal, publisher};
 use toolward_store::Store;
-use toolward_store::audit_log::{NewDecision, Verdict};
+use toolward_store::audit_log::{NewDecision, TrustVerdict};
 use toolward_store::rollback;
 
 use super::bare_key_rules::{self, hold_none_of};
@@ -255,7 +255,7 @@ pub(super) fn record(
 /// Records a refusal, which holds even if it can't be recorded.
 pub(super) fn refused(store: &Store, name: &str, refusal: &Refusal, now: SystemTime) -> Error {
     let decision = NewDecision {
-        verdict: Verdict::Refused,
+        verdict: TrustVerdict::Refused,
         code: Some(refusal.code().to_owned()),
         ..decision("trust-update", name, refusal.to_string())
     };
@@ -269,7 +269,7 @@ fn decision(action: &str, name: &str, reason: String) -> NewDecision {
         subject: name.to_owned(),
         publisher: Some(name.to_owned()),
         digest: None,
-        verdict: Verdict::Accepted,
+        verdict: TrustVerdict::Accepted,
         code: None,
         reason,
     }

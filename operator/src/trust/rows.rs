@@ -9,7 +9,7 @@ use toolward_ledger::record::{
 };
 use toolward_ledger::{Durability, Entry, Recorder as _};
 use toolward_signing::Digest;
-use toolward_store::{Held, Installed, Store};
+use toolward_store::{HeldUpdate, InstalledBundle, Store};
 
 use super::Trust;
 use crate::environment::Environment;
@@ -40,8 +40,8 @@ pub(crate) struct StoredRelease {
     version: String,
 }
 
-impl From<&Installed> for StoredRelease {
-    fn from(of: &Installed) -> Self {
+impl From<&InstalledBundle> for StoredRelease {
+    fn from(of: &InstalledBundle) -> Self {
         Self {
             id: of.id.clone(),
             digest: of.digest,
@@ -52,8 +52,8 @@ impl From<&Installed> for StoredRelease {
     }
 }
 
-impl From<&Held> for StoredRelease {
-    fn from(of: &Held) -> Self {
+impl From<&HeldUpdate> for StoredRelease {
+    fn from(of: &HeldUpdate) -> Self {
         Self {
             id: of.id.clone(),
             digest: of.digest,
@@ -125,14 +125,14 @@ pub(crate) fn record_held(
     let Some(rows) = rows else {
         return Ok(());
     };
-    let mut held: Vec<Held> = store.pending()?.into_iter().map(|(held, _)| held).collect();
+    let mut held: Vec<HeldUpdate> = store.pending()?.into_iter().map(|(held, _)| held).collect();
     held.retain(|held| !before.contains(&key(held)));
     let held: Vec<StoredRelease> = held.iter().map(StoredRelease::from).collect();
     rows.record(TrustAction::Held, &held);
     Ok(())
 }
 
-fn key(held: &Held) -> (String, String, String) {
+fn key(held: &HeldUpdate) -> (String, String, String) {
     let (digest, surface) = (held.digest.to_string(), held.surface.to_string());
     (held.id.clone(), digest, surface)
 }

@@ -8,7 +8,7 @@ use toolward_registry::DocumentArtifact;
 use toolward_signing::trust::TrustSettings;
 use toolward_signing::{Digest, publisher, revocation};
 use toolward_store::Store;
-use toolward_store::rollback::{self, Following};
+use toolward_store::rollback::{self, NextDocument};
 
 use super::bare_key_rules::hold_none_of;
 use super::changes::{TrustChanges, record, refused, unknown};
@@ -240,12 +240,12 @@ impl TrustChanges<'_> {
             .store_of(&trusted.without(name), self.environment)?
             .add_document(newest, known.prefixes()?)
             .map_err(|refusal| refused(store, name, &refusal, now))?;
-        let following = accepted.iter().map(|next| Following {
+        let following = accepted.iter().map(|next| NextDocument {
             version: next.version,
             digest: next.digest,
             resets: &next.resets,
         });
-        let following: Vec<Following<'_>> = following.collect();
+        let following: Vec<NextDocument<'_>> = following.collect();
         // Do this first: sequences that a thief used up are reset only once, even after
         // retries.
         store.follow(name, &following, now)?;

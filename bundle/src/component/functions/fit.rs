@@ -1,5 +1,5 @@
-//! Whether a function can carry out a contract: its parameters are inputs, and the types of both
-//! have JSON in common. What a value is in detail, the call finds out.
+//! Whether a function can implement a contract: its parameters are inputs, and the types of both have JSON in common.
+//! The call checks the values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use toolward_contract::tool::Tool;
 
 use super::{Function, Type};
 
-/// Types of JSON, as JSON Schema calls them.
+/// Types of JSON, by their names in JSON Schema.
 type Kinds = BTreeSet<&'static str>;
 
 const ALL: [&str; 6] = ["array", "boolean", "null", "number", "object", "string"];
 
 impl Function {
-    /// Whether it can carry out `tool` in this way.
+    /// Checks that it can implement `tool` with this call.
     ///
     /// # Errors
     ///
-    /// What is in the way, in words.
+    /// The reason, in words.
     pub fn fits(&self, call: &WitCall, entry: &Implements, tool: &Tool) -> Result<(), String> {
         match (call.arguments, &self.parameters[..]) {
             (Arguments::Whole, [(name, only)]) => {
@@ -62,7 +62,7 @@ fn named(
     tool: &Tool,
 ) -> Result<(), String> {
     let shape = tool.inputs.shape();
-    // What the driver gets: fields by their own names, each with the input that it comes from.
+    // The fields that the driver gets, each with its input.
     let mut fields: BTreeMap<&str, &str> = BTreeMap::new();
     let mut changed = BTreeSet::new();
     for (field, source) in entry.mapping.iter() {
@@ -118,7 +118,7 @@ fn property<'s>(schema: &'s Schema, name: &str) -> Option<&'s Value> {
     schema.value().get("properties")?.get(name)
 }
 
-/// The types of JSON that a schema lets through, as far as its `type` tells.
+/// The types of JSON that a schema allows, by its `type`.
 fn of_schema(schema: &Value) -> Kinds {
     let kind = |word: &Value| match word.as_str()? {
         "integer" => Some("number"),

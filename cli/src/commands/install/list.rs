@@ -8,7 +8,7 @@ use toolward_operator::granted::{Granted, PolicyFiles};
 use toolward_operator::installed::{self, ExaminedBundle, StoreLocation, next_step};
 use toolward_operator::policy_review::{PolicyReview, ToolRow};
 use toolward_operator::trust::Trust;
-use toolward_store::{Held, InstalledTool};
+use toolward_store::{HeldUpdate, InstalledTool};
 
 use crate::environment::Environment;
 use crate::failure::Result;
@@ -146,7 +146,7 @@ fn tools<'a>(
     .collect()
 }
 
-fn as_json(one: &ExaminedBundle, held: Option<&Held>, tools: &[ListedTool<'_>]) -> Value {
+fn as_json(one: &ExaminedBundle, held: Option<&HeldUpdate>, tools: &[ListedTool<'_>]) -> Value {
     let installed = &one.installed;
     let error = one.refusal().map(|failure| {
         let mut hints = failure.hints.clone();
@@ -166,7 +166,7 @@ fn as_json(one: &ExaminedBundle, held: Option<&Held>, tools: &[ListedTool<'_>]) 
     })
 }
 
-fn lines(one: &ExaminedBundle, held: Option<&Held>, tools: &[ListedTool<'_>]) -> String {
+fn lines(one: &ExaminedBundle, held: Option<&HeldUpdate>, tools: &[ListedTool<'_>]) -> String {
     let installed = &one.installed;
     let mut lines = format!(
         "{} {} (sequence {}) by {}",

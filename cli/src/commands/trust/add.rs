@@ -8,7 +8,7 @@ use toolward_bundle::text::visible_line;
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
 use toolward_operator::trust::publishers::KnownPublisher;
 use toolward_signing::ErrorKind;
-use toolward_signing::fingerprint::Fingerprint;
+use toolward_signing::Fingerprint;
 use toolward_signing::verify::unsigned;
 
 use super::{FreshnessFlags, Subject, print};

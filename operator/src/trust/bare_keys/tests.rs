@@ -172,7 +172,7 @@ fn a_bare_key_is_trusted_for_its_prefixes_and_ninety_days() {
     }
     // What was decided is in the record of trust.
     let store = world.store.open(&world.environment).unwrap();
-    let filter = toolward_store::audit_log::Filter::default();
+    let filter = toolward_store::audit_log::DecisionFilter::default();
     let decisions = store.decisions(&filter).unwrap();
     let id = key(1).public().key_id().to_string();
     assert!(

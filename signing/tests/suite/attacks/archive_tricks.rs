@@ -407,7 +407,7 @@ fn a_file_larger_than_the_limit_is_refused_by_its_size() {
     // Most of it takes no room on the disk, and reading it would take seconds.
     let size = verify::MAX_BYTES * 4;
     file.as_file().set_len(size).unwrap();
-    let refusal = verify::archive(file.path(), &acme(), &options()).unwrap_err();
+    let refusal = verify::open(file.path(), &acme(), &options()).unwrap_err();
     assert_eq!(refusal.code(), "too-large");
     assert!(refusal.to_string().contains(&size.to_string()), "{refusal}");
 }
