@@ -13,7 +13,7 @@ use toolward_host::HostBuilder;
 use toolward_store::{Installed, InstalledTool, Store};
 
 use crate::environment::Environment;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error, Kind, Result, content_error};
 use crate::registries::kept_hosts::DownloadHosts;
 use crate::report::Report;
 use crate::trust::{Trust, TrustContext};
@@ -378,4 +378,22 @@ pub fn next_step(id: &str) -> String {
     format!(
         "`toolward update {id}` looks for a release that holds, `toolward remove {id}` takes it out"
     )
+}
+
+impl From<toolward_store::Error> for Error {
+    fn from(error: toolward_store::Error) -> Self {
+        use toolward_store::Error as Store;
+        let kind = match error {
+            Store::Refused(refusal) => return Self::refused(refusal),
+            Store::Content(error) => return content_error(*error, Kind::Refused),
+            Store::Duplicate { .. }
+            | Store::SurfaceMismatch { .. }
+            | Store::ObjectMissing { .. }
+            | Store::ObjectChanged { .. }
+            | Store::PublisherChanged { .. }
+            | Store::ActionsChanged { .. } => Kind::Refused,
+            _ => Kind::Failed,
+        };
+        Self::of(kind, error)
+    }
 }

@@ -18,7 +18,7 @@ use toolward_signing::verify::{self, Bundle, Verified};
 use toolward_signing::{ErrorKind, Refusal};
 
 use crate::environment::Environment;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error, Kind, Result};
 use crate::file;
 use crate::registries::Registries;
 use crate::report::{self, Report};
@@ -372,4 +372,14 @@ fn downloads(environment: &Environment) -> Result<PathBuf> {
     let made = builder.create(&directory);
     made.map_err(|error| Error::unwritable(&directory, error))?;
     Ok(directory)
+}
+
+impl From<toolward_registry::Failure> for Error {
+    fn from(failure: toolward_registry::Failure) -> Self {
+        let source = std::error::Error::source(&failure);
+        match source.and_then(|source| source.downcast_ref::<Refusal>()) {
+            Some(refusal) => Self::refused(refusal.clone()),
+            None => Self::of(Kind::Failed, failure),
+        }
+    }
 }

@@ -2,8 +2,8 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, RwLock};
 use std::thread;
 use std::time::Duration;
 
@@ -63,12 +63,20 @@ fn built(mut builder: Builder, threads: usize) -> Result<Runtime> {
     // The system may be short of threads since then.
     let built = catch_unwind(AssertUnwindSafe(|| {
         let runtime = builder.build()?;
-        let gate = Gate::default();
+        let gate = Arc::new(RwLock::new(()));
+        let _closed = gate.write();
+        let (sender, started) = channel();
         for _ in 0..BLOCKING_THREADS {
-            let waiting = gate.waiting();
-            runtime.spawn_blocking(waiting);
+            let (gate, sender) = (gate.clone(), sender.clone());
+            runtime.spawn_blocking(move || {
+                let _ = sender.send(());
+                drop(gate.read());
+            });
         }
-        gate.all_wait(BLOCKING_THREADS)?;
+        for _ in 0..BLOCKING_THREADS {
+            let started = started.recv_timeout(START_TIMEOUT);
+            started.map_err(|_| io::Error::from(io::ErrorKind::WouldBlock))?;
+        }
         Ok::<_, io::Error>(runtime)
     }));
     built
@@ -76,58 +84,20 @@ fn built(mut builder: Builder, threads: usize) -> Result<Runtime> {
         .map_err(Error::runtime)
 }
 
-/// Checks that this number of threads can be started at once.
+/// Checks that this number of threads can be started at once. Each waits until all are started.
 fn all_start(count: usize) -> io::Result<()> {
-    let gate = Gate::default();
-    let threads: io::Result<Vec<_>> = (0..count)
-        .map(|_| thread::Builder::new().spawn(gate.waiting()))
-        .collect();
-    drop(gate);
+    let gate = Arc::new(RwLock::new(()));
+    let closed = gate.write();
+    let start = |_| {
+        let gate = gate.clone();
+        thread::Builder::new().spawn(move || drop(gate.read()))
+    };
+    let threads: io::Result<Vec<_>> = (0..count).map(start).collect();
+    drop(closed);
     for thread in threads? {
         let _ = thread.join();
     }
     Ok(())
-}
-
-/// Threads wait at it until it is dropped.
-struct Gate {
-    arrived: (Sender<()>, Receiver<()>),
-    /// Never sent to.
-    open: Sender<()>,
-    opened: Arc<Mutex<Receiver<()>>>,
-}
-
-impl Default for Gate {
-    fn default() -> Self {
-        let (open, opened) = channel();
-        Self {
-            arrived: channel(),
-            open,
-            opened: Arc::new(Mutex::new(opened)),
-        }
-    }
-}
-
-impl Gate {
-    /// The work of a thread that waits.
-    fn waiting(&self) -> impl FnOnce() + Send + use<> {
-        let (arrived, opened) = (self.arrived.0.clone(), self.opened.clone());
-        move || {
-            let _ = arrived.send(());
-            // One waits for the end of the channel, and the others for the lock.
-            let _ = opened.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        }
-    }
-
-    /// Waits until this number of threads wait.
-    fn all_wait(self, count: usize) -> io::Result<()> {
-        for _ in 0..count {
-            let arrived = self.arrived.1.recv_timeout(START_TIMEOUT);
-            arrived.map_err(|_| io::Error::from(io::ErrorKind::WouldBlock))?;
-        }
-        drop(self.open);
-        Ok(())
-    }
 }
 
 #[cfg(test)]
