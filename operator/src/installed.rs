@@ -157,21 +157,21 @@ impl StoreLocation {
         let held = store.pending()?.into_iter().map(|(held, _)| held);
         let held = held.filter(|held| held.id == id).map(|held| held.source);
         let left: Vec<String> = installed.into_iter().chain(held).collect();
-        let (store, files) = match store.remove(&id, now) {
+        let files = match store.remove(&id, now) {
             Ok(_) => {
-                let files = store.gc()?.objects;
-                (store, files)
+                self.forget_hosts(&left, &store, environment);
+                store.gc()?.objects
             }
             Err(Error::Full | Error::ReadOnly) => {
                 let files = store.make_room(&id)?.objects;
                 drop(store);
                 let store = self.open(environment)?;
                 store.remove(&id, now)?;
-                (store, files)
+                self.forget_hosts(&left, &store, environment);
+                files
             }
             Err(error) => return Err(error.into()),
         };
-        self.forget_hosts(&left, &store, environment);
         Ok(RemovedBundle { id, files })
     }
 

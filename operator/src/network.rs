@@ -6,6 +6,7 @@
 
 mod asking;
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
@@ -245,10 +246,10 @@ impl Fetcher {
                 let bar = begin();
                 let (track, latest) = track_progress();
                 let work = client.fetch_bundle(url, &downloads, Some(&track), announced);
-                let mut fetched = run(&*bar, &latest, work)??;
+                let mut archive = run(&*bar, &latest, work)??.archive;
                 let mut bytes = Vec::new();
-                std::io::Read::read_to_end(&mut fetched.archive, &mut bytes)
-                    .map_err(|error| Error::unreadable(&downloads, error))?;
+                let read = archive.read_to_end(&mut bytes);
+                read.map_err(|error| Error::unreadable(&downloads, error))?;
                 bytes
             }
             other => {
