@@ -376,7 +376,7 @@ pub fn withheld(
 /// The next step for an installed bundle that is not loaded.
 pub fn next_step(id: &str) -> String {
     format!(
-        "`toolward update {id}` looks for a release that holds, `toolward remove {id}` takes it out"
+        "`toolward update {id}` looks for a release that verifies, `toolward remove {id}` removes it"
     )
 }
 

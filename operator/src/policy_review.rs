@@ -125,7 +125,7 @@ impl PolicyReview {
         let contracts = self.contracts();
         let unmatched = self.granted.policy.unmatched_grants(&contracts);
         unmatched
-            .map(|id| format!("{id}: it is about no tool that is installed"))
+            .map(|id| format!("{id}: it matches no installed tool"))
             .collect()
     }
 
@@ -184,8 +184,9 @@ impl PolicyReview {
             None => "no bundle has a tool".to_owned(),
         };
         let hint = tool_names::hint(tool.unwrap_or_default(), ids.iter().map(String::as_str));
-        Error::failed(Code::ToolMissing, message)
-            .hint(hint.unwrap_or_else(|| "name a bundle with contracts and drivers".to_owned()))
+        Error::failed(Code::ToolMissing, message).hint(hint.unwrap_or_else(|| {
+            "`toolward list` shows the installed tools; `--bundle` names another bundle".to_owned()
+        }))
     }
 }
 

@@ -23,7 +23,7 @@ use crate::approve;
 use crate::environment::{Environment, has_terminal};
 use crate::failure::{Code, Failure, Kind, Result};
 use crate::flags::Flagged;
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 use add::{AddFlags, MAX_PREFIXES_CHARS};
 use freshness::FreshnessFlags;
@@ -88,7 +88,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         common: CommonFlags,
     },
-    /// Trust a publisher no more
+    /// Stop trusting a publisher
     Remove {
         /// Its name
         name: String,
@@ -236,7 +236,7 @@ impl Subject<'_> {
     fn remove(&self, name: &str, forget: bool, output: &mut Output) -> Result {
         let revoked = self.changes(output).remove(name, forget)?.revoked;
         let value = json!({ "ok": true, "removed": name, "revoked": revoked });
-        output.result(&value, format_args!("{name} is trusted no more"))?;
+        output.result(&value, format_args!("{name} is no longer trusted"))?;
         if revoked > 0 {
             output.note(format!(
                 "{revoked} keys and bundles that it revoked stay so; \
@@ -306,7 +306,7 @@ fn print(known: &KnownPublisher, output: &mut Output) -> Result {
         output.line(format!("  freshness    {}", known.grant.freshness))?;
     }
     if bundles > 0 {
-        output.line(format!("  revoked      {bundles} bundles"))?;
+        output.line(format!("  revoked      {}", counted(bundles, "bundle")))?;
     }
     Ok(())
 }

@@ -313,7 +313,13 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
             },
             Ok(None) => None,
             Err(JsonRpcMessageCodecError::Serde(error)) if error.is_data() || error.is_io() => {
-                self.refuse(id, invalid("Invalid request".to_owned(), "no-message"));
+                self.refuse(
+                    id,
+                    invalid(
+                        "expected a message of JSON-RPC 2.0, with each member once".to_owned(),
+                        "no-message",
+                    ),
+                );
                 None
             }
             Err(error) => {

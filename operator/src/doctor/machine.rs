@@ -156,10 +156,13 @@ pub fn configuration(named: Option<&Path>, environment: &Environment) -> Check {
     let store = ConfigFile::read(&path).and_then(|file| file.trust_store());
     let check = store.map(|store| match store.warnings().first() {
         Some(warning) => Check::warning(NAME, warning.as_str()),
-        None => {
-            let count = store.publishers().count();
-            Check::ok(NAME, format!("{} ({count} publishers)", path.display()))
-        }
+        None => Check::ok(
+            NAME,
+            match store.publishers().count() {
+                1 => format!("{} (1 publisher)", path.display()),
+                count => format!("{} ({count} publishers)", path.display()),
+            },
+        ),
     });
     Check::of(NAME, check)
 }

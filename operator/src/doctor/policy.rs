@@ -39,7 +39,7 @@ pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> 
     let files = granted.files.iter().map(|file| file.display().to_string());
     let files = files.collect::<Vec<_>>().join(", ");
     let (grants, denies) = (policy.grants().count(), policy.denies().count());
-    let found = format!("{files} ({grants} grants, {denies} denies)");
+    let found = format!("{files} ([[grant]]: {grants}, [[deny]]: {denies})");
     let mut checks = vec![Check::ok(NAME, found)];
     let store = file.map(|_| trust.trusted(environment));
     let store = store.and_then(|trusted| trust.store_of(&trusted.ok()?, environment).ok());
