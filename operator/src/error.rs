@@ -7,8 +7,6 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use toolward_bundle::content::ContentError;
 use toolward_contract::diagnostic::Diagnostic;
-use toolward_host::HostError;
-use toolward_host::confine::ConfineError;
 use toolward_report::{Coded, codes};
 use toolward_signing::Refusal;
 
@@ -262,57 +260,6 @@ impl Error {
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
         Self::refused(refusal)
-    }
-}
-
-impl From<HostError> for Error {
-    fn from(error: HostError) -> Self {
-        let kind = match error {
-            // The policy is invalid.
-            HostError::Workspace { .. } => Kind::Usage,
-            _ => Kind::Failed,
-        };
-        Self::of(kind, error)
-    }
-}
-
-impl From<ConfineError> for Error {
-    fn from(error: ConfineError) -> Self {
-        Self::of(Kind::Failed, error)
-    }
-}
-
-impl From<toolward_store::Error> for Error {
-    fn from(error: toolward_store::Error) -> Self {
-        use toolward_store::Error as Store;
-        let kind = match error {
-            Store::Refused(refusal) => return Self::refused(refusal),
-            Store::Content(error) => return content_error(*error, Kind::Refused),
-            Store::Duplicate { .. }
-            | Store::SurfaceMismatch { .. }
-            | Store::ObjectMissing { .. }
-            | Store::ObjectChanged { .. }
-            | Store::PublisherChanged { .. }
-            | Store::ActionsChanged { .. } => Kind::Refused,
-            _ => Kind::Failed,
-        };
-        Self::of(kind, error)
-    }
-}
-
-impl From<toolward_ledger::Error> for Error {
-    fn from(error: toolward_ledger::Error) -> Self {
-        Self::of(Kind::Failed, error)
-    }
-}
-
-impl From<toolward_registry::Failure> for Error {
-    fn from(failure: toolward_registry::Failure) -> Self {
-        let source = std::error::Error::source(&failure);
-        match source.and_then(|source| source.downcast_ref::<Refusal>()) {
-            Some(refusal) => Self::refused(refusal.clone()),
-            None => Self::of(Kind::Failed, failure),
-        }
     }
 }
 

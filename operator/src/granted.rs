@@ -118,12 +118,6 @@ fn context_value(
     String::from_utf8(bytes.bytes().to_vec()).map_err(|_| "it is not UTF-8".to_owned())
 }
 
-/// One value of `--grant`.
-enum CallGrant<'a> {
-    Host(&'a str),
-    Workspace { path: &'a str, directory: &'a str },
-}
-
 impl Granted {
     /// Adds what `--grant` gives to a tool of these bundles: `network:HOST`, or `workspace:/PATH=DIRECTORY`, relative to
     /// `folder`. It gives no secret, no tool, no `*`, no address and no plain http, and approves nothing: if the tool may
@@ -138,11 +132,11 @@ impl Granted {
         contents: &[Content],
         folder: &Path,
     ) -> Result<()> {
-        let grants = grants.iter().map(|text| CallGrant::parse(text));
-        let grants: Vec<CallGrant<'_>> = grants.collect::<Result<_>>()?;
+        let grants = grants.iter().map(|text| call_grant(text));
+        let grants: Vec<CallGrant> = grants.collect::<Result<_>>()?;
         let mut tables = toml::Table::new();
-        let workspaces = grants.iter().filter_map(CallGrant::workspace);
-        let workspaces: Vec<toml::Value> = workspaces.collect();
+        let workspaces = grants.iter().filter_map(|one| one.workspace.clone());
+        let workspaces: Vec<toml::Table> = workspaces.collect();
         let calls = |set: &CapabilitySet| set.of_class(&Class::Tool).next().is_some();
         let calls_tools = contents.iter().any(|content| declares(content, calls));
         let mut rules = Vec::new();
@@ -170,47 +164,42 @@ impl Granted {
     }
 }
 
-impl<'a> CallGrant<'a> {
-    fn parse(text: &'a str) -> Result<Self> {
-        let refused = |what: &str| {
-            let message = format!("{SOURCE} {text:?}: {what}");
-            Error::usage(Code::GrantRefused, message).hint(
-                "give network:HOST, or workspace:/PATH=DIRECTORY; all else stands in the policy's file",
-            )
-        };
-        if let Some(rest) = text.strip_prefix("workspace:") {
-            return match rest.split_once('=') {
-                Some((path, _)) if path.contains('*') => {
-                    Err(refused("a path with `*` is not given"))
-                }
-                Some((path, directory)) if path.starts_with('/') && !directory.is_empty() => {
-                    Ok(Self::Workspace { path, directory })
-                }
-                _ => Err(refused("expected /PATH=DIRECTORY")),
-            };
-        }
-        match text.strip_prefix("network:") {
-            Some(host) if host.contains('*') => Err(refused("a host with `*` is not given")),
-            Some(host) if is_address(host) => Err(refused("an address is not given")),
-            Some(host) => Ok(Self::Host(host)),
-            None => Err(refused("only hosts and workspaces are given for one call")),
-        }
-    }
+/// One value of `--grant`.
+struct CallGrant {
+    capability: String,
+    /// Its `[[workspace]]`.
+    workspace: Option<toml::Table>,
+}
 
-    fn workspace(&self) -> Option<toml::Value> {
-        let Self::Workspace { path, directory } = self else {
-            return None;
+fn call_grant(text: &str) -> Result<CallGrant> {
+    let refused = |what: &str| {
+        let message = format!("{SOURCE} {text:?}: {what}");
+        Error::usage(Code::GrantRefused, message).hint(
+            "give network:HOST, or workspace:/PATH=DIRECTORY; all else stands in the policy's file",
+        )
+    };
+    if let Some(rest) = text.strip_prefix("workspace:") {
+        return match rest.split_once('=') {
+            Some((path, _)) if path.contains('*') => Err(refused("a path with `*` is not given")),
+            Some((path, directory)) if path.starts_with('/') && !directory.is_empty() => {
+                let pairs = [("path", path), ("directory", directory)];
+                let pairs = pairs.map(|(key, value)| (key.to_owned(), value.into()));
+                Ok(CallGrant {
+                    capability: format!("workspace:{path}"),
+                    workspace: Some(toml::Table::from_iter(pairs)),
+                })
+            }
+            _ => Err(refused("expected /PATH=DIRECTORY")),
         };
-        let pairs = [("path", *path), ("directory", *directory)];
-        let pairs = pairs.map(|(key, value)| (key.to_owned(), value.into()));
-        Some(toml::Value::Table(toml::Table::from_iter(pairs)))
     }
-
-    fn capability(&self) -> String {
-        match self {
-            Self::Host(host) => format!("network:{host}"),
-            Self::Workspace { path, .. } => format!("workspace:{path}"),
-        }
+    match text.strip_prefix("network:") {
+        Some(host) if host.contains('*') => Err(refused("a host with `*` is not given")),
+        Some(host) if is_address(host) => Err(refused("an address is not given")),
+        Some(_) => Ok(CallGrant {
+            capability: text.to_owned(),
+            workspace: None,
+        }),
+        None => Err(refused("only hosts and workspaces are given for one call")),
     }
 }
 
@@ -237,8 +226,8 @@ fn is_address(host: &str) -> bool {
 
 /// The `[[grant]]` of one tool. If it may change something, or call tools that do, a person is asked before its calls, also
 /// if another rule has `preapproved`: the approval there does not cover the grants of this call.
-fn rule(tool: &Tool, publisher: &str, grants: &[CallGrant<'_>], calls_tools: bool) -> toml::Value {
-    let all = grants.iter().map(|one| one.capability().into());
+fn rule(tool: &Tool, publisher: &str, grants: &[CallGrant], calls_tools: bool) -> toml::Value {
+    let all = grants.iter().map(|one| one.capability.clone().into());
     let all: Vec<toml::Value> = all.collect();
     let acts = calls_tools || !tool.mutates.is_empty();
     let mut rule = toml::Table::new();

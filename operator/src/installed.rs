@@ -13,7 +13,7 @@ use toolward_host::HostBuilder;
 use toolward_store::{InstalledBundle, InstalledTool, Store};
 
 use crate::environment::Environment;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error, Kind, Result, content_error};
 use crate::registries::kept_hosts::DownloadHosts;
 use crate::report::Report;
 use crate::trust::{Trust, TrustContext};
@@ -159,21 +159,21 @@ impl StoreLocation {
             .filter(|held| held.id == id)
             .map(|held| held.release.source);
         let left: Vec<String> = installed.into_iter().chain(held).collect();
-        let (store, files) = match store.remove(&id, now) {
+        let files = match store.remove(&id, now) {
             Ok(_) => {
-                let files = store.gc()?.objects;
-                (store, files)
+                self.forget_hosts(&left, &store, environment);
+                store.gc()?.objects
             }
             Err(Error::Full | Error::ReadOnly) => {
                 let files = store.make_room(&id)?.objects;
                 drop(store);
                 let store = self.open(environment)?;
                 store.remove(&id, now)?;
-                (store, files)
+                self.forget_hosts(&left, &store, environment);
+                files
             }
             Err(error) => return Err(error.into()),
         };
-        self.forget_hosts(&left, &store, environment);
         Ok(RemovedBundle { id, files })
     }
 
@@ -381,4 +381,22 @@ pub fn next_step(id: &str) -> String {
     format!(
         "`toolward update {id}` looks for a release that verifies, `toolward remove {id}` removes it"
     )
+}
+
+impl From<toolward_store::Error> for Error {
+    fn from(error: toolward_store::Error) -> Self {
+        use toolward_store::Error as Store;
+        let kind = match error {
+            Store::Refused(refusal) => return Self::refused(refusal),
+            Store::Content(error) => return content_error(*error, Kind::Refused),
+            Store::Duplicate { .. }
+            | Store::SurfaceMismatch { .. }
+            | Store::ObjectMissing { .. }
+            | Store::ObjectChanged { .. }
+            | Store::PublisherChanged { .. }
+            | Store::ActionsChanged { .. } => Kind::Refused,
+            _ => Kind::Failed,
+        };
+        Self::of(kind, error)
+    }
 }

@@ -10,7 +10,7 @@ use toolward_ledger::Options;
 use toolward_ledger::payload::{Keep, PayloadLimits};
 
 use crate::environment::Environment;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error, Kind, Result};
 use crate::settings::{self, SettingError, no_others, word};
 
 const MIB: u64 = 1 << 20;
@@ -190,6 +190,12 @@ fn read(table: &Field<'_, Span>, folder: &Path) -> Result<LedgerSettings, Settin
     }
     no_others(fields)?;
     Ok(read)
+}
+
+impl From<toolward_ledger::Error> for Error {
+    fn from(error: toolward_ledger::Error) -> Self {
+        Self::of(Kind::Failed, error)
+    }
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 
 mod asking;
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
@@ -19,7 +20,7 @@ use toolward_signing::verify::{self, Bundle, Verified};
 use toolward_signing::{ErrorKind, Refusal};
 
 use crate::environment::Environment;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error, Kind, Result};
 use crate::file;
 use crate::registries::Registries;
 use crate::report::{self, Report};
@@ -246,10 +247,10 @@ impl Fetcher {
                 let bar = begin();
                 let (track, latest) = track_progress();
                 let work = client.fetch_bundle(url, &downloads, Some(&track), announced);
-                let mut fetched = run(&*bar, &latest, work)??;
+                let mut archive = run(&*bar, &latest, work)??.archive;
                 let mut bytes = Vec::new();
-                std::io::Read::read_to_end(&mut fetched.archive, &mut bytes)
-                    .map_err(|error| Error::unreadable(&downloads, error))?;
+                let read = archive.read_to_end(&mut bytes);
+                read.map_err(|error| Error::unreadable(&downloads, error))?;
                 bytes
             }
             other => {
@@ -373,4 +374,14 @@ fn downloads(environment: &Environment) -> Result<PathBuf> {
     let made = builder.create(&directory);
     made.map_err(|error| Error::unwritable(&directory, error))?;
     Ok(directory)
+}
+
+impl From<toolward_registry::Failure> for Error {
+    fn from(failure: toolward_registry::Failure) -> Self {
+        let source = std::error::Error::source(&failure);
+        match source.and_then(|source| source.downcast_ref::<Refusal>()) {
+            Some(refusal) => Self::refused(refusal.clone()),
+            None => Self::of(Kind::Failed, failure),
+        }
+    }
 }

@@ -3,12 +3,12 @@
 
 use std::path::PathBuf;
 
-use toolward_host::confine::{Confinement, SystemCalls};
+use toolward_host::confine::{ConfineError, Confinement, SystemCalls};
 use toolward_host::exec::{ExecBroker, ExecCommand};
 use toolward_host::{Broker, BrokerCommand, Host, HostBuilder, HostError};
 
 use crate::environment::Environment;
-use crate::error::Result;
+use crate::error::{Error, Kind, Result};
 use crate::granted::Granted;
 use crate::report::Report;
 use crate::trust::Trust;
@@ -140,4 +140,21 @@ pub fn start_programs(
     }
     let broker = ExecBroker::start(command, policy, "/".as_ref(), environment.variable)?;
     Ok(Some(broker))
+}
+
+impl From<HostError> for Error {
+    fn from(error: HostError) -> Self {
+        let kind = match error {
+            // The policy is invalid.
+            HostError::Workspace { .. } => Kind::Usage,
+            _ => Kind::Failed,
+        };
+        Self::of(kind, error)
+    }
+}
+
+impl From<ConfineError> for Error {
+    fn from(error: ConfineError) -> Self {
+        Self::of(Kind::Failed, error)
+    }
 }

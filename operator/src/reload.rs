@@ -22,22 +22,15 @@ use crate::report::Report;
 use crate::trust::TrustContext;
 
 use scanner::{Configuration, FileScan, Scanner};
-use serving::{Serving, ServingLease, guarded};
+use serving::{LEASE, Serving, ServingLease, guarded};
 use verifier::{BundleVerifier, ServedBundle, VerifiedBundles, served_bundles};
 
-pub use serving::{Control, ReloadRequest, ReloadTarget, WatchThread};
+pub use serving::{Control, ReloadRequest, ReloadTarget, Reports, WatchThread};
 
-/// The interval between scans for changes.
-const SCAN_INTERVAL: Duration = Duration::from_secs(1);
 /// The interval between verifications without a change.
 const VERIFY_INTERVAL: Duration = Duration::from_secs(300);
 /// The delay before a failed verification is retried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(60);
-/// How long bundles are served after their latest verification.
-const LEASE: Duration = Duration::from_secs(360);
-
-/// Makes a [`Report`] for one round, in which each warning is given once.
-pub type Reports = Box<dyn Fn() -> Box<dyn Report> + Send + Sync>;
 
 /// The loaded configuration and bundles. [`BundleWatch::follow`] follows changes.
 pub struct BundleWatch {

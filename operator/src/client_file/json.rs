@@ -4,8 +4,9 @@
 use std::ops::Range;
 
 use serde::Serialize as _;
-use serde_json::Value;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::ser::{PrettyFormatter, Serializer};
+use serde_json::{Deserializer, Value};
 
 use super::{ClientFileForm, ServerEntry};
 
@@ -24,8 +25,8 @@ pub(super) fn put(entry: &ServerEntry<'_>, text: &str) -> Option<String> {
         return Some(format!("{}\n", pretty(&block, INDENT)?));
     }
     let plain = plain(entry.form, text);
-    let scan = Scan(&plain);
-    let root = scan.object(scan.skip(0))?;
+    let open = skip(&plain, 0);
+    let root = object(&plain, open)?;
     let unit = root
         .first()
         .and_then(|first| indent_before(text, first.key.start))
@@ -40,9 +41,9 @@ pub(super) fn put(entry: &ServerEntry<'_>, text: &str) -> Option<String> {
     };
     let Some(servers) = only(&root, entry.table)? else {
         let block = serde_json::json!({ entry.name: entry.value });
-        return target(scan.skip(0), &root).with(entry.table, &block);
+        return target(open, &root).with(entry.table, &block);
     };
-    let members = scan.object(servers.value.start)?;
+    let members = object(&plain, servers.value.start)?;
     let target = target(servers.value.start, &members);
     match only(&members, entry.name)? {
         None => target.with(entry.name, entry.value),
@@ -148,85 +149,49 @@ struct Member {
     value: Range<usize>,
 }
 
-/// Finds places in valid JSON.
-struct Scan<'a>(&'a str);
+/// The byte at this offset.
+fn byte(text: &str, at: usize) -> Option<u8> {
+    text.as_bytes().get(at).copied()
+}
 
-impl Scan<'_> {
-    fn at(&self, at: usize) -> Option<u8> {
-        self.0.as_bytes().get(at).copied()
+/// The next offset without white space.
+fn skip(text: &str, mut at: usize) -> usize {
+    while matches!(byte(text, at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+        at += 1;
     }
+    at
+}
 
-    /// The next place without white space.
-    fn skip(&self, mut at: usize) -> usize {
-        while matches!(self.at(at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
-            at += 1;
-        }
-        at
+/// The JSON value at this offset, and its end.
+fn read<T: DeserializeOwned>(text: &str, at: usize) -> Option<(T, usize)> {
+    let mut values = Deserializer::from_str(text.get(at..)?).into_iter();
+    let value = values.next()?.ok()?;
+    Some((value, at.checked_add(values.byte_offset())?))
+}
+
+/// The members of the object that starts here.
+fn object(text: &str, open: usize) -> Option<Vec<Member>> {
+    let mut members = Vec::new();
+    if byte(text, open)? != b'{' {
+        return None;
     }
-
-    /// The members of the object that starts here.
-    fn object(&self, open: usize) -> Option<Vec<Member>> {
-        let mut members = Vec::new();
-        if self.at(open)? != b'{' {
-            return None;
-        }
-        let mut at = self.skip(open + 1);
-        while self.at(at)? != b'}' {
-            let key = at..self.string(at)?;
-            let name = serde_json::from_str(self.0.get(key.clone())?).ok()?;
-            let colon = self.skip(key.end);
-            let start = self.skip(colon + 1);
-            let value = start..self.value(start)?;
-            at = self.skip(value.end);
-            members.push(Member { name, key, value });
-            if self.at(at)? == b',' {
-                at = self.skip(at + 1);
-            }
-        }
-        Some(members)
-    }
-
-    /// The end of the string that starts here.
-    fn string(&self, start: usize) -> Option<usize> {
-        let mut at = start + 1;
-        loop {
-            match self.at(at)? {
-                b'\\' => at += 2,
-                b'"' => return Some(at + 1),
-                _ => at += 1,
-            }
+    let mut at = skip(text, open + 1);
+    while byte(text, at)? != b'}' {
+        let (name, end) = read(text, at)?;
+        let key = at..end;
+        let start = skip(text, skip(text, end) + 1);
+        let (_, end) = read::<IgnoredAny>(text, start)?;
+        members.push(Member {
+            name,
+            key,
+            value: start..end,
+        });
+        at = skip(text, end);
+        if byte(text, at)? == b',' {
+            at = skip(text, at + 1);
         }
     }
-
-    /// The end of the value that starts here.
-    fn value(&self, start: usize) -> Option<usize> {
-        let mut at = start;
-        let mut depth = 0_usize;
-        loop {
-            match self.at(at) {
-                Some(b'"') => at = self.string(at)?,
-                Some(b'{' | b'[') => {
-                    depth += 1;
-                    at += 1;
-                }
-                Some(b'}' | b']') if depth > 0 => {
-                    depth -= 1;
-                    at += 1;
-                }
-                None | Some(b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n') if depth == 0 => {
-                    return Some(at);
-                }
-                Some(_) => {
-                    at += 1;
-                    continue;
-                }
-                None => return None,
-            }
-            if depth == 0 {
-                return Some(at);
-            }
-        }
-    }
+    Some(members)
 }
 
 /// The text with comments and trailing commas replaced by spaces, as far as the form has them.
@@ -242,10 +207,9 @@ fn plain(form: ClientFileForm, text: &str) -> String {
             }
         }
     };
-    let scan = Scan(text);
     let mut at = 0;
     let mut comma = None;
-    while let Some(byte) = scan.at(at) {
+    while let Some(found) = byte(text, at) {
         let rest = text.as_bytes().get(at..).unwrap_or_default();
         let comment = if rest.starts_with(b"//") {
             let end = rest.iter().position(|byte| *byte == b'\n');
@@ -265,7 +229,7 @@ fn plain(form: ClientFileForm, text: &str) -> String {
             at += length;
             continue;
         }
-        match byte {
+        match found {
             b'}' | b']' => {
                 if let Some(comma) = comma.take().filter(|_| form == ClientFileForm::Jsonc) {
                     blank(&mut plain, comma..comma + 1);
@@ -275,8 +239,8 @@ fn plain(form: ClientFileForm, text: &str) -> String {
             b' ' | b'\t' | b'\r' | b'\n' => {}
             _ => comma = None,
         }
-        at = match byte {
-            b'"' => scan.string(at).unwrap_or(text.len()),
+        at = match found {
+            b'"' => read::<String>(text, at).map_or(text.len(), |(_, end)| end),
             _ => at + 1,
         };
     }

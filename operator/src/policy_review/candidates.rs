@@ -114,7 +114,7 @@ impl PolicyReview {
         for (at, one) in candidates.iter_mut().enumerate() {
             one.takes_over &= one.decision != "blocked" && first.is_some_and(|first| first < at);
         }
-        let serves = candidates.iter().find(|one| one.decision != "blocked");
+        let serves = first.and_then(|first| candidates.get(first));
         ToolCandidates {
             tool: tool.contract.tool.major_id(),
             publisher: tool.contract.publisher.to_owned(),

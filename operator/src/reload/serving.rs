@@ -12,11 +12,19 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use toolward_host::{Host, SharedState};
 
-use super::{Reports, SCAN_INTERVAL, prepare};
+use super::prepare;
 use crate::error::{Code, Error, Result};
 use crate::granted::Granted;
 use crate::installed::LoadedBundles;
 use crate::report::Report;
+
+/// The interval between scans for changes.
+const SCAN_INTERVAL: Duration = Duration::from_secs(1);
+/// How long bundles are served after their latest verification.
+pub(super) const LEASE: Duration = Duration::from_secs(360);
+
+/// Makes a [`Report`] for one round, in which each warning is given once.
+pub type Reports = Box<dyn Fn() -> Box<dyn Report> + Send + Sync>;
 
 /// The state shared by the watching thread and the task that ends the lease.
 pub(super) struct Serving<T> {
