@@ -78,7 +78,7 @@ codes! {
     for ContentError {
         Self::Invalid(diagnostics) = (first_code(diagnostics)), first_hint(diagnostics);
         Self::PrefixNotGranted { publisher, .. } = "prefix-not-granted", format!(
-            "if {publisher} is meant to publish it, the operator adds a prefix to its [[publisher]] entry"
+            "if {publisher} is meant to publish it: `toolward trust update {publisher} --prefix PREFIX`, or a prefix in its [[publisher]] of toolward.toml"
         );
         Self::RoleMismatch { .. } = "role-mismatch", "pack the bundle again: `toolward pack`";
         Self::Read(error) = error;

@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(crate) use open_forms::{OpenForm, OpenForms};
-pub(crate) use questions::{Asker, Questions, unavailable};
+pub use questions::Questions;
+pub(crate) use questions::{Asker, unavailable};
 pub(crate) use resume::{Facts, Resumed, check, gone};
 
 /// How often one call may ask, so that a driver can't wear a person down.

@@ -1,6 +1,7 @@
 //! Executors: what carries out the call of a driver. A kind of driver has one implementation of
-//! [`Executor`], in a module of this folder, and a line in [`registry`]. The stages around it, limits,
-//! deadlines, retries and records are the same for all of them.
+//! [`Executor`], in a module of this folder with a line in [`registry`], or of an application
+//! ([`HostBuilder::executor`](crate::HostBuilder::executor)). The stages around it, limits, deadlines, retries and
+//! records are the same for all of them.
 
 mod clock;
 pub(crate) mod component;
@@ -12,8 +13,8 @@ mod program;
 mod registry;
 
 use std::any::Any;
-use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::Value;
 use toolward_bundle::component::Component;
@@ -23,21 +24,36 @@ use toolward_policy::{ContextText, Grant};
 
 pub(crate) use self::clock::Clock;
 pub(crate) use self::memory::AttemptMemory;
-pub(crate) use self::registry::Executors;
+pub(crate) use self::registry::{Executors, MakeExecutor};
 use crate::api::approval::ShownRequest;
 use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, Captured, Origin};
 use crate::elicitation::{Asker, Questions};
+use crate::imports::{BoxFuture, CallerBudget, SlotCell};
 use crate::invocation::{DriverOutput, Invocation};
 use crate::sandbox::call_scope::CallScope;
-use crate::sandbox::context::Context;
-use crate::sandbox::tools::SlotCell;
-
-/// A future that an executor returns.
-pub(crate) type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+use crate::sandbox::context::CallContext;
 
 /// Carries out the calls of one driver.
-pub(crate) trait Executor: Send + Sync {
+///
+/// ```
+/// use toolward_host::{AttemptReport, BoxFuture, CallContext, CallEnd, DriverOutput, Executor, Job};
+///
+/// /// Answers each call with its input.
+/// struct Echo;
+///
+/// impl Executor for Echo {
+///     fn attempt<'a>(
+///         &'a self,
+///         job: &'a mut Job,
+///         _call: &'a CallContext,
+///     ) -> BoxFuture<'a, AttemptReport> {
+///         let output = DriverOutput::new(job.invocation.input.clone());
+///         Box::pin(async { AttemptReport::new(CallEnd::Done(output)) })
+///     }
+/// }
+/// ```
+pub trait Executor: Send + Sync {
     /// What the stages before it have to know.
     fn features(&self) -> Features {
         Features::default()
@@ -57,12 +73,18 @@ pub(crate) trait Executor: Send + Sync {
     }
 
     /// Makes the driver ready, for a call or ahead of all calls.
+    ///
+    /// # Errors
+    /// Why it can't be used, now or ever.
     fn prepare<'a>(&'a self, _call: Option<&'a CallScope>) -> BoxFuture<'a, Result<(), CallError>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
     /// The request that a person is shown before they approve the call. [`Executor::attempt`] makes the
     /// same one: it depends on nothing but these values.
+    ///
+    /// # Errors
+    /// Why no request can be made of them.
     fn request(&self, _call: &RequestValues<'_>) -> Result<Option<ShownRequest>, CallError> {
         Ok(None)
     }
@@ -71,15 +93,16 @@ pub(crate) trait Executor: Send + Sync {
     ///
     /// # Errors
     /// Why no driver can carry it out.
-    fn begin(&self, _job: &mut Job, _context: &Context) -> Result<(), CallError> {
+    fn begin(&self, _job: &mut Job, _call: &CallContext) -> Result<(), CallError> {
         Ok(())
     }
 
-    /// Makes one attempt. It ends at the job's deadline; the caller may drop it at any time.
+    /// Makes one attempt. The host drops it a second after the [deadline](Job::deadline) at the latest, or as soon
+    /// as the call is cancelled.
     fn attempt<'a>(
         &'a self,
         job: &'a mut Job,
-        context: &'a Context,
+        call: &'a CallContext,
     ) -> BoxFuture<'a, AttemptReport>;
 }
 
@@ -92,24 +115,27 @@ pub(crate) struct DriverSource {
 
 /// What the stages before an executor have to know of it.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Features {
+pub struct Features {
     /// Its attempts consume fuel.
-    pub(crate) uses_fuel: bool,
+    pub uses_fuel: bool,
     /// The host holds the whole bodies of its requests.
-    pub(crate) holds_bodies: bool,
+    pub holds_bodies: bool,
     /// It asks again if an answer does not fit its question.
-    pub(crate) asks_again: bool,
+    pub asks_again: bool,
     /// A person who approves a call is shown its request.
-    pub(crate) shows_request: bool,
+    pub shows_request: bool,
 }
 
 /// One call of a driver, for all attempts.
-pub(crate) struct Job {
-    pub(crate) contract: Arc<Tool>,
-    pub(crate) implements: Arc<Implements>,
+pub struct Job {
+    /// The contract of the tool.
+    pub contract: Arc<Tool>,
+    /// The driver's entry for the contract.
+    pub implements: Arc<Implements>,
     /// The input as the contract has it; `null` unless a driver of [`Features::asks_again`] needs it.
     pub(crate) contract_input: Value,
-    pub(crate) invocation: Invocation,
+    /// What the driver gets.
+    pub invocation: Invocation,
     /// What it may ask.
     pub(crate) asker: Asker,
     pub(crate) clock: Clock,
@@ -124,22 +150,40 @@ pub(crate) struct Job {
     pub(crate) extension: Option<Box<dyn Any + Send + Sync>>,
 }
 
+impl Job {
+    /// When the call ends.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        self.clock.deadline
+    }
+
+    /// What is left for the tools that an attempt without fuel of its own calls.
+    #[must_use]
+    pub fn left(&self, call: &CallContext) -> CallerBudget {
+        CallerBudget {
+            fuel: self.fuel.saturating_sub(self.spent_fuel),
+            memory_bytes: call.limits.memory_bytes,
+        }
+    }
+}
+
 /// The result of one attempt.
-pub(crate) struct AttemptReport {
-    pub(crate) end: CallEnd,
+pub struct AttemptReport {
+    /// How it ended.
+    pub end: CallEnd,
     /// Whether only the driver's declaration makes its error retryable. The host then does not repeat what
     /// changes something.
-    pub(crate) claimed: bool,
+    pub claimed: bool,
     /// Whether anything of it may have left the host, or the driver's code ran.
-    pub(crate) dispatched: bool,
+    pub dispatched: bool,
     /// Whether the host itself saw the driver fail: connection, TLS, a status from 500 on, a trap.
-    pub(crate) failing: bool,
+    pub failing: bool,
     /// Units of fuel that it consumed.
-    pub(crate) fuel: u64,
-    /// Bytes.
-    pub(crate) peak_memory: u64,
+    pub fuel: u64,
+    /// The most memory that it had, in bytes.
+    pub peak_memory: u64,
     /// What the driver logged and printed.
-    pub(crate) captured: Captured,
+    pub captured: Captured,
     /// Who gave the output, if it is not the driver.
     pub(crate) origin: Option<Origin>,
     /// What takes time to drop, if it may be dropped after the reply.
@@ -147,17 +191,19 @@ pub(crate) struct AttemptReport {
 }
 
 /// How an attempt ended.
-pub(crate) enum CallEnd {
+pub enum CallEnd {
     /// With an output, not yet checked.
     Done(DriverOutput),
     /// With questions.
     Asks(Questions),
+    /// With an error.
     Failed(CallError),
 }
 
 impl AttemptReport {
     /// An attempt without fuel, memory or logs.
-    fn new(end: CallEnd) -> Self {
+    #[must_use]
+    pub fn new(end: CallEnd) -> Self {
         Self {
             end,
             claimed: false,
@@ -179,7 +225,7 @@ impl From<Result<DriverOutput, CallError>> for CallEnd {
 }
 
 /// What the request of a call is made of.
-pub(crate) struct RequestValues<'a> {
+pub struct RequestValues<'a> {
     pub(crate) contract: &'a Tool,
     pub(crate) implements: &'a Implements,
     pub(crate) grant: &'a Grant,
@@ -202,9 +248,5 @@ fn empty_output(contract: &Tool) -> DriverOutput {
         true => empty,
         false => Value::Null,
     };
-    DriverOutput {
-        structured: output.to_string(),
-        content: Vec::new(),
-        lifted_bytes: 0,
-    }
+    DriverOutput::new(output.to_string())
 }

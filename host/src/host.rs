@@ -1,6 +1,7 @@
 //! The host: takes a request through the stages, one after the other, and
 //! always gives a reply.
 
+use std::collections::HashMap;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Instant;
@@ -23,8 +24,9 @@ use crate::compile::CompileBackend;
 use crate::elicitation::{self, Asked, OpenForm, OpenForms};
 use crate::events::Events;
 use crate::exec::ExecBroker;
-use crate::executor::Executors;
 use crate::executor::component::Preparer;
+use crate::executor::{Executors, MakeExecutor};
+use crate::imports::{CallTools, NestedCall};
 use crate::named::NamedCalls;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::dispatch::{self, DispatchContext, Ended};
@@ -32,7 +34,6 @@ use crate::pipeline::resolve::{self, Resolved};
 use crate::pipeline::validate::{self, RoutedCall, Validated};
 use crate::pipeline::{approve, authorise, repeat, replay};
 use crate::sandbox::engine::EngineProfile;
-use crate::sandbox::tools::{CallTools, NestedCall};
 use crate::services::Services;
 use crate::shared_state::{HostEngine, SharedState};
 use crate::validation_pool::{self, ValidationPool};
@@ -78,6 +79,7 @@ impl Host {
         services: Services,
         backend: CompileBackend,
         programs: Option<ExecBroker>,
+        others: HashMap<String, MakeExecutor>,
         shared_state: SharedState,
     ) -> Result<Self, HostError> {
         let admission = shared_state.admission(&services.limits);
@@ -90,6 +92,7 @@ impl Host {
             turns: shared_state.turns(),
             forms: shared_state.forms(),
             programs,
+            others,
         };
         let catalogue = Catalogue::build(
             contents,

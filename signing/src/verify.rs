@@ -35,6 +35,7 @@ use semver::Version;
 
 use crate::error::{ErrorKind, Refusal, io_failed};
 use crate::revocation::Revocations;
+use crate::text;
 use crate::trust::TrustStore;
 
 pub use crate::age::{CLOCK_SKEW, Mode};
@@ -277,7 +278,10 @@ fn open_archive(path: &Path) -> Result<Vec<u8>, Refusal> {
     }
     let file = cap_std::fs::File::open_ambient(path, ambient_authority()).map_err(io)?;
     let length = file.metadata().map_err(io)?.len();
-    let mut bytes = Vec::with_capacity(usize::try_from(length.min(MAX_BYTES)).unwrap_or(0));
+    if length > MAX_BYTES {
+        return Err(too_large(MAX_BYTES, &place()).found(text::bytes(length)));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
     read_archive(file, MAX_BYTES, &mut bytes, &place())?;
     Ok(bytes)
 }
@@ -293,9 +297,13 @@ fn read_archive(
         .read_to_end(bytes)
         .map_err(|error| io_failed(place, error))?;
     if bytes.len() as u64 > most {
-        return Err(Refusal::new(ErrorKind::TooLarge)
-            .at(place)
-            .expected(format!("at most {most} bytes")));
+        return Err(too_large(most, place));
     }
     Ok(())
+}
+
+fn too_large(most: u64, place: &str) -> Refusal {
+    Refusal::new(ErrorKind::TooLarge)
+        .at(place)
+        .expected(format!("at most {most} bytes"))
 }

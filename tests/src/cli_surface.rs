@@ -8,7 +8,7 @@ use crate::support::outside::have;
 use crate::support::{Machine, Session, machine::toolward};
 
 /// The commands that the help lists, but for the help itself.
-fn commands(help: &str) -> Vec<&str> {
+pub(crate) fn commands(help: &str) -> Vec<&str> {
     let listed = help.split_once("\nCommands:\n").unwrap().1;
     let listed = listed.split_once("\n\n").unwrap().0;
     // What goes on on a further line is indented by more.

@@ -1,10 +1,10 @@
 //! Components and tool definitions that were made for other hosts, as tools: imported, signed, called.
 
-mod aml;
+pub(crate) mod aml;
 mod human;
 mod languages;
-mod runloop;
-mod service;
+pub(crate) mod runloop;
+pub(crate) mod service;
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::mcp::raw::Raw;
 use crate::support::{Machine, root};
 
 /// A machine with this component of `tests/guests/other-world`.
-fn with(component: &str) -> Machine {
+pub(crate) fn with(component: &str) -> Machine {
     let machine = Machine::new();
     let from = root().join("tests/guests/other-world").join(component);
     let bytes = std::fs::read(&from)

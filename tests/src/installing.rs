@@ -23,7 +23,7 @@ mod printed;
 mod protecting;
 mod racing;
 mod recorded;
-mod registry;
+pub(crate) mod registry;
 mod releases;
 mod revoking;
 mod rotating;

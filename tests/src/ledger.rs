@@ -76,7 +76,7 @@ pub(crate) fn place(machine: &Machine) -> PathBuf {
 
 /// A ledger with a call that changed something (rows 1 and 2), one that read (3), one that was refused (4), and 300
 /// more that read.
-fn filled() -> Machine {
+pub(crate) fn filled() -> Machine {
     let machine = Machine::new();
     fs::create_dir_all(place(&machine).parent().unwrap()).unwrap();
     let mut options = Options::new(place(&machine));

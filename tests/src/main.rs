@@ -22,6 +22,8 @@ mod examples;
 #[cfg(test)]
 mod exec;
 #[cfg(test)]
+mod forms;
+#[cfg(test)]
 mod hostile;
 #[cfg(test)]
 mod importing;

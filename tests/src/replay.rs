@@ -1,8 +1,8 @@
 //! `replay`: recorded results from ledgers that the crate's own writer made.
 
-mod cassettes;
+pub(crate) mod cassettes;
 mod rerun;
-mod runloop;
+pub(crate) mod runloop;
 
 use std::fs;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::support::{Machine, Run};
 /// A text that would hide itself, or pass for another line.
 const FORGED: &str = "ok\n       9  2026-01-01T00:00:00Z  notes.append\u{1b}[2K\u{202e}";
 
-fn open(machine: &Machine, keep: Keep) -> Writer {
+pub(crate) fn open(machine: &Machine, keep: Keep) -> Writer {
     fs::create_dir_all(place(machine).parent().unwrap()).unwrap();
     let mut options = Options::new(place(machine));
     options.keep = keep;
@@ -64,7 +64,7 @@ fn why(line: &Value) -> &str {
 
 /// Row 1: a read; 2 and 3: a call that changes something; 4: one that failed; 5: one that was refused; 6: one that
 /// only started.
-fn filled(keep: Keep) -> Machine {
+pub(crate) fn filled(keep: Keep) -> Machine {
     let machine = Machine::new();
     let writer = open(&machine, keep);
     read(&writer, 1, FORGED);

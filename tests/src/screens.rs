@@ -13,6 +13,7 @@ use crate::installing::{installed, release, ship, trusting};
 use crate::policy::{notes, notes_policy};
 use crate::support::machine::toolward;
 use crate::support::outside::skipped;
+use crate::support::varying::DIRECTORY;
 use crate::support::{Left, Machine, Session, root};
 
 const WIDTHS: [u16; 2] = [80, 120];
@@ -32,6 +33,11 @@ const CLEARED: &str = "\r\u{1b}[2K";
 
 /// Stands in a file for the escape character, which editors hide.
 const ESCAPE: &str = "\u{241b}";
+
+/// Whether this run writes the golden files.
+pub(crate) fn writes_golden_files() -> bool {
+    std::env::var_os("TOOLWARD_GOLDEN").is_some_and(|value| value == "write")
+}
 
 fn golden(name: &str) -> PathBuf {
     root().join("tests/golden/screens").join(name)
@@ -71,7 +77,7 @@ fn compare(name: &str, machine: &Machine, show: impl Fn(u16, bool) -> (String, L
                     "{name}: wider than {columns} columns:\n{screen}"
                 );
             }
-            if std::env::var_os("TOOLWARD_GOLDEN").is_some_and(|value| value == "write") {
+            if writes_golden_files() {
                 fs::create_dir_all(file.parent().unwrap()).unwrap();
                 fs::write(&file, &screen).unwrap();
             } else if screen != recorded {
@@ -90,7 +96,7 @@ fn compare(name: &str, machine: &Machine, show: impl Fn(u16, bool) -> (String, L
 fn plain(screen: &str, machine: &Machine) -> String {
     let directory = machine.work();
     let directory = directory.parent().unwrap().to_str().unwrap();
-    assert!(directory.starts_with(recorded::DIRECTORY), "{directory}");
+    assert!(directory.starts_with(DIRECTORY), "{directory}");
     let shown: String = screen.split_inclusive('\n').map(left_on_line).collect();
     shown
         .replace("\r\n", "\n")

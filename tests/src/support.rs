@@ -7,6 +7,7 @@ pub(crate) mod outside;
 pub(crate) mod run;
 pub(crate) mod terminal;
 pub(crate) mod tree;
+pub(crate) mod varying;
 
 use std::path::{Path, PathBuf};
 

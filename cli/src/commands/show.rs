@@ -6,7 +6,7 @@ use toolward_bundle::content::Content;
 use toolward_bundle::inspect::InputView;
 use toolward_bundle::text::{visible, visible_line};
 use toolward_operator::bundles::{BundleSource, SourceKind};
-use toolward_operator::config::PolicyFiles;
+use toolward_operator::granted::PolicyFiles;
 use toolward_operator::policy_review::{PolicyReview, ToolStatus};
 use toolward_store::Installed;
 

@@ -39,7 +39,7 @@ pub(crate) struct Asker {
 
 /// Questions whose form was checked.
 #[derive(Debug)]
-pub(crate) struct Questions {
+pub struct Questions {
     pub(crate) questions: Vec<Question>,
     pub(crate) state: Vec<u8>,
     /// Set if the question is a form of the driver's kind, which one call of a principal has open.

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 pub(crate) use self::preparer::Preparer;
 use self::preparer::{LoadedComponent, refused};
-use super::{AttemptReport, BoxFuture, CallEnd, DriverSource, Executor, Features, Job};
+use super::{AttemptReport, CallEnd, DriverSource, Executor, Features, Job};
 use crate::api::result::{CallError, Captured};
+use crate::imports::BoxFuture;
 use crate::sandbox::AttemptLimits;
 use crate::sandbox::call_scope::CallScope;
-use crate::sandbox::context::Context;
+use crate::sandbox::context::CallContext;
 use crate::sandbox::run::{self, AttemptOutcome};
 use crate::sandbox::turns::{Spender, Turns};
 
@@ -60,14 +61,14 @@ impl Executor for ComponentExecutor {
     fn attempt<'a>(
         &'a self,
         job: &'a mut Job,
-        context: &'a Context,
+        context: &'a CallContext,
     ) -> BoxFuture<'a, AttemptReport> {
         Box::pin(self.run(job, context))
     }
 }
 
 impl ComponentExecutor {
-    async fn run(&self, job: &mut Job, context: &Context) -> AttemptReport {
+    async fn run(&self, job: &mut Job, context: &CallContext) -> AttemptReport {
         let prepared = match self.component.preparation.done.get() {
             Some(Ok(prepared)) => prepared,
             Some(Err(error)) => {
@@ -100,10 +101,10 @@ impl ComponentExecutor {
             run::attempt(&call, context, limits, memory, job.clock.deadline).await;
         let failing = matches!(ended, AttemptOutcome::Trapped(_));
         // The end of the driver's texts is quoted, and cut for that.
-        if failing && let Some(redactor) = context.secrets.redactor() {
-            redactor.text(&mut usage.stderr);
+        if failing {
+            context.imports.redact(&mut usage.stderr);
             if let Some(last) = usage.logs.last_mut() {
-                redactor.record(last);
+                context.imports.redact(&mut last.message);
             }
         }
         call.give_back();

@@ -7,11 +7,12 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use toolward_contract::driver::Driver;
 
-use super::{AttemptReport, BoxFuture, CallEnd, Executor, Features, Job};
+use super::{AttemptReport, CallEnd, Executor, Features, Job};
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Origin};
 use crate::elicitation::{MAX_ROUNDS, OpenForms, unavailable};
+use crate::imports::BoxFuture;
 use crate::invocation::{DriverAsk, DriverOutput, DriverQuestion, InputRequest, QuestionReply};
-use crate::sandbox::context::Context;
+use crate::sandbox::context::CallContext;
 
 /// The key of the one question.
 const KEY: &str = "form";
@@ -42,7 +43,7 @@ impl Executor for FormExecutor {
     fn attempt<'a>(
         &'a self,
         job: &'a mut Job,
-        context: &'a Context,
+        context: &'a CallContext,
     ) -> BoxFuture<'a, AttemptReport> {
         let end = self.end(job, &context.scope.principal);
         let report = AttemptReport {
@@ -67,11 +68,9 @@ impl FormExecutor {
         }
         let reply = resumption.answers.into_iter().next();
         match reply.map(|answer| answer.reply) {
-            Some(QuestionReply::Accepted(structured)) => Ok(CallEnd::Done(DriverOutput {
-                structured,
-                content: Vec::new(),
-                lifted_bytes: 0,
-            })),
+            Some(QuestionReply::Accepted(structured)) => {
+                Ok(CallEnd::Done(DriverOutput::new(structured)))
+            }
             Some(QuestionReply::Declined) => Err(unanswered("the person declined")),
             Some(QuestionReply::Cancelled) | None => Err(unanswered("nobody answered")),
         }

@@ -9,26 +9,26 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use toolward_contract::driver::{Driver, HeaderPiece, HttpCall, Rendered};
 use toolward_contract::json::JsonErrorKind;
 use toolward_egress::{
-    Call, Error as EgressError, NetworkKind, Rule, SecretProblem, Stage, Timeouts, target,
+    BoxError, Error as EgressError, NetworkKind, Rule, SecretProblem, Stage, Timeouts, target,
 };
 use toolward_policy::{LimitName, SecretPosition};
 
 use self::status::Failed;
 use super::limits::{ended, over};
 use super::{
-    AttemptMemory, AttemptReport, BoxFuture, CallEnd, Executor, Features, Job, RequestValues,
-    empty_output,
+    AttemptMemory, AttemptReport, CallEnd, Executor, Features, Job, RequestValues, empty_output,
 };
 use crate::api::approval::ShownRequest;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit, too_much_memory};
+use crate::imports::{BoxFuture, HttpError, HttpRequest, SecretReply, SecretRequest};
 use crate::invocation::DriverOutput;
-use crate::sandbox::context::Context;
+use crate::sandbox::context::CallContext;
 use crate::sandbox::deadline;
-use crate::sandbox::secrets::Refused;
 
 /// What a chunk of a body takes besides its bytes.
 const CHUNK_BYTES: u64 = 128;
@@ -43,10 +43,9 @@ impl HttpExecutor {
         Self { driver }
     }
 
-    fn exchange<'a>(&'a self, job: &'a Job, context: &'a Context) -> Option<Exchange<'a>> {
+    fn exchange<'a>(&'a self, job: &'a Job, context: &'a CallContext) -> Option<Exchange<'a>> {
         Some(Exchange {
             http: job.implements.http.as_ref()?,
-            network: context.network.as_ref()?,
             rendered: job.extension.as_ref()?.downcast_ref()?,
             driver: &self.driver,
             job,
@@ -68,7 +67,7 @@ impl Executor for HttpExecutor {
         request::preview(&self.driver, call)
     }
 
-    fn begin(&self, job: &mut Job, context: &Context) -> Result<(), CallError> {
+    fn begin(&self, job: &mut Job, context: &CallContext) -> Result<(), CallError> {
         let Some(http) = &job.implements.http else {
             return Err(CallError::internal("this driver has no request"));
         };
@@ -81,13 +80,13 @@ impl Executor for HttpExecutor {
     fn attempt<'a>(
         &'a self,
         job: &'a mut Job,
-        context: &'a Context,
+        context: &'a CallContext,
     ) -> BoxFuture<'a, AttemptReport> {
         Box::pin(async move {
             match self.exchange(job, context) {
                 Some(exchange) => exchange.attempt().await,
                 None => {
-                    let error = CallError::internal("this driver has no request or no network");
+                    let error = CallError::internal("this driver has no request ");
                     AttemptReport::new(CallEnd::Failed(error))
                 }
             }
@@ -98,11 +97,10 @@ impl Executor for HttpExecutor {
 /// One request, and what it is made with.
 struct Exchange<'a> {
     http: &'a HttpCall,
-    network: &'a Call,
     rendered: &'a Rendered,
     driver: &'a Driver,
     job: &'a Job,
-    context: &'a Context,
+    context: &'a CallContext,
 }
 
 impl Exchange<'_> {
@@ -133,15 +131,20 @@ impl Exchange<'_> {
         let body = self.rendered.body.as_ref().map_or(0, Vec::len) as u64;
         let sent_bytes = body.saturating_mul(2);
         memory.cover(sent_bytes).map_err(Failed::unsent)?;
-        let request = self.request().map_err(Failed::unsent)?;
-        let open = self.context.budget.connection().map_err(over);
-        let _open = open.map_err(Failed::unsent)?;
+        let request = self.request().await.map_err(Failed::unsent)?;
         let is_safe = request.method().is_safe();
-        let sent = self.network.send(request, Timeouts::default()).await;
-        let response = sent.map_err(|error| Failed {
-            dispatched: !is_unsent(&error, is_safe),
-            failing: is_failing(&error),
-            ..Failed::from(self.failed(&error))
+        let sent = self.context.imports.http(HttpRequest {
+            request,
+            timeouts: Timeouts::default(),
+        });
+        let response = sent.await.map_err(|error| match error {
+            HttpError::NoNetwork => Failed::unsent(CallError::internal("no host is granted")),
+            HttpError::Exceeded(exceeded) => Failed::unsent(over(exceeded)),
+            HttpError::Egress(error) => Failed {
+                dispatched: !is_unsent(&error, is_safe),
+                failing: is_failing(&error),
+                ..Failed::from(self.failed(&error))
+            },
         })?;
         let (head, body) = response.into_parts();
         let mut body = pin!(body);
@@ -165,12 +168,12 @@ impl Exchange<'_> {
         Ok(self.output(&bytes, memory)?)
     }
 
-    fn request(&self) -> Result<http::Request<Full<Bytes>>, CallError> {
+    async fn request(&self) -> Result<http::Request<UnsyncBoxBody<Bytes, BoxError>>, CallError> {
         let rendered = self.rendered;
-        let by_policy = self.placed_by_policy(&rendered.secrets_by_policy)?;
+        let by_policy = self.placed_by_policy(&rendered.secrets_by_policy).await?;
         let mut query = Vec::new();
         for (name, slug) in request::query_secrets(rendered, &self.context.access.grant) {
-            query.push((name, self.placeholder(slug)?));
+            query.push((name, self.placeholder(slug).await?));
         }
         let origin = self.driver.origin();
         let origin = origin.ok_or_else(|| CallError::internal("this driver has no origin"))?;
@@ -182,7 +185,7 @@ impl Exchange<'_> {
             for piece in pieces {
                 match piece {
                     HeaderPiece::Text(text) => value.push_str(text),
-                    HeaderPiece::Secret(slug) => value.push_str(&self.placeholder(slug)?),
+                    HeaderPiece::Secret(slug) => value.push_str(&self.placeholder(slug).await?),
                 }
             }
             self.put(&mut headers, name, &value)?;
@@ -199,7 +202,8 @@ impl Exchange<'_> {
             self.put(&mut headers, name, &placeholder)?;
         }
         let body = rendered.body.clone().unwrap_or_default();
-        let mut request = http::Request::new(Full::new(Bytes::from(body)));
+        let body = Full::new(Bytes::from(body)).map_err(|never| match never {});
+        let mut request = http::Request::new(body.boxed_unsync());
         *request.uri_mut() = uri;
         *request.method_mut() = http::Method::from_bytes(rendered.method.as_str().as_bytes())
             .map_err(|error| self.failed_to_build(&error.to_string()))?;
@@ -208,7 +212,7 @@ impl Exchange<'_> {
     }
 
     /// The headers of secrets that the driver itself gives no place, with placeholders.
-    fn placed_by_policy(&self, slugs: &[String]) -> Result<Vec<(&str, String)>, CallError> {
+    async fn placed_by_policy(&self, slugs: &[String]) -> Result<Vec<(&str, String)>, CallError> {
         let mut placed: Vec<(&str, String)> = Vec::new();
         for slug in slugs {
             let mut secrets = self.context.access.grant.secrets().iter();
@@ -217,7 +221,7 @@ impl Exchange<'_> {
                 .and_then(|grant| grant.binding.as_ref())
                 .ok_or_else(|| self.no_credential(slug))?;
             if let SecretPosition::Header(name) = &binding.position {
-                placed.push((name, self.placeholder(slug)?));
+                placed.push((name, self.placeholder(slug).await?));
             }
         }
         Ok(placed)
@@ -232,15 +236,15 @@ impl Exchange<'_> {
         Ok(())
     }
 
-    fn placeholder(&self, slug: &str) -> Result<String, CallError> {
-        match self.context.secrets.may_use(slug) {
-            Ok(()) => self
-                .network
-                .placeholder(slug)
-                .ok_or_else(|| self.no_credential(slug)),
-            Err(Refused::Denied | Refused::Missing | Refused::Failed) => {
-                Err(self.no_credential(slug))
-            }
+    async fn placeholder(&self, slug: &str) -> Result<String, CallError> {
+        let mut secrets = self.context.access.grant.secrets().iter();
+        if !secrets.any(|grant| grant.slug == slug) {
+            return Err(self.no_credential(slug));
+        }
+        let request = SecretRequest::Placeholder(slug.to_owned());
+        match self.context.imports.secret(request).await {
+            Ok(SecretReply::Placeholder(placeholder)) => Ok(placeholder),
+            Ok(_) | Err(_) => Err(self.no_credential(slug)),
         }
     }
 
@@ -255,7 +259,6 @@ impl Exchange<'_> {
 
     fn failed(&self, error: &EgressError) -> CallError {
         if let EgressError::Denied(denied) = error {
-            crate::sandbox::http::record(denied, &self.context.violations);
             if let Some(violation) = self.context.violations.ends() {
                 return ended(&violation);
             }
@@ -333,11 +336,7 @@ impl Exchange<'_> {
             .response
             .extract(&body, &self.context.limits.json)
             .map_err(|error| upstream(format!("the response lacks what is looked for: {error}")))?;
-        Ok(DriverOutput {
-            structured: structured.to_string(),
-            content: Vec::new(),
-            lifted_bytes: 0,
-        })
+        Ok(DriverOutput::new(structured.to_string()))
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use toolward_policy::LimitName;
 
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit, too_large};
-use crate::api::violations::Violation;
+use crate::api::violations::{EndsCall, Violation};
 use crate::exceeded::Exceeded;
 
 /// The retry-after of a call that ended for the memory of all.
@@ -98,4 +98,10 @@ fn held_too_much(hit: Hit) -> CallError {
     )
     .with_limit(hit)
     .with_hint(RAISE_MEMORY)
+}
+
+impl From<EndsCall> for CallError {
+    fn from(ends: EndsCall) -> Self {
+        ended(&ends.0)
+    }
 }

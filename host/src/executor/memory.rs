@@ -11,7 +11,7 @@ use toolward_contract::json::{self as strict, JsonError, JsonErrorKind};
 use super::limits;
 use crate::admission::MemoryLease;
 use crate::api::result::CallError;
-use crate::sandbox::tools::SlotCell;
+use crate::imports::SlotCell;
 
 /// The memory of one call: its part of the memory of all, and its limit.
 #[derive(Debug, Clone)]

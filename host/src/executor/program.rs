@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use toolward_policy::{ExecRule, Grant};
 
-use super::{AttemptMemory, AttemptReport, BoxFuture, Executor, Job, empty_output};
+use super::{AttemptMemory, AttemptReport, Executor, Job, empty_output};
 use crate::api::principal::LOCAL;
 use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, timed_out, too_large};
 use crate::exec::{Ending, ExecBroker, ExecProblem, Run};
+use crate::imports::{BoxFuture, SecretRequest};
 use crate::invocation::DriverOutput;
-use crate::sandbox::context::Context;
+use crate::sandbox::context::CallContext;
 use crate::sandbox::deadline;
 
 /// When to try again where the broker runs as many programs as it can.
@@ -62,7 +63,7 @@ impl ProgramExecutor {
         Ok((broker, line, rule))
     }
 
-    async fn run(&self, job: &Job, context: &Context) -> AttemptReport {
+    async fn run(&self, job: &Job, context: &CallContext) -> AttemptReport {
         let mut captured = Captured::default();
         let result = {
             let memory = AttemptMemory::of(&job.slot, context.limits.memory_bytes);
@@ -82,7 +83,7 @@ impl ProgramExecutor {
     async fn output(
         &self,
         job: &Job,
-        context: &Context,
+        context: &CallContext,
         captured: &mut Captured,
         memory: &AttemptMemory,
     ) -> Result<DriverOutput, CallError> {
@@ -90,9 +91,9 @@ impl ProgramExecutor {
         // The broker reads the values where the operator keeps them. The host reads them too, to redact
         // them in what it shows.
         for slug in rule.env.keys() {
-            context
-                .secrets
-                .reveal(slug)
+            let value = context.imports.secret(SecretRequest::Reveal(slug.clone()));
+            value
+                .await
                 .map_err(|_| CallError::no_credential(slug).of_attachment(true))?;
         }
         let input = job.invocation.input.clone();
@@ -115,10 +116,7 @@ impl ProgramExecutor {
         } = ran;
         memory.cover(stdout.len().saturating_add(stderr.len()) as u64)?;
         // Before it is cut again: no later search finds the rest of a value.
-        let stderr = match context.secrets.redactor() {
-            Some(redactor) => redactor.end_of_text(stderr, is_cut),
-            None => stderr,
-        };
+        let stderr = context.imports.redact_end(stderr, is_cut);
         captured.stderr = end_of(&stderr, context.limits.stdio_bytes);
         let failed = Failed {
             rule,
@@ -142,7 +140,7 @@ impl Executor for ProgramExecutor {
     fn attempt<'a>(
         &'a self,
         job: &'a mut Job,
-        context: &'a Context,
+        context: &'a CallContext,
     ) -> BoxFuture<'a, AttemptReport> {
         Box::pin(self.run(job, context))
     }
@@ -245,11 +243,7 @@ fn not_run(message: &str, rule: &str) -> CallError {
 fn output_of(stdout: Vec<u8>) -> Result<DriverOutput, CallError> {
     let structured = String::from_utf8(stdout)
         .map_err(|_| upstream("the program's output is not text".to_owned()))?;
-    Ok(DriverOutput {
-        structured,
-        content: Vec::new(),
-        lifted_bytes: 0,
-    })
+    Ok(DriverOutput::new(structured))
 }
 
 fn upstream(message: String) -> CallError {

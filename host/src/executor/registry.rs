@@ -1,8 +1,9 @@
 //! Which executor carries out which kind of driver.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use toolward_contract::driver::DriverKind;
+use toolward_contract::driver::{Driver, DriverKind};
 
 use super::component::{ComponentExecutor, Preparer};
 use super::form::FormExecutor;
@@ -20,7 +21,12 @@ pub(crate) struct Executors {
     pub(crate) forms: Arc<OpenForms>,
     /// Runs the programs that the policy names.
     pub(crate) programs: Option<ExecBroker>,
+    /// An application's own, by the kind of driver.
+    pub(crate) others: HashMap<String, MakeExecutor>,
 }
+
+/// Makes the executor of a driver.
+pub(crate) type MakeExecutor = Box<dyn Fn(&Arc<Driver>) -> Arc<dyn Executor> + Send + Sync>;
 
 impl Executors {
     /// The executor of a driver. `None` for a kind that this host does not run: no route has one.
@@ -33,7 +39,7 @@ impl Executors {
             DriverKind::Http => Arc::new(HttpExecutor::new(source.driver)),
             DriverKind::Form => Arc::new(FormExecutor::new(source.driver, self.forms.clone())),
             DriverKind::Exec => Arc::new(ProgramExecutor::new(self.programs.clone())),
-            DriverKind::Other(_) => return None,
+            DriverKind::Other(ref kind) => self.others.get(kind)?(&source.driver),
         })
     }
 }

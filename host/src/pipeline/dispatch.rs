@@ -22,13 +22,13 @@ use crate::api::result::CallError;
 use crate::catalogue::Route;
 use crate::elicitation::Asker;
 use crate::executor::{Clock, Job};
+use crate::imports::{CallTools, HostImports};
 use crate::invocation::Invocation;
 use crate::named::NamedCalls;
 use crate::pipeline::approve::Approved;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::validate::RoutedCall;
-use crate::sandbox::context::Context;
-use crate::sandbox::tools::CallTools;
+use crate::sandbox::context::CallContext;
 use crate::services::Services;
 use crate::validation_pool::ValidationPool;
 
@@ -49,13 +49,13 @@ pub(crate) async fn dispatch(
 ) -> Result<Ended, CallError> {
     let (mut call, covered) = approved.into_parts();
     let mut admitted = None;
-    let mut before: Option<Context> = None;
+    let mut before: Option<Arc<HostImports>> = None;
     let mut started = Started::default();
     loop {
-        let earlier = (&mut admitted, before.as_ref());
+        let earlier = (&mut admitted, before.as_deref());
         let served = serve(&mut call, &covered, &host, earlier, record).await;
-        let (context, result) = match served {
-            Ok((context, result)) => (Some(context), result),
+        let (imports, result) = match served {
+            Ok((imports, result)) => (Some(imports), result),
             Err(failure) => (None, Err(failure)),
         };
         if let Err(failure) = &result
@@ -66,13 +66,13 @@ pub(crate) async fn dispatch(
             if let Some(admitted) = &mut admitted {
                 admitted.earlier_fuel = record.metadata.fuel;
             }
-            before = context.or(before);
+            before = imports.or(before);
             continue;
         }
         let result = result.map_err(|failure| failure.error);
-        return match (context.or(before), &admitted) {
-            (Some(context), Some(admitted)) => {
-                finish::finish(&call, &context, admitted, result, record).await
+        return match (imports.or(before), &admitted) {
+            (Some(imports), Some(admitted)) => {
+                finish::finish(&call, &imports, admitted, result, record).await
             }
             _ => match result {
                 Err(error) => Err(error),
@@ -134,15 +134,15 @@ fn falls(
     next.is_some()
 }
 
-/// Has the call's driver serve it. The context is returned if one was made: its secrets must be kept out of the
+/// Has the call's driver serve it. What answered its requests is returned: its secrets must be kept out of the
 /// result.
 async fn serve(
     call: &mut RoutedCall,
     covered: &[String],
     host: &DispatchContext<'_>,
-    (admitted, before): (&mut Option<Admitted>, Option<&Context>),
+    (admitted, before): (&mut Option<Admitted>, Option<&HostImports>),
     record: &mut CallRecord<'_>,
-) -> Result<(Context, Result<Finished, Failure>), Failure> {
+) -> Result<(Arc<HostImports>, Result<Finished, Failure>), Failure> {
     record.enter(CallStage::Prepare);
     let driver = call.route.driver.clone();
     let access = admit::access(call)?;
@@ -153,9 +153,10 @@ async fn serve(
     record.enter(CallStage::Admit);
     let admitted = admit::admit(call, host, admitted, record).await?;
     let clock = admitted.clock.within(call.route.limits.timeout);
-    let context = admit::context(call, covered, host, (&*admitted, &clock), access, record);
+    let (context, imports) =
+        admit::context(call, covered, host, (&*admitted, &clock), access, record);
     if let Some(before) = before {
-        context.follow(before);
+        imports.follow(before);
     }
     record.enter(CallStage::Run);
     let mut job = job(call, &context, admitted, clock, host, record);
@@ -170,12 +171,12 @@ async fn serve(
         Err(error) => Err(error.into()),
     };
     (call.input, call.context) = (job.invocation.input, job.invocation.context);
-    Ok((context, result))
+    Ok((imports, result))
 }
 
 fn job(
     call: &mut RoutedCall,
-    context: &Context,
+    context: &CallContext,
     admitted: &mut Admitted,
     clock: Clock,
     host: &DispatchContext<'_>,

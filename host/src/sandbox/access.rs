@@ -8,11 +8,10 @@ use serde_json::json;
 use toolward_egress::{Egress, HostRule, Rules, SecretPosition, SecretRule};
 use toolward_policy::{self as policy, Grant};
 
-use super::call_budget::CallBudget;
 use super::files;
-use super::secrets::CallSecrets;
 use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::imports::{CallBudget, CallSecrets};
 use crate::services::Services;
 
 /// The prepared grant of one route.

@@ -93,11 +93,7 @@ fn result(read: Result<Value, JsonError>) -> Result<Returned, DriverError> {
     match value.get("success").and_then(Value::as_bool) {
         Some(true) => {
             let output = value.get("output").unwrap_or(&Value::Null);
-            Ok(Returned::Done(DriverOutput {
-                structured: output.to_string(),
-                content: Vec::new(),
-                lifted_bytes: 0,
-            }))
+            Ok(Returned::Done(DriverOutput::new(output.to_string())))
         }
         Some(false) => {
             let found = value.get("error").unwrap_or(&Value::Null);

@@ -16,7 +16,7 @@ use wasmtime::{Store, Trap, WasmBacktrace};
 
 use super::call_hook::{HOST_CALL_BYTES, StoreHook};
 use super::capture::Capture;
-use super::context::Context;
+use super::context::CallContext;
 use super::deadline;
 use super::engine::YIELD_INTERVAL;
 use super::limiter::ResultSize;
@@ -122,7 +122,7 @@ pub(crate) enum AttemptOutcome {
 /// caller's turns. Returns the instance, too, unless the engine panicked.
 pub(crate) async fn attempt(
     prepared: &PreparedCall<'_>,
-    context: &Context,
+    context: &CallContext,
     own: AttemptLimits,
     (spender, memory): (Option<Spender<'_>>, Option<Arc<MemoryLease>>),
     deadline: Instant,
@@ -130,7 +130,7 @@ pub(crate) async fn attempt(
     let limits = &context.limits;
     let engine = prepared.call.engine();
     let result_size = prepared.call.result_size(limits);
-    let state = State::new(context, &own, memory.clone(), deadline);
+    let state = State::new(context, &own, memory.clone());
     let mut store = Store::new(engine, state);
     store.data_mut().limiter.lay_out(prepared.layout);
     let (stdout, stderr) = (store.data().stdout.clone(), store.data().stderr.clone());
@@ -195,7 +195,7 @@ pub(crate) async fn attempt(
             .saturating_add(store.data().meter.owed),
         peak_memory: store.data().limiter.peak_memory(),
         refused: store.data().limiter.exceeded(),
-        logs: store.data_mut().log.take(),
+        logs: std::mem::take(&mut store.data_mut().logs),
         ..captured(&stdout, &stderr)
     };
     (outcome, usage, Some(Instance { _store: store }))

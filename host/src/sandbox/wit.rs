@@ -269,11 +269,7 @@ fn written(
 }
 
 fn done(structured: String) -> Returned {
-    Returned::Done(DriverOutput {
-        structured,
-        content: Vec::new(),
-        lifted_bytes: 0,
-    })
+    Returned::Done(DriverOutput::new(structured))
 }
 
 fn failure(code: &str, message: String, cause: Option<String>) -> DriverError {

@@ -1,5 +1,5 @@
-//! The entry in JSON, also with comments. Its place is found in a text of the same length in which comments and last
-//! commas are spaces, so that the offsets are those of the client's text.
+//! The entry in JSON, also with comments. Its place is found in a text of the same length, in which comments and trailing
+//! commas are spaces, so that offsets are valid in the client's text.
 
 use std::ops::Range;
 
@@ -7,17 +7,17 @@ use serde::Serialize as _;
 use serde_json::Value;
 use serde_json::ser::{PrettyFormatter, Serializer};
 
-use super::{Entry, Form};
+use super::{ClientFileForm, ServerEntry};
 
 /// The indentation of a file that has none.
 const INDENT: &str = "  ";
 
-pub(super) fn parse(form: Form, text: &str) -> Result<Value, String> {
+pub(super) fn parse(form: ClientFileForm, text: &str) -> Result<Value, String> {
     serde_json::from_str(&plain(form, text)).map_err(|error| error.to_string())
 }
 
-/// The text with the entry; `None` where the file is not of a form that can be changed. `text` is valid.
-pub(super) fn put(entry: &Entry<'_>, text: &str) -> Option<String> {
+/// The text with the entry; `None` if the file can't be changed in this way. `text` is valid.
+pub(super) fn put(entry: &ServerEntry<'_>, text: &str) -> Option<String> {
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     if text.trim_ascii().is_empty() {
         let block = serde_json::json!({ entry.table: { entry.name: entry.value } });
@@ -31,26 +31,19 @@ pub(super) fn put(entry: &Entry<'_>, text: &str) -> Option<String> {
         .and_then(|first| indent_before(text, first.key.start))
         .filter(|unit| !unit.is_empty())
         .unwrap_or(INDENT);
-    let servers = only(&root, entry.table)?;
-    let Some(servers) = servers else {
-        let block = serde_json::json!({ entry.name: entry.value });
-        let target = Target {
-            text,
-            newline,
-            unit,
-            open: scan.skip(0),
-            members: &root,
-        };
-        return target.with(entry.table, &block);
-    };
-    let members = scan.object(servers.value.start)?;
-    let target = Target {
+    let target = |open, members| Target {
         text,
         newline,
         unit,
-        open: servers.value.start,
-        members: &members,
+        open,
+        members,
     };
+    let Some(servers) = only(&root, entry.table)? else {
+        let block = serde_json::json!({ entry.name: entry.value });
+        return target(scan.skip(0), &root).with(entry.table, &block);
+    };
+    let members = scan.object(servers.value.start)?;
+    let target = target(servers.value.start, &members);
     match only(&members, entry.name)? {
         None => target.with(entry.name, entry.value),
         Some(old) => {
@@ -65,13 +58,13 @@ struct Target<'a> {
     text: &'a str,
     newline: &'a str,
     unit: &'a str,
-    /// Where its `{` is.
+    /// The offset of its `{`.
     open: usize,
     members: &'a [Member],
 }
 
 impl Target<'_> {
-    /// The text with one member more, behind the last one.
+    /// The text with one more member, after the last one.
     fn with(&self, key: &str, value: &Value) -> Option<String> {
         let (text, newline) = (self.text, self.newline);
         let key = Value::from(key);
@@ -84,25 +77,22 @@ impl Target<'_> {
             };
             return Some(replaced(text, last.value.end..last.value.end, &added));
         }
-        // Behind `{`, before whatever comment is there.
-        let base = indent_of_line(text, self.open);
+        // After `{`, before any comment.
+        let line = text.get(..self.open)?.rsplit('\n').next()?;
+        let base = indent_of(line);
         let indent = format!("{base}{}", self.unit);
         let value = self.value(value, Some(&indent))?;
         let inside = self.open.checked_add(1)?;
         let rest = text.get(inside..)?;
-        let closing = rest.find('}')?;
-        let end = match rest.get(..closing)?.contains('\n') {
+        let between = rest.get(..rest.find('}')?)?;
+        let end = match between.contains('\n') {
             true => String::new(),
             false => format!("{newline}{base}"),
         };
         let added = format!("{newline}{indent}{key}: {value}{end}");
-        // Spaces between the braces are not kept before the closing one.
-        let blank = rest.get(..closing)?.chars().all(|c| c == ' ');
-        let until = if blank {
-            inside.checked_add(closing)?
-        } else {
-            inside
-        };
+        // Spaces alone between the braces are replaced.
+        let blank = between.chars().all(|c| c == ' ');
+        let until = inside.checked_add(if blank { between.len() } else { 0 })?;
         Some(replaced(text, inside..until, &added))
     }
 
@@ -130,31 +120,28 @@ fn replaced(text: &str, range: Range<usize>, by: &str) -> String {
     after
 }
 
-/// The white space between the line's beginning and this place, if there is nothing else.
+/// The white space before this offset on its line, if nothing else precedes it and the line is not the first.
 fn indent_before(text: &str, at: usize) -> Option<&str> {
-    let before = text.get(..at)?;
-    let line = before.rfind('\n').map_or(0, |end| end + 1);
-    let indent = before.get(line..)?;
-    (line > 0 && indent.chars().all(|c| c == ' ' || c == '\t')).then_some(indent)
+    let (line, indent) = text
+        .get(..at)?
+        .rsplit_once('\n')
+        .map(|(_, line)| (line, indent_of(line)))?;
+    (line == indent).then_some(indent)
 }
 
-/// The white space at the beginning of the line with this place.
-fn indent_of_line(text: &str, at: usize) -> &str {
-    let before = text.get(..at).unwrap_or_default();
-    let line = before.rfind('\n').map_or(0, |end| end + 1);
-    let line = text.get(line..).unwrap_or_default();
-    let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
-    line.get(..indent).unwrap_or_default()
+fn indent_of(line: &str) -> &str {
+    let rest = line.trim_start_matches([' ', '\t']);
+    line.strip_suffix(rest).unwrap_or_default()
 }
 
-/// The member with this key; nothing at all where two have it: clients differ in which one counts.
+/// The member with this key; `None` if two have it, since clients differ in which one counts.
 fn only<'m>(members: &'m [Member], key: &str) -> Option<Option<&'m Member>> {
     let mut named = members.iter().filter(|member| member.name == key);
     let first = named.next();
     named.next().is_none().then_some(first)
 }
 
-/// A member of an object, with its places.
+/// A member of an object, with the places of key and value.
 struct Member {
     name: String,
     key: Range<usize>,
@@ -169,7 +156,7 @@ impl Scan<'_> {
         self.0.as_bytes().get(at).copied()
     }
 
-    /// The next place that is no white space.
+    /// The next place without white space.
     fn skip(&self, mut at: usize) -> usize {
         while matches!(self.at(at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
             at += 1;
@@ -177,7 +164,7 @@ impl Scan<'_> {
         at
     }
 
-    /// The members of the object that begins here.
+    /// The members of the object that starts here.
     fn object(&self, open: usize) -> Option<Vec<Member>> {
         let mut members = Vec::new();
         if self.at(open)? != b'{' {
@@ -199,7 +186,7 @@ impl Scan<'_> {
         Some(members)
     }
 
-    /// Where the string ends that begins here.
+    /// The end of the string that starts here.
     fn string(&self, start: usize) -> Option<usize> {
         let mut at = start + 1;
         loop {
@@ -211,7 +198,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Where the value ends that begins here.
+    /// The end of the value that starts here.
     fn value(&self, start: usize) -> Option<usize> {
         let mut at = start;
         let mut depth = 0_usize;
@@ -242,9 +229,9 @@ impl Scan<'_> {
     }
 }
 
-/// The text in which spaces stand for comments and last commas, as far as the form has them.
-fn plain(form: Form, text: &str) -> String {
-    if form == Form::Json {
+/// The text with comments and trailing commas replaced by spaces, as far as the form has them.
+fn plain(form: ClientFileForm, text: &str) -> String {
+    if form == ClientFileForm::Json {
         return text.to_owned();
     }
     let mut plain = text.as_bytes().to_vec();
@@ -261,11 +248,8 @@ fn plain(form: Form, text: &str) -> String {
     while let Some(byte) = scan.at(at) {
         let rest = text.as_bytes().get(at..).unwrap_or_default();
         let comment = if rest.starts_with(b"//") {
-            Some(
-                rest.iter()
-                    .position(|byte| *byte == b'\n')
-                    .unwrap_or(rest.len()),
-            )
+            let end = rest.iter().position(|byte| *byte == b'\n');
+            Some(end.unwrap_or(rest.len()))
         } else if rest.starts_with(b"/*") {
             let end = rest.windows(2).skip(2).position(|two| two == b"*/");
             let Some(end) = end else {
@@ -283,7 +267,7 @@ fn plain(form: Form, text: &str) -> String {
         }
         match byte {
             b'}' | b']' => {
-                if let Some(comma) = comma.take().filter(|_| form == Form::Jsonc) {
+                if let Some(comma) = comma.take().filter(|_| form == ClientFileForm::Jsonc) {
                     blank(&mut plain, comma..comma + 1);
                 }
             }
@@ -296,6 +280,6 @@ fn plain(form: Form, text: &str) -> String {
             _ => at + 1,
         };
     }
-    // Whole characters became spaces, or nothing did.
+    // Only whole characters became spaces.
     String::from_utf8(plain).unwrap_or_default()
 }

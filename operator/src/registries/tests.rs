@@ -182,7 +182,7 @@ fn what_is_wrong_is_named_with_its_place_and_no_password() {
         ),
     ] {
         let failure = read(&format!("[[registry]]\n{text}")).expect_err(text);
-        assert_eq!(failure.code, INVALID_CODE.code(), "{text}");
+        assert_eq!(failure.code, Code::RegistrySettingInvalid.code(), "{text}");
         let message = &failure.message;
         assert!(
             message.starts_with(&format!("toolward.toml:{place}")),

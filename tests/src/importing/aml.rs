@@ -143,7 +143,7 @@ use_guidance:
 const TOKEN: &str = "t0ken-of-the-service-account";
 
 /// A machine with both definitions, imported as `desk`, and what `import` said.
-fn imported(service: &Service) -> (Machine, Value) {
+pub(crate) fn imported(service: &Service) -> (Machine, Value) {
     let machine = Machine::new();
     let base = format!("https://localhost:{}", service.port);
     for (name, text) in [("search-product-kb", SEARCH), ("send_email", EMAIL)] {

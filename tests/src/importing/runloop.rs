@@ -7,7 +7,7 @@ use crate::mcp::raw::Raw;
 use crate::support::{Machine, Session};
 
 /// The directory of an agent whose one tool goes to a service.
-fn agent(service: &Service) -> Machine {
+pub(crate) fn agent(service: &Service) -> Machine {
     let machine = Machine::new();
     let host = format!("localhost:{}", service.port);
     let document = json!({ "version": 1, "tools": [{

@@ -8,7 +8,7 @@ use tokio::net::TcpListener;
 use crate::installing::secure::Certificates;
 
 /// A service that gives one answer, and what it was sent.
-pub(super) struct Service {
+pub(crate) struct Service {
     pub(super) port: u16,
     /// Its authority, in PEM.
     pub(super) authority: String,
@@ -19,7 +19,7 @@ pub(super) struct Service {
 
 impl Service {
     /// A service that answers each request with this status and this JSON.
-    pub(super) fn answering(status: &'static str, body: &'static str) -> Self {
+    pub(crate) fn answering(status: &'static str, body: &'static str) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()

@@ -15,7 +15,7 @@ use crate::support::{Machine, root};
 const START: Duration = Duration::from_secs(60);
 
 /// A running registry.
-pub(super) struct Server {
+pub(crate) struct Server {
     child: Child,
     pub(super) address: String,
     _folder: tempfile::TempDir,
@@ -30,7 +30,7 @@ impl Drop for Server {
 
 impl Server {
     /// Starts one that speaks plain http, or says loudly that there is none.
-    pub(super) fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         Self::with(|_| String::new())
     }
 
@@ -84,7 +84,7 @@ impl Server {
         Some(server(address.expect("the registry did not start")))
     }
 
-    pub(super) fn reference(&self, tag: &str) -> String {
+    pub(crate) fn reference(&self, tag: &str) -> String {
         format!("oci://{}/acme/text-stats:{tag}", self.address)
     }
 }

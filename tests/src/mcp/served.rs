@@ -26,7 +26,7 @@ const START: Duration = Duration::from_secs(120);
 
 /// A machine with the signed bundle, and a policy that gives it what it asks for.
 /// `more` is put in front of the policy's tables.
-pub(super) fn machine(more: &str) -> Machine {
+pub(crate) fn machine(more: &str) -> Machine {
     let machine = Machine::new();
     let from = root().join("tests/guests/conformance");
     let parts = ["bundle.toml", "tools", "drivers", "prompts", "resources"];
@@ -187,7 +187,7 @@ impl Served {
     }
 
     /// Sends a request over a new connection, the last one there. `headers` end with CRLF.
-    pub(super) fn sends(&self, method: &str, headers: &str, body: &Value) -> TcpStream {
+    pub(crate) fn sends(&self, method: &str, headers: &str, body: &Value) -> TcpStream {
         let address = self.address();
         let body = match body {
             Value::Null => String::new(),

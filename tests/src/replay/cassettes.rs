@@ -63,7 +63,7 @@ fn words(of: &Value, words: u64) -> Value {
 }
 
 /// A cassette `c` of two calls with one input.
-fn recorded() -> Machine {
+pub(crate) fn recorded() -> Machine {
     let (machine, call, output) = machine();
     let writer = open(&machine, Keep::All);
     let input = json!({ "text": "one" });
@@ -76,7 +76,7 @@ fn recorded() -> Machine {
     machine
 }
 
-fn serve(machine: &Machine, flags: &str) -> Raw {
+pub(crate) fn serve(machine: &Machine, flags: &str) -> Raw {
     let words = format!("serve {BUNDLE} --replay c {flags}");
     Raw::open(machine.toolward(&words).into_command(), json!({}))
 }

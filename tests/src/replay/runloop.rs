@@ -50,8 +50,8 @@ fn ended(number: u8, call: Call, code: Option<&str>) -> Entry {
     })))
 }
 
-#[test]
-fn each_call_of_an_attachment_is_a_call_and_a_result() {
+/// A ledger of two calls of the attachment, and of two of other tools.
+pub(crate) fn recorded() -> Machine {
     let (machine, digest) = installed();
     let of = |bundle: Hash| Call {
         tool: Some(Part {
@@ -78,6 +78,12 @@ fn each_call_of_an_attachment_is_a_call_and_a_result() {
         writer.append(entry, Durability::Disk).wait().unwrap();
     }
     writer.close().unwrap();
+    machine
+}
+
+#[test]
+fn each_call_of_an_attachment_is_a_call_and_a_result() {
+    let machine = recorded();
     let frames = machine.toolward("ledger export --format runloop").ends(0);
     let frames = frames.json_lines();
     let names: Vec<(&Value, &Value)> = frames

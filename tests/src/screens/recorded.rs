@@ -2,26 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// How the directory of a machine begins; a number of letters and digits follows.
-pub(super) const DIRECTORY: &str = "/tmp/.tmp";
-const LETTERS: usize = 6;
-
-/// Before a port.
-const HOST: &str = "127.0.0.1:";
-
-/// A time, as RFC 3339 writes it.
-const TIME: &str = "0000-00-00T00:00:00";
-
-/// Digits of a digest or key id, at least.
-const DIGEST: usize = 16;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Directory,
-    Port,
-    Time,
-    Digest,
-}
+use crate::support::varying::{Kind, Value, values};
 
 /// The screen with the values of the recorded one, if both have values of the same kinds and lengths in the same
 /// order, and equal ones in the same places. Otherwise the screen, which then differs.
@@ -48,50 +29,6 @@ pub(super) fn replaced(screen: &str, recorded: &str) -> String {
         end = at + value.len();
     }
     replaced + screen.get(end..).unwrap()
-}
-
-/// Where it is, and what.
-type Value<'a> = (usize, Kind, &'a str);
-
-fn values(text: &str) -> Vec<Value<'_>> {
-    let mut values = Vec::new();
-    let mut end = 0;
-    let mut before = ' ';
-    for (at, character) in text.char_indices() {
-        let starts = !before.is_ascii_alphanumeric();
-        before = character;
-        if at < end || !starts {
-            continue;
-        }
-        let rest = text.get(at..).unwrap();
-        if let Some((kind, length)) = value(rest) {
-            values.push((at, kind, rest.get(..length).unwrap()));
-            end = at + length;
-        }
-    }
-    values
-}
-
-/// The value that a text starts with, and its length.
-fn value(text: &str) -> Option<(Kind, usize)> {
-    let count = |text: &str, is: fn(&char) -> bool| text.chars().take_while(is).count();
-    if let Some(rest) = text.strip_prefix(DIRECTORY) {
-        let letters = count(rest, char::is_ascii_alphanumeric);
-        return (letters == LETTERS).then_some((Kind::Directory, DIRECTORY.len() + letters));
-    }
-    if let Some(rest) = text.strip_prefix(HOST) {
-        let digits = count(rest, char::is_ascii_digit);
-        return (digits > 0).then_some((Kind::Port, HOST.len() + digits));
-    }
-    let fits = |(byte, shape): (u8, u8)| match shape {
-        b'0' => byte.is_ascii_digit(),
-        other => byte == other,
-    };
-    if text.len() >= TIME.len() && text.bytes().zip(TIME.bytes()).all(fits) {
-        return Some((Kind::Time, TIME.len()));
-    }
-    let digits = count(text, char::is_ascii_hexdigit);
-    (digits >= DIGEST).then_some((Kind::Digest, digits))
 }
 
 #[test]

@@ -12,7 +12,7 @@ use crate::exceeded::Exceeded;
 use crate::executor::limits::{ended, over};
 use crate::executor::{CallEnd, Job};
 use crate::invocation::{DriverError, InputRequest, Returned};
-use crate::sandbox::context::Context;
+use crate::sandbox::context::CallContext;
 use crate::sandbox::run::{AttemptOutcome, Usage};
 
 /// Bytes of a trapped driver's standard error that its error quotes.
@@ -26,7 +26,7 @@ pub(super) fn end_of(
     outcome: AttemptOutcome,
     usage: &Usage,
     job: &Job,
-    context: &Context,
+    context: &CallContext,
 ) -> CallEnd {
     let error = match outcome {
         AttemptOutcome::Returned(Ok(Returned::Done(output))) => return CallEnd::Done(output),

@@ -4,6 +4,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use toolward_policy::Grant;
+
 use super::DispatchContext;
 use super::failure::Failure;
 use crate::admission::{Path, Slot};
@@ -12,18 +14,17 @@ use crate::api::result::CallError;
 use crate::api::violations::Violations;
 use crate::elicitation::Spent;
 use crate::executor::{Clock, Executor};
+use crate::imports::{
+    BucketLimits, Buckets, CallBudget, CallSecrets, HostImports, NestedCalls, Reports, SlotCell,
+};
 use crate::invocation::Resumption;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::resolve;
 use crate::pipeline::validate::RoutedCall;
 use crate::sandbox::access::Access;
-use crate::sandbox::call_budget::CallBudget;
 use crate::sandbox::call_scope::CallScope;
-use crate::sandbox::context::Context;
+use crate::sandbox::context::CallContext;
 use crate::sandbox::deadline;
-use crate::sandbox::guest_reports::ReportCounts;
-use crate::sandbox::secrets::CallSecrets;
-use crate::sandbox::tools::{self, SlotCell};
 
 /// What a call has from its first slot on, whichever driver serves it.
 pub(super) struct Admitted {
@@ -195,7 +196,7 @@ async fn enter(call: &RoutedCall, gates: &Path) -> Result<Slot, CallError> {
     }
 }
 
-/// What the call brings to each attempt of its driver.
+/// What the attempts of the call's driver share, and what answers its requests.
 pub(super) fn context(
     call: &RoutedCall,
     covered: &[String],
@@ -203,32 +204,33 @@ pub(super) fn context(
     (admitted, clock): (&Admitted, &Clock),
     access: Arc<Access>,
     record: &mut CallRecord<'_>,
-) -> Context {
+) -> (CallContext, Arc<HostImports>) {
     let (route, scope) = (&call.route, &call.scope);
-    let caller = scope.chain.caller();
+    let (caller, grant) = (scope.chain.caller(), &access.grant);
     let budget = admitted.budget.clone();
     let secrets = CallSecrets::new(
-        &access.grant,
+        grant,
         host.services.secrets.clone(),
         &scope.principal,
         budget.stores.clone(),
     );
     secrets.keep_out(&call.context_secrets);
     let violations = Violations::new(
-        access.grant.on_violation(),
+        grant.on_violation(),
         &route.driver.reported,
         Some(secrets.clone()),
     );
-    let whole_bodies = route.driver.features().holds_bodies;
     let left = caller.map(|caller| caller.memory_bytes);
-    let limits = route.limits.within(left, whole_bodies);
+    let limits = route
+        .limits
+        .within(left, route.driver.features().holds_bodies);
     let network = access.call(&scope.principal, &limits, clock.deadline, &budget, &secrets);
-    let tools = (!access.grant.tools().is_empty()).then(|| {
+    let tools = (!grant.tools().is_empty()).then(|| {
         let mut names = scope.chain.names();
         names.push(call.tool.major_id.clone());
         let mut bundles = scope.chain.bundles();
         bundles.extend([call.tool.bundle.clone(), route.driver.bundle.to_string()]);
-        Arc::new(tools::Ctx {
+        NestedCalls {
             host: host.host.clone(),
             budget: budget.clone(),
             access: access.clone(),
@@ -244,20 +246,58 @@ pub(super) fn context(
             deadline: clock.deadline,
             gates: admitted.gates.clone(),
             slot: admitted.slot.clone(),
-        })
+        }
     });
-    Context {
+    let imports = Arc::new(HostImports {
+        secrets,
+        network,
+        buckets: buckets(call, host, grant, &limits, clock, &budget, &violations),
+        tools,
+        reports: Reports::new(&limits),
+        budget: budget.clone(),
+        violations: violations.clone(),
+        observer: scope.observer.clone(),
+        events: record.progress(),
+    });
+    let context = CallContext {
         limits,
         access,
-        services: host.services.clone(),
         budget,
         violations,
         scope: scope.clone(),
-        secrets,
-        network,
-        tools,
-        reports: ReportCounts::default(),
-        events: record.progress(),
+        imports: imports.clone(),
+    };
+    (context, imports)
+}
+
+fn buckets(
+    call: &RoutedCall,
+    host: &DispatchContext<'_>,
+    grant: &Grant,
+    limits: &CallLimits,
+    clock: &Clock,
+    budget: &CallBudget,
+    violations: &Violations,
+) -> Buckets {
+    Buckets {
+        grants: grant.buckets().to_vec(),
+        store: host.services.buckets.clone(),
+        // What can't be used is not copied.
+        principal: match grant.buckets() {
+            [] => String::new(),
+            _ => call.scope.principal.clone(),
+        },
+        limits: BucketLimits {
+            bucket: toolward_keyvalue::Limits {
+                bucket_bytes: limits.bucket_bytes,
+                bucket_keys: limits.bucket_keys,
+                ..toolward_keyvalue::Limits::default()
+            },
+            ..BucketLimits::default()
+        },
+        counters: budget.buckets.clone(),
+        deadline: clock.deadline,
+        violations: violations.clone(),
     }
 }
 

@@ -11,12 +11,15 @@ use crate::admission::Path;
 use crate::api::result::{CallError, Output};
 use crate::catalogue::{Route, ToolEntry};
 use crate::elicitation::Questions;
-use crate::executor::{AttemptMemory, CallEnd, Executor, Job};
+use crate::executor::{AttemptMemory, AttemptReport, CallEnd, Executor, Job};
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::resolve;
-use crate::sandbox::context::Context;
+use crate::sandbox::context::CallContext;
 use crate::sandbox::deadline;
 use crate::validation_pool::ValidationPool;
+
+/// How long after its deadline an attempt may still report: its end is known then, and what it logged.
+const REPORT_TIME: Duration = Duration::from_secs(1);
 
 /// The end of a call that did not fail.
 pub(crate) enum Finished {
@@ -39,7 +42,7 @@ pub(crate) struct Plan<'a> {
 pub(crate) async fn run(
     executor: &dyn Executor,
     job: &mut Job,
-    context: &Context,
+    context: &CallContext,
     plan: &Plan<'_>,
     record: &mut CallRecord<'_>,
 ) -> Result<Finished, Failure> {
@@ -52,7 +55,12 @@ pub(crate) async fn run(
         record.starts();
         job.invocation.attempt = record.metadata.attempts.saturating_sub(earlier);
         job.spent_fuel = record.metadata.fuel;
-        let report = executor.attempt(job, context).await;
+        let latest = clock.deadline.checked_add(REPORT_TIME);
+        let latest = latest.unwrap_or(clock.deadline);
+        let attempt = executor.attempt(job, context);
+        let report = deadline::before(latest, attempt).await;
+        let report = report
+            .unwrap_or_else(|deadline::Elapsed| AttemptReport::new(CallEnd::Failed(clock.late())));
         record.attempted(match &report.end {
             CallEnd::Failed(error) => Some(error),
             CallEnd::Done(_) | CallEnd::Asks(_) => None,

@@ -7,10 +7,10 @@ use super::admit::Admitted;
 use super::attempts::Finished;
 use crate::api::result::{CallError, Output};
 use crate::elicitation::{Asked, Facts, OpenForm, Questions, Spent};
+use crate::imports::HostImports;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::validate::RoutedCall;
 use crate::redact::Redactor;
-use crate::sandbox::context::Context;
 
 /// How a call ended that did not fail.
 pub(crate) enum Ended {
@@ -23,16 +23,16 @@ pub(crate) enum Ended {
 /// Ends a call that ran.
 pub(super) async fn finish(
     call: &RoutedCall,
-    context: &Context,
+    imports: &HostImports,
     admitted: &Admitted,
     result: Result<Finished, CallError>,
     record: &mut CallRecord<'_>,
 ) -> Result<Ended, CallError> {
-    let found = context.violations.found();
+    let found = imports.violations.found();
     record.metadata.violations = found.first;
     record.metadata.violations_total = found.total;
     record.violated(found.own);
-    let redactor = context.secrets.redactor();
+    let redactor = imports.secrets.redactor();
     let mut remains = None;
     let result = match result {
         Ok(Finished::Done(output, dropped_later)) => {

@@ -1,0 +1,79 @@
+//! Placeholders for values that differ from run to run, from machine to machine or from release to
+//! release.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::support::machine::toolward;
+use crate::support::varying::{self, Kind};
+
+/// Fields whose numbers are measured, counted from a clock, or depend on how the guests were compiled.
+const MEASURED: [&str; 11] = [
+    "at",
+    "bytes",
+    "fuel",
+    "memory",
+    "milliseconds",
+    "peak_memory",
+    "since",
+    "size",
+    "until",
+    "us",
+    "used",
+];
+
+/// Placeholders of one file: equal values have equal ones.
+#[derive(Default)]
+pub(super) struct Placeholders {
+    numbers: BTreeMap<Kind, BTreeMap<String, usize>>,
+}
+
+impl Placeholders {
+    pub(super) fn value(&mut self, value: Value) -> Value {
+        match value {
+            Value::String(text) => self.text(&text).into(),
+            Value::Array(all) => all.into_iter().map(|one| self.value(one)).collect(),
+            Value::Object(members) => Value::Object(self.members(members)),
+            other => other,
+        }
+    }
+
+    fn members(&mut self, members: Map<String, Value>) -> Map<String, Value> {
+        let own = |(key, value): (String, Value)| match value {
+            Value::Number(_) if MEASURED.contains(&key.as_str()) => (key, "<number>".into()),
+            value => (self.text(&key), self.value(value)),
+        };
+        members.into_iter().map(own).collect()
+    }
+
+    fn text(&mut self, text: &str) -> String {
+        let text = text
+            .replace(toolward().to_str().unwrap(), "<toolward>")
+            .replace(std::env::consts::ARCH, "<processor>");
+        let mut replaced = String::new();
+        let mut end = 0;
+        for (at, kind, value) in varying::values(&text) {
+            replaced.push_str(text.get(end..at).unwrap());
+            replaced.push_str(&self.placeholder(kind, value));
+            end = at + value.len();
+        }
+        replaced + text.get(end..).unwrap()
+    }
+
+    fn placeholder(&mut self, kind: Kind, value: &str) -> String {
+        let name = match kind {
+            Kind::Directory => "directory",
+            // Two times may be in one second.
+            Kind::Time => return "<time>".to_owned(),
+            Kind::Port => "address",
+            Kind::Id => "id",
+            Kind::Digest => "digest",
+            Kind::Base64 => "base64",
+        };
+        let known = self.numbers.entry(kind).or_default();
+        let next = known.len() + 1;
+        let number = known.entry(value.replace(' ', "")).or_insert(next);
+        format!("<{name} {number}>")
+    }
+}
