@@ -75,7 +75,7 @@ fn run(chore: &str, arguments: &[String]) -> Outcome {
         "spelling" => spelling::check(),
         "pictures" => {
             let script = repository::root()?.join("bench/pictures.py");
-            process::run(Command::new(script).args(arguments))
+            process::run(Command::new(script).args(check?.then_some("--check")))
         }
         "book" => book::run(check?),
         other => Err(format!("no chore is called {other}\n\n{USAGE}")),
