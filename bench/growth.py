@@ -2,8 +2,8 @@
 """How times and memory of a built command grow with what it is given. The command is a black box with a separate home
 directory: it is started, and called over MCP.
 
-What was measured goes to docs/src/growth-data.json, in place of earlier figures of the same parts; `growth_page.py`
-makes the page's table and curves from it."""
+What was measured goes to docs/src/growth-data.json, in place of earlier figures of the same parts; `pictures.py`
+makes the page's table and curves from it, too."""
 
 import argparse
 import os
@@ -360,7 +360,8 @@ def main():
             measured.setdefault(id, []).append([size, round(figure, 3)])
         # After each part, so that a failure of a later one loses nothing.
         growth_page.save({**growth_page.data(), **measured})
-    growth_page.write()
+    for path, text in growth_page.files().items():
+        path.write_text(text)
 
 
 if __name__ == "__main__":

@@ -1,10 +1,7 @@
-#!/usr/bin/env python3
-"""The book's page on growth: its table and its curves, from what `growth.py` measured. With --check nothing is written,
-and it fails if something would change."""
+"""The book's page on growth: its table and its curves, from what `growth.py` measured."""
 
 import json
 import math
-import sys
 from html import escape
 from pathlib import Path
 
@@ -12,6 +9,9 @@ DOCS = Path(__file__).resolve().parent.parent / "docs/src"
 DATA = DOCS / "growth-data.json"
 PAGE = DOCS / "growth.md"
 BEGIN, END = "<!-- growth:begin -->\n", "<!-- growth:end -->"
+
+TEXT = "#d7dde4"
+FONTS = "ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace"
 
 # Up to this exponent a curve counts as linear: two runs differ by as much.
 LINEAR = 1.1
@@ -142,30 +142,21 @@ def curve(id, points):
     joined = " ".join(map(",".join, places))
     out.append(f'<polyline points="{joined}" fill="none" stroke="#76e3ea" stroke-width="2"/>')
     out += (f'<circle cx="{x}" cy="{y}" r="3" fill="#76e3ea"/>' for x, y in places)
+    return svg(360, 230, f'font-size="11" fill="{TEXT}"', "\n".join(out) + "\n")
+
+
+def svg(width, height, style, contents):
     return (
-        '<svg xmlns="http://www.w3.org/2000/svg" width="360" height="230" viewBox="0 0 360 230">\n'
-        '<rect width="100%" height="100%" rx="8" fill="#1c2128"/>\n'
-        '<g font-family="ui-monospace, Menlo, Consolas, \'DejaVu Sans Mono\', monospace" font-size="11" '
-        'fill="#d7dde4">\n' + "\n".join(out) + "\n</g>\n</svg>\n"
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" viewBox="0 0 {width} {height}">\n'
+        f'<rect width="100%" height="100%" rx="8" fill="#1c2128"/>\n'
+        f'<g font-family="{FONTS}" {style}>\n{contents}</g>\n</svg>\n'
     )
 
 
-def write(check=False):
-    """Writes the page and the curves, or names those that would change."""
+def files():
+    """The page and the curves, by their paths."""
     measured = data()
     series = {id: measured[id] for id in SERIES if measured.get(id)}
     before, rest = PAGE.read_text().split(BEGIN)
-    files = {PAGE: before + BEGIN + table(series) + END + rest.split(END)[1]}
-    files |= {DOCS / f"pictures/growth-{id}.svg": curve(id, points) for id, points in series.items()}
-    if check:
-        stale = [str(path) for path, text in files.items() if not path.exists() or path.read_text() != text]
-        stale += [str(path) for path in DOCS.glob("pictures/growth-*.svg") if path not in files]
-        if stale:
-            sys.exit("\n".join(f"{path} is stale" for path in stale) + "\nrun `bench/growth_page.py`, and commit it")
-    else:
-        for path, text in files.items():
-            path.write_text(text)
-
-
-if __name__ == "__main__":
-    write(check=sys.argv[1:] == ["--check"])
+    page = {PAGE: before + BEGIN + table(series) + END + rest.split(END)[1]}
+    return page | {DOCS / f"pictures/growth-{id}.svg": curve(id, points) for id, points in series.items()}

@@ -15,7 +15,6 @@ mod generate;
 mod guests;
 mod languages;
 mod licences;
-mod pictures;
 mod process;
 mod program;
 mod repository;
@@ -24,7 +23,7 @@ mod rings;
 mod spelling;
 mod test;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 /// Why a chore failed, in words for the developer.
 type Outcome<T = ()> = Result<T, String>;
@@ -48,7 +47,8 @@ usage: cargo xtask CHORE
   dist [--binary FILE] [--key FILE] [--check]
                        a release in target/dist, of the release build or of FILE;
                        --check: of the debug build in target/dist-check, and tried
-  pictures [--check]   the terminals in docs/src/pictures, from the golden screens of the tests
+  pictures [--check]   docs/src/pictures from the golden screens of the tests, and the curves from
+                       what `bench/growth.py` measured
   book [--check]       docs/ as HTML in target/book; --check: only its links
 
 With --check nothing is written, and it fails where something would change.";
@@ -73,7 +73,10 @@ fn run(chore: &str, arguments: &[String]) -> Outcome {
         "embedding" => embedding::run(),
         "licences" => licences::check(),
         "spelling" => spelling::check(),
-        "pictures" => pictures::run(check?),
+        "pictures" => {
+            let script = repository::root()?.join("bench/pictures.py");
+            process::run(Command::new(script).args(check?.then_some("--check")))
+        }
         "book" => book::run(check?),
         other => Err(format!("no chore is called {other}\n\n{USAGE}")),
     }
