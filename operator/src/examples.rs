@@ -12,7 +12,7 @@ use serde_json::Value;
 use toolward_bundle::content::{Content, DriverEntry, ToolEntry};
 use toolward_contract::capability::{Capability, CapabilitySet, Class, PathPattern};
 use toolward_contract::driver::DriverKind;
-use toolward_contract::tool::{Example, Tool};
+use toolward_contract::tool::{Tool, ToolExample};
 use toolward_host::confine::Confinement;
 use toolward_host::{ApprovalRequest, Approver, Host, HostBuilder, Reply, Request, Verdict};
 use toolward_keyvalue::Store;
@@ -48,7 +48,7 @@ pub struct ExampleCase {
     /// The driver's id.
     pub driver: String,
     /// The example, without the parts of its output that the driver drops.
-    pub example: Example,
+    pub example: ToolExample,
     /// Why the driver can't be tested with it.
     pub unfit: Option<String>,
 }
@@ -107,7 +107,7 @@ impl ExampleCase {
 }
 
 /// Why a driver can't be tested with an example: it drops an input that is used, or a person would have to answer.
-fn unfit(example: &Example, driver: &DriverEntry, entry: &ToolEntry) -> Option<String> {
+fn unfit(example: &ToolExample, driver: &DriverEntry, entry: &ToolEntry) -> Option<String> {
     if driver.driver.kind == DriverKind::Form {
         return Some("a person gives the output".to_owned());
     }
@@ -119,7 +119,11 @@ fn unfit(example: &Example, driver: &DriverEntry, entry: &ToolEntry) -> Option<S
 }
 
 /// The example for a driver that drops parts of the output.
-fn without_dropped(mut example: Example, driver: &DriverEntry, entry: &ToolEntry) -> Example {
+fn without_dropped(
+    mut example: ToolExample,
+    driver: &DriverEntry,
+    entry: &ToolEntry,
+) -> ToolExample {
     let tool = &entry.tool;
     let implements = (driver.driver).implements_tool(tool.id.as_str(), &tool.version);
     if let (Some(Value::Object(members)), Some(implements)) = (&mut example.output, implements) {

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
-use toolward_fields::{Content, Field, Fields, Node, Problem, Span, nearest, parse_toml};
+use toolward_fields::{Content, Field, FieldProblem, Fields, Node, Span, nearest, parse_toml};
 use toolward_host::confine::SystemCalls;
 
 use crate::error::{Code, Error, Result};
@@ -66,13 +66,13 @@ impl SettingError {
     }
 }
 
-impl From<Problem<'_, Span>> for SettingError {
-    fn from(problem: Problem<'_, Span>) -> Self {
+impl From<FieldProblem<'_, Span>> for SettingError {
+    fn from(problem: FieldProblem<'_, Span>) -> Self {
         match problem {
-            Problem::Missing { name, within, at } => {
+            FieldProblem::Missing { name, within, at } => {
                 Self::new(format!("expected `{name}` in {within}, found none"), &at)
             }
-            Problem::Unknown {
+            FieldProblem::Unknown {
                 key,
                 within,
                 at,
@@ -80,7 +80,7 @@ impl From<Problem<'_, Span>> for SettingError {
                 ..
             } => Self::new(format!("expected a key of {within}, found {key:?}"), &at)
                 .hint(did_you_mean(key, known.iter().map(String::as_str), "keys")),
-            Problem::Type {
+            FieldProblem::Type {
                 name,
                 expected,
                 found,
@@ -89,7 +89,7 @@ impl From<Problem<'_, Span>> for SettingError {
                 let message = format!("expected `{name}` to be {expected}, found {kind}");
                 Self::new(message, &found.at)
             }
-            Problem::Integer { name, range, found } => {
+            FieldProblem::Integer { name, range, found } => {
                 let number = match &found.content {
                     Content::Number(number) => number.to_string(),
                     _ => found.kind().in_toml().to_owned(),

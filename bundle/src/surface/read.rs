@@ -1,7 +1,7 @@
 //! The fields of a bundle's documents that make up its surface.
 
 use serde_json::{Map, Value, json};
-use toolward_contract::action::{Action, Form, Implementation};
+use toolward_contract::action::{Action, Implementation, ReferenceForm};
 use toolward_contract::capability::{Capability, CapabilitySet};
 use toolward_contract::driver::{
     CostOverride, Driver, DriverKind, DriverLimits, Implements, Transform,
@@ -80,9 +80,9 @@ fn tool(tool: &Tool, version: Version) -> Value {
 fn implements(implementation: &Implementation) -> Value {
     let (reference, action) = (&implementation.reference, &implementation.action);
     match (&implementation.library, implementation.form) {
-        (None, Form::Id | Form::Path) => json!(reference),
-        (None, Form::Inline) => json!({ "inline": reference }),
-        (None, Form::Registry) => json!({ "reference": reference, "action": action.id }),
+        (None, ReferenceForm::Id | ReferenceForm::Path) => json!(reference),
+        (None, ReferenceForm::Inline) => json!({ "inline": reference }),
+        (None, ReferenceForm::Registry) => json!({ "reference": reference, "action": action.id }),
         (Some(library), _) => json!({
             "reference": reference,
             "action": action.id,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolward_contract::driver::{Arguments, BytesForm, Implements, ResultForm, WitCall};
+use toolward_contract::driver::{BytesForm, Implements, ResultForm, WitArguments, WitCall};
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
 
@@ -24,7 +24,7 @@ impl Function {
     /// The reason, in words.
     pub fn fits(&self, call: &WitCall, entry: &Implements, tool: &Tool) -> Result<(), String> {
         match (call.arguments, &self.parameters[..]) {
-            (Arguments::Whole, [(name, only)]) => {
+            (WitArguments::Whole, [(name, only)]) => {
                 let found = of_schema(tool.inputs.value());
                 alike(
                     &format!("the parameter `{name}`"),
@@ -34,13 +34,13 @@ impl Function {
                     "the input",
                 )?;
             }
-            (Arguments::Whole, parameters) => {
+            (WitArguments::Whole, parameters) => {
                 return Err(format!(
                     "it has {} parameters, and `arguments: whole` is for one",
                     parameters.len()
                 ));
             }
-            (Arguments::Named, parameters) => named(parameters, call.bytes, entry, tool)?,
+            (WitArguments::Named, parameters) => named(parameters, call.bytes, entry, tool)?,
         }
         let ty = match (call.result, self.result.as_deref()) {
             (ResultForm::Unwrap, Some(Type::Result { ok, .. })) => ok.as_ref(),

@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use toolward_contract::driver::{Arguments, BytesForm, ResultForm, WitCall};
+use toolward_contract::driver::{BytesForm, ResultForm, WitArguments, WitCall};
 
 use super::{Function, Type};
 
@@ -22,7 +22,7 @@ impl Function {
         let parameters = self.parameters.iter().map(|(_, ty)| ty);
         let mut schemas = Schemas::of(parameters, call.bytes, Direction::Input);
         let schema = match (call.arguments, &self.parameters[..]) {
-            (Arguments::Whole, [(_, only)]) => schemas.of_type(only),
+            (WitArguments::Whole, [(_, only)]) => schemas.of_type(only),
             _ => schemas.object(&self.parameters),
         };
         schemas.close(schema)

@@ -1,9 +1,8 @@
 //! Classes: `[…]`. All are written as ranges: in the engine's syntax a class within a class, `&&` and the like have a
 //! meaning that they don't have in ECMA-262.
 
-use super::cursor::Cursor;
 use super::escape::{ClassEscape, character, property, push_range};
-use super::{ANYTHING, NOTHING};
+use super::{ANYTHING, Cursor, NOTHING};
 
 enum Atom<'p> {
     Character(u32),

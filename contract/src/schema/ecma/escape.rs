@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::cursor::Cursor;
+use super::Cursor;
 
 type Ranges = &'static [(u32, u32)];
 

@@ -5,21 +5,21 @@ use serde_json::Number;
 use super::{Content, Entry, Node};
 use crate::diagnostic::Position;
 
-/// The text's value with places; `None` only if the text is not the JSON that it was said to be.
+/// The value of a JSON text that the strict parser has accepted, with places; `None` if it has not.
 pub(crate) fn located(text: &str) -> Option<Node> {
-    let mut reader = Reader {
+    let mut reader = JsonReader {
         rest: text,
         at: Position::START,
     };
     reader.value()
 }
 
-struct Reader<'t> {
+struct JsonReader<'t> {
     rest: &'t str,
     at: Position,
 }
 
-impl<'t> Reader<'t> {
+impl<'t> JsonReader<'t> {
     fn advance(&mut self, bytes: usize) -> Option<&'t str> {
         let (token, rest) = self.rest.split_at_checked(bytes)?;
         self.at = token.chars().fold(self.at, Position::after);
@@ -46,7 +46,7 @@ impl<'t> Reader<'t> {
         serde_json::from_str(self.advance(end + 1)?).ok()
     }
 
-    /// Depth is bounded: the strict parser has been here.
+    /// The strict parser has bounded the depth.
     fn value(&mut self) -> Option<Node> {
         let first = self.skip_space()?;
         let at = self.at;
@@ -75,11 +75,8 @@ impl<'t> Reader<'t> {
         let key = self.string()?;
         self.skip_space()?;
         self.advance(1)?;
-        Some(Entry {
-            key,
-            key_at,
-            value: self.value()?,
-        })
+        let value = self.value()?;
+        Some(Entry { key, key_at, value })
     }
 
     fn items<T>(&mut self, close: char, read: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
