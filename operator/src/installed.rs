@@ -202,7 +202,10 @@ pub struct RemovedBundle {
 /// The sources of the installed and the held bundles.
 pub(crate) fn sources(store: &Store) -> Result<Vec<String>> {
     let installed = store.list()?.into_iter().map(|one| one.release.source);
-    let held = store.pending()?.into_iter().map(|(one, _)| one.release.source);
+    let held = store
+        .pending()?
+        .into_iter()
+        .map(|(one, _)| one.release.source);
     Ok(installed.chain(held).collect())
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use toolward_fields::{Field, Fields, parse_toml};
-use toolward_registry::{RegistryClient, HostRole, Reference, Source, UnknownHost};
+use toolward_registry::{HostRole, Reference, RegistryClient, Source, UnknownHost};
 
 use super::Fetcher;
 use crate::error::{Error, Result};

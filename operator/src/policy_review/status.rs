@@ -173,7 +173,11 @@ impl PolicyReview {
     ///
     /// # Errors
     /// The errors of [`PolicyReview::routes`].
-    pub fn tools_named(&self, name: &str, installed: &[InstalledBundle]) -> Result<Vec<ToolStatus>> {
+    pub fn tools_named(
+        &self,
+        name: &str,
+        installed: &[InstalledBundle],
+    ) -> Result<Vec<ToolStatus>> {
         let rows = self.rows()?;
         let routes = self.routes(Some(name))?;
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
