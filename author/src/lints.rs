@@ -13,7 +13,7 @@ use serde_json::Value;
 use toolward_bundle::codes;
 use toolward_bundle::dev::{BuildEntry, bundle_toml};
 use toolward_bundle::documents::{Documents, Located, beside, file_name, folder};
-use toolward_bundle::files::{Files, DirectoryFiles};
+use toolward_bundle::files::{DirectoryFiles, Files};
 use toolward_bundle::locate::{about_error, about_file};
 use toolward_bundle::rules;
 use toolward_bundle::text::list;

@@ -82,42 +82,49 @@ impl Attachments {
         let Some(attachment) = self.0.get(&(tool.bundle.to_string(), id.to_owned())) else {
             return Ok(None);
         };
-        let frame = |name: &str, schema: &Value| {
-            json!({
-                "frame": name,
-                "id": id,
-                "invocation": call.invocation,
-                "schema": schema,
-                "schema_refs": attachment.schema_refs,
-                "tags": attachment.tags,
-            })
+        let frame = |name: &str, schema: &Value| -> Map<String, Value> {
+            let members = [
+                ("frame", json!(name)),
+                ("id", json!(id)),
+                ("invocation", json!(call.invocation)),
+                ("schema", schema.clone()),
+                ("schema_refs", json!(attachment.schema_refs)),
+                ("tags", json!(attachment.tags)),
+            ];
+            let members = members.into_iter();
+            members
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect()
         };
-        let add_payload = |frame: &mut Value, kind, field: Option<&str>| {
+        let add = |frame: &mut Map<String, Value>, name: &str, value: Value| {
+            frame.insert(name.to_owned(), value);
+        };
+        let add_payload = |frame: &mut Map<String, Value>, kind, field: Option<&str>| {
             match payload(reader, call, kind, settings)? {
                 Ok(mut value) => {
                     let part = field.and_then(|field| Some(value.get_mut(field)?.take()));
-                    frame["payload"] = part.unwrap_or(value);
+                    add(frame, "payload", part.unwrap_or(value));
                 }
-                Err(missing) => frame["missing"] = missing_json(missing, settings),
+                Err(missing) => add(frame, "missing", missing_json(missing, settings)),
             }
             Ok::<_, Error>(())
         };
         let mut called = frame("CT_TOOL_CALL", &attachment.input_schema);
         add_payload(&mut called, PayloadKind::Input, None)?;
         let mut result = frame("CT_TOOL_RESULT", &attachment.result_schema);
-        result["at"] = json!(call.at);
+        add(&mut result, "at", json!(call.at));
         match call.end.outcome().map(|outcome| &outcome.code) {
             Some(Some(code)) => {
-                result["ok"] = json!(false);
-                result["code"] = json!(code);
+                add(&mut result, "ok", json!(false));
+                add(&mut result, "code", json!(code));
                 add_payload(&mut result, PayloadKind::Detail, None)?;
             }
             Some(None) => {
-                result["ok"] = json!(true);
+                add(&mut result, "ok", json!(true));
                 add_payload(&mut result, PayloadKind::Output, Some("value"))?;
             }
-            None => result["ok"] = Value::Null,
+            None => add(&mut result, "ok", Value::Null),
         }
-        Ok(Some([called, result]))
+        Ok(Some([called, result].map(Value::Object)))
     }
 }

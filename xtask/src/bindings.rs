@@ -101,13 +101,16 @@ pub(crate) fn run(check: bool) -> Outcome {
     Ok(())
 }
 
+/// The content of generated files.
+type Generated = BTreeMap<PathBuf, Vec<u8>>;
+
 /// Generates the bindings in `folder`. Returns the committed files that differ, with what they have to hold, and those
 /// that are no longer generated.
 fn differences(
     root: &Path,
     bindings: &Bindings,
     folder: &Path,
-) -> Outcome<(BTreeMap<PathBuf, Vec<u8>>, Vec<PathBuf>)> {
+) -> Outcome<(Generated, Vec<PathBuf>)> {
     if folder.exists() {
         std::fs::remove_dir_all(folder).map_err(|error| describe(folder, &error))?;
     }

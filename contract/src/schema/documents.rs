@@ -100,7 +100,7 @@ fn check_keywords(
         return refuse(&codes::SCHEMA_REF, "$id", message.to_owned());
     }
     for (keyword, target) in references(schema) {
-        if !target.starts_with('#') && !(target.starts_with("schema:") && keyword == "$ref") {
+        if !(target.starts_with('#') || target.starts_with("schema:") && keyword == "$ref") {
             let message = format!(
                 "expected a reference into this document (`#/...`) or `schema:NAME`, found {target:?}"
             );

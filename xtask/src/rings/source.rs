@@ -71,7 +71,7 @@ impl<'r> Crate<'r> {
 
     /// The module that defines what a path in `module` names; `None` for another crate's.
     pub(super) fn resolve(&self, module: &[String], path: &[String], depth: usize) -> Option<Path> {
-        let child = |of: &[String], name: &String| [of, &[name.clone()]].concat();
+        let child = |of: &[String], name: &String| [of, std::slice::from_ref(name)].concat();
         let supers = path
             .iter()
             .take_while(|segment| *segment == "super")
