@@ -165,7 +165,7 @@ pub(super) fn trust(forms: &mut Forms) {
     script.run("call text.stats --set text=a");
     script.run("verify --all");
     script.run("remove text.stats-bundle");
-    script.run("remove text.stats-bundle ");
+    script.run("remove text.stats-bundle");
     script.run("trust remove acme");
 }
 
@@ -182,7 +182,7 @@ pub(super) fn publish(forms: &mut Forms) {
     let mut script = Script::new(&machine, forms);
     for words in [
         "keys new --out acme.pem",
-        "keys new --out acme.pem ",
+        "keys new --out acme.pem",
         "keys show acme.pem",
         "keys show acme.pub.pem",
         "keys export acme.pem",
@@ -190,7 +190,7 @@ pub(super) fn publish(forms: &mut Forms) {
         "keys import acme.pem --out again.pem",
         "keys encrypt acme.pem --out safe.pem --passphrase-file pass.txt",
         "new greeter --id text.greet",
-        "new greeter --id text.greet ",
+        "new greeter --id text.greet",
         "check b",
         "check spoiled",
         "build b",
