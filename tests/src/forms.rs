@@ -57,10 +57,8 @@ fn texts() -> &'static BTreeMap<String, String> {
         let made = std::thread::scope(|scope| {
             let threads = GROUPS.map(|group| {
                 scope.spawn(move || {
-                    let begun = std::time::Instant::now();
                     let mut forms = Forms::default();
                     group(&mut forms);
-                    eprintln!("TIMED {:?} {:?}", forms.0.keys().next(), begun.elapsed());
                     forms
                 })
             });
