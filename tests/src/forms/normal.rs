@@ -9,9 +9,11 @@ use crate::support::machine::toolward;
 use crate::support::varying::{self, Kind};
 
 /// Fields whose numbers are measured, counted from a clock, or depend on how the guests were compiled.
-const MEASURED: [&str; 11] = [
+const MEASURED: [&str; 13] = [
     "at",
     "bytes",
+    "duration_ms",
+    "duration_us",
     "fuel",
     "memory",
     "milliseconds",
@@ -23,6 +25,11 @@ const MEASURED: [&str; 11] = [
     "used",
 ];
 
+fn is_digest(value: &Value) -> bool {
+    let text = value.as_str().unwrap_or_default();
+    varying::values(text) == [(0, Kind::Digest, text)]
+}
+
 /// Placeholders of one file: equal values have equal ones.
 #[derive(Default)]
 pub(super) struct Placeholders {
@@ -33,6 +40,10 @@ impl Placeholders {
     pub(super) fn value(&mut self, value: Value) -> Value {
         match value {
             Value::String(text) => self.text(&text).into(),
+            // Digests are sorted, in another order in each run.
+            Value::Array(all) if all.len() > 1 && all.iter().all(is_digest) => {
+                all.iter().map(|_| Value::from("<digest>")).collect()
+            }
             Value::Array(all) => all.into_iter().map(|one| self.value(one)).collect(),
             Value::Object(members) => Value::Object(self.members(members)),
             other => other,
@@ -40,17 +51,26 @@ impl Placeholders {
     }
 
     fn members(&mut self, members: Map<String, Value>) -> Map<String, Value> {
-        let own = |(key, value): (String, Value)| match value {
-            Value::Number(_) if MEASURED.contains(&key.as_str()) => (key, "<number>".into()),
-            value => (self.text(&key), self.value(value)),
+        let of_toolward = members.get("name") == Some(&"toolward".into());
+        let own = |(key, value): (String, Value)| match (key.as_str(), value) {
+            (measured, Value::Number(_)) if MEASURED.contains(&measured) => {
+                (key, "<number>".into())
+            }
+            ("build", Value::String(_)) => (key, "<version>".into()),
+            ("version", _) if of_toolward => (key, "<version>".into()),
+            (_, value) => (self.text(&key), self.value(value)),
         };
         members.into_iter().map(own).collect()
     }
 
     fn text(&mut self, text: &str) -> String {
-        let text = text
+        let mut text = text
             .replace(toolward().to_str().unwrap(), "<toolward>")
             .replace(std::env::consts::ARCH, "<processor>");
+        for before in ["toolward ", "toolward/"] {
+            let version = format!("{before}{}", env!("CARGO_PKG_VERSION"));
+            text = text.replace(&version, &format!("{before}<version>"));
+        }
         let mut replaced = String::new();
         let mut end = 0;
         for (at, kind, value) in varying::values(&text) {

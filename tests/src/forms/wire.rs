@@ -106,7 +106,7 @@ pub(super) fn answer(request: &Value) -> Value {
 
 enum Link<'a> {
     Stdio(Raw),
-    Http(&'a Served),
+    Http(&'a Served, &'a str),
 }
 
 struct Client<'a> {
@@ -127,7 +127,7 @@ impl<'a> Client<'a> {
     fn name(&self) -> String {
         let transport = match self.link {
             Link::Stdio(_) => "stdio",
-            Link::Http(_) => "http",
+            Link::Http(..) => "http",
         };
         format!("{transport} {}", self.revision)
     }
@@ -185,14 +185,14 @@ impl<'a> Client<'a> {
 
     /// Sends a message, over HTTP by a new connection, on which the answer comes.
     fn send(&mut self, message: &Value) -> Option<BufReader<TcpStream>> {
-        let served = match &mut self.link {
+        let (served, token) = match &mut self.link {
             Link::Stdio(raw) => {
                 raw.send(message);
                 return None;
             }
-            Link::Http(served) => served,
+            Link::Http(served, token) => (served, token),
         };
-        let mut headers = String::new();
+        let mut headers = format!("Authorization: Bearer {token}\r\n");
         if let Some(session) = &self.session {
             headers += &format!("Mcp-Session-Id: {session}\r\n");
         }
@@ -231,7 +231,7 @@ impl<'a> Client<'a> {
                     .then(|| serde_json::from_str(line).unwrap())
             }),
             (None, Link::Stdio(raw)) => raw.next(PATIENCE),
-            (None, Link::Http(_)) => None,
+            (None, Link::Http(..)) => None,
         };
         message.expect("the server answers")
     }
@@ -275,13 +275,15 @@ pub(super) fn messages(forms: &mut Forms) {
     machine.add_example("kv-counter");
     let serve = |flags: &str| machine.toolward(&format!("{SERVE} {flags}")).into_command();
     let stdio = || Raw::start(serve("--trust-client"));
-    let served = Served::by(serve("--trust-client --http 127.0.0.1:0 --no-token"));
+    let served = Served::by(serve("--trust-client --http 127.0.0.1:0 --token-file token"));
+    let token = machine.text("token");
+    let token = token.trim();
     let mut seen = Seen::default();
     for mut client in [
         Client::new(Link::Stdio(stdio()), SESSIONS),
-        Client::new(Link::Http(&served), SESSIONS),
+        Client::new(Link::Http(&served, token), SESSIONS),
         Client::new(Link::Stdio(stdio()), STATELESS),
-        Client::new(Link::Http(&served), STATELESS),
+        Client::new(Link::Http(&served, token), STATELESS),
     ] {
         if client.revision == SESSIONS {
             let opened = client.open();
@@ -303,9 +305,7 @@ pub(super) fn messages(forms: &mut Forms) {
     for (file, case, clients) in seen.0 {
         forms.add(file, case, Value::Object(clients));
     }
-    refusals(&served, "", forms);
-    let with_token = Served::by(serve("--http 127.0.0.1:0"));
-    refusals(&with_token, "no token, ", forms);
+    refusals(&served, token, forms);
 }
 
 /// Tools that are found rather than listed, by a client that can't ask a person.
@@ -333,6 +333,7 @@ fn found(server: Raw, seen: &mut Seen) {
 
 /// Requests that HTTP refuses: the method, one more header, the body.
 const REFUSED: &str = r#"
+wrong token | POST | Authorization: Bearer none | {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 another origin | POST | Origin: https://other.example | {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 unknown session | POST | Mcp-Session-Id: none | {"jsonrpc":"2.0","id":1,"method":"tools/list"}
 no session | POST | Accept-Language: en | {"jsonrpc":"2.0","id":1,"method":"tools/list"}
@@ -344,21 +345,22 @@ another method | PUT | Accept-Language: en | null
 "#;
 
 /// The status and the body of each answer.
-fn refusals(served: &Served, with: &str, forms: &mut Forms) {
+fn refusals(served: &Served, token: &str, forms: &mut Forms) {
     for line in REFUSED.trim().lines() {
         let mut parts = line.split(" | ");
         let [case, method, header, body] = std::array::from_fn(|_| parts.next().unwrap());
         let body = serde_json::from_str(body).unwrap();
-        let mut stream = served.sends(method, &format!("{header}\r\n"), &body);
+        let mut headers = format!("{header}\r\n");
+        if !header.starts_with("Authorization") {
+            headers += &format!("Authorization: Bearer {token}\r\n");
+        }
+        let mut stream = served.sends(method, &headers, &body);
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let body = serde_json::from_str(body).unwrap_or_else(|_| Value::from(body));
-        let case = format!("{with}{case}");
-        forms.add(
-            "mcp-http-refusals",
-            &case,
-            json!([head.split(' ').nth(1), body]),
-        );
+        
+        let status = head.split(' ').nth(1);
+        forms.add("mcp-http-refusals", case, json!([status, body]));
     }
 }
