@@ -2,6 +2,7 @@
 //! run, and every snippet of Rust is copied from a file that compiles. Generated pages and
 //! copied code are compared by `cargo xtask docs --check`.
 
+mod architecture;
 mod changes;
 mod embedding;
 mod errors;

@@ -244,7 +244,9 @@ pub(super) fn events(forms: &mut Forms) {
     let events = fs::read_to_string(machine.path("events.jsonl")).unwrap();
     add_each(forms, "events", "/event_type", lines(&events));
     // Other lines are named after modules.
-    let calls = lines(&said).into_iter().filter(|line| line["target"] == "toolward_host::calls");
+    let calls = lines(&said)
+        .into_iter()
+        .filter(|line| line["target"] == "toolward_host::calls");
     add_each(forms, "log-lines", "/target", calls);
     let rows = machine.toolward("ledger export").ends(0).json_lines();
     add_each(forms, "ledger-rows", "/record/kind", rows);
