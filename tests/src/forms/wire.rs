@@ -275,7 +275,9 @@ pub(super) fn messages(forms: &mut Forms) {
     machine.add_example("kv-counter");
     let serve = |flags: &str| machine.toolward(&format!("{SERVE} {flags}")).into_command();
     let stdio = || Raw::start(serve("--trust-client"));
-    let served = Served::by(serve("--trust-client --http 127.0.0.1:0 --token-file token"));
+    let served = Served::by(serve(
+        "--trust-client --http 127.0.0.1:0 --token-file token",
+    ));
     let token = machine.text("token");
     let token = token.trim();
     let mut seen = Seen::default();
@@ -359,7 +361,7 @@ fn refusals(served: &Served, token: &str, forms: &mut Forms) {
         stream.read_to_string(&mut answer).unwrap();
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
         let body = serde_json::from_str(body).unwrap_or_else(|_| Value::from(body));
-        
+
         let status = head.split(' ').nth(1);
         forms.add("mcp-http-refusals", case, json!([status, body]));
     }
