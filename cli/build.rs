@@ -1,5 +1,5 @@
 //! Has the linker of a release build put the functions side by side that calls and starts run: those in `functions.txt`,
-//! which `cargo xtask functions` writes.
+//! which `bench/functions.py` writes.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -3,7 +3,7 @@
 
 use toolward_bundle::content::Content;
 use toolward_signing::Refusal;
-use toolward_signing::channel::{self, ChannelIndex, Listed, ListedTool};
+use toolward_signing::channel::{self, ChannelIndex, ListedRelease, ListedTool};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::KeyId;
 use toolward_signing::publisher::{self, PublisherDocument, RevokedKey};
@@ -86,7 +86,7 @@ pub fn list(index: &mut ChannelIndex, content: &Content) {
             .map(|tag| cut(tag, channel::MAX_TITLE))
             .collect(),
     });
-    index.bundles.push(Listed {
+    index.bundles.push(ListedRelease {
         id: manifest.id.clone(),
         version: manifest.version.clone(),
         sequence: manifest.sequence,

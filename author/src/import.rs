@@ -12,7 +12,7 @@ use toolward_bundle::component::{
 };
 use toolward_bundle::text::visible_line;
 use toolward_contract::diagnostic::Diagnostic;
-use toolward_contract::driver::{Arguments, WitCall};
+use toolward_contract::driver::{WitArguments, WitCall};
 use toolward_contract::tool::Tool;
 use toolward_contract::{NoScope, Parsed};
 use toolward_report::{Coded, codes};
@@ -421,7 +421,7 @@ fn how(export: &str, function: &Function) -> WitCall {
     if let [(_, only)] = &function.parameters[..]
         && matches!(**only, Type::Record(_))
     {
-        call.arguments = Arguments::Whole;
+        call.arguments = WitArguments::Whole;
     }
     call
 }
@@ -429,8 +429,10 @@ fn how(export: &str, function: &Function) -> WitCall {
 /// The same as DRIVER.md says it.
 fn as_written(call: &WitCall) -> Value {
     match call.arguments {
-        Arguments::Named => json!({ "world": "wit", "export": call.export }),
-        Arguments::Whole => json!({ "world": "wit", "export": call.export, "arguments": "whole" }),
+        WitArguments::Named => json!({ "world": "wit", "export": call.export }),
+        WitArguments::Whole => {
+            json!({ "world": "wit", "export": call.export, "arguments": "whole" })
+        }
     }
 }
 

@@ -40,7 +40,7 @@ pub use provenance::{compilers, provenance};
 pub use sign::Sealed;
 pub use toolward_bundle::ReadError;
 pub use toolward_bundle::dev::{
-    BuildEntry, BuildKind, BundleToml, PackOptions, Packed, World, read_bundle_toml,
+    BuildEntry, BuildKind, BundleToml, PackOptions, PackedBundle, World, read_bundle_toml,
 };
 
 /// The ending of an archive's name.

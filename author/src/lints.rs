@@ -13,7 +13,7 @@ use serde_json::Value;
 use toolward_bundle::codes;
 use toolward_bundle::dev::{BuildEntry, bundle_toml};
 use toolward_bundle::documents::{Documents, Located, beside, file_name, folder};
-use toolward_bundle::files::{Files, Found};
+use toolward_bundle::files::{DirectoryFiles, Files};
 use toolward_bundle::locate::{about_error, about_file};
 use toolward_bundle::rules;
 use toolward_bundle::text::list;
@@ -27,7 +27,7 @@ use toolward_signing::manifest::FileRole;
 use toolward_signing::path::{BundlePath, check_set};
 
 /// Names that can't be in a bundle, and files that are left out.
-pub(crate) fn names(found: &Found) -> Vec<Diagnostic> {
+pub(crate) fn names(found: &DirectoryFiles) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let mut paths = Vec::new();
     for name in found.files.keys() {

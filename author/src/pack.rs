@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use toolward_bundle::dev::{self, PackOptions, Packed};
+use toolward_bundle::dev::{self, PackOptions, PackedBundle};
 use toolward_bundle::{ReadError, codes};
 use toolward_contract::diagnostic::Severity;
 
@@ -13,7 +13,7 @@ use crate::stale;
 /// # Errors
 ///
 /// As [`toolward_bundle::dev::pack`], when one of its tools has no description yet, and as [`current`].
-pub fn pack(directory: &Path, options: &PackOptions) -> Result<Packed, ReadError> {
+pub fn pack(directory: &Path, options: &PackOptions) -> Result<PackedBundle, ReadError> {
     let packed = dev::pack(directory, options)?;
     current(directory)?;
     let todo = packed.warnings.iter();

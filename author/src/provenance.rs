@@ -3,13 +3,13 @@
 
 use std::path::Path;
 
-use toolward_bundle::dev::{BuildEntry, BuildKind, read_bundle_toml};
-use toolward_bundle::files::{self, Files, FilesError};
-use toolward_signing::provenance::{Provenance, SourceSet};
-use toolward_signing::sources;
+use toolward_bundle::dev::read_bundle_toml;
+use toolward_bundle::files;
+use toolward_signing::provenance::{Provenance, SourceSet, source_digest};
 
 use crate::build::{Built, TARGET};
 use crate::error::AuthorError;
+use crate::stale::files_of;
 
 /// The provenance of the bundle under work in `directory`: one set of sources
 /// for each `[[build]]`, named as its source; `compiler` is how the compilers name
@@ -24,7 +24,7 @@ pub fn provenance(directory: &Path, compiler: &str) -> Result<Provenance, Author
     let mut sets = Vec::with_capacity(bundle.builds.len());
     for entry in &bundle.builds {
         let found = files_of(directory, entry, files::sources)?;
-        let digest = sources::digest(
+        let digest = source_digest(
             found
                 .iter()
                 .map(|(name, bytes)| (name.as_str(), bytes.as_ref())),
@@ -52,26 +52,4 @@ pub fn compilers(built: &[Built]) -> String {
         }
     }
     names.join(", ")
-}
-
-/// The files that a source consists of: those of its directory, which hold what a script
-/// imports, too; a module that another tool made is all there is. `read` reads a directory.
-pub(crate) fn files_of(
-    directory: &Path,
-    entry: &BuildEntry,
-    read: impl FnOnce(&Path) -> Result<Files, FilesError>,
-) -> Result<Files, AuthorError> {
-    let source = directory.join(&entry.source);
-    let folder = match entry.kind {
-        BuildKind::Rust | BuildKind::Go | BuildKind::C => source,
-        BuildKind::Js | BuildKind::Python => source
-            .parent()
-            .map_or_else(|| directory.to_owned(), Path::to_owned),
-        BuildKind::Wasm => {
-            let limit = toolward_bundle::component::MAX_SIZE;
-            let bytes = files::read(directory, &entry.source, limit)?;
-            return Ok(Files::from([(entry.source.clone(), bytes)]));
-        }
-    };
-    Ok(read(&folder)?)
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use toolward_bundle::dev::Packed;
+use toolward_bundle::dev::PackedBundle;
 use toolward_signing::archive::{self, Contents};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::{KeyId, SigningKey};
@@ -34,7 +34,7 @@ pub struct Sealed {
 impl Sealed {
     /// A packed bundle, without signatures yet.
     #[must_use]
-    pub fn new(packed: &Packed) -> Self {
+    pub fn new(packed: &PackedBundle) -> Self {
         Self {
             place: Path::new(manifest::FILE).to_owned(),
             envelope: Envelope::new(MANIFEST_TYPE, packed.manifest_bytes.clone()),

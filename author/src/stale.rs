@@ -8,16 +8,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 use toolward_bundle::codes;
-use toolward_bundle::dev::BuildEntry;
-use toolward_bundle::files::{self, Files};
+use toolward_bundle::dev::{BuildEntry, BuildKind};
+use toolward_bundle::files::{self, Files, FilesError};
 use toolward_bundle::locate::about_file;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_signing::digest::Digest;
-use toolward_signing::sources;
+use toolward_signing::provenance::source_digest;
 
 use crate::error::AuthorError;
 use crate::output;
-use crate::provenance::files_of;
 
 /// The file beside `bundle.toml`: a line for each component, with its path, the digest of its sources and its own,
 /// between tabs. It is hidden, so no bundle has it.
@@ -103,6 +102,28 @@ fn kept(directory: &Path) -> BTreeMap<String, (Digest, Digest)> {
     lines.collect()
 }
 
+/// The files that a source consists of: those of its directory, which hold what a script
+/// imports, too; a module that another tool made is all there is. `read` reads a directory.
+pub(crate) fn files_of(
+    directory: &Path,
+    entry: &BuildEntry,
+    read: impl FnOnce(&Path) -> Result<Files, FilesError>,
+) -> Result<Files, AuthorError> {
+    let source = directory.join(&entry.source);
+    let folder = match entry.kind {
+        BuildKind::Rust | BuildKind::Go | BuildKind::C => source,
+        BuildKind::Js | BuildKind::Python => source
+            .parent()
+            .map_or_else(|| directory.to_owned(), Path::to_owned),
+        BuildKind::Wasm => {
+            let limit = toolward_bundle::component::MAX_SIZE;
+            let bytes = files::read(directory, &entry.source, limit)?;
+            return Ok(Files::from([(entry.source.clone(), bytes)]));
+        }
+    };
+    Ok(read(&folder)?)
+}
+
 /// What a build may read of the directory of a source. What can't be read, such as a link, is passed over, so that it
 /// keeps no change of the rest from being seen.
 fn sources_of(directory: &Path, entry: &BuildEntry) -> Option<Files> {
@@ -131,7 +152,7 @@ fn digest(entry: &BuildEntry, sources: &Files) -> Digest {
     let found = found.map(|(name, bytes)| (name.as_str(), bytes.as_ref()));
     let settings = format!("{} {}", entry.kind.word(), entry.snapshot);
     let settings = std::iter::once(("bundle.toml", settings.as_bytes()));
-    sources::digest(found.chain(settings))
+    source_digest(found.chain(settings))
 }
 
 #[cfg(test)]

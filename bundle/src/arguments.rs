@@ -14,7 +14,7 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// A value as it was typed: what it means is the schema's to say.
+    /// A value as typed, whose type the schema decides.
     #[must_use]
     pub fn literal(key: &str, value: &str) -> Self {
         Self {
@@ -24,7 +24,7 @@ impl Setting {
         }
     }
 
-    /// Text taken as it is, such as that of a file.
+    /// Unchanged text, such as the text of a file.
     #[must_use]
     pub fn text(key: &str, value: String) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl Setting {
 /// Why settings can't be applied.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum SettingError {
+pub enum ArgumentError {
     /// The input that they are to change is not an object.
     #[error("settings change the properties of an object, and the input is none")]
     NotAnObject,
@@ -55,7 +55,7 @@ pub enum SettingError {
 }
 
 codes! {
-    for SettingError {
+    for ArgumentError {
         Self::NotAnObject = "input-not-object", "leave out `--set`, or give an object as `--input`";
         Self::Value { key, expected, .. } = "setting-invalid",
             format!("write --set {key}=VALUE with a value of type {expected}");
@@ -63,8 +63,8 @@ codes! {
 }
 
 /// Sets properties of `input`. A property that the schema calls a string takes
-/// the value as text; one of another type takes it as JSON; one that the schema
-/// does not describe takes it as JSON where it is JSON, else as text.
+/// the value as text; a property of another type takes it as JSON; a property without a type takes it as JSON if it is
+/// JSON, otherwise as text.
 ///
 /// # Errors
 ///
@@ -73,9 +73,9 @@ pub fn apply(
     mut input: Value,
     settings: &[Setting],
     schema: Option<&Value>,
-) -> Result<Value, SettingError> {
+) -> Result<Value, ArgumentError> {
     let Value::Object(properties) = &mut input else {
-        return Err(SettingError::NotAnObject);
+        return Err(ArgumentError::NotAnObject);
     };
     for setting in settings {
         let value = setting.value(types_of(schema, &setting.key))?;
@@ -85,7 +85,7 @@ pub fn apply(
 }
 
 impl Setting {
-    fn value(&self, types: Vec<&str>) -> Result<Value, SettingError> {
+    fn value(&self, types: Vec<&str>) -> Result<Value, ArgumentError> {
         let text = || Value::String(self.value.clone());
         if !self.literal || types.contains(&"string") {
             return Ok(text());
@@ -93,7 +93,7 @@ impl Setting {
         match json::parse(self.value.as_bytes(), &Limits::default()) {
             Ok(value) => Ok(value),
             Err(_) if types.is_empty() => Ok(text()),
-            Err(_) => Err(SettingError::Value {
+            Err(_) => Err(ArgumentError::Value {
                 key: self.key.clone(),
                 expected: types.join(" or "),
                 value: self.value.clone(),
@@ -102,7 +102,7 @@ impl Setting {
     }
 }
 
-/// The types that a schema names for a property; none where it names none.
+/// The types that a schema has for a property.
 fn types_of<'a>(schema: Option<&'a Value>, key: &str) -> Vec<&'a str> {
     let property = schema
         .and_then(|schema| schema.get("properties"))
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn applied(settings: &[Setting]) -> Result<Value, SettingError> {
+    fn applied(settings: &[Setting]) -> Result<Value, ArgumentError> {
         let schema = json!({ "properties": {
             "name": { "type": "string" },
             "top": { "type": "integer" },
@@ -158,6 +158,6 @@ mod tests {
     #[test]
     fn only_objects_have_properties_to_set() {
         let error = apply(json!([]), &[], None).unwrap_err();
-        assert_eq!(error, SettingError::NotAnObject);
+        assert_eq!(error, ArgumentError::NotAnObject);
     }
 }

@@ -1,5 +1,4 @@
-//! The codes of this crate's diagnostics, one table. The contract crate has
-//! those of the documents themselves.
+//! The codes of this crate's diagnostics, one table. The contract crate has the codes of the documents.
 
 use toolward_report::{Code, codes};
 

@@ -1,57 +1,47 @@
-//! What a WebAssembly component shows on its outside: the names it imports and
-//! exports. Not a validator: wasmtime validates before it compiles.
+//! The outside of a WebAssembly component: the names it imports and exports. Not a validator: wasmtime validates before
+//! it compiles.
 //!
-//! Only the top level is read. The bodies of core modules are stepped over, so
-//! that the cost follows the number of sections and not the amount of code.
+//! Only the top level is read. The bodies of core modules are skipped, so that the cost depends on the number of
+//! sections and not on the amount of code.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use toolward_report::codes;
 use toolward_signing::Digest;
-use wasmparser::{
-    Chunk, ComponentAlias, ComponentAliasSectionReader, ComponentExportSectionReader,
-    ComponentExternalKind, ComponentImportSectionReader, ComponentInstance,
-    ComponentOuterAliasKind, ComponentTypeRef, Encoding, Instance, Parser, Payload,
-};
+use wasmparser::{Validator, WasmFeatures};
 
-mod features;
-mod file_kind;
 mod functions;
-mod instances;
-mod size;
+mod walk;
 mod world;
 
-pub use features::validate;
 pub use functions::{
     Function, Functions, MAX_FIELDS, MAX_FUNCTIONS, MAX_KEBAB, MAX_PARAMETERS, MAX_TYPE_DEPTH,
-    MAX_TYPES, Type, Withheld,
+    MAX_TYPES, Type, WithheldFunction,
 };
-use instances::{Instantiations, MAX_INSTANCES, Made};
 pub use world::{AMPLIFIER_EXECUTE, AMPLIFIER_SPEC, AMPLIFIER_TOOL, MadeFor, Usability};
 
 /// The interface that a driver exports.
 pub const HANDLER: &str = "toolward:driver/handler@0.1.0";
 
-/// Largest component that is read, in bytes. A Python driver has 19 MB; a
-/// larger limit would only serve to keep the compiler busy.
+/// Largest component that is read, in bytes. A Python driver has 19 MB; a larger limit would only help to keep the
+/// compiler busy.
 pub const MAX_SIZE: u64 = 64 * 1024 * 1024;
 
-/// How deep components may lie within components. Toolchains write one or two
-/// levels; each further one multiplies the work of validation.
+/// How deep components may be nested. Toolchains write one or two levels; each further level multiplies the work of
+/// validation.
 pub const MAX_DEPTH: usize = 8;
 
-/// How many core modules and components may lie inside, at all depths
-/// together: the count bounds this reader's own work.
+/// How many core modules and components may be nested, at all depths together: the count bounds this reader's work.
 pub const MAX_NESTED: usize = 1024;
 
 /// How many core modules a component may instantiate, at all depths together: the
-/// host's engine takes no more. Toolchains make two to eight; a Python driver with its
+/// host's engine accepts no more. Toolchains make two to eight; a Python driver with its
 /// shared libraries has 14 to 38.
 pub const MAX_CORE_INSTANCES: u32 = 128;
 
-/// Bytes that all core instances of a component may take together in the host's own
-/// memory: the host's engine takes no more. Not their linear memories and tables.
+/// Bytes that all core instances of a component may take together in the host's own memory, without their linear
+/// memories and tables: the host's engine accepts no more.
 pub const MAX_INSTANCE_BYTES: u64 = 1 << 20;
 
 /// How many imports, and how many exports, the top level may have.
@@ -60,9 +50,8 @@ pub const MAX_NAMES: usize = 4096;
 /// Longest import or export name, in bytes: such names are shown to people.
 pub const MAX_NAME: usize = 1024;
 
-/// The namespaces and packages that a driver may import, each with the version
-/// that the host knows (WASI 0.2 stands outside the world): all patches of one that
-/// ends in a dot, else that one only.
+/// The namespaces and packages that a driver may import, each with the version that the host knows (WASI 0.2 is outside
+/// the world): all patches of a version that ends in a dot, otherwise exactly that version.
 const KNOWN_IMPORTS: &[(&str, &str)] = &[
     ("toolward:driver/", "0.1."),
     ("wasi:cli/", "0.2."),
@@ -90,16 +79,16 @@ pub struct Export {
 pub struct Surface {
     /// The names that the top level imports, in the order of the file.
     pub imports: Vec<String>,
-    /// What the top level exports, in the order of the file.
+    /// The exports of the top level, in the order of the file.
     pub exports: Vec<Export>,
     /// Core modules at all depths.
     pub modules: usize,
     /// Components inside the component, at all depths.
     pub components: usize,
-    /// Core modules that are instantiated, at all depths together.
+    /// Instances of core modules, at all depths together.
     pub core_instances: u64,
-    /// Bytes that these instances take in the host's own memory at most, beside their
-    /// linear memories and tables. They count against a call's memory limit.
+    /// Bytes that these instances take in the host's own memory at most, besides their linear memories and tables. They
+    /// count against a call's memory limit.
     pub instance_bytes: u64,
     /// Length of the binary in bytes.
     pub size: u64,
@@ -115,16 +104,16 @@ pub enum SurfaceError {
         /// Length found, in bytes.
         size: u64,
     },
-    /// A core module stands where a component was expected.
+    /// A core module, not a component.
     #[error("a core WebAssembly module was found, a component was expected")]
     CoreModule,
-    /// The bytes are something else than WebAssembly.
+    /// The bytes are not WebAssembly.
     #[error("a WebAssembly component was expected, and this is {found}")]
     NotWebAssembly {
-        /// What they are, with its article.
+        /// Their kind, with an article.
         found: &'static str,
     },
-    /// The bytes are no valid WebAssembly binary.
+    /// The bytes are not a valid WebAssembly binary.
     #[error("byte {offset}: {message}")]
     Malformed {
         /// Offset from the start of the file.
@@ -132,7 +121,7 @@ pub enum SurfaceError {
         /// What the parser expected.
         message: String,
     },
-    /// It is valid but for functions, streams or futures that are async.
+    /// It is valid except for async functions, streams or futures.
     #[error(
         "it has async functions, streams or futures, which this version of Toolward does not run yet"
     )]
@@ -140,16 +129,15 @@ pub enum SurfaceError {
     /// More core instances than [`MAX_CORE_INSTANCES`].
     #[error("the component makes {found} core instances, the limit is {MAX_CORE_INSTANCES}")]
     TooManyInstances {
-        /// Instances that it makes of core modules, at all depths.
+        /// Instances of core modules, at all depths.
         found: u64,
     },
-    /// More nested modules, components, imports or exports, or deeper ones,
-    /// than the constants of this module let in.
+    /// More or deeper nested modules, components, imports or exports than the constants of this module allow.
     #[error("the component has more {what} than {limit}")]
     TooComplex {
         /// What was counted.
         what: &'static str,
-        /// The limit that was passed.
+        /// The exceeded limit.
         limit: usize,
     },
 }
@@ -179,36 +167,20 @@ impl From<wasmparser::BinaryReaderError> for SurfaceError {
     }
 }
 
-/// A driver's component: the bytes to compile and what they show outside.
+/// A driver's component: the bytes to compile and their outside.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Component {
     /// The file's name within the bundle.
     pub path: String,
-    /// BLAKE3 of the bytes.
+    /// The digest of the bytes.
     pub digest: Digest,
-    /// The component.
+    /// The bytes of the component.
     pub bytes: Arc<[u8]>,
-    /// Its imports and exports.
+    /// The imports and exports.
     pub surface: Surface,
     /// The functions that its driver calls in the world `wit`, by name.
     pub functions: BTreeMap<String, Arc<Function>>,
-}
-
-/// Whether an alias brings in a component that is defined elsewhere. With such
-/// ones the levels of nesting would bound nothing: siblings could instantiate
-/// each other, a hundred times each. No toolchain needs it for a driver.
-fn brings_a_component(alias: &ComponentAlias<'_>) -> bool {
-    matches!(
-        alias,
-        ComponentAlias::Outer {
-            kind: ComponentOuterAliasKind::Component,
-            ..
-        } | ComponentAlias::InstanceExport {
-            kind: ComponentExternalKind::Component,
-            ..
-        }
-    )
 }
 
 impl Surface {
@@ -216,16 +188,14 @@ impl Surface {
     ///
     /// # Errors
     ///
-    /// When the bytes are no component binary, or pass one of the limits of
-    /// this module. The contents of core modules and of nested components are
-    /// not looked at: a component that is read without an error can still be
-    /// an invalid one.
+    /// When the bytes are not a component binary, or exceed a limit of this module. The contents of core modules and of
+    /// nested components are not validated: a component that is read without an error can still be invalid.
     pub fn read(bytes: &[u8]) -> Result<Self, SurfaceError> {
         let size = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if size > MAX_SIZE {
             return Err(SurfaceError::TooLarge { size });
         }
-        if let Some(found) = file_kind::of(bytes) {
+        if let Some(found) = kind_of(bytes) {
             return Err(SurfaceError::NotWebAssembly { found });
         }
         let mut surface = Self {
@@ -276,139 +246,6 @@ impl Surface {
             .filter(|name| !is_known_import(name))
             .collect()
     }
-
-    fn walk(&mut self, bytes: &[u8]) -> Result<(), SurfaceError> {
-        // The parsers of the components that enclose the present one.
-        let mut enclosing: Vec<Parser> = Vec::new();
-        let mut made = Instantiations::default();
-        let mut parser = Parser::new(0);
-        let mut rest = bytes;
-        loop {
-            let (consumed, payload) = match parser.parse(rest, true)? {
-                Chunk::Parsed { consumed, payload } => (consumed, payload),
-                Chunk::NeedMoreData(_) => return Err(truncated(bytes)),
-            };
-            rest = rest.get(consumed..).ok_or_else(|| truncated(bytes))?;
-            let top = enclosing.is_empty();
-            match payload {
-                Payload::Version {
-                    encoding: Encoding::Module,
-                    ..
-                } => {
-                    return Err(SurfaceError::CoreModule);
-                }
-                Payload::ModuleSection {
-                    unchecked_range, ..
-                } => {
-                    self.modules += 1;
-                    self.bounded()?;
-                    let length = unchecked_range.end.saturating_sub(unchecked_range.start);
-                    let module = rest.get(..length).ok_or_else(|| truncated(bytes))?;
-                    made.module(size::of(module));
-                    rest = rest.get(length..).ok_or_else(|| truncated(bytes))?;
-                }
-                Payload::ComponentSection { parser: inner, .. } => {
-                    self.components += 1;
-                    self.bounded()?;
-                    if enclosing.len() >= MAX_DEPTH {
-                        return Err(too_complex("levels of nesting", MAX_DEPTH));
-                    }
-                    enclosing.push(std::mem::replace(&mut parser, inner));
-                    made.enter();
-                }
-                Payload::InstanceSection(section) => {
-                    for instance in section {
-                        if let Instance::Instantiate { module_index, .. } = instance? {
-                            made.core(module_index);
-                        }
-                    }
-                }
-                Payload::ComponentInstanceSection(section) => {
-                    for instance in section {
-                        if let ComponentInstance::Instantiate {
-                            component_index, ..
-                        } = instance?
-                        {
-                            made.component(component_index);
-                        }
-                    }
-                }
-                Payload::ComponentAliasSection(section) => aliases(section, &mut made)?,
-                Payload::ComponentImportSection(section) if !top => {
-                    inner_imports(section, &mut made)?;
-                }
-                Payload::ComponentImportSection(section) => self.imports(section, &mut made)?,
-                Payload::ComponentExportSection(section) if top => self.exports(section)?,
-                Payload::End(_) => match enclosing.pop() {
-                    Some(outer) => {
-                        made.leave();
-                        parser = outer;
-                    }
-                    None if rest.is_empty() => {
-                        self.core_instances = made.made().core;
-                        self.instance_bytes = size::of_all(made.made());
-                        return bounded_instances(made.made());
-                    }
-                    None => return Err(truncated(bytes)),
-                },
-                _ => {}
-            }
-        }
-    }
-
-    /// The imports of the component itself.
-    fn imports(
-        &mut self,
-        section: ComponentImportSectionReader<'_>,
-        made: &mut Instantiations,
-    ) -> Result<(), SurfaceError> {
-        for import in section {
-            let import = import?;
-            match import.ty {
-                ComponentTypeRef::Component(_) => made.import(),
-                ComponentTypeRef::Module(_) => made.foreign_module(),
-                _ => {}
-            }
-            let name = checked_name(import.name.name)?;
-            if self.imports.len() >= MAX_NAMES {
-                return Err(too_complex("imports", MAX_NAMES));
-            }
-            self.imports.push(name);
-        }
-        Ok(())
-    }
-
-    fn exports(&mut self, section: ComponentExportSectionReader<'_>) -> Result<(), SurfaceError> {
-        for export in section {
-            let export = export?;
-            let name = checked_name(export.name.name)?;
-            if self.exports.len() >= MAX_NAMES {
-                return Err(too_complex("exports", MAX_NAMES));
-            }
-            self.exports.push(Export {
-                name,
-                kind: kind_name(export.kind),
-            });
-        }
-        Ok(())
-    }
-
-    fn bounded(&self) -> Result<(), SurfaceError> {
-        if self.modules + self.components > MAX_NESTED {
-            return Err(too_complex("nested modules and components", MAX_NESTED));
-        }
-        Ok(())
-    }
-}
-
-fn bounded_instances(made: Made) -> Result<(), SurfaceError> {
-    if made.core > u64::from(MAX_CORE_INSTANCES) {
-        return Err(SurfaceError::TooManyInstances { found: made.core });
-    }
-    if made.total() > MAX_INSTANCES as u64 {
-        return Err(too_complex("instances", MAX_INSTANCES));
-    }
-    Ok(())
 }
 
 fn is_known_import(name: &str) -> bool {
@@ -425,66 +262,6 @@ fn is_known_import(name: &str) -> bool {
     })
 }
 
-fn checked_name(name: &str) -> Result<String, SurfaceError> {
-    if name.len() > MAX_NAME {
-        return Err(too_complex("bytes in a name", MAX_NAME));
-    }
-    Ok(name.to_owned())
-}
-
-fn kind_name(kind: ComponentExternalKind) -> &'static str {
-    match kind {
-        ComponentExternalKind::Module => "module",
-        ComponentExternalKind::Func => "func",
-        ComponentExternalKind::Value => "value",
-        ComponentExternalKind::Type => "type",
-        ComponentExternalKind::Instance => "instance",
-        ComponentExternalKind::Component => "component",
-    }
-}
-
-/// The imports of a component inside another one.
-fn inner_imports(
-    section: ComponentImportSectionReader<'_>,
-    made: &mut Instantiations,
-) -> Result<(), SurfaceError> {
-    for import in section {
-        match import?.ty {
-            ComponentTypeRef::Component(_) => {
-                return Err(too_complex("components taken from elsewhere", 0));
-            }
-            ComponentTypeRef::Module(_) => made.foreign_module(),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn aliases(
-    section: ComponentAliasSectionReader<'_>,
-    made: &mut Instantiations,
-) -> Result<(), SurfaceError> {
-    for alias in section {
-        let alias = alias?;
-        if brings_a_component(&alias) {
-            return Err(too_complex("components taken from elsewhere", 0));
-        }
-        match alias {
-            ComponentAlias::Outer {
-                kind: ComponentOuterAliasKind::CoreModule,
-                count,
-                index,
-            } => made.outer_module(count, index),
-            ComponentAlias::InstanceExport {
-                kind: ComponentExternalKind::Module,
-                ..
-            } => made.foreign_module(),
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
 fn truncated(bytes: &[u8]) -> SurfaceError {
     SurfaceError::Malformed {
         offset: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
@@ -496,5 +273,120 @@ fn too_complex(what: &'static str, limit: usize) -> SurfaceError {
     SurfaceError::TooComplex { what, limit }
 }
 
+/// The proposals of the host's engine: WebAssembly 3.0 without features that no driver needs, and components without
+/// async.
+const FEATURES: WasmFeatures = WasmFeatures::WASM3
+    .difference(WasmFeatures::EXCEPTIONS)
+    .difference(WasmFeatures::THREADS)
+    .difference(WasmFeatures::MEMORY64)
+    .difference(WasmFeatures::TAIL_CALL)
+    .difference(WasmFeatures::RELAXED_SIMD)
+    .difference(WasmFeatures::GC)
+    .difference(WasmFeatures::GC_TYPES)
+    .union(WasmFeatures::COMPONENT_MODEL);
+
+/// The proposals for async functions.
+const ASYNC: WasmFeatures = WasmFeatures::CM_ASYNC
+    .union(WasmFeatures::CM_ASYNC_STACKFUL)
+    .union(WasmFeatures::CM_MORE_ASYNC_BUILTINS)
+    .union(WasmFeatures::CM_ERROR_CONTEXT);
+
+/// Why a component with `error` is refused: for its async functions alone, or for the error.
+fn explained(wasm: &[u8], error: SurfaceError) -> SurfaceError {
+    match Validator::new_with_features(FEATURES.union(ASYNC)).validate_all(wasm) {
+        Ok(_) => SurfaceError::Async,
+        Err(_) => error,
+    }
+}
+
+/// Validates a whole component, its code included, as the host's engine does before it
+/// compiles one. Takes about a second for 100 MB.
+///
+/// # Errors
+///
+/// [`SurfaceError::Async`], or [`SurfaceError::Malformed`] with the offset of the first part that is invalid or
+/// belongs to a proposal that this host does not run.
+pub fn validate(wasm: &[u8]) -> Result<(), SurfaceError> {
+    let found = Validator::new_with_features(FEATURES).validate_all(wasm);
+    found
+        .map(drop)
+        .map_err(|error| explained(wasm, error.into()))
+}
+
+/// Kinds of files, by their first bytes, for messages.
+const KINDS: [(&[u8], &str); 13] = [
+    (b"\x28\xb5\x2f\xfd", "a Zstandard archive"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"\xfd7zXZ", "an xz archive"),
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"%PDF", "a PDF document"),
+    (b"\x7fELF", "a Linux program"),
+    (b"MZ", "a Windows program"),
+    (b"#!", "a script"),
+    (b"-----BEGIN ", "a PEM file"),
+    (b"<", "HTML, XML or SVG"),
+];
+
+/// How many bytes are checked.
+const MAX_CHECKED: usize = 4096;
+
+/// The kind of the bytes, with an article; `None` if they start as WebAssembly does.
+fn kind_of(bytes: &[u8]) -> Option<&'static str> {
+    if bytes.starts_with(b"\0asm") {
+        return None;
+    }
+    if bytes.is_empty() {
+        return Some("an empty file");
+    }
+    let known = KINDS.iter().find(|(first, _)| bytes.starts_with(first));
+    if let Some((_, kind)) = known {
+        return Some(kind);
+    }
+    let start = bytes.get(..MAX_CHECKED).unwrap_or(bytes);
+    let is_text = !start.contains(&0)
+        && match str::from_utf8(start) {
+            Ok(_) => true,
+            // A character may be cut.
+            Err(error) => error.error_len().is_none(),
+        };
+    Some(match (is_text, start.trim_ascii_start().first()) {
+        (true, Some(b'{' | b'[')) => "JSON",
+        (true, Some(b'(')) => "WebAssembly in text form",
+        (true, _) => "a text file",
+        (false, _) => "a file of an unknown kind",
+    })
+}
+
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod feature_tests {
+    use super::*;
+
+    #[test]
+    fn what_no_host_runs_is_refused() {
+        for (text, runs) in [
+            ("(component (core module (memory 1)))", true),
+            ("(component (core module (memory 1) (memory 1)))", true),
+            ("(component (core module (memory i64 1)))", false),
+            ("(component (core module (memory 1 1 shared)))", false),
+            ("(component (core module (tag)))", false),
+            ("(component (core module (type (struct))))", false),
+            ("(component (core module (func (param externref))))", false),
+            ("(component (core module (func return_call 0)))", false),
+            ("(component (core func (canon task.cancel)))", false),
+            ("(component (import \"f\" (func async)))", false),
+        ] {
+            let wasm = wat::parse_str(text).unwrap();
+            let found = validate(&wasm);
+            assert_eq!(found.is_ok(), runs, "{text}");
+            let is_async = matches!(found, Err(SurfaceError::Async));
+            let names_it = text.contains("async") || text.contains("task.");
+            assert_eq!(is_async, names_it, "{text}: {found:?}");
+        }
+    }
+}

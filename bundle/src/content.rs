@@ -1,13 +1,12 @@
-//! The typed contents of a bundle: from `Verified<Bundle>`, or, marked as such,
-//! from a directory under work. Nothing is opened again here: what is parsed
-//! are the bytes that were verified.
+//! The typed contents of a bundle: from `Verified<Bundle>`, or, marked as such, from a directory under work. No file is
+//! opened again: exactly the verified bytes are parsed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolward_contract::action::{self, Action};
-use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
+use toolward_contract::diagnostic::{Diagnostic, Position};
 use toolward_contract::driver::Driver;
 use toolward_contract::index::Index;
 use toolward_contract::tool::Tool;
@@ -20,18 +19,15 @@ use toolward_signing::verify::{Bundle, Verified};
 use crate::codes;
 use crate::component::Component;
 use crate::dev::{self, PackOptions};
-use crate::documents::{Documents, role_of};
 pub use crate::error::ContentError;
-use crate::index::{self, TOOLS_JSON};
-use crate::libraries::{Libraries, Library, NoLibraries, Surroundings};
-use crate::rules;
-use crate::shown::{self, PromptEntry, ResourceEntry};
+use crate::libraries::{Libraries, NoLibraries};
+use crate::shown::{PromptEntry, ResourceEntry};
 
-mod prefixes;
+mod assemble;
 
-use prefixes::{Prefixes, check_prefixes, id_of};
+use assemble::Prefixes;
 
-/// Where a bundle's bytes come from, and so what may be granted to it.
+/// The origin of a bundle's bytes, which decides what may be granted to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ContentOrigin {
@@ -67,25 +63,24 @@ impl ContentOrigin {
     }
 }
 
-/// A contract and where it stands.
+/// A contract and its file.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ToolEntry {
     /// The contract.
     pub tool: Arc<Tool>,
-    /// The name of its TOOL.md; `None` where it comes from a version 1
-    /// `tools.json`.
+    /// The name of its TOOL.md; `None` if it comes from a version 1 `tools.json`.
     pub path: Option<String>,
-    /// Whether the contract's `metadata.mcp.name` lies inside the prefixes of its
-    /// publisher; true for a directory under work.
+    /// Whether the contract's `metadata.mcp.name` is inside the prefixes of its publisher; true for a directory under
+    /// work.
     pub names_itself: bool,
-    /// When the tool was installed, as a number that those of later tools exceed; `None` for
-    /// what is not installed. The store sets it.
+    /// When the tool was installed, as a number that rises with later tools; `None` if it is not installed. The store
+    /// sets it.
     pub arrival: Option<u64>,
 }
 
 impl ToolEntry {
-    /// A contract that stands in no document and names no MCP tool.
+    /// A contract without a document and without a name for MCP.
     #[must_use]
     pub fn unwritten(tool: Arc<Tool>) -> Self {
         Self {
@@ -97,16 +92,15 @@ impl ToolEntry {
     }
 }
 
-/// A driver, where it stands, and its component.
+/// A driver, its file and its component.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct DriverEntry {
     /// The driver.
     pub driver: Arc<Driver>,
-    /// The name of its DRIVER.md; `tools.json` where it comes from a transport of
-    /// a version 1 document.
+    /// The name of its DRIVER.md; `tools.json` if it comes from a transport of a version 1 document.
     pub path: String,
-    /// There for a driver of kind `component`, and only then.
+    /// Exists exactly for a driver of kind `component`.
     pub component: Option<Component>,
 }
 
@@ -137,12 +131,12 @@ pub struct DriverEntry {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Content {
-    /// Where the bytes come from.
+    /// The origin of the bytes.
     pub origin: ContentOrigin,
     /// BLAKE3 of `manifest.toml`; for a directory under work, of the manifest
     /// that `pack` would write.
     pub manifest_digest: Digest,
-    /// What the manifest says.
+    /// The manifest.
     pub manifest: Arc<Manifest>,
     /// The contracts, by id.
     pub tools: Vec<ToolEntry>,
@@ -160,9 +154,9 @@ pub struct Content {
     pub index: Index,
     /// Every file of the manifest, by name.
     pub files: BTreeMap<String, Arc<[u8]>>,
-    /// How the components were made, if the bundle says so and proves it.
+    /// How the components were made, if the bundle has verified provenance.
     pub provenance: Option<Provenance>,
-    /// What is odd but no reason to refuse.
+    /// Findings that do not refuse the bundle.
     pub warnings: Vec<Diagnostic>,
 }
 
@@ -177,14 +171,13 @@ impl Content {
         Self::from_verified_with(bundle, &NoLibraries)
     }
 
-    /// Reads the contents of a verified bundle. `libraries`: the actions of other bundles, as the same trust gives
-    /// them.
+    /// Reads the contents of a verified bundle. `libraries`: the actions of other bundles, by the same trust.
     ///
     /// # Errors
     ///
     /// When a document doesn't parse, a component is missing or exports another
     /// world, `tools.json` disagrees with the contracts, or an id
-    /// lies outside the publisher's prefixes.
+    /// is outside the publisher's prefixes.
     pub fn from_verified_with(
         bundle: Verified<Bundle>,
         libraries: &dyn Libraries,
@@ -225,7 +218,7 @@ impl Content {
     }
 
     /// Reads a directory under work, without signatures: what `pack` would
-    /// pack, with the same checks. Its origin says that it is unsigned.
+    /// pack, with the same checks. Its origin shows that it is unsigned.
     ///
     /// # Errors
     ///
@@ -243,7 +236,7 @@ impl Content {
         directory: &Path,
         libraries: &dyn Libraries,
     ) -> Result<Self, ContentError> {
-        // The time does not affect what runs; any fixed one will do.
+        // Any fixed time will do, since it does not affect calls.
         let options = PackOptions {
             source_date_epoch: Some(0),
             ..PackOptions::default()
@@ -267,7 +260,7 @@ impl Content {
             },
             libraries,
         )?;
-        // Both read the documents; packing knows where they lie, and no libraries.
+        // Both read the documents; packing knows their paths, but no libraries.
         let resolved = content.takes_actions();
         let mut warnings = packed.warnings;
         warnings.retain(|found| !resolved || found.code != action::ELSEWHERE);
@@ -282,8 +275,7 @@ impl Content {
         Ok(content)
     }
 
-    /// Whether a contract takes its action from another bundle, so that more than this bundle decides what it asks
-    /// for.
+    /// Whether a contract takes its action from another bundle, so that its demands depend on more than this bundle.
     #[must_use]
     pub fn takes_actions(&self) -> bool {
         self.tools.iter().any(|entry| takes_action(&entry.tool))
@@ -296,7 +288,7 @@ impl Content {
         tools.find(|entry| entry.tool.id.as_str() == name || entry.tool.major_id() == name)
     }
 
-    /// The drivers that say they implement a contract, by id.
+    /// The drivers for a contract, by id.
     pub fn drivers_for<'a>(&'a self, tool: &'a Tool) -> impl Iterator<Item = &'a DriverEntry> + 'a {
         self.drivers.iter().filter(|entry| {
             entry
@@ -305,133 +297,9 @@ impl Content {
                 .is_some()
         })
     }
-
-    fn assemble(
-        origin: ContentOrigin,
-        manifest_digest: Digest,
-        manifest: Arc<Manifest>,
-        files: BTreeMap<String, Arc<[u8]>>,
-        publisher: &str,
-        granted: Prefixes<'_>,
-        libraries: &dyn Libraries,
-    ) -> Result<Self, ContentError> {
-        check_roles(&manifest)?;
-        // Nothing is signed: the publisher is a claim.
-        let owner = match origin.is_dev() {
-            true => manifest.publisher.as_str(),
-            false => publisher,
-        };
-        let own = Library {
-            publisher: owner,
-            id: &manifest.id,
-        };
-        let surroundings = Surroundings {
-            own: Some(own),
-            others: libraries,
-        };
-        let (documents, mut diagnostics) = rules::read_in(&files, surroundings);
-        // What is signed as tools.json was written before any library was known.
-        let takes_actions = documents.tools.iter().any(|tool| takes_action(&tool.value));
-        let written = takes_actions.then(|| {
-            let surroundings = Surroundings::of_author(owner, &manifest.id);
-            Documents::read_in(&files, surroundings)
-        });
-        let said = written.as_ref().unwrap_or(&documents);
-        let indexed = index::read(&files, said, &mut diagnostics);
-        if let Some(index) = &indexed.index {
-            diagnostics.extend(index::check_version(&manifest, index));
-        }
-        let written = documents.tools.iter();
-        let written = written.map(|tool| (Arc::clone(&tool.value), Some(tool.path.clone())));
-        let indexed_only = indexed.contracts.into_iter().map(|tool| (tool, None));
-        let entry = |(tool, path): (Arc<Tool>, Option<String>)| ToolEntry {
-            names_itself: tool
-                .mcp_name
-                .as_deref()
-                .is_some_and(|name| (granted.of_all)(&id_of(name))),
-            tool,
-            path,
-            arrival: None,
-        };
-        let tools: Vec<ToolEntry> = written.chain(indexed_only).map(entry).collect();
-
-        let mut drivers = Vec::with_capacity(documents.drivers.len());
-        for driver in &documents.drivers {
-            match rules::component(driver, &documents, &files, Some(&manifest)) {
-                Ok(component) => drivers.push(DriverEntry {
-                    driver: Arc::clone(&driver.value),
-                    path: driver.path.clone(),
-                    component,
-                }),
-                Err(diagnostic) => diagnostics.push(*diagnostic),
-            }
-        }
-        drivers.extend(indexed.drivers.into_iter().map(|driver| DriverEntry {
-            driver,
-            path: TOOLS_JSON.to_owned(),
-            component: None,
-        }));
-        let (errors, warnings): (Vec<_>, Vec<_>) = diagnostics
-            .into_iter()
-            .partition(|diagnostic| diagnostic.severity == Severity::Error);
-        let Some(index) = indexed.index.filter(|_| errors.is_empty()) else {
-            return Err(ContentError::Invalid(errors));
-        };
-        check_prefixes(&manifest, &documents, &tools, publisher, granted)?;
-
-        let prompts = documents.prompts.iter().map(|prompt| PromptEntry {
-            prompt: Arc::clone(&prompt.value),
-            path: prompt.path.clone(),
-        });
-        let mut prompts: Vec<PromptEntry> = prompts.collect();
-        prompts.sort_by(|a, b| a.prompt.id.cmp(&b.prompt.id));
-        let resources = shown::resources(&documents, &files);
-        let mut content = Self {
-            origin,
-            manifest_digest,
-            manifest,
-            tools,
-            drivers,
-            denied: indexed.denied,
-            actions: documents
-                .actions
-                .iter()
-                .map(|action| Arc::clone(&action.value))
-                .collect(),
-            prompts,
-            resources,
-            index,
-            files,
-            provenance: None,
-            warnings,
-        };
-        content.tools.sort_by(|a, b| {
-            let versions = a.tool.version.cmp(&b.tool.version);
-            a.tool.id.cmp(&b.tool.id).then(versions)
-        });
-        content.drivers.sort_by(|a, b| {
-            let versions = a.driver.version.cmp(&b.driver.version);
-            a.driver.id.cmp(&b.driver.id).then(versions)
-        });
-        Ok(content)
-    }
 }
 
 fn takes_action(tool: &Tool) -> bool {
     let implements = tool.implements.as_ref();
     implements.is_some_and(|implements| implements.library.is_some())
-}
-
-fn check_roles(manifest: &Manifest) -> Result<(), ContentError> {
-    for entry in &manifest.files {
-        let expected = role_of(entry.path.as_str());
-        if entry.role != expected {
-            return Err(ContentError::RoleMismatch {
-                path: entry.path.as_str().to_owned(),
-                found: entry.role.to_string(),
-                expected: expected.to_string(),
-            });
-        }
-    }
-    Ok(())
 }

@@ -1,5 +1,5 @@
-//! What a component imports against what its driver and contracts declare. Decides no grant: with
-//! or without a difference, a sandbox gets what policy allows of the declaration.
+//! Compares the imports of a component with the declarations of its driver and contracts. Decides no grant: in any
+//! case, a sandbox gets what policy allows of the declaration.
 
 use serde::Serialize;
 use toolward_contract::capability::{Capability, CapabilitySet, Class};
@@ -8,14 +8,14 @@ use toolward_contract::tool::Tool;
 
 use crate::component::Surface;
 
-/// An import that stands for a capability.
+/// An import for a capability.
 struct CapabilityImport {
     /// The package, or one interface of it.
     import: &'static str,
     /// Declaring one of these accounts for the import.
     classes: &'static [Class],
-    /// Whether a component that imports it without a declaration is refused. The rest comes in
-    /// with Python and with Rust's std, used or not, and is linked so that it gives nothing.
+    /// Whether a component that imports it without a declaration is refused. Python and Rust's std always import the
+    /// others, which are linked without access.
     refused: bool,
 }
 
@@ -62,27 +62,25 @@ impl CapabilityImport {
     }
 }
 
-/// Whether a driver has HTTP declared, and reaches no host.
-fn is_without_host(door: &CapabilityImport, driver: &Driver) -> bool {
-    door.import == "wasi:http" && driver.declares_network && driver.egress.is_empty()
+/// Whether a driver declares HTTP without a host.
+fn is_without_host(import: &CapabilityImport, driver: &Driver) -> bool {
+    import.import == "wasi:http" && driver.declares_network && driver.egress.is_empty()
 }
 
-/// What a driver's component may turn out to use: its own `requires` and the
-/// declarations of its contracts.
+/// What a driver's component may use: its `requires` and the declarations of its contracts.
 #[derive(Debug)]
-pub(crate) struct Declared {
+pub(crate) struct DeclaredCapabilities {
     pub(crate) capabilities: CapabilitySet,
-    /// Whether each of its contracts is at hand. One of another bundle can't be
-    /// asked, and gets the benefit of the doubt: the grant is computed with it
-    /// at hand.
+    /// Whether all of its contracts are known. A contract of another bundle is unknown here, and assumed to declare
+    /// everything: the grant is computed when it is known.
     complete: bool,
 }
 
-impl Declared {
+impl DeclaredCapabilities {
     pub(crate) fn of<'t>(
         driver: &Driver,
         tools: impl Iterator<Item = &'t Tool> + Clone,
-    ) -> Declared {
+    ) -> DeclaredCapabilities {
         let mut capabilities = driver.requires.capabilities.clone();
         let mut complete = true;
         for entry in &driver.implements {
@@ -93,13 +91,13 @@ impl Declared {
             complete &= known.peek().is_some();
             capabilities.extend(known.flat_map(Tool::declaration));
         }
-        Declared {
+        DeclaredCapabilities {
             capabilities,
             complete,
         }
     }
 
-    /// Whether one of the classes is declared, as far as that can be said here.
+    /// Whether one of the classes is declared, or may be.
     fn has(&self, classes: &[Class]) -> bool {
         let mut members = self.capabilities.iter();
         let declared = members.any(|capability| classes.contains(capability.class()));
@@ -110,11 +108,10 @@ impl Declared {
     pub(crate) fn accounts_for(&self, import: &str) -> bool {
         CAPABILITY_IMPORTS
             .iter()
-            .all(|door| door.import != import || self.has(door.classes))
+            .all(|known| known.import != import || self.has(known.classes))
     }
 
-    /// Whether some host of `egress` may be declared: what an external service
-    /// reaches is for policy to say.
+    /// Whether some host of `egress` may be declared: policy decides about external services.
     pub(crate) fn shares_a_host(&self, egress: &CapabilitySet) -> bool {
         !self.complete
             || self.has(&[Class::External])
@@ -122,54 +119,53 @@ impl Declared {
     }
 }
 
-/// Where imports and declarations part.
+/// How imports differ from declarations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Difference {
-    /// Imported, and not declared.
-    pub undeclared: Vec<Undeclared>,
-    /// Declared, and not imported: the component can't use it.
+pub struct DeclarationDifference {
+    /// Imported but not declared.
+    pub undeclared: Vec<UndeclaredImport>,
+    /// DeclaredCapabilities, and not imported: the component can't use it.
     pub unused: Vec<String>,
 }
 
 /// An import that no declaration accounts for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Undeclared {
+pub struct UndeclaredImport {
     /// The package or interface, such as `wasi:http`.
     pub import: String,
-    /// Whether a host refuses the bundle for it; else it is linked and gives
-    /// nothing.
+    /// Whether a host refuses the bundle for it; otherwise it is linked without access.
     pub refused: bool,
 }
 
-impl Difference {
+impl DeclarationDifference {
     /// Compares a component with what its driver and the contracts among
     /// `tools` declare.
     pub(crate) fn of<'t>(
         surface: &Surface,
         driver: &Driver,
         tools: impl Iterator<Item = &'t Tool> + Clone,
-    ) -> Difference {
-        let declared = Declared::of(driver, tools);
+    ) -> DeclarationDifference {
+        let declared = DeclaredCapabilities::of(driver, tools);
         let undeclared = CAPABILITY_IMPORTS
             .iter()
-            .filter(|door| door.is_imported(surface) && !declared.has(door.classes))
-            .map(|door| Undeclared {
-                import: door.import.to_owned(),
-                refused: door.refused && !is_without_host(door, driver),
+            .filter(|import| import.is_imported(surface) && !declared.has(import.classes))
+            .map(|import| UndeclaredImport {
+                import: import.import.to_owned(),
+                refused: import.refused && !is_without_host(import, driver),
             })
             .collect();
         let useless = |capability: &&Capability| {
-            let mut doors = CAPABILITY_IMPORTS
+            let mut imports = CAPABILITY_IMPORTS
                 .iter()
-                .filter(|door| door.classes.contains(capability.class()))
+                .filter(|import| import.classes.contains(capability.class()))
                 .peekable();
-            doors.peek().is_some() && !doors.any(|door| door.is_imported(surface))
+            imports.peek().is_some() && !imports.any(|import| import.is_imported(surface))
         };
         let all = declared.capabilities.union(&driver.egress);
         let unused = all.iter().filter(useless).map(ToString::to_string);
-        Difference {
+        DeclarationDifference {
             undeclared,
             unused: unused.collect(),
         }

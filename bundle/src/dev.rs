@@ -1,10 +1,203 @@
-//! A directory under work, unsigned: its `bundle.toml`, and the files and the
-//! manifest that `pack` makes of it, in memory. Writes nothing, runs nothing and
-//! needs no key; `toolward-author` does the rest.
+//! A directory under work, unsigned: its `bundle.toml`, and the files, `tools.json` and manifest that `pack` makes of
+//! it, in memory; the same bytes each time. Writes nothing, runs nothing and needs no key; `toolward-author` does the
+//! rest.
 
 pub mod bundle_toml;
-mod pack;
-mod relative_path;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use semver::Version;
+use toolward_contract::diagnostic::{self, Diagnostic, Position, Severity};
+use toolward_contract::index::Index;
+use toolward_signing::Refusal;
+use toolward_signing::digest::Digest;
+use toolward_signing::manifest::{FileEntry, Manifest, ToolsEntry};
+use toolward_signing::path::BundlePath;
+use toolward_signing::timestamp::Timestamp;
+
+use crate::codes;
+use crate::documents::{borrowed, role_of};
+use crate::error::ReadError;
+use crate::files;
+use crate::index::{self, TOOLS_JSON};
+use crate::libraries::Surroundings;
+use crate::rules;
 
 pub use bundle_toml::{BuildEntry, BuildKind, BundleToml, World};
-pub use pack::{PackOptions, Packed, pack, read_bundle_toml};
+
+/// The settings of `pack` besides the directory.
+#[derive(Debug, Clone, Default)]
+pub struct PackOptions {
+    /// Seconds since 1970, as in the variable of that name: the time of a bundle whose `bundle.toml` has no `created`.
+    pub source_date_epoch: Option<i64>,
+    /// Whether the manifest announces provenance, which the signer must then add to the bundle.
+    pub provenance: bool,
+}
+
+/// The first version of this host that knows `provenance` in a manifest. Others
+/// refuse a manifest with a key that they don't know.
+const PROVENANCE_SINCE: Version = Version::new(0, 1, 0);
+
+/// A bundle ready for signing.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct PackedBundle {
+    /// The manifest.
+    pub manifest: Manifest,
+    /// The bytes of `manifest.toml`: what gets signed.
+    pub manifest_bytes: Vec<u8>,
+    /// Every file that the manifest lists, `tools.json` among them.
+    pub files: BTreeMap<String, Arc<[u8]>>,
+    /// Findings that do not refuse the bundle.
+    pub warnings: Vec<Diagnostic>,
+}
+
+/// Packs the bundle under work in `directory`.
+///
+/// # Errors
+///
+/// When `bundle.toml` or a document is invalid, a component is missing or not
+/// usable, a file's name can't be in a bundle, or neither `bundle.toml` nor the
+/// options give a time.
+pub fn pack(directory: &Path, options: &PackOptions) -> Result<PackedBundle, ReadError> {
+    let bundle = read_bundle_toml(directory)?;
+    let created = match (bundle.created, options.source_date_epoch) {
+        (Some(created), _) => created,
+        (None, Some(seconds)) => {
+            Timestamp::from_unix(seconds).map_err(|refusal| refused(directory, refusal))?
+        }
+        (None, None) => return Err(ReadError::NoTime),
+    };
+    let mut found = files::collect(directory)?;
+    let mut bundle_files = std::mem::take(&mut found.files);
+    let surroundings = Surroundings::of_author(&bundle.publisher, &bundle.id);
+    let authored = index::authored(directory, &bundle_files)?;
+    let (index, mut diagnostics) = examine(&bundle_files, authored.as_ref(), surroundings);
+    diagnostic::attach(&mut diagnostics, |name| {
+        let authored = authored.as_ref().filter(|_| name == TOOLS_JSON);
+        let found = authored.or_else(|| bundle_files.get(name));
+        found.map(|bytes| bytes.as_ref())
+    });
+    for one in &mut diagnostics {
+        one.file = found.place(&one.file);
+    }
+    let (errors, mut warnings): (Vec<_>, Vec<_>) = diagnostics
+        .into_iter()
+        .partition(|diagnostic| diagnostic.severity == Severity::Error);
+    if !errors.is_empty() {
+        return Err(ReadError::Invalid(errors));
+    }
+    warnings.extend(found.skipped.iter().map(|path| {
+        Diagnostic::new(
+            &codes::FILE_SKIPPED,
+            path,
+            Position::START,
+            "hidden files are not packed",
+        )
+    }));
+
+    // A file that the author wrote is packed unchanged.
+    let tools_json = authored.unwrap_or_else(|| index.to_bytes().into());
+    let tools = ToolsEntry {
+        path: bundle_path(directory, TOOLS_JSON)?,
+        blake3: Digest::of(&tools_json),
+        size: length(&tools_json),
+        version: u64::from(index.version),
+    };
+    let mut entries = Vec::with_capacity(bundle_files.len());
+    for (path, bytes) in &bundle_files {
+        entries.push(FileEntry {
+            path: bundle_path(directory, path)?,
+            blake3: Digest::of(bytes),
+            size: length(bytes),
+            role: role_of(path),
+        });
+    }
+    bundle_files.insert(TOOLS_JSON.to_owned(), tools_json);
+    let manifest = Manifest {
+        id: bundle.id,
+        version: bundle.version,
+        sequence: bundle.sequence,
+        publisher: bundle.publisher,
+        created,
+        expires: bundle.expires,
+        min_host: match options.provenance {
+            true => bundle.min_host.max(Some(PROVENANCE_SINCE)),
+            false => bundle.min_host,
+        },
+        provenance: options.provenance,
+        tools,
+        files: entries,
+    };
+    let manifest_bytes = manifest
+        .to_bytes()
+        .map_err(|refusal| refused(directory, refusal))?;
+    Ok(PackedBundle {
+        manifest,
+        manifest_bytes,
+        files: bundle_files,
+        warnings,
+    })
+}
+
+/// Reads the `bundle.toml` of an authoring directory.
+///
+/// # Errors
+///
+/// When there is none, or it is invalid.
+pub fn read_bundle_toml(directory: &Path) -> Result<BundleToml, ReadError> {
+    if !directory.join(bundle_toml::FILE).is_file() {
+        return Err(ReadError::NoBundleToml {
+            directory: directory.to_owned(),
+        });
+    }
+    let limit = u64::try_from(bundle_toml::MAX_SIZE).unwrap_or(u64::MAX);
+    let bytes = files::read(directory, bundle_toml::FILE, limit)?;
+    let mut parsed = bundle_toml::parse_bytes(bundle_toml::FILE, &bytes);
+    diagnostic::attach(&mut parsed.diagnostics, |_| Some(bytes.as_ref()));
+    match parsed.value {
+        Some(bundle) => Ok(bundle),
+        None => Err(ReadError::Invalid(parsed.diagnostics)),
+    }
+}
+
+/// Parses the documents, checks them against each other, and makes the index, or reads an authored one. Also
+/// returns the findings.
+fn examine(
+    files: &files::Files,
+    authored: Option<&Arc<[u8]>>,
+    surroundings: Surroundings<'_>,
+) -> (Index, Vec<Diagnostic>) {
+    let (documents, mut diagnostics) = rules::read_in(files, surroundings);
+    diagnostics.extend(rules::components(&documents, files));
+    let mut whole = files::Files::new();
+    let read = authored.and_then(|bytes| {
+        whole.clone_from(files);
+        whole.insert(TOOLS_JSON.to_owned(), Arc::clone(bytes));
+        index::read(&whole, &documents, &mut diagnostics).index
+    });
+    let brings_tools = read.as_ref().is_some_and(|index| !index.tools.is_empty());
+    if diagnostics.is_empty() && !brings_tools {
+        diagnostics.extend(rules::not_empty(&documents, files));
+    }
+    let implementing = documents.implementing();
+    let index = read.unwrap_or_else(|| Index::generate(&borrowed(&implementing)));
+    (index, diagnostics)
+}
+
+fn bundle_path(directory: &Path, path: &str) -> Result<BundlePath, ReadError> {
+    BundlePath::parse(path).map_err(|refusal| refused(directory, refusal))
+}
+
+fn refused(path: &Path, refusal: Refusal) -> ReadError {
+    ReadError::Refused {
+        path: path.to_owned(),
+        refusal,
+    }
+}
+
+fn length(bytes: &[u8]) -> u64 {
+    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
+}

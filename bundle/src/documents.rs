@@ -1,7 +1,5 @@
-//! The contracts, drivers, actions, prompts and sidecars among a bundle's files,
-//! parsed. Knows
-//! nothing of signatures: the same reading serves a bundle under work and a
-//! verified one.
+//! Parses the contracts, drivers, actions, prompts and sidecars among a bundle's files. Independent of signatures: a
+//! bundle under work and a verified one are read in the same way.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,11 +30,11 @@ pub(crate) use scope::BundleScope;
 pub struct Located<T> {
     /// The file's name within the bundle.
     pub path: String,
-    /// What it says.
+    /// The parsed document.
     pub value: Arc<T>,
 }
 
-/// A document that is there and could not be read. It has errors of its own, and what depends on it is not judged.
+/// A document that could not be read. It has its errors, and dependent documents are not checked against it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unread {
@@ -44,7 +42,7 @@ pub struct Unread {
     pub path: String,
     /// Its role.
     pub role: FileRole,
-    /// The id that it claims, where that can be told.
+    /// The id that it claims, if that can be read.
     pub id: Option<String>,
 }
 
@@ -56,7 +54,7 @@ impl Unread {
     }
 }
 
-/// What the documents of a bundle say.
+/// The parsed documents of a bundle.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Documents {
@@ -72,7 +70,7 @@ pub struct Documents {
     pub sidecars: Vec<Located<Resource>>,
     /// The documents that could not be read, in no order. Each of them, or what it depends on, has an error.
     pub unread: Vec<Unread>,
-    /// What is wrong with the documents, in the order of their paths.
+    /// The findings about the documents, in the order of their paths.
     pub diagnostics: Vec<Diagnostic>,
 }
 
@@ -129,7 +127,7 @@ fn meant<'a>(driver: &'a str, reference: &'a str) -> impl Iterator<Item = String
     paths.map(|path| path::document(path, "TOOL.md"))
 }
 
-/// The contract whose path is nearly one that a reference may mean.
+/// The contract whose path is nearly a path that a reference may mean.
 fn near_contract<'f>(
     driver: &str,
     reference: &str,
@@ -144,8 +142,8 @@ fn near_contract<'f>(
     })
 }
 
-/// What all schemas of a bundle may weigh together ([`Schema::weight`]): each is
-/// compiled by every host that loads the bundle, and kept.
+/// The largest weight of all schemas of a bundle together ([`Schema::weight`]): every host that loads the bundle
+/// compiles each, and keeps it in memory.
 const MAX_SCHEMA_WEIGHT: usize = 200_000;
 
 /// Findings after which the rest of a bundle is not read: a few megabytes of documents can have millions.
@@ -171,7 +169,7 @@ impl Documents {
         Self::read_in(files, Surroundings::NONE)
     }
 
-    /// Reads all documents among `files`. `surroundings`: where registry references lead.
+    /// Reads all documents among `files`. `surroundings` resolve registry references.
     #[must_use]
     pub fn read_in(files: &BTreeMap<String, Arc<[u8]>>, surroundings: Surroundings<'_>) -> Self {
         let mut documents = Self::default();
@@ -250,7 +248,7 @@ impl Documents {
         self.diagnostics.len() > MAX_FINDINGS
     }
 
-    /// The text of the next document; `None` where it is not read.
+    /// The text of the next document; `None` if it is not read.
     fn next<'b>(&mut self, path: &str, bytes: &'b [u8]) -> Option<&'b str> {
         if self.is_full() {
             self.leave(path, None);
@@ -259,7 +257,7 @@ impl Documents {
         self.text(path, bytes)
     }
 
-    /// What was read of a document; it is among the unread ones if that is nothing.
+    /// The parsed document, or `None` and an entry among the unread documents.
     fn keep<T>(&mut self, path: &str, text: &str, parsed: Parsed<T>) -> Option<Located<T>> {
         self.diagnostics.extend(parsed.diagnostics);
         if parsed.value.is_none() {
@@ -305,7 +303,7 @@ impl Documents {
             };
             let mut followed = Driver::clone(&driver.value);
             let mut missing = followed.resolve_paths(id_at);
-            // One that is there and could not be read has its own errors.
+            // An existing contract that could not be read has its own errors.
             missing.retain(|(reference, _)| paths(reference).is_empty());
             driver.value = Arc::new(followed);
             for (path, at) in missing {
@@ -332,7 +330,7 @@ impl Documents {
         }
     }
 
-    /// Whether there is nothing among `files` that anybody could use.
+    /// Whether nothing among `files` can be used.
     #[must_use]
     pub fn is_empty(&self, files: &BTreeMap<String, Arc<[u8]>>) -> bool {
         self.tools.is_empty()

@@ -22,11 +22,11 @@ use crate::locate::about_file;
 /// The name of the machine index in a bundle.
 pub const TOOLS_JSON: &str = toolward_signing::manifest::TOOLS_FILE;
 
-/// The `tools.json` of an authoring directory, where its author wrote it: one of version 1, or, in a directory
-/// without contracts, one that does not say version 2. `pack` makes all others anew.
+/// The `tools.json` of an authoring directory, if its author wrote it: one of version 1, or, in a directory
+/// without contracts, any without version 2. `pack` replaces all others.
 ///
 /// # Errors
-/// When it is there and can't be read.
+/// When it exists and can't be read.
 pub fn authored(directory: &Path, files: &Files) -> Result<Option<Arc<[u8]>>, FilesError> {
     if directory.join(TOOLS_JSON).symlink_metadata().is_err() {
         return Ok(None);
@@ -45,19 +45,19 @@ pub fn authored(directory: &Path, files: &Files) -> Result<Option<Arc<[u8]>>, Fi
 
 /// What `tools.json` adds to the documents.
 #[derive(Default)]
-pub(crate) struct Indexed {
+pub(crate) struct IndexContents {
     /// `None` if it is missing or doesn't parse.
     pub(crate) index: Option<Index>,
     /// The contracts of a version 1 document, in a bundle without TOOL.md.
     pub(crate) contracts: Vec<Arc<Tool>>,
     /// The drivers that version 1 transports stand for.
     pub(crate) drivers: Vec<Arc<Driver>>,
-    /// Those whose transports are denied.
+    /// The drivers of denied transports.
     pub(crate) denied: Vec<Arc<Driver>>,
 }
 
-/// What is wrong with `tools.json`, and where it disagrees with the documents; `found` is what is
-/// wrong with these already. The index, where it can be read.
+/// Adds the findings about `tools.json`, and its disagreements with the documents, to those so far. Returns the index,
+/// if it can be read.
 pub fn check(
     files: &BTreeMap<String, Arc<[u8]>>,
     documents: &Documents,
@@ -71,7 +71,7 @@ pub(crate) fn read(
     files: &BTreeMap<String, Arc<[u8]>>,
     documents: &Documents,
     diagnostics: &mut Vec<Diagnostic>,
-) -> Indexed {
+) -> IndexContents {
     let Some(bytes) = files.get(TOOLS_JSON) else {
         diagnostics.push(about_file(
             TOOLS_JSON,
@@ -79,25 +79,25 @@ pub(crate) fn read(
             "the bundle has no tools.json",
             "pack the bundle again: `toolward pack`",
         ));
-        return Indexed::default();
+        return IndexContents::default();
     };
     let scope = documents.scope(files);
     let parsed = Index::parse(TOOLS_JSON, bytes, &scope);
     diagnostics.extend(parsed.diagnostics);
     for unread in scope.unread_schemas() {
-        // A contract may have asked for the same one.
+        // A contract may have requested the same schema.
         if !diagnostics.contains(&unread) {
             diagnostics.push(unread);
         }
     }
     let Some(index) = parsed.value else {
-        return Indexed::default();
+        return IndexContents::default();
     };
     let mut contracts = Vec::new();
     if documents.tools.is_empty() && index.version == 1 {
         contracts.extend(index.contracts().into_iter().map(Arc::new));
     } else {
-        // Where a document doesn't parse, its absence would read as a disagreement.
+        // A document that doesn't parse would count as a disagreement.
         let readable = diagnostics
             .iter()
             .all(|diagnostic| diagnostic.severity != Severity::Error);
@@ -106,20 +106,19 @@ pub(crate) fn read(
             diagnostics.extend(disagreements);
         }
     }
-    let mut indexed = Indexed {
+    let mut indexed = IndexContents {
         contracts,
-        ..Indexed::default()
+        ..IndexContents::default()
     };
     attach(&index, &mut indexed, documents, diagnostics);
     indexed.index = Some(index);
     indexed
 }
 
-/// Adds the drivers of a version 1 document. One that is denied leaves its contract
-/// without a driver that serves it, and the bundle as it is.
+/// Adds the drivers of a version 1 document. A denied one leaves its contract without a driver, and the bundle valid.
 fn attach(
     index: &Index,
-    indexed: &mut Indexed,
+    indexed: &mut IndexContents,
     documents: &Documents,
     diagnostics: &mut Vec<Diagnostic>,
 ) {
@@ -159,7 +158,7 @@ fn attach(
     }
 }
 
-/// The manifest's word on which version of `tools.json` it lists.
+/// Compares the version of `tools.json` with the listed one.
 pub(crate) fn check_version(manifest: &Manifest, index: &Index) -> Option<Diagnostic> {
     let (listed, found) = (manifest.tools.version, index.version);
     (listed != u64::from(found)).then(|| {

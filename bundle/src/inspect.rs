@@ -1,22 +1,18 @@
-//! What a bundle holds and asks for, as plain values to show. Grants nothing
-//! and runs nothing; the unverified kind exists so that people can look at a
-//! bundle before they decide whom to trust.
+//! The contents and demands of a bundle, as plain values to show. Grants nothing and runs nothing; the unverified kind
+//! lets people inspect a bundle before they decide whom to trust.
 
-mod action;
-mod driver;
-mod tool;
+mod views;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
-use toolward_contract::capability::CapabilitySet;
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
-use toolward_signing::verify::{self, Unsigned};
+use toolward_signing::verify::{self, UnsignedBundle};
 
 use crate::content::{Content, ContentOrigin};
 use crate::documents::Documents;
@@ -26,22 +22,20 @@ use crate::index;
 use crate::libraries::Surroundings;
 use crate::rules;
 
-pub use self::action::ActionView;
-pub use self::driver::{ComponentView, CostView, DriverView};
-pub use self::tool::{InputView, ToolView};
-pub use crate::declared::{Difference, Undeclared};
+pub use self::views::{ActionView, ComponentView, CostView, DriverView, InputView, ToolView};
+pub use crate::declared::{DeclarationDifference, UndeclaredImport};
 
-use self::driver::driver_view;
+use self::views::driver_view;
 
-/// A bundle, laid open. All text in it is somebody else's.
+/// A bundle for inspection. All its text is untrusted.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// Whether signatures were verified. Where not, everything here is a claim.
+    /// Whether signatures were verified. Otherwise everything here is a claim.
     pub verified: bool,
-    /// The verified publisher; else `dev:<dir>`, or what the manifest claims.
+    /// The verified publisher; otherwise `dev:<dir>`, or the claim of the manifest.
     pub publisher: String,
-    /// The keys that signed, as key ids; empty where nothing was verified.
+    /// The ids of the keys that signed; empty if nothing was verified.
     pub signers: Vec<String>,
     /// BLAKE3 of the manifest.
     pub manifest_digest: Digest,
@@ -54,12 +48,12 @@ pub struct Inspection {
     /// The actions.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<ActionView>,
-    /// How the components were made, if a verified statement says so.
+    /// How the components were made, by a verified statement.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provenance: Option<ProvenanceView>,
     /// The files.
     pub files: Vec<FileView>,
-    /// What is wrong or odd with the documents.
+    /// Findings about the documents.
     pub problems: Vec<Diagnostic>,
 }
 
@@ -109,35 +103,35 @@ pub struct FileView {
     pub role: String,
 }
 
-/// What a release has that callers rely on.
+/// The parts of a release that callers rely on.
 #[derive(Debug)]
-pub struct Release {
+pub struct ReleaseContents {
     /// The id of the bundle.
     pub id: String,
-    /// Its contracts, those of a version 1 tools.json included.
+    /// Its contracts, including the contracts of a version 1 tools.json.
     pub tools: Vec<Arc<Tool>>,
     /// Its drivers that have a DRIVER.md.
     pub drivers: Vec<Arc<Driver>>,
 }
 
-/// Reads a release. Its signatures are not looked at: for an author who compares releases.
+/// Reads a release without verifying its signatures: for an author who compares releases.
 ///
 /// # Errors
-/// When it is no bundle, or a document of it can't be read.
-pub fn release(path: &Path) -> Result<Release, ReadError> {
-    let Unverified {
+/// When it is not a bundle, or a document of it can't be read.
+pub fn release(path: &Path) -> Result<ReleaseContents, ReadError> {
+    let UnverifiedBundle {
         bundle,
         files,
         documents,
         mut problems,
-    } = Unverified::read(path)?;
+    } = UnverifiedBundle::read(path)?;
     let indexed = index::read(&files, &documents, &mut problems);
     if problems.iter().any(Diagnostic::is_error) {
         return Err(ReadError::Invalid(problems));
     }
     let written = documents.tools.into_iter().map(|tool| tool.value);
     let tools = written.chain(indexed.contracts).collect();
-    Ok(Release {
+    Ok(ReleaseContents {
         id: bundle.manifest.id.clone(),
         tools,
         drivers: documents
@@ -148,15 +142,15 @@ pub fn release(path: &Path) -> Result<Release, ReadError> {
     })
 }
 
-/// A bundle whose signatures are not looked at.
-struct Unverified {
-    bundle: Unsigned,
+/// A bundle whose signatures are not verified.
+struct UnverifiedBundle {
+    bundle: UnsignedBundle,
     files: Files,
     documents: Documents,
     problems: Vec<Diagnostic>,
 }
 
-impl Unverified {
+impl UnverifiedBundle {
     fn read(path: &Path) -> Result<Self, ReadError> {
         let mut bundle = verify::unsigned(path).map_err(|refusal| ReadError::Refused {
             path: path.to_owned(),
@@ -180,7 +174,7 @@ impl Unverified {
 }
 
 impl Inspection {
-    /// Lays open what was verified, or a directory under work.
+    /// Inspects a verified bundle, or a directory under work.
     #[must_use]
     pub fn of(content: &Content) -> Self {
         let signers = match &content.origin {
@@ -224,20 +218,19 @@ impl Inspection {
         }
     }
 
-    /// Lays open a packed directory or an archive that is what its own manifest
-    /// says. Signatures are not checked.
+    /// Inspects a packed directory or an archive that matches its manifest. Signatures are not verified.
     ///
     /// # Errors
     ///
-    /// When it can't be read, or a file is missing, extra, or not the one that
-    /// the manifest lists.
+    /// When it can't be read, or a file is missing, extra, or differs from
+    /// the manifest.
     pub fn unverified(path: &Path) -> Result<Self, ReadError> {
-        let Unverified {
+        let UnverifiedBundle {
             bundle,
             files,
             documents,
             mut problems,
-        } = Unverified::read(path)?;
+        } = UnverifiedBundle::read(path)?;
         let indexed = index::read(&files, &documents, &mut problems);
         let written = documents.tools.iter().map(|tool| &tool.value);
         let tools: Vec<&Arc<Tool>> = written.chain(&indexed.contracts).collect();
@@ -291,10 +284,6 @@ fn manifest_view(manifest: &Manifest) -> ManifestView {
         expires: manifest.expires.as_ref().map(ToString::to_string),
         min_host: manifest.min_host.as_ref().map(ToString::to_string),
     }
-}
-
-fn names(capabilities: &CapabilitySet) -> Vec<String> {
-    capabilities.iter().map(ToString::to_string).collect()
 }
 
 fn file_views(manifest: &Manifest) -> Vec<FileView> {

@@ -2,18 +2,17 @@
 //!
 //! * [`content`]: from verified bytes to contracts, drivers and components;
 //! * [`component`]: the imports and exports of a component;
-//! * [`libraries`]: where actions are found;
+//! * [`libraries`]: the actions of other bundles;
 //! * [`surface`]: what a model or a policy sees of a bundle, and how two releases differ in it;
 //! * [`shown`]: prompts and resources;
 //! * [`inspect`]: a bundle as plain values to show;
 //! * [`dev`], [`files`]: a directory under work;
-//! * [`rules`], [`index`], [`codes`]: what a host refuses, as diagnostics;
+//! * [`rules`], [`index`], [`codes`]: the rules of a host, as diagnostics;
 //! * [`parallel`]: work on many bundles at once;
-//! * [`text`]: other people's text, made safe to show;
-//! * [`tool_names`]: what to write instead of the name of a tool that is not there.
+//! * [`text`]: untrusted text, made safe to show;
+//! * [`tool_names`]: hints for unknown names of tools.
 //!
-//! `toolward-signing` decides who may publish what, and whether the bytes are
-//! the signed ones; `toolward-contract` decides what the documents mean;
+//! `toolward-signing` decides who may publish what, and verifies the bytes; `toolward-contract` parses the documents;
 //! `toolward-author` makes bundles.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
@@ -25,18 +24,15 @@ pub mod content;
 mod declared;
 pub mod dev;
 pub mod documents;
-mod duplicates;
 mod error;
 pub mod files;
 pub mod index;
 pub mod inspect;
 pub mod libraries;
 pub mod locate;
-mod media;
 pub mod parallel;
 pub mod rules;
 pub mod shown;
-mod sizes;
 pub mod surface;
 pub mod text;
 pub mod tool_names;

@@ -1,30 +1,26 @@
-//! Where the action that a contract implements is found: in its own bundle, else in the libraries of other
-//! bundles. The rule stands here and nowhere else; whose a library is, the operator's trust says.
+//! Action libraries: the actions of other bundles, and the address of a bundle as a library. The operator's trust
+//! decides who a library's publisher is; `documents::scope` looks up a contract's reference.
 
-mod reading;
 mod shelf;
 
 use std::sync::Arc;
 
 use toolward_contract::action::{Action, Reference, RegistryReference};
 
-use crate::documents::{Located, Unread, file_name, folder};
+pub use shelf::{Reading, Shelf};
 
-pub use reading::Reading;
-pub use shelf::Shelf;
-
-/// Actions of other bundles (AIP-39, "Action libraries"): asked for what the contract's own bundle does not
-/// have, and never for paths, which stay in the bundle.
+/// Actions of other bundles (AIP-39, "Action libraries"): for references that the contract's own bundle does not
+/// resolve, never for paths, which stay in the bundle.
 pub trait Libraries {
     /// The action behind an id or a registry reference. [`Shelf`] answers by the operator's trust alone.
-    fn action(&self, reference: &Reference) -> Option<Shelved<'_>>;
+    fn action(&self, reference: &Reference) -> Option<LibraryAction<'_>>;
 
-    /// The references that lead somewhere, for a hint at the one that was meant.
+    /// The valid references, for a hint at the intended one.
     fn names(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether the libraries are those of a host. If not, a reference to one can't be judged.
+    /// Whether the libraries of a host are known. If not, a reference to a library can't be checked.
     fn are_at_hand(&self) -> bool {
         true
     }
@@ -32,8 +28,8 @@ pub trait Libraries {
 
 /// An action of another bundle.
 #[derive(Debug, Clone, Copy)]
-pub struct Shelved<'a> {
-    /// What it demands.
+pub struct LibraryAction<'a> {
+    /// The action.
     pub action: &'a Arc<Action>,
     /// The publisher of its library, by the trust store's name.
     pub publisher: &'a str,
@@ -44,17 +40,17 @@ pub struct Shelved<'a> {
 pub struct NoLibraries;
 
 impl Libraries for NoLibraries {
-    fn action(&self, _reference: &Reference) -> Option<Shelved<'_>> {
+    fn action(&self, _reference: &Reference) -> Option<LibraryAction<'_>> {
         None
     }
 }
 
-/// The libraries of whoever will run the bundle: while it is made they are not known.
+/// The libraries of a later host, which are unknown while the bundle is made.
 #[derive(Debug, Clone, Copy)]
 struct LibrariesOfHosts;
 
 impl Libraries for LibrariesOfHosts {
-    fn action(&self, _reference: &Reference) -> Option<Shelved<'_>> {
+    fn action(&self, _reference: &Reference) -> Option<LibraryAction<'_>> {
         None
     }
 
@@ -66,7 +62,7 @@ impl Libraries for LibrariesOfHosts {
 /// A bundle as a library: the address of the actions in it.
 #[derive(Debug, Clone, Copy)]
 pub struct Library<'a> {
-    /// Its publisher: of a signed bundle the name in the trust store, never the bundle's claim.
+    /// Its publisher: for a signed bundle the name in the trust store, never the bundle's claim.
     pub publisher: &'a str,
     /// Its id.
     pub id: &'a str,
@@ -75,7 +71,7 @@ pub struct Library<'a> {
 impl Library<'_> {
     /// Whether a reference is into this bundle. `@acme/crm/actions/NAME` is in acme's bundle `crm.actions` or
     /// `acme.crm.actions`.
-    fn is_of(self, reference: &RegistryReference) -> bool {
+    pub(crate) fn is_of(self, reference: &RegistryReference) -> bool {
         let id = reference.library.replace('/', ".");
         let below = self.id.strip_prefix(self.publisher);
         reference.owner == self.publisher
@@ -84,17 +80,17 @@ impl Library<'_> {
     }
 }
 
-/// What is known around the documents of one bundle.
+/// The surroundings of the documents of one bundle.
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
-    /// The bundle itself, where it is known whose it is.
+    /// The bundle itself, if its publisher is known.
     pub own: Option<Library<'a>>,
-    /// All others.
+    /// All other bundles.
     pub others: &'a dyn Libraries,
 }
 
 impl Surroundings<'static> {
-    /// Nothing: registry references lead nowhere.
+    /// None: registry references are not resolved.
     pub const NONE: Self = Self {
         own: None,
         others: &NoLibraries,
@@ -119,64 +115,4 @@ impl std::fmt::Debug for Surroundings<'_> {
             .field("own", &self.own)
             .finish_non_exhaustive()
     }
-}
-
-/// The action that a contract means, among those of its bundle first; and the publisher of its library, where it
-/// is another bundle's.
-pub(crate) fn look_up<'a>(
-    reference: &Reference,
-    actions: &'a [Located<Action>],
-    surroundings: Surroundings<'a>,
-) -> Option<(&'a Arc<Action>, Option<&'a str>)> {
-    let found = match reference {
-        // No other bundle answers for a path.
-        Reference::Path(path) => Some(actions.iter().find(|action| action.path == *path)?),
-        Reference::Id(id) => actions.iter().find(|action| action.value.id == *id),
-        Reference::Registry(registry) => surroundings
-            .own
-            .filter(|own| own.is_of(registry))
-            .and_then(|_| in_folder(&registry.action, actions)),
-    };
-    match found {
-        Some(found) => Some((&found.value, None)),
-        None => {
-            let found = surroundings.others.action(reference)?;
-            Some((found.action, Some(found.publisher)))
-        }
-    }
-}
-
-/// Whether an action that was not found may be in a library that whoever runs the bundle has.
-pub(crate) fn may_be_elsewhere(reference: &Reference, surroundings: Surroundings<'_>) -> bool {
-    let of_this_bundle = match reference {
-        Reference::Path(_) => true,
-        Reference::Id(_) => false,
-        Reference::Registry(registry) => surroundings.own.is_some_and(|own| own.is_of(registry)),
-    };
-    !of_this_bundle && !surroundings.others.are_at_hand()
-}
-
-/// Whether an ACTION.md of the bundle that could not be read may be the one that a contract means.
-pub(crate) fn may_be(
-    reference: &Reference,
-    unread: &Unread,
-    surroundings: Surroundings<'_>,
-) -> bool {
-    match reference {
-        Reference::Path(path) => unread.path == *path,
-        Reference::Id(id) => unread.may_be(id),
-        Reference::Registry(registry) => {
-            surroundings.own.is_some_and(|own| own.is_of(registry))
-                && file_name(folder(&unread.path)) == registry.action
-        }
-    }
-}
-
-/// The action whose folder has a name, however deep; none if two have it, since neither is the one meant.
-fn in_folder<'a>(name: &str, actions: &'a [Located<Action>]) -> Option<&'a Located<Action>> {
-    let mut found = actions
-        .iter()
-        .filter(|action| file_name(folder(&action.path)) == name);
-    let only = found.next()?;
-    found.next().is_none().then_some(only)
 }

@@ -1,10 +1,13 @@
-//! Diagnostics about files as a whole, and where a key of a document stands.
+//! Diagnostics about files as a whole, about repeated names, and the position of a key in a document.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use toolward_contract::diagnostic::{Diagnostic, Position};
 use toolward_fields::without_mark;
 use toolward_report::{Code, Coded};
+
+use crate::codes;
 
 /// A diagnostic about a file as a whole: line 1, column 1.
 #[must_use]
@@ -17,7 +20,7 @@ pub fn about_file(
     Diagnostic::new(code, file, Position::START, message).with_hint(hint)
 }
 
-/// A diagnostic about a file as a whole that says what an error says.
+/// A diagnostic about a file as a whole with the text of an error.
 #[must_use]
 pub fn about_error(file: &str, code: &Code, error: &(impl Coded + Display)) -> Diagnostic {
     let hint = error.hint().map(Into::into);
@@ -25,8 +28,7 @@ pub fn about_error(file: &str, code: &Code, error: &(impl Coded + Display)) -> D
     Diagnostic { hint, ..found }
 }
 
-/// Where a top-level key of a document's front matter stands; the start of the
-/// document if it isn't there.
+/// The position of a top-level key in a document's front matter, or the start of the document.
 pub(crate) fn key_position(source: &str, key: &str) -> Position {
     let mut lines = without_mark(source).lines();
     if lines.next() != Some("---") {
@@ -40,6 +42,27 @@ pub(crate) fn key_position(source: &str, key: &str) -> Position {
                 .is_some_and(|rest| rest.trim_start().starts_with(':'))
         })
         .map_or(Position::START, |(_, line)| Position { line, column: 1 })
+}
+
+/// Reports each id of this kind that more than one file has.
+pub(crate) fn repeated<'a>(
+    kind: &str,
+    ids: impl Iterator<Item = (String, &'a str)>,
+    diagnostics: &mut Vec<Diagnostic>,
+) {
+    let mut seen: BTreeMap<String, &str> = BTreeMap::new();
+    for (id, path) in ids {
+        if let Some(first) = seen.get(&id) {
+            diagnostics.push(about_file(
+                path,
+                &codes::DUPLICATE_ID,
+                format!("the {kind} {id:?} is taken by {first}"),
+                "give one of them another, or put it into another bundle",
+            ));
+        } else {
+            seen.insert(id, path);
+        }
+    }
 }
 
 #[cfg(test)]

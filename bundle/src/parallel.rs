@@ -4,7 +4,7 @@ use std::panic::resume_unwind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// Does the same with each item, on all processors. What comes of it is in the order of the items.
+/// Calls `work` for each item, on all processors. The results are in the order of the items.
 ///
 /// All threads have ended when this returns, as confinement needs it.
 ///

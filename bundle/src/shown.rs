@@ -1,6 +1,5 @@
-//! Prompts and resources: what a bundle may show to people and models through a
-//! client, and what these documents owe its files. Who gets to see them is not
-//! decided here.
+//! Prompts and resources: what a bundle may show to people and models through a client, and how these documents fit its
+//! files. Access is decided elsewhere.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,18 +13,16 @@ use toolward_signing::manifest::FileRole;
 
 use crate::codes;
 use crate::documents::{Documents, Located, is_prompt, role_of};
-use crate::duplicates::repeated;
-use crate::locate::about_file;
-use crate::media;
+use crate::locate::{about_file, repeated};
 
-/// The folder that resources lie in, with its slash.
+/// The folder of resources, with its slash.
 pub const RESOURCES: &str = "resources/";
 
 /// How large a resource may be to be served, in bytes, and all that a prompt
 /// embeds together: a client reads it as one message.
 pub const MAX_RESOURCE: usize = 8 * 1024 * 1024;
 
-/// A prompt and where it stands.
+/// A prompt and its file.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct PromptEntry {
@@ -35,15 +32,15 @@ pub struct PromptEntry {
     pub path: String,
 }
 
-/// A file below `resources/` with what its sidecar says.
+/// A file below `resources/` and its sidecar.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ResourceEntry {
     /// The name of the file.
     pub path: String,
-    /// Its bytes: those that were verified.
+    /// Its verified bytes.
     pub bytes: Arc<[u8]>,
-    /// What its sidecar says, if it has one.
+    /// Its sidecar, if it has one.
     pub about: Option<Arc<Resource>>,
     /// Its media type.
     pub media_type: String,
@@ -62,10 +59,10 @@ impl ResourceEntry {
         self.bytes.len() <= MAX_RESOURCE
     }
 
-    /// Its text; `None` for what is not text, by its media type or its bytes.
+    /// Its text; `None` if it is not text, by its media type or its bytes.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
-        if !media::is_text(&self.media_type) {
+        if !is_text(&self.media_type) {
             return None;
         }
         std::str::from_utf8(&self.bytes).ok()
@@ -88,23 +85,23 @@ pub(crate) fn resources(
             let about = about
                 .get(path.as_str())
                 .map(|found| Arc::clone(&found.value));
-            let said = about.as_ref().and_then(|about| about.mime_type.clone());
+            let declared = about.as_ref().and_then(|about| about.mime_type.clone());
             ResourceEntry {
                 path: path.clone(),
                 bytes: Arc::clone(bytes),
-                media_type: said.unwrap_or_else(|| media::of(path, bytes).to_owned()),
+                media_type: declared.unwrap_or_else(|| media_type_of(path, bytes).to_owned()),
                 about,
             }
         })
         .collect()
 }
 
-/// Whether a file is a resource, and not what is said about one.
+/// Whether a file is a resource, and not a sidecar.
 fn is_resource(path: &str) -> bool {
     role_of(path) == FileRole::Resource && !path.ends_with(SIDECAR)
 }
 
-/// What prompts and sidecars owe the files that they name, and each other.
+/// Checks prompts and sidecars against the files that they name, and each other.
 pub(crate) fn check(documents: &Documents, files: &BTreeMap<String, Arc<[u8]>>) -> Vec<Diagnostic> {
     let resources = resources(documents, files);
     let by_path: BTreeMap<&str, &ResourceEntry> = resources
@@ -163,8 +160,8 @@ pub(crate) fn check(documents: &Documents, files: &BTreeMap<String, Arc<[u8]>>) 
     diagnostics
 }
 
-/// The files that a prompt embeds. `unread` knows the files whose sidecars could not be read: these may say what
-/// media type the file has.
+/// Checks the files that a prompt embeds. `unread` reports the files whose sidecars could not be read: these may have a
+/// media type.
 fn embedded(
     prompt: &Located<Prompt>,
     resources: &BTreeMap<&str, &ResourceEntry>,
@@ -204,7 +201,7 @@ fn embedded(
                 format!("expected a resource, found {path}, which is a template"),
                 "embed a file without arguments",
             );
-        } else if media && !media::is_shown(&entry.media_type) && !unread(path) {
+        } else if media && !is_shown(&entry.media_type) && !unread(path) {
             refuse(
                 line,
                 format!(
@@ -226,7 +223,7 @@ fn embedded(
     }
 }
 
-/// The text of a template.
+/// Checks the text of a template.
 fn template(sidecar: &Located<Resource>, entry: &ResourceEntry, diagnostics: &mut Vec<Diagnostic>) {
     if !sidecar.value.is_template() {
         return;
@@ -247,7 +244,7 @@ fn template(sidecar: &Located<Resource>, entry: &ResourceEntry, diagnostics: &mu
     }
 }
 
-/// Names and URIs that two documents ask for.
+/// Finds names and URIs that two documents request.
 fn unique(documents: &Documents, diagnostics: &mut Vec<Diagnostic>) {
     let prompts = &documents.prompts;
     let ids = prompts.iter();
@@ -275,6 +272,106 @@ fn unique(documents: &Documents, diagnostics: &mut Vec<Diagnostic>) {
                 format!("a URI can fit the template {template} and {other} of {first}"),
                 "let one of them begin otherwise",
             ));
+        }
+    }
+}
+
+/// The known endings, with their media types.
+const ENDINGS: &[(&str, &str)] = &[
+    ("aac", "audio/aac"),
+    ("avif", "image/avif"),
+    ("css", "text/css"),
+    ("csv", "text/csv"),
+    ("flac", "audio/flac"),
+    ("gif", "image/gif"),
+    ("htm", "text/html"),
+    ("html", "text/html"),
+    ("jpeg", "image/jpeg"),
+    ("jpg", "image/jpeg"),
+    ("js", "text/javascript"),
+    ("json", "application/json"),
+    ("jsonl", "application/jsonl"),
+    ("m4a", "audio/mp4"),
+    ("md", "text/markdown"),
+    ("mp3", "audio/mpeg"),
+    ("mp4", "video/mp4"),
+    ("ogg", "audio/ogg"),
+    ("pdf", "application/pdf"),
+    ("png", "image/png"),
+    ("svg", "image/svg+xml"),
+    ("toml", "application/toml"),
+    ("txt", "text/plain"),
+    ("wav", "audio/wav"),
+    ("webm", "video/webm"),
+    ("webp", "image/webp"),
+    ("xml", "application/xml"),
+    ("yaml", "application/yaml"),
+    ("yml", "application/yaml"),
+    ("zip", "application/zip"),
+];
+
+/// The media type of a file, by its name or, if its ending is unknown, by whether it is UTF-8.
+fn media_type_of(path: &str, bytes: &[u8]) -> &'static str {
+    let ending = path
+        .rsplit_once('.')
+        .map(|(_, ending)| ending.to_ascii_lowercase());
+    let known = ENDINGS
+        .iter()
+        .find(|(known, _)| ending.as_deref() == Some(*known));
+    match known {
+        Some((_, media_type)) => media_type,
+        None if std::str::from_utf8(bytes).is_ok() => "text/plain",
+        None => "application/octet-stream",
+    }
+}
+
+/// Whether content of a media type is text.
+fn is_text(media_type: &str) -> bool {
+    let (kind, subtype) = media_type.split_once('/').unwrap_or_default();
+    kind == "text"
+        || ["+json", "+xml", "+yaml"]
+            .iter()
+            .any(|suffix| subtype.ends_with(suffix))
+        || (kind == "application"
+            && ["json", "jsonl", "xml", "yaml", "toml", "javascript"].contains(&subtype))
+}
+
+/// Whether clients show content of a media type as an image or a sound.
+fn is_shown(media_type: &str) -> bool {
+    media_type.starts_with("image/") || media_type.starts_with("audio/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_gives_the_media_type_and_else_the_bytes() {
+        assert_eq!(media_type_of("resources/a.PNG", b"x"), "image/png");
+        assert_eq!(media_type_of("resources/README", b"x"), "text/plain");
+        assert_eq!(
+            media_type_of("resources/a.unknown", b"\xff"),
+            "application/octet-stream"
+        );
+    }
+
+    #[test]
+    fn what_is_text_is_told_by_the_media_type() {
+        for text in [
+            "text/x",
+            "application/json",
+            "image/svg+xml",
+            "application/ld+json",
+        ] {
+            assert!(is_text(text), "{text}");
+        }
+        for other in [
+            "image/png",
+            "application/pdf",
+            "application/octet-stream",
+            "",
+        ] {
+            assert!(!is_text(other), "{other}");
         }
     }
 }

@@ -1,16 +1,15 @@
-//! What a model or a policy sees of a bundle, and nothing else of it: a release that changes it needs a new
-//! consent (DESIGN 3). Two surfaces are compared here; what follows from a difference is decided elsewhere.
+//! What a model or a policy sees of a bundle, and nothing else of it: a release that changes it needs a new consent
+//! (DESIGN 3). Two surfaces are compared here; the consequences of a difference are decided elsewhere.
 //!
 //! In: the publisher; of tools ids with their major version, names, descriptions, schemas, declarations, approval,
 //! risk, tags, names for MCP and everything below `metadata`; of drivers ids with their major version and all of
-//! DRIVER.md but prose below its head, timeouts and retries; actions; the bytes of prompts and resources. What a
-//! contract takes from an action of another bundle counts as its own. Out: code, icons, examples, prose below a
+//! DRIVER.md except prose below its head, timeouts and retries; actions; the bytes of prompts and resources. Demands
+//! that a contract takes from an action of another bundle count as its own. Out: code, icons, examples, prose below a
 //! document's head, minor versions.
 //!
-//! What is in has a [version](Version), which its canonical bytes begin with. Surfaces of two versions are not
-//! comparable: whoever kept one of an earlier version makes that of its bundle again, and compares the two of now.
+//! A surface has a [version](Version), which its canonical bytes start with. Surfaces of two versions are not
+//! comparable: a stored surface of an earlier version must be made again from its bundle.
 
-mod canonical;
 mod difference;
 mod read;
 
@@ -22,7 +21,7 @@ use toolward_signing::Digest;
 
 use crate::content::Content;
 
-pub use difference::{Change, Difference};
+pub use difference::{SurfaceChange, SurfaceDifference};
 
 /// Which fields a surface has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -42,7 +41,7 @@ impl Version {
 
     const ALL: [Self; 3] = [Self::V1, Self::V2, Self::V3];
 
-    /// What the canonical bytes begin with, so that they are the bytes of nothing else.
+    /// The start of the canonical bytes, so that they can't be the bytes of anything else.
     #[must_use]
     pub fn header(self) -> &'static [u8] {
         match self {
@@ -77,20 +76,20 @@ impl BundleSurface {
         Self::of_version(content, Version::CURRENT)
     }
 
-    /// The surface of a bundle's contents as an earlier version has it.
+    /// The surface of a bundle's contents in an earlier version.
     #[must_use]
     pub fn of_version(content: &Content, version: Version) -> Self {
         Self::from_value(version, read::value(content, version))
     }
 
-    /// Whether `digest` is that of the contents' surface, in any version.
+    /// Whether `digest` is the digest of the contents' surface, in any version.
     #[must_use]
     pub fn is_of(content: &Content, digest: &Digest) -> bool {
         let mut all = Version::ALL.into_iter().rev();
         all.any(|version| Self::of_version(content, version).digest() == *digest)
     }
 
-    /// The surface of nothing at all: what a first release is compared with.
+    /// The empty surface, which a first release is compared with.
     #[must_use]
     pub fn empty() -> Self {
         Self::from_value(Version::CURRENT, Value::Object(serde_json::Map::new()))
@@ -107,7 +106,7 @@ impl BundleSurface {
         (surface.bytes == bytes).then_some(surface)
     }
 
-    /// Reads the canonical bytes of a surface whose digest is known: `None` if these are not the ones.
+    /// Reads the canonical bytes of a surface with a known digest: `None` if they have another digest.
     #[must_use]
     pub fn from_digested(bytes: Vec<u8>, digest: &Digest) -> Option<Self> {
         if Digest::of(&bytes) != *digest {
@@ -124,7 +123,7 @@ impl BundleSurface {
 
     fn from_value(version: Version, value: Value) -> Self {
         let mut bytes = version.header().to_vec();
-        canonical::write(&value, &mut bytes);
+        write_canonical(&value, &mut bytes);
         Self {
             version,
             value,
@@ -132,7 +131,7 @@ impl BundleSurface {
         }
     }
 
-    /// Which fields it has.
+    /// The version of the fields.
     #[must_use]
     pub fn version(&self) -> Version {
         self.version
@@ -181,9 +180,9 @@ impl BundleSurface {
         drivers.into_iter().flatten().map(|(id, _)| id.as_str())
     }
 
-    /// What of this surface is otherwise in `new`.
+    /// How `new` differs from this surface.
     #[must_use]
-    pub fn difference(&self, new: &Self) -> Difference {
+    pub fn difference(&self, new: &Self) -> SurfaceDifference {
         difference::between(&self.value, &new.value)
     }
 }
@@ -196,7 +195,7 @@ impl fmt::Debug for BundleSurface {
     }
 }
 
-/// What people look for when they look for a tool. All of it is somebody else's text.
+/// The searchable facts of a tool. All of its text is untrusted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ToolSummary {
@@ -206,13 +205,13 @@ pub struct ToolSummary {
     pub id: String,
     /// Its name for people.
     pub name: String,
-    /// What it says of itself.
+    /// Its description.
     pub description: String,
     /// Its tags.
     pub tags: Vec<String>,
     /// Its former ids.
     pub aliases: Vec<String>,
-    /// The name over MCP that it asks for.
+    /// The name over MCP that it requests.
     pub mcp_name: Option<String>,
 }
 
@@ -241,4 +240,47 @@ impl ToolSummary {
                 .map(str::to_owned),
         }
     }
+}
+
+/// Appends the canonical form of `value`: keys sorted by their bytes, no white space. For documents only, whose parsers
+/// limit their depth.
+fn write_canonical(value: &Value, out: &mut Vec<u8>) {
+    match value {
+        Value::Object(object) => {
+            let mut entries: Vec<_> = object.iter().collect();
+            entries.sort_unstable_by_key(|(key, _)| *key);
+            out.push(b'{');
+            for (position, (key, value)) in entries.into_iter().enumerate() {
+                if position > 0 {
+                    out.push(b',');
+                }
+                leaf(&Value::String(key.clone()), out);
+                out.push(b':');
+                write_canonical(value, out);
+            }
+            out.push(b'}');
+        }
+        Value::Array(items) => {
+            out.push(b'[');
+            for (position, item) in items.iter().enumerate() {
+                if position > 0 {
+                    out.push(b',');
+                }
+                write_canonical(item, out);
+            }
+            out.push(b']');
+        }
+        _ => leaf(value, out),
+    }
+}
+
+/// The canonical form as text.
+fn canonical_text(value: &Value) -> String {
+    let mut out = Vec::new();
+    write_canonical(value, &mut out);
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn leaf(value: &Value, out: &mut Vec<u8>) {
+    out.extend_from_slice(value.to_string().as_bytes());
 }

@@ -1,8 +1,8 @@
-//! Makes text that somebody else wrote safe to show to a person.
+//! Makes untrusted text safe to show to a person, and prints the excerpt of a finding as compilers do: the number of
+//! the line, the line, and a caret below the column.
 
-mod excerpt;
+use toolward_contract::diagnostic::{Diagnostic, Excerpt};
 
-pub use excerpt::excerpt;
 pub use toolward_text::{is_hidden, is_plain, visible, visible_json, visible_line};
 
 /// Names in a sentence, at most eight of them.
@@ -18,4 +18,145 @@ pub fn list(names: &[&str]) -> String {
         text.push_str(&format!(" and {more} more"));
     }
     text
+}
+
+/// Columns of a line that are shown.
+const MAX_COLUMNS: usize = 100;
+
+/// Columns before the caret that are kept of a line which is cut.
+const COLUMNS_BEFORE: usize = 60;
+
+/// What a tab is shown as.
+const TAB: &str = "    ";
+
+/// The line that a finding points at and a second one with the caret; `None` where it points at no line.
+///
+/// A line that is too long is cut around the column. Tabs are shown as spaces, and what
+/// [`visible_line`](super::visible_line) replaces is replaced.
+#[must_use]
+pub fn excerpt(finding: &Diagnostic) -> Option<String> {
+    let excerpt = finding.excerpt.as_ref()?;
+    let number = finding.line.to_string();
+    let gutter = " ".repeat(number.len());
+    let (line, caret) = shown(excerpt);
+    Some(format!(
+        "  {number} | {line}\n  {gutter} | {}^",
+        " ".repeat(caret)
+    ))
+}
+
+/// The line, and how many columns stand before the caret.
+fn shown(excerpt: &Excerpt) -> (String, usize) {
+    let cells: Vec<String> = excerpt.text.chars().map(cell).collect();
+    let widths: Vec<usize> = cells.iter().map(|cell| cell.chars().count()).collect();
+    let whole = !excerpt.starts_earlier && !excerpt.goes_on;
+    let from = match whole && widths.iter().sum::<usize>() <= MAX_COLUMNS {
+        true => 0,
+        false => first_kept(&widths, excerpt.before),
+    };
+    let mut line = match from > 0 || excerpt.starts_earlier {
+        true => "…".to_owned(),
+        false => String::new(),
+    };
+    let mut columns = line.chars().count();
+    let mut caret = columns;
+    let mut goes_on = excerpt.goes_on;
+    for (index, (cell, width)) in cells.iter().zip(&widths).enumerate().skip(from) {
+        if columns + width > MAX_COLUMNS {
+            goes_on = true;
+            break;
+        }
+        line.push_str(cell);
+        columns += width;
+        if index < excerpt.before {
+            caret = columns;
+        }
+    }
+    if goes_on {
+        line.push('…');
+    }
+    (line.trim_end().to_owned(), caret)
+}
+
+/// The first character that is shown of a line which is cut.
+fn first_kept(widths: &[usize], before: usize) -> usize {
+    let mut columns = 0;
+    let mut from = before.min(widths.len());
+    for width in widths.iter().take(before).rev() {
+        columns += width;
+        if columns > COLUMNS_BEFORE {
+            break;
+        }
+        from -= 1;
+    }
+    from
+}
+
+/// The display of a character.
+fn cell(character: char) -> String {
+    match character {
+        '\t' => TAB.to_owned(),
+        _ => visible_line(character.encode_utf8(&mut [0; 4]), 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use toolward_contract::diagnostic::{Position, attach};
+
+    use super::*;
+    use crate::codes;
+
+    fn of(text: &str, line: u32, column: u32) -> String {
+        let at = Position { line, column };
+        let mut found = [Diagnostic::new(&codes::FILE_NAME, "a", at, "")];
+        attach(&mut found, |_| Some(text.as_bytes()));
+        excerpt(&found[0]).unwrap_or_default()
+    }
+
+    /// What stands above the caret.
+    fn pointed(shown: &str) -> char {
+        let (line, caret) = shown.split_once('\n').unwrap();
+        line.chars().nth(caret.chars().count() - 1).unwrap()
+    }
+
+    #[test]
+    fn the_caret_stands_below_the_column() {
+        assert_eq!(of("---\nid: X\n", 2, 5), "  2 | id: X\n    |     ^");
+        let shown = of(&format!("{}\nid: X\n", "\n".repeat(98)), 100, 1);
+        assert_eq!(shown, "  100 | id: X\n      | ^");
+    }
+
+    #[test]
+    fn the_caret_may_stand_behind_the_end_of_a_line() {
+        assert_eq!(of("a\nid:\n", 2, 4), "  2 | id:\n    |    ^");
+    }
+
+    #[test]
+    fn tabs_and_what_is_not_seen_move_the_caret_along() {
+        assert_eq!(pointed(&of("a\n\tx: 1\n", 2, 2)), 'x');
+        let shown = of("a\nname: \u{1b}[2J\u{202e}x\n", 2, 12);
+        assert_eq!(pointed(&shown), 'x');
+        assert!(!shown.contains(['\u{1b}', '\u{202e}']), "{shown}");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_column() {
+        let line = format!("{}x{}", "a".repeat(5000), "b".repeat(5000));
+        for (column, text) in [(1, 'a'), (101, 'a'), (5001, 'x'), (10_001, 'b')] {
+            let shown = of(&format!("\n{line}"), 2, column);
+            assert_eq!(pointed(&shown), text, "{column}: {shown}");
+            let longest = shown.lines().map(|line| line.chars().count()).max();
+            assert!(longest <= Some(MAX_COLUMNS + 8), "{column}: {shown}");
+            assert_eq!(shown.contains("| …"), column > 61, "{column}: {shown}");
+        }
+        let tabs = "\t".repeat(500);
+        let shown = of(&format!("\n{tabs}x{tabs}"), 2, 501);
+        assert_eq!(pointed(&shown), 'x');
+    }
+
+    #[test]
+    fn a_finding_that_points_nowhere_shows_no_line() {
+        assert_eq!(of("---\n", 1, 1), "");
+    }
 }

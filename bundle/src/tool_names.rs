@@ -1,11 +1,11 @@
-//! What to write instead of the name of a tool that is not there.
+//! Hints for unknown names of tools.
 
 use toolward_fields::nearest;
 
 /// Tools that a hint lists.
 const MAX_NAMED: usize = 10;
 
-/// The tool that a wrong name may mean, else some of those that there are; `None` if there are none. A name without a
+/// The tool that a wrong name may mean, otherwise some of the known tools; `None` if none is known. A name without a
 /// major version is compared with ids without one.
 ///
 /// ```

@@ -3,8 +3,7 @@
 
 use serde_json::json;
 use toolward_bundle::text::{visible, visible_line};
-use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
-use toolward_operator::text_edit::TextEdit;
+use toolward_operator::lasting_changes::{LastingChange, LastingChanges, TextEdit};
 
 use crate::approve;
 use crate::environment::has_terminal;
@@ -42,20 +41,19 @@ pub(crate) fn made(
     changes: &LastingChanges,
 ) -> Result {
     let shown = visible_line(&edit.path().display().to_string(), 1000);
-    let unconfirmed = |message: String| {
-        Failure::new(Kind::Denied, Code::ChangeUnconfirmed, message)
-            .hint("give the command on a terminal, where it shows the difference and asks")
-    };
+    let unconfirmed =
+        |message: String| Failure::new(Kind::Denied, Code::ChangeUnconfirmed, message);
     if !has_terminal() {
-        return Err(unconfirmed(format!(
-            "{shown}: nobody can be asked about the change"
-        )));
+        let message = format!("{shown}: no one can be asked about the change");
+        return Err(unconfirmed(message)
+            .hint("give the command on a terminal, where it shows the difference and asks"));
     }
     let difference = edit.difference(after);
     if difference.chars().count() > MAX_DIFFERENCE_CHARS {
-        return Err(unconfirmed(format!(
-            "{shown}: the difference is too long to be shown"
-        )));
+        return Err(
+            unconfirmed(format!("{shown}: the difference is too long to be shown"))
+                .hint("change the file with an editor"),
+        );
     }
     let what = match edit.has_backup() {
         true => "What it held before the first change stays in",
@@ -73,9 +71,10 @@ pub(crate) fn made(
     match approve::confirmed(&text, "Write this?") {
         Ok(true) => {}
         _ => {
-            return Err(unconfirmed(format!(
-                "{shown}: the change was not confirmed"
-            )));
+            return Err(
+                unconfirmed(format!("{shown}: the change was not confirmed"))
+                    .hint("the file is unchanged; a `y` after the question confirms"),
+            );
         }
     }
     edit.write(after, change, changes)

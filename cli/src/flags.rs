@@ -7,14 +7,14 @@ use clap::{ArgMatches, Args, Command, FromArgMatches};
 use toolward_host::Broker;
 use toolward_host::confine::{Confinement, outlook_with};
 use toolward_operator::bundles::BundleSource;
-use toolward_operator::compile_cache::CompileCache;
-use toolward_operator::config::PolicyFiles;
+use toolward_operator::granted::PolicyFiles;
 use toolward_operator::host_setup::HostSetup;
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::network::Network;
+use toolward_operator::processes::CompileCache;
 use toolward_operator::recorder::RecordedConfinement;
 use toolward_operator::trust::Trust;
-use toolward_operator::{Environment, confine};
+use toolward_operator::{Environment, processes};
 
 use crate::environment;
 use crate::failure::Result;
@@ -271,7 +271,7 @@ impl ConfineFlags {
         Ok(RecordedConfinement::Of(outlook_with(calls).state))
     }
 
-    /// [`confine::apply`], unless the flag says otherwise.
+    /// [`processes::confine`], unless the flag says otherwise.
     pub(crate) fn apply(
         &self,
         confinement: Confinement,
@@ -286,6 +286,6 @@ impl ConfineFlags {
             );
             return Ok(());
         }
-        confine::apply(confinement, broker, trust, environment, output)
+        processes::confine(confinement, broker, trust, environment, output)
     }
 }

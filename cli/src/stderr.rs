@@ -6,8 +6,10 @@
 
 use std::collections::VecDeque;
 use std::io::Write;
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
+
+use toolward_operator::RUNTIME_THREAD;
 
 use crate::failure::{Failure, Result};
 
@@ -16,7 +18,8 @@ const MAX_BACKLOG_BYTES: usize = 256 * 1024;
 /// How long the last words of a process wait to be read.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
 
-static QUEUE: OnceLock<Queue> = OnceLock::new();
+/// Set once a thread writes what is in it.
+static QUEUE: OnceLock<Arc<Queue>> = OnceLock::new();
 
 /// Writes lines.
 pub(crate) fn write(text: String) {
@@ -27,22 +30,29 @@ pub(crate) fn write(text: String) {
 }
 
 /// From now on writing does not block. Call it when the process is
-/// confined: a thread that is there before would go free.
+/// confined: a thread that is there before would go free. If the thread
+/// can't be started, lines are still written at once, and so is why.
 pub(crate) fn detach() -> Result {
-    let queue = QUEUE.get_or_init(Queue::default);
+    let queue = Arc::<Queue>::default();
     std::thread::Builder::new()
         .name("stderr".to_owned())
-        .spawn(|| queue.run(&mut std::io::stderr()))
-        .map(drop)
+        .spawn({
+            let queue = queue.clone();
+            move || queue.run(&mut std::io::stderr())
+        })
         .map_err(Failure::runtime)?;
+    let _ = QUEUE.set(queue);
     // What is said of a panic must not keep the thread that panicked either.
     std::panic::set_hook(Box::new(|panic| {
+        let thread = std::thread::current();
+        let name = thread.name().unwrap_or("without a name");
+        if name == RUNTIME_THREAD {
+            return;
+        }
         let place = panic.location();
         let place = place.map_or_else(String::new, |place| format!(" at {place}"));
         let what = panic.payload_as_str().unwrap_or("it does not say why");
         let shown = toolward_bundle::text::visible_line(what, 4000);
-        let thread = std::thread::current();
-        let name = thread.name().unwrap_or("without a name");
         write(format!("thread `{name}` panicked{place}: {shown}\n"));
         let trace = std::backtrace::Backtrace::capture();
         if trace.status() == std::backtrace::BacktraceStatus::Captured {

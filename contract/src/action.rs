@@ -1,6 +1,5 @@
 //! Actions: ACTION.md (AIP-39), the abstract verbs that contracts implement. Not the policies on them.
 
-mod id;
 mod merge;
 mod read;
 mod reference;
@@ -11,12 +10,12 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::capability::CapabilitySet;
-use crate::diagnostic::{Parsed, Report};
-use crate::source::split;
+use crate::diagnostic::{FileReport, Parsed};
+use crate::front_matter::split;
 use crate::terms::{Approval, Requires};
 
-pub(crate) use merge::{Claims, Merged, merge};
-pub(crate) use reference::{Implements, resolve};
+pub(crate) use merge::{Claims, MergedTerms, merge};
+pub(crate) use reference::{ActionLookup, resolve};
 pub use reference::{Reference, RegistryReference};
 
 /// The code of an `implements` whose action is neither in the bundle nor in a library at hand.
@@ -35,7 +34,7 @@ pub struct Action {
     pub name: Option<String>,
     /// Purpose; `None` only for an inline action.
     pub description: Option<String>,
-    /// Version of the document; 1.0.0 where it says none.
+    /// Version of the document; 1.0.0 by default.
     pub version: semver::Version,
     /// What every tool that implements it may change at least.
     pub mutates: CapabilitySet,
@@ -45,7 +44,7 @@ pub struct Action {
     pub approval: Approval,
     /// What every implementing tool requires at least.
     pub requires: Requires,
-    /// Inherited as it is.
+    /// Inherited unchanged.
     pub category: Option<String>,
     /// The bare verb as written. [`Action::effective_verb`] takes it from the id where it is not.
     pub verb: Option<String>,
@@ -90,14 +89,19 @@ pub enum Implementor {
     Lifecycle,
 }
 
+impl Implementor {
+    pub(crate) const WORDS: &[(&str, Self)] = &[
+        ("tool", Self::Tool),
+        ("driver", Self::Driver),
+        ("ui", Self::Ui),
+        ("lifecycle", Self::Lifecycle),
+    ];
+}
+
 impl fmt::Display for Implementor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Tool => "tool",
-            Self::Driver => "driver",
-            Self::Ui => "ui",
-            Self::Lifecycle => "lifecycle",
-        })
+        let found = Implementor::WORDS.iter().find(|(_, kind)| kind == self);
+        f.write_str(found.map_or("", |(word, _)| word))
     }
 }
 
@@ -118,9 +122,9 @@ pub struct ActionExample {
 pub struct Implementation {
     /// As written: an id, a registry reference or a path; the id for an inline action.
     pub reference: String,
-    /// How it was written. An inline action has an id of its author's choice, and is nobody's but the
-    /// contract's own.
-    pub form: Form,
+    /// How it was written. An inline action has an id of its author's choice, and belongs to the
+    /// contract alone.
+    pub form: ReferenceForm,
     /// Who publishes the library that the action is from; `None` for one of the contract's own bundle.
     pub library: Option<String>,
     /// What it stands for. Contracts share it: thousands may implement one action.
@@ -133,17 +137,17 @@ impl Implementation {
     #[must_use]
     pub fn shared<'a>(&'a self, own: &'a str) -> Option<(&'a str, &'a str)> {
         match self.form {
-            Form::Id | Form::Registry => {
+            ReferenceForm::Id | ReferenceForm::Registry => {
                 Some((&self.action.id, self.library.as_deref().unwrap_or(own)))
             }
-            Form::Path | Form::Inline => None,
+            ReferenceForm::Path | ReferenceForm::Inline => None,
         }
     }
 }
 
 /// The forms of `implements` (AIP-39, "Composition pattern").
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum ReferenceForm {
     /// A bare id.
     Id,
     /// `@owner/library/action`.
@@ -158,9 +162,9 @@ impl Action {
     /// Reads an ACTION.md. `file` names it in diagnostics.
     #[must_use]
     pub fn parse(file: &str, source: &str) -> Parsed<Action> {
-        let mut report = Report::new(file);
-        let action = split(source, &mut report).and_then(|parts| {
-            let mut action = read::document(&parts.root(), &mut report)?;
+        let report = FileReport::new(file);
+        let action = split(source, &report).and_then(|parts| {
+            let mut action = read::document(&parts.root(&report))?;
             parts.body.clone_into(&mut action.body);
             Some(action)
         });
@@ -171,23 +175,96 @@ impl Action {
     /// documents of earlier hosts have them.
     #[must_use]
     pub fn is_id(text: &str) -> bool {
-        id::is_valid(text) || id::was_valid(text)
+        is_valid_id(text) || was_valid_id(text)
     }
 
     /// The bare verb: as written, else what follows the colon of the id.
     #[must_use]
     pub fn effective_verb(&self) -> Option<&str> {
-        or_else(self.verb.as_deref(), id::verb(&self.id))
+        or_else(self.verb.as_deref(), id_verb(&self.id))
     }
 
     /// The kind of resource: as written, else what stands before the colon of the id.
     #[must_use]
     pub fn effective_target_kind(&self) -> Option<&str> {
-        or_else(self.target_kind.as_deref(), id::target_kind(&self.id))
+        or_else(self.target_kind.as_deref(), id_target_kind(&self.id))
     }
 }
 
 /// An empty text is as good as none: the JSON Schema of AIP-39 permits it.
 fn or_else<'t>(written: Option<&'t str>, derived: Option<&'t str>) -> Option<&'t str> {
     written.filter(|text| !text.is_empty()).or(derived)
+}
+
+/// How long an id is, in bytes.
+const ID_LENGTH: std::ops::RangeInclusive<usize> = 2..=80;
+
+/// Whether a text is an id: lower-case letters, digits, dashes and dots, with one colon at most (AIP-39,
+/// conformance rule 1). Stricter than it in one point: a part ends with a letter or digit, too, so that
+/// an id within a sentence has one end only.
+fn is_valid_id(text: &str) -> bool {
+    ID_LENGTH.contains(&text.len())
+        && text.split(':').count() <= 2
+        && text.split(':').all(|part| is_id_part(part, false))
+}
+
+/// Whether hosts took it for an id before they read `schema`: underscores and any number of colons, too.
+fn was_valid_id(text: &str) -> bool {
+    ID_LENGTH.contains(&text.len()) && text.split(':').all(|part| is_id_part(part, true))
+}
+
+fn is_id_part(part: &str, underscore: bool) -> bool {
+    let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    part.starts_with(alphanumeric)
+        && part.ends_with(alphanumeric)
+        && part
+            .chars()
+            .all(|c| alphanumeric(c) || matches!(c, '-' | '.') || (underscore && c == '_'))
+}
+
+/// The verb that an id names: what follows its colon.
+fn id_verb(id: &str) -> Option<&str> {
+    id.split_once(':').map(|(_, verb)| verb)
+}
+
+/// The kind of resource that an id names: what stands before its colon.
+fn id_target_kind(id: &str) -> Option<&str> {
+    id.split_once(':').map(|(kind, _)| kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_has_one_colon_at_most() {
+        for id in [
+            "storage:commit",
+            "a1",
+            "my.local-action",
+            "v.c.s:a-b",
+            "0:0",
+        ] {
+            assert!(is_valid_id(id) && was_valid_id(id), "{id}");
+        }
+        for id in ["vcs:storage:commit", "mail:send_all"] {
+            assert!(!is_valid_id(id) && was_valid_id(id), "{id}");
+        }
+        for id in [
+            "", "a", ":a", "a:", "a::b", "A:b", "a b", ".a", "-a:b", "a.:b", "a/b", "ä:b",
+        ] {
+            assert!(!is_valid_id(id) && !was_valid_id(id), "{id}");
+        }
+        assert!(is_valid_id(&"a".repeat(80)) && !is_valid_id(&"a".repeat(81)));
+    }
+
+    #[test]
+    fn an_id_without_a_colon_names_no_id_verb() {
+        assert_eq!(id_verb("storage:commit"), Some("commit"));
+        assert_eq!(id_target_kind("storage:commit"), Some("storage"));
+        assert_eq!(
+            (id_verb("storage"), id_target_kind("storage")),
+            (None, None)
+        );
+    }
 }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::codes;
-use crate::diagnostic::{Position, Report};
+use crate::diagnostic::{FileReport, Position};
 use crate::placeholder::is_name;
-use crate::source::{Field, Fields, nearest};
+use crate::source::{FieldReader, MappingReader, nearest};
 use crate::wording::{check_characters, prose};
 
 /// How many arguments a document may have: a person is asked for them in one form.
@@ -27,113 +27,104 @@ pub struct Argument {
     pub title: Option<String>,
     /// What it is.
     pub description: Option<String>,
-    /// Whether nothing goes without it.
+    /// Whether a value must be given.
     pub required: bool,
     /// Suggestions for completion, in the author's order.
     pub values: Vec<String>,
-    /// Where it stands.
+    /// Its place in the document.
     pub(crate) at: Position,
 }
 
-/// `arguments`: a list; none if it isn't there.
-pub(crate) fn arguments(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Vec<Argument> {
+/// `arguments`: a list; none if it is absent.
+pub(crate) fn arguments(fields: &mut MappingReader<'_>) -> Vec<Argument> {
     let Some(field) = fields.take("arguments") else {
         return Vec::new();
     };
-    let items = report.read(field.items()).unwrap_or_default();
+    let items = field.items();
     if items.len() > MAX_ARGUMENTS {
-        let message = format!(
-            "expected at most {MAX_ARGUMENTS} arguments, found {}",
-            items.len()
-        );
-        report.add(&codes::WRONG_VALUE, field.at, message);
+        let count = items.len();
+        let message = format!("expected at most {MAX_ARGUMENTS} arguments, found {count}");
+        field.note(&codes::WRONG_VALUE, message);
         return Vec::new();
     }
     let mut names = BTreeSet::new();
-    let mut arguments = Vec::with_capacity(items.len());
-    for item in &items {
-        let Some(argument) = argument(item, report) else {
-            continue;
-        };
-        if names.insert(argument.name.clone()) {
-            arguments.push(argument);
-        } else {
+    let read = items.iter().filter_map(|item| {
+        let argument = argument(item)?;
+        if !names.insert(argument.name.clone()) {
             let message = format!(
                 "expected each argument once, found `{}` again",
                 argument.name
             );
-            report.add(&codes::ARGUMENT_NAME, item.at, message);
+            return item.refuse(&codes::ARGUMENT_NAME, message);
         }
-    }
-    arguments
+        Some(argument)
+    });
+    read.collect()
 }
 
-fn argument(item: &Field<'_>, report: &mut Report<'_>) -> Option<Argument> {
-    let mut fields = report.read(Fields::of(item))?;
-    let name = report.read(fields.required("name")).and_then(|field| {
-        let found = report.read(field.text())?;
+fn argument(item: &FieldReader<'_>) -> Option<Argument> {
+    let mut fields = item.fields()?;
+    let name = fields.require("name", |field| {
+        let found = field.text()?;
         if !is_name(found) {
             let message = format!(
                 "expected `{}` to be a letter and up to 63 letters, digits and `_`, found {:?}",
                 field.name,
                 found.chars().take(80).collect::<String>()
             );
-            report.add(&codes::ARGUMENT_NAME, field.at, message);
-            return None;
+            return field.refuse(&codes::ARGUMENT_NAME, message);
         }
         if asks_for_credential(found) {
             let message = format!("expected no name of a credential, found `{found}`");
-            report.add(&codes::ARGUMENT_CREDENTIAL, field.at, message);
-            return None;
+            return field.refuse(&codes::ARGUMENT_CREDENTIAL, message);
         }
         Some(found.to_owned())
     });
-    let title = fields.take("title");
-    let title = title.and_then(|field| prose(&field, 1..=80, false, report));
-    let description = fields.take("description");
-    let description = description.and_then(|field| prose(&field, 1..=2000, true, report));
-    let required = fields.take("required");
-    let required = required.and_then(|field| report.read(field.boolean()));
-    let mut values = Vec::new();
-    if let Some(field) = fields.take("values") {
-        let found = report.texts(&field);
-        if found.len() > MAX_VALUES {
-            let message = format!(
-                "expected at most {MAX_VALUES} values, found {}",
-                found.len()
-            );
-            report.add(&codes::WRONG_VALUE, field.at, message);
-        }
-        for (value, at) in found.into_iter().take(MAX_VALUES) {
-            if !(1..=256).contains(&value.len()) {
-                let message = format!(
-                    "expected values in `{}` of 1 to 256 bytes, found {}",
-                    field.name,
-                    value.len()
-                );
-                report.add(&codes::WRONG_VALUE, at, message);
-            } else if check_characters(value, &field.name, at, false, report) {
-                values.push(value.to_owned());
-            }
-        }
-    }
-    report.unknown(fields);
+    let title = fields.read("title", |field| prose(field, 1..=80, false));
+    let description = fields.read("description", |field| prose(field, 1..=2000, true));
+    let required = fields.boolean("required");
+    let values = fields.take("values").map(|field| values(&field));
+    fields.unknown();
     Some(Argument {
         name: name?,
         title,
         description,
         required: required.unwrap_or_default(),
-        values,
+        values: values.unwrap_or_default(),
         at: item.at,
     })
 }
 
+fn values(field: &FieldReader<'_>) -> Vec<String> {
+    let mut values = field.texts();
+    if values.len() > MAX_VALUES {
+        let count = values.len();
+        let message = format!("expected at most {MAX_VALUES} values, found {count}");
+        field.note(&codes::WRONG_VALUE, message);
+        values.truncate(MAX_VALUES);
+    }
+    values.retain(|(value, at)| {
+        let length = value.len();
+        if !(1..=256).contains(&length) {
+            let name = &field.name;
+            let message = format!("expected values in `{name}` of 1 to 256 bytes, found {length}");
+            field.report.add(&codes::WRONG_VALUE, *at, message);
+            return false;
+        }
+        check_characters(value, &field.name, *at, false, field.report)
+    });
+    values
+        .into_iter()
+        .map(|(value, _)| value.to_owned())
+        .collect()
+}
+
 /// Whether the names that a text uses, each with its line, are arguments, and arguments are used.
-pub(crate) fn check(used: &BTreeSet<(&str, u32)>, arguments: &[Argument], report: &mut Report<'_>) {
+pub(crate) fn check(used: &BTreeSet<(&str, u32)>, arguments: &[Argument], report: &FileReport<'_>) {
     let known = |name: &str| arguments.iter().any(|argument| argument.name == name);
-    let mut told = BTreeSet::new();
+    let mut reported = BTreeSet::new();
     for &(name, line) in used {
-        if !known(name) && told.insert(name) {
+        if !known(name) && reported.insert(name) {
             let at = Position { line, column: 1 };
             let message = format!("expected the name of an argument, found `{{{{{name}}}}}`");
             let names = arguments.iter().map(|argument| argument.name.as_str());
@@ -144,7 +135,7 @@ pub(crate) fn check(used: &BTreeSet<(&str, u32)>, arguments: &[Argument], report
                 }
             };
             report.add_with_hint(&codes::PLACEHOLDER_UNKNOWN, at, message, hint);
-            if told.len() == MAX_SHOWN {
+            if reported.len() == MAX_SHOWN {
                 return;
             }
         }

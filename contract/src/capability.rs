@@ -81,7 +81,7 @@ impl Capability {
         Capability::of(Class::parse(class), scope)
     }
 
-    /// Reads `class:word` with a word that is no scope of the class, such as `workspace:metadata`: a capability of an
+    /// Reads `class:word` with a word that is not a scope of the class, such as `workspace:metadata`: a capability of an
     /// unknown class of that name, which counts as a change and grants nothing. `None` for all else.
     #[must_use]
     pub fn of_no_scope(text: &str) -> Option<Capability> {

@@ -1,8 +1,8 @@
 //! Findings about a file: code, place, message and hint. Not how they are printed.
 
 mod excerpt;
-mod following;
 
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -11,9 +11,10 @@ use serde::Serialize;
 pub use toolward_fields::Position;
 pub use toolward_report::{Code, Severity};
 
+use crate::codes;
+
 pub use crate::codes::CODES;
 pub use excerpt::{Excerpt, attach};
-pub(crate) use following::missing;
 
 /// One finding in one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,7 +34,7 @@ pub struct Diagnostic {
     /// What to do about it, where that is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The line that it points at, where whoever read the file [gave it](attach). For people: programs have
+    /// The line that it points at, if the reader of the file [attached it](attach). For people: programs have
     /// the file.
     #[serde(skip)]
     pub excerpt: Option<Excerpt>,
@@ -96,7 +97,7 @@ impl fmt::Display for Diagnostic {
 #[derive(Clone, Debug)]
 pub struct Parsed<T> {
     /// The validated value; `None` when `diagnostics` holds an error, or when the document depends on a file of its
-    /// [scope](crate::Scope) that has errors of its own.
+    /// [scope](crate::Scope) that has errors.
     pub value: Option<T>,
     /// Everything found, in the order of the file.
     pub diagnostics: Vec<Diagnostic>,
@@ -112,7 +113,7 @@ impl<T> Parsed<T> {
     /// The value, or the diagnostics that refused it.
     ///
     /// # Errors
-    /// All diagnostics, warnings included, when there is no value.
+    /// All diagnostics, warnings included, if the value is missing.
     pub fn into_result(self) -> Result<T, Vec<Diagnostic>> {
         self.value.ok_or(self.diagnostics)
     }
@@ -127,22 +128,22 @@ impl<T> Parsed<T> {
     }
 }
 
-/// Collects the diagnostics of one file.
-pub(crate) struct Report<'f> {
+/// Collects the findings about one file.
+pub(crate) struct FileReport<'f> {
     file: &'f str,
-    diagnostics: Vec<Diagnostic>,
-    follows: bool,
+    diagnostics: RefCell<Vec<Diagnostic>>,
+    follows: Cell<bool>,
     /// The names of absent fields that a misspelt key stands for.
-    misspelt: BTreeSet<String>,
+    misspelt: RefCell<BTreeSet<String>>,
 }
 
-impl<'f> Report<'f> {
+impl<'f> FileReport<'f> {
     pub(crate) fn new(file: &'f str) -> Self {
-        Report {
+        FileReport {
             file,
-            diagnostics: Vec::new(),
-            follows: false,
-            misspelt: BTreeSet::new(),
+            diagnostics: RefCell::default(),
+            follows: Cell::new(false),
+            misspelt: RefCell::default(),
         }
     }
 
@@ -151,64 +152,90 @@ impl<'f> Report<'f> {
         self.file
     }
 
-    pub(crate) fn add(&mut self, code: &Code, at: Position, message: impl Into<String>) {
-        self.diagnostics
-            .push(Diagnostic::new(code, self.file, at, message));
+    pub(crate) fn add(&self, code: &Code, at: Position, message: impl Into<String>) {
+        self.push(Diagnostic::new(code, self.file, at, message));
     }
 
     /// A finding about this file that was made elsewhere.
-    pub(crate) fn push(&mut self, found: Diagnostic) {
-        self.diagnostics.push(found);
+    pub(crate) fn push(&self, found: Diagnostic) {
+        self.diagnostics.borrow_mut().push(found);
     }
 
     pub(crate) fn add_with_hint(
-        &mut self,
+        &self,
         code: &Code,
         at: Position,
         message: impl Into<String>,
-        hint: impl Into<String>,
+        hint: impl Into<Option<String>>,
     ) {
-        self.diagnostics
-            .push(Diagnostic::new(code, self.file, at, message).with_hint(hint));
+        let found = Diagnostic::new(code, self.file, at, message);
+        let hint = hint.into();
+        self.push(Diagnostic { hint, ..found });
     }
 
     /// Drops the warnings with other codes than this one.
-    pub(crate) fn warn_only_of(&mut self, code: &Code) {
+    pub(crate) fn warn_only_of(&self, code: &Code) {
         let kept = |found: &Diagnostic| found.is_error() || found.code == code.code;
-        self.diagnostics.retain(kept);
+        self.diagnostics.borrow_mut().retain(kept);
     }
 
     pub(crate) fn has_errors(&self) -> bool {
-        self.diagnostics.iter().any(Diagnostic::is_error)
+        self.diagnostics.borrow().iter().any(Diagnostic::is_error)
     }
 
-    /// What `read` gives, if it reports no error: what is read in part is not judged.
-    pub(crate) fn unbroken<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> Option<T> {
-        let before = self.diagnostics.len();
-        let value = read(self);
-        let mut since = self.diagnostics.iter().skip(before);
+    /// What `read` gives, if it reports no error: a value that is read in part is not judged.
+    pub(crate) fn unbroken<T>(&self, read: impl FnOnce() -> T) -> Option<T> {
+        let before = self.diagnostics.borrow().len();
+        let value = read();
+        let diagnostics = self.diagnostics.borrow();
+        let mut since = diagnostics.iter().skip(before);
         (!since.any(Diagnostic::is_error)).then_some(value)
     }
 
-    /// Refuses the document for what is wrong with another file, which has errors of its own.
-    pub(crate) fn follows(&mut self) {
-        self.follows = true;
+    /// Refuses the document for an error in another file, which is reported there.
+    pub(crate) fn follows(&self) {
+        self.follows.set(true);
     }
 
-    /// A key that has been reported stands for this field: that the field is absent is not reported as well.
-    pub(crate) fn misspelt(&mut self, field: String) {
-        self.misspelt.insert(field);
+    /// A key that has been reported stands for this field, whose absence is therefore not reported.
+    pub(crate) fn misspelt(&self, field: String) {
+        self.misspelt.borrow_mut().insert(field);
     }
 
-    /// `value` counts only when no error was reported; a missing value without an error can't be.
-    pub(crate) fn finish<T>(mut self, value: Option<T>) -> Parsed<T> {
-        following::drop_following(&mut self.diagnostics, &self.misspelt);
-        self.diagnostics.sort_by_key(Diagnostic::position);
-        let refused = self.follows || self.has_errors();
+    /// `value` counts only if no error was reported; a missing value needs an error.
+    pub(crate) fn finish<T>(self, value: Option<T>) -> Parsed<T> {
+        let refused = self.follows.get() || self.has_errors();
         debug_assert!(refused || value.is_some(), "a refusal needs a diagnostic");
+        let mut diagnostics = self.diagnostics.into_inner();
+        drop_following(&mut diagnostics, &self.misspelt.into_inner());
+        diagnostics.sort_by_key(Diagnostic::position);
         Parsed {
-            value: if refused { None } else { value },
-            diagnostics: self.diagnostics,
+            value: value.filter(|_| !refused),
+            diagnostics,
         }
     }
+}
+
+/// What an absent field leads to, besides the finding that it is missing.
+const FOLLOWING: [(&str, &Code); 4] = [
+    ("network", &codes::HTTP_EGRESS),
+    ("base_url", &codes::HTTP_EGRESS),
+    ("base_url", &codes::HTTP_FORMAT_OLD),
+    ("default_headers", &codes::HTTP_SECRET_UNUSED),
+];
+
+/// Drops the findings that only follow from the absence of these fields.
+fn drop_following(found: &mut Vec<Diagnostic>, absent: &BTreeSet<String>) {
+    let missing: BTreeSet<String> = absent.iter().map(|name| missing(name)).collect();
+    let follows = |one: &Diagnostic| {
+        let mut following = FOLLOWING.iter();
+        one.code == codes::MISSING_FIELD.code && missing.contains(&one.message)
+            || following.any(|(name, code)| code.code == one.code && absent.contains(*name))
+    };
+    found.retain(|one| !follows(one));
+}
+
+/// The message of a finding about an absent field.
+pub(crate) fn missing(name: &str) -> String {
+    format!("expected the field `{name}`, found none")
 }

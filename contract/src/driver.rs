@@ -1,20 +1,16 @@
 //! Drivers: DRIVER.md (AIP-30). What carries contracts out, and on what terms; no code is read here.
 
-mod auth;
 mod check;
 mod component;
-mod cost;
 mod exec;
-mod form;
 mod http;
 mod implements;
 mod mapping;
 mod parse;
-mod platform;
 mod render;
+mod requirements;
 mod response;
 mod template;
-mod unplaced;
 mod without_effect;
 
 use std::fmt;
@@ -23,22 +19,21 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use crate::capability::{CapabilitySet, HostPattern};
-use crate::diagnostic::{Diagnostic, Parsed, Position};
+use crate::diagnostic::Position;
 use crate::tool::{Requires, Retry, Tool, ToolId};
 
-pub use component::{Arguments, BytesForm, ResultForm, WitCall, World};
-pub use cost::{Cost, CostOverride};
+pub(crate) use check::unplaced;
+pub use component::{BytesForm, ResultForm, WitArguments, WitCall, World};
 pub use exec::Program;
 pub(crate) use exec::is_absolute;
 pub(crate) use http::header_refusal;
 pub use http::{Endpoint, HttpCall, Method, StatusError};
-pub use mapping::{Mapping, MappingError, Source, Transform};
-pub use platform::Platform;
+pub use mapping::{InputMapping, MappedInput, MappingError, Transform};
 pub use render::{HeaderPiece, RenderError, RenderErrorKind, Rendered, Values};
-pub use response::{ExtractError, JsonPath, Response};
-pub(crate) use template::Places;
-pub use template::{Body, Part, Slot, SlotSource, Template};
-pub(crate) use unplaced::unplaced;
+pub use requirements::{Cost, CostOverride, Platform};
+pub use response::{ExtractError, JsonPath, OutputPlace};
+pub(crate) use template::PlaceholderPlaces;
+pub use template::{BodyTemplate, SlotSource, Template, TemplatePart, TemplateSlot};
 
 /// The id of a driver: the same form as a contract's.
 pub type DriverId = ToolId;
@@ -101,7 +96,7 @@ pub struct Driver {
     pub version: semver::Version,
     /// What kind of thing it is.
     pub kind: DriverKind,
-    /// The `.wasm` file beside DRIVER.md; present exactly for [`DriverKind::Component`].
+    /// The `.wasm` file next to DRIVER.md; present exactly for [`DriverKind::Component`].
     pub component: Option<String>,
     /// The contracts that it implements; at least one.
     pub implements: Vec<Implements>,
@@ -113,7 +108,7 @@ pub struct Driver {
     pub requires: Requires,
     /// Where it can run.
     pub platform: Platform,
-    /// What its calls cost, where an entry says nothing else.
+    /// What its calls cost, unless an entry states another cost.
     pub cost_override: CostOverride,
     /// Narrows the contract's `timeout_ms`, never widens it.
     pub timeout_override: Option<Duration>,
@@ -143,13 +138,13 @@ pub struct Driver {
     /// Whether it stands for a transport of tools.json: it has no DRIVER.md then.
     pub is_attachment: bool,
     /// Why the transport of tools.json that it stands for is denied. Such a driver serves no call.
-    pub denied: Option<Denied>,
+    pub denied: Option<DeniedTransport>,
 }
 
 /// Why a transport of tools.json is denied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Denied {
+pub struct DeniedTransport {
     /// The code of the diagnostic: `transport-…`.
     pub code: &'static str,
     /// The diagnostic's message.
@@ -204,7 +199,7 @@ pub struct Implements {
     /// Optional outputs that it does not give.
     pub drop_outputs: Vec<String>,
     /// How the contract's input becomes the driver's.
-    pub mapping: Mapping,
+    pub mapping: InputMapping,
     /// What a call through it costs.
     pub cost_override: CostOverride,
     /// Narrows the timeout for this contract.
@@ -214,7 +209,7 @@ pub struct Implements {
     /// The request to make; present exactly for [`DriverKind::Http`].
     pub http: Option<HttpCall>,
     /// Where the document has the placeholders of the request.
-    pub(crate) places: Places,
+    pub(crate) places: PlaceholderPlaces,
     /// The program to run; present exactly for [`DriverKind::Exec`].
     pub program: Option<Program>,
     /// The world that its component is called in.
@@ -223,7 +218,7 @@ pub struct Implements {
     pub kind_fields: Map<String, Value>,
     /// Everything below the entry's `metadata`, as written.
     pub metadata: Map<String, Value>,
-    /// Where the entry stands in DRIVER.md.
+    /// The place of the entry in DRIVER.md.
     pub at: Position,
 }
 
@@ -242,13 +237,7 @@ impl Implements {
 }
 
 impl Driver {
-    /// Reads a DRIVER.md. `file` names it in diagnostics.
-    #[must_use]
-    pub fn parse(file: &str, source: &str) -> Parsed<Driver> {
-        parse::document(file, source)
-    }
-
-    /// `id@major`, by which drivers are told apart (AIP-30, "Stable identity").
+    /// `id@major`, which identifies a driver (AIP-30, "Stable identity").
     #[must_use]
     pub fn major_id(&self) -> String {
         format!("{}@{}", self.id, self.version.major)
@@ -273,7 +262,7 @@ impl Driver {
     }
 
     /// Gives each entry that names its contract by a path the id that stands there.
-    /// `id_at` knows the id of the contract at a path, as it is written in the entry.
+    /// `id_at` knows the id of the contract at a path as written in the entry.
     /// Returns the paths, with their places, at which there is none.
     pub fn resolve_paths(
         &mut self,
@@ -290,22 +279,6 @@ impl Driver {
             }
         }
         missing
-    }
-
-    /// Holds the driver to a contract that it names: version, dropped and mapped fields, timeout,
-    /// kind. `file` names DRIVER.md in the diagnostics. Empty if the driver does not name it.
-    #[must_use]
-    pub fn check_against(&self, tool: &Tool, file: &str) -> Vec<Diagnostic> {
-        check::against(self, tool, file)
-    }
-
-    /// What a person is asked for a call of `tool` through `entry`, with [`DriverKind::Form`]: the
-    /// contract's `outputs` without those that the driver does not give.
-    ///
-    /// # Errors
-    /// Why `outputs` is not a form, for people.
-    pub fn form(&self, tool: &Tool, entry: &Implements) -> Result<Value, String> {
-        form::of(tool, entry)
     }
 
     /// The deadline of a call of `tool` through `entry`: the tightest of contract, driver and entry.

@@ -17,6 +17,17 @@ const MAX_PLACE_BYTES: usize = 1024;
 /// Bytes of a title or description.
 const WORDS: usize = 1000;
 
+/// What a form may have besides its fields.
+const KEYWORDS: &[&str] = &[
+    "$schema",
+    "type",
+    "title",
+    "description",
+    "properties",
+    "required",
+    "additionalProperties",
+];
+
 /// Words that mark a field as asking for a credential.
 const CREDENTIALS: &[&str] = &[
     "password",
@@ -60,26 +71,12 @@ impl Form {
     /// What a form may not have, for people.
     pub fn read(schema: &Value) -> Result<Self, String> {
         let root = object(schema, "the form")?;
-        only(
-            root,
-            &[
-                "$schema",
-                "type",
-                "title",
-                "description",
-                "properties",
-                "required",
-                "additionalProperties",
-            ],
-            "the form",
-        )?;
+        only(root, KEYWORDS, "the form")?;
         if root.get("type") != Some(&json!("object")) {
             return Err("the form is not of the type `object`".to_owned());
         }
-        if root
-            .get("additionalProperties")
-            .is_some_and(|more| more != &json!(false))
-        {
+        let more = root.get("additionalProperties");
+        if more.is_some_and(|more| *more != json!(false)) {
             return Err("the form takes fields that it does not show".to_owned());
         }
         words(root, "the form")?;
@@ -169,14 +166,10 @@ fn words(object: &Map<String, Value>, what: &str) -> Result<(), String> {
 }
 
 fn required(root: &Map<String, Value>, fields: &Map<String, Value>) -> Result<Vec<Value>, String> {
+    let is_field = |name: &Value| name.as_str().is_some_and(|name| fields.contains_key(name));
     match root.get("required") {
         None => Ok(Vec::new()),
-        Some(Value::Array(names))
-            if names.len() <= FIELDS
-                && names
-                    .iter()
-                    .all(|name| name.as_str().is_some_and(|name| fields.contains_key(name))) =>
-        {
+        Some(Value::Array(names)) if names.len() <= FIELDS && names.iter().all(is_field) => {
             Ok(names.clone())
         }
         Some(_) => Err("`required` does not name fields of the form".to_owned()),
@@ -186,11 +179,8 @@ fn required(root: &Map<String, Value>, fields: &Map<String, Value>) -> Result<Ve
 /// The part of a field's schema that an answer is checked against.
 fn kept(name: &str, field: &Map<String, Value>) -> Result<Value, String> {
     words(field, "it")?;
-    let kind = field
-        .get("type")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
-    let known: &[&str] = match kind {
+    let kind = field.get("type").and_then(Value::as_str);
+    let known: &[&str] = match kind.unwrap_or_default() {
         "string" => &[
             "minLength",
             "maxLength",
@@ -203,30 +193,45 @@ fn kept(name: &str, field: &Map<String, Value>) -> Result<Value, String> {
         "boolean" => &[],
         "array" => &["minItems", "maxItems", "items"],
         _ => {
-            return Err(
-                "its type is none of string, number, integer, boolean, or array of choices"
-                    .to_owned(),
-            );
+            let kinds = "string, number, integer, boolean, or array of choices";
+            return Err(format!("its type is none of {kinds}"));
         }
     };
     let common = ["type", "title", "description", "default"];
     only(field, &[&common, known].concat(), "it")?;
-    match kind {
-        "string" => text(name, field),
-        "integer" => number(field, "integer", Value::is_i64),
-        "number" => number(field, "number", Value::is_number),
-        "array" => several(field),
-        _ => Ok(json!({ "type": "boolean" })),
+    let kept = match kind.unwrap_or_default() {
+        "string" => text(name, field)?,
+        "integer" => number(field, Value::is_i64, "of the type `integer`")?,
+        "number" => number(field, Value::is_number, "of the type `number`")?,
+        "array" => several(field)?,
+        _ => keep(field, &["type"]),
+    };
+    Ok(Value::Object(kept))
+}
+
+/// These keywords of a field.
+fn keep(field: &Map<String, Value>, keywords: &[&str]) -> Map<String, Value> {
+    let mut kept = field.clone();
+    kept.retain(|keyword, _| keywords.contains(&keyword.as_str()));
+    kept
+}
+
+/// The choices under one of two keywords, of which the second gives each a title; `None` without choices.
+fn choices(
+    object: &Map<String, Value>,
+    titled: &str,
+    error: &str,
+) -> Result<Option<Vec<Value>>, String> {
+    match (object.get("enum"), object.get(titled)) {
+        (None, None) => Ok(None),
+        (Some(values), None) => values_of(values).map(Some),
+        (None, Some(titled)) => titled_of(titled).map(Some),
+        (Some(_), Some(_)) => Err(error.to_owned()),
     }
 }
 
-fn text(name: &str, field: &Map<String, Value>) -> Result<Value, String> {
-    let choices = match (field.get("enum"), field.get("oneOf")) {
-        (None, None) => None,
-        (Some(values), None) => Some(values_of(values)?),
-        (None, Some(titled)) => Some(titled_of(titled)?),
-        (Some(_), Some(_)) => return Err("it has both `enum` and `oneOf`".to_owned()),
-    };
+fn text(name: &str, field: &Map<String, Value>) -> Result<Map<String, Value>, String> {
+    let choices = choices(field, "oneOf", "it has both `enum` and `oneOf`")?;
     if let Some(names) = field.get("enumNames") {
         let names = names.as_array().filter(|names| {
             let short = |name: &Value| name.as_str().is_some_and(|name| name.len() <= NAME);
@@ -234,24 +239,21 @@ fn text(name: &str, field: &Map<String, Value>) -> Result<Value, String> {
         });
         names.ok_or("its `enumNames` do not name each value of `enum`")?;
     }
-    // A default has to be shown and returned unchanged.
-    if let Some(default) = field.get("default").and_then(Value::as_str)
-        && (default.len() > NAME || default.chars().any(is_hidden))
-    {
+    // A default must be shown and returned unchanged.
+    let default = field.get("default").and_then(Value::as_str);
+    if default.is_some_and(|text| text.len() > NAME || text.chars().any(is_hidden)) {
         return Err(format!(
             "its `default` is not at most {NAME} bytes of visible characters"
         ));
     }
-    let mut kept = Map::from_iter([("type".to_owned(), json!("string"))]);
+    let rules = ["minLength", "maxLength", "format"];
     if let Some(choices) = choices {
-        if ["minLength", "maxLength", "format"]
-            .iter()
-            .any(|rule| field.contains_key(*rule))
-        {
+        if rules.iter().any(|rule| field.contains_key(*rule)) {
             return Err("choices have no length and no format".to_owned());
         }
+        let mut kept = keep(field, &["type"]);
         kept.insert("enum".to_owned(), Value::Array(choices));
-        return Ok(Value::Object(kept));
+        return Ok(kept);
     }
     if wants_credential(name, field) {
         return Err(
@@ -259,72 +261,62 @@ fn text(name: &str, field: &Map<String, Value>) -> Result<Value, String> {
                 .to_owned(),
         );
     }
-    counts(field, &["minLength", "maxLength"], &mut kept)?;
-    match field.get("format").map(Value::as_str) {
-        None => {}
-        Some(Some(format @ ("email" | "uri" | "date" | "date-time"))) => {
-            kept.insert("format".to_owned(), json!(format));
-        }
-        Some(_) => {
-            return Err("its format is none of email, uri, date and date-time".to_owned());
-        }
+    check(field, &["minLength", "maxLength"], is_count, "a count")?;
+    let is_format = |format: &Value| {
+        let format = format.as_str();
+        format.is_some_and(|format| ["email", "uri", "date", "date-time"].contains(&format))
+    };
+    if field.get("format").is_some_and(|format| !is_format(format)) {
+        return Err("its format is none of email, uri, date and date-time".to_owned());
     }
-    Ok(Value::Object(kept))
+    Ok(keep(field, &["type", "minLength", "maxLength", "format"]))
 }
 
-fn number(field: &Map<String, Value>, kind: &str, is: fn(&Value) -> bool) -> Result<Value, String> {
-    let mut kept = Map::from_iter([("type".to_owned(), json!(kind))]);
-    for rule in ["minimum", "maximum"] {
-        match field.get(rule) {
-            None => {}
-            Some(bound) if is(bound) => {
-                kept.insert(rule.to_owned(), bound.clone());
-            }
-            Some(_) => return Err(format!("its `{rule}` is not of the type `{kind}`")),
-        }
-    }
-    Ok(Value::Object(kept))
+fn number(
+    field: &Map<String, Value>,
+    is: fn(&Value) -> bool,
+    expected: &str,
+) -> Result<Map<String, Value>, String> {
+    check(field, &["minimum", "maximum"], is, expected)?;
+    Ok(keep(field, &["type", "minimum", "maximum"]))
 }
 
-fn several(field: &Map<String, Value>) -> Result<Value, String> {
+fn several(field: &Map<String, Value>) -> Result<Map<String, Value>, String> {
     let items = field.get("items").ok_or("it has no `items`")?;
     let items = object(items, "`items`")?;
     only(items, &["type", "enum", "anyOf"], "`items`")?;
     if items.get("type").is_some_and(|kind| kind != "string") {
         return Err("its choices are not texts".to_owned());
     }
-    let choices = match (items.get("enum"), items.get("anyOf")) {
-        (Some(values), None) => values_of(values)?,
-        (None, Some(titled)) => titled_of(titled)?,
-        _ => return Err("`items` has neither `enum` nor `anyOf`, or both".to_owned()),
-    };
-    let mut kept = Map::from_iter([
-        ("type".to_owned(), json!("array")),
-        ("maxItems".to_owned(), json!(CHOICES)),
-        (
-            "items".to_owned(),
-            json!({ "type": "string", "enum": choices }),
-        ),
-    ]);
-    counts(field, &["minItems", "maxItems"], &mut kept)?;
-    Ok(Value::Object(kept))
+    let error = "`items` has neither `enum` nor `anyOf`, or both";
+    let choices = choices(items, "anyOf", error)?.ok_or(error)?;
+    check(field, &["minItems", "maxItems"], is_count, "a count")?;
+    let mut kept = keep(field, &["type", "minItems", "maxItems"]);
+    kept.entry("maxItems").or_insert_with(|| json!(CHOICES));
+    kept.insert(
+        "items".to_owned(),
+        json!({ "type": "string", "enum": choices }),
+    );
+    Ok(kept)
 }
 
-fn counts(
+fn check(
     field: &Map<String, Value>,
     rules: &[&str],
-    kept: &mut Map<String, Value>,
+    is: fn(&Value) -> bool,
+    expected: &str,
 ) -> Result<(), String> {
-    for rule in rules {
-        match field.get(*rule).map(|count| (count, count.as_u64())) {
-            None => {}
-            Some((count, Some(number))) if number <= u64::from(u32::MAX) => {
-                kept.insert((*rule).to_owned(), count.clone());
-            }
-            Some(_) => return Err(format!("its `{rule}` is not a count")),
-        }
+    let is_wrong = |rule: &&&str| field.get(**rule).is_some_and(|bound| !is(bound));
+    match rules.iter().find(is_wrong) {
+        Some(rule) => Err(format!("its `{rule}` is not {expected}")),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+fn is_count(value: &Value) -> bool {
+    value
+        .as_u64()
+        .is_some_and(|count| count <= u64::from(u32::MAX))
 }
 
 fn values_of(values: &Value) -> Result<Vec<Value>, String> {
@@ -332,9 +324,11 @@ fn values_of(values: &Value) -> Result<Vec<Value>, String> {
         let plain = |value: &Value| value.as_str().is_some_and(is_plain);
         (1..=CHOICES).contains(&values.len()) && values.iter().all(plain)
     });
-    let mut values = values
-        .cloned()
-        .ok_or_else(|| format!("its choices are not 1 to {CHOICES} texts of visible characters"))?;
+    let Some(mut values) = values.cloned() else {
+        return Err(format!(
+            "its choices are not 1 to {CHOICES} texts of visible characters"
+        ));
+    };
     values.dedup();
     Ok(values)
 }
@@ -354,8 +348,7 @@ fn titled_of(titled: &Value) -> Result<Vec<Value>, String> {
     values_of(&Value::Array(values))
 }
 
-/// Whether a field's name, title or description says that a credential is typed
-/// into it.
+/// Whether a field's name, title or description asks for a credential.
 fn wants_credential(name: &str, field: &Map<String, Value>) -> bool {
     let said = ["title", "description"].map(|key| field.get(key).and_then(Value::as_str));
     let said = said.into_iter().flatten().chain([name]);
@@ -393,5 +386,4 @@ fn words_of(text: &str) -> Vec<String> {
 }
 
 #[cfg(test)]
-#[path = "form_tests.rs"]
 mod tests;

@@ -2,7 +2,7 @@
 //! could smuggle a second request or impersonate another client.
 
 /// Set by the host or never sent (RFC 9110 sections 7.6.1 and 7.6.3, RFC 7239), or read by servers as another method
-/// or path than the one that was checked.
+/// or path than the checked one.
 const FORBIDDEN: &[&str] = &[
     "alt-used",
     "connection",

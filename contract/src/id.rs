@@ -1,5 +1,6 @@
 //! Ids of contracts and drivers. Not versions.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -77,7 +78,7 @@ impl AsRef<str> for ToolId {
     }
 }
 
-impl std::borrow::Borrow<str> for ToolId {
+impl Borrow<str> for ToolId {
     fn borrow(&self) -> &str {
         &self.0
     }

@@ -3,26 +3,23 @@
 //! JSON leaves open what duplicate keys, huge integers and deep nesting mean, and two readers that
 //! choose differently see two documents. Here they are refused.
 
-mod error;
-mod inspect;
+mod parse;
 pub mod weight;
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 
-use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::map::Entry;
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
 
-pub use error::{JsonError, JsonErrorKind};
-pub use inspect::{Breach, Rules, inspect};
+use crate::diagnostic::{Code, Diagnostic, Position};
+
+pub use parse::{Breach, JsonRules, inspect, parse, parse_within};
 
 /// The largest integer that a double holds exactly together with its neighbours: 2^53 − 1.
 pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
 
-/// How deep `serde_json` follows arrays and objects, whatever [`Limits::depth`] says.
+/// How deep `serde_json` follows arrays and objects, even if [`Limits::depth`] is larger.
 const PARSER_DEPTH: usize = 127;
 
 /// What a document may cost.
@@ -48,57 +45,89 @@ impl Default for Limits {
     }
 }
 
-/// Parses one JSON text.
-///
-/// # Errors
-/// The first rule broken, with its place. Nothing is read beyond `limits.bytes`.
-pub fn parse(text: &[u8], limits: &Limits) -> Result<Value, JsonError> {
-    let mut unlimited = u64::MAX;
-    parse_within(text, limits, &mut unlimited)
+/// Which rule a text broke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum JsonErrorKind {
+    /// Not JSON (RFC 8259), or not UTF-8.
+    Syntax,
+    /// Something follows the value.
+    TrailingData,
+    /// A key occurs twice in one object.
+    DuplicateKey,
+    /// More levels than [`Limits::depth`].
+    TooDeep,
+    /// More bytes than [`Limits::bytes`].
+    TooLarge,
+    /// More values than [`Limits::values`].
+    TooMany,
+    /// Values that take more memory than [`parse_within`] may take.
+    TooMuchMemory,
+    /// An integer outside ±(2^53 − 1).
+    IntegerRange,
+    /// A key that serde_json reads as an instruction to itself.
+    ReservedKey,
 }
 
-/// [`parse`], where the value may take at most `memory` bytes, from which what it takes is
-/// subtracted. Counted as [`weight::value`] does: each place and text before it is made.
-///
-/// # Errors
-/// As [`parse`]; [`JsonErrorKind::TooMuchMemory`] where the value takes more. `memory` is then
-/// unchanged.
-pub fn parse_within(text: &[u8], limits: &Limits, memory: &mut u64) -> Result<Value, JsonError> {
-    if text.len() > limits.bytes {
-        return Err(too_large(text.len(), limits));
+/// Why a text is not accepted as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} (line {line}, column {column})")]
+pub struct JsonError {
+    /// Which rule was broken.
+    pub kind: JsonErrorKind,
+    /// What was expected and what was found, without the place.
+    pub message: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in bytes, from 1. Of values that never were text, line and column are 1.
+    pub column: u32,
+}
+
+impl JsonError {
+    /// Stable kebab-case code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        self.info().code
     }
-    let state = State {
-        broken: Cell::new(None),
-        huge: Cell::new(false),
-        values: Cell::new(limits.values),
-        memory: Cell::new(*memory),
-        limits: *limits,
-    };
-    let mut reader = serde_json::Deserializer::from_slice(text);
-    let value = Seed {
-        state: &state,
-        left: limits.depth,
+
+    /// The finding in the file that the text comes from. Its column counts characters.
+    #[must_use]
+    pub fn diagnostic(&self, file: &str, text: &[u8]) -> Diagnostic {
+        let lines = text.split_inclusive(|byte| *byte == b'\n');
+        let before = lines.take(usize::try_from(self.line - 1).unwrap_or(usize::MAX));
+        let start: usize = before.map(<[u8]>::len).sum();
+        let column = usize::try_from(self.column - 1).unwrap_or(usize::MAX);
+        let at = Position::of_offset(text, start.saturating_add(column));
+        Diagnostic::new(self.info(), file, at, self.message.clone())
     }
-    .deserialize(&mut reader)
-    .map_err(|error| state.explain(&error))?;
-    reader.end().map_err(|error| {
-        let kind = if error.is_syntax() {
-            JsonErrorKind::TrailingData
-        } else {
-            JsonErrorKind::Syntax
-        };
-        JsonError::new(
+
+    pub(crate) fn info(&self) -> &'static Code {
+        use crate::codes as c;
+        match self.kind {
+            JsonErrorKind::Syntax => &c::JSON_SYNTAX,
+            JsonErrorKind::TrailingData => &c::JSON_TRAILING_DATA,
+            JsonErrorKind::DuplicateKey => &c::JSON_DUPLICATE_KEY,
+            JsonErrorKind::TooDeep => &c::JSON_TOO_DEEP,
+            JsonErrorKind::TooLarge => &c::JSON_TOO_LARGE,
+            JsonErrorKind::TooMany | JsonErrorKind::TooMuchMemory => &c::JSON_TOO_MANY,
+            JsonErrorKind::IntegerRange => &c::JSON_INTEGER_RANGE,
+            JsonErrorKind::ReservedKey => &c::JSON_RESERVED_KEY,
+        }
+    }
+
+    fn new(
+        kind: JsonErrorKind,
+        message: impl Into<String>,
+        (line, column): (usize, usize),
+    ) -> Self {
+        let place = |n: usize| u32::try_from(n.max(1)).unwrap_or(u32::MAX);
+        JsonError {
             kind,
-            "expected the end of the text after the value, found more",
-            (error.line(), error.column()),
-        )
-    })?;
-    // serde_json reads an integer literal beyond 64 bits as a float: only the text can tell.
-    if state.huge.get() {
-        find_huge_integer(text)?;
+            message: message.into(),
+            line: place(line),
+            column: place(column),
+        }
     }
-    *memory = state.memory.get();
-    Ok(value)
 }
 
 /// Holds an already built value to the same rules as [`parse`].
@@ -110,19 +139,19 @@ pub fn check(value: &Value, limits: &Limits) -> Result<(), JsonError> {
 }
 
 /// What a value within limits takes.
-pub(crate) struct Spent {
+pub(crate) struct JsonSize {
     pub(crate) bytes: usize,
     pub(crate) values: usize,
 }
 
 /// [`check`], and how much of the limits the value takes.
-pub(crate) fn measure(value: &Value, limits: &Limits) -> Result<Spent, JsonError> {
+pub(crate) fn measure(value: &Value, limits: &Limits) -> Result<JsonSize, JsonError> {
     let mut values = limits.values;
     check_level(value, limits.depth, &mut values, limits)?;
     let mut counter = Counter { left: limits.bytes };
     serde_json::to_writer(&mut counter, value)
         .map_err(|_| too_large(limits.bytes.saturating_add(1), limits))?;
-    Ok(Spent {
+    Ok(JsonSize {
         bytes: limits.bytes.saturating_sub(counter.left),
         values: limits.values.saturating_sub(values),
     })
@@ -174,7 +203,7 @@ pub(crate) fn number_in_range(number: &Number) -> bool {
 }
 
 /// Whether `serde_json::Value` does not read a key as what it is. With the feature `raw_value`, which other
-/// crates turn on, an object with such a key becomes whatever JSON its text holds: a second document that
+/// crates turn on, an object with such a key becomes the JSON in its text: a second document that
 /// no schema and no person has seen.
 fn is_reserved(key: &str) -> bool {
     key.starts_with("$serde_json::private::")
@@ -233,226 +262,6 @@ impl io::Write for Counter {
     }
 }
 
-/// What the visitors note on the side: serde's error type carries only a text.
-struct State {
-    broken: Cell<Option<JsonErrorKind>>,
-    huge: Cell<bool>,
-    /// How many more values there may be.
-    values: Cell<usize>,
-    /// How many more bytes they may take.
-    memory: Cell<u64>,
-    limits: Limits,
-}
-
-impl State {
-    fn refuse<E: serde::de::Error>(&self, kind: JsonErrorKind, message: impl fmt::Display) -> E {
-        self.broken.set(Some(kind));
-        E::custom(message)
-    }
-
-    fn take<E: serde::de::Error>(&self, bytes: u64) -> Result<(), E> {
-        match self.memory.get().checked_sub(bytes) {
-            Some(left) => self.memory.set(left),
-            None => {
-                let message = "expected values that take less memory, found more";
-                return Err(self.refuse(JsonErrorKind::TooMuchMemory, message));
-            }
-        }
-        Ok(())
-    }
-
-    fn explain(&self, error: &serde_json::Error) -> JsonError {
-        let place = (error.line(), error.column());
-        let text = error.to_string();
-        // serde_json appends the place; ours is kept apart.
-        let text = text
-            .rsplit_once(" at line ")
-            .map_or(text.as_str(), |(message, _)| message);
-        match self.broken.get() {
-            Some(JsonErrorKind::TooDeep) => too_deep(&self.limits, place),
-            Some(JsonErrorKind::TooMany) => too_many(&self.limits, place),
-            Some(kind) => JsonError::new(kind, text, place),
-            None if text == "recursion limit exceeded" => too_deep(&self.limits, place),
-            None => JsonError::new(
-                JsonErrorKind::Syntax,
-                format!("expected JSON, found: {text}"),
-                place,
-            ),
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-struct Seed<'s> {
-    state: &'s State,
-    left: usize,
-}
-
-impl Seed<'_> {
-    fn deeper<E: serde::de::Error>(self) -> Result<Self, E> {
-        match self.left.checked_sub(1) {
-            Some(left) => Ok(Seed { left, ..self }),
-            None => Err(self.state.refuse(JsonErrorKind::TooDeep, "too deep")),
-        }
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Seed<'_> {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
-        match self.state.values.get().checked_sub(1) {
-            Some(left) => self.state.values.set(left),
-            None => return Err(self.state.refuse(JsonErrorKind::TooMany, "too many values")),
-        }
-        reader.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Seed<'_> {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<Value, E> {
-        if value > MAX_SAFE_INTEGER {
-            return Err(self
-                .state
-                .refuse(JsonErrorKind::IntegerRange, integer_message(value)));
-        }
-        Ok(Value::Number(value.into()))
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, value: i64) -> Result<Value, E> {
-        if value.unsigned_abs() > MAX_SAFE_INTEGER {
-            return Err(self
-                .state
-                .refuse(JsonErrorKind::IntegerRange, integer_message(value)));
-        }
-        Ok(Value::Number(value.into()))
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
-        if value.abs() >= 9.0e18 {
-            self.state.huge.set(true);
-        }
-        Number::from_f64(value)
-            .map(Value::Number)
-            .ok_or_else(|| E::custom("number out of range"))
-    }
-
-    fn visit_str<E: serde::de::Error>(self, value: &str) -> Result<Value, E> {
-        self.state.take(weight::string(value))?;
-        Ok(Value::String(value.to_owned()))
-    }
-
-    fn visit_string<E: serde::de::Error>(self, value: String) -> Result<Value, E> {
-        self.state.take(weight::string(&value))?;
-        Ok(Value::String(value))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let seed = self.deeper()?;
-        let mut array = Vec::new();
-        while let Some(item) = items.next_element_seed(seed)? {
-            self.state.take(weight::item(array.len()))?;
-            array.push(item);
-        }
-        Ok(Value::Array(array))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Value, A::Error> {
-        let seed = self.deeper()?;
-        let mut object = Map::new();
-        while let Some(key) = members.next_key::<String>()? {
-            if is_reserved(&key) {
-                let message = reserved_message(&key);
-                return Err(self.state.refuse(JsonErrorKind::ReservedKey, message));
-            }
-            let own = weight::entry(object.len());
-            self.state.take(own.saturating_add(weight::string(&key)))?;
-            if object.is_empty() {
-                // `weight::entry` has counted these places.
-                object = Map::with_capacity(weight::PLACES);
-            }
-            match object.entry(key) {
-                Entry::Vacant(free) => {
-                    free.insert(members.next_value_seed(seed)?);
-                }
-                Entry::Occupied(taken) => {
-                    let message = twice_message(taken.key());
-                    return Err(self.state.refuse(JsonErrorKind::DuplicateKey, message));
-                }
-            }
-        }
-        Ok(Value::Object(object))
-    }
-}
-
-/// Looks for an integer literal out of range in a text known to be JSON.
-fn find_huge_integer(text: &[u8]) -> Result<(), JsonError> {
-    let (mut line, mut line_start, mut at) = (1, 0, 0);
-    while let Some(&byte) = text.get(at) {
-        match byte {
-            b'\n' => {
-                line += 1;
-                line_start = at + 1;
-            }
-            b'"' => at = end_of_string(text, at),
-            b'-' | b'0'..=b'9' => {
-                let rest = text.get(at..).unwrap_or_default();
-                let length = rest
-                    .iter()
-                    .take_while(|b| matches!(b, b'-' | b'+' | b'.' | b'0'..=b'9' | b'e' | b'E'))
-                    .count();
-                let token = rest.get(..length).unwrap_or_default();
-                let digits = token.iter().filter(|b| b.is_ascii_digit()).count();
-                // What fits into 64 bits was range-checked as a number.
-                let integer = digits == token.len() - usize::from(byte == b'-');
-                if integer && digits > 18 && !fits_64_bits(token) {
-                    let literal: String = token.iter().take(40).map(|&b| char::from(b)).collect();
-                    return Err(JsonError::new(
-                        JsonErrorKind::IntegerRange,
-                        integer_message(literal),
-                        (line, at - line_start + 1),
-                    ));
-                }
-                at += length.saturating_sub(1);
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    Ok(())
-}
-
-fn fits_64_bits(token: &[u8]) -> bool {
-    let text = std::str::from_utf8(token).unwrap_or_default();
-    text.parse::<u64>().is_ok() || text.parse::<i64>().is_ok()
-}
-
-/// The index of the quote that closes the string opened at `at`.
-fn end_of_string(text: &[u8], mut at: usize) -> usize {
-    at += 1;
-    while let Some(&byte) = text.get(at) {
-        match byte {
-            b'"' => break,
-            b'\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-    at
-}
 /// The texts and numbers within a value, each once; no names of members.
 #[must_use]
 pub fn texts(value: &Value) -> BTreeSet<String> {

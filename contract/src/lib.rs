@@ -32,9 +32,7 @@ pub mod header;
 mod id;
 pub mod index;
 pub mod json;
-mod outline;
 pub mod path;
-pub mod percent;
 pub mod placeholder;
 pub mod prompt;
 pub mod resource;
@@ -47,7 +45,7 @@ pub mod url_path;
 mod wording;
 
 pub use diagnostic::{CODES, Code, Diagnostic, Parsed, Position, Severity};
-pub use outline::Outline;
+pub use front_matter::Outline;
 pub use tool::{define_tool, define_tool_in};
 
 use std::sync::Arc;
@@ -57,62 +55,57 @@ use serde_json::Value;
 /// What else is in the bundle that a document may refer to.
 pub trait Scope {
     /// The document of `schema:ID`, which is `schemas/ID.json` of the same bundle and nothing else.
-    fn schema(&self, id: &str) -> Option<Value>;
+    fn schema(&self, _id: &str) -> Option<Value> {
+        None
+    }
 
     /// The action behind a reference of TOOL.md's `implements`. Inline actions are never asked for; a
     /// path is asked for once for each folder that it may be relative to.
-    fn action(&self, reference: &action::Reference) -> Option<Arc<action::Action>>;
+    fn action(&self, _reference: &action::Reference) -> Option<Arc<action::Action>> {
+        None
+    }
 
-    /// Whether [`Scope::schema`] gave nothing because the file is there and is not JSON. The file has its own error
-    /// then, and what refers to it none.
+    /// Whether [`Scope::schema`] gave nothing because the file exists and is not JSON. The file has an error
+    /// then, and a reference to it has none.
     fn is_schema_unread(&self, _id: &str) -> bool {
         false
     }
 
-    /// Whether [`Scope::action`] gave nothing because the document is there and is not valid. The document has its own
-    /// errors then, and what refers to it none.
+    /// Whether [`Scope::action`] gave nothing because the document exists and is not valid. The document has
+    /// errors then, and a reference to it has none.
     fn is_action_unread(&self, _reference: &action::Reference) -> bool {
         false
     }
 
-    /// Who publishes the library in which [`Scope::action`] found an action; `None` where it was in the bundle.
+    /// Who publishes the library in which [`Scope::action`] found an action; `None` if it was in the bundle.
     fn library(&self, _reference: &action::Reference) -> Option<String> {
         None
     }
 
-    /// Whether [`Scope::action`] gave nothing because the action is of a library, and libraries are the business of
-    /// who runs the bundle: the contract is read as if it implemented nothing, and never run so.
+    /// Whether [`Scope::action`] gave nothing because the action is in a library, which only the host that runs
+    /// the bundle has: the contract is read as if it implemented nothing, and never run so.
     fn is_action_elsewhere(&self, _reference: &action::Reference) -> bool {
         false
     }
 
-    /// The ids that [`Scope::schema`] knows, for a hint at the one that was meant.
+    /// The ids that [`Scope::schema`] knows, for hints.
     fn schemas(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The ids that [`Scope::action`] knows, and the paths with `./` before them, for a hint at the one that was meant.
+    /// The ids that [`Scope::action`] knows, and the paths with `./` before them, for hints.
     fn actions(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// This schema, if a document of the same scope had it and it is compiled already:
-    /// what says the same twice need not be compiled twice.
+    /// This schema, if it was compiled for another document of the same scope.
     fn compiled(&self, _schema: &Value) -> Option<schema::Schema> {
         None
     }
 }
 
-/// A scope with nothing in it.
+/// An empty scope.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoScope;
 
-impl Scope for NoScope {
-    fn schema(&self, _id: &str) -> Option<Value> {
-        None
-    }
-
-    fn action(&self, _reference: &action::Reference) -> Option<Arc<action::Action>> {
-        None
-    }
-}
+impl Scope for NoScope {}

@@ -1,7 +1,7 @@
 //! Paths by which the documents of a bundle name each other. Text only: no file is looked for here.
 
-/// Folders that begin with a dot in a workspace (AIP-39, "File location"). No path in a bundle begins
-/// with one, so that the dot is left out there.
+/// Folders whose names start with a dot in a workspace (AIP-39, "File location"). A path in a bundle has no
+/// such name, so that the dot is left out there.
 const DOTTED: &[&str] = &[".actions", ".drivers", ".tools"];
 
 /// The path that `reference` means from `folder`, relative to the bundle's root. The dot of `.actions`,
@@ -23,7 +23,7 @@ pub fn resolve_beneath(folder: &str, reference: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Whether a text can only be meant as a path: it begins with `./`, `../` or a dotted folder.
+/// Whether a text can only be meant as a path: it starts with `./`, `../` or a dotted folder.
 pub(crate) fn is_relative(text: &str) -> bool {
     text.split_once('/')
         .is_some_and(|(first, _)| matches!(first, "." | "..") || DOTTED.contains(&first))

@@ -40,7 +40,7 @@ impl Text {
         let mut rest = source;
         while let Some((before, from)) = rest.find("{{").and_then(|at| rest.split_at_checked(at)) {
             let Some((name, length)) = placeholder(from) else {
-                // The second brace may begin a placeholder: `{{{name}}`.
+                // The second brace may start a placeholder: `{{{name}}`.
                 let (brace, after) = from.split_at_checked(1).unwrap_or((from, ""));
                 self.literal(before);
                 self.literal(brace);
@@ -73,7 +73,7 @@ impl Text {
         }
     }
 
-    /// The stretches, in order; no two literal ones beside each other.
+    /// The stretches, in order; no two literal ones in a row.
     #[must_use]
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
@@ -109,7 +109,7 @@ impl Text {
     }
 }
 
-/// The name and the length of the placeholder that a text begins with.
+/// The name and the length of the placeholder at the start of a text.
 pub(crate) fn placeholder(text: &str) -> Option<(&str, usize)> {
     // Looked for no farther than a name goes: a text of braces alone takes no longer than another.
     const MAX_SHOWN_CHARS: usize = 80;

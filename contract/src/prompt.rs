@@ -1,17 +1,20 @@
 //! Prompts: `prompts/*.md`, messages that a person picks in a client and fills in. Not who may see them.
 
-mod body;
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use crate::argument::{Argument, arguments};
+use crate::argument::{self, Argument, arguments};
 use crate::codes;
-use crate::diagnostic::{Parsed, Position, Report};
+use crate::diagnostic::{FileReport, Parsed, Position};
+use crate::front_matter::split;
 use crate::id::ToolId;
-use crate::placeholder::Text;
+use crate::placeholder::{Text, placeholder};
 use crate::shared;
-use crate::source::{Fields, split};
-use crate::wording::{self, plain_name};
+use crate::wording::{self, is_deceptive, plain_name};
+
+/// How many messages a prompt may give: each may carry a file.
+const MAX_MESSAGES: usize = 256;
 
 /// A validated prompt.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +42,7 @@ pub struct Prompt {
 pub struct Message {
     /// Whose words it is.
     pub role: PromptRole,
-    /// What it says or carries.
+    /// Text, a file or a resource.
     pub part: Part,
 }
 
@@ -52,7 +55,7 @@ pub enum PromptRole {
     Assistant,
 }
 
-/// What a message says or carries.
+/// The content of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Part {
@@ -62,21 +65,21 @@ pub enum Part {
     Media {
         /// Its path in the bundle.
         path: String,
-        /// The line of the document that says so.
+        /// The line of the document.
         line: u32,
     },
     /// A file of the bundle, below `resources/`, as an embedded resource.
     File {
         /// Its path in the bundle.
         path: String,
-        /// The line of the document that says so.
+        /// The line of the document.
         line: u32,
     },
     /// The resource of the bundle whose URI is an argument's value.
     Chosen {
         /// The argument's name.
         argument: String,
-        /// The line of the document that says so.
+        /// The line of the document.
         line: u32,
     },
 }
@@ -85,34 +88,33 @@ impl Prompt {
     /// Reads a prompt. `file` names it in diagnostics.
     #[must_use]
     pub fn parse(file: &str, source: &str) -> Parsed<Prompt> {
-        let mut report = Report::new(file);
-        let prompt = split(source, &mut report).and_then(|parts| {
-            let mut fields = report.read(Fields::of(&parts.root()))?;
-            let id = shared::id(&mut fields, &mut report);
-            let name = wording::name(&mut fields, &mut report);
-            let description = wording::description(&mut fields, &mut report);
-            let arguments = arguments(&mut fields, &mut report);
+        let report = FileReport::new(file);
+        let prompt = split(source, &report).and_then(|parts| {
+            let mut fields = parts.root(&report).fields()?;
+            let id = shared::id(&mut fields);
+            let name = wording::name(&mut fields);
+            let description = wording::description(&mut fields);
+            let arguments = arguments(&mut fields);
             let metadata = fields.take("metadata");
-            let asked = metadata.as_ref();
-            let asked = asked.and_then(|field| field.get("mcp")?.get("name"));
-            let mcp_name =
-                asked.and_then(|node| plain_name(node, "metadata.mcp.name", &mut report));
-            let metadata = report.mapping(metadata.as_ref());
-            report.unknown(fields);
+            let asked = metadata
+                .as_ref()
+                .and_then(|field| field.get("mcp")?.get("name"));
+            let mcp_name = asked.and_then(|node| plain_name(node, "metadata.mcp.name", &report));
+            let metadata = metadata.map(|field| field.mapping()).unwrap_or_default();
+            fields.unknown();
             let known = !report.has_errors();
-            let messages = body::messages(source, parts.body, &mut report);
+            let messages = messages(source, parts.body, &report);
             // Names that were refused above would be reported twice.
             if known {
-                body::check(&messages, &arguments, &mut report);
+                check_placeholders(&messages, &arguments, &report);
             }
-            if !(1..=body::MAX_MESSAGES).contains(&messages.len()) {
+            if !(1..=MAX_MESSAGES).contains(&messages.len()) {
                 let message = format!(
-                    "expected 1 to {} messages below the front matter, found {}",
-                    body::MAX_MESSAGES,
+                    "expected 1 to {MAX_MESSAGES} messages below the front matter, found {}",
                     messages.len()
                 );
                 let at = Position {
-                    line: body::first_line(source, parts.body),
+                    line: first_line(source, parts.body),
                     column: 1,
                 };
                 report.add(&codes::PROMPT_MESSAGES, at, message);
@@ -129,4 +131,196 @@ impl Prompt {
         });
         report.finish(prompt)
     }
+}
+
+/// The line on which the body starts.
+fn first_line(source: &str, body: &str) -> u32 {
+    Position::of_offset(source, source.len() - body.len()).line
+}
+
+/// What a line is, outside of fenced code.
+enum Line<'l> {
+    Role(PromptRole),
+    Media(&'l str),
+    File(&'l str),
+    Chosen(&'l str),
+    /// Text, less the backslash that kept it from being one of the above.
+    Text(&'l str),
+}
+
+fn line(text: &str) -> Line<'_> {
+    match special(text) {
+        Some(line) => line,
+        None => match text.strip_prefix('\\') {
+            Some(escaped) if escaped.starts_with(['#', '!', '[']) => Line::Text(escaped),
+            _ => Line::Text(text),
+        },
+    }
+}
+
+fn special(text: &str) -> Option<Line<'_>> {
+    let text = text.trim_end();
+    if let Some(word) = text.strip_prefix("# ") {
+        return match word.trim() {
+            word if word.eq_ignore_ascii_case("user") => Some(Line::Role(PromptRole::User)),
+            word if word.eq_ignore_ascii_case("assistant") => {
+                Some(Line::Role(PromptRole::Assistant))
+            }
+            _ => None,
+        };
+    }
+    let (media, rest) = match text.strip_prefix('!') {
+        Some(rest) => (true, rest),
+        None => (false, text),
+    };
+    let (label, target) = rest.strip_prefix('[')?.split_once("](")?;
+    let target = target.strip_suffix(')')?;
+    if label.contains(']') || target.contains(['(', ')']) {
+        return None;
+    }
+    if target.starts_with("resources/") && !target.contains(char::is_whitespace) {
+        return Some(if media {
+            Line::Media(target)
+        } else {
+            Line::File(target)
+        });
+    }
+    match placeholder(target) {
+        Some((name, length)) if !media && length == target.len() => Some(Line::Chosen(name)),
+        _ => None,
+    }
+}
+
+/// The fence of code that a line opens, or that it closes if `open` is the opening one.
+fn fence<'l>(text: &'l str, open: Option<&str>) -> Option<&'l str> {
+    let trimmed = text.trim();
+    let mark = trimmed.chars().next().filter(|c| matches!(c, '`' | '~'))?;
+    let length = trimmed.chars().take_while(|c| *c == mark).count();
+    let (run, rest) = trimmed.split_at_checked(length).filter(|_| length >= 3)?;
+    match open {
+        None => Some(run),
+        Some(open) => (run.starts_with(open) && rest.is_empty()).then_some(run),
+    }
+}
+
+/// The messages, one more than are allowed at most.
+fn messages(source: &str, body: &str, report: &FileReport<'_>) -> Vec<Message> {
+    let mut messages = Vec::new();
+    let mut role = PromptRole::User;
+    let mut text = TextRun::default();
+    let mut open: Option<&str> = None;
+    let mut deceived = false;
+    for (raw, number) in body.lines().zip(first_line(source, body)..) {
+        deceived = deceived || deceptive(raw, number, report);
+        let marks = fence(raw, open);
+        let found = if open.is_some() || marks.is_some() {
+            Line::Text(raw)
+        } else {
+            line(raw)
+        };
+        match (open, marks) {
+            (None, Some(run)) => open = Some(run),
+            (Some(_), Some(_)) => open = None,
+            _ => {}
+        }
+        let line = number;
+        let part = match found {
+            Line::Text(kept) => {
+                text.add(kept, line);
+                continue;
+            }
+            Line::Role(next) => {
+                text.finish(role, &mut messages);
+                role = next;
+                continue;
+            }
+            Line::Media(path) => Part::Media {
+                path: path.to_owned(),
+                line,
+            },
+            Line::File(path) => Part::File {
+                path: path.to_owned(),
+                line,
+            },
+            Line::Chosen(name) => Part::Chosen {
+                argument: name.to_owned(),
+                line,
+            },
+        };
+        text.finish(role, &mut messages);
+        messages.push(Message { role, part });
+        if messages.len() > MAX_MESSAGES {
+            return messages;
+        }
+    }
+    text.finish(role, &mut messages);
+    messages
+}
+
+/// Whether a line has a character that makes it look different from its text.
+fn deceptive(line: &str, number: u32, report: &FileReport<'_>) -> bool {
+    let mut characters = line.chars().zip(1..);
+    let bad = characters.find(|&(c, _)| is_deceptive(c) && c != '\t');
+    if let Some((bad, column)) = bad {
+        let message = format!(
+            "expected text without control or bidirectional characters, found U+{:04X}",
+            u32::from(bad)
+        );
+        let line = number;
+        report.add(
+            &codes::TEXT_CONTROL_CHARACTER,
+            Position { line, column },
+            message,
+        );
+    }
+    bad.is_some()
+}
+
+/// Lines of text that become one message.
+#[derive(Default)]
+struct TextRun {
+    text: Text,
+    /// Line feeds to add before the next line that isn't blank.
+    owed: usize,
+    started: bool,
+}
+
+impl TextRun {
+    fn add(&mut self, line: &str, number: u32) {
+        if line.trim().is_empty() {
+            self.owed += usize::from(self.started);
+            return;
+        }
+        if self.started {
+            self.text.extend(&"\n".repeat(self.owed + 1), number);
+        }
+        self.text.extend(line, number);
+        self.started = true;
+        self.owed = 0;
+    }
+
+    fn finish(&mut self, role: PromptRole, messages: &mut Vec<Message>) {
+        let run = std::mem::take(self);
+        if run.started {
+            messages.push(Message {
+                role,
+                part: Part::Text(run.text),
+            });
+        }
+    }
+}
+
+/// Whether placeholders are arguments and arguments are used.
+fn check_placeholders(messages: &[Message], arguments: &[Argument], report: &FileReport<'_>) {
+    let mut used = BTreeSet::new();
+    for message in messages {
+        match &message.part {
+            Part::Text(text) => used.extend(text.places()),
+            Part::Chosen { argument, line } => {
+                used.insert((argument.as_str(), *line));
+            }
+            Part::Media { .. } | Part::File { .. } => {}
+        }
+    }
+    argument::check(&used, arguments, report);
 }

@@ -4,27 +4,20 @@ use std::time::Duration;
 
 use crate::capability::{Capability, CapabilitySet, Class};
 use crate::codes;
-use crate::diagnostic::{Code, Position, Report};
+use crate::diagnostic::{FileReport, Position};
 use crate::id::ToolId;
-use crate::source::{Field, Fields, nearest};
+use crate::source::{FieldReader, MappingReader, PlacedValue, nearest};
 use crate::terms::{Approval, Backoff, CostClass, Requires, Retry};
 
-/// A value as the author gave it, with its place.
-#[derive(Clone, Debug)]
-pub(crate) struct Given<T> {
-    pub(crate) value: T,
-    pub(crate) at: Position,
-}
-
-pub(crate) fn id(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<ToolId> {
-    let field = report.read(fields.required("id"))?;
-    let found = report.read(field.text())?;
+pub(crate) fn id(fields: &mut MappingReader<'_>) -> Option<ToolId> {
+    let field = fields.required("id")?;
+    let found = field.text()?;
     match ToolId::parse(found) {
         Ok(id) => Some(id),
         Err(error) => {
             let lower = found.to_lowercase().replace(['_', ' ', '/'], "-");
             let hint = ToolId::parse(&lower).map(|near| format!("write {near}"));
-            report.add_hinted(&codes::ID_INVALID, field.at, error.to_string(), hint.ok());
+            field.note_with_hint(&codes::ID_INVALID, error.to_string(), hint.ok());
             None
         }
     }
@@ -34,57 +27,31 @@ pub(crate) fn id(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Too
 pub(crate) const NO_EVENTS: &str = "this host fires no events";
 
 /// Warns of a field that is kept and decides nothing. `instead`: what holds.
-pub(crate) fn without_effect(name: &str, at: Position, instead: &str, report: &mut Report<'_>) {
+pub(crate) fn without_effect(name: &str, at: Position, instead: &str, report: &FileReport<'_>) {
     let message = format!("expected a field that has an effect, found `{name}`: {instead}");
     report.add(&codes::FIELD_WITHOUT_EFFECT, at, message);
 }
 
-/// One word out of a closed set.
-pub(crate) fn word<T>(
-    field: &Field<'_>,
-    known: &[&str],
-    read: impl Fn(&str) -> Option<T>,
-    code: &Code,
-    report: &mut Report<'_>,
-) -> Option<T> {
-    let found = report.read(field.text())?;
-    let value = read(found);
-    if value.is_none() {
-        let message = format!(
-            "expected `{}` to be one of {}, found {found:?}",
-            field.name,
-            known.join(", ")
-        );
-        let near = nearest(found, known.iter().copied());
-        let hint = near.map(|near| format!("did you mean {near}?"));
-        report.add_hinted(code, field.at, message, hint);
-    }
-    value
-}
-
 /// `schema`, which the public implementation of the AIPs writes into every document.
-pub(crate) fn schema(field: &Field<'_>, known: &[&str], report: &mut Report<'_>) {
-    let read = |found: &str| known.contains(&found).then_some(());
-    word(field, known, read, &codes::WRONG_VALUE, report);
+pub(crate) fn schema(field: &FieldReader<'_>, known: &[&str]) {
+    let words: Vec<(&str, ())> = known.iter().map(|word| (*word, ())).collect();
+    field.word(&words, &codes::WRONG_VALUE);
 }
 
 /// `mutates`: a list of `class:scope`; `None` if it isn't there, or an entry is invalid.
-pub(crate) fn mutates(
-    fields: &mut Fields<'_>,
-    report: &mut Report<'_>,
-) -> Option<Given<CapabilitySet>> {
+pub(crate) fn mutates(fields: &mut MappingReader<'_>) -> Option<PlacedValue<CapabilitySet>> {
     let field = fields.take("mutates")?;
     let at = field.at;
-    let value = report.unbroken(|report| changes(&field, report))?;
-    Some(Given { value, at })
+    let value = fields.report.unbroken(|| changes(&field))?;
+    Some(PlacedValue { value, at })
 }
 
-fn changes(field: &Field<'_>, report: &mut Report<'_>) -> CapabilitySet {
+fn changes(field: &FieldReader<'_>) -> CapabilitySet {
     let mut value = CapabilitySet::new();
-    for (found, at) in report.texts(field) {
+    for (found, at) in field.texts() {
         match Capability::parse(found) {
             Ok(capability) => {
-                warn_about(&capability, at, report);
+                warn_about(&capability, at, field.report);
                 value.insert(capability);
             }
             Err(error) => match Capability::of_no_scope(found) {
@@ -92,11 +59,13 @@ fn changes(field: &Field<'_>, report: &mut Report<'_>) -> CapabilitySet {
                     let message = format!(
                         "expected a scope of its class, found `{capability}`: it counts as a mutation and grants nothing"
                     );
-                    let hint = "where a file is meant, write its absolute path";
-                    report.add_with_hint(&codes::CAPABILITY_SCOPE_UNKNOWN, at, message, hint);
+                    let hint = "where a file is meant, write its absolute path".to_owned();
+                    field
+                        .report
+                        .add_with_hint(&codes::CAPABILITY_SCOPE_UNKNOWN, at, message, hint);
                     value.insert(capability);
                 }
-                None => report.add(
+                None => field.report.add(
                     &codes::CAPABILITY_INVALID,
                     at,
                     format!("in `{}`: {error}", field.name),
@@ -107,7 +76,7 @@ fn changes(field: &Field<'_>, report: &mut Report<'_>) -> CapabilitySet {
     value
 }
 
-fn warn_about(capability: &Capability, at: Position, report: &mut Report<'_>) {
+fn warn_about(capability: &Capability, at: Position, report: &FileReport<'_>) {
     let class = capability.class();
     if let Class::Other(name) = class {
         let message = format!(
@@ -115,7 +84,7 @@ fn warn_about(capability: &Capability, at: Position, report: &mut Report<'_>) {
         );
         let near = nearest(name, Class::KNOWN.iter().map(Class::as_str));
         let hint = near.map(|near| format!("did you mean `{near}`?"));
-        report.add_hinted(&codes::CAPABILITY_CLASS_UNKNOWN, at, message, hint);
+        report.add_with_hint(&codes::CAPABILITY_CLASS_UNKNOWN, at, message, hint);
     }
     if capability.is_wildcard() && !class.allows_wildcard() {
         let message = format!(
@@ -125,13 +94,13 @@ fn warn_about(capability: &Capability, at: Position, report: &mut Report<'_>) {
     }
 }
 
-/// `requires`, subfield by subfield: a missing one says nothing, an empty one says none.
+/// `requires`, subfield by subfield: a missing one is not stated, an empty one has no capabilities.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct GivenRequires {
-    pub(crate) parts: Vec<(&'static str, Class, Given<CapabilitySet>)>,
+pub(crate) struct RequiresParts {
+    pub(crate) parts: Vec<(&'static str, Class, PlacedValue<CapabilitySet>)>,
 }
 
-impl GivenRequires {
+impl RequiresParts {
     pub(crate) fn all(&self) -> Requires {
         let capabilities = self
             .parts
@@ -144,29 +113,28 @@ impl GivenRequires {
 
 /// Takes the subfields out of a mapping: [`Class::required`] or [`Class::required_ours`].
 pub(crate) fn requires_parts(
-    fields: &mut Fields<'_>,
+    fields: &mut MappingReader<'_>,
     known: impl Iterator<Item = (&'static str, &'static Class)>,
-    report: &mut Report<'_>,
-) -> GivenRequires {
+) -> RequiresParts {
     let mut parts = Vec::new();
     for (key, class) in known {
         if let Some(field) = fields.take(key)
-            && let Some(value) = report.unbroken(|report| scopes(&field, class, report))
+            && let Some(value) = fields.report.unbroken(|| scopes(&field, class))
         {
             let at = field.at;
-            parts.push((key, class.clone(), Given { value, at }));
+            parts.push((key, class.clone(), PlacedValue { value, at }));
         }
     }
-    GivenRequires { parts }
+    RequiresParts { parts }
 }
 
 /// A list of scopes of one class.
-pub(crate) fn scopes(field: &Field<'_>, class: &Class, report: &mut Report<'_>) -> CapabilitySet {
+pub(crate) fn scopes(field: &FieldReader<'_>, class: &Class) -> CapabilitySet {
     let mut value = CapabilitySet::new();
-    for (found, at) in report.texts(field) {
+    for (found, at) in field.texts() {
         match Capability::of(class.clone(), found) {
             Ok(capability) => {
-                warn_about(&capability, at, report);
+                warn_about(&capability, at, field.report);
                 value.insert(capability);
             }
             Err(error) => {
@@ -174,7 +142,9 @@ pub(crate) fn scopes(field: &Field<'_>, class: &Class, report: &mut Report<'_>) 
                 // A frequent slip: the whole capability where only its scope belongs.
                 let rest = found.strip_prefix(&format!("{class}:"));
                 let hint = rest.map(|rest| format!("write {rest}"));
-                report.add_hinted(&codes::CAPABILITY_INVALID, at, message, hint);
+                field
+                    .report
+                    .add_with_hint(&codes::CAPABILITY_INVALID, at, message, hint);
             }
         }
     }
@@ -182,105 +152,91 @@ pub(crate) fn scopes(field: &Field<'_>, class: &Class, report: &mut Report<'_>) 
 }
 
 /// `requires` of contracts and actions.
-pub(crate) fn requires(fields: &mut Fields<'_>, report: &mut Report<'_>) -> GivenRequires {
-    let read = fields.take("requires").and_then(|field| {
-        let mut inner = report.read(Fields::of(&field))?.spelled(fields.spelling());
-        let parts = requires_parts(&mut inner, Class::required(), report);
-        report.unknown(inner);
-        Some(parts)
-    });
-    read.unwrap_or_default()
+pub(crate) fn requires(fields: &mut MappingReader<'_>) -> RequiresParts {
+    let Some(inner) = fields.take_fields("requires") else {
+        return RequiresParts::default();
+    };
+    let mut inner = inner.spelled(fields.spelling());
+    let parts = requires_parts(&mut inner, Class::required());
+    inner.unknown();
+    parts
 }
 
-pub(crate) fn approval(
-    fields: &mut Fields<'_>,
-    report: &mut Report<'_>,
-) -> Option<Given<Approval>> {
+pub(crate) fn approval(fields: &mut MappingReader<'_>) -> Option<PlacedValue<Approval>> {
     let field = fields.take("approval")?;
     let known = ["auto", "on-mutate", "always", "policy:<ref>"];
-    let value = word(&field, &known, Approval::parse, &codes::WRONG_VALUE, report)?;
-    let at = field.at;
-    Some(Given { value, at })
+    let found = field.text()?;
+    let value =
+        Approval::parse(found).or_else(|| field.refuse_word(found, &known, &codes::WRONG_VALUE))?;
+    Some(field.placed(value))
 }
 
-pub(crate) fn risk_level(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Given<u8>> {
+pub(crate) fn risk_level(fields: &mut MappingReader<'_>) -> Option<PlacedValue<u8>> {
     let field = fields.take("risk_level")?;
-    let value = u8::try_from(report.read(field.integer(0..=3))?).ok()?;
-    let at = field.at;
-    Some(Given { value, at })
+    let value = u8::try_from(field.integer(0..=3)?).ok()?;
+    Some(field.placed(value))
 }
 
-pub(crate) fn cost_class(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<CostClass> {
+pub(crate) fn cost_class(fields: &mut MappingReader<'_>) -> Option<CostClass> {
     let field = fields.take("cost_class")?;
-    let code = &codes::WRONG_VALUE;
-    let class = word(&field, CostClass::NAMES, CostClass::parse, code, report);
+    let class = field.word(CostClass::WORDS, &codes::WRONG_VALUE);
     if class == Some(CostClass::Metered) {
         let message = format!(
             "expected `{}` to be trivial or expensive, found metered: not yet counted",
             field.name
         );
-        report.add(&codes::COST_UNCOUNTED, field.at, message);
+        field.note(&codes::COST_UNCOUNTED, message);
     }
     class
 }
 
 /// A whole number of milliseconds, from 1 to a day.
 pub(crate) fn milliseconds(
-    fields: &mut Fields<'_>,
+    fields: &mut MappingReader<'_>,
     key: &'static str,
-    report: &mut Report<'_>,
-) -> Option<Given<Duration>> {
+) -> Option<PlacedValue<Duration>> {
     const DAY: u64 = 24 * 60 * 60 * 1000;
     let field = fields.take(key)?;
-    let value = Duration::from_millis(report.read(field.integer(1..=DAY))?);
-    let at = field.at;
-    Some(Given { value, at })
+    let value = Duration::from_millis(field.integer(1..=DAY)?);
+    Some(field.placed(value))
 }
 
 /// The pause before the first retry where none is written: a service that just failed gets a moment.
 const DEFAULT_INITIAL_MS: u64 = 100;
 
 /// `retry` of a contract (AIP-14): `initial_ms` may be left out.
-pub(crate) fn retry(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Retry> {
+pub(crate) fn retry(fields: &mut MappingReader<'_>) -> Option<Retry> {
     let field = fields.take("retry")?;
-    let mut inner = report.read(Fields::of(&field))?.spelled(fields.spelling());
-    let backoff = report.read(inner.required("backoff"));
-    let backoff = backoff.and_then(|field| self::backoff(&field, report));
-    attempts(inner, backoff, report)
+    let mut inner = field.fields()?.spelled(fields.spelling());
+    let backoff = inner.require("backoff", self::backoff);
+    attempts(inner, backoff)
 }
 
 /// `retry_override` of a driver or of an entry (AIP-30): `backoff` may be left out, too.
-pub(crate) fn retry_override(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Retry> {
-    let mut inner = report.fields(fields.take("retry_override"))?;
+pub(crate) fn retry_override(fields: &mut MappingReader<'_>) -> Option<Retry> {
+    let mut inner = fields.take_fields("retry_override")?;
     let backoff = match inner.take("backoff") {
-        Some(field) => self::backoff(&field, report),
+        Some(field) => self::backoff(&field),
         None => Some(Backoff::Fixed),
     };
-    attempts(inner, backoff, report)
+    attempts(inner, backoff)
 }
 
-fn backoff(field: &Field<'_>, report: &mut Report<'_>) -> Option<Backoff> {
-    let read = |word: &str| match word {
-        "fixed" => Some(Backoff::Fixed),
-        "exponential" => Some(Backoff::Exponential),
-        _ => None,
-    };
-    let known = ["fixed", "exponential"];
-    word(field, &known, read, &codes::WRONG_VALUE, report)
+fn backoff(field: &FieldReader<'_>) -> Option<Backoff> {
+    let words = [
+        ("fixed", Backoff::Fixed),
+        ("exponential", Backoff::Exponential),
+    ];
+    field.word(&words, &codes::WRONG_VALUE)
 }
 
-fn attempts(
-    mut fields: Fields<'_>,
-    backoff: Option<Backoff>,
-    report: &mut Report<'_>,
-) -> Option<Retry> {
-    let attempts = fields.required("max_attempts");
-    let attempts = report.read(attempts.and_then(|field| field.integer(1..=100)));
+fn attempts(mut fields: MappingReader<'_>, backoff: Option<Backoff>) -> Option<Retry> {
+    let attempts = fields.require("max_attempts", |field| field.integer(1..=100));
     let initial = match fields.take("initial_ms") {
-        Some(field) => report.read(field.integer(0..=3_600_000)),
+        Some(field) => field.integer(0..=3_600_000),
         None => Some(DEFAULT_INITIAL_MS),
     };
-    report.unknown(fields);
+    fields.unknown();
     Some(Retry {
         max_attempts: u32::try_from(attempts?).ok()?,
         backoff: backoff?,

@@ -1,26 +1,391 @@
-//! Text to located values: YAML front matter and JSON, each value with its line and column. Knows no field.
+//! Values with line and column, from YAML front matter or JSON. Reads them as what they should be, and reports every
+//! problem of a document. Knows the name of no field.
 
-mod front_matter;
-mod json_nodes;
-mod reading;
+mod json;
 mod yaml;
-mod yaml_advice;
 
-pub use front_matter::MAX_BYTES;
-pub(crate) use front_matter::{FrontMatter, split, split_with};
-pub(crate) use json_nodes::located;
+use std::ops::{Deref, RangeInclusive};
+
+use serde_json::{Map, Value};
+use toolward_fields::{FieldProblem, Kind};
+
+use crate::codes;
+use crate::diagnostic::{Code, FileReport, Position, missing};
+
+pub(crate) use json::located;
 pub(crate) use toolward_fields::{Spelling, nearest};
-pub(crate) use yaml::Keys;
-
-use serde_json::Value;
-
-use crate::diagnostic::Position;
+pub(crate) use yaml::{KeyForm, parse as parse_yaml};
 
 pub(crate) type Node = toolward_fields::Node<Position>;
 pub(crate) type Content = toolward_fields::Content<Position>;
-pub(crate) type Entry = toolward_fields::Entry<Position>;
-pub(crate) type Field<'n> = toolward_fields::Field<'n, Position>;
-pub(crate) type Fields<'n> = toolward_fields::Fields<'n, Position>;
+pub(crate) type Entry = toolward_fields::MappingEntry<Position>;
+
+/// What was read from a value of a document, with its place.
+#[derive(Clone, Debug)]
+pub(crate) struct PlacedValue<T> {
+    pub(crate) value: T,
+    pub(crate) at: Position,
+}
+
+/// A value under the name that messages give it. What is wrong with it goes to the report of its file.
+#[derive(Clone)]
+pub(crate) struct FieldReader<'n> {
+    inner: toolward_fields::Field<'n, Position>,
+    pub(crate) report: &'n FileReport<'n>,
+}
+
+impl<'n> Deref for FieldReader<'n> {
+    type Target = toolward_fields::Field<'n, Position>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.inner
+    }
+}
+
+impl<'n> FieldReader<'n> {
+    /// A value without a key.
+    pub(crate) fn new(name: &str, node: &'n Node, report: &'n FileReport<'n>) -> Self {
+        let inner = toolward_fields::Field::new(name, node);
+        Self { inner, report }
+    }
+
+    pub(crate) fn named(self, name: &str) -> Self {
+        let inner = self.inner.named(name);
+        Self { inner, ..self }
+    }
+
+    fn read<T>(&self, read: Result<T, FieldProblem<'_, Position>>) -> Option<T> {
+        read.map_err(|problem| self.report.refuse(&problem)).ok()
+    }
+
+    pub(crate) fn text(&self) -> Option<&'n str> {
+        self.read(self.inner.text())
+    }
+
+    pub(crate) fn boolean(&self) -> Option<bool> {
+        self.read(self.inner.boolean())
+    }
+
+    pub(crate) fn integer(&self, range: RangeInclusive<u64>) -> Option<u64> {
+        self.read(self.inner.integer(range))
+    }
+
+    /// A finite number that is not negative.
+    pub(crate) fn amount(&self) -> Option<f64> {
+        let Content::Number(number) = &self.content else {
+            self.report.wrong_type(&self.name, "a number", self, None);
+            return None;
+        };
+        let found = number.as_f64();
+        found
+            .filter(|value| value.is_finite() && *value >= 0.0)
+            .or_else(|| {
+                let message = format!(
+                    "expected `{}` to be zero or more, found {number}",
+                    self.name
+                );
+                self.refuse(&codes::WRONG_VALUE, message)
+            })
+    }
+
+    /// The items of a list; of another value none.
+    pub(crate) fn items(&self) -> Vec<FieldReader<'n>> {
+        let items = self.read(self.inner.items()).into_iter().flatten();
+        items.map(|inner| Self { inner, ..*self }).collect()
+    }
+
+    /// The texts of a list, each with its place; items that are not text are reported and left out.
+    pub(crate) fn texts(&self) -> Vec<(&'n str, Position)> {
+        let items = self.items();
+        let read = items
+            .iter()
+            .filter_map(|item| Some((item.text()?, item.at)));
+        read.collect()
+    }
+
+    /// [`FieldReader::texts`] without their places.
+    pub(crate) fn strings(&self) -> Vec<String> {
+        self.texts()
+            .into_iter()
+            .map(|(text, _)| text.to_owned())
+            .collect()
+    }
+
+    /// The entries of a mapping with keys of the author's choice; `None` for another value.
+    pub(crate) fn members(&self) -> Option<Vec<(&'n str, FieldReader<'n>)>> {
+        let members = self.read(self.inner.members())?.into_iter();
+        Some(
+            members
+                .map(|(key, inner)| (key, Self { inner, ..*self }))
+                .collect(),
+        )
+    }
+
+    /// A mapping of the author's, as written; for another value an empty one.
+    pub(crate) fn mapping(&self) -> Map<String, Value> {
+        match self.members().map(|_| self.to_value()) {
+            Some(Value::Object(mapping)) => mapping,
+            _ => Map::new(),
+        }
+    }
+
+    pub(crate) fn fields(&self) -> Option<MappingReader<'n>> {
+        let inner = self.read(toolward_fields::Fields::of(&self.inner))?;
+        Some(MappingReader {
+            inner,
+            report: self.report,
+        })
+    }
+
+    /// [`FieldReader::fields`] in a JSON format of others, whose writers have `null` for what is absent.
+    pub(crate) fn foreign(&self) -> Option<MappingReader<'n>> {
+        self.fields().map(MappingReader::null_is_absent)
+    }
+
+    /// What `read` makes of the text. A text of which it makes nothing is reported, with what was expected instead.
+    pub(crate) fn text_as<T>(
+        &self,
+        code: &Code,
+        expected: &str,
+        read: impl FnOnce(&'n str) -> Option<T>,
+    ) -> Option<T> {
+        let found = self.text()?;
+        read(found).or_else(|| {
+            let message = format!("expected `{}` to be {expected}, found {found:?}", self.name);
+            self.refuse(code, message)
+        })
+    }
+
+    /// One word of a closed set.
+    pub(crate) fn word<T: Clone>(&self, words: &[(&str, T)], code: &Code) -> Option<T> {
+        let found = self.text()?;
+        let known = words.iter().find(|(word, _)| *word == found);
+        known.map(|(_, value)| value.clone()).or_else(|| {
+            let words: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            self.refuse_word(found, &words, code)
+        })
+    }
+
+    pub(crate) fn refuse_word<T>(&self, found: &str, known: &[&str], code: &Code) -> Option<T> {
+        let (name, words) = (&self.name, known.join(", "));
+        let message = format!("expected `{name}` to be one of {words}, found {found:?}");
+        let near = nearest(found, known.iter().copied());
+        let hint = near.map(|near| format!("did you mean {near}?"));
+        self.note_with_hint(code, message, hint);
+        None
+    }
+
+    /// What was read from the value, with the value's place.
+    pub(crate) fn placed<T>(&self, value: T) -> PlacedValue<T> {
+        let at = self.at;
+        PlacedValue { value, at }
+    }
+
+    /// A finding at the value.
+    pub(crate) fn note(&self, code: &Code, message: impl Into<String>) {
+        self.report.add(code, self.at, message);
+    }
+
+    /// A finding at the key.
+    pub(crate) fn note_at_key(&self, code: &Code, message: impl Into<String>) {
+        self.report.add(code, self.key_at, message);
+    }
+
+    pub(crate) fn note_with_hint(
+        &self,
+        code: &Code,
+        message: impl Into<String>,
+        hint: impl Into<Option<String>>,
+    ) {
+        self.report.add_with_hint(code, self.at, message, hint);
+    }
+
+    /// A finding at the value, which is therefore not read.
+    pub(crate) fn refuse<T>(&self, code: &Code, message: impl Into<String>) -> Option<T> {
+        self.note(code, message);
+        None
+    }
+}
+
+/// The fields of one mapping. What is wrong with them goes to the report of their file.
+pub(crate) struct MappingReader<'n> {
+    inner: toolward_fields::Fields<'n, Position>,
+    pub(crate) report: &'n FileReport<'n>,
+}
+
+impl<'n> Deref for MappingReader<'n> {
+    type Target = toolward_fields::Fields<'n, Position>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.inner
+    }
+}
+
+impl<'n> MappingReader<'n> {
+    pub(crate) fn spelled(self, spelling: Spelling) -> Self {
+        let inner = self.inner.spelled(spelling);
+        Self { inner, ..self }
+    }
+
+    pub(crate) fn null_is_absent(self) -> Self {
+        let inner = self.inner.null_is_absent();
+        Self { inner, ..self }
+    }
+
+    /// The field, if it is present.
+    pub(crate) fn take(&mut self, key: &'static str) -> Option<FieldReader<'n>> {
+        let inner = self.inner.take(key)?;
+        Some(FieldReader {
+            inner,
+            report: self.report,
+        })
+    }
+
+    /// The field, whose absence is reported.
+    pub(crate) fn required(&mut self, key: &'static str) -> Option<FieldReader<'n>> {
+        match self.inner.required(key) {
+            Ok(inner) => Some(FieldReader {
+                inner,
+                report: self.report,
+            }),
+            Err(problem) => {
+                self.report.refuse(&problem);
+                None
+            }
+        }
+    }
+
+    /// The fields of a mapping, if it is present.
+    pub(crate) fn take_fields(&mut self, key: &'static str) -> Option<MappingReader<'n>> {
+        self.take(key)?.fields()
+    }
+
+    /// The texts of a list; none if it is absent.
+    pub(crate) fn strings(&mut self, key: &'static str) -> Vec<String> {
+        self.take(key)
+            .map(|field| field.strings())
+            .unwrap_or_default()
+    }
+
+    /// A mapping of the author's, as written; an empty one if it is absent.
+    pub(crate) fn mapping(&mut self, key: &'static str) -> Map<String, Value> {
+        self.take(key)
+            .map(|field| field.mapping())
+            .unwrap_or_default()
+    }
+
+    /// What `read` makes of the field, if it is present.
+    pub(crate) fn read<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&FieldReader<'n>) -> Option<T>,
+    ) -> Option<T> {
+        read(&self.take(key)?)
+    }
+
+    /// [`MappingReader::read`] of a field whose absence is reported.
+    pub(crate) fn require<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&FieldReader<'n>) -> Option<T>,
+    ) -> Option<T> {
+        read(&self.required(key)?)
+    }
+
+    pub(crate) fn boolean(&mut self, key: &'static str) -> Option<bool> {
+        self.take(key)?.boolean()
+    }
+
+    pub(crate) fn integer(&mut self, key: &'static str, range: RangeInclusive<u64>) -> Option<u64> {
+        self.take(key)?.integer(range)
+    }
+
+    /// The items of a list; none if it is absent.
+    pub(crate) fn items(&mut self, key: &'static str) -> Vec<FieldReader<'n>> {
+        self.take(key)
+            .map(|field| field.items())
+            .unwrap_or_default()
+    }
+
+    /// The fields that were not taken, as written.
+    pub(crate) fn rest(self) -> Map<String, Value> {
+        let rest = self.inner.rest();
+        rest.map(|entry| (entry.key.clone(), entry.value.to_value()))
+            .collect()
+    }
+
+    /// Reports every field that was not taken.
+    pub(crate) fn unknown(self) {
+        for problem in self.inner.unknown() {
+            self.report.refuse(&problem);
+        }
+    }
+}
+
+impl FileReport<'_> {
+    fn refuse(&self, problem: &FieldProblem<'_, Position>) {
+        match problem {
+            FieldProblem::Missing { name, at, .. } => {
+                self.add(&codes::MISSING_FIELD, *at, missing(name));
+            }
+            FieldProblem::Unknown {
+                key,
+                name,
+                at,
+                known,
+                absent,
+                within,
+            } => {
+                let near = nearest(key, known.iter().map(String::as_str));
+                if let Some(near) = near {
+                    let meant = match within.as_str() {
+                        "" => near.to_owned(),
+                        within => format!("{within}.{near}"),
+                    };
+                    if absent.contains(&meant) {
+                        self.misspelt(meant);
+                    }
+                }
+                let message = format!("expected a field of the format, found `{name}`");
+                let hint = near.map(|near| format!("did you mean `{near}`?"));
+                self.add_with_hint(&codes::UNKNOWN_FIELD, *at, message, hint);
+            }
+            FieldProblem::Type {
+                name,
+                expected,
+                found,
+            } => {
+                let hint = match (expected, &found.content) {
+                    (Kind::Text, Content::Number(number)) => {
+                        Some(format!("quote it: \"{number}\""))
+                    }
+                    (Kind::Bool, _) => Some("write true or false".to_owned()),
+                    _ => None,
+                };
+                self.wrong_type(name, &expected.to_string(), found, hint);
+            }
+            FieldProblem::Integer { name, range, found } => match &found.content {
+                Content::Number(number) => {
+                    let (from, to) = (range.start(), range.end());
+                    let message = format!(
+                        "expected `{name}` to be an integer from {from} to {to}, found {number}"
+                    );
+                    self.add(&codes::WRONG_VALUE, found.at, message);
+                }
+                _ => self.wrong_type(name, "an integer", found, None),
+            },
+        }
+    }
+
+    fn wrong_type(&self, name: &str, expected: &str, found: &Node, hint: Option<String>) {
+        let what = match name {
+            "" => "the document".to_owned(),
+            name => format!("`{name}`"),
+        };
+        let message = format!("expected {what} to be {expected}, found {}", found.kind());
+        self.add_with_hint(&codes::WRONG_TYPE, found.at, message, hint);
+    }
+}
 
 /// The name of a JSON value's type for messages, with its article.
 pub(crate) fn json_kind(value: &Value) -> &'static str {

@@ -1,5 +1,6 @@
-//! The small values of a contract: approval, cost class, retry, constraints, requirements. Not their parsing order.
+//! The small values of a contract: approval, cost class, retry, constraints, requirements. Not the fields that have them.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -46,8 +47,8 @@ impl Approval {
     }
 }
 
-impl std::fmt::Display for Approval {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Approval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Approval::Auto => f.write_str("auto"),
             Approval::OnMutate => f.write_str("on-mutate"),
@@ -76,28 +77,18 @@ pub enum CostClass {
     Expensive,
 }
 
-impl std::fmt::Display for CostClass {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            CostClass::Trivial => "trivial",
-            CostClass::Metered => "metered",
-            CostClass::Expensive => "expensive",
-        })
-    }
+impl CostClass {
+    pub(crate) const WORDS: &[(&str, CostClass)] = &[
+        ("trivial", CostClass::Trivial),
+        ("metered", CostClass::Metered),
+        ("expensive", CostClass::Expensive),
+    ];
 }
 
-impl CostClass {
-    pub(crate) const NAMES: &[&str] = &["trivial", "metered", "expensive"];
-
-    /// Reads the spelling of AIP-14.
-    #[must_use]
-    pub fn parse(text: &str) -> Option<CostClass> {
-        match text {
-            "trivial" => Some(CostClass::Trivial),
-            "metered" => Some(CostClass::Metered),
-            "expensive" => Some(CostClass::Expensive),
-            _ => None,
-        }
+impl fmt::Display for CostClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = CostClass::WORDS.iter().find(|(_, class)| class == self);
+        f.write_str(found.map_or("", |(word, _)| word))
     }
 }
 
@@ -111,7 +102,7 @@ pub enum Backoff {
     Exponential,
 }
 
-/// A retry policy. Retries happen only where the error says retryable and the tool is idempotent or
+/// A retry policy. Retries happen only if the error is retryable, and the tool is idempotent or
 /// nothing was dispatched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Retry {
@@ -156,32 +147,10 @@ impl Requires {
         self.capabilities.is_empty()
     }
 
-    /// `requires.network`: hosts for outgoing requests with safe methods.
-    pub fn network(&self) -> impl Iterator<Item = &Capability> {
-        self.capabilities.of_class(&Class::Network)
-    }
-
-    /// `requires.workspace`: paths to read.
-    pub fn workspace(&self) -> impl Iterator<Item = &Capability> {
-        self.capabilities.of_class(&Class::Workspace)
-    }
-
-    /// `requires.database`: buckets to read.
-    pub fn database(&self) -> impl Iterator<Item = &Capability> {
-        self.capabilities.of_class(&Class::Database)
-    }
-
     /// `requires.secrets`: slugs.
     pub fn secrets(&self) -> impl Iterator<Item = String> {
         self.capabilities
             .of_class(&Class::Secret)
-            .map(Capability::scope)
-    }
-
-    /// `requires.tools`: ids of the tools that this one calls.
-    pub fn tools(&self) -> impl Iterator<Item = String> {
-        self.capabilities
-            .of_class(&Class::Tool)
             .map(Capability::scope)
     }
 
@@ -219,7 +188,7 @@ impl DriverConstraints {
 
 /// One input with, possibly, the output that every driver must give.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Example {
+pub struct ToolExample {
     /// Names the example in reports; unique in the contract.
     pub name: String,
     /// Valid against `inputs`.

@@ -1,28 +1,28 @@
 //! Contracts: TOOL.md (AIP-14) and `define_tool`. What a tool does, not what carries it out.
 
-mod define;
-mod examples;
 mod metadata;
 mod parse;
-mod shown_name;
+mod schemas;
 
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::Scope;
 use crate::capability::CapabilitySet;
-use crate::diagnostic::Parsed;
+use crate::diagnostic::{FileReport, Parsed, Position};
+use crate::json;
 use crate::schema::Schema;
+use crate::source::{FieldReader, Node, Spelling};
+use crate::{NoScope, Scope};
 
-pub(crate) use parse::schema as schema_of;
+pub(crate) use schemas::schema as schema_of;
 
 pub use crate::action::Implementation;
 pub use crate::id::{IdError, ToolId};
-pub use crate::terms::{Approval, Backoff, CostClass, DriverConstraints, Example, Requires, Retry};
-pub use define::{define_tool, define_tool_in};
+pub use crate::terms::{
+    Approval, Backoff, CostClass, DriverConstraints, Requires, Retry, ToolExample,
+};
 pub use metadata::{McpResult, McpSchemas};
-pub use shown_name::mapped;
 
 /// AIP-14's default for `timeout_ms`: 30 seconds.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -74,7 +74,7 @@ pub struct Tool {
     /// Discovery tags.
     pub tags: Vec<String>,
     /// Input and output pairs that every driver must satisfy.
-    pub examples: Vec<Example>,
+    pub examples: Vec<ToolExample>,
     /// Everything below `metadata`, as written.
     pub metadata: Map<String, Value>,
     /// `metadata.mcp.name`: the name that it asks to be shown by over MCP, as written.
@@ -96,12 +96,6 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// Reads a TOOL.md. `file` names it in diagnostics; `scope` is the rest of its bundle.
-    #[must_use]
-    pub fn parse(file: &str, source: &str, scope: &dyn Scope) -> Parsed<Tool> {
-        parse::document(file, source, scope)
-    }
-
     /// `id@major`, the identity that caches, grants and the ledger use (AIP-14, "Stable identity").
     #[must_use]
     pub fn major_id(&self) -> String {
@@ -126,5 +120,70 @@ impl Tool {
     #[must_use]
     pub fn declaration(&self) -> CapabilitySet {
         self.requires.capabilities.union(&self.mutates)
+    }
+}
+
+/// Makes a contract of a definition object with the camel-case keys of AIP-14's `ToolDefinition`
+/// (`id`, `description`, `inputSchema`, `outputSchema`, ...).
+///
+/// `name` defaults to the id, `version` to 1.0.0. An `execute` member is ignored with a migration
+/// warning. Diagnostics name the file `<definition>` and point at 1:1.
+#[must_use]
+pub fn define_tool(definition: &Value) -> Parsed<Tool> {
+    define_tool_in(definition, &NoScope)
+}
+
+/// [`define_tool`] with a scope for `schema:` references and actions.
+#[must_use]
+pub fn define_tool_in(definition: &Value, scope: &dyn Scope) -> Parsed<Tool> {
+    let report = FileReport::new("<definition>");
+    if let Err(error) = json::check(definition, &json::Limits::default()) {
+        report.add(error.info(), Position::START, error.message.clone());
+        return report.finish(None);
+    }
+    let node = Node::from_value(definition);
+    let root = FieldReader::new("", &node, &report);
+    let tool = parse::contract(&root, Spelling::Camel, "", scope);
+    report.finish(tool)
+}
+
+/// A text in the characters of a name that MCP clients accept. The protocol allows dots; clients refuse a tool, and
+/// some the whole chat, for a name that does not match `^[a-zA-Z0-9_-]{1,64}$`: letters, digits, `-`, and `_` for everything else. `_` stands
+/// alone, never first and never last: clients put `__` between their own prefix and a name. Empty if no character
+/// is left.
+#[must_use]
+pub fn mapped(text: &str) -> String {
+    let mut name = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '-' => name.push(character),
+            _ if name.is_empty() || name.ends_with('_') => {}
+            _ => name.push('_'),
+        }
+    }
+    if name.ends_with('_') {
+        name.pop();
+    }
+    name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_has_letters_digits_dashes_and_single_underscores() {
+        for (text, name) in [
+            ("text.stats", "text_stats"),
+            ("Count-Words", "Count-Words"),
+            ("a__b._c", "a_b_c"),
+            ("_x_", "x"),
+            ("dev:/home/ada", "dev_home_ada"),
+            ("naïve", "na_ve"),
+            ("...", ""),
+        ] {
+            assert_eq!(mapped(text), name, "{text}");
+            assert_eq!(mapped(name), name);
+        }
     }
 }

@@ -1,8 +1,10 @@
-//! Which path a secret may be sent to. The rule for paths of requests, as they are sent, and for those of declarative
-//! drivers, as they are written.
+//! Paths of URLs: to which one a secret may be sent, and percent-encoding (RFC 3986, section 2.1) as servers read it. The
+//! rule serves paths of requests as sent, and of declarative drivers as written.
 
-/// Whether `path` lies at or below `prefix`, by whole segments. With a prefix
-/// other than `/`, a path that a server could read as another one does not:
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, PercentEncode};
+
+/// Whether `path` is at or below `prefix`, by whole segments. With a prefix
+/// other than `/`, a path that a server could read as another one is not:
 /// dot segments, empty segments, and escaped dots, slashes, backslashes,
 /// percent signs or control characters.
 ///
@@ -48,6 +50,46 @@ pub fn hides(segment: &str) -> bool {
         let byte = u8::from_str_radix(digits, 16).unwrap_or(0);
         byte.is_ascii_control() || b"./\\%;".contains(&byte)
     })
+}
+
+/// All but the unreserved characters (RFC 3986, section 2.3).
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
+
+/// Encodes everything but unreserved characters.
+///
+/// ```
+/// use toolward_contract::url_path::percent_encoded;
+///
+/// assert_eq!(percent_encoded(b"a b/~").to_string(), "a%20b%2F~");
+/// ```
+#[must_use]
+pub fn percent_encoded(text: &[u8]) -> PercentEncode<'_> {
+    percent_encoding::percent_encode(text, RESERVED)
+}
+
+/// Decodes once; invalid escapes stay unchanged.
+///
+/// ```
+/// use toolward_contract::url_path::percent_decoded;
+///
+/// assert_eq!(percent_decoded(b"k%65y%zz"), b"key%zz");
+/// ```
+#[must_use]
+pub fn percent_decoded(text: &[u8]) -> Vec<u8> {
+    percent_encoding::percent_decode(text).collect()
+}
+
+/// Whether each `%` starts an escape.
+pub(crate) fn has_valid_escapes(text: &str) -> bool {
+    let hex = |rest: &str| {
+        rest.get(..2)
+            .is_some_and(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()))
+    };
+    text.split('%').skip(1).all(hex)
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Rules that names, descriptions and versions of all documents share.
 
 use crate::codes;
-use crate::diagnostic::{Position, Report};
-use crate::source::{Content, Field, Fields, Node};
+use crate::diagnostic::{FileReport, Position};
+use crate::source::{Content, FieldReader, MappingReader, Node};
 
 /// Characters that change what a text looks like: controls, bidirectional overrides, tag characters.
 pub(crate) fn is_deceptive(c: char) -> bool {
@@ -12,12 +12,11 @@ pub(crate) fn is_deceptive(c: char) -> bool {
 
 /// Text for people: within a length, without deceptive characters.
 pub(crate) fn prose(
-    field: &Field<'_>,
+    field: &FieldReader<'_>,
     length: std::ops::RangeInclusive<usize>,
     lines: bool,
-    report: &mut Report<'_>,
 ) -> Option<String> {
-    let found = report.read(field.text())?;
+    let found = field.text()?;
     let count = found.trim().chars().count();
     if !length.contains(&count) {
         let message = format!(
@@ -26,21 +25,26 @@ pub(crate) fn prose(
             length.start(),
             length.end()
         );
-        report.add(&codes::TEXT_LENGTH, field.at, message);
-        return None;
+        return field.refuse(&codes::TEXT_LENGTH, message);
     }
-    check_characters(found, &field.name, field.at, lines, report).then(|| found.trim().to_owned())
+    check_characters(found, &field.name, field.at, lines, field.report)
+        .then(|| found.trim().to_owned())
 }
 
 /// Text of any length but none, without deceptive characters.
-pub(crate) fn filled(field: &Field<'_>, lines: bool, report: &mut Report<'_>) -> Option<String> {
-    let found = report.read(field.text())?;
+pub(crate) fn filled(field: &FieldReader<'_>, lines: bool) -> Option<String> {
+    let found = field.text()?;
     if found.trim().is_empty() {
         let message = format!("expected `{}` to say something, found nothing", field.name);
-        report.add(&codes::TEXT_LENGTH, field.at, message);
-        return None;
+        return field.refuse(&codes::TEXT_LENGTH, message);
     }
-    check_characters(found, &field.name, field.at, lines, report).then(|| found.to_owned())
+    shown_text(field, lines)
+}
+
+/// Text without deceptive characters.
+pub(crate) fn shown_text(field: &FieldReader<'_>, lines: bool) -> Option<String> {
+    let found = field.text()?;
+    check_characters(found, &field.name, field.at, lines, field.report).then(|| found.to_owned())
 }
 
 pub(crate) fn check_characters(
@@ -48,7 +52,7 @@ pub(crate) fn check_characters(
     name: &str,
     at: Position,
     lines: bool,
-    report: &mut Report<'_>,
+    report: &FileReport<'_>,
 ) -> bool {
     let bad = found
         .trim()
@@ -64,18 +68,18 @@ pub(crate) fn check_characters(
     bad.is_none()
 }
 
-/// The four fields that every front matter begins with.
-pub(crate) fn name(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<String> {
-    let field = report.read(fields.required("name"))?;
-    prose(&field, 1..=80, false, report)
+/// `name`, of every front matter.
+pub(crate) fn name(fields: &mut MappingReader<'_>) -> Option<String> {
+    let field = fields.required("name")?;
+    prose(&field, 1..=80, false)
 }
 
-pub(crate) fn description(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<String> {
-    let field = report.read(fields.required("description"))?;
-    prose(&field, 1..=2000, true, report)
+pub(crate) fn description(fields: &mut MappingReader<'_>) -> Option<String> {
+    let field = fields.required("description")?;
+    prose(&field, 1..=2000, true)
 }
 
-pub(crate) fn version(field: &Field<'_>, report: &mut Report<'_>) -> Option<semver::Version> {
+pub(crate) fn version(field: &FieldReader<'_>) -> Option<semver::Version> {
     // Unquoted, `1.0` is a number, and quoting it does not make it a version.
     let number;
     let found = match &field.content {
@@ -83,7 +87,7 @@ pub(crate) fn version(field: &Field<'_>, report: &mut Report<'_>) -> Option<semv
             number = found.to_string();
             number.as_str()
         }
-        _ => report.read(field.text())?,
+        _ => field.text()?,
     };
     let name = &field.name;
     match semver::Version::parse(found) {
@@ -101,7 +105,7 @@ pub(crate) fn version(field: &Field<'_>, report: &mut Report<'_>) -> Option<semv
                     .is_ok();
             let whole = completed(found).filter(|_| is_exact);
             let hint = whole.map(|whole| format!("write `{name}: {whole}`"));
-            report.add_hinted(&codes::VERSION_INVALID, field.at, message, hint);
+            field.note_with_hint(&codes::VERSION_INVALID, message, hint);
             None
         }
     }
@@ -121,25 +125,22 @@ fn completed(found: &str) -> Option<semver::Version> {
 }
 
 /// A list of short labels, such as tags.
-pub(crate) fn labels(
-    fields: &mut Fields<'_>,
-    key: &'static str,
-    report: &mut Report<'_>,
-) -> Vec<String> {
-    let Some(field) = fields.take(key) else {
-        return Vec::new();
-    };
-    let mut kept = Vec::new();
-    for (found, at) in report.texts(&field) {
-        if check_characters(found, &field.name, at, false, report) {
-            kept.push(found.to_owned());
-        }
-    }
-    kept
+pub(crate) fn labels(fields: &mut MappingReader<'_>, key: &'static str) -> Vec<String> {
+    fields
+        .take(key)
+        .map(|field| shown_texts(&field))
+        .unwrap_or_default()
+}
+
+/// The texts of a list that have no deceptive characters.
+pub(crate) fn shown_texts(field: &FieldReader<'_>) -> Vec<String> {
+    let mut texts = field.texts();
+    texts.retain(|(text, at)| check_characters(text, &field.name, *at, false, field.report));
+    texts.into_iter().map(|(text, _)| text.to_owned()).collect()
 }
 
 /// Names that MCP clients accept for tools and prompts.
-pub(crate) fn plain_name(node: &Node, label: &str, report: &mut Report<'_>) -> Option<String> {
+pub(crate) fn plain_name(node: &Node, label: &str, report: &FileReport<'_>) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     match &node.content {
         Content::Text(name) if (1..=64).contains(&name.len()) && name.chars().all(plain) => {
@@ -156,7 +157,7 @@ pub(crate) fn plain_name(node: &Node, label: &str, report: &mut Report<'_>) -> O
     }
 }
 
-/// A value for messages: a short text as it is, else its kind.
+/// A value for messages: a short text in quotes, else its kind.
 pub(crate) fn shown(node: &Node) -> String {
     match &node.content {
         Content::Text(text) if text.chars().count() <= 80 => format!("{text:?}"),

@@ -20,7 +20,7 @@ use std::fmt;
 use bytes::Bytes;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Uri};
-use toolward_contract::percent::percent_encoded;
+use toolward_contract::url_path::percent_encoded;
 use zeroize::Zeroizing;
 
 use crate::error::{SecretError, SecretProblem};

@@ -1,9 +1,9 @@
-//! Takes fields out of a mapping, each once, and reads them as what they should be.
+//! Takes fields out of a mapping, each once, and reads them as what they should be. What is wrong comes back without
+//! words for it.
 
 use std::ops::{Deref, RangeInclusive};
 
-use crate::node::{Content, Entry, Kind, Node};
-use crate::problem::Problem;
+use crate::node::{Content, Kind, MappingEntry, Node};
 
 /// How field names are written in the document at hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Spelling {
 pub struct Field<'n, P> {
     /// Its name: a dotted path, unless it was [named](Field::named) otherwise; empty for a whole document.
     pub name: String,
-    /// Where its key begins, or the value itself where it has none.
+    /// Where its key starts, or the value if it has no key.
     pub key_at: P,
     /// The value.
     pub node: &'n Node<P>,
@@ -72,8 +72,8 @@ impl<'n, P: Clone> Field<'n, P> {
         }
     }
 
-    fn not(&self, expected: Kind) -> Problem<'n, P> {
-        Problem::Type {
+    fn not(&self, expected: Kind) -> FieldProblem<'n, P> {
+        FieldProblem::Type {
             name: self.name.clone(),
             expected,
             found: self.node,
@@ -81,7 +81,7 @@ impl<'n, P: Clone> Field<'n, P> {
     }
 
     /// The text.
-    pub fn text(&self) -> Result<&'n str, Problem<'n, P>> {
+    pub fn text(&self) -> Result<&'n str, FieldProblem<'n, P>> {
         match &self.node.content {
             Content::Text(text) => Ok(text),
             _ => Err(self.not(Kind::Text)),
@@ -89,7 +89,7 @@ impl<'n, P: Clone> Field<'n, P> {
     }
 
     /// `true` or `false`.
-    pub fn boolean(&self) -> Result<bool, Problem<'n, P>> {
+    pub fn boolean(&self) -> Result<bool, FieldProblem<'n, P>> {
         match self.node.content {
             Content::Bool(value) => Ok(value),
             _ => Err(self.not(Kind::Bool)),
@@ -97,12 +97,12 @@ impl<'n, P: Clone> Field<'n, P> {
     }
 
     /// An integer of a range.
-    pub fn integer(&self, range: RangeInclusive<u64>) -> Result<u64, Problem<'n, P>> {
+    pub fn integer(&self, range: RangeInclusive<u64>) -> Result<u64, FieldProblem<'n, P>> {
         let found = match &self.node.content {
             Content::Number(number) => number.as_u64().filter(|value| range.contains(value)),
             _ => None,
         };
-        found.ok_or_else(|| Problem::Integer {
+        found.ok_or_else(|| FieldProblem::Integer {
             name: self.name.clone(),
             range,
             found: self.node,
@@ -110,7 +110,7 @@ impl<'n, P: Clone> Field<'n, P> {
     }
 
     /// The items of a list, named by their index.
-    pub fn items(&self) -> Result<Vec<Field<'n, P>>, Problem<'n, P>> {
+    pub fn items(&self) -> Result<Vec<Field<'n, P>>, FieldProblem<'n, P>> {
         let Content::List(items) = &self.node.content else {
             return Err(self.not(Kind::List));
         };
@@ -119,19 +119,19 @@ impl<'n, P: Clone> Field<'n, P> {
         Ok(items.collect())
     }
 
-    /// The entries of a mapping whose keys are the author's own, with their keys.
-    pub fn members(&self) -> Result<Vec<(&'n str, Field<'n, P>)>, Problem<'n, P>> {
+    /// The entries of a mapping with keys of the author's choice, with their keys.
+    pub fn members(&self) -> Result<Vec<(&'n str, Field<'n, P>)>, FieldProblem<'n, P>> {
         let Content::Mapping(entries) = &self.node.content else {
             return Err(self.not(Kind::Mapping));
         };
-        let member = |entry: &'n Entry<P>| {
+        let member = |entry: &'n MappingEntry<P>| {
             let name = format!("{}.{}", self.name, entry.key);
             (entry.key.as_str(), Field::keyed(name, entry))
         };
         Ok(entries.iter().map(member).collect())
     }
 
-    fn keyed(name: String, entry: &'n Entry<P>) -> Self {
+    fn keyed(name: String, entry: &'n MappingEntry<P>) -> Self {
         Self {
             name,
             key_at: entry.key_at.clone(),
@@ -140,27 +140,27 @@ impl<'n, P: Clone> Field<'n, P> {
     }
 }
 
-/// The fields of one mapping. Those never taken are unknown.
+/// The fields of one mapping. A field that is never taken is unknown.
 #[derive(Debug)]
 pub struct Fields<'n, P> {
-    entries: Vec<Option<&'n Entry<P>>>,
-    /// Where the mapping begins.
+    entries: Vec<Option<&'n MappingEntry<P>>>,
+    /// Where the mapping starts.
     pub at: P,
     /// The name of the mapping.
     name: String,
-    /// What the names of its fields begin with.
+    /// What the names of its fields start with.
     prefix: String,
     spelling: Spelling,
     /// Whether a field that is `null` counts as absent.
     null_is_absent: bool,
     asked: Vec<&'static str>,
-    /// Those of `asked` that are not there.
+    /// The keys of `asked` that are absent.
     absent: Vec<&'static str>,
 }
 
 impl<'n, P: Clone> Fields<'n, P> {
     /// The fields of a mapping.
-    pub fn of(field: &Field<'n, P>) -> Result<Self, Problem<'n, P>> {
+    pub fn of(field: &Field<'n, P>) -> Result<Self, FieldProblem<'n, P>> {
         let Content::Mapping(entries) = &field.node.content else {
             return Err(field.not(Kind::Mapping));
         };
@@ -215,7 +215,7 @@ impl<'n, P: Clone> Fields<'n, P> {
         format!("{}{}", self.prefix, self.spelling.of(key))
     }
 
-    /// The field, if it is there.
+    /// The field, if it is present.
     pub fn take(&mut self, key: &'static str) -> Option<Field<'n, P>> {
         self.asked.push(key);
         let spelled = self.spelling.of(key);
@@ -233,9 +233,9 @@ impl<'n, P: Clone> Fields<'n, P> {
         Some(Field::keyed(self.name_of(key), entry))
     }
 
-    /// The field, which has to be there.
-    pub fn required(&mut self, key: &'static str) -> Result<Field<'n, P>, Problem<'n, P>> {
-        self.take(key).ok_or_else(|| Problem::Missing {
+    /// The field, which must be present.
+    pub fn required(&mut self, key: &'static str) -> Result<Field<'n, P>, FieldProblem<'n, P>> {
+        self.take(key).ok_or_else(|| FieldProblem::Missing {
             name: self.name_of(key),
             within: self.name.clone(),
             at: self.at.clone(),
@@ -243,16 +243,16 @@ impl<'n, P: Clone> Fields<'n, P> {
     }
 
     /// The fields that were not taken.
-    pub fn rest(self) -> impl Iterator<Item = &'n Entry<P>> {
+    pub fn rest(self) -> impl Iterator<Item = &'n MappingEntry<P>> {
         self.entries.into_iter().flatten()
     }
 
     /// A problem for each field that was not taken.
-    pub fn unknown(self) -> impl Iterator<Item = Problem<'n, P>> {
+    pub fn unknown(self) -> impl Iterator<Item = FieldProblem<'n, P>> {
         let known: Vec<String> = self.asked.iter().map(|key| self.spelling.of(key)).collect();
         let absent: Vec<String> = self.absent.iter().map(|key| self.name_of(key)).collect();
         let entries = self.entries.into_iter().flatten();
-        entries.map(move |entry| Problem::Unknown {
+        entries.map(move |entry| FieldProblem::Unknown {
             key: &entry.key,
             name: format!("{}{}", self.prefix, entry.key),
             within: self.name.clone(),
@@ -261,4 +261,51 @@ impl<'n, P: Clone> Fields<'n, P> {
             absent: absent.clone(),
         })
     }
+}
+
+/// What is wrong with a field: its name, its place, what was expected and found.
+#[derive(Clone, Debug)]
+pub enum FieldProblem<'n, P> {
+    /// A required field is absent.
+    Missing {
+        /// Its name.
+        name: String,
+        /// The name of the mapping.
+        within: String,
+        /// Where the mapping starts.
+        at: P,
+    },
+    /// Nothing took the field.
+    Unknown {
+        /// Its key.
+        key: &'n str,
+        /// Its name.
+        name: String,
+        /// The name of the mapping.
+        within: String,
+        /// Where its key starts.
+        at: P,
+        /// The keys that were asked for.
+        known: Vec<String>,
+        /// The names of the fields that were asked for and are absent.
+        absent: Vec<String>,
+    },
+    /// A value of another type.
+    Type {
+        /// Its name.
+        name: String,
+        /// What it should be.
+        expected: Kind,
+        /// What it is.
+        found: &'n Node<P>,
+    },
+    /// Not an integer of a range: another type, or another number.
+    Integer {
+        /// Its name.
+        name: String,
+        /// What it should be in.
+        range: RangeInclusive<u64>,
+        /// What it is.
+        found: &'n Node<P>,
+    },
 }

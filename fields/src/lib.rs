@@ -1,5 +1,5 @@
 //! Fields of documents that people write: each value with its place, each key read once. Knows no document,
-//! no code and no wording: what is wrong comes back as a [`Problem`], which a reader puts in its own words.
+//! no code and no wording: what is wrong comes back as a [`FieldProblem`], which a reader puts in its own words.
 //!
 //! * [`Position`]: line and column of a byte offset;
 //! * [`Node`]: a value with places, from TOML by [`parse_toml`], from other formats by their readers;
@@ -8,7 +8,7 @@
 //! * [`nearest`]: the key that a misspelt one may stand for.
 //!
 //! ```
-//! use toolward_fields::{Field, Fields, Position, Problem};
+//! use toolward_fields::{Field, Fields, Position, FieldProblem};
 //!
 //! let text = "name = \"notes\"\nsized = 3\n";
 //! let document = toolward_fields::parse_toml(text).unwrap();
@@ -16,24 +16,18 @@
 //! assert_eq!(fields.required("name").unwrap().text().unwrap(), "notes");
 //! assert!(fields.take("size").is_none());
 //! for problem in fields.unknown() {
-//!     let Problem::Unknown { name, at, .. } = problem else { unreachable!() };
+//!     let FieldProblem::Unknown { name, at, .. } = problem else { unreachable!() };
 //!     assert_eq!(name, "sized");
 //!     assert_eq!(Position::of_offset(text, at.start).to_string(), "2:1");
 //! }
 //! ```
 
 mod fields;
-mod mark;
 mod nearest;
 mod node;
 mod position;
-mod problem;
-mod toml;
 
-pub use fields::{Field, Fields, Spelling};
-pub use mark::{without_mark, without_mark_bytes};
+pub use fields::{Field, FieldProblem, Fields, Spelling};
 pub use nearest::{NearNames, nearest};
-pub use node::{Content, Entry, Kind, Node};
-pub use position::Position;
-pub use problem::Problem;
-pub use toml::{Span, parse as parse_toml};
+pub use node::{Content, Kind, MappingEntry, Node, Span, parse_toml};
+pub use position::{Position, without_mark, without_mark_bytes};

@@ -1,15 +1,21 @@
-//! A value that knows where each of its parts stands. Made from YAML, JSON text, TOML, or a bare value.
+//! A value that knows the place of each of its parts. Made from TOML or a bare value here, from other formats by their
+//! readers.
 
 use std::fmt;
+use std::ops::Range;
 
 use serde_json::{Map, Number, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Error};
+
+use crate::position::without_mark;
 
 /// A value and its place: a `P` of the format that it comes from.
 #[derive(Clone, Debug)]
 pub struct Node<P> {
     /// The value.
     pub content: Content<P>,
-    /// Where it begins.
+    /// Where it starts.
     pub at: P,
 }
 
@@ -20,24 +26,24 @@ pub enum Content<P> {
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number that JSON can say.
+    /// A number that JSON has.
     Number(Number),
     /// Text.
     Text(String),
     /// A list.
     List(Vec<Node<P>>),
     /// A mapping, in the order of the document; each key once.
-    Mapping(Vec<Entry<P>>),
-    /// What JSON can't say, as text: a date, a number beyond 64 bits.
+    Mapping(Vec<MappingEntry<P>>),
+    /// A value that JSON does not have, as text: a date, a number beyond 64 bits.
     Other(Kind, String),
 }
 
 /// A key of a mapping with its value.
 #[derive(Clone, Debug)]
-pub struct Entry<P> {
+pub struct MappingEntry<P> {
     /// The key.
     pub key: String,
-    /// Where the key begins.
+    /// Where the key starts.
     pub key_at: P,
     /// The value.
     pub value: Node<P>,
@@ -122,15 +128,15 @@ impl<P> Node<P> {
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Node<P>> {
         match &self.content {
-            Content::Mapping(entries) => entries
-                .iter()
-                .find(|entry| entry.key == key)
-                .map(|entry| &entry.value),
+            Content::Mapping(entries) => {
+                let entry = entries.iter().find(|entry| entry.key == key)?;
+                Some(&entry.value)
+            }
             _ => None,
         }
     }
 
-    /// The value without its places; what JSON can't say is text. The parser that made the node bounds the depth.
+    /// The value without its places; what JSON does not have is text. The parser that made the node bounds the depth.
     #[must_use]
     pub fn to_value(&self) -> Value {
         match &self.content {
@@ -140,9 +146,8 @@ impl<P> Node<P> {
             Content::Text(text) | Content::Other(_, text) => Value::String(text.clone()),
             Content::List(items) => Value::Array(items.iter().map(Node::to_value).collect()),
             Content::Mapping(entries) => {
-                let members = entries
-                    .iter()
-                    .map(|entry| (entry.key.clone(), entry.value.to_value()));
+                let members = entries.iter();
+                let members = members.map(|entry| (entry.key.clone(), entry.value.to_value()));
                 Value::Object(members.collect::<Map<_, _>>())
             }
         }
@@ -150,7 +155,7 @@ impl<P> Node<P> {
 }
 
 impl<P: Copy + Default> Node<P> {
-    /// A node for a value that never was text: every part stands at the start.
+    /// A node for a value that never was text: every part has the first place.
     #[must_use]
     pub fn from_value(value: &Value) -> Node<P> {
         let at = P::default();
@@ -160,16 +165,14 @@ impl<P: Copy + Default> Node<P> {
             Value::Number(number) => Content::Number(number.clone()),
             Value::String(text) => Content::Text(text.clone()),
             Value::Array(items) => Content::List(items.iter().map(Node::from_value).collect()),
-            Value::Object(members) => Content::Mapping(
-                members
-                    .iter()
-                    .map(|(key, value)| Entry {
-                        key: key.clone(),
-                        key_at: at,
-                        value: Node::from_value(value),
-                    })
-                    .collect(),
-            ),
+            Value::Object(members) => {
+                let entry = |(key, value): (&String, &Value)| MappingEntry {
+                    key: key.clone(),
+                    key_at: at,
+                    value: Node::from_value(value),
+                };
+                Content::Mapping(members.iter().map(entry).collect())
+            }
         };
         Node { content, at }
     }
@@ -182,22 +185,102 @@ impl<P: Copy + Default> Node<P> {
         let mut at = self.at;
         for token in pointer.split('/').skip(1) {
             let token = token.replace("~1", "/").replace("~0", "~");
-            match &node.content {
+            let part = match &node.content {
                 Content::Mapping(entries) => {
-                    match entries.iter().find(|entry| entry.key == token) {
-                        Some(entry) => (node, at) = (&entry.value, entry.key_at),
-                        None => break,
-                    }
+                    let entry = entries.iter().find(|entry| entry.key == token);
+                    entry.map(|entry| (&entry.value, entry.key_at))
                 }
                 Content::List(items) => {
-                    match token.parse().ok().and_then(|index: usize| items.get(index)) {
-                        Some(item) => (node, at) = (item, item.at),
-                        None => break,
-                    }
+                    let item = token.parse().ok().and_then(|index: usize| items.get(index));
+                    item.map(|item| (item, item.at))
                 }
-                _ => break,
-            }
+                _ => None,
+            };
+            let Some(part) = part else { break };
+            (node, at) = part;
         }
         at
+    }
+}
+
+/// Nested tables and lists that are read. No field is deeper.
+const MAX_DEPTH: usize = 64;
+
+/// The bytes of a value in a TOML text: lines are counted only for wrong values.
+pub type Span = Range<usize>;
+
+/// The value of a TOML text, with places; `null` for what is nested deeper than any field.
+///
+/// # Errors
+/// What the parser refuses.
+pub fn parse_toml(text: &str) -> Result<Node<Span>, Error> {
+    // A byte order mark is dropped. Blanks of its length keep the places.
+    let blanks = without_mark(text);
+    let blanks = (blanks.len() < text.len()).then(|| format!("   {blanks}"));
+    let document = DeTable::parse(blanks.as_deref().unwrap_or(text))?;
+    Ok(Node {
+        content: table(document.get_ref(), MAX_DEPTH),
+        at: 0..0,
+    })
+}
+
+fn node(value: &Spanned<DeValue<'_>>, depth: usize) -> Node<Span> {
+    let content = match value.get_ref() {
+        DeValue::String(text) => Content::Text(text.as_ref().to_owned()),
+        DeValue::Boolean(value) => Content::Bool(*value),
+        DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
+            .map(|value| Content::Number(value.into()))
+            .unwrap_or_else(|_| Content::Other(Kind::Integer, integer.to_string())),
+        DeValue::Float(float) => {
+            let value = float.as_str().parse().ok().and_then(Number::from_f64);
+            value.map_or_else(
+                || Content::Other(Kind::Float, float.to_string()),
+                Content::Number,
+            )
+        }
+        DeValue::Datetime(date) => Content::Other(Kind::Date, date.to_string()),
+        DeValue::Array(_) | DeValue::Table(_) if depth == 0 => Content::Null,
+        DeValue::Array(items) => {
+            Content::List(items.iter().map(|item| node(item, depth - 1)).collect())
+        }
+        DeValue::Table(entries) => table(entries, depth - 1),
+    };
+    Node {
+        content,
+        at: value.span(),
+    }
+}
+
+fn table(entries: &DeTable<'_>, depth: usize) -> Content<Span> {
+    let entry = |(key, value): (&Spanned<_>, &_)| MappingEntry {
+        key: AsRef::<str>::as_ref(key.get_ref()).to_owned(),
+        key_at: key.span(),
+        value: node(value, depth),
+    };
+    Content::Mapping(entries.iter().map(entry).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_dropped_and_places_are_those_of_the_text() {
+        let text = "\u{feff}name = \"notes\"\n";
+        let document = parse_toml(text).unwrap();
+        let at = document.get("name").unwrap().at.clone();
+        assert_eq!(text.get(at), Some("\"notes\""));
+    }
+
+    #[test]
+    fn what_is_nested_deeper_than_any_field_is_not_read() {
+        let document = parse_toml(&format!("{}z = 1", "a.".repeat(70))).unwrap();
+        let mut node = &document;
+        let mut depth = 0;
+        while let Some(inner) = node.get("a") {
+            (node, depth) = (inner, depth + 1);
+        }
+        assert!(node.is_null());
+        assert_eq!(depth, MAX_DEPTH + 1);
     }
 }

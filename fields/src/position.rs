@@ -1,4 +1,4 @@
-//! Line and column. The one place that counts them.
+//! Line and column, counted here alone, and the byte order mark before a text.
 
 use std::fmt;
 
@@ -27,25 +27,19 @@ impl Position {
         let after = |count: usize| u32::try_from(count).unwrap_or(u32::MAX).saturating_add(1);
         Position {
             line: after(lines.iter().filter(|byte| **byte == b'\n').count()),
-            // UTF-8 continuation bytes begin no character.
+            // UTF-8 continuation bytes start no character.
             column: after(line.iter().filter(|byte| **byte & 0xc0 != 0x80).count()),
         }
     }
 
-    /// The place behind a character that stands here.
+    /// The place after a character at this place.
     #[must_use]
     pub fn after(self, character: char) -> Position {
-        if character == '\n' {
-            Position {
-                line: self.line.saturating_add(1),
-                column: 1,
-            }
-        } else {
-            Position {
-                line: self.line,
-                column: self.column.saturating_add(1),
-            }
-        }
+        let (line, column) = match character {
+            '\n' => (self.line.saturating_add(1), 1),
+            _ => (self.line, self.column.saturating_add(1)),
+        };
+        Position { line, column }
     }
 }
 
@@ -59,6 +53,23 @@ impl fmt::Display for Position {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }
+}
+
+/// A document's text without the byte order mark, which some editors write before UTF-8. It has no meaning: every reader
+/// of documents that people write drops it here. Signed text, and text from machines, has none.
+///
+/// ```
+/// assert_eq!(toolward_fields::without_mark("\u{feff}---\n"), "---\n");
+/// ```
+#[must_use]
+pub fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
+}
+
+/// [`without_mark`], of bytes that need not be UTF-8.
+#[must_use]
+pub fn without_mark_bytes(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
 }
 
 #[cfg(test)]

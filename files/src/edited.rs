@@ -8,14 +8,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 
-use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 
-use crate::error::{Error, Problem};
+use crate::file::{read, temporary_name};
 use crate::folder::Folder;
-use crate::protection::Protection;
-use crate::reading::read;
-use crate::writing::temporary_name;
+use crate::protection::{Error, Problem, Protection};
 
 /// The mode of a new file and of a backup.
 const PRIVATE: u32 = 0o600;
@@ -42,7 +40,7 @@ const BACKUP: &str = ".toolward-backup";
 #[derive(Debug)]
 pub struct EditedFile {
     path: PathBuf,
-    /// The deepest folder of the path that is there.
+    /// The deepest existing folder of the path.
     folder: OwnedFd,
     /// The folders below it that are missing.
     missing: Vec<OsString>,
@@ -59,7 +57,7 @@ struct Before {
 }
 
 impl EditedFile {
-    /// Reads a file beneath `root`, at most `limit` bytes of it. Links that lead to `root` are followed, none below it.
+    /// Reads a file beneath `root`, at most `limit` bytes of it. Links to `root` are followed, but none below it.
     /// Nothing is changed or made.
     ///
     /// # Errors
@@ -100,57 +98,50 @@ impl EditedFile {
         Ok(file)
     }
 
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its contents; `None` if it is not there.
+    /// Its contents; `None` if it does not exist.
     #[must_use]
     pub fn bytes(&self) -> Option<&[u8]> {
         self.before.as_ref().map(|before| before.bytes.as_slice())
     }
 
-    /// Where its earlier contents will be, or are, if it has any.
+    /// The path of the backup of its earlier contents, if it has any.
     #[must_use]
     pub fn backup(&self) -> Option<PathBuf> {
         self.before.as_ref()?;
         Some(self.path.with_file_name(self.backup_name()))
     }
 
-    /// Whether there is a backup already, which is kept: what the file held before the first change.
+    /// Whether the backup exists already. It has the contents before the first change, and is kept.
     #[must_use]
     pub fn has_backup(&self) -> bool {
-        let found = rustix::fs::statat(
-            &self.folder,
-            self.backup_name(),
-            rustix::fs::AtFlags::SYMLINK_NOFOLLOW,
-        );
-        found.is_ok_and(|found| rustix::fs::FileType::from_raw_mode(found.st_mode).is_file())
+        is_of_type(&self.folder, &self.backup_name(), FileType::RegularFile)
     }
 
-    /// Writes it, with the mode and the group that it had (0600 if it is new), in place of what was read. What it holds
-    /// before the first change becomes the one backup, mode 0600, beside it; anything but a regular file in its place
-    /// is replaced. Missing folders are made, mode 0700.
+    /// Writes it in place of the contents that were read, with the mode and the group that it had (0600 if it is new).
+    /// The contents before the first change become the one backup, mode 0600, next to it; anything but a regular file
+    /// in the place of the backup is replaced. Missing folders are made, mode 0700.
     ///
     /// # Errors
-    /// [`Problem::Changed`] if it is not as it was read; those of [`EditedFile::beneath`]. The file is as it was then.
+    /// [`Problem::Changed`] if it has changed since it was read; as [`EditedFile::beneath`]. The file then stays
+    /// unchanged.
     pub fn write(mut self, bytes: &[u8]) -> Result<(), Error> {
         self.make_folders()?;
-        let now = self.look()?;
-        let now = now.as_ref().map(|now| &now.bytes);
-        if now != self.before.as_ref().map(|before| &before.bytes) {
+        if self.look()?.as_ref().map(|now| &now.bytes) != self.before.as_ref().map(|old| &old.bytes)
+        {
             return Err(Error::new(&self.path, Problem::Changed));
         }
         let folder = self.folder.as_fd();
         if let Some(before) = self.before.as_ref().filter(|_| !self.has_backup()) {
             let backup = self.backup_name();
             let temporary = self.written(&before.bytes, PRIVATE, None)?;
-            self.renamed(
-                &temporary,
-                rustix::fs::renameat(folder, &temporary, folder, &backup),
-            )?;
+            let moved = rustix::fs::renameat(folder, &temporary, folder, &backup);
+            self.renamed(&temporary, moved)?;
         }
         let (mode, group) = match &self.before {
             Some(before) => (before.mode, Some(before.group)),
@@ -159,13 +150,10 @@ impl EditedFile {
         let temporary = self.written(bytes, mode, group)?;
         let moved = match self.before {
             Some(_) => rustix::fs::renameat(folder, &temporary, folder, &self.name),
-            None => rustix::fs::renameat_with(
-                folder,
-                &temporary,
-                folder,
-                &self.name,
-                RenameFlags::NOREPLACE,
-            ),
+            None => {
+                let flags = RenameFlags::NOREPLACE;
+                rustix::fs::renameat_with(folder, &temporary, folder, &self.name, flags)
+            }
         };
         self.renamed(&temporary, moved)?;
         rustix::fs::fsync(folder).map_err(|error| self.failed("written", error))
@@ -197,7 +185,7 @@ impl EditedFile {
         Ok(())
     }
 
-    /// The file as it is now.
+    /// Reads the current file.
     fn look(&self) -> Result<Option<Before>, Error> {
         let problem = |problem| Error::new(&self.path, problem);
         // A pipe would wait for a writer, a terminal become ours.
@@ -242,7 +230,7 @@ impl EditedFile {
             {
                 rustix::fs::fchown(&file, None, Some(Gid::from_raw(group)))?;
             }
-            // Whatever the umask says; and after the group, which takes set-id bits away.
+            // Independent of the umask, and after the group, which clears set-id bits.
             rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
             file.write_all(bytes)?;
             file.sync_all()
@@ -281,6 +269,12 @@ fn names(path: &Path) -> Option<Vec<OsString>> {
     names.filter(|names| !names.is_empty())
 }
 
+/// Whether an entry of a folder, not followed if it is a link, has this type.
+fn is_of_type(folder: &OwnedFd, name: &OsStr, wanted: FileType) -> bool {
+    let found = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+    found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == wanted)
+}
+
 /// Opens a folder in another one, not through a link.
 fn open_folder(above: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, Error> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -288,14 +282,9 @@ fn open_folder(above: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, Er
         Ok(opened) => File::from(opened),
         // A link, too, is "not a directory" for some kernels.
         Err(Errno::LOOP | Errno::NOTDIR) => {
-            let looked = rustix::fs::statat(above, name, AtFlags::SYMLINK_NOFOLLOW);
-            let link = looked.is_ok_and(|stat| {
-                rustix::fs::FileType::from_raw_mode(stat.st_mode) == rustix::fs::FileType::Symlink
-            });
-            let problem = if link {
-                Problem::Link
-            } else {
-                Problem::NotAFolder
+            let problem = match is_of_type(above, name, FileType::Symlink) {
+                true => Problem::Link,
+                false => Problem::NotAFolder,
             };
             return Err(Error::new(path, problem));
         }

@@ -1,27 +1,28 @@
-//! Folders that only their user may enter or change, and files that are made in them.
+//! Folders that only their user may enter or change, files that are made in them, and locks between processes. The
+//! operating system releases the locks of a process that dies.
 
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::error::{Error, Problem};
-use crate::protection::Protection;
-use crate::writing::create;
+use crate::file::create;
+use crate::protection::{Error, Problem, Protection};
 
 /// A folder whose owner and mode were checked, open.
 #[derive(Debug)]
 pub struct Folder(OwnedFd);
 
 impl Folder {
-    /// Makes the folder, with those above it, where it is missing (0700), and opens it.
+    /// Makes the folder (0700) and the folders above it, if they are missing, and opens it.
     ///
     /// # Errors
-    /// Those of [`Folder::open`].
+    /// As [`Folder::open`].
     pub fn make(path: &Path, protection: Protection) -> Result<Self, Error> {
         DirBuilder::new()
             .recursive(true)
@@ -31,8 +32,7 @@ impl Folder {
         Self::open(path, protection)
     }
 
-    /// Opens a folder that is there. Links that lead to it are followed: what counts is the folder that they
-    /// lead to.
+    /// Opens an existing folder. Links to it are followed; the folder that they lead to is checked.
     ///
     /// # Errors
     /// [`Problem::NotAFolder`], [`Problem::Owner`], [`Problem::Mode`], [`Problem::Io`].
@@ -55,7 +55,7 @@ impl Folder {
     /// Waits until the names in it are on the disk.
     ///
     /// # Errors
-    /// What the operating system says.
+    /// The error of the operating system.
     pub fn sync(&self) -> io::Result<()> {
         Ok(rustix::fs::fsync(&self.0)?)
     }
@@ -73,14 +73,14 @@ impl From<Folder> for OwnedFd {
     }
 }
 
-/// Makes an empty file (0600), in a folder of its own user (0700), where either is missing, and checks both.
+/// Makes an empty file (0600) in a folder of the same user (0700), if either is missing, and checks both.
 /// Returns the file's path, absolute and without links.
 ///
-/// An existing file is looked at and never opened: closing any descriptor of a file drops all locks of POSIX
-/// that the process holds on it, such as those of SQLite's other connections.
+/// An existing file is checked but never opened: closing any descriptor of a file drops all POSIX locks
+/// that the process holds on it, such as the locks of SQLite's other connections.
 ///
 /// # Errors
-/// [`Problem::NoName`], [`Problem::NotAFile`] also for a link; those of [`Folder::make`].
+/// [`Problem::NoName`], [`Problem::NotAFile`] also for a link; as [`Folder::make`].
 pub fn private_file(path: &Path) -> Result<PathBuf, Error> {
     let name = path
         .file_name()
@@ -93,7 +93,7 @@ pub fn private_file(path: &Path) -> Result<PathBuf, Error> {
     let resolved = parent
         .canonicalize()
         .map_err(|error| Error::io(parent, "resolved", error))?;
-    // What the links lead to now is checked once more: nobody else can change what is in there.
+    // The links may lead elsewhere by now. No other user can change the contents of the checked folder.
     Folder::open(&resolved, Protection::Private)?;
     let file = resolved.join(name);
     let looked = match file.symlink_metadata() {
@@ -117,4 +117,39 @@ pub fn private_file(path: &Path) -> Result<PathBuf, Error> {
         .check(&metadata)
         .map_err(|problem| Error::new(&file, problem))?;
     Ok(file)
+}
+
+/// The time between two attempts.
+const RETRY_INTERVAL: Duration = Duration::from_millis(2);
+
+/// How a file or folder is locked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    /// With others who share it.
+    Shared,
+    /// Alone.
+    Exclusive,
+}
+
+/// Locks an open file or folder until it is closed, waiting for others at most this long. The lock belongs to
+/// the open file: threads that open the same file themselves have separate locks.
+///
+/// # Errors
+/// [`io::ErrorKind::WouldBlock`] at the timeout; the error of the operating system.
+pub fn lock(opened: impl AsFd, how: Lock, timeout: Duration) -> io::Result<()> {
+    let operation = match how {
+        Lock::Shared => FlockOperation::NonBlockingLockShared,
+        Lock::Exclusive => FlockOperation::NonBlockingLockExclusive,
+    };
+    let start = Instant::now();
+    loop {
+        match rustix::fs::flock(&opened, operation) {
+            Ok(()) => return Ok(()),
+            Err(Errno::WOULDBLOCK | Errno::INTR) if start.elapsed() < timeout => {
+                std::thread::sleep(RETRY_INTERVAL);
+            }
+            Err(Errno::WOULDBLOCK | Errno::INTR) => return Err(io::ErrorKind::WouldBlock.into()),
+            Err(error) => return Err(error.into()),
+        }
+    }
 }

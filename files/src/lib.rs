@@ -1,9 +1,9 @@
-//! Files and folders that trust rests on: whose they are, what others may do with them, whether links are
-//! followed; reading them within bounds, and writing them whole or not at all.
+//! Files and folders that trust depends on: who owns them, what others may do with them, whether links are
+//! followed; reading them within bounds, and writing them completely or not at all.
 //!
-//! * [`Protection`]: the one decision of whose a file is and which mode it may have;
-//! * [`open`], [`open_regular`], [`read`]: reading what was checked, and nothing that was put in its place;
-//! * [`Folder`], [`private_file`]: places that are made where they are missing;
+//! * [`Protection`]: who may own a file, and which mode it may have;
+//! * [`open`], [`open_regular`], [`read`]: reading the checked file, and no other in its place;
+//! * [`Folder`], [`private_file`]: places that are made if they are missing;
 //! * [`write_new`], [`create`], [`replace`]: writing;
 //! * [`EditedFile`]: changing a file of the user's that other programs own;
 //! * [`lock`]: keeping other processes away for a while.
@@ -26,17 +26,11 @@
 //! ```
 
 mod edited;
-mod error;
+mod file;
 mod folder;
-mod lock;
 mod protection;
-mod reading;
-mod writing;
 
 pub use edited::EditedFile;
-pub use error::{Error, Problem};
-pub use folder::{Folder, private_file};
-pub use lock::{Lock, lock};
-pub use protection::Protection;
-pub use reading::{Links, open, open_regular, read};
-pub use writing::{create, replace, write_new};
+pub use file::{Links, create, open, open_regular, read, replace, write_new};
+pub use folder::{Folder, Lock, lock, private_file};
+pub use protection::{Error, Problem, Protection};

@@ -1,27 +1,134 @@
-//! Whose a file or folder is, and what others may do with it.
+//! Who may own a file or folder, what others may do with it, and why one can't be used.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
-use crate::error::Problem;
+/// A file or folder that can't be used, and why.
+#[derive(Debug)]
+pub struct Error {
+    /// The file or folder.
+    pub path: PathBuf,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+/// What is wrong with a file or folder. Its text reads on after the path.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Problem {
+    /// The path ends in `..` or `/`.
+    #[error("names no file")]
+    NoName,
+    /// A file was expected, and something else was found.
+    #[error("is not a regular file")]
+    NotAFile,
+    /// A folder was expected, and something else was found.
+    #[error("is not a directory")]
+    NotAFolder,
+    /// It is a symbolic link, and none is followed there.
+    #[error("is a symbolic link")]
+    Link,
+    /// A file has further names, by which it would keep its old contents.
+    #[error("has {count} names (hard links)")]
+    HardLinks {
+        /// How many names it has.
+        count: u64,
+    },
+    /// A file is not as it was when it was read.
+    #[error("was changed meanwhile")]
+    Changed,
+    /// It belongs to a user who may not own it.
+    #[error("belongs to user {owner}, not to {user}")]
+    Owner {
+        /// Whose it is.
+        owner: u32,
+        /// The user of this process.
+        user: u32,
+    },
+    /// Others may do more with it than they should.
+    #[error("has mode {:03o}: others have access; use chmod go-rwx", mode & 0o777)]
+    Mode {
+        /// Its permissions, with the set-id bits.
+        mode: u32,
+    },
+    /// It is larger than what is read.
+    #[error("is larger than {limit} bytes")]
+    TooLarge {
+        /// The most that is read, in bytes.
+        limit: u64,
+    },
+    /// The operating system failed.
+    #[error("can't be {action}: {source}")]
+    Io {
+        /// What was tried: `opened`, `read`, `created`, …
+        action: &'static str,
+        /// How it failed.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.path.display(), self.problem)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        std::error::Error::source(&self.problem)
+    }
+}
+
+impl Error {
+    pub(crate) fn new(path: &Path, problem: Problem) -> Self {
+        Self {
+            path: path.to_owned(),
+            problem,
+        }
+    }
+
+    /// A failure of the operating system.
+    pub(crate) fn io(path: &Path, action: &'static str, source: impl Into<io::Error>) -> Self {
+        let source = source.into();
+        Self::new(path, Problem::Io { action, source })
+    }
+
+    /// Whether the file or folder does not exist.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        matches!(&self.problem, Problem::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    }
+}
+
+/// The error of the operating system, or an [`io::ErrorKind::Other`] with the problem.
+impl From<Problem> for io::Error {
+    fn from(problem: Problem) -> Self {
+        match problem {
+            Problem::Io { source, .. } => source,
+            other => Self::other(other),
+        }
+    }
+}
 
 /// Who may own a file or folder, and what its mode may allow to group and others.
 ///
-/// Nothing is said about access control lists: where there is one, the bits of the group are its mask, so that
-/// an entry for somebody else shows as access of the group.
+/// Access control lists are covered as well: with one, the bits of the group are its mask, so that an entry for another
+/// user shows as access of the group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protection {
-    /// A secret, or what only this user's programs use: the user's own, no access for anybody else.
+    /// A secret, or a file for this user's programs only: owned by the user, no access for others.
     Private,
-    /// What others may read and this user alone writes.
+    /// Owned by the user; others may read, and not write.
     Own,
-    /// What others may read; the user's own, or root's, who could write it in any case.
+    /// Owned by the user, or by root, who could write it in any case; others may read, and not write.
     OwnOrRoot,
 }
 
 impl Protection {
-    /// Checks what is known of a file or folder. It has to come from an open descriptor, or from a folder that
-    /// nobody else can write to: else what is used later may be something else.
+    /// Checks the metadata of a file or folder. They must come from an open descriptor, or from a folder that no other
+    /// user can write to: else another file may be used later.
     ///
     /// # Errors
     /// [`Problem::Owner`] or [`Problem::Mode`].

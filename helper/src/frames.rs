@@ -1,12 +1,14 @@
-//! Frames between this process and one that it started: kind, length and body. A length
-//! is checked before anything of that size is made.
+//! Frames between this process and a process that it started: kind, length and body. A length
+//! is checked before a buffer of that size is allocated.
 
 use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Sender, channel};
 
 /// Writes one frame. A writer with a buffer is flushed by its owner, once for all frames that go out together.
 ///
 /// # Errors
-/// Those of the writer; a body that is too long for its length to be said.
+/// The errors of the writer; a body whose length does not fit into 32 bits.
 pub fn frame(to: &mut impl Write, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let length = u32::try_from(length).map_err(io::Error::other)?;
@@ -21,7 +23,7 @@ pub fn frame(to: &mut impl Write, kind: u8, parts: &[&[u8]]) -> io::Result<()> {
 /// Kind and length of what follows; `None` at the end.
 ///
 /// # Errors
-/// Those of the reader; an end in the middle of a head.
+/// The errors of the reader; an end in the middle of a head.
 pub fn head(from: &mut impl Read) -> io::Result<Option<(u8, usize)>> {
     let mut kind = [0];
     loop {
@@ -39,14 +41,14 @@ pub fn head(from: &mut impl Read) -> io::Result<Option<(u8, usize)>> {
     Ok(Some((kind, length)))
 }
 
-/// Whether a buffer begins with a whole frame: to read it does not wait.
+/// Whether a buffer starts with a complete frame, so that reading it does not wait.
 #[must_use]
 pub fn is_whole(mut buffer: &[u8]) -> bool {
     let head = head(&mut buffer);
     matches!(head, Ok(Some((_, length))) if length <= buffer.len())
 }
 
-/// What is left of one body.
+/// The rest of one body.
 #[derive(Debug)]
 pub struct Body<'a, R>(io::Take<&'a mut R>);
 
@@ -100,5 +102,36 @@ impl<'a, R: Read> Body<'a, R> {
     /// As [`Body::rest`].
     pub fn text(&mut self) -> io::Result<String> {
         Ok(String::from_utf8_lossy(&self.rest()?).into_owned())
+    }
+}
+
+/// Frames that a thread writes, so that nothing else waits for a helper that reads nothing. Senders bound the number of
+/// frames.
+#[derive(Clone, Debug)]
+pub struct Outgoing(Sender<Vec<u8>>);
+
+impl Outgoing {
+    /// Starts the thread, which ends with the last clone of this or with the connection.
+    ///
+    /// # Errors
+    /// If the socket can't be duplicated, or no thread can be started.
+    pub fn start(name: &str, socket: &UnixStream) -> io::Result<Self> {
+        let mut socket = socket.try_clone()?;
+        let (sender, frames) = channel::<Vec<u8>>();
+        std::thread::Builder::new()
+            .name(name.to_owned())
+            .spawn(move || {
+                for frame in frames {
+                    if socket.write_all(&frame).is_err() {
+                        return;
+                    }
+                }
+            })?;
+        Ok(Self(sender))
+    }
+
+    /// Has a frame written. If the connection has ended, the reader reports why.
+    pub fn send(&self, frame: Vec<u8>) {
+        let _ = self.0.send(frame);
     }
 }

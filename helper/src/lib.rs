@@ -1,13 +1,11 @@
 //! Helper processes: a program starts one, confined to one task, and talks to it over a socket, which is the
-//! helper's standard input. Start, end and the outer form of [frames] are here; what the frames say is up to those
-//! who start it.
+//! helper's standard input. Start, end and the outer form of [frames] are here; the program that starts a helper defines the
+//! contents of the frames.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
-mod file_limit;
 pub mod frames;
-mod inherited;
-mod outgoing;
+mod system;
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -22,9 +20,8 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use file_limit::survive_file_limit;
-pub use inherited::close_on_exec;
-pub use outgoing::Outgoing;
+pub use frames::Outgoing;
+pub use system::{close_on_exec, survive_file_limit, survive_termination};
 
 use rustix::process::{Resource, Rlimit};
 
@@ -34,14 +31,14 @@ pub const ENDING: Duration = Duration::from_secs(5);
 /// Starts a helper with its socket, without environment, and without standard streams but the given standard error.
 ///
 /// # Errors
-/// If there is no socket to be had, or the program can't be started.
+/// If the socket can't be made, or the program can't be started.
 pub fn start(
     program: &Path,
     arguments: &[OsString],
     stderr: Stdio,
 ) -> io::Result<(Child, UnixStream)> {
-    // Without it, what this process was started with stays open in the helper. A kernel that lacks it is older than
-    // those that can confine.
+    // Without it, files that this process inherited stay open in the helper. A kernel that lacks it is too old to
+    // confine.
     let _ = close_on_exec();
     let (socket, theirs) = UnixStream::pair()?;
     let child = Command::new(program)
@@ -51,14 +48,14 @@ pub fn start(
         .stdin(Stdio::from(OwnedFd::from(theirs)))
         .stdout(Stdio::null())
         .stderr(stderr)
-        // In a process group of its own: Ctrl-C must not end it before this process, after
+        // In a separate process group: Ctrl-C must not end it before this process, after
         // which it cleans up.
         .process_group(0)
         .spawn()?;
     Ok((child, socket))
 }
 
-/// Ends a helper, which is told so by the end of its socket.
+/// Ends a helper by closing its socket.
 pub fn end(child: &mut Child, socket: &UnixStream) {
     let _ = socket.shutdown(Shutdown::Both);
     // A confined process has no right to kill it.
@@ -95,7 +92,7 @@ pub fn connection() -> io::Result<File> {
     }
 }
 
-/// Locks what no thread leaves half changed, so that one that panicked spoils nothing.
+/// Locks a value that no thread leaves half changed, so that a panic of a thread does no harm.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

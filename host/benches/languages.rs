@@ -1,7 +1,7 @@
 //! The driver that `toolward new` writes, in each language, against bare wasmtime with the
 //! same component in the same run; and two in C alone, one of which imports WASI.
 //!
-//! `cargo xtask drivers` builds them; `cargo bench --workspace --bench languages` prints a
+//! `bench/drivers.py` builds them; `cargo bench --workspace --bench languages` prints a
 //! table.
 
 #![expect(unreachable_pub, reason = "a benchmark has no users")]

@@ -58,13 +58,13 @@ pub const TEXT_STATS: Subject = Subject {
     input: r#"{"text":"The quick brown fox jumps over the lazy dog. Pack my box with five dozen liquor jugs. How vexingly quick daft zebras jump! Sphinx of black quartz, judge my vow. Bright vixens jump; dozy fowl quack."}"#,
 };
 
-/// The same for two words, as `cargo xtask side-by-side` calls it over stdio in the book.
+/// The same for two words, as `bench/side_by_side.py` calls it over stdio in the book.
 pub const TWO_WORDS: Subject = Subject {
     input: r#"{"text":"two words"}"#,
     ..TEXT_STATS
 };
 
-/// The driver that `toolward new` writes, as `cargo xtask drivers` builds it below `directory`.
+/// The driver that `toolward new` writes, as `bench/drivers.py` builds it below `directory`.
 pub fn greeter(directory: &'static str) -> Subject {
     Subject {
         directory,

@@ -1,10 +1,12 @@
 //! Builds a [`Host`] from what the embedder gives: bundles, limits, compiler, cache.
 //! Reads nothing from the environment.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolward_bundle::content::Content;
+use toolward_contract::driver::Driver;
 use toolward_egress::Transport;
 use toolward_keyvalue::Store;
 use toolward_ledger::Recorder;
@@ -17,6 +19,7 @@ use crate::api::listener::CallListener;
 use crate::api::withheld::WithheldTool;
 use crate::compile::{Broker, Cache, CompileBackend, Compiler, InProcess};
 use crate::exec::ExecBroker;
+use crate::executor::{Executor, MakeExecutor};
 use crate::host::Host;
 use crate::recording::Recording;
 use crate::secrets::SecretStore;
@@ -74,6 +77,7 @@ pub struct HostBuilder {
     cache: Option<Cache>,
     broker: Option<Broker>,
     programs: Option<ExecBroker>,
+    executors: HashMap<String, MakeExecutor>,
     shared_state: SharedState,
     defer_engine: bool,
 }
@@ -196,6 +200,17 @@ impl HostBuilder {
         self
     }
 
+    /// Has drivers of a kind that this crate does not run (`builtin`, for example) carried out by `make`'s executors.
+    /// Default: no route has such a driver.
+    pub fn executor(
+        mut self,
+        kind: impl Into<String>,
+        make: impl Fn(&Arc<Driver>) -> Arc<dyn Executor> + Send + Sync + 'static,
+    ) -> Self {
+        self.executors.insert(kind.into(), Box::new(make));
+        self
+    }
+
     /// Shares withdrawals, admission and engine with the hosts of the same
     /// `shared_state`, which this one replaces. Default: a state of its own.
     pub fn shared_state(mut self, shared_state: &SharedState) -> Self {
@@ -229,7 +244,7 @@ impl HostBuilder {
             },
         };
         let services = Services {
-            machine: machine(&limits, &workspaces),
+            machine: machine(&limits, &workspaces, &self.executors),
             workspaces,
             limits,
             policy: self.policy,
@@ -244,7 +259,6 @@ impl HostBuilder {
             tape: self.tape,
             secrets: self.secrets,
             buckets: self.buckets,
-            programs: self.programs,
             transport: self.transport.or_else(Transport::system),
         };
         let host = Host::build(
@@ -252,6 +266,8 @@ impl HostBuilder {
             self.withheld,
             services,
             backend,
+            self.programs,
+            self.executors,
             self.shared_state,
         )?;
         if !self.defer_engine {
@@ -267,7 +283,11 @@ impl HostBuilder {
     ///
     /// [`HostError::Workspace`], as [`HostBuilder::build`].
     pub fn machine(&self) -> Result<Machine, HostError> {
-        Ok(machine(&self.effective_limits(), &self.workspaces()?))
+        Ok(machine(
+            &self.effective_limits(),
+            &self.workspaces()?,
+            &self.executors,
+        ))
     }
 
     /// The limits, with the policy's on top.
@@ -308,9 +328,13 @@ impl HostBuilder {
     }
 }
 
-fn machine(limits: &Limits, workspaces: &Workspaces) -> Machine {
+fn machine(
+    limits: &Limits,
+    workspaces: &Workspaces,
+    executors: &HashMap<String, MakeExecutor>,
+) -> Machine {
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
-    let machine = Machine::new(os, arch, limits.memory_bytes.maximum);
+    let machine = Machine::new(os, arch, limits.memory_bytes.maximum).running(executors.keys());
     workspaces.unusable().fold(machine, Machine::without)
 }
 

@@ -4,7 +4,6 @@
 mod brought;
 mod driver;
 mod icon;
-mod preparation;
 mod routes;
 mod tool_info;
 mod unserved;
@@ -19,6 +18,7 @@ use toolward_policy::{Confirmed, ContextLack, Contract, Decision, Effects, ToolR
 use crate::admission::{Admission, Gate};
 use crate::api::error::HostError;
 use crate::api::withheld::{WithheldReason, WithheldTool};
+use crate::executor::Executors;
 use crate::recording::RecordedTool;
 use crate::services::Services;
 use crate::shared_state::SharedState;
@@ -117,10 +117,16 @@ impl Catalogue {
         services: &Services,
         shared_state: &SharedState,
         admission: &Admission,
+        executors: &Executors,
     ) -> Result<Self, HostError> {
         let mut brought = Brought::default();
         for content in contents {
-            brought.add(content, shared_state, services.recording.is_some());
+            brought.add(
+                content,
+                shared_state,
+                executors,
+                services.recording.is_some(),
+            );
         }
         let tools: Vec<Contract<'_>> = brought.tools.iter().map(Found::contract).collect();
         let drivers = brought.implementations();

@@ -9,8 +9,9 @@ mod sample;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub(crate) use open_forms::{CallForm, OpenForms};
-pub(crate) use questions::{Asker, Questions, unavailable};
+pub(crate) use open_forms::{OpenForm, OpenForms};
+pub use questions::Questions;
+pub(crate) use questions::{Asker, unavailable};
 pub(crate) use resume::{Facts, Resumed, check, gone};
 
 /// How often one call may ask, so that a driver can't wear a person down.

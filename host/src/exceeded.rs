@@ -8,7 +8,7 @@ use toolward_policy::LimitName;
 /// A guest asked for more than a limit allows. Raised as a host error, which ends the
 /// guest at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Exceeded {
+pub struct Exceeded {
     /// Which limit.
     pub(crate) limit: LimitName,
     /// What the guest asked for in total.
@@ -67,7 +67,7 @@ pub(crate) fn take(
 
 /// The deadline passed while the guest was calling the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct DeadlinePassed;
+pub struct DeadlinePassed;
 
 impl fmt::Display for DeadlinePassed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

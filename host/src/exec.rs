@@ -38,14 +38,6 @@ use self::link::Link;
 use crate::api::error::HostError;
 use toolward_helper as helper;
 
-/// A line of the policy, and the broker that runs its program.
-#[derive(Debug)]
-pub(crate) struct Bound {
-    pub(crate) broker: ExecBroker,
-    pub(crate) line: u32,
-    pub(crate) rule: Arc<ExecRule>,
-}
-
 /// Where the programs are.
 #[derive(Debug, Clone)]
 pub struct ExecCommand {

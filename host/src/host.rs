@@ -1,13 +1,13 @@
 //! The host: takes a request through the stages, one after the other, and
 //! always gives a reply.
 
+use std::collections::HashMap;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::Value;
 use toolward_bundle::content::Content;
-use toolward_contract::driver::DriverKind;
 use tracing::Instrument;
 
 use crate::admission::Admission;
@@ -21,18 +21,19 @@ use crate::api::withheld::WithheldTool;
 use crate::catalogue::Catalogue;
 use crate::catalogue::ToolInfo;
 use crate::compile::CompileBackend;
-use crate::elicitation::{self, Asked, CallForm, OpenForms};
+use crate::elicitation::{self, Asked, OpenForm, OpenForms};
 use crate::events::Events;
+use crate::exec::ExecBroker;
+use crate::executor::component::Preparer;
+use crate::executor::{Executors, MakeExecutor};
+use crate::imports::{CallTools, NestedCall};
 use crate::named::NamedCalls;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::dispatch::{self, DispatchContext, Ended};
-use crate::pipeline::prepare::Preparer;
 use crate::pipeline::resolve::{self, Resolved};
 use crate::pipeline::validate::{self, RoutedCall, Validated};
 use crate::pipeline::{approve, authorise, repeat, replay};
 use crate::sandbox::engine::EngineProfile;
-use crate::sandbox::tools::{CallTools, NestedCall};
-use crate::sandbox::turns::Turns;
 use crate::services::Services;
 use crate::shared_state::{HostEngine, SharedState};
 use crate::validation_pool::{self, ValidationPool};
@@ -66,7 +67,6 @@ struct Inner {
     catalogue: Catalogue,
     admission: Arc<Admission>,
     validation: Arc<ValidationPool>,
-    turns: Arc<Turns>,
     forms: Arc<OpenForms>,
     named: Arc<NamedCalls>,
     shared_state: SharedState,
@@ -78,22 +78,37 @@ impl Host {
         withheld: Vec<WithheldTool>,
         services: Services,
         backend: CompileBackend,
+        programs: Option<ExecBroker>,
+        others: HashMap<String, MakeExecutor>,
         shared_state: SharedState,
     ) -> Result<Self, HostError> {
         let admission = shared_state.admission(&services.limits);
-        let catalogue = Catalogue::build(contents, withheld, &services, &shared_state, &admission)?;
         let profile = EngineProfile::for_limits(&services.limits);
         let engine = HostEngine::new(shared_state.clone(), admission.clone(), profile);
         let component_bytes = services.limits.component_bytes;
-        let preparer = Preparer::new(engine, backend, component_bytes);
+        let preparer = Arc::new(Preparer::new(engine, backend, component_bytes));
+        let executors = Executors {
+            preparer: preparer.clone(),
+            turns: shared_state.turns(),
+            forms: shared_state.forms(),
+            programs,
+            others,
+        };
+        let catalogue = Catalogue::build(
+            contents,
+            withheld,
+            &services,
+            &shared_state,
+            &admission,
+            &executors,
+        )?;
         Ok(Self {
             inner: Arc::new(Inner {
-                preparer: Arc::new(preparer),
+                preparer,
                 services: Arc::new(services),
                 catalogue,
                 admission,
                 validation: shared_state.validation(),
-                turns: shared_state.turns(),
                 forms: shared_state.forms(),
                 named: shared_state.named(),
                 shared_state,
@@ -202,26 +217,27 @@ impl Host {
             invocation = record.metadata.invocation,
             tool = request.tool,
         );
-        let form = CallForm::new(&self.inner.forms);
-        if let Some(resume) = &request.resume {
-            form.resumes(&request.scope.principal, &resume.asked.invocation);
-        }
+        // The form that it answers closes, however the call ends.
+        let answered = request.resume.as_ref().map(|resume| {
+            let invocation = &resume.asked.invocation;
+            OpenForms::opened(&self.inner.forms, &request.scope.principal, invocation)
+        });
         let ended = {
             // Pinned in place: the future is large, and `instrument` would move it.
-            let stages = pin!(self.stages(request, &form, &mut record));
+            let stages = pin!(self.stages(request, &mut record));
             stages.instrument(span).await
         };
-        let (result, asked) = match ended {
-            Ok(Ended::Output(output)) => (Ok(output), None),
-            Ok(Ended::Asked(asked)) => {
+        let (result, asked, form) = match ended {
+            Ok(Ended::Output(output)) => (Ok(output), None, None),
+            Ok(Ended::Asked(asked, form)) => {
                 record.yields(asked.questions.len());
-                (Err(input_required(&asked.tool_id)), Some(asked))
+                (Err(input_required(&asked.tool_id)), Some(asked), form)
             }
-            Err(error) => (Err(error), None),
+            Err(error) => (Err(error), None, None),
         };
         let (metadata, captured) = record.end(&result).await;
         if asked.is_some() {
-            form.keep();
+            answered.into_iter().chain(form).for_each(OpenForm::keep);
         }
         Reply {
             result,
@@ -253,7 +269,6 @@ impl Host {
     async fn stages(
         &self,
         mut request: Request,
-        form: &CallForm<'_>,
         record: &mut CallRecord<'_>,
     ) -> Result<Ended, CallError> {
         let inner = &*self.inner;
@@ -295,10 +310,7 @@ impl Host {
             services: &inner.services,
             admission: &inner.admission,
             validation: &inner.validation,
-            turns: &inner.turns,
-            form,
             named: &inner.named,
-            preparer: &inner.preparer,
         };
         dispatch::dispatch(approved, context, record).await
     }
@@ -362,10 +374,11 @@ impl Host {
         }
         for tool in self.inner.catalogue.tools() {
             for route in &tool.routes {
-                if !route.is_open() || route.driver.driver.kind != DriverKind::Component {
+                let executor = route.driver.executor.as_ref().filter(|_| route.is_open());
+                let Some(executor) = executor else {
                     continue;
-                }
-                if let Err(error) = self.inner.preparer.prepared(&route.driver, None).await {
+                };
+                if let Err(error) = executor.prepare(None).await {
                     failed.push((route.driver.driver.id.to_string(), error));
                 }
             }

@@ -6,42 +6,55 @@ use crate::api::result::Block;
 
 /// One call, as a driver gets it.
 #[derive(Debug)]
-pub(crate) struct Invocation {
+pub struct Invocation {
     /// The invocation's id.
-    pub(crate) id: String,
+    pub id: String,
     /// Equal for all attempts, and for all calls of one id that a caller gave.
-    pub(crate) idempotency_key: String,
-    pub(crate) tool: String,
-    pub(crate) tool_version: String,
+    pub idempotency_key: String,
+    /// The tool's id.
+    pub tool: String,
+    /// The contract's version.
+    pub tool_version: String,
     /// The validated input, as JSON text.
-    pub(crate) input: String,
+    pub input: String,
     /// The validated context, as JSON text.
-    pub(crate) context: String,
-    /// Set where the call resumes after questions.
-    pub(crate) resume: Option<Resumption>,
+    pub context: String,
+    /// Counts from 1.
+    pub attempt: u32,
+    /// Milliseconds until the call's deadline.
+    pub remaining_ms: u64,
+    /// Set if the call resumes after questions.
+    pub resume: Option<Resumption>,
 }
 
 /// The answers with which a call resumes.
 #[derive(Debug)]
-pub(crate) struct Resumption {
+pub struct Resumption {
     /// The driver's own state, unchanged.
-    pub(crate) state: Vec<u8>,
-    pub(crate) answers: Vec<QuestionAnswer>,
+    pub state: Vec<u8>,
+    /// One answer to each question.
+    pub answers: Vec<QuestionAnswer>,
+    /// Why an answer does not fit its question, for a driver that may ask again.
+    pub rejected: Option<String>,
 }
 
 /// The reply to one question.
 #[derive(Debug)]
-pub(crate) struct QuestionAnswer {
-    pub(crate) key: String,
-    pub(crate) reply: QuestionReply,
+pub struct QuestionAnswer {
+    /// The question's key.
+    pub key: String,
+    /// The reply to it.
+    pub reply: QuestionReply,
 }
 
 /// An answer, or why there is none.
 #[derive(Debug)]
-pub(crate) enum QuestionReply {
-    /// JSON text.
+pub enum QuestionReply {
+    /// The answer, as JSON text.
     Accepted(String),
+    /// The person declined.
     Declined,
+    /// The person dismissed the question.
     Cancelled,
 }
 
@@ -54,13 +67,26 @@ pub(crate) enum Returned {
 
 /// A driver's output, unchecked.
 #[derive(Debug)]
-pub(crate) struct DriverOutput {
+pub struct DriverOutput {
     /// JSON text.
-    pub(crate) structured: String,
-    pub(crate) content: Vec<Block>,
+    pub structured: String,
+    /// Blocks for people and models.
+    pub content: Vec<Block>,
     /// Bytes of the blocks beside their content, in the world's own types. They count
     /// as memory of the call.
-    pub(crate) lifted_bytes: u64,
+    pub lifted_bytes: u64,
+}
+
+impl DriverOutput {
+    /// An output of JSON text alone.
+    #[must_use]
+    pub fn new(structured: String) -> Self {
+        Self {
+            structured,
+            content: Vec::new(),
+            lifted_bytes: 0,
+        }
+    }
 }
 
 /// A driver's error, in its own words.
@@ -103,9 +129,11 @@ pub(crate) enum DriverAsk {
 
 /// A call of another tool that a driver asks for.
 #[derive(Debug)]
-pub(crate) struct ToolCall {
-    pub(crate) tool: String,
-    /// JSON text.
-    pub(crate) input: String,
-    pub(crate) timeout_ms: Option<u64>,
+pub struct ToolCall {
+    /// `id@major` or an id.
+    pub tool: String,
+    /// The input, as JSON text.
+    pub input: String,
+    /// Milliseconds that it may take; by default what its contract allows.
+    pub timeout_ms: Option<u64>,
 }

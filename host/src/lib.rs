@@ -40,8 +40,10 @@ mod elicitation;
 mod events;
 mod exceeded;
 pub mod exec;
+mod executor;
 mod health;
 mod host;
+mod imports;
 mod invocation;
 pub mod memory;
 #[cfg(feature = "metrics")]
@@ -77,7 +79,7 @@ pub use api::result::{
     Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, LogLevel,
     LogRecord, Metadata, Origin, Output, Reply, ResourceBody, Role, Tried,
 };
-pub use api::violations::{Violation, ViolationKind};
+pub use api::violations::{EndsCall, Violation, ViolationKind};
 pub use api::withheld::{WithheldReason, WithheldTool};
 pub use builder::HostBuilder;
 pub use catalogue::{DriverInfo, Icon, ToolInfo, Unserved, UnservedDriver};
@@ -85,11 +87,23 @@ pub use compile::{
     Ahead, Broker, BrokerCommand, Cache, CompileCost, CompileError, CompileLimits, CompileReason,
     Compiler, InProcess,
 };
-pub use elicitation::{Answer, Answerable, Ask, Asked, Question, Resume, Spent};
+pub use elicitation::{Answer, Answerable, Ask, Asked, Question, Questions, Resume, Spent};
 pub use events::{Events, Heard};
+pub use exceeded::{DeadlinePassed, Exceeded};
+pub use executor::{AttemptReport, CallEnd, Executor, Features, Job, RequestValues};
 pub use host::Host;
+pub use imports::{
+    BoxFuture, BucketError, BucketOperation, BucketReply, BucketRequest, CallerBudget, GuestEnd,
+    HttpError, HttpRequest, HttpResponse, Imports, LogMessage, SecretError, SecretReply,
+    SecretRequest, ToolReply,
+};
+pub use invocation::{
+    DriverOutput, Invocation, QuestionAnswer, QuestionReply, Resumption, ToolCall,
+};
 pub use recording::has_hidden;
 pub use requirements::Requirements;
+pub use sandbox::call_scope::CallScope;
+pub use sandbox::context::CallContext;
 pub use sandbox::engine::EngineProfile;
 pub use shared_state::{SharedState, UnreadResult};
 pub use tape::{Replayed, Tape};

@@ -8,8 +8,6 @@ pub(crate) mod authorise;
 pub(crate) mod call_record;
 pub(crate) mod candidates;
 pub(crate) mod dispatch;
-pub(crate) mod http_request;
-pub(crate) mod prepare;
 pub(crate) mod repeat;
 pub(crate) mod replay;
 pub(crate) mod resolve;

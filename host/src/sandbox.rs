@@ -4,7 +4,6 @@
 
 pub(crate) mod access;
 mod amplifier;
-pub(crate) mod call_budget;
 pub(crate) mod call_chain;
 mod call_hook;
 pub(crate) mod call_scope;
@@ -14,7 +13,6 @@ pub(crate) mod deadline;
 pub(crate) mod engine;
 pub(crate) mod engine_hash;
 pub(crate) mod files;
-pub(crate) mod guest_reports;
 pub(crate) mod held;
 pub(crate) mod http;
 mod insecure_seed;
@@ -24,10 +22,8 @@ pub(crate) mod memory_layout;
 #[cfg(test)]
 mod memory_page;
 pub(crate) mod run;
-pub(crate) mod secrets;
 mod sockets;
 mod state;
-pub(crate) mod tools;
 pub(crate) mod turns;
 mod v0_1;
 mod wit;

@@ -10,7 +10,6 @@ use toolward_policy::{Machine, Policy};
 use crate::api::approval::Approver;
 use crate::api::listener::CallListener;
 use crate::events::EventHub;
-use crate::exec::ExecBroker;
 use crate::recording::Recording;
 use crate::secrets::SecretStore;
 use crate::tape::Tape;
@@ -32,8 +31,6 @@ pub(crate) struct Services {
     pub(crate) tape: Option<Tape>,
     pub(crate) secrets: Option<Arc<dyn SecretStore>>,
     pub(crate) buckets: Option<Arc<Store>>,
-    /// Runs the programs that the policy names.
-    pub(crate) programs: Option<ExecBroker>,
     /// `None` in a build without the feature `http`.
     pub(crate) transport: Option<Transport>,
     /// The directories behind the policy's workspaces.

@@ -19,6 +19,7 @@ mod messages;
 mod observe;
 mod params;
 pub mod principal;
+mod request_ids;
 mod result;
 mod revision;
 mod sanitize;

@@ -4,27 +4,25 @@ mod batches;
 mod call_message;
 mod lines;
 mod read_ahead;
+mod streams;
 mod transport;
 mod writer;
 
-use std::fs::File;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use rmcp::service::QuitReason;
 use rmcp::{ServerHandler, ServiceExt as _};
 use rustix::fs::{FileType, Mode, OFlags};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::unix::pipe;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use toolward_host::{ReadProgress, SharedState};
 use toolward_report::codes;
 
 use read_ahead::CallThreads;
+use streams::{Input, Output};
 use transport::StdioTransport;
 
 use crate::unread::UnreadResults;
@@ -100,27 +98,19 @@ impl Streams {
     }
 }
 
-/// A separate descriptor for a stream. For a pipe it is non-blocking, without changing
-/// the descriptors of other processes.
+/// A separate descriptor for a stream, without changing those of other processes. A pipe is non-blocking. A terminal
+/// blocks, even if another process has made it non-blocking.
 fn own(stream: std::os::fd::BorrowedFd<'_>, direction: OFlags) -> std::io::Result<OwnedFd> {
     use std::os::fd::AsRawFd as _;
-    if is_pipe(stream) {
-        let path = format!("/proc/self/fd/{}", stream.as_raw_fd());
-        let flags = direction | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        if let Ok(opened) = rustix::fs::open(path, flags, Mode::empty()) {
-            return Ok(opened);
-        }
-    }
-    stream.try_clone_to_owned()
-}
-
-fn is_pipe(stream: std::os::fd::BorrowedFd<'_>) -> bool {
-    rustix::fs::fstat(stream).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode).is_fifo())
-}
-
-fn is_nonblocking(stream: &OwnedFd) -> bool {
-    is_pipe(stream.as_fd())
-        && rustix::fs::fcntl_getfl(stream).is_ok_and(|flags| flags.contains(OFlags::NONBLOCK))
+    let kind = rustix::fs::fstat(stream).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    let blocking = match kind {
+        Ok(FileType::Fifo) => OFlags::NONBLOCK,
+        Ok(FileType::CharacterDevice) => OFlags::NOCTTY,
+        _ => return stream.try_clone_to_owned(),
+    };
+    let path = format!("/proc/self/fd/{}", stream.as_raw_fd());
+    let opened = rustix::fs::open(path, direction | blocking | OFlags::CLOEXEC, Mode::empty());
+    opened.or_else(|_| stream.try_clone_to_owned())
 }
 
 /// A handler that can be served on standard input and output, such as a [`Connection`](crate::Connection).
@@ -153,14 +143,8 @@ pub async fn serve<H: Handler>(
     streams: Streams,
     shutdown: CancellationToken,
 ) -> Result<(), StdioError> {
-    let input = match is_nonblocking(&streams.input) {
-        true => Input::Pipe(pipe::Receiver::from_owned_fd(streams.input)?),
-        false => Input::Other(tokio::fs::File::from_std(File::from(streams.input))),
-    };
-    let output = match is_nonblocking(&streams.output) {
-        true => Output::Pipe(pipe::Sender::from_owned_fd(streams.output)?),
-        false => Output::Other(tokio::fs::File::from_std(File::from(streams.output))),
-    };
+    let input = Input::of(streams.input)?;
+    let output = Output::of(streams.output)?;
     let threads = match handler.long_calls_runtime() {
         Some(runtime) => CallThreads::of(runtime),
         None => CallThreads::of_connection(),
@@ -187,6 +171,10 @@ pub async fn serve<H: Handler>(
             rmcp::service::ServerInitializeError::ConnectionClosed(_)
             | rmcp::service::ServerInitializeError::Cancelled,
         ) => return Ok(()),
+        // The error itself names types of this program.
+        Err(rmcp::service::ServerInitializeError::TransportError { error, .. }) => {
+            return Err(StdioError::Stream(std::io::Error::other(error.error)));
+        }
         Err(error) => return Err(StdioError::Opening(error.to_string())),
     };
     let cancelling = async {
@@ -202,55 +190,5 @@ pub async fn serve<H: Handler>(
     match ended {
         Ok(QuitReason::JoinError(error)) | Err(error) => Err(StdioError::Failed(error.to_string())),
         Ok(_) => Ok(()),
-    }
-}
-
-enum Input {
-    Pipe(pipe::Receiver),
-    Other(tokio::fs::File),
-}
-
-impl AsyncRead for Input {
-    fn poll_read(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        match self.get_mut() {
-            Self::Pipe(pipe) => Pin::new(pipe).poll_read(context, buffer),
-            Self::Other(file) => Pin::new(file).poll_read(context, buffer),
-        }
-    }
-}
-
-enum Output {
-    Pipe(pipe::Sender),
-    Other(tokio::fs::File),
-}
-
-impl AsyncWrite for Output {
-    fn poll_write(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<std::io::Result<usize>> {
-        match self.get_mut() {
-            Self::Pipe(pipe) => Pin::new(pipe).poll_write(context, bytes),
-            Self::Other(file) => Pin::new(file).poll_write(context, bytes),
-        }
-    }
-
-    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        match self.get_mut() {
-            Self::Pipe(pipe) => Pin::new(pipe).poll_flush(context),
-            Self::Other(file) => Pin::new(file).poll_flush(context),
-        }
-    }
-
-    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        match self.get_mut() {
-            Self::Pipe(pipe) => Pin::new(pipe).poll_shutdown(context),
-            Self::Other(file) => Pin::new(file).poll_shutdown(context),
-        }
     }
 }

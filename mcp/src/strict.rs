@@ -4,7 +4,7 @@
 
 use rmcp::model::{ErrorCode, ErrorData, Extensions};
 use serde_json::json;
-use toolward_contract::json::{Breach, JsonErrorKind, Rules, inspect};
+use toolward_contract::json::{Breach, JsonErrorKind, JsonRules, inspect};
 use toolward_host::CallError;
 
 /// The arguments of a tool, a prompt or a completion.
@@ -13,17 +13,17 @@ const ARGUMENTS: &str = "arguments";
 /// The parts of a message that are passed on: arguments, the answers that come with a call, and, in
 /// `result`, the answer to a question of the server. Elsewhere a large integer is an id, which is
 /// returned unchanged.
-const MESSAGE: Rules<'_> = Rules::Members(&[
+const MESSAGE: JsonRules<'_> = JsonRules::Members(&[
     (
         "params",
-        Rules::Members(&[
-            (ARGUMENTS, Rules::Strict(ARGUMENTS)),
-            ("inputResponses", Rules::Strict("inputResponses")),
-            ("argument", Rules::Strict("argument")),
-            ("context", Rules::Strict("context")),
+        JsonRules::Members(&[
+            (ARGUMENTS, JsonRules::Strict(ARGUMENTS)),
+            ("inputResponses", JsonRules::Strict("inputResponses")),
+            ("argument", JsonRules::Strict("argument")),
+            ("context", JsonRules::Strict("context")),
         ]),
     ),
-    ("result", Rules::Strict("result")),
+    ("result", JsonRules::Strict("result")),
 ]);
 
 /// Why a message is rejected.

@@ -1,22 +1,26 @@
 //! Where tools come from: named bundles, a directory under work, or the installed
 //! bundles.
 
-mod beside;
-
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolward_bundle::content::Content;
-use toolward_signing::verify::{Bundle, Verified};
+use toolward_bundle::libraries::{Reading, Shelf};
+use toolward_bundle::text::visible_line;
+use toolward_contract::capability::CapabilitySet;
+use toolward_contract::tool::Tool;
+use toolward_signing::id::Prefix;
+use toolward_signing::manifest;
+use toolward_signing::trust::Publisher;
 use toolward_store::Store;
 
 use crate::environment::Environment;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Kind, Result, content_error};
 use crate::installed::{self, LoadedBundles, RefusedTool, StoreLocation};
 use crate::report::Report;
-use crate::trust::{self, Opened, Trust, TrustContext, dev_content, naming_bundle};
-
-pub(crate) use beside::Reserved;
+use crate::trust::bare_key_rules::BUNDLE_TOML;
+use crate::trust::{OpenedBundles, Trust, TrustContext};
 
 /// Where tools come from.
 ///
@@ -36,7 +40,7 @@ pub(crate) use beside::Reserved;
 pub struct BundleSource {
     /// Signed bundles, each a directory or an archive.
     pub named: Vec<PathBuf>,
-    /// A directory under work, unsigned; beside the named bundles, and in place of the installed ones.
+    /// An unsigned directory under work: next to the named bundles, or in place of the installed bundles.
     pub dev: Option<PathBuf>,
     /// Whom to trust.
     pub trust: Trust,
@@ -44,20 +48,12 @@ pub struct BundleSource {
     pub store: StoreLocation,
 }
 
-/// The named bundles, and what is read from them and from the directory under work beside them.
-pub(crate) struct Named {
-    pub(crate) bundles: Vec<Verified<Bundle>>,
-    pub(crate) contents: Vec<Content>,
-    /// What they were verified with.
-    pub(crate) context: TrustContext,
-}
-
 /// The kind of a [`BundleSource`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SourceKind<'a> {
     /// A directory under work.
     Dev(&'a Path),
-    /// Named bundles, and a directory under work beside them.
+    /// Named bundles and a directory under work.
     Beside(&'a Path),
     /// Named bundles.
     Named,
@@ -82,19 +78,13 @@ impl BundleSource {
     /// # Errors
     /// If there are no bundles, or a named bundle is refused; `dev-clash` if the directory under work has an id of a
     /// named bundle or of its publisher.
-    pub fn contents(
-        &self,
-        environment: &Environment,
-        report: &dyn Report,
-    ) -> Result<Vec<Content>, Error> {
+    pub fn contents(&self, environment: &Environment, report: &dyn Report) -> Result<Vec<Content>> {
         match self.kind() {
             SourceKind::Dev(directory) => Ok(vec![self.dev(directory, environment, report)?]),
             SourceKind::Installed => {
                 let store = self.store.existing(environment)?;
-                Ok(self
-                    .installed(store.as_ref(), environment, report)?
-                    .0
-                    .contents)
+                let (loaded, _) = self.installed(store.as_ref(), environment, report)?;
+                Ok(loaded.contents)
             }
             SourceKind::Named | SourceKind::Beside(_) => {
                 Ok(self.named(environment, report)?.contents)
@@ -102,55 +92,42 @@ impl BundleSource {
         }
     }
 
-    /// The directory under work, beside named bundles with these ids.
+    /// The directory under work, next to named bundles with these ids.
     pub(crate) fn beside(
         &self,
         directory: &Path,
-        reserved: &Reserved,
+        reserved: &ReservedIds,
         environment: &Environment,
         report: &dyn Report,
-    ) -> Result<Content, Error> {
+    ) -> Result<Content> {
         let own = self.dev(directory, environment, report)?;
         reserved.check(&own)?;
         Ok(own)
     }
 
-    fn dev(
+    pub(crate) fn dev(
         &self,
         directory: &Path,
         environment: &Environment,
         report: &dyn Report,
-    ) -> Result<Content, Error> {
+    ) -> Result<Content> {
         dev_content(directory, &self.trust, &self.store, environment, report)
     }
 
-    /// Verifies and reads the named bundles, and reads the directory under work beside them.
+    /// Verifies and reads the named bundles, and reads the directory under work, if there is one.
     pub(crate) fn named(
         &self,
         environment: &Environment,
         report: &dyn Report,
-    ) -> Result<Named, Error> {
-        let Opened {
-            bundles,
-            readings,
-            context,
-        } = self.trust.open_all(&self.named, environment, report)?;
-        let contents = trust::finish(readings, &context).into_iter();
-        let mut contents: Vec<Content> = contents
-            .zip(&self.named)
-            .map(|(content, path)| content.map_err(|error| naming_bundle(error, path, &self.named)))
-            .collect::<Result<_, _>>()?;
-        if let SourceKind::Beside(directory) = self.kind() {
-            let publishers: Vec<_> =
-                (bundles.iter().map(|one| Arc::clone(&one.publisher))).collect();
-            let reserved = Reserved::of(&contents, &publishers);
-            contents.push(self.beside(directory, &reserved, environment, report)?);
+    ) -> Result<OpenedBundles> {
+        let mut opened = self.trust.open_all(&self.named, environment, report)?;
+        if let Some(directory) = &self.dev {
+            let publishers = opened.bundles.iter().map(|one| Arc::clone(&one.publisher));
+            let reserved = ReservedIds::of(&opened.contents, &publishers.collect::<Vec<_>>());
+            let own = self.beside(directory, &reserved, environment, report)?;
+            opened.contents.push(own);
         }
-        Ok(Named {
-            bundles,
-            contents,
-            context,
-        })
+        Ok(opened)
     }
 
     /// The bundles installed in this store, if there is one, and the trust context they
@@ -160,18 +137,16 @@ impl BundleSource {
         store: Option<&Store>,
         environment: &Environment,
         report: &dyn Report,
-    ) -> Result<(LoadedBundles, TrustContext), Error> {
-        let missing = |what: &str| {
-            Error::usage(Code::BundleMissing, what)
-                .hint("give --bundle PATH with --trust-key PEM, or --dev DIR")
-                .hint("or install a bundle: toolward install SOURCE")
+    ) -> Result<(LoadedBundles, TrustContext)> {
+        let store = match store {
+            Some(store) if !store.list()?.is_empty() => store,
+            _ => {
+                let missing = "no bundle was named, and none is installed";
+                return Err(Error::usage(Code::BundleMissing, missing)
+                    .hint("give --bundle PATH with --trust-key PEM, or --dev DIR")
+                    .hint("or install a bundle: toolward install SOURCE"));
+            }
         };
-        let Some(store) = store else {
-            return Err(missing("no bundle was named, and none is installed"));
-        };
-        if store.list()?.is_empty() {
-            return Err(missing("no bundle was named, and none is installed"));
-        }
         let context = self.trust.context(environment, report)?;
         let loaded = installed::loaded(store, &context, report)?;
         Ok((loaded, context))
@@ -185,7 +160,7 @@ impl BundleSource {
         contents: impl IntoIterator<Item = &'c Content>,
         environment: &Environment,
         report: &dyn Report,
-    ) -> Result<Option<Error>, Error> {
+    ) -> Result<Option<Error>> {
         let named = |content: &Content| {
             let tools = content.tools.iter();
             let mut tools = tools.map(|entry| &entry.tool);
@@ -205,7 +180,7 @@ impl BundleSource {
         &self,
         environment: &Environment,
         report: &dyn Report,
-    ) -> Result<Vec<RefusedTool>, Error> {
+    ) -> Result<Vec<RefusedTool>> {
         match (self.kind(), self.store.existing(environment)?) {
             (SourceKind::Installed, Some(store)) => {
                 installed::refused_tools(&store, &self.trust, environment, report)
@@ -213,4 +188,163 @@ impl BundleSource {
             _ => Ok(Vec::new()),
         }
     }
+}
+
+impl Trust {
+    /// Opens, verifies and reads a bundle. Its action libraries are the bundles that are installed and verify.
+    pub fn content(
+        &self,
+        path: &Path,
+        store: &StoreLocation,
+        environment: &Environment,
+        report: &dyn Report,
+    ) -> Result<Content> {
+        let bundle = self.open(path, environment, report)?;
+        let refused = |error| content_error(error, Kind::Refused);
+        if !Reading::new(bundle.clone()).is_open() {
+            return Content::from_verified(bundle).map_err(refused);
+        }
+        let shelf = installed_libraries(self, store, environment, report)?;
+        Content::from_verified_with(bundle, &shelf).map_err(refused)
+    }
+}
+
+/// Whether a directory is under work by an author. A packed bundle is not, regardless
+/// of other files in it: its signatures are checked.
+pub fn is_under_work(directory: &Path) -> bool {
+    let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
+    directory.join(BUNDLE_TOML).is_file() && !has(manifest::ENVELOPE_FILE) && !has(manifest::FILE)
+}
+
+/// Reads a directory under work, without signatures. Its action libraries are the bundles that are installed and
+/// verify.
+pub fn under_work(
+    directory: &Path,
+    trust: &Trust,
+    store: &StoreLocation,
+    environment: &Environment,
+    report: &dyn Report,
+) -> Result<Content> {
+    let failed = |error| content_error(error, Kind::Failed);
+    match Content::from_dev(directory) {
+        Err(error) if error.lacks_action() => {
+            let shelf = installed_libraries(trust, store, environment, report)?;
+            Content::from_dev_with(directory, &shelf).map_err(failed)
+        }
+        content => content.map_err(failed),
+    }
+}
+
+/// [`under_work`], for a directory that the user chose to run: notes that it is unsigned.
+pub fn dev_content(
+    directory: &Path,
+    trust: &Trust,
+    store: &StoreLocation,
+    environment: &Environment,
+    report: &dyn Report,
+) -> Result<Content> {
+    let content = under_work(directory, trust, store, environment, report)?;
+    report.note(&format!(
+        "{}: unsigned, under work; policies know it as {}",
+        directory.display(),
+        visible_line(&content.origin.publisher(), 500)
+    ));
+    Ok(content)
+}
+
+/// The actions of the installed bundles that verify now; empty without a store.
+fn installed_libraries(
+    trust: &Trust,
+    store: &StoreLocation,
+    environment: &Environment,
+    report: &dyn Report,
+) -> Result<Shelf> {
+    let Some(store) = store.existing(environment)? else {
+        return Ok(Shelf::default());
+    };
+    let context = trust.context_or_empty(&trust.trusted(environment)?, environment, report)?;
+    installed::libraries(&store, &context, None)
+}
+
+/// Whether a tool has this id, with or without its major version, or this former name.
+pub(crate) fn is_named(contract: &Tool, name: &str) -> bool {
+    contract.id.as_str() == name
+        || contract.major_id() == name
+        || contract.aliases.iter().any(|alias| alias == name)
+}
+
+/// Whether a tool or a driver of a bundle declares such capabilities.
+pub(crate) fn declares(content: &Content, such: impl Fn(&CapabilitySet) -> bool) -> bool {
+    let (mut tools, mut drivers) = (content.tools.iter(), content.drivers.iter());
+    tools.any(|entry| such(&entry.tool.declaration()))
+        || drivers.any(|entry| such(&entry.driver.requires.capabilities))
+}
+
+/// The ids that a directory under work may not take: the ids of verified bundles, and all ids inside a prefix of their
+/// publishers. They stay reserved when a bundle or its publisher is withdrawn, since agents know them.
+#[derive(Debug, Default)]
+pub(crate) struct ReservedIds {
+    /// Bundle and publisher by id.
+    ids: BTreeMap<String, String>,
+    /// With the publisher's name. A publisher of all ids (`*` or a bare key) reserves only the ids of its bundles.
+    prefixes: Vec<(Prefix, String)>,
+}
+
+impl ReservedIds {
+    /// The ids of verified bundles, and of the publishers that signed them.
+    pub(crate) fn of(verified: &[Content], publishers: &[Arc<Publisher>]) -> Self {
+        let signed = verified.iter().filter(|content| !content.origin.is_dev());
+        let ids = signed.flat_map(|content| {
+            let publisher = content.origin.publisher();
+            let publisher = visible_line(&publisher, 200);
+            let by = format!("{} by {publisher}", content.manifest.id);
+            ids(content)
+                .into_iter()
+                .map(move |id| (id.to_owned(), by.clone()))
+        });
+        let prefixes = publishers.iter().flat_map(|publisher| {
+            let prefixes = publisher.prefixes().iter();
+            let narrow = prefixes.filter(|prefix| prefix.as_str() != "*");
+            narrow.map(|prefix| (prefix.clone(), visible_line(publisher.name(), 200)))
+        });
+        Self {
+            ids: ids.collect(),
+            prefixes: prefixes.collect(),
+        }
+    }
+
+    /// Refuses a directory under work that takes one of these ids.
+    pub(crate) fn check(&self, own: &Content) -> Result<()> {
+        for id in ids(own) {
+            if let Some(bundle) = self.ids.get(id) {
+                return Err(clash(format!("{id} is an id of {bundle}")));
+            }
+            let mut prefixes = self.prefixes.iter();
+            if let Some((prefix, name)) = prefixes.find(|(prefix, _)| prefix.covers(id)) {
+                return Err(clash(format!(
+                    "{id} is inside the prefix {prefix} of {name}"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn clash(what: String) -> Error {
+    let message = format!("the directory of --dev does not go with the bundles beside it: {what}");
+    Error::new(Kind::Refused, Code::DevClash, message)
+        .hint("give what is under work an id of its own, or name it alone")
+}
+
+/// The ids of a bundle and of all its parts; tools without their versions.
+fn ids(content: &Content) -> BTreeSet<&str> {
+    let tools = content.tools.iter().map(|entry| entry.tool.id.as_str());
+    let drivers = content.drivers.iter().map(|entry| &entry.driver);
+    let drivers = drivers.chain(&content.denied);
+    let prompts = content.prompts.iter().map(|entry| entry.prompt.id.as_str());
+    tools
+        .chain(drivers.map(|driver| driver.id.as_str()))
+        .chain(prompts)
+        .chain([content.manifest.id.as_str()])
+        .collect()
 }

@@ -1,33 +1,34 @@
-//! The entry of a server in an MCP client's configuration: put into the client's text so that all text around it stays
-//! byte for byte, or refused. Knows no client: which file, table and entry it is says the caller.
+//! The entry of a server in an MCP client's configuration: added to the client's text so that all text around it stays
+//! byte for byte, or refused. Knows no client: the caller names the file, the table and the entry.
 
 mod json;
-mod toml;
 
-use serde_json::Value;
+use std::ops::Range;
+
+use serde_json::{Value, json};
 use toolward_signing::Digest;
 
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error, Result};
 
 /// The form of a client's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Form {
+pub enum ClientFileForm {
     /// JSON.
     Json,
-    /// JSON in which comments may stand.
+    /// JSON with comments.
     JsonWithComments,
-    /// JSON in which comments may stand, and a comma after the last member.
+    /// JSON with comments, and with a comma after the last member.
     Jsonc,
     /// TOML.
     Toml,
 }
 
-/// Where an entry stands in a file, and the entry.
+/// An entry and its place in a file.
 #[derive(Debug, Clone)]
-pub struct Entry<'a> {
+pub struct ServerEntry<'a> {
     /// The form of the file.
-    pub form: Form,
+    pub form: ClientFileForm,
     /// The table of servers at the top of the file, such as `mcpServers`.
     pub table: &'a str,
     /// What the client calls the server: letters, digits, `-` and `_`.
@@ -36,79 +37,64 @@ pub struct Entry<'a> {
     pub value: &'a Value,
 }
 
-/// What becomes of a client's file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// The file has this entry.
-    Unchanged,
-    /// The file with the entry.
-    Changed(String),
-}
-
-impl Entry<'_> {
-    /// The text of the file with the entry in it; `before` is the text that it has, empty if there is no file. An entry
-    /// of that name is replaced if `own` says of its digest that it may be.
+impl ServerEntry<'_> {
+    /// The text of the file with the entry; `None` if it has the entry. `before` is its text now, empty if there is no
+    /// file. An entry of that name is replaced if `own` accepts its digest.
     ///
     /// # Errors
     /// `entry-foreign` for an entry that may not be replaced; `client-file-invalid` for a text that is not in the form,
-    /// or in which the entry can't be put without a change of something else.
-    pub fn put(&self, before: &str, own: impl Fn(&Digest) -> bool) -> Result<Outcome, Error> {
+    /// or to which the entry can't be added without another change.
+    pub fn put(&self, before: &str, own: impl Fn(&Digest) -> bool) -> Result<Option<String>> {
         let parsed = self.parsed(before)?;
         let there = self.found(&parsed)?;
         if there == Some(self.value) {
-            return Ok(Outcome::Unchanged);
+            return Ok(None);
         }
         if let Some(there) = there
             && !own(&digest(there))
         {
-            let message = format!(
-                "there is an entry `{}` that `mcp config --write` did not write",
-                self.name
-            );
-            return Err(Error::new(Kind::Failed, Code::EntryForeign, message).hint(
+            let name = self.name;
+            let message =
+                format!("there is an entry `{name}` that `mcp config --write` did not write");
+            return Err(Error::failed(Code::EntryForeign, message).hint(
                 "take that entry out of the file yourself, or choose another name with --name",
             ));
         }
         let after = match self.form {
-            Form::Toml => toml::put(self, before, there),
+            ClientFileForm::Toml => put_toml(self, before, there),
             _ => json::put(self, before),
         };
         let after = after.ok_or_else(unusual)?;
         // What was written is read once more: only the entry may differ.
         let mut wanted = parsed.clone();
-        let servers = wanted.as_object_mut().map(|root| {
-            let servers = root.entry(self.table);
-            servers.or_insert_with(|| Value::Object(serde_json::Map::new()))
-        });
+        let root = wanted.as_object_mut();
+        let servers = root.map(|root| root.entry(self.table).or_insert_with(|| json!({})));
         let servers = servers.and_then(Value::as_object_mut).ok_or_else(unusual)?;
         servers.insert(self.name.to_owned(), self.value.clone());
         match self.parsed(&after) {
-            Ok(read) if read == wanted => Ok(Outcome::Changed(after)),
+            Ok(read) if read == wanted => Ok(Some(after)),
             _ => Err(unusual()),
         }
     }
 
-    fn parsed(&self, text: &str) -> Result<Value, Error> {
+    fn parsed(&self, text: &str) -> Result<Value> {
         if text.trim_ascii().is_empty() {
-            return Ok(Value::Object(serde_json::Map::new()));
+            return Ok(json!({}));
         }
         let parsed = match self.form {
-            Form::Toml => toml::parse(text),
+            ClientFileForm::Toml => parse_toml(text),
             form => json::parse(form, text),
         };
         parsed.map_err(|problem| {
-            let message = format!(
-                "the client's file is not valid {}: {problem}",
-                self.form.name()
-            );
-            Error::new(Kind::Failed, Code::ClientFileInvalid, message)
+            let form = self.form.name();
+            let message = format!("the client's file is not valid {form}: {problem}");
+            Error::failed(Code::ClientFileInvalid, message)
                 .hint("correct the file, or add the entry yourself")
         })
     }
 
     /// The entry of this name in the parsed file.
-    fn found<'v>(&self, parsed: &'v Value) -> Result<Option<&'v Value>, Error> {
+    fn found<'v>(&self, parsed: &'v Value) -> Result<Option<&'v Value>> {
         let root = parsed.as_object().ok_or_else(unusual)?;
         let Some(servers) = root.get(self.table) else {
             return Ok(None);
@@ -118,7 +104,7 @@ impl Entry<'_> {
     }
 }
 
-impl Form {
+impl ClientFileForm {
     fn name(self) -> &'static str {
         match self {
             Self::Json => "JSON",
@@ -128,8 +114,7 @@ impl Form {
     }
 }
 
-/// By what an entry is known again: BLAKE3 of its JSON with sorted keys, since clients write their files in their own
-/// way.
+/// Identifies an entry: BLAKE3 of its JSON with sorted keys, since each client formats its files in its own way.
 #[must_use]
 pub fn digest(entry: &Value) -> Digest {
     let mut sorted = entry.clone();
@@ -139,7 +124,78 @@ pub fn digest(entry: &Value) -> Digest {
 
 fn unusual() -> Error {
     let message = "the entry can't be added without changing other lines of the client's file";
-    Error::new(Kind::Failed, Code::ClientFileInvalid, message).hint("add the entry yourself")
+    Error::failed(Code::ClientFileInvalid, message).hint("add the entry yourself")
+}
+
+fn parse_toml(text: &str) -> Result<Value, String> {
+    let table: toml::Table = toml::from_str(text).map_err(|error| error.message().to_owned())?;
+    let table = toml::Value::Table(table);
+    if !is_finite(&table) {
+        return Err("it has a number that is not finite".to_owned());
+    }
+    serde_json::to_value(table).map_err(|error| error.to_string())
+}
+
+/// Whether each number has a value in JSON.
+fn is_finite(value: &toml::Value) -> bool {
+    match value {
+        toml::Value::Float(number) => number.is_finite(),
+        toml::Value::Array(all) => all.iter().all(is_finite),
+        toml::Value::Table(all) => all.values().all(is_finite),
+        _ => true,
+    }
+}
+
+/// The text with the entry as a table at the end, or in place of the table that was there; `None` if the entry is not
+/// written as a separate table.
+fn put_toml(entry: &ServerEntry<'_>, text: &str, there: Option<&Value>) -> Option<String> {
+    let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let block = block(entry)?.replace('\n', newline);
+    if let Some(there) = there {
+        let range = table_range(entry, text, there)?;
+        let mut after = text.to_owned();
+        after.replace_range(range, block.trim_end());
+        return Some(after);
+    }
+    let between = match text {
+        "" => String::new(),
+        text if text.ends_with('\n') => newline.to_owned(),
+        _ => newline.repeat(2),
+    };
+    Some(format!("{text}{between}{block}"))
+}
+
+fn block(entry: &ServerEntry<'_>) -> Option<String> {
+    let value = toml::Value::try_from(entry.value).ok()?;
+    let servers = toml::Table::from_iter([(entry.name.to_owned(), value)]);
+    let whole = toml::Table::from_iter([(entry.table.to_owned(), toml::Value::Table(servers))]);
+    toml::to_string(&whole).ok()
+}
+
+/// The lines of the entry's table: from its header, as this library writes it, to the last line with a key.
+fn table_range(entry: &ServerEntry<'_>, text: &str, there: &Value) -> Option<Range<usize>> {
+    let header = format!("[{}.{}]", entry.table, entry.name);
+    let mut place: Option<Range<usize>> = None;
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let end = at + line.len();
+        let words = line.trim();
+        match &mut place {
+            None if words == header => place = Some(at..at + line.trim_end().len()),
+            None => {}
+            Some(_) if words.starts_with('[') => break,
+            Some(place) if !words.is_empty() && !words.starts_with('#') => {
+                place.end = at + line.trim_end().len();
+            }
+            Some(_) => {}
+        }
+        at = end;
+    }
+    let place = place?;
+    // Lines of a longer string may look like a header: the table is only this one if it has the entry.
+    let alone = parse_toml(text.get(place.clone())?).ok()?;
+    let found = alone.get(entry.table)?.get(entry.name)?;
+    (found == there).then_some(place)
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! Configuration: `toolward.toml` in the user's configuration directory or from
-//! `--config`, and the policies from `--policy`. Files in the current directory or in a
+//! `--config`, and policy files. Files in the current directory or in a
 //! bundle are never read.
 
 use std::io;
@@ -7,29 +7,21 @@ use std::path::{Path, PathBuf};
 
 use toolward_contract::diagnostic::{self, Diagnostic, Severity};
 use toolward_host::confine::SystemCalls;
-use toolward_host::secrets;
-use toolward_policy::{ContextSource, Policy, PolicyError};
-use toolward_signing::Digest;
+use toolward_policy::{Policy, PolicyError};
 use toolward_signing::trust::{TrustSettings, TrustStore};
 
-use crate::clients;
-use crate::confine;
 use crate::environment::Environment;
-use crate::error::{Error, Kind};
+use crate::error::{Error, Kind, Result};
 use crate::file;
 use crate::ledger::{self, LedgerSettings};
 use crate::registries::{self, Registries};
-use crate::trust::Trust;
+use crate::settings;
 
 /// The file in the configuration directory.
-const CONFIG_FILE: &str = "toolward.toml";
+pub(crate) const CONFIG_FILE: &str = "toolward.toml";
 
 /// Longest key or configuration file, in bytes.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
-
-/// Policy files in addition to the configured policy. A denial in any of them holds.
-#[derive(Debug, Default, Clone)]
-pub struct PolicyFiles(pub Vec<PathBuf>);
 
 /// A configuration or policy file, read once.
 ///
@@ -49,12 +41,12 @@ pub struct PolicyFiles(pub Vec<PathBuf>);
 #[derive(Debug)]
 pub struct ConfigFile {
     path: PathBuf,
-    text: String,
+    pub(crate) text: String,
 }
 
 impl ConfigFile {
     /// Reads a file of at most 1 MiB.
-    pub fn read(path: &Path) -> Result<Self, Error> {
+    pub fn read(path: &Path) -> Result<Self> {
         Ok(Self {
             path: path.to_owned(),
             text: read_text(path)?,
@@ -62,7 +54,7 @@ impl ConfigFile {
     }
 
     /// The user's own file, if it exists.
-    pub fn of_user(environment: &Environment) -> Result<Option<Self>, Error> {
+    pub fn of_user(environment: &Environment) -> Result<Option<Self>> {
         match default_config(environment).filter(|path| !is_missing(path)) {
             Some(path) => Self::read(&path).map(Some),
             None => Ok(None),
@@ -75,18 +67,17 @@ impl ConfigFile {
     }
 
     /// The trust store it declares; paths of key files are relative to it.
-    pub fn trust_store(&self) -> Result<TrustStore, Error> {
+    pub fn trust_store(&self) -> Result<TrustStore> {
         self.trust_and_keys().0
     }
 
-    /// The tables beside the policy that a server reads once: publishers, trust, channels, clients and the ledger. Registries are
-    /// for commands that fetch; the policy's parser handles or refuses all others.
+    /// The tables other than the policy that a server reads once: publishers, trust, channels, clients and the ledger.
+    /// Registries are for commands that fetch; the policy's parser handles or refuses all others.
     pub fn beside_policy(&self) -> toml::Table {
-        let table = self.text.parse::<toml::Table>().unwrap_or_default();
+        let mut table = self.text.parse::<toml::Table>().unwrap_or_default();
         let known = ["publisher", "trust", "channel", "clients", "ledger"];
-        let beside = table.into_iter();
-        let beside = beside.filter(|(name, _)| known.contains(&name.as_str()));
-        beside.collect()
+        table.retain(|name, _| known.contains(&name));
+        table
     }
 
     /// The key files that it names.
@@ -96,23 +87,19 @@ impl ConfigFile {
 
     /// The settings of `[trust]` and the channels; paths of key files are relative to
     /// it.
-    pub fn trust_settings(&self) -> Result<TrustSettings, Error> {
-        let folder = self.path.parent().map(Path::to_owned).unwrap_or_default();
-        let mut key_file = |name: &str| {
-            read_text(&folder.join(name)).map_err(|failure| std::io::Error::other(failure.message))
-        };
+    pub fn trust_settings(&self) -> Result<TrustSettings> {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
+        let mut key_file = |name: &str| read_key(&folder.join(name));
         TrustSettings::from_toml_with(&self.text, &mut key_file)
             .map_err(|refusal| Error::of(Kind::Usage, refusal).in_file(&self.path))
     }
 
-    fn trust_and_keys(&self) -> (Result<TrustStore, Error>, Vec<PathBuf>) {
-        let folder = self.path.parent().map(Path::to_owned).unwrap_or_default();
+    fn trust_and_keys(&self) -> (Result<TrustStore>, Vec<PathBuf>) {
+        let folder = self.path.parent().unwrap_or(Path::new(""));
         let mut files = Vec::new();
         let mut key_file = |name: &str| {
-            let path = folder.join(name);
-            let read = read_text(&path);
-            files.push(path);
-            read.map_err(|failure| std::io::Error::other(failure.message))
+            files.push(folder.join(name));
+            read_key(&folder.join(name))
         };
         let store = TrustStore::from_toml_with(&self.text, &mut key_file);
         let store = store.map_err(|refusal| Error::of(Kind::Usage, refusal).in_file(&self.path));
@@ -120,43 +107,44 @@ impl ConfigFile {
     }
 
     /// Which system calls a confined process may make.
-    pub fn system_calls(&self) -> Result<SystemCalls, Error> {
-        Ok(confine::setting(&self.text, &self.path)?.unwrap_or_default())
+    pub fn system_calls(&self) -> Result<SystemCalls> {
+        settings::system_calls(&self.text, &self.path)
     }
 
     /// The clients on the standard streams that may ask their person for approval, by `[clients]`.
-    pub fn approving_clients(&self) -> Result<Vec<String>, Error> {
-        clients::setting(&self.text, &self.path)
+    pub fn approving_clients(&self) -> Result<Vec<String>> {
+        settings::approving_clients(&self.text, &self.path)
     }
 
     /// The settings of `[ledger]`; paths of files and directories are relative to it.
-    pub fn ledger(&self) -> Result<LedgerSettings, Error> {
-        // What is not TOML at all is told as all of the file is.
-        if toolward_fields::parse_toml(&self.text).is_err() {
-            self.policy()?;
-        }
-        let settings = ledger::settings(&self.text, &self.path, &self.folder()?)?;
-        Ok(settings.unwrap_or_default())
+    pub fn ledger(&self) -> Result<LedgerSettings> {
+        self.check_toml()?;
+        ledger::settings(&self.text, &self.path, &self.folder()?)
     }
 
     /// The settings of `[[registry]]`; paths of files are relative to it.
-    pub fn registries(&self) -> Result<Registries, Error> {
-        // What is not TOML at all is told as all of the file is.
-        if toolward_fields::parse_toml(&self.text).is_err() {
-            self.policy()?;
-        }
+    pub fn registries(&self) -> Result<Registries> {
+        self.check_toml()?;
         registries::settings(&self.text, &self.path, &self.folder()?)
     }
 
+    /// Reports a text that is not TOML like an invalid policy.
+    fn check_toml(&self) -> Result<()> {
+        match toolward_fields::parse_toml(&self.text) {
+            Ok(_) => Ok(()),
+            Err(_) => self.policy().map(drop),
+        }
+    }
+
     /// The policy; paths of files and directories are relative to it.
-    pub fn policy(&self) -> Result<Policy, Error> {
+    pub fn policy(&self) -> Result<Policy> {
         let folder = self.folder()?;
         let name = self.path.display().to_string();
         Policy::from_toml_in(&self.text, &name, &folder).map_err(|error| self.broken(&error))
     }
 
-    /// The directory that it lies in.
-    fn folder(&self) -> Result<PathBuf, Error> {
+    /// Its directory.
+    fn folder(&self) -> Result<PathBuf> {
         let folder = match self.path.parent() {
             Some(parent) if parent != Path::new("") => parent,
             _ => Path::new("."),
@@ -165,139 +153,39 @@ impl ConfigFile {
         folder.map_err(|error| Error::unreadable(&self.path, error))
     }
 
-    fn broken(&self, error: &PolicyError) -> Error {
+    pub(crate) fn broken(&self, error: &PolicyError) -> Error {
         let message = format!("{}: {error}", self.path.display());
         let hint = error.hint().unwrap_or(
             "correct the line that is named; `toolward policy suggest` prints lines that are valid",
         );
         let failure = Error::with_code(Kind::Usage, error.code(), message).hint(hint);
         let number = |found: Option<usize>| u32::try_from(found?).ok();
-        match (number(error.line()), number(error.column())) {
-            (Some(line), Some(column)) => {
-                let mut found = vec![Diagnostic {
-                    code: error.code(),
-                    severity: Severity::Error,
-                    message: error.message().to_owned(),
-                    file: self.path.display().to_string(),
-                    line,
-                    column,
-                    hint: error.hint().map(str::to_owned),
-                    excerpt: None,
-                }];
-                diagnostic::attach(&mut found, |_| Some(self.text.as_bytes()));
-                failure.with_diagnostics(found)
-            }
-            _ => failure,
-        }
-    }
-}
-
-/// What the operator grants, in all files together.
-#[derive(Debug)]
-pub struct Granted {
-    /// The policies of all files, combined.
-    pub policy: Policy,
-    /// The files that the policy was read from.
-    pub files: Vec<PathBuf>,
-    /// The file to which suggested lines are added.
-    pub place: PathBuf,
-    /// The texts of the files, each behind its length.
-    texts: Vec<u8>,
-}
-
-impl Granted {
-    /// Reads all policies: the configured one, then those from flags.
-    pub fn read(
-        trust: &Trust,
-        policies: &PolicyFiles,
-        environment: &Environment,
-    ) -> Result<Self, Error> {
-        let configured = trust.file(environment)?;
-        let mut granted = Self {
-            policy: Policy::empty(),
-            files: Vec::new(),
-            place: default_config(environment).unwrap_or_else(|| CONFIG_FILE.into()),
-            texts: Vec::new(),
+        let (Some(line), Some(column)) = (number(error.line()), number(error.column())) else {
+            return failure;
         };
-        if let Some(file) = configured {
-            granted.add(file)?;
-            // Reports an invalid value before any work is done.
-            file.system_calls()?;
-            file.approving_clients()?;
-            file.ledger()?;
-            file.registries()?;
-        }
-        for path in &policies.0 {
-            let file = ConfigFile::read(path)?;
-            granted.add(&file)?;
-            confine::refuse_setting(&file.text, &file.path)?;
-            clients::refuse_setting(&file.text, &file.path)?;
-            ledger::refuse_setting(&file.text, &file.path)?;
-            registries::refuse_setting(&file.text, &file.path)?;
-        }
-        // Read once: later changes apply to the next process.
-        let variable = environment.variable;
-        let mut value = |source: &ContextSource| context_value(source, variable);
-        granted.policy = granted.policy.with_contexts(&mut value);
-        Ok(granted)
-    }
-
-    fn add(&mut self, file: &ConfigFile) -> Result<(), Error> {
-        let earlier = std::mem::take(&mut self.policy);
-        // Each file may declare it, but not both: the error is in the later file.
-        let joined = earlier.layer(file.policy()?);
-        self.policy = joined.map_err(|error| file.broken(&error))?;
-        file.path().clone_into(&mut self.place);
-        self.files.push(self.place.clone());
-        self.count(&file.text);
-        Ok(())
-    }
-
-    /// Adds a policy that no file has. It counts for the digest as the text of a file does.
-    pub(crate) fn layer(&mut self, more: Policy, text: &str) -> Result<(), PolicyError> {
-        let earlier = std::mem::take(&mut self.policy);
-        self.policy = earlier.layer(more)?;
-        self.count(text);
-        Ok(())
-    }
-
-    fn count(&mut self, text: &str) {
-        let length = text.len() as u64;
-        self.texts.extend_from_slice(&length.to_le_bytes());
-        self.texts.extend_from_slice(text.as_bytes());
-    }
-
-    /// The digest by which records name this policy: BLAKE3 of the texts of its files in their order, each behind
-    /// its length in bytes (64 bits, little-endian).
-    pub fn policy_digest(&self) -> [u8; 32] {
-        *Digest::of(&self.texts).as_bytes()
+        let mut found = [Diagnostic {
+            code: error.code(),
+            severity: Severity::Error,
+            message: error.message().to_owned(),
+            file: self.path.display().to_string(),
+            line,
+            column,
+            hint: error.hint().map(str::to_owned),
+            excerpt: None,
+        }];
+        diagnostic::attach(&mut found, |_| Some(self.text.as_bytes()));
+        failure.with_diagnostics(found.into())
     }
 }
 
-/// Reads a value of `[[context]]` in the same way as a secret.
-fn context_value(
-    source: &ContextSource,
-    variable: fn(&str) -> Option<String>,
-) -> Result<String, String> {
-    let bytes = match source {
-        ContextSource::Env(name) => {
-            let value = variable(name);
-            return value.ok_or_else(|| format!("the environment variable {name} is not set"));
-        }
-        ContextSource::File(path) => secrets::read_file(Path::new(path))
-            .map_err(|error| error.to_string())?
-            .ok_or_else(|| format!("{path}: there is no such file"))?,
-        ContextSource::Written(_) => return Err("it is written in the policy".to_owned()),
-    };
-    String::from_utf8(bytes.bytes().to_vec()).map_err(|_| "it is not UTF-8".to_owned())
+fn read_key(path: &Path) -> io::Result<String> {
+    read_text(path).map_err(|failure| io::Error::other(failure.message))
 }
 
 /// The path of the user's configuration.
 pub fn default_config(environment: &Environment) -> Option<PathBuf> {
-    environment
-        .config_directory
-        .as_ref()
-        .map(|directory| directory.join(CONFIG_FILE))
+    let directory = environment.config_directory.as_ref()?;
+    Some(directory.join(CONFIG_FILE))
 }
 
 /// Whether no file has this path. A dangling link or an unreadable directory does not
@@ -314,7 +202,7 @@ pub fn is_missing(path: &Path) -> bool {
 }
 
 /// Reads a small text file of the user. Refuses anything but a regular file.
-pub fn read_text(path: &Path) -> Result<String, Error> {
+pub fn read_text(path: &Path) -> Result<String> {
     String::from_utf8(file::read(path, MAX_FILE_BYTES)?)
         .map_err(|error| Error::unreadable(path, error))
 }

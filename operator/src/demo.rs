@@ -1,42 +1,43 @@
-//! A demonstration for somebody who has installed nothing yet: a publisher with a key of its own,
-//! two bundles that it signed, and everything that serves them, in one directory that is removed again.
+//! A demonstration for a user who has installed nothing yet: a publisher with its own key, two bundles that it signed, and
+//! everything that serves them, in one directory that is removed again.
 //!
 //! The key is made in memory, signs, and is dropped. Nothing is written outside of the directory: the user's own
-//! configuration, store and ledger stay as they are.
+//! configuration, store and ledger stay unchanged.
 
-mod bundles;
-mod clients;
-mod place;
+pub(crate) mod directory;
 mod thief;
 
-use std::path::Path;
-use std::time::SystemTime;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use toolward_host::{Broker, BrokerCommand};
+use toolward_signing::Refusal;
+use toolward_signing::archive::{self, Contents};
+use toolward_signing::envelope::Envelope;
+use toolward_signing::key::{PublicKey, SigningKey};
+use toolward_signing::manifest::MANIFEST_TYPE;
 use toolward_signing::timestamp::Timestamp;
+use toolward_signing::trust::TrustStore;
+use toolward_signing::verify::{self, VerifyOptions};
 
 use crate::bundles::BundleSource;
-use crate::compile_cache::CompileCache;
 use crate::environment::Environment;
-use crate::error::Error;
+use crate::error::Result;
+use crate::file;
 use crate::host_setup::HostSetup;
 use crate::installed::StoreLocation;
 use crate::network::Network;
 use crate::operator::Operator;
 use crate::policy_review::PolicyReview;
-use crate::releases::{Installer, Place as ReleasePlace};
+use crate::processes::CompileCache;
+use crate::releases::{Installer, ReleasePlace};
 use crate::report::Report;
 use crate::trust::Trust;
 
-use place::Place;
+use directory::{CACHE, DemoDirectory, NOTES, STATE, STORE};
 
-pub use clients::mentioning;
-pub(crate) use place::private;
-pub use place::{Removed, remove};
-pub use thief::{Attempt, Outcome, Thief};
-
-/// The name of the publisher. No operator trusts one of this name by accident: the trust lies in the demo's directory.
-pub const PUBLISHER: &str = "toolward-demo";
+pub use directory::{DemoRemoval, PUBLISHER, remove};
+pub use thief::{TheftAttempt, TheftOutcome, Thief};
 
 /// How long its bundles are valid, in seconds: seven days.
 const VALID_SECONDS: i64 = 7 * 24 * 3600;
@@ -75,7 +76,7 @@ pub struct Demo {
     pub policy_lines: String,
     /// When its bundles stop being valid.
     pub expires: Timestamp,
-    place: Place,
+    directory: DemoDirectory,
 }
 
 impl Demo {
@@ -88,22 +89,22 @@ impl Demo {
         environment: &Environment,
         command: &BrokerCommand,
         report: &dyn Report,
-    ) -> Result<Self, Error> {
-        let place = Place::make(environment)?;
-        let made = Self::fill(place, environment, command, report);
+    ) -> Result<Self> {
+        let directory = DemoDirectory::make(environment)?;
+        let made = Self::fill(directory, environment, command, report);
         made.map_err(|error| error.hint("remove what was made: toolward demo --remove"))
     }
 
     fn fill(
-        place: Place,
+        directory: DemoDirectory,
         environment: &Environment,
         command: &BrokerCommand,
         report: &dyn Report,
-    ) -> Result<Self, Error> {
-        place.fill()?;
-        let signed = bundles::sign(SystemTime::now())?;
-        place.configure(&signed.public_key)?;
-        let operator = operator(&place, environment);
+    ) -> Result<Self> {
+        directory.fill()?;
+        let signed = sign(SystemTime::now())?;
+        directory.configure(&signed.public_key)?;
+        let operator = operator(&directory, environment);
         let broker = operator.broker(command, report)?;
         broker.start()?;
         let store = operator.source.store.open(environment)?;
@@ -123,73 +124,197 @@ impl Demo {
             report,
         };
         for (name, archive) in &signed.archives {
-            let path = place.write_bundle(name, archive)?;
+            let path = directory.write_bundle(name, archive)?;
             installer.install(&ReleasePlace::parse(&path)?, None)?;
         }
         let policies = &operator.setup.policies;
         let review = PolicyReview::read(&operator.source, policies, environment, report)?;
         let suggestion = review.suggest(None, None)?.unwrap_or_default();
-        place.grant(&suggestion.lines)?;
+        directory.grant(&suggestion.lines)?;
         Ok(Self {
             // The configuration has changed since it was read.
-            operator: self::operator(&place, environment),
+            operator: self::operator(&directory, environment),
             broker,
             policy_lines: suggestion.lines,
             expires: signed.expires,
-            place,
+            directory,
         })
     }
 
     /// The one directory of the demo.
     pub fn directory(&self) -> &Path {
-        &self.place.directory
+        &self.directory.path
     }
 
     /// The folder that `demo.note` writes to.
-    pub fn notes(&self) -> std::path::PathBuf {
-        self.place.notes()
+    pub fn notes(&self) -> PathBuf {
+        self.directory.join(NOTES)
     }
 
     /// The flags of `toolward serve` and `toolward call` for these bundles.
     pub fn flags(&self) -> Vec<String> {
-        let place = &self.place;
         let flags = [
-            ("--config", place.config_file()),
-            ("--store-dir", place.store()),
-            ("--state-dir", place.state()),
-            ("--cache-dir", place.cache()),
+            ("--config", self.directory.config_file()),
+            ("--store-dir", self.directory.join(STORE)),
+            ("--state-dir", self.directory.join(STATE)),
+            ("--cache-dir", self.directory.join(CACHE)),
         ];
-        let flags = flags
-            .into_iter()
-            .flat_map(|(flag, path)| [flag.to_owned(), path.display().to_string()]);
-        flags.collect()
+        let flags = flags.into_iter();
+        flags
+            .flat_map(|(flag, path)| [flag.to_owned(), path.display().to_string()])
+            .collect()
     }
 
     /// The hostile tool, ready to be run.
     ///
     /// # Errors
     /// If its host can't be built, or no port of this machine can be listened on.
-    pub fn thief(&self, report: &dyn Report) -> Result<Thief, Error> {
+    pub fn thief(&self, report: &dyn Report) -> Result<Thief> {
         Thief::new(self, report)
     }
 }
 
 /// The demo's own files in place of the user's.
-fn operator(place: &Place, environment: &Environment) -> Operator {
+fn operator(directory: &DemoDirectory, environment: &Environment) -> Operator {
     Operator {
         source: BundleSource {
-            trust: Trust::of_config(Some(place.config_file())),
-            store: StoreLocation(Some(place.store())),
+            trust: Trust::of_config(Some(directory.config_file())),
+            store: StoreLocation(Some(directory.join(STORE))),
             ..BundleSource::default()
         },
         setup: HostSetup {
-            state_dir: Some(place.state()),
+            state_dir: Some(directory.join(STATE)),
             ..HostSetup::default()
         },
         cache: CompileCache {
-            directory: Some(place.cache()),
+            directory: Some(directory.join(CACHE)),
             disabled: false,
         },
         environment: environment.clone(),
+    }
+}
+
+const EMBEDDED: [(&str, &[u8]); 2] = [
+    (
+        "demo-tools",
+        include_bytes!("../demo/demo-tools.toolbundle"),
+    ),
+    (
+        "demo-thief",
+        include_bytes!("../demo/demo-thief.toolbundle"),
+    ),
+];
+
+/// The key that signed them in the repository.
+const EXAMPLE_KEY: &str = include_str!("../demo/example.pub.pem");
+
+/// Bundles of one throw-away publisher.
+struct SignedBundles {
+    /// Name and archive of each.
+    archives: Vec<(&'static str, Vec<u8>)>,
+    /// The key that verifies them, as PEM. The private half is dropped.
+    public_key: String,
+    /// When they stop being valid.
+    expires: Timestamp,
+}
+
+/// Signs the embedded bundles with a new key, valid from `now` on.
+fn sign(now: SystemTime) -> Result<SignedBundles> {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seconds = i64::try_from(since.as_secs()).unwrap_or(i64::MAX);
+    let created = Timestamp::from_unix(seconds)?;
+    let expires = Timestamp::from_unix(seconds.saturating_add(VALID_SECONDS))?;
+    let key = SigningKey::generate()?;
+    let mut archives = Vec::with_capacity(EMBEDDED.len());
+    for (name, bytes) in EMBEDDED {
+        let archive = sign_one(bytes, &key, created, expires)?;
+        archives.push((name, archive));
+    }
+    Ok(SignedBundles {
+        archives,
+        public_key: key.public().to_pem()?,
+        expires,
+    })
+}
+
+fn sign_one(
+    archive: &[u8],
+    key: &SigningKey,
+    created: Timestamp,
+    expires: Timestamp,
+) -> Result<Vec<u8>, Refusal> {
+    let trust = TrustStore::for_key(PublicKey::from_pem(EXAMPLE_KEY)?);
+    let bundle = verify::archive_bytes(archive, &trust, &VerifyOptions::default())?;
+    let mut manifest = bundle.manifest.clone();
+    PUBLISHER.clone_into(&mut manifest.publisher);
+    manifest.created = created;
+    manifest.expires = Some(expires);
+    // Its statement is about the manifest of the repository.
+    manifest.provenance = false;
+    let manifest = manifest.to_bytes()?;
+    let mut envelope = Envelope::new(MANIFEST_TYPE, manifest.clone());
+    envelope.sign(key);
+    let files = bundle.files.iter();
+    archive::to_bytes(&Contents {
+        envelope: &envelope.to_bytes()?,
+        manifest: &manifest,
+        provenance: None,
+        files: files
+            .map(|(path, bytes)| (path.clone(), &**bytes))
+            .collect(),
+    })
+}
+
+/// Largest file of a client that is searched, in bytes.
+const MAX_CLIENT_FILE_BYTES: usize = 8 << 20;
+
+/// The clients' files that name the demo's directory: they still have its entry. Files that are missing, too large or
+/// unreadable are left out.
+pub fn mentioning<'f>(
+    directory: &Path,
+    files: impl IntoIterator<Item = &'f PathBuf>,
+) -> Vec<&'f PathBuf> {
+    let directory = directory.display().to_string();
+    let names = |path: &&PathBuf| {
+        let bytes = file::read(path, MAX_CLIENT_FILE_BYTES).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).contains(&directory)
+    };
+    files.into_iter().filter(names).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use toolward_signing::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn each_verifies_by_the_new_key_alone_and_for_seven_days() {
+        let now = SystemTime::now();
+        let signed = sign(now).unwrap();
+        let key = PublicKey::from_pem(&signed.public_key).unwrap();
+        let trust = TrustStore::for_key(key);
+        let at = |after: Duration| VerifyOptions {
+            now: Some(now + after),
+            ..VerifyOptions::default()
+        };
+        let day = Duration::from_secs(24 * 3600);
+        for (name, archive) in &signed.archives {
+            let verify = |after| verify::archive_bytes(archive, &trust, &at(after));
+            let bundle = verify(6 * day).unwrap();
+            assert_eq!(bundle.manifest.publisher, PUBLISHER, "{name}");
+            let late = verify(8 * day).unwrap_err();
+            assert_eq!(late.kind(), ErrorKind::Expired, "{name}");
+        }
+        let other = sign(now).unwrap();
+        assert_ne!(other.public_key, signed.public_key);
+        for (name, archive) in &other.archives {
+            assert!(
+                verify::archive_bytes(archive, &trust, &at(Duration::ZERO)).is_err(),
+                "{name}"
+            );
+        }
     }
 }

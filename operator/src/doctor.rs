@@ -1,30 +1,36 @@
 //! Checks that the configuration works on this machine. Each check tries the operation
 //! it reports on.
 
-mod lasting_changes;
-mod ledger;
 mod machine;
 mod policy;
-mod programs;
-mod store;
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::time::Duration;
 
 use serde::Serialize;
+use toolward_host::exec::{self, ExecBroker, ExecCommand, ExecProblem};
+use toolward_ledger::Reader;
+use toolward_policy::ExecRule;
 
-use crate::error::Error;
+use crate::environment::Environment;
+use crate::error::{Error, Result};
+use crate::granted::{Granted, PolicyFiles};
+use crate::installed::{self, StoreLocation, next_step};
+use crate::lasting_changes::LastingChanges;
+use crate::processes;
+use crate::report::Report;
+use crate::trust::Trust;
 
-pub use lasting_changes::lasting_changes;
-pub use ledger::ledger;
 pub use machine::{
     cache, configuration, confinement, engine, memory_reset, publishers, system_calls,
 };
 pub use policy::{policy, policy_warnings, unused_rule_warnings, unused_rules};
-pub use programs::programs;
-pub use store::installed;
 
 /// The outcome of a check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum State {
+pub enum CheckState {
     /// It works.
     Ok,
     /// Something optional is missing.
@@ -38,10 +44,10 @@ pub enum State {
 /// One check and its outcome.
 ///
 /// ```no_run
-/// use toolward_operator::doctor::{self, State};
+/// use toolward_operator::doctor::{self, CheckState};
 ///
 /// for check in [doctor::engine(), doctor::memory_reset(), doctor::confinement()] {
-///     if check.state != State::Ok {
+///     if check.state != CheckState::Ok {
 ///         println!("{}: {}", check.name, check.message);
 ///     }
 /// }
@@ -52,7 +58,7 @@ pub struct Check {
     /// What was checked, such as `confinement`.
     pub name: &'static str,
     /// The outcome.
-    pub state: State,
+    pub state: CheckState,
     /// What was found. May hold untrusted text.
     pub message: String,
     /// The next step.
@@ -61,8 +67,24 @@ pub struct Check {
 }
 
 impl Check {
+    fn ok(name: &'static str, message: impl Into<String>) -> Self {
+        Self::new(name, CheckState::Ok, message)
+    }
+
+    fn note(name: &'static str, message: impl Into<String>) -> Self {
+        Self::new(name, CheckState::Note, message)
+    }
+
+    fn warning(name: &'static str, message: impl Into<String>) -> Self {
+        Self::new(name, CheckState::Warning, message)
+    }
+
+    fn error(name: &'static str, message: impl Into<String>) -> Self {
+        Self::new(name, CheckState::Error, message)
+    }
+
     /// A check with this outcome.
-    pub fn new(name: &'static str, state: State, message: impl Into<String>) -> Self {
+    pub fn new(name: &'static str, state: CheckState, message: impl Into<String>) -> Self {
         Self {
             name,
             state,
@@ -84,18 +106,152 @@ impl Check {
         Self { hint, ..self }
     }
 
-    /// A check that failed with this error.
-    fn failed(name: &'static str, error: Error) -> Self {
-        let hint = error.hints.into_iter().next();
-        Self::new(name, State::Error, error.message).maybe_hint(hint)
+    /// The outcome of a check, or that it failed with this error.
+    fn of(name: &'static str, checked: Result<Self>) -> Self {
+        checked.unwrap_or_else(|error| {
+            let hint = error.hints.into_iter().next();
+            Self::error(name, error.message).maybe_hint(hint)
+        })
     }
 }
 
-/// The permissions of a file, in octal digits.
-fn mode(path: &std::path::Path) -> String {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::metadata(path).map_or_else(
-        |_| "unknown".to_owned(),
-        |metadata| format!("{:04o}", metadata.permissions().mode() & 0o7777),
-    )
+/// The permissions of a file or directory.
+fn permissions(path: &Path) -> Option<u32> {
+    let metadata = path.metadata().ok()?;
+    Some(metadata.permissions().mode() & 0o7777)
+}
+
+/// The permissions in octal digits.
+fn mode(path: &Path) -> String {
+    permissions(path).map_or_else(|| "unknown".to_owned(), |mode| format!("{mode:04o}"))
+}
+
+/// How many lasting changes are shown, the newest.
+const MAX_CHANGES: usize = 10;
+
+/// One note for each of the newest lasting changes; none without a state directory. A person other than the one who
+/// confirmed them sees them here.
+pub fn lasting_changes(environment: &Environment) -> Vec<Check> {
+    const NAME: &str = "changes";
+    let Ok(changes) = LastingChanges::of(environment) else {
+        return Vec::new();
+    };
+    match changes.all() {
+        Ok(all) => {
+            let newest = all.iter().skip(all.len().saturating_sub(MAX_CHANGES));
+            newest
+                .map(|one| Check::note(NAME, one.to_string()))
+                .collect()
+        }
+        Err(error) => vec![Check::of(NAME, Err(error))],
+    }
+}
+
+/// Checks whether calls are recorded, and whether the ledger can be read. `ledger verify` checks its contents.
+pub fn ledger(trust: &Trust, environment: &Environment) -> Check {
+    const NAME: &str = "ledger";
+    let check = || {
+        let settings = trust.ledger(environment)?;
+        if settings.off {
+            let off = "calls are not recorded: `[ledger]` says `off = true`";
+            return Ok(Check::note(NAME, off));
+        }
+        let directory = settings.directory(environment)?;
+        let shown = directory.display();
+        if !directory.join("records.sqlite").exists() {
+            return Ok(Check::ok(
+                NAME,
+                format!("calls will be recorded in {shown}"),
+            ));
+        }
+        Reader::open(&directory, None)?;
+        Ok(Check::ok(NAME, format!("calls are recorded in {shown}")))
+    };
+    Check::of(NAME, check())
+}
+
+/// One check of the store, and one for each bundle that is not loaded.
+pub fn installed(
+    store: &StoreLocation,
+    trust: &Trust,
+    environment: &Environment,
+    report: &dyn Report,
+) -> Vec<Check> {
+    const NAME: &str = "installed";
+    let check = || {
+        let Some(store) = store.existing(environment)? else {
+            return Ok(vec![Check::ok(NAME, "nothing is installed")]);
+        };
+        let examined = installed::examined(&store, trust, environment, report)?;
+        let sound = examined
+            .iter()
+            .filter(|one| one.content().is_some())
+            .count();
+        let message = format!("{sound} of {} installed bundles verify", examined.len());
+        let mut checks = vec![Check::ok(NAME, message)];
+        checks.extend(examined.iter().filter_map(|one| {
+            let (id, failure) = (&one.installed.id, one.refusal()?);
+            let message = format!("{id} is not loaded: {} ({})", failure.message, failure.code);
+            Some(Check::warning(NAME, message).hint(next_step(id)))
+        }));
+        Ok(checks)
+    };
+    check().unwrap_or_else(|failure: Error| {
+        let message = format!("{} ({})", failure.message, failure.code);
+        let hint = failure.hints.into_iter().next();
+        vec![Check::error(NAME, message).maybe_hint(hint)]
+    })
+}
+
+const EXEC: &str = "exec";
+/// How long the broker may take for a program. A runner has twenty seconds to become one.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Has the kernel load each program, confined as for a call. None of them runs.
+pub fn programs(
+    command: &ExecCommand,
+    trust: &Trust,
+    files: &PolicyFiles,
+    environment: &Environment,
+) -> Vec<Check> {
+    let Ok(granted) = Granted::read(trust, files, environment) else {
+        // The check of the policy reports it.
+        return Vec::new();
+    };
+    let broker = match processes::start_programs(command, &granted, environment) {
+        Ok(Some(broker)) => broker,
+        Ok(None) => return Vec::new(),
+        Err(failure) => return vec![Check::of(EXEC, Err(failure))],
+    };
+    let rules = granted.policy.execs().iter();
+    rules.map(|rule| program(rule, &broker)).collect()
+}
+
+fn program(rule: &ExecRule, broker: &ExecBroker) -> Check {
+    let name = format!(
+        "{} of {} runs {} outside the sandbox",
+        rule.tool, rule.publisher, rule.command
+    );
+    if rule.is_placeholder() {
+        return Check::warning(
+            EXEC,
+            format!("{name}, once somebody has chosen what is marked"),
+        )
+        .hint("write the digest of the file, and the variables of its secrets");
+    }
+    match exec::check(rule).and_then(|()| try_start(rule, broker)) {
+        Ok(()) => Check::ok(EXEC, name),
+        Err(problem) => Check::error(EXEC, format!("{name}: {problem}"))
+            .hint(problem.hint().unwrap_or_default().into_owned()),
+    }
+}
+
+fn try_start(rule: &ExecRule, broker: &ExecBroker) -> Result<(), ExecProblem> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    let runtime = runtime.map_err(|error| ExecProblem::Unstarted(error.to_string()))?;
+    let tried = async { tokio::time::timeout(START_TIMEOUT, broker.try_start(rule)).await };
+    let late = |_| ExecProblem::Unstarted(format!("no answer in {} s", START_TIMEOUT.as_secs()));
+    runtime.block_on(tried).map_err(late)?
 }

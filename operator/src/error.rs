@@ -1,7 +1,5 @@
 //! The error of this crate: a stable code, what happened, and the next step.
 
-mod code;
-
 use std::fmt::{self, Display};
 use std::path::Path;
 use std::sync::Arc;
@@ -9,12 +7,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use toolward_bundle::content::ContentError;
 use toolward_contract::diagnostic::Diagnostic;
-use toolward_host::HostError;
-use toolward_host::confine::ConfineError;
-use toolward_report::Coded;
+use toolward_report::{Coded, codes};
 use toolward_signing::Refusal;
-
-pub use code::Code;
 
 /// The kind of a failure; the command's exit code follows from it. Ordered by
 /// severity, so that the worst of several failures is their maximum.
@@ -53,7 +47,7 @@ pub struct Error {
     pub message: String,
     /// The next steps, the likeliest first.
     pub hints: Vec<String>,
-    /// Lines for a file of the user, shown as they are.
+    /// Lines for a file of the user, shown unchanged.
     pub lines: Option<String>,
     /// The cause, as JSON text.
     pub cause: Option<String>,
@@ -64,6 +58,9 @@ pub struct Error {
     /// The error of the layer below.
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
+
+/// The result of an operation of this crate.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -106,6 +103,11 @@ impl Error {
             .caused_by(error)
     }
 
+    /// A failure of [`Kind::Failed`].
+    pub fn failed(code: impl toolward_report::Kind, message: impl Display) -> Self {
+        Self::new(Kind::Failed, code, message)
+    }
+
     /// A failure of [`Kind::Usage`].
     pub fn usage(code: impl toolward_report::Kind, message: impl Display) -> Self {
         Self::new(Kind::Usage, code, message)
@@ -118,31 +120,31 @@ impl Error {
         self
     }
 
-    /// Adds the lines that a policy file lacks. Of lines that are all comments, which say why no line helps, it
-    /// adds what they say.
+    /// Adds the lines that a policy file lacks. If all of them are comments, which explain why no line helps, their
+    /// text becomes a hint.
     #[must_use]
     pub fn lines_for(mut self, file: &Path, lines: String) -> Self {
-        let says = |line: &str| !line.is_empty() && !line.starts_with('#');
-        if !lines.lines().any(says) {
-            let reasons = lines
-                .lines()
-                .map(|line| line.trim_start_matches(['#', ' ']));
-            let reasons: Vec<&str> = reasons.filter(|reason| !reason.is_empty()).collect();
-            if !reasons.is_empty() {
-                self.hints
-                    .push(format!("{}: {}", file.display(), reasons.join(" ")));
-            }
-        } else {
-            self.hints.push(format!(
-                "as far as you agree with them, add these lines to {}",
-                file.display()
-            ));
+        let file = file.display();
+        if lines
+            .lines()
+            .any(|line| !line.is_empty() && !line.starts_with('#'))
+        {
             self.lines = Some(lines);
+            return self.hint(format!(
+                "as far as you agree with them, add these lines to {file}"
+            ));
         }
-        self
+        let reasons = lines
+            .lines()
+            .map(|line| line.trim_start_matches(['#', ' ']));
+        let reasons: Vec<&str> = reasons.filter(|reason| !reason.is_empty()).collect();
+        match reasons.as_slice() {
+            [] => self,
+            some => self.hint(format!("{file}: {}", some.join(" "))),
+        }
     }
 
-    /// Adds fewer lines, which give less than those of [`Error::lines_for`]; none if they are empty.
+    /// Adds fewer lines, which grant less than the lines of [`Error::lines_for`]; none if they are empty.
     #[must_use]
     pub fn or_only(mut self, lines: String) -> Self {
         if !lines.is_empty() && self.lines.is_some() {
@@ -216,7 +218,7 @@ impl Error {
         error: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
         let error = error.into();
-        Self::new(Kind::Failed, Code::WriteFailed, &error)
+        Self::failed(Code::WriteFailed, &error)
             .in_file(path)
             .hint("name a place in a directory that is there and that you may write to")
             .caused_by(error)
@@ -224,7 +226,7 @@ impl Error {
 
     /// The async runtime or a thread can't be started.
     pub fn runtime(error: impl std::error::Error + Send + Sync + 'static) -> Self {
-        Self::new(Kind::Failed, Code::RuntimeUnavailable, &error).caused_by(error)
+        Self::failed(Code::RuntimeUnavailable, &error).caused_by(error)
     }
 
     /// A refusal by verification.
@@ -255,54 +257,9 @@ impl Error {
     }
 }
 
-impl From<HostError> for Error {
-    fn from(error: HostError) -> Self {
-        let kind = match error {
-            // The policy is invalid.
-            HostError::Workspace { .. } => Kind::Usage,
-            _ => Kind::Failed,
-        };
-        Self::of(kind, error)
-    }
-}
-
-impl From<ConfineError> for Error {
-    fn from(error: ConfineError) -> Self {
-        Self::of(Kind::Failed, error)
-    }
-}
-
-impl From<toolward_store::Error> for Error {
-    fn from(error: toolward_store::Error) -> Self {
-        use toolward_store::Error as Store;
-        let kind = match error {
-            Store::Refused(refusal) => return Self::refused(refusal),
-            Store::Content(error) => return content_error(*error, Kind::Refused),
-            Store::Duplicate { .. }
-            | Store::SurfaceMismatch { .. }
-            | Store::ObjectMissing { .. }
-            | Store::ObjectChanged { .. }
-            | Store::PublisherChanged { .. }
-            | Store::ActionsChanged { .. } => Kind::Refused,
-            _ => Kind::Failed,
-        };
-        Self::of(kind, error)
-    }
-}
-
-impl From<toolward_ledger::Error> for Error {
-    fn from(error: toolward_ledger::Error) -> Self {
-        Self::of(Kind::Failed, error)
-    }
-}
-
-impl From<toolward_registry::Failure> for Error {
-    fn from(failure: toolward_registry::Failure) -> Self {
-        let source = std::error::Error::source(&failure);
-        match source.and_then(|source| source.downcast_ref::<Refusal>()) {
-            Some(refusal) => Self::refused(refusal.clone()),
-            None => Self::of(Kind::Failed, failure),
-        }
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::refused(refusal)
     }
 }
 
@@ -319,4 +276,89 @@ impl From<toolward_registry::Failure> for Error {
 pub fn content_error(error: ContentError, kind: Kind) -> Error {
     let diagnostics = error.diagnostics().to_vec();
     Error::of(kind, error).with_diagnostics(diagnostics)
+}
+
+codes! {
+    /// The code of an [`Error`] of this crate. The book's page on the command's errors takes their meanings from here.
+    pub enum Code {
+        NobodyTrusted = "nobody-trusted",
+            "no publisher is trusted: no `--trust-key`, no `toolward.toml`, nothing from `toolward trust add`";
+        PublisherKnown = "publisher-known",
+            "`trust add` of a publisher or a key that is trusted already; `trust update` takes a publisher's next document";
+        PublisherUnknown = "publisher-unknown", "no publisher of this name is trusted by `toolward trust`";
+        PublisherBare = "publisher-bare",
+            "`trust update` of a publisher that is trusted by a bare key, which has no documents and no revocations";
+        KeyMisplaced = "key-misplaced",
+            "`trust add` of a bare key that lies in or beside a bundle, or that would be fetched";
+        PrefixTaken = "prefix-taken",
+            "`trust add` of a bare key for a prefix that is inside, equal to or around another publisher's, without `--takes-from`; or `--takes-from` names another one";
+        TrustInvalid = "trust-invalid", "a folder below `trust/` was changed by hand and is no longer valid";
+        TrustUnusable = "trust-unusable",
+            "something below `trust/` belongs to another user, or others may write to it";
+        TrustBusy = "trust-busy", "another process held `trust/` for too long";
+        ChannelUnknown = "channel-unknown", "no `[[channel]]` of this name is in `toolward.toml`";
+        ChannelAmbiguous = "channel-ambiguous",
+            "several channels are configured, and none was named for a bundle from elsewhere";
+        ReleaseMissing = "release-missing",
+            "no tag of the repository that a bundle came from leads to a release of it";
+        SourceMoves = "source-moves",
+            "`install` of a bundle that is installed from somewhere else, without `--move-source`";
+        SourceInvalid = "source-invalid", "a source is not a file, `https://…` or `oci://…`";
+        CaFileInvalid = "ca-file-invalid", "the policy's `ca_file` holds no certificates in PEM";
+        ConfineSettingInvalid = "confine-setting-invalid",
+            "[`[confine]`](confinement.md#system-calls) of `toolward.toml` has an unknown value, or stands in a file of `--policy`";
+        ClientSettingInvalid = "client-setting-invalid",
+            "[`[clients]`](serve.md#questions-and-approvals) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy`";
+        LedgerSettingInvalid = "ledger-setting-invalid",
+            "[`[ledger]`](policy.md#ledger) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy`";
+        RegistrySettingInvalid = "registry-setting-invalid",
+            "[`[[registry]]`](registries.md) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy`";
+        RegistryPasswordMissing = "registry-password-missing",
+            "the variable or file that `password` of [`[[registry]]`](registries.md) names can't be read";
+        LedgerPlaceless = "ledger-placeless",
+            "there is no place for the record of calls: no `directory` in `[ledger]`, and no home directory";
+        CassettePrincipals = "cassette-unnamed",
+            "the principals of a cassette have no names in this installation's ledger, or the local user is not one of them";
+        RecorderUnavailable = "recorder-unavailable", "the process that records calls can't be started";
+        SettingInvalid = "setting-invalid",
+            "a `--set` is not `KEY=VALUE`, or its value does not match the contract; another flag's value is wrong";
+        BundleMissing = "bundle-missing", "no bundle was named, and none is installed";
+        ToolMissing = "tool-missing", "no bundle, named or installed, has this tool";
+        DriverUnknown = "driver-unknown",
+            "`policy suggest --driver` names a driver that implements none of the tools";
+        DuplicateId = "duplicate-id",
+            "two bundles bring the same tool or driver; 3 where one of them was to be installed";
+        DevClash = "dev-clash",
+            "a directory under work has an id of a bundle that is named beside it, or one that only that bundle's publisher may publish";
+        FileUnreadable = "file-unreadable", "a file can't be read";
+        WriteFailed = "write-failed", "a file can't be written";
+        OutputExists = "output-exists",
+            "the output exists already; an archive replaces only a bundle of its id";
+        GrantRefused = "grant-refused",
+            "`call --grant` is not `network:HOST` or `workspace:/PATH=DIRECTORY`, or has a `*` or an address";
+        GrantImpossible = "grant-impossible",
+            "`policy grant`: no line of a policy lets the tool run, or run without asking a person";
+        ChoiceOpen = "choice-open",
+            "`policy grant`: a line needs a directory, the source of a secret, or a host that nothing chose";
+        FileUnfit = "file-unfit",
+            "a file of the user is not changed: it is a link, not a regular file, has several names, or others may change it";
+        FileChanged = "file-changed", "a file was changed by another program while its difference was shown";
+        ClientFileInvalid = "client-file-invalid",
+            "`mcp config --write` can't add the entry to a client's file with the rest of it as it is; it prints the entry";
+        EntryForeign = "entry-foreign",
+            "a client's file has an entry of this name that `mcp config --write` did not write";
+        UnwritableValue = "unwritable-value", "a name can't be written into a TOML file";
+        StoreUnusable = "store-unusable",
+            "the key-value store or [the store of bundles](store.md) can't be used safely (owner, mode, or not a regular file), or has no place";
+        RuntimeUnavailable = "runtime-unavailable", "the async runtime can't be started";
+        ReloadWider = "reload-wider",
+            "at SIGHUP: the new policy may grant more than the current one, which stays";
+        ReloadTrust = "reload-trust",
+            "at SIGHUP: more than the policy has changed; the current configuration stays";
+        DemoExists = "demo-exists", "`demo` finds the directory of an earlier demo";
+        DemoUnknown = "demo-unknown",
+            "`demo --remove` finds no list of what the demo made, or one that the demo did not write";
+        WatchEnded = "watch-ended",
+            "an internal fault stopped the scan for changes and revocations; nothing is served without it";
+    }
 }

@@ -1,61 +1,70 @@
 //! Runs the examples of a bundle's contracts as tests: one call for each driver that
 //! may serve it.
 
-mod sandbox;
 mod tool_probe;
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
 
 use serde_json::Value;
 use toolward_bundle::content::{Content, DriverEntry, ToolEntry};
+use toolward_contract::capability::{Capability, CapabilitySet, Class, PathPattern};
 use toolward_contract::driver::DriverKind;
-use toolward_contract::tool::Example;
-use toolward_host::{Reply, Request};
+use toolward_contract::tool::{Tool, ToolExample};
+use toolward_host::confine::Confinement;
+use toolward_host::{ApprovalRequest, Approver, Host, HostBuilder, Reply, Request, Verdict};
+use toolward_keyvalue::Store;
+use toolward_policy::{Policy, PolicyError, Publisher, Rule, ToolPattern, Workspace};
 
-pub use sandbox::Sandbox;
+use crate::error::{Error, Kind, Result};
+
 pub use tool_probe::{MissingTool, ToolProbe};
 
 /// One example, to be run with one driver.
 ///
 /// ```no_run
 /// use toolward_bundle::content::Content;
-/// use toolward_operator::examples::{Case, Outcome, Sandbox};
+/// use toolward_operator::examples::{ExampleCase, ExampleOutcome, Sandbox};
 ///
 /// # async fn test(folder: &std::path::Path) -> Result<(), Box<dyn std::error::Error>> {
 /// let content = Content::from_dev("greeter".as_ref())?;
 /// let sandbox = Sandbox::new(folder, &content)?;
 /// let host = sandbox.host(content.clone())?.build()?;
-/// for case in Case::of(&content) {
+/// for case in ExampleCase::of(&content) {
 ///     sandbox.clear()?;
 ///     let reply = host.call(case.request()).await;
-///     assert_eq!(case.outcome(&reply), Outcome::Passed, "{}", case.example.name);
+///     assert_eq!(case.outcome(&reply), ExampleOutcome::Passed, "{}", case.example.name);
 /// }
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct Case {
+pub struct ExampleCase {
     /// The tool's id, with its major version.
     pub tool: String,
     /// The driver's id.
     pub driver: String,
     /// The example, without the parts of its output that the driver drops.
-    pub example: Example,
+    pub example: ToolExample,
     /// Why the driver can't be tested with it.
     pub unfit: Option<String>,
 }
 
 /// The result of an example.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ExampleOutcome {
     /// The output matches.
     Passed,
     /// The call failed, or its output differs.
     Failed(String),
-    /// It was not run, for lack of a grant or an approval, or it is [unfit](Case::unfit).
+    /// It was not run, for lack of a grant or an approval, or it is [unfit](ExampleCase::unfit).
     Skipped(String),
 }
 
-impl Case {
+impl ExampleCase {
     /// All examples of a bundle, for each of its drivers.
     pub fn of(content: &Content) -> Vec<Self> {
         let mut cases = Vec::new();
@@ -80,26 +89,25 @@ impl Case {
 
     /// Compares the reply with the example. Without an expected output, only the host's
     /// schema check applies.
-    pub fn outcome(&self, reply: &Reply) -> Outcome {
+    pub fn outcome(&self, reply: &Reply) -> ExampleOutcome {
         if let Some(reason) = &self.unfit {
-            return Outcome::Skipped(reason.clone());
+            return ExampleOutcome::Skipped(reason.clone());
         }
         match (&reply.result, &self.example.output) {
             (Err(error), _) if error.is_denial() && reply.metadata.attempts == 0 => {
-                Outcome::Skipped(error.message.clone())
+                ExampleOutcome::Skipped(error.message.clone())
             }
-            (Err(error), _) => Outcome::Failed(format!("{}: {}", error.code, error.message)),
+            (Err(error), _) => ExampleOutcome::Failed(format!("{}: {}", error.code, error.message)),
             (Ok(found), Some(expected)) if found.structured != *expected => {
-                Outcome::Failed(format!("expected {expected}, found {}", found.structured))
+                ExampleOutcome::Failed(format!("expected {expected}, found {}", found.structured))
             }
-            (Ok(_), _) => Outcome::Passed,
+            (Ok(_), _) => ExampleOutcome::Passed,
         }
     }
 }
 
-/// Why a driver can't be tested with an example: it does not take an input that is used, as it may,
-/// or a person would have to answer.
-fn unfit(example: &Example, driver: &DriverEntry, entry: &ToolEntry) -> Option<String> {
+/// Why a driver can't be tested with an example: it drops an input that is used, or a person would have to answer.
+fn unfit(example: &ToolExample, driver: &DriverEntry, entry: &ToolEntry) -> Option<String> {
     if driver.driver.kind == DriverKind::Form {
         return Some("a person gives the output".to_owned());
     }
@@ -111,11 +119,155 @@ fn unfit(example: &Example, driver: &DriverEntry, entry: &ToolEntry) -> Option<S
 }
 
 /// The example for a driver that drops parts of the output.
-fn without_dropped(mut example: Example, driver: &DriverEntry, entry: &ToolEntry) -> Example {
+fn without_dropped(
+    mut example: ToolExample,
+    driver: &DriverEntry,
+    entry: &ToolEntry,
+) -> ToolExample {
     let tool = &entry.tool;
     let implements = (driver.driver).implements_tool(tool.id.as_str(), &tool.version);
     if let (Some(Value::Object(members)), Some(implements)) = (&mut example.output, implements) {
         members.retain(|name, _| !implements.drop_outputs.contains(name));
     }
     example
+}
+
+/// The directories for a bundle's workspaces, and the policy that grants them.
+#[derive(Debug)]
+pub struct Sandbox {
+    folder: PathBuf,
+    directories: Vec<PathBuf>,
+    policy: Policy,
+}
+
+impl Sandbox {
+    /// Creates the directories in an empty folder, which the caller removes afterwards.
+    ///
+    /// # Errors
+    /// `write-failed` if a directory can't be created.
+    pub fn new(folder: &Path, content: &Content) -> Result<Self> {
+        let mut directories = Vec::new();
+        let mut builder = Policy::builder().source("scratch");
+        for (number, path) in roots(content).into_iter().enumerate() {
+            let directory = folder.join(number.to_string());
+            std::fs::create_dir(&directory)
+                .map_err(|error| Error::unwritable(&directory, error))?;
+            builder = builder.workspace(Workspace::new(path, &directory));
+            directories.push(directory);
+        }
+        // A publisher that can't be named in a policy gets no grants.
+        if let Ok(publisher) = Publisher::parse(&content.origin.publisher()) {
+            for entry in &content.tools {
+                let rule = rule(&entry.tool, publisher.clone());
+                builder = builder.grant(rule.map_err(|error| unusable(&error))?);
+            }
+        }
+        Ok(Self {
+            folder: folder.to_owned(),
+            directories,
+            policy: builder.build().map_err(|error| unusable(&error))?,
+        })
+    }
+
+    /// A host that grants the sandbox to its bundle and approves every call: files and
+    /// buckets are temporary.
+    ///
+    /// # Errors
+    /// If the buckets can't be created.
+    pub fn host(&self, content: Content) -> Result<HostBuilder> {
+        let buckets = Store::in_memory()
+            .map_err(|error| Error::with_code(Kind::Failed, error.code(), &error))?;
+        Ok(Host::builder()
+            .bundle(content)
+            .policy(self.policy.clone())
+            .approver(ApproveAll)
+            .buckets(buckets))
+    }
+
+    /// The access that a process needs to run examples here and to remove the folder
+    /// afterwards.
+    pub fn kept(&self, host: &Host) -> Confinement {
+        let confinement = host.requirements().confinement();
+        let confinement = confinement.read_write(&self.folder);
+        match self.folder.parent() {
+            Some(parent) => confinement.remove_directories(parent),
+            None => confinement,
+        }
+    }
+
+    /// Empties the directories for the next example.
+    ///
+    /// # Errors
+    /// `write-failed` if a file can't be removed.
+    pub fn clear(&self) -> Result<()> {
+        for directory in &self.directories {
+            empty(directory).map_err(|error| Error::unwritable(directory, error))?;
+        }
+        Ok(())
+    }
+}
+
+struct ApproveAll;
+
+impl Approver for ApproveAll {
+    fn ask<'a>(
+        &'a self,
+        _request: &'a ApprovalRequest,
+    ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
+        Box::pin(async { Verdict::Approved })
+    }
+}
+
+/// The directories that contain a bundle's workspace paths; none contains another.
+fn roots(content: &Content) -> Vec<PathPattern> {
+    let declared = content.tools.iter().map(|entry| entry.tool.declaration());
+    let directories: BTreeSet<String> = declared
+        .flat_map(|set| {
+            let paths = set.of_class(&Class::Workspace).filter_map(Capability::path);
+            paths.map(PathPattern::directory).collect::<Vec<_>>()
+        })
+        .collect();
+    let patterns = directories.iter();
+    let patterns = patterns.filter_map(|path| Capability::of(Class::Workspace, path).ok());
+    let all: Vec<Capability> = patterns.collect();
+    let outermost = all.iter().filter(|one| {
+        let above = |other: &&Capability| other != one && other.covers(one);
+        !all.iter().any(|other| above(&other))
+    });
+    outermost.filter_map(|one| one.path().cloned()).collect()
+}
+
+/// Workspaces and buckets as the contract declares them.
+fn rule(tool: &Tool, publisher: Publisher) -> Result<Rule, PolicyError> {
+    let temporary = |one: &&Capability| match one.class() {
+        Class::Workspace | Class::Database => true,
+        Class::Network
+        | Class::Secret
+        | Class::External
+        | Class::Tool
+        | Class::User
+        | Class::Other(_) => false,
+    };
+    let kept =
+        |set: &CapabilitySet| -> CapabilitySet { set.iter().filter(temporary).cloned().collect() };
+    let mut rule = Rule::new(publisher);
+    rule.tool = ToolPattern::parse(&tool.major_id())?;
+    rule.requires = kept(&tool.requires.capabilities);
+    rule.mutates = kept(&tool.mutates);
+    Ok(rule)
+}
+
+fn unusable(error: &PolicyError) -> Error {
+    Error::with_code(Kind::Failed, error.code(), error)
+}
+
+fn empty(directory: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => std::fs::remove_dir_all(entry.path())?,
+            false => std::fs::remove_file(entry.path())?,
+        }
+    }
+    Ok(())
 }

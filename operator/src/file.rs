@@ -1,27 +1,30 @@
-//! Small files of the user: bounded reads and atomic writes.
+//! Small files of the user: bounded reads and atomic writes, and files of this library with a lock.
 
 use std::fs::File;
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use toolward_files::Problem;
+use toolward_files::{Folder, Links, Lock, Problem, Protection};
 
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error, Result};
 
 /// The mode of files that others may read, before the umask.
 const PUBLIC_MODE: u32 = 0o644;
-/// The mode of files that hold what others must not read.
+/// The mode of files that others must not read.
 const PRIVATE_MODE: u32 = 0o600;
+/// How long another process may hold a [`StateFile`].
+const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Reads a file of at most `limit` bytes. Refuses anything but a regular file, and does
 /// not block on it.
-pub fn read(path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
+pub fn read(path: &Path, limit: usize) -> Result<Vec<u8>> {
     let file = toolward_files::open_regular(path).map_err(|error| unreadable(path, error))?;
     read_opened(file, path, limit)
 }
 
 /// Reads at most `limit` bytes of a file that was opened at `path`.
-pub(crate) fn read_opened(file: File, path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
+pub(crate) fn read_opened(file: File, path: &Path, limit: usize) -> Result<Vec<u8>> {
     toolward_files::read(file, path, limit as u64).map_err(|error| unreadable(path, error))
 }
 
@@ -46,33 +49,69 @@ fn unreadable(path: &Path, error: toolward_files::Error) -> Error {
 /// # Ok(())
 /// # }
 /// ```
-pub fn write_new(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    toolward_files::create(path, bytes, PUBLIC_MODE).map_err(|error| match error.kind() {
-        ErrorKind::AlreadyExists => exists(path),
-        _ => Error::unwritable(path, error),
-    })
+pub fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
+    create(path, bytes, PUBLIC_MODE)
 }
 
 /// Writes a new file that is its owner's alone, atomically. Never overwrites one.
-pub fn write_new_private(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    toolward_files::create(path, bytes, PRIVATE_MODE).map_err(|error| match error.kind() {
+pub fn write_new_private(path: &Path, bytes: &[u8]) -> Result<()> {
+    create(path, bytes, PRIVATE_MODE)
+}
+
+fn create(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
+    toolward_files::create(path, bytes, mode).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => exists(path),
         _ => Error::unwritable(path, error),
     })
 }
 
 /// Replaces a file atomically: a reader sees the old one or the new one.
-pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
     toolward_files::replace(path, bytes, PUBLIC_MODE)
         .map_err(|error| Error::unwritable(path, error))
 }
 
 /// The error for a path that exists already.
 pub fn exists(path: &Path) -> Error {
-    Error::new(
-        Kind::Failed,
+    Error::failed(
         Code::OutputExists,
         format!("{}: this exists already", path.display()),
     )
     .hint("name another place, or move what is there away yourself")
+}
+
+/// A file of this library. Only its user may read it, and one process changes it at a time.
+#[derive(Debug, Clone)]
+pub(crate) struct StateFile {
+    pub(crate) path: PathBuf,
+    /// Largest size, in bytes.
+    pub(crate) limit: u64,
+}
+
+impl StateFile {
+    /// Its bytes; `None` if it does not exist.
+    pub(crate) fn read(&self) -> Result<Option<Vec<u8>>> {
+        let path = &self.path;
+        let read = match toolward_files::open(path, Protection::Private, Links::Refuse) {
+            Err(error) if error.is_missing() => return Ok(None),
+            opened => opened.and_then(|file| toolward_files::read(file, path, self.limit)),
+        };
+        read.map(Some)
+            .map_err(|error| Error::unreadable(path, error))
+    }
+
+    /// Keeps other processes from changing the file while the folder is open. Makes the folder if it is missing.
+    pub(crate) fn lock(&self) -> Result<Folder> {
+        let folder = self.path.parent().unwrap_or(&self.path);
+        let folder = Folder::make(folder, Protection::Own)
+            .map_err(|error| Error::unwritable(&self.path, error))?;
+        toolward_files::lock(&folder, Lock::Exclusive, LOCK_TIMEOUT)
+            .map_err(|error| Error::unwritable(&self.path, error))?;
+        Ok(folder)
+    }
+
+    pub(crate) fn write(&self, text: &str) -> Result<()> {
+        toolward_files::replace(&self.path, text.as_bytes(), PRIVATE_MODE)
+            .map_err(|error| Error::unwritable(&self.path, error))
+    }
 }

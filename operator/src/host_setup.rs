@@ -2,23 +2,25 @@
 //! network behind them. The host has no approver.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use toolward_bundle::content::Content;
 use toolward_contract::capability::{CapabilitySet, Class};
 use toolward_egress::Transport;
-use toolward_files::{Folder, Protection};
+use toolward_files::{Folder, Links, Problem, Protection};
 use toolward_host::confine::Confinement;
 use toolward_host::secrets::Sources;
 use toolward_host::{Host, HostBuilder, SharedState};
 use toolward_keyvalue::Store;
-use toolward_policy::{Policy, Rule, SecretSource};
+use toolward_policy::{ContextRule, Policy, Rule, Secret, SecretSource};
 
-use crate::config::{Granted, PolicyFiles, read_text};
-use crate::demo;
+use crate::bundles::declares;
+use crate::config::read_text;
+use crate::demo::directory;
 use crate::environment::Environment;
-use crate::error::{Code, Error, Kind};
-use crate::id_secret;
+use crate::error::{Code, Error, Kind, Result};
+use crate::granted::{Granted, PolicyFiles};
 use crate::ledger::LedgerSettings;
 use crate::trust::{Trust, publishers};
 
@@ -39,16 +41,11 @@ impl HostSetup {
         named.or(environment.state_directory.as_ref()).cloned()
     }
 
-    /// The settings of `[ledger]`, by configuration. Where that names no directory, the ledger is with the tools' own
-    /// data.
+    /// The settings of `[ledger]`, by configuration. If it names no directory, the ledger is with the tools' data.
     ///
     /// # Errors
     /// If the configuration is invalid.
-    pub fn ledger(
-        &self,
-        trust: &Trust,
-        environment: &Environment,
-    ) -> Result<LedgerSettings, Error> {
+    pub fn ledger(&self, trust: &Trust, environment: &Environment) -> Result<LedgerSettings> {
         let mut settings = trust.ledger(environment)?;
         if let (None, Some(state)) = (&settings.directory, &self.state_dir) {
             settings.directory = Some(LedgerSettings::within(state));
@@ -57,13 +54,13 @@ impl HostSetup {
     }
 
     /// The state of the hosts of a process, with the installation's secret for ids that callers give
-    /// ([`Request::named`](toolward_host::Request::named)). Without a state directory, or where its secret can't be
+    /// ([`Request::named`](toolward_host::Request::named)). Without a state directory, or if its secret can't be
     /// read, the secret is random, with a warning to `tracing`.
     pub fn shared_state(&self, environment: &Environment) -> SharedState {
         let Some(state) = self.state(environment) else {
             return SharedState::new();
         };
-        match id_secret::of(&state) {
+        match id_secret(&state) {
             Ok(secret) => SharedState::keyed(secret),
             Err(error) => {
                 tracing::warn!(%error, "drivers get other idempotency keys after a restart");
@@ -81,13 +78,15 @@ impl HostSetup {
         trust: &Trust,
         environment: &Environment,
         buckets: bool,
-    ) -> Result<HostBuilder, Error> {
+    ) -> Result<HostBuilder> {
         let mut builder = Host::builder().policy(granted.policy.clone());
         let state = self.state(environment);
         let mut sources = Sources::new(&granted.policy, "/".as_ref(), environment.variable);
         if let Some(state) = &state {
             if buckets {
-                builder = builder.buckets(open(state)?);
+                let store = Store::open(self::buckets(state));
+                let store = store.map_err(|error| Error::of(Kind::Failed, error))?;
+                builder = builder.buckets(store);
             }
             sources = sources.stored_in(secrets(state));
             builder = builder.protect("the state directory", state);
@@ -95,10 +94,13 @@ impl HostSetup {
         for path in sources.files() {
             builder = builder.protect("a secret's file", path);
         }
-        for rule in granted.policy.contexts() {
-            for path in rule.files() {
-                builder = builder.protect("a context's file", path);
-            }
+        for path in granted
+            .policy
+            .contexts()
+            .iter()
+            .flat_map(ContextRule::files)
+        {
+            builder = builder.protect("a context's file", path);
         }
         builder = builder.secrets(sources);
         if let Some(transport) = transport(&granted.policy)? {
@@ -117,7 +119,7 @@ impl HostSetup {
         host: &Host,
         granted: &Granted,
         environment: &Environment,
-    ) -> Result<Confinement, Error> {
+    ) -> Result<Confinement> {
         let needs = host.requirements();
         let mut confinement = needs.confinement();
         if !needs.ports.is_empty() {
@@ -165,11 +167,11 @@ pub fn protect(
     granted: &Granted,
     trust: &Trust,
     environment: &Environment,
-) -> Result<HostBuilder, Error> {
+) -> Result<HostBuilder> {
     for (what, directory) in environment.protected() {
         builder = builder.protect(what, directory);
     }
-    for directory in demo::private(environment) {
+    for directory in directory::private_folders(environment) {
         builder = builder.protect("the demo's directory", directory);
     }
     for path in &granted.files {
@@ -188,13 +190,15 @@ pub fn protect(
 /// variable or a file of the operator.
 fn reads_stored(needed: &BTreeSet<(String, String)>, policy: &Policy) -> bool {
     needed.iter().any(|(publisher, slug)| {
-        let mut secrets = policy.secrets().iter();
-        let named =
-            secrets.find(|secret| secret.publisher.as_str() == publisher && secret.slug == *slug);
+        let is_needed = |one: &&Secret| one.publisher.as_str() == publisher && one.slug == *slug;
         // A secret that the policy does not name is looked up there as well.
-        named.is_none_or(|secret| {
-            !matches!(secret.source, SecretSource::Env(_) | SecretSource::File(_))
-        })
+        policy
+            .secrets()
+            .iter()
+            .find(is_needed)
+            .is_none_or(|secret| {
+                !matches!(secret.source, SecretSource::Env(_) | SecretSource::File(_))
+            })
     })
 }
 
@@ -203,18 +207,11 @@ fn reads_stored(needed: &BTreeSet<(String, String)>, policy: &Policy) -> bool {
 pub fn opens_buckets(contents: &[Content], policy: &Policy) -> bool {
     let any = |set: &CapabilitySet| set.of_class(&Class::Database).next().is_some();
     let granted = |rule: &Rule| any(&rule.requires) || any(&rule.mutates);
-    let declared = |content: &Content| {
-        let (tools, drivers) = (&content.tools, &content.drivers);
-        tools.iter().any(|entry| any(&entry.tool.declaration()))
-            || drivers
-                .iter()
-                .any(|entry| any(&entry.driver.requires.capabilities))
-    };
-    policy.grants().any(granted) && contents.iter().any(declared)
+    policy.grants().any(granted) && contents.iter().any(|content| declares(content, any))
 }
 
-/// The file of the buckets. It has a folder of its own, since SQLite creates and
-/// removes files beside it.
+/// The file of the buckets, in a separate folder, since SQLite creates and
+/// removes files next to it.
 pub fn buckets(state: &Path) -> PathBuf {
     folder_of_buckets(state).join("buckets.sqlite")
 }
@@ -237,12 +234,8 @@ pub fn secrets(state: &Path) -> PathBuf {
     state.join("secrets")
 }
 
-fn open(state: &Path) -> Result<Store, Error> {
-    Store::open(buckets(state)).map_err(|error| Error::of(Kind::Failed, error))
-}
-
 /// The transport for outgoing requests, if the policy configures one.
-pub fn transport(policy: &Policy) -> Result<Option<Transport>, Error> {
+pub fn transport(policy: &Policy) -> Result<Option<Transport>> {
     let Some(file) = policy.ca_file() else {
         return Ok(None);
     };
@@ -256,10 +249,39 @@ pub fn transport(policy: &Policy) -> Result<Option<Transport>, Error> {
     Ok(Some(transport))
 }
 
+/// The secret that drivers' idempotency keys are made with, for calls with ids that callers gave. It is in a separate
+/// folder of the state directory, and is made if it is missing.
+fn id_secret(state: &Path) -> Result<[u8; 32], toolward_files::Error> {
+    let folder = state.join("ids");
+    Folder::make(&folder, Protection::Private)?;
+    let path = folder.join("secret");
+    let failed = |action, source| toolward_files::Error {
+        path: path.clone(),
+        problem: Problem::Io { action, source },
+    };
+    let read = || {
+        let file = toolward_files::open(&path, Protection::Private, Links::Refuse)?;
+        let bytes = toolward_files::read(file, &path, 64)?;
+        let secret = <[u8; 32]>::try_from(bytes);
+        secret.map_err(|_| failed("read", io::Error::other("expected 32 bytes")))
+    };
+    match read() {
+        Err(error) if error.is_missing() => {}
+        found => return found,
+    }
+    let mut secret = [0; 32];
+    getrandom::fill(&mut secret)
+        .map_err(|error| failed("made", io::Error::other(error.to_string())))?;
+    match toolward_files::create(&path, &secret, 0o600) {
+        Ok(()) => Ok(secret),
+        // Another process was faster.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(),
+        Err(error) => Err(failed("created", error)),
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use toolward_policy::Secret;
-
     use super::*;
 
     #[test]
@@ -286,5 +308,41 @@ mod tests {
         assert!(reads(&[("acme", "variable"), ("acme", "stored")]));
         assert!(reads(&[("acme", "unnamed")]));
         assert!(reads(&[("other", "variable")]), "another publisher's");
+    }
+}
+
+#[cfg(test)]
+mod id_secret_tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn it_is_made_once_for_its_user_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = folder.path().join("state");
+        let secret = id_secret(&state).unwrap();
+        assert_ne!(secret, [0; 32]);
+        assert_eq!(id_secret(&state).unwrap(), secret);
+        let path = state.join("ids/secret");
+        let mode = path.metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_ne!(id_secret(&folder.path().join("other")).unwrap(), secret);
+    }
+
+    #[test]
+    fn one_that_is_damaged_or_open_to_others_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        id_secret(folder.path()).unwrap();
+        let path = folder.path().join("ids/secret");
+        for length in [0, 31, 33, 1000] {
+            std::fs::write(&path, vec![7; length]).unwrap();
+            assert!(id_secret(folder.path()).is_err(), "{length}");
+        }
+        std::fs::write(&path, [7; 32]).unwrap();
+        assert_eq!(id_secret(folder.path()).unwrap(), [7; 32]);
+        let open = std::fs::Permissions::from_mode(0o644);
+        std::fs::set_permissions(&path, open).unwrap();
+        assert!(id_secret(folder.path()).is_err());
     }
 }

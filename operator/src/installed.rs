@@ -1,6 +1,5 @@
 //! The store of installed bundles: its location, and which bundles may run.
 
-mod libraries;
 mod loaded;
 
 use std::collections::HashMap;
@@ -11,17 +10,17 @@ use std::time::{Duration, SystemTime};
 use toolward_bundle::content::Content;
 use toolward_bundle::libraries::Reading;
 use toolward_host::HostBuilder;
-use toolward_store::{Installed, InstalledTool, Store};
+use toolward_store::{InstalledBundle, InstalledTool, Store};
 
 use crate::environment::Environment;
-use crate::error::{Code, Error};
-use crate::registries::kept_hosts::KeptHosts;
+use crate::error::{Code, Error, Kind, Result, content_error};
+use crate::registries::kept_hosts::DownloadHosts;
 use crate::report::Report;
 use crate::trust::{Trust, TrustContext};
 
-use libraries::read_all;
-pub use libraries::{hold_changed, libraries, renew_surfaces};
-pub use loaded::{LoadedBundles, reason};
+use loaded::{read_all, withheld_tools};
+
+pub use loaded::{LoadedBundles, hold_changed, libraries, reason, renew_surfaces};
 
 /// The location of installed bundles.
 ///
@@ -48,17 +47,17 @@ pub struct StoreLocation(
 );
 
 impl StoreLocation {
-    fn places(&self, environment: &Environment) -> Result<(PathBuf, PathBuf), Error> {
+    fn places(&self, environment: &Environment) -> Result<(PathBuf, PathBuf)> {
         if let Some(directory) = &self.0 {
             return Ok((directory.join("store"), directory.join("state/trust.db")));
         }
         match (&environment.data_directory, &environment.state_directory) {
             (Some(data), Some(state)) => Ok((data.join("store"), state.join("trust/trust.db"))),
-            _ => Err(Error::usage(
-                Code::StoreUnusable,
-                "there is no place for installed bundles: no home directory",
-            )
-            .hint("name one with --store-dir DIR")),
+            _ => {
+                let message = "there is no place for installed bundles: no home directory";
+                Err(Error::usage(Code::StoreUnusable, message)
+                    .hint("name one with --store-dir DIR"))
+            }
         }
     }
 
@@ -78,7 +77,7 @@ impl StoreLocation {
     ///
     /// # Errors
     /// `store-unusable` if there is no place for it.
-    pub fn record_folder(&self, environment: &Environment) -> Result<PathBuf, Error> {
+    pub fn record_folder(&self, environment: &Environment) -> Result<PathBuf> {
         let (_, state) = self.places(environment)?;
         Ok(state.parent().unwrap_or(&state).to_owned())
     }
@@ -91,7 +90,7 @@ impl StoreLocation {
     }
 
     /// Opens the store, or creates it.
-    pub fn open(&self, environment: &Environment) -> Result<Store, Error> {
+    pub fn open(&self, environment: &Environment) -> Result<Store> {
         let (directory, state) = self.places(environment)?;
         Ok(Store::open(&directory, &state)?)
     }
@@ -99,7 +98,7 @@ impl StoreLocation {
     /// Opens the store for reading if it exists, also on a full or read-only disk.
     /// Creates no files. Fails if the latest changes can't be read: they may contain
     /// revocations.
-    pub fn existing(&self, environment: &Environment) -> Result<Option<Store>, Error> {
+    pub fn existing(&self, environment: &Environment) -> Result<Option<Store>> {
         match self.to_read(environment)? {
             Some(store) if store.log_unread() => Err(toolward_store::Error::LogUnreadable.into()),
             store => Ok(store),
@@ -108,17 +107,13 @@ impl StoreLocation {
 
     /// [`StoreLocation::existing`] for display: warns if the latest changes can't be
     /// read.
-    pub fn shown(
-        &self,
-        environment: &Environment,
-        report: &dyn Report,
-    ) -> Result<Option<Store>, Error> {
+    pub fn shown(&self, environment: &Environment, report: &dyn Report) -> Result<Option<Store>> {
         let store = self.to_read(environment)?;
         if store.as_ref().is_some_and(Store::log_unread) {
             let unread = toolward_store::Error::LogUnreadable;
+            let code = unread.code();
             report.warning(&format!(
-                "what is shown may be out of date: {unread} ({})",
-                unread.code()
+                "what is shown may be out of date: {unread} ({code})"
             ));
         }
         Ok(store)
@@ -129,12 +124,12 @@ impl StoreLocation {
         &self,
         environment: &Environment,
         wait: Duration,
-    ) -> Result<Option<Store>, Error> {
+    ) -> Result<Option<Store>> {
         let (directory, state) = self.places(environment)?;
         Ok(Store::open_untouched(&directory, &state, wait)?)
     }
 
-    fn to_read(&self, environment: &Environment) -> Result<Option<Store>, Error> {
+    fn to_read(&self, environment: &Environment) -> Result<Option<Store>> {
         let Ok((directory, state)) = self.places(environment) else {
             return Ok(None);
         };
@@ -144,46 +139,49 @@ impl StoreLocation {
         }
     }
 
-    /// Removes the bundle with this id, or the one that brings this tool. On a full disk
+    /// Removes the bundle with this id or this tool. On a full disk
     /// its file is deleted first, to make room for the record.
     pub fn remove(
         &self,
         name: &str,
         now: SystemTime,
         environment: &Environment,
-    ) -> Result<Removed, Error> {
+    ) -> Result<RemovedBundle> {
         use toolward_store::Error;
         let missing = || Error::NotInstalled {
             id: name.to_owned(),
         };
         let store = self.to_read(environment)?.ok_or_else(missing)?;
         let id = bundle_of(&store, name)?.ok_or_else(missing)?;
-        let installed = store.installed(&id)?.map(|installed| installed.source);
+        let installed = store.installed(&id)?.map(|one| one.release.source);
         let held = store.pending()?.into_iter().map(|(held, _)| held);
-        let held = held.filter(|held| held.id == id).map(|held| held.source);
+        let held = held
+            .filter(|held| held.id == id)
+            .map(|held| held.release.source);
         let left: Vec<String> = installed.into_iter().chain(held).collect();
-        match store.remove(&id, now) {
+        let files = match store.remove(&id, now) {
             Ok(_) => {
                 self.forget_hosts(&left, &store, environment);
-                let files = store.gc()?.objects;
-                return Ok(Removed { id, files });
+                store.gc()?.objects
             }
-            Err(Error::Full | Error::ReadOnly) => {}
+            Err(Error::Full | Error::ReadOnly) => {
+                let files = store.make_room(&id)?.objects;
+                drop(store);
+                let store = self.open(environment)?;
+                store.remove(&id, now)?;
+                self.forget_hosts(&left, &store, environment);
+                files
+            }
             Err(error) => return Err(error.into()),
-        }
-        let files = store.make_room(&id)?.objects;
-        drop(store);
-        let store = self.open(environment)?;
-        store.remove(&id, now)?;
-        self.forget_hosts(&left, &store, environment);
-        Ok(Removed { id, files })
+        };
+        Ok(RemovedBundle { id, files })
     }
 
-    /// Forgets where downloads from sources may come from that nothing is installed or held from. An answer that
-    /// stays, since that fails, counts only for what is installed from there again.
+    /// Forgets the hosts of downloads for sources of no installed or held bundle. If that fails, an answer stays, and
+    /// counts only for bundles that are installed from there again.
     fn forget_hosts(&self, left: &[String], store: &Store, environment: &Environment) {
         let forget = |source: &String| {
-            let kept = KeptHosts::in_folder(&self.record_folder(environment)?);
+            let kept = DownloadHosts::in_folder(&self.record_folder(environment)?);
             kept.forget(source, sources(store)?)
         };
         if let Err(error) = left.iter().try_for_each(forget) {
@@ -194,26 +192,29 @@ impl StoreLocation {
 
 /// A bundle that was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Removed {
+pub struct RemovedBundle {
     /// Its id.
     pub id: String,
     /// How many files of the store were deleted.
     pub files: u64,
 }
 
-/// Where the bundles that are installed and held came from.
-pub(crate) fn sources(store: &Store) -> Result<Vec<String>, Error> {
-    let installed = store.list()?.into_iter().map(|one| one.source);
-    let held = store.pending()?.into_iter().map(|(one, _)| one.source);
+/// The sources of the installed and the held bundles.
+pub(crate) fn sources(store: &Store) -> Result<Vec<String>> {
+    let installed = store.list()?.into_iter().map(|one| one.release.source);
+    let held = store
+        .pending()?
+        .into_iter()
+        .map(|(one, _)| one.release.source);
     Ok(installed.chain(held).collect())
 }
 
-/// The id of the installed bundle that a person means: by its own id, or by that of a tool
-/// which it alone brings.
+/// The id of the installed bundle that a person means: by its own id, or by the id of a tool
+/// that only this bundle has.
 ///
 /// # Errors
 /// If the store can't be read.
-pub fn bundle_of(store: &Store, name: &str) -> Result<Option<String>, Error> {
+pub fn bundle_of(store: &Store, name: &str) -> Result<Option<String>> {
     if store.installed(name)?.is_some() {
         return Ok(Some(name.to_owned()));
     }
@@ -226,13 +227,9 @@ pub fn bundle_of(store: &Store, name: &str) -> Result<Option<String>, Error> {
         .cloned())
 }
 
-/// The installed bundles that verify now. A refused bundle, such as one that was
-/// revoked after its installation, is left out with a warning.
-pub fn loaded(
-    store: &Store,
-    context: &TrustContext,
-    report: &dyn Report,
-) -> Result<LoadedBundles, Error> {
+/// The installed bundles that verify now. A refused bundle, for example after a
+/// revocation, is left out with a warning.
+pub fn loaded(store: &Store, context: &TrustContext, report: &dyn Report) -> Result<LoadedBundles> {
     let verify = |file: &mut File| context.archive_file(file);
     let (mut contents, mut refused) = (Vec::new(), Vec::new());
     let loaded = store.load_all_as(&verify, &Reading::new, context.now)?;
@@ -244,7 +241,7 @@ pub fn loaded(
                     "{} is installed and not loaded: {} ({})",
                     installed.id, failure.message, failure.code
                 ));
-                refused.push((installed.id, reason(&failure)));
+                refused.push((installed.release.id, reason(&failure)));
             }
         }
     }
@@ -260,7 +257,7 @@ pub fn loaded(
     unrecorded(store, report);
     Ok(LoadedBundles {
         contents,
-        withheld: loaded::withheld_tools(store, &refused, report),
+        withheld: withheld_tools(store, &refused, report),
     })
 }
 
@@ -273,51 +270,30 @@ pub fn unrecorded(store: &Store, report: &dyn Report) {
 
 /// An installed bundle, and whether `call` and `serve` would load it now.
 #[derive(Debug)]
-pub struct Examined {
+pub struct ExaminedBundle {
     /// The store's entry.
-    pub installed: Installed,
-    /// Whether it would be loaded.
-    pub state: State,
+    pub installed: InstalledBundle,
+    /// Its content if it verifies, or why it is not loaded; `None` if the trust configuration can't be read.
+    pub read: Option<Result<Content>>,
 }
 
-/// Whether an installed bundle is loaded.
-#[derive(Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "there is one for each installed bundle, and not for long"
-)]
-pub enum State {
-    /// It verifies: what it brings.
-    Verified(Box<Content>),
-    /// It is left out for this reason.
-    Refused(Error),
-    /// The trust configuration can't be read.
-    Unknown,
-}
-
-impl Examined {
+impl ExaminedBundle {
     /// Why it is not loaded, if that is known.
     pub fn refusal(&self) -> Option<&Error> {
-        match &self.state {
-            State::Refused(failure) => Some(failure),
-            State::Verified(_) | State::Unknown => None,
-        }
+        self.read.as_ref()?.as_ref().err()
     }
 
-    /// What it brings, if it is loaded.
+    /// Its content, if it is loaded.
     pub fn content(&self) -> Option<&Content> {
-        match &self.state {
-            State::Verified(content) => Some(content),
-            State::Refused(_) | State::Unknown => None,
-        }
+        self.read.as_ref()?.as_ref().ok()
     }
 
     /// The state in one word.
     pub fn word(&self) -> &'static str {
-        match &self.state {
-            State::Verified(_) => "verified",
-            State::Refused(_) => "refused",
-            State::Unknown => "unknown",
+        match &self.read {
+            Some(Ok(_)) => "verified",
+            Some(Err(_)) => "refused",
+            None => "unknown",
         }
     }
 }
@@ -329,39 +305,33 @@ pub fn examined(
     trust: &Trust,
     environment: &Environment,
     report: &dyn Report,
-) -> Result<Vec<Examined>, Error> {
+) -> Result<Vec<ExaminedBundle>> {
     let context = trust
         .trusted(environment)
         .and_then(|trusted| trust.context_or_empty(&trusted, environment, report));
-    let context = match context {
-        Ok(context) => context,
+    let examined = |installed, read| ExaminedBundle { installed, read };
+    match context {
+        Ok(context) => {
+            let verify = |file: &mut File| context.archive_file(file);
+            let loaded = store.examine(&verify, &Reading::new)?;
+            let all = read_all(loaded, &context).into_iter();
+            Ok(all
+                .map(|(installed, read)| examined(installed, Some(read)))
+                .collect())
+        }
         Err(failure) => {
             report.warning(&format!(
                 "whether the installed bundles may run is not known: {} ({})",
                 failure.message, failure.code
             ));
-            let unknown = |installed| Examined {
-                installed,
-                state: State::Unknown,
-            };
-            return Ok(store.list()?.into_iter().map(unknown).collect());
+            let all = store.list()?.into_iter();
+            Ok(all.map(|installed| examined(installed, None)).collect())
         }
-    };
-    let verify = |file: &mut File| context.archive_file(file);
-    let loaded = store.examine(&verify, &Reading::new)?;
-    let examined = read_all(loaded, &context).into_iter();
-    let examined = examined.map(|(installed, content)| Examined {
-        installed,
-        state: match content {
-            Ok(content) => State::Verified(Box::new(content)),
-            Err(failure) => State::Refused(failure),
-        },
-    });
-    Ok(examined.collect())
+    }
 }
 
 /// A tool of an installed bundle that is not loaded, with the reason.
-pub type RefusedTool = (String, Installed, Error);
+pub type RefusedTool = (String, InstalledBundle, Error);
 
 /// The tools of installed bundles that are not loaded now, by bundle and id.
 pub fn refused_tools(
@@ -369,17 +339,20 @@ pub fn refused_tools(
     trust: &Trust,
     environment: &Environment,
     report: &dyn Report,
-) -> Result<Vec<RefusedTool>, Error> {
+) -> Result<Vec<RefusedTool>> {
     let tools = store.tools()?;
     let mut refused = Vec::new();
     for one in examined(store, trust, environment, report)? {
         let Some(failure) = one.refusal() else {
             continue;
         };
-        let brought = tools.iter().filter(|tool| tool.bundle == one.installed.id);
-        refused.extend(brought.map(|tool| {
-            let failure = failure.clone();
-            (tool.major_id.clone(), one.installed.clone(), failure)
+        let own = tools.iter().filter(|tool| tool.bundle == one.installed.id);
+        refused.extend(own.map(|tool| {
+            (
+                tool.major_id.clone(),
+                one.installed.clone(),
+                failure.clone(),
+            )
         }));
     }
     Ok(refused)
@@ -392,26 +365,41 @@ pub fn withheld(
     trust: &Trust,
     environment: &Environment,
     report: &dyn Report,
-) -> Result<Option<Error>, Error> {
-    let named = |major_id: &str| {
-        let id = major_id.split('@').next();
-        major_id == tool || id == Some(tool)
-    };
+) -> Result<Option<Error>> {
+    let named = |major_id: &str| major_id == tool || major_id.split('@').next() == Some(tool);
     let mut refused = refused_tools(store, trust, environment, report)?.into_iter();
-    Ok(refused.find(|(major_id, _, _)| named(major_id)).map(
-        |(_, Installed { id, version, .. }, failure)| {
-            let message = format!(
-                "`{tool}` is in {id} {version}, which is installed and not loaded: {}",
-                failure.message
-            );
-            failure.saying(message).hint(next_step(&id))
-        },
-    ))
+    let found = refused.find(|(major_id, _, _)| named(major_id));
+    Ok(found.map(|(_, installed, failure)| {
+        let (id, version) = (&installed.id, &installed.version);
+        let message = format!(
+            "`{tool}` is in {id} {version}, which is installed and not loaded: {}",
+            failure.message
+        );
+        failure.saying(message).hint(next_step(id))
+    }))
 }
 
-/// What to do about an installed bundle that is not loaded.
+/// The next step for an installed bundle that is not loaded.
 pub fn next_step(id: &str) -> String {
     format!(
-        "`toolward update {id}` looks for a release that holds, `toolward remove {id}` takes it out"
+        "`toolward update {id}` looks for a release that verifies, `toolward remove {id}` removes it"
     )
+}
+
+impl From<toolward_store::Error> for Error {
+    fn from(error: toolward_store::Error) -> Self {
+        use toolward_store::Error as Store;
+        let kind = match error {
+            Store::Refused(refusal) => return Self::refused(refusal),
+            Store::Content(error) => return content_error(*error, Kind::Refused),
+            Store::Duplicate { .. }
+            | Store::SurfaceMismatch { .. }
+            | Store::ObjectMissing { .. }
+            | Store::ObjectChanged { .. }
+            | Store::PublisherChanged { .. }
+            | Store::ActionsChanged { .. } => Kind::Refused,
+            _ => Kind::Failed,
+        };
+        Self::of(kind, error)
+    }
 }

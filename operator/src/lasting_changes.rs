@@ -1,16 +1,17 @@
-//! What commands changed lastingly after a person typed a yes: files of clients, the policy. Each is a line of one file
-//! in the state directory, which `doctor` shows, and `serve` once.
+//! Lasting changes that a person confirmed, such as of clients' files and the policy. Each is a line of one file in the
+//! state directory, which `doctor` shows, and `serve` once. [`TextEdit`] shows and makes a change of a text file.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use toolward_files::{Folder, Links, Lock, Protection};
+use toolward_files::{EditedFile, Problem};
 use toolward_signing::Digest;
 use toolward_signing::timestamp::Timestamp;
 
 use crate::environment::Environment;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Result};
+use crate::file::StateFile;
 
 /// The file in the state directory.
 const FILE: &str = "changes.jsonl";
@@ -21,9 +22,6 @@ const MAX_CHANGES: usize = 500;
 /// Largest file, in bytes. Paths have at most 4 KiB.
 const MAX_FILE_BYTES: u64 = 8 << 20;
 
-/// How long another process may hold the list.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
-
 /// A lasting change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -32,7 +30,7 @@ pub struct LastingChange {
     at: String,
     /// The command, such as `mcp config --write`.
     command: String,
-    /// What it changed, in words.
+    /// A description of the change.
     what: String,
     /// The file that it changed.
     file: PathBuf,
@@ -101,75 +99,66 @@ impl std::fmt::Display for LastingChange {
 /// ```
 #[derive(Debug)]
 pub struct LastingChanges {
-    path: PathBuf,
+    file: StateFile,
 }
 
 impl LastingChanges {
-    /// Those that the state directory holds.
+    /// The changes in the state directory.
     ///
     /// # Errors
     /// `store-unusable` if there is no state directory.
-    pub fn of(environment: &Environment) -> Result<Self, Error> {
-        match &environment.state_directory {
-            Some(state) => Ok(Self {
-                path: state.join(FILE),
-            }),
-            None => Err(Error::usage(
-                Code::StoreUnusable,
-                "there is no place for the list of changes: no home directory",
-            )
-            .hint("set HOME or XDG_STATE_HOME to an absolute path")),
-        }
+    pub fn of(environment: &Environment) -> Result<Self> {
+        let Some(state) = &environment.state_directory else {
+            let message = "there is no place for the list of changes: no home directory";
+            return Err(Error::usage(Code::StoreUnusable, message)
+                .hint("set HOME or XDG_STATE_HOME to an absolute path"));
+        };
+        let file = StateFile {
+            path: state.join(FILE),
+            limit: MAX_FILE_BYTES,
+        };
+        Ok(Self { file })
     }
 
-    /// All of them, the oldest first; none if there is no file.
+    /// All changes, the oldest first; none if there is no file.
     ///
     /// # Errors
-    /// `file-unreadable` if the file can't be read, belongs to somebody else, or is not what this library wrote.
-    pub fn all(&self) -> Result<Vec<LastingChange>, Error> {
-        let unreadable = |error: toolward_files::Error| Error::unreadable(&self.path, error);
-        let opened = toolward_files::open(&self.path, Protection::Private, Links::Refuse);
-        let file = match opened {
-            Err(error) if error.is_missing() => return Ok(Vec::new()),
-            opened => opened.map_err(unreadable)?,
-        };
-        let bytes = toolward_files::read(file, &self.path, MAX_FILE_BYTES).map_err(unreadable)?;
-        let lines = bytes.split(|byte| *byte == b'\n');
-        let lines = lines.filter(|line| !line.is_empty());
-        lines
-            .map(|line| {
-                serde_json::from_slice(line).map_err(|error| Error::unreadable(&self.path, error))
-            })
-            .collect()
+    /// `file-unreadable` if the file can't be read, belongs to another user, or is not in the form that this library
+    /// writes.
+    pub fn all(&self) -> Result<Vec<LastingChange>> {
+        let bytes = self.file.read()?.unwrap_or_default();
+        let lines = bytes
+            .split(|byte| *byte == b'\n')
+            .filter(|line| !line.is_empty());
+        let all = lines.map(serde_json::from_slice).collect::<Result<_, _>>();
+        all.map_err(|error| Error::unreadable(&self.file.path, error))
     }
 
     /// Adds one, made now.
     ///
     /// # Errors
-    /// Those of [`LastingChanges::all`]; `write-failed`.
-    pub fn add(&self, change: LastingChange) -> Result<(), Error> {
+    /// As [`LastingChanges::all`]; `write-failed`.
+    pub fn add(&self, change: LastingChange) -> Result<()> {
         let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let seconds = seconds.map(|since| since.as_secs()).unwrap_or_default();
         let at = Timestamp::from_unix(i64::try_from(seconds).unwrap_or_default());
         let at = at.map(|at| at.to_string()).unwrap_or_default();
-        let folder = self.path.parent().unwrap_or(&self.path);
-        let _locked = self.locked(Folder::make(folder, Protection::Own))?;
+        let _locked = self.file.lock()?;
         let mut all = self.all()?;
         all.push(LastingChange { at, ..change });
         self.write(&all)
     }
 
-    /// Those that this has not returned before, for `serve` to show.
+    /// The changes that this has not returned before, for `serve` to show.
     ///
     /// # Errors
-    /// Those of [`LastingChanges::all`]. Where they can't be marked as shown they are returned once more.
-    pub fn unserved(&self) -> Result<Vec<LastingChange>, Error> {
-        // Most often there is nothing, and this is on the way to each server's first answer.
-        if self.path.symlink_metadata().is_err() {
+    /// As [`LastingChanges::all`]. If they can't be marked as shown they are returned again.
+    pub fn unserved(&self) -> Result<Vec<LastingChange>> {
+        // Usually there is nothing, and each server waits for this before its first answer.
+        if self.file.path.symlink_metadata().is_err() {
             return Ok(Vec::new());
         }
-        let folder = self.path.parent().unwrap_or(&self.path);
-        let _locked = self.locked(Folder::open(folder, Protection::Own))?;
+        let _locked = self.file.lock()?;
         let mut all = self.all()?;
         let unserved: Vec<LastingChange> = all.iter().filter(|one| !one.served).cloned().collect();
         if !unserved.is_empty() {
@@ -179,23 +168,163 @@ impl LastingChanges {
         Ok(unserved)
     }
 
-    /// Keeps other processes from changing the list as long as the folder is open.
-    fn locked(&self, folder: Result<Folder, toolward_files::Error>) -> Result<Folder, Error> {
-        let folder = folder.map_err(|error| Error::unwritable(&self.path, error))?;
-        toolward_files::lock(&folder, Lock::Exclusive, LOCK_TIMEOUT)
-            .map_err(|error| Error::unwritable(&self.path, error))?;
-        Ok(folder)
+    fn write(&self, all: &[LastingChange]) -> Result<()> {
+        let newest = all.iter().skip(all.len().saturating_sub(MAX_CHANGES));
+        let lines = newest.map(|one| Ok(serde_json::to_string(one)? + "\n"));
+        let text = lines.collect::<Result<String, serde_json::Error>>();
+        let text = text.map_err(|error| Error::unwritable(&self.file.path, error))?;
+        self.file.write(&text)
+    }
+}
+
+/// Largest file that is changed, in bytes. Clients keep histories in theirs.
+const MAX_EDITED_BYTES: u64 = 16 << 20;
+
+/// A text file that may be changed.
+///
+/// ```
+/// use std::path::Path;
+/// use toolward_operator::lasting_changes::TextEdit;
+///
+/// # fn main() -> Result<(), toolward_operator::Error> {
+/// # let home = tempfile::tempdir().unwrap();
+/// std::fs::write(home.path().join("settings.json"), "{\n}\n").unwrap();
+/// let edit = TextEdit::beneath(home.path(), Path::new("settings.json"))?;
+/// assert_eq!(edit.difference("{\n  \"a\": 1\n}\n"), "+  \"a\": 1\n");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct TextEdit {
+    file: EditedFile,
+    text: String,
+}
+
+impl TextEdit {
+    /// Reads a file beneath `root` without following links; a missing file is empty.
+    ///
+    /// # Errors
+    /// `file-unfit` for a link, anything but a regular file, a file with several names, a file or a folder of `path` that
+    /// belongs to another user or that others may change, more than 16 MiB, and text that is not UTF-8;
+    /// `file-unreadable`.
+    pub fn beneath(root: &Path, path: &Path) -> Result<Self> {
+        let file = EditedFile::beneath(root, path, MAX_EDITED_BYTES).map_err(unusable)?;
+        let bytes = file.bytes().unwrap_or_default().to_vec();
+        let text = String::from_utf8(bytes).map_err(|error| {
+            let message = format!("{}: {}", file.path().display(), error.utf8_error());
+            Error::failed(Code::FileUnfit, message).hint("change the file yourself")
+        })?;
+        Ok(Self { file, text })
     }
 
-    fn write(&self, all: &[LastingChange]) -> Result<(), Error> {
-        let mut text = String::new();
-        let kept = all.iter().skip(all.len().saturating_sub(MAX_CHANGES));
-        for one in kept {
-            let line = serde_json::to_string(one);
-            text.push_str(&line.map_err(|error| Error::unwritable(&self.path, error))?);
-            text.push('\n');
+    /// Reads a file beneath the deepest folder above it that exists.
+    ///
+    /// # Errors
+    /// As [`TextEdit::beneath`].
+    pub fn of(place: &Path) -> Result<Self> {
+        let mut above = place.ancestors().skip(1);
+        let root = above.find(|above| above.is_dir()).unwrap_or(Path::new("/"));
+        let path = place.strip_prefix(root).unwrap_or(place);
+        Self::beneath(root, path)
+    }
+
+    /// Its text with lines appended, with the line ends that it has.
+    pub fn appended(&self, lines: &str) -> String {
+        let (text, newline) = (&self.text, newline(&self.text));
+        let between = match text.as_str() {
+            "" => String::new(),
+            text if text.ends_with('\n') => newline.to_owned(),
+            _ => newline.repeat(2),
+        };
+        let lines = lines.trim_end().replace('\n', newline);
+        format!("{text}{between}{lines}{newline}")
+    }
+
+    /// Its text with a line inserted after the line with the byte at `offset`.
+    pub(crate) fn inserted(&self, offset: usize, line: &str) -> Option<String> {
+        let (text, newline) = (&self.text, newline(&self.text));
+        let end = text.get(offset..)?.find('\n');
+        let end = end.map_or(text.len(), |end| {
+            end.saturating_add(offset).saturating_add(1)
+        });
+        let (before, after) = text.split_at_checked(end)?;
+        let between = match before.ends_with('\n') {
+            true => "",
+            false => newline,
+        };
+        Some(format!("{before}{between}{line}{newline}{after}"))
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The path of the backup of its earlier text.
+    pub fn backup(&self) -> Option<PathBuf> {
+        self.file.backup()
+    }
+
+    /// Whether the backup, which is made at the first change, exists already. It is kept.
+    pub fn has_backup(&self) -> bool {
+        self.file.has_backup()
+    }
+
+    /// The lines that differ from `after`: removed lines after `-`, added lines after `+`. May contain untrusted text.
+    pub fn difference(&self, after: &str) -> String {
+        let old: Vec<&str> = self.text.lines().collect();
+        let new: Vec<&str> = after.lines().collect();
+        let pairs = old.iter().zip(&new);
+        let first = pairs.take_while(|(old, new)| old == new).count();
+        let most = old.len().min(new.len()).saturating_sub(first);
+        let pairs = old.iter().rev().zip(new.iter().rev()).take(most);
+        let last = pairs.take_while(|(old, new)| old == new).count();
+        let middle = |lines: &[&str], sign: char| -> String {
+            let end = lines.len().saturating_sub(last);
+            let lines = lines.get(first..end).unwrap_or_default();
+            lines.iter().map(|line| format!("{sign}{line}\n")).collect()
+        };
+        middle(&old, '-') + &middle(&new, '+')
+    }
+
+    /// Records the change, then writes the file with `after`.
+    ///
+    /// # Errors
+    /// `file-changed` if the file has changed since it was read; as [`TextEdit::beneath`] and [`LastingChanges::add`].
+    /// The file then stays unchanged.
+    pub fn write(self, after: &str, change: LastingChange, changes: &LastingChanges) -> Result<()> {
+        changes.add(change)?;
+        self.file.write(after.as_bytes()).map_err(unusable)
+    }
+}
+
+fn newline(text: &str) -> &'static str {
+    match text.contains("\r\n") {
+        true => "\r\n",
+        false => "\n",
+    }
+}
+
+fn unusable(error: toolward_files::Error) -> Error {
+    let path = error.path.clone();
+    let unfit = |hint: &str| Error::failed(Code::FileUnfit, &error).hint(hint);
+    match &error.problem {
+        Problem::Io {
+            action: "opened" | "read",
+            ..
+        } => Error::unreadable(&path, error),
+        Problem::Io { .. } => Error::unwritable(&path, error),
+        Problem::Changed => Error::failed(Code::FileChanged, &error)
+            .hint("end the program that writes to it, and give the command again"),
+        Problem::Mode { .. } => {
+            let hint = "take others' right to write from it: chmod go-w";
+            unfit(&format!("{hint} {}", path.display()))
         }
-        toolward_files::replace(&self.path, text.as_bytes(), 0o600)
-            .map_err(|error| Error::unwritable(&self.path, error))
+        _ => unfit("change the file yourself"),
     }
 }

@@ -1,23 +1,20 @@
-//! `[ledger]` of the configuration: whether calls are recorded, where, and what is kept of them.
+//! `[ledger]` of the configuration: whether calls are recorded, where, and which payloads are kept.
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use toolward_fields::{Field, Fields, Span, parse_toml};
+use toolward_fields::{Field, Fields, Span};
 use toolward_host::HostBuilder;
 use toolward_ledger::Options;
 use toolward_ledger::payload::{Keep, PayloadLimits};
 
 use crate::environment::Environment;
-use crate::error::{Code, Error};
-use crate::setting_error::{self, SettingError, did_you_mean};
-
-const TABLE: &str = "ledger";
-const INVALID_CODE: Code = Code::LedgerSettingInvalid;
+use crate::error::{Code, Error, Kind, Result};
+use crate::settings::{self, SettingError, no_others, word};
 
 const MIB: u64 = 1 << 20;
-/// Ten years. A payload that is kept for ever can be erased by nobody who forgets to.
+/// At most ten years: no payload is kept for ever because someone forgets to erase it.
 const DAYS: RangeInclusive<u64> = 1..=3650;
 /// Nothing larger is kept: a record's reader holds one payload in memory.
 const PAYLOAD_BYTES: RangeInclusive<u64> = 1..=64 * 1024;
@@ -32,17 +29,17 @@ const KEEPS: &[(&str, Keep)] = &[
 ];
 const WAITS: &[(&str, WaitFor)] = &[("started", WaitFor::Started), ("ended", WaitFor::Ended)];
 
-/// Which row of a call that changes something has to be on the disk before the reply goes out.
+/// Which row of a call that changes something must be on the disk before the reply is sent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum WaitFor {
-    /// That it is about to be dispatched.
+    /// The row before it is dispatched.
     Started,
-    /// That it has ended, too.
+    /// Also the row of its end.
     #[default]
     Ended,
 }
 
-/// The value of `keep` that says this.
+/// The value of `keep` for this.
 #[must_use]
 pub fn keep_word(keep: Keep) -> &'static str {
     let word = KEEPS.iter().find(|(_, known)| *known == keep);
@@ -104,7 +101,7 @@ impl LedgerSettings {
     ///
     /// # Errors
     /// If the configuration names no directory and the user has no state directory.
-    pub fn directory(&self, environment: &Environment) -> Result<PathBuf, Error> {
+    pub fn directory(&self, environment: &Environment) -> Result<PathBuf> {
         let default = environment.state_directory.as_ref();
         let default = default.map(|state| Self::within(state));
         self.directory.clone().or(default).ok_or_else(|| {
@@ -126,8 +123,8 @@ impl LedgerSettings {
     /// How the ledger is opened for writing; `None` if nothing is recorded.
     ///
     /// # Errors
-    /// Those of [`LedgerSettings::directory`].
-    pub fn options(&self, environment: &Environment) -> Result<Option<Options>, Error> {
+    /// As [`LedgerSettings::directory`].
+    pub fn options(&self, environment: &Environment) -> Result<Option<Options>> {
         if self.off {
             return Ok(None);
         }
@@ -153,115 +150,51 @@ impl LedgerSettings {
     }
 }
 
-/// The settings in `[ledger]` of a configuration in `folder`; `None` without such a table.
-pub(crate) fn settings(
-    text: &str,
-    path: &Path,
-    folder: &Path,
-) -> Result<Option<LedgerSettings>, Error> {
-    let document = parse_toml(text).map_err(|error| {
-        let at = error.span().unwrap_or_default();
-        setting_error::invalid(
-            INVALID_CODE,
-            text,
-            path,
-            SettingError::new(error.message(), at),
-        )
-    })?;
-    let table = document
-        .get(TABLE)
-        .map(|table| Field::new("[ledger]", table));
-    let read = table.map(|table| read(&table, folder)).transpose();
-    read.map_err(|wrong| setting_error::invalid(INVALID_CODE, text, path, wrong))
-}
-
-/// Refuses `[ledger]` in a file from `--policy`, where it would have no effect.
-pub(crate) fn refuse_setting(text: &str, path: &Path) -> Result<(), Error> {
-    let table = parse_toml(text).ok();
-    match table.as_ref().and_then(|table| table.get(TABLE)) {
-        None => Ok(()),
-        Some(found) => {
-            let wrong = SettingError::new(
-                "expected no `[ledger]` in a file of --policy",
-                found.at.clone(),
-            );
-            let hint = "`[ledger]` stands in toolward.toml, or in the file of --config";
-            Err(setting_error::invalid(
-                INVALID_CODE,
-                text,
-                path,
-                wrong.hint(hint),
-            ))
-        }
-    }
+/// The settings in `[ledger]` of a configuration in `folder`.
+pub(crate) fn settings(text: &str, path: &Path, folder: &Path) -> Result<LedgerSettings> {
+    let settings = settings::LEDGER.read(text, path, |table| read(table, folder));
+    Ok(settings?.unwrap_or_default())
 }
 
 fn read(table: &Field<'_, Span>, folder: &Path) -> Result<LedgerSettings, SettingError> {
     let mut fields = Fields::of(table)?.by_key();
-    let mut settings = LedgerSettings::default();
+    let mut read = LedgerSettings::default();
     if let Some(field) = fields.take("off") {
-        settings.off = field.boolean()?;
+        read.off = field.boolean()?;
     }
     if let Some(field) = fields.take("keep") {
-        settings.keep = word(&field, KEEPS)?;
+        read.keep = word(&field, KEEPS)?;
     }
     if let Some(field) = fields.take("days") {
         let hours = field.integer(DAYS)?.saturating_mul(24);
-        settings.payloads.age = Duration::from_hours(hours);
+        read.payloads.age = Duration::from_hours(hours);
     }
     if let Some(field) = fields.take("payload_max") {
         let bytes = field.integer(PAYLOAD_BYTES)?;
-        settings.payloads.each = usize::try_from(bytes).unwrap_or(usize::MAX);
+        read.payloads.each = usize::try_from(bytes).unwrap_or(usize::MAX);
     }
     if let Some(field) = fields.take("payloads_max") {
-        settings.payloads.total = field.integer(FILE_BYTES)?;
+        read.payloads.total = field.integer(FILE_BYTES)?;
     }
     if let Some(field) = fields.take("max") {
-        settings.max_bytes = field.integer(FILE_BYTES)?;
+        read.max_bytes = field.integer(FILE_BYTES)?;
     }
     if let Some(field) = fields.take("sync") {
-        settings.wait_for = word(&field, WAITS)?;
+        read.wait_for = word(&field, WAITS)?;
     }
     if let Some(field) = fields.take("checkpoints") {
-        settings.checkpoints = Some(file(&field, folder)?);
+        read.checkpoints = Some(settings::path(&field, folder)?);
     }
     if let Some(field) = fields.take("directory") {
-        settings.directory = Some(file(&field, folder)?);
+        read.directory = Some(settings::path(&field, folder)?);
     }
-    match fields.unknown().next() {
-        Some(problem) => Err(problem.into()),
-        None => Ok(settings),
-    }
+    no_others(fields)?;
+    Ok(read)
 }
 
-fn word<T: Copy>(field: &Field<'_, Span>, known: &[(&'static str, T)]) -> Result<T, SettingError> {
-    let found = field.text()?;
-    let words = || known.iter().map(|(word, _)| *word);
-    match known.iter().find(|(word, _)| *word == found) {
-        Some((_, value)) => Ok(*value),
-        None => {
-            let message = format!(
-                "expected `{}` to be another word, found {found:?}",
-                field.name
-            );
-            Err(
-                SettingError::new(message, field.at.clone()).hint(did_you_mean(
-                    found,
-                    words(),
-                    "words",
-                )),
-            )
-        }
-    }
-}
-
-fn file(field: &Field<'_, Span>, folder: &Path) -> Result<PathBuf, SettingError> {
-    match field.text()? {
-        "" => {
-            let message = format!("expected `{}` to be a path, found \"\"", field.name);
-            Err(SettingError::new(message, field.at.clone()))
-        }
-        path => Ok(folder.join(path)),
+impl From<toolward_ledger::Error> for Error {
+    fn from(error: toolward_ledger::Error) -> Self {
+        Self::of(Kind::Failed, error)
     }
 }
 
@@ -269,18 +202,19 @@ fn file(field: &Field<'_, Span>, folder: &Path) -> Result<PathBuf, SettingError>
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Option<LedgerSettings>, Error> {
+    fn read(text: &str) -> Result<LedgerSettings, Error> {
         settings(text, Path::new("toolward.toml"), Path::new("/etc/tools"))
     }
 
     #[test]
     fn every_key_is_read_and_paths_are_relative_to_the_file() {
-        assert_eq!(read("[defaults]\n").unwrap(), None);
-        assert_eq!(read("[ledger]\n").unwrap(), Some(LedgerSettings::default()));
+        for empty in ["[defaults]\n", "[ledger]\n"] {
+            assert_eq!(read(empty).unwrap(), LedgerSettings::default());
+        }
         let text = "[ledger]\noff = false\nkeep = \"all\"\ndays = 7\npayload_max = 1024\n\
                     payloads_max = 2097152\nmax = 1048576\nsync = \"started\"\n\
                     checkpoints = \"/var/log/calls\"\ndirectory = \"calls\"\n";
-        let settings = read(text).unwrap().unwrap();
+        let settings = read(text).unwrap();
         let options = settings.options(&Environment::default()).unwrap().unwrap();
         assert_eq!(options.keep, Keep::All);
         assert_eq!(options.payloads.age, Duration::from_hours(7 * 24));
@@ -298,7 +232,7 @@ mod tests {
     #[test]
     fn a_ledger_that_is_off_has_no_options_and_one_without_a_place_is_an_error() {
         let environment = Environment::default();
-        let off = read("[ledger]\noff = true\n").unwrap().unwrap();
+        let off = read("[ledger]\noff = true\n").unwrap();
         assert!(off.options(&environment).unwrap().is_none());
         let error = LedgerSettings::default().options(&environment).unwrap_err();
         assert_eq!(error.code, Code::LedgerPlaceless.code());
@@ -333,16 +267,9 @@ mod tests {
             ("[[ledger]]\n", "toolward.toml:1:", ""),
         ] {
             let failure = read(text).unwrap_err();
-            assert_eq!(failure.code, INVALID_CODE.code(), "{text}");
+            assert_eq!(failure.code, Code::LedgerSettingInvalid.code(), "{text}");
             assert!(failure.message.starts_with(place), "{}", failure.message);
             assert_eq!(failure.hints.join(""), hint, "{text}");
         }
-        let failure = refuse_setting("[ledger]\n", Path::new("more.toml")).unwrap_err();
-        assert!(
-            failure.message.starts_with("more.toml:1:"),
-            "{}",
-            failure.message
-        );
-        refuse_setting("[defaults]\n", Path::new("more.toml")).unwrap();
     }
 }

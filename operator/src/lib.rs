@@ -7,21 +7,17 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod bundles;
-mod call_grant;
 pub mod cassette;
 pub mod client_file;
-pub mod clients;
-pub mod compile_cache;
 pub mod config;
-pub mod confine;
 pub mod demo;
 pub mod doctor;
 mod environment;
 mod error;
 pub mod examples;
 pub mod file;
+pub mod granted;
 pub mod host_setup;
-mod id_secret;
 pub mod installed;
 pub mod lasting_changes;
 pub mod ledger;
@@ -30,7 +26,7 @@ pub mod names;
 pub mod network;
 mod operator;
 pub mod policy_review;
-pub mod programs;
+pub mod processes;
 pub mod recorder;
 pub mod registries;
 pub mod releases;
@@ -40,8 +36,8 @@ mod report;
 pub mod rerun;
 pub mod runloop;
 mod runtime;
-mod setting_error;
-pub mod text_edit;
+pub mod settings;
+
 pub mod trust;
 
 pub use environment::Environment;
@@ -49,7 +45,7 @@ pub use error::{Code, Error, Kind, content_error};
 pub use live_host::LiveHost;
 pub use operator::Operator;
 pub use report::{Progress, Report, Silent};
-pub use runtime::{runtime, runtime_with};
+pub use runtime::{RUNTIME_THREAD, runtime, runtime_with};
 
 // Crates whose types occur in this crate's signatures, and that an application does not
 // use otherwise.

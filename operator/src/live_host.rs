@@ -6,12 +6,12 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tokio::runtime::Handle;
 use toolward_host::{Host, HostBuilder, Reply, Request, SharedState};
 
-use crate::config::Granted;
-use crate::error::Error;
+use crate::error::{Error, Result};
+use crate::granted::Granted;
 use crate::host_setup::opens_buckets;
 use crate::installed::LoadedBundles;
 use crate::operator::Operator;
-use crate::reload::{Control, Following, Reports, Target, Watch, prepare};
+use crate::reload::{BundleWatch, Control, ReloadTarget, Reports, WatchThread, prepare};
 use crate::report::{Report, Silent};
 
 /// Adds the application's settings to each host.
@@ -81,27 +81,25 @@ impl LiveHost {
     pub fn start(
         operator: Operator,
         finish: impl Fn(HostBuilder) -> HostBuilder + Send + Sync + 'static,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         Self::following(operator, finish).map(|(live, _)| live)
     }
 
     fn following(
         operator: Operator,
         finish: impl Fn(HostBuilder) -> HostBuilder + Send + Sync + 'static,
-    ) -> Result<(Self, Following), Error> {
+    ) -> Result<(Self, WatchThread)> {
         let runtime = Handle::try_current().map_err(Error::runtime)?;
         let operator = Arc::new(operator);
         let shared_state = operator.setup.shared_state(&operator.environment);
-        let watch = Watch::load(Arc::clone(&operator), &Logged)?;
-        let maker = Maker {
+        let watch = BundleWatch::load(Arc::clone(&operator), &Logged)?;
+        let (loaded, granted) = (watch.loaded(), watch.granted());
+        let host = make_host(&operator, &shared_state, &finish, loaded, granted)?;
+        let current = Arc::new(RwLock::new(host.clone()));
+        let target = CurrentHost {
             operator,
             shared_state: shared_state.clone(),
             finish: Box::new(finish),
-        };
-        let host = maker.make(watch.loaded(), watch.granted())?;
-        let current = Arc::new(RwLock::new(host.clone()));
-        let target = Current {
-            maker,
             current: Arc::clone(&current),
         };
         let control = Control::default();
@@ -128,8 +126,7 @@ impl LiveHost {
     /// # }
     /// ```
     pub fn host(&self) -> Host {
-        let current = self.current.read();
-        current.unwrap_or_else(PoisonError::into_inner).clone()
+        read(&self.current)
     }
 
     /// Calls a tool of the current host.
@@ -147,7 +144,7 @@ impl LiveHost {
     }
 
     /// Reads the configuration again, as SIGHUP does for `toolward serve`. A policy that
-    /// grants no more than before takes effect; one that grants more is refused with a
+    /// grants no more than before takes effect; a wider policy is refused with a
     /// warning.
     ///
     /// ```no_run
@@ -168,45 +165,46 @@ impl Drop for LiveHost {
     }
 }
 
-struct Maker {
+fn make_host(
+    operator: &Operator,
+    shared_state: &SharedState,
+    finish: &Finish,
+    loaded: &LoadedBundles,
+    granted: &Granted,
+) -> Result<Host> {
+    let buckets = opens_buckets(&loaded.contents, &granted.policy);
+    let builder = operator.host_builder(loaded.contents.clone(), granted, buckets)?;
+    let builder = finish(builder.withheld(loaded.withheld.iter().cloned()));
+    Ok(builder.shared_state(shared_state).build()?)
+}
+
+fn read(current: &RwLock<Host>) -> Host {
+    let current = current.read();
+    current.unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+struct CurrentHost {
     operator: Arc<Operator>,
     shared_state: SharedState,
     finish: Box<Finish>,
-}
-
-impl Maker {
-    fn make(&self, loaded: &LoadedBundles, granted: &Granted) -> Result<Host, Error> {
-        let buckets = opens_buckets(&loaded.contents, &granted.policy);
-        let contents = loaded.contents.clone();
-        let builder = self.operator.host_builder(contents, granted, buckets)?;
-        let builder = builder.withheld(loaded.withheld.iter().cloned());
-        let builder = (self.finish)(builder);
-        Ok(builder.shared_state(&self.shared_state).build()?)
-    }
-}
-
-struct Current {
-    maker: Maker,
     current: Arc<RwLock<Host>>,
 }
 
-impl Current {
-    fn host_now(&self) -> Host {
-        let current = self.current.read();
-        current.unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-impl Target for Current {
+impl ReloadTarget for CurrentHost {
     type Made = Host;
 
-    fn make(&self, loaded: &LoadedBundles, granted: &Arc<Granted>) -> Result<Host, Error> {
-        self.maker.make(loaded, granted)
+    fn make(&self, loaded: &LoadedBundles, granted: &Arc<Granted>) -> Result<Host> {
+        make_host(
+            &self.operator,
+            &self.shared_state,
+            &*self.finish,
+            loaded,
+            granted,
+        )
     }
 
-    fn empty(&self) -> Result<Host, Error> {
-        let before = self.host_now();
-        let builder = Host::builder().withheld(before.withheld());
+    fn empty(&self) -> Result<Host> {
+        let builder = Host::builder().withheld(read(&self.current).withheld());
         Ok(builder.defer_engine().build()?)
     }
 
@@ -265,8 +263,8 @@ mod tests {
         }
     }
 
-    /// A host on a runtime of its own.
-    fn followed() -> (tokio::runtime::Runtime, LiveHost, Following) {
+    /// A host on a separate runtime.
+    fn followed() -> (tokio::runtime::Runtime, LiveHost, WatchThread) {
         let runtime = runtime();
         let entered = runtime.enter();
         let (live, following) = LiveHost::following(text_stats(), |builder| builder).unwrap();

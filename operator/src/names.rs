@@ -1,5 +1,5 @@
-//! Ids and names for a shell to complete: read from what is there, nothing verified and nothing
-//! written. For completion only; what runs is loaded and verified.
+//! Ids and names for completion in a shell. Nothing is verified or written; bundles that run are
+//! loaded and verified.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,18 +18,18 @@ const MAX_NAMES: usize = 1000;
 /// How long to wait for a process that writes: a person waits for the shell.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// The ids of installed tools, sorted; empty where they can't be read. A stored id that the grammar of
+/// The ids of installed tools, sorted; empty if they can't be read. A stored id that the grammar of
 /// tool ids does not allow is left out.
 pub fn tools(store: &StoreLocation, environment: &Environment) -> BTreeSet<String> {
     read(store, environment, tools_of)
 }
 
-/// The ids of installed bundles, sorted; empty where they can't be read.
+/// The ids of installed bundles, sorted; empty if they can't be read.
 pub fn bundles(store: &StoreLocation, environment: &Environment) -> BTreeSet<String> {
     read(store, environment, bundles_of)
 }
 
-/// The ids of installed bundles and of their tools, sorted; empty where they can't be read.
+/// The ids of installed bundles and of their tools, sorted; empty if they can't be read.
 pub fn installed(store: &StoreLocation, environment: &Environment) -> BTreeSet<String> {
     read(store, environment, |store| {
         &tools_of(store) | &bundles_of(store)
@@ -55,13 +55,13 @@ fn tools_of(store: &Store) -> BTreeSet<String> {
 
 fn bundles_of(store: &Store) -> BTreeSet<String> {
     let ids = store.list().unwrap_or_default().into_iter();
-    ids.map(|one| one.id)
+    ids.map(|one| one.release.id)
         .filter(|id| id::check(id).is_ok())
         .take(MAX_NAMES)
         .collect()
 }
 
-/// The names of the publishers of `toolward trust`, sorted; empty where they can't be read.
+/// The names of the publishers of `toolward trust`, sorted; empty if they can't be read.
 pub fn publishers(trust: &Trust, environment: &Environment) -> BTreeSet<String> {
     let names = trust
         .publishers(environment)

@@ -1,31 +1,33 @@
 //! Fetches bundles and documents: from files, `https` and registries.
 //!
 //! Fetching blocks the calling thread. Inside a tokio runtime it fails with
-//! `runtime-unavailable`: call it on a thread of its own, see
+//! `runtime-unavailable`: call it on a separate thread, see
 //! [`runtime`](crate::runtime()).
 
 mod asking;
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::Duration;
 
 use toolward_registry::{
-    Client, Credentials, DocumentArtifact, Helpers, Proxy, PullOptions, Source, TransferProgress,
+    DocumentArtifact, Helpers, Proxy, PullOptions, RegistryClient, RegistryCredentials, Source,
+    TransferProgress,
 };
 use toolward_signing::archive::Effort;
 use toolward_signing::verify::{self, Bundle, Verified};
 use toolward_signing::{ErrorKind, Refusal};
 
 use crate::environment::Environment;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Kind, Result};
 use crate::file;
 use crate::registries::Registries;
 use crate::report::{self, Report};
 use crate::runtime::runtime;
 use crate::trust::{Trust, TrustContext};
 
-use asking::Asking;
+use asking::HostQuestions;
 pub(crate) use asking::MAX_QUESTIONS;
 pub use asking::{AskHost, DownloadHost, RealmChange};
 
@@ -36,7 +38,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 /// Largest file of credentials or certificates, in bytes.
 const MAX_FILE_BYTES: usize = 1024 * 1024;
 
-/// How registries and `https` are used for one call, by flags. [`Network::fetcher`] adds what lasts.
+/// How registries and `https` are used for one call, by flags. [`Network::fetcher`] adds the configured settings.
 #[derive(Debug, Default, Clone)]
 pub struct Network {
     /// A PEM file of certificate authorities, besides the system's.
@@ -64,11 +66,11 @@ pub struct Network {
 }
 
 impl Network {
-    /// What fetches with these settings, those of `[[registry]]`, and the proxy of `HTTPS_PROXY`.
+    /// A fetcher with these settings, the settings of `[[registry]]`, and the proxy of `HTTPS_PROXY`.
     ///
     /// # Errors
     /// If the configuration can't be read or is invalid.
-    pub fn fetcher(self, trust: &Trust, environment: &Environment) -> Result<Fetcher, Error> {
+    pub fn fetcher(self, trust: &Trust, environment: &Environment) -> Result<Fetcher> {
         Ok(Fetcher {
             flags: self,
             registries: RwLock::new(trust.registries(environment)?),
@@ -80,7 +82,7 @@ impl Network {
 }
 
 /// The proxy that `HTTPS_PROXY` and `NO_PROXY` name, in capitals or not. Programs and guests never get it.
-fn proxy(environment: &Environment) -> Result<Option<Proxy>, Error> {
+fn proxy(environment: &Environment) -> Result<Option<Proxy>> {
     let value = |name: &str| {
         let names = [name.to_owned(), name.to_lowercase()];
         let mut values = names.iter().filter_map(|name| (environment.variable)(name));
@@ -114,24 +116,29 @@ fn proxy(environment: &Environment) -> Result<Option<Proxy>, Error> {
 pub struct Fetcher {
     flags: Network,
     registries: RwLock<Registries>,
-    /// Where the configuration is, or would be.
+    /// The path of the configuration, which need not exist.
     configuration: Option<PathBuf>,
-    asking: Option<Asking>,
+    asking: Option<HostQuestions>,
     environment: Environment,
 }
 
 impl Fetcher {
-    /// A client for this source alone: what a `[[registry]]` says of one registry is not used for another.
+    fn registries(&self) -> RwLockReadGuard<'_, Registries> {
+        self.registries
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A client for this source alone: the settings of one registry are not used for another.
     ///
     /// # Errors
     /// If a file can't be read, or a setting is invalid; `registry-proxy-invalid`.
-    pub fn client(&self, source: &Source) -> Result<Client, Error> {
+    pub fn client(&self, source: &Source) -> Result<RegistryClient> {
         let flags = &self.flags;
-        let registries = self.registries.read();
-        let registries = registries.unwrap_or_else(PoisonError::into_inner);
+        let registries = self.registries();
         let settings = registries.of_source(source, flags.plain_http);
         let plain = flags.plain_http || settings.is_some_and(|settings| settings.plain_http);
-        let mut builder = Client::builder()
+        let mut builder = RegistryClient::builder()
             .plain_http_on_loopback(plain)
             .redirect_addresses(|address| toolward_egress::address::check(address, &[]).map(drop));
         if let Some(proxy) = proxy(&self.environment)? {
@@ -183,7 +190,7 @@ impl Fetcher {
         expected: Option<&str>,
         context: &TrustContext,
         report: &dyn Report,
-    ) -> Result<Verified<Bundle>, Error> {
+    ) -> Result<Verified<Bundle>> {
         let is_expected = |id: &str| match expected {
             Some(expected) if expected != id => Err(Refusal::new(ErrorKind::WrongBundle)
                 .at(source.to_string())
@@ -193,7 +200,7 @@ impl Fetcher {
         };
         let bundle = self.fetch(source, &is_expected, context, report)?;
         // A file has no separate envelope, and a source may have changed since.
-        is_expected(&bundle.manifest.id).map_err(Error::refused)?;
+        is_expected(&bundle.manifest.id)?;
         Ok(bundle)
     }
 
@@ -203,7 +210,7 @@ impl Fetcher {
         is_expected: &dyn Fn(&str) -> Result<(), Refusal>,
         context: &TrustContext,
         report: &dyn Report,
-    ) -> Result<Verified<Bundle>, Error> {
+    ) -> Result<Verified<Bundle>> {
         let begin = || report.begin(&format!("fetching {source}"));
         let options = context.options(None);
         let announced = |envelope: &[u8]| {
@@ -217,7 +224,7 @@ impl Fetcher {
                 let report =
                     |progress: verify::VerifyProgress| bar.set(progress.done, progress.total);
                 let options = context.options(Some(&report));
-                return verify::open(path, &context.store, &options).map_err(Error::refused);
+                return Ok(verify::open(path, &context.store, &options)?);
             }
             Source::Registry(reference) => {
                 let downloads = downloads(&self.environment)?;
@@ -240,10 +247,10 @@ impl Fetcher {
                 let bar = begin();
                 let (track, latest) = track_progress();
                 let work = client.fetch_bundle(url, &downloads, Some(&track), announced);
-                let mut fetched = run(&*bar, &latest, work)??;
+                let mut archive = run(&*bar, &latest, work)??.archive;
                 let mut bytes = Vec::new();
-                std::io::Read::read_to_end(&mut fetched.archive, &mut bytes)
-                    .map_err(|error| Error::unreadable(&downloads, error))?;
+                let read = archive.read_to_end(&mut bytes);
+                read.map_err(|error| Error::unreadable(&downloads, error))?;
                 bytes
             }
             other => {
@@ -251,14 +258,14 @@ impl Fetcher {
                     .hint("name a file, an https address, or oci://REGISTRY/REPOSITORY:TAG"));
             }
         };
-        context.archive(&archive).map_err(Error::refused)
+        Ok(context.archive(&archive)?)
     }
 
     /// Fetches a document without verifying it.
     ///
     /// # Errors
     /// If it can't be fetched; `runtime-unavailable` inside a tokio runtime.
-    pub fn document(&self, source: &str, kind: DocumentArtifact) -> Result<Vec<u8>, Error> {
+    pub fn document(&self, source: &str, kind: DocumentArtifact) -> Result<Vec<u8>> {
         let source = Source::parse(source)?;
         self.with_client(&source, |client| {
             let work = client.fetch_document(&source, kind, kind.max_bytes());
@@ -269,40 +276,34 @@ impl Fetcher {
 
 impl Network {
     /// The credentials of the file that a flag names.
-    fn credentials(&self) -> Result<Credentials, Error> {
+    fn credentials(&self) -> Result<RegistryCredentials> {
         let Some(path) = &self.docker_config else {
-            return Ok(Credentials::none());
+            return Ok(RegistryCredentials::none());
         };
         let helpers = match self.credential_helpers {
             true => Helpers::on(self.search_path.clone(), CREDENTIAL_HELPER_TIMEOUT),
             false => Helpers::off(),
         };
         let bytes = file::read(path, MAX_FILE_BYTES)?;
-        Ok(Credentials::from_docker_config(&bytes, helpers)?)
+        Ok(RegistryCredentials::from_docker_config(&bytes, helpers)?)
     }
 }
 
-/// Checks that the file or directory of a source is there.
-pub(crate) fn check_there(path: &Path) -> Result<(), Error> {
+/// Checks that the file or directory of a source exists.
+pub(crate) fn check_there(path: &Path) -> Result<()> {
     if path.exists() {
         return Ok(());
     }
     let text = path.display().to_string();
-    let error = Error::usage(
-        Code::FileUnreadable,
-        format!("{text}: there is no such file or directory"),
-    );
+    let missing = format!("{text}: there is no such file or directory");
+    let error = Error::usage(Code::FileUnreadable, missing);
     // `registry.example/team/tools:1.2.3` is how other tools write a reference.
     let reference = format!("oci://{text}");
-    let is_reference = match Source::parse(&reference) {
-        Ok(Source::Registry(_)) => text.contains('/') && !text.starts_with(['/', '.', '~']),
-        _ => false,
-    };
-    let error = match is_reference {
-        true => error.hint(format!("did you mean {reference}?")),
-        false => error,
-    };
-    Err(error.hint(
+    let is_reference = matches!(Source::parse(&reference), Ok(Source::Registry(_)))
+        && text.contains('/')
+        && !text.starts_with(['/', '.', '~']);
+    let meant = is_reference.then(|| format!("did you mean {reference}?"));
+    Err(error.maybe_hint(meant).hint(
         "a source is a file or directory, https://HOST/FILE.toolbundle, or \
          oci://REGISTRY/REPOSITORY:TAG",
     ))
@@ -313,7 +314,7 @@ pub(crate) fn check_there(path: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 /// If the working directory is unknown.
-pub fn recorded(source: &Source, text: &str) -> Result<String, Error> {
+pub fn recorded(source: &Source, text: &str) -> Result<String> {
     match source {
         Source::Path(path) => std::path::absolute(path)
             .map(|path| path.display().to_string())
@@ -323,16 +324,14 @@ pub fn recorded(source: &Source, text: &str) -> Result<String, Error> {
 }
 
 /// The latest progress of a transfer.
-pub type LatestProgress = std::sync::Arc<std::sync::Mutex<Option<TransferProgress>>>;
+pub type LatestProgress = Arc<Mutex<Option<TransferProgress>>>;
 
 /// A callback that records progress, and the record.
 pub fn track_progress() -> (impl Fn(TransferProgress) + Send + Sync, LatestProgress) {
     let latest = LatestProgress::default();
     let recorded = latest.clone();
     let track = move |progress| {
-        *recorded
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(progress);
+        *recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some(progress);
     };
     (track, latest)
 }
@@ -346,40 +345,43 @@ pub fn run<T>(
     bar: &dyn report::Progress,
     latest: &LatestProgress,
     work: impl Future<Output = T>,
-) -> Result<T, Error> {
+) -> Result<T> {
     Ok(runtime()?.block_on(async {
         let mut work = std::pin::pin!(work);
         loop {
-            match tokio::time::timeout(PROGRESS_INTERVAL, &mut work).await {
-                Ok(done) => return done,
-                Err(_) => {
-                    let now = *latest
-                        .lock()
-                        .unwrap_or_else(std::sync::PoisonError::into_inner);
-                    if let Some(progress) = now {
-                        bar.set(progress.done, progress.total.unwrap_or_default());
-                    }
-                }
+            if let Ok(done) = tokio::time::timeout(PROGRESS_INTERVAL, &mut work).await {
+                return done;
+            }
+            if let Some(now) = *latest.lock().unwrap_or_else(PoisonError::into_inner) {
+                bar.set(now.done, now.total.unwrap_or_default());
             }
         }
     }))
 }
 
 /// The user's directory of partial downloads, which a later run resumes.
-fn downloads(environment: &Environment) -> Result<PathBuf, Error> {
+fn downloads(environment: &Environment) -> Result<PathBuf> {
     use std::os::unix::fs::DirBuilderExt as _;
-    let directory = match &environment.cache_directory {
-        Some(cache) => cache.join("downloads"),
-        None => {
-            return Err(
-                Error::usage(Code::StoreUnusable, "there is no home directory")
-                    .hint("set HOME, or XDG_CACHE_HOME"),
-            );
-        }
+    let Some(cache) = &environment.cache_directory else {
+        return Err(
+            Error::usage(Code::StoreUnusable, "there is no home directory")
+                .hint("set HOME, or XDG_CACHE_HOME"),
+        );
     };
+    let directory = cache.join("downloads");
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true).mode(0o700);
     let made = builder.create(&directory);
-    made.map_err(|error| Error::unwritable(Path::new(&directory), error))?;
+    made.map_err(|error| Error::unwritable(&directory, error))?;
     Ok(directory)
+}
+
+impl From<toolward_registry::Failure> for Error {
+    fn from(failure: toolward_registry::Failure) -> Self {
+        let source = std::error::Error::source(&failure);
+        match source.and_then(|source| source.downcast_ref::<Refusal>()) {
+            Some(refusal) => Self::refused(refusal.clone()),
+            None => Self::of(Kind::Failed, failure),
+        }
+    }
 }

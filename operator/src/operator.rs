@@ -4,11 +4,11 @@ use toolward_bundle::content::Content;
 use toolward_host::{Broker, BrokerCommand, Host, HostBuilder};
 
 use crate::bundles::BundleSource;
-use crate::compile_cache::CompileCache;
-use crate::config::Granted;
 use crate::environment::Environment;
-use crate::error::Error;
+use crate::error::Result;
+use crate::granted::Granted;
 use crate::host_setup::HostSetup;
+use crate::processes::CompileCache;
 use crate::report::Report;
 
 /// The operator's settings. By default the bundles that are installed for the user of
@@ -56,11 +56,11 @@ impl Operator {
     ///
     /// # Errors
     /// If a file can't be read or is invalid.
-    pub fn granted(&self) -> Result<Granted, Error> {
+    pub fn granted(&self) -> Result<Granted> {
         Granted::read(&self.source.trust, &self.setup.policies, &self.environment)
     }
 
-    /// A builder of a host with these bundles. `buckets` says whether to open key-value
+    /// A builder of a host with these bundles. `buckets`: whether to open key-value
     /// buckets.
     ///
     /// ```no_run
@@ -81,7 +81,7 @@ impl Operator {
         contents: Vec<Content>,
         granted: &Granted,
         buckets: bool,
-    ) -> Result<HostBuilder, Error> {
+    ) -> Result<HostBuilder> {
         let (source, environment) = (&self.source, &self.environment);
         let setup = &self.setup;
         let builder = setup.host(contents, granted, &source.trust, environment, buckets)?;
@@ -110,7 +110,7 @@ impl Operator {
     ///
     /// # Errors
     /// If the given directory can't be used.
-    pub fn broker(&self, command: &BrokerCommand, report: &dyn Report) -> Result<Broker, Error> {
+    pub fn broker(&self, command: &BrokerCommand, report: &dyn Report) -> Result<Broker> {
         self.cache.broker(command, &self.environment, report)
     }
 
@@ -120,7 +120,7 @@ impl Operator {
     ///
     /// # Errors
     /// The errors of [`HostBuilder::build`].
-    pub fn build(&self, builder: HostBuilder, broker: &Broker) -> Result<Host, Error> {
+    pub fn build(&self, builder: HostBuilder, broker: &Broker) -> Result<Host> {
         self.cache.host(builder, broker)
     }
 }

@@ -1,39 +1,34 @@
 //! Evaluates the policy for the tools of bundles without running them: the routes that
 //! a host would have, and the missing policy lines.
 
-mod action_rules;
-mod addresses;
 mod candidates;
-mod grant;
-mod row;
+mod status;
 mod suggest;
-mod tool_status;
 
 use std::collections::BTreeSet;
+use std::net::{IpAddr, ToSocketAddrs as _};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use toolward_bundle::content::Content;
 use toolward_bundle::tool_names;
-use toolward_contract::tool::Tool;
 use toolward_host::secrets::SecretStore as _;
 use toolward_host::{Host, LOCAL};
 use toolward_policy::{
-    Contract, DuplicateId, Explanation, Implementation, Machine, Policy, Route, ToolRoutes,
+    Contract, DuplicateId, Explanation, Grant, Implementation, Machine, Policy, Route, ToolRoutes,
 };
 
-use crate::bundles::BundleSource;
-use crate::config::{Granted, PolicyFiles};
+use crate::bundles::{BundleSource, is_named};
 use crate::environment::Environment;
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error, Result};
+use crate::granted::{Granted, PolicyFiles};
 use crate::host_setup;
 use crate::report::Report;
 use crate::trust::Trust;
 
-pub use action_rules::ActionRule;
-pub use addresses::InternalAddress;
-pub use candidates::{Candidate, Reason, RejectedDriver, ToolCandidates};
-pub use row::Row;
+pub use candidates::{DriverCandidate, RejectedDriver, RejectionReason, ToolCandidates};
+pub use status::{ActionRule, ToolRow, ToolStatus};
 pub use suggest::Suggestion;
-pub use tool_status::ToolStatus;
 
 /// Bundles, and the policy that applies to them.
 ///
@@ -76,7 +71,7 @@ impl PolicyReview {
         policies: &PolicyFiles,
         environment: &Environment,
         report: &dyn Report,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         // A policy that can't be read is the first thing to report, also if no bundle is found.
         Granted::read(&source.trust, policies, environment)?;
         let contents = source.contents(environment, report)?;
@@ -92,18 +87,19 @@ impl PolicyReview {
         trust: &Trust,
         policies: &PolicyFiles,
         environment: &Environment,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let granted = Granted::read(trust, policies, environment)?;
         let builder = Host::builder().policy(granted.policy.clone());
         let builder = host_setup::protect(builder, &granted, trust, environment)?;
-        let named = contents.into_iter().map(|content| {
+        let bundles = contents.into_iter();
+        let bundles = bundles.map(|content| {
             let publisher = content.origin.publisher();
             (content, publisher)
         });
         Ok(Self {
-            bundles: named.collect(),
+            bundles: bundles.collect(),
             machine: builder.machine()?,
-            secrets_with_values: with_values(&granted.policy, environment),
+            secrets_with_values: secrets_with_values(&granted.policy, environment),
             granted,
         })
     }
@@ -112,11 +108,11 @@ impl PolicyReview {
     ///
     /// # Errors
     /// `duplicate-id` if two bundles contain the same tool or driver.
-    pub fn routes(&self, tool: Option<&str>) -> Result<Vec<ToolRoutes<'_>>, Error> {
+    pub fn routes(&self, tool: Option<&str>) -> Result<Vec<ToolRoutes<'_>>> {
         self.routes_under(&self.granted.policy, &self.machine, tool)
     }
 
-    /// What becomes of a route, and why, with the secrets that have no value here.
+    /// The decision on a route, and why, with the secrets that have no value here.
     #[must_use]
     pub fn explain(&self, route: &Route<'_>) -> Explanation {
         let explanation = route.explain(&self.granted.policy, &self.machine);
@@ -129,7 +125,7 @@ impl PolicyReview {
         let contracts = self.contracts();
         let unmatched = self.granted.policy.unmatched_grants(&contracts);
         unmatched
-            .map(|id| format!("{id}: it is about no tool that is installed"))
+            .map(|id| format!("{id}: it matches no installed tool"))
             .collect()
     }
 
@@ -165,23 +161,16 @@ impl PolicyReview {
         policy: &Policy,
         machine: &Machine,
         tool: Option<&str>,
-    ) -> Result<Vec<ToolRoutes<'_>>, Error> {
-        let mut contracts = Vec::new();
-        let mut drivers = Vec::new();
-        for (content, publisher) in &self.bundles {
-            contracts.extend(content.tools.iter().map(|entry| Contract {
-                tool: &entry.tool,
-                publisher,
-            }));
+    ) -> Result<Vec<ToolRoutes<'_>>> {
+        let contracts = self.contracts();
+        let drivers = self.bundles.iter().flat_map(|(content, publisher)| {
             let served = content.drivers.iter().map(|entry| &entry.driver);
-            drivers.extend(
-                served
-                    .chain(&content.denied)
-                    .map(|driver| Implementation { driver, publisher }),
-            );
-        }
+            let all = served.chain(&content.denied);
+            all.map(move |driver| Implementation { driver, publisher })
+        });
+        let drivers: Vec<Implementation<'_>> = drivers.collect();
         let mut found = toolward_policy::routes(&contracts, &drivers, policy, machine)
-            .map_err(|duplicate| twice(duplicate, &contracts, &drivers))?;
+            .map_err(|duplicate| duplicate_error(&duplicate, &contracts, &drivers))?;
         found.retain(|one| tool.is_none_or(|name| is_named(one.contract.tool, name)));
         Ok(found)
     }
@@ -195,12 +184,13 @@ impl PolicyReview {
             None => "no bundle has a tool".to_owned(),
         };
         let hint = tool_names::hint(tool.unwrap_or_default(), ids.iter().map(String::as_str));
-        Error::new(Kind::Failed, Code::ToolMissing, message)
-            .hint(hint.unwrap_or_else(|| "name a bundle with contracts and drivers".to_owned()))
+        Error::failed(Code::ToolMissing, message).hint(hint.unwrap_or_else(|| {
+            "`toolward list` shows the installed tools; `--bundle` names another bundle".to_owned()
+        }))
     }
 }
 
-fn with_values(policy: &Policy, environment: &Environment) -> BTreeSet<(String, String)> {
+fn secrets_with_values(policy: &Policy, environment: &Environment) -> BTreeSet<(String, String)> {
     let sources = host_setup::sources(policy, environment);
     let all = policy.secrets().iter();
     let keys = all.map(|one| (one.publisher.to_string(), one.slug.clone()));
@@ -211,8 +201,8 @@ fn with_values(policy: &Policy, environment: &Environment) -> BTreeSet<(String, 
     keys.filter(has).collect()
 }
 
-fn twice(
-    duplicate: DuplicateId,
+fn duplicate_error(
+    duplicate: &DuplicateId,
     contracts: &[Contract<'_>],
     drivers: &[Implementation<'_>],
 ) -> Error {
@@ -223,12 +213,90 @@ fn twice(
         _ => driver.map(|one| one.driver.id.to_string()),
     };
     let message = format!("{duplicate}: `{}`", id.unwrap_or_default());
-    Error::new(Kind::Failed, Code::DuplicateId, message)
+    Error::failed(Code::DuplicateId, message)
         .hint("name one of the two bundles only, or remove one")
 }
 
-pub(crate) fn is_named(contract: &Tool, name: &str) -> bool {
-    contract.id.as_str() == name
-        || contract.major_id() == name
-        || contract.aliases.iter().any(|alias| alias == name)
+/// How long all names of a tool are looked up. Names that are not found by then are not reported.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(3);
+
+const HTTPS_PORT: u16 = 443;
+
+/// A granted host with an address that is not globally reachable: calls to it are refused until its grant names the
+/// address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InternalAddress {
+    /// The host, as granted.
+    pub host: String,
+    /// Its addresses that are not granted, at least one. A request needs all of them to be granted.
+    pub addresses: Vec<IpAddr>,
+    /// What kind of address the first is, such as `private (RFC 1918)`.
+    pub kind: &'static str,
+}
+
+impl InternalAddress {
+    /// The key for the tool's `[[grant]]`.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let addresses = self.addresses.iter();
+        let addresses: Vec<String> = addresses.map(|one| format!("\"{one}\"")).collect();
+        format!("addresses = [{}]", addresses.join(", "))
+    }
+}
+
+impl std::fmt::Display for InternalAddress {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+        let (host, addresses, kind, line) =
+            (&self.host, addresses.join(" and "), self.kind, self.line());
+        write!(
+            f,
+            "{host} is at {addresses}, {kind}: requests are refused until its [[grant]] has `{line}`"
+        )
+    }
+}
+
+impl InternalAddress {
+    /// The hosts of a grant that have such an address here and now. Looks names up, for a few seconds at most.
+    #[must_use]
+    pub fn of(grant: &Grant) -> Vec<Self> {
+        let hosts = grant.network().to_vec();
+        if hosts.is_empty() {
+            return Vec::new();
+        }
+        let (sender, found) = channel();
+        // A lookup can't be ended: the thread is left behind at the timeout.
+        let lookup = std::thread::Builder::new().spawn(move || {
+            let mut internal = Vec::new();
+            // A wildcard has no address.
+            for granted in hosts.iter().filter(|one| !one.host.host().contains('*')) {
+                let name = granted.host.host();
+                let port = granted.host.port().unwrap_or(HTTPS_PORT);
+                let Ok(all) = (name.trim_matches(['[', ']']), port).to_socket_addrs() else {
+                    continue;
+                };
+                let mut addresses = Vec::new();
+                let mut first = None;
+                for address in all.map(|socket| socket.ip()) {
+                    let checked = toolward_egress::address::check(address, &granted.addresses);
+                    if let (Err(kind), false) = (checked, addresses.contains(&address)) {
+                        addresses.push(address);
+                        first.get_or_insert(kind);
+                    }
+                }
+                internal.extend(first.map(|kind| Self {
+                    host: granted.host.to_string(),
+                    addresses,
+                    kind,
+                }));
+            }
+            // The receiver may be gone.
+            let _ = sender.send(internal);
+        });
+        match lookup {
+            Ok(_) => found.recv_timeout(LOOKUP_TIMEOUT).unwrap_or_default(),
+            Err(_) => Vec::new(),
+        }
+    }
 }

@@ -1,5 +1,5 @@
-//! The process that records calls: how it is started, what it is told, and what it does. It alone opens the ledger's
-//! directory and the signing key, and is confined to them; the process that runs guests has a socket.
+//! The process that records calls: its start, its configuration, and its work. It alone opens the ledger's directory and
+//! the signing key, and is confined to them; the process that runs guests has a socket.
 
 use std::ffi::OsString;
 use std::io;
@@ -18,9 +18,9 @@ use toolward_ledger::record::{Event, Hex, Invocation, Opened, Version, Word};
 use toolward_ledger::remote::{Connection, RecorderCounts, Remote, Start};
 use toolward_ledger::{Durability, Entry, Options, Pending, Recorder};
 
-use crate::config::Granted;
 use crate::environment::Environment;
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error, Result};
+use crate::granted::Granted;
 use crate::ledger::{LedgerSettings, WaitFor};
 
 /// How a program becomes a recorder: it calls [`run_recorder`], first thing in `main`.
@@ -32,7 +32,7 @@ pub struct RecorderCommand {
     pub arguments: Vec<OsString>,
 }
 
-/// A recorder that has been started, and not been told yet what it records. It starts up meanwhile.
+/// A started recorder without a session yet.
 #[derive(Debug)]
 pub struct StartedRecorder {
     process: Process,
@@ -67,10 +67,10 @@ impl Drop for Process {
     }
 }
 
-/// How much confines a process that runs guests, as the record says it.
+/// The confinement of a process that runs guests, as it is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordedConfinement {
-    /// What the kernel has.
+    /// What the kernel supports.
     Of(State),
     /// The operator switched it off.
     Off,
@@ -124,7 +124,7 @@ impl StartedRecorder {
         settings: &LedgerSettings,
         environment: &Environment,
         stderr: Stdio,
-    ) -> Result<Option<Self>, Error> {
+    ) -> Result<Option<Self>> {
         let Some(options) = settings.options(environment)? else {
             return Ok(None);
         };
@@ -133,7 +133,7 @@ impl StartedRecorder {
             let program = command.program.display();
             let message =
                 format!("the process that records calls, {program}, can't start: {error}");
-            Error::new(Kind::Failed, Code::RecorderUnavailable, message)
+            Error::failed(Code::RecorderUnavailable, message)
         })?;
         Ok(Some(Self {
             process: Process {
@@ -145,26 +145,29 @@ impl StartedRecorder {
         }))
     }
 
-    /// Has it open the ledger and record that a session begins. Does not wait for it: if the ledger can't be used,
-    /// [`CallRecorder::ended`] says so, and calls that change something end with `toolward:unrecorded`.
+    /// Has it open the ledger and record the start of a session. Does not wait for it: if the ledger can't be used,
+    /// [`CallRecorder::ended`] reports it, and calls that change something end with `toolward:unrecorded`.
     ///
     /// # Errors
-    /// If it can't be told.
+    /// If the recorder can't be reached.
     pub fn begin(
         self,
         contents: &[Content],
         granted: &Granted,
         confinement: RecordedConfinement,
-    ) -> Result<CallRecorder, Error> {
-        self.begin_as(opened(contents, granted, confinement)?)
+    ) -> Result<CallRecorder> {
+        self.open(opened(contents, Some(granted), confinement)?)
     }
 
-    /// [`StartedRecorder::begin`], with what the session's first record says.
-    pub(crate) fn begin_as(self, opened: Opened) -> Result<CallRecorder, Error> {
+    /// [`StartedRecorder::begin`], for a session without calls.
+    pub(crate) fn begin_without_calls(self) -> Result<CallRecorder> {
+        self.open(opened(&[], None, RecordedConfinement::Off)?)
+    }
+
+    fn open(self, opened: Opened) -> Result<CallRecorder> {
         let socket = self.process.socket.try_clone();
-        let socket = socket.map_err(|error| {
-            Error::new(Kind::Failed, Code::RecorderUnavailable, error.to_string())
-        })?;
+        let socket =
+            socket.map_err(|error| Error::failed(Code::RecorderUnavailable, error.to_string()))?;
         let start = Start {
             options: self.options,
             opened,
@@ -203,7 +206,7 @@ impl CallRecorder {
         granted: &Granted,
         confinement: RecordedConfinement,
     ) {
-        let recorded = opened(contents, granted, confinement).and_then(|opened| {
+        let recorded = opened(contents, Some(granted), confinement).and_then(|opened| {
             let entry = Entry::new(Event::Opened(opened));
             let recorded = self.inner.remote.append(entry, Durability::Queued);
             Ok(recorded.wait()?)
@@ -224,8 +227,8 @@ impl CallRecorder {
         self.inner.remote.ended()
     }
 
-    /// The origin of the ledger, and its rows about a call that no tool made, one of the last 32: the recorder reports
-    /// them when it is [closed](CallRecorder::close), so that this process need not read the ledger.
+    /// The origin of the ledger, and its rows about one of the last 32 calls that no tool made: the recorder reports them
+    /// when it is [closed](CallRecorder::close), so that this process need not read the ledger.
     #[must_use]
     pub fn rows_of(&self, invocation: Invocation) -> Option<(String, Vec<u64>)> {
         let written = self.inner.remote.written()?;
@@ -237,24 +240,24 @@ impl CallRecorder {
     ///
     /// # Errors
     /// Why not everything is written.
-    pub fn close(&self) -> Result<(), Error> {
+    pub fn close(&self) -> Result<()> {
         Ok(self.inner.remote.close(ENDING)?)
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // Whoever wants to know what is recorded has closed it. Then the process is waited for.
+        // A caller that needs the result has closed it already. Then the process is waited for.
         let _ = self.remote.close(ENDING);
     }
 }
 
-/// What is served, as the record says it.
+/// The first record of a session, or of a change: what is served.
 fn opened(
     contents: &[Content],
-    granted: &Granted,
+    granted: Option<&Granted>,
     confinement: RecordedConfinement,
-) -> Result<Opened, Error> {
+) -> Result<Opened> {
     let bundles = contents.iter();
     let bundles = bundles.map(|content| Hex(*content.manifest_digest.as_bytes()));
     let invalid = |error| Error::from(toolward_ledger::Error::Record(error));
@@ -262,18 +265,7 @@ fn opened(
         Version::parse(env!("CARGO_PKG_VERSION")).map_err(invalid)?,
         bundles.collect(),
         Word::parse(confinement.word()).map_err(invalid)?,
-        Some(Hex(granted.policy_digest())),
-    ))
-}
-
-/// The first record of a session in which no calls are made.
-pub(crate) fn opened_for_trust() -> Result<Opened, Error> {
-    let invalid = |error| Error::from(toolward_ledger::Error::Record(error));
-    Ok(Opened::of(
-        Version::parse(env!("CARGO_PKG_VERSION")).map_err(invalid)?,
-        Vec::new(),
-        Word::parse(RecordedConfinement::Off.word()).map_err(invalid)?,
-        None,
+        granted.map(|granted| Hex(granted.policy_digest())),
     ))
 }
 
@@ -285,9 +277,8 @@ pub(crate) fn opened_for_trust() -> Result<Opened, Error> {
 /// If standard input is not a connection to such a process, or the ledger can't be used.
 pub fn run_recorder(confined: impl FnOnce()) -> io::Result<()> {
     let socket = UnixStream::from(OwnedFd::from(toolward_helper::connection()?));
-    let connection = match Connection::accept(socket).map_err(io::Error::other)? {
-        Some(connection) => connection,
-        None => return Ok(()),
+    let Some(connection) = Connection::accept(socket).map_err(io::Error::other)? else {
+        return Ok(());
     };
     if let Err(problem) = confine(connection.options()) {
         let problem = problem.to_string();
@@ -298,8 +289,7 @@ pub fn run_recorder(confined: impl FnOnce()) -> io::Result<()> {
     connection.serve().map_err(io::Error::other)
 }
 
-/// Keeps the ledger's directory and the operator's file of checkpoints, which are made where they are missing, and
-/// nothing else.
+/// Keeps access to the ledger's directory and the operator's file of checkpoints only. Makes them if they are missing.
 fn confine(options: &Options) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     Folder::make(&options.directory, Protection::Private)?;
     let directory = options.directory.canonicalize()?;

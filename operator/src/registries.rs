@@ -2,24 +2,20 @@
 //! it for one call.
 
 pub(crate) mod kept_hosts;
-pub(crate) mod realm_line;
 
 use std::path::{Path, PathBuf};
 
-use toolward_fields::{Content, Field, Fields, Span, parse_toml};
+use toolward_fields::{Content, Field, Fields, Span};
 use toolward_host::secrets;
 use toolward_registry::secrecy::SecretString;
 use toolward_registry::{
-    ClientBuilder, Credentials, Login, Reference, Source, bare_registry, check_origin,
+    ClientBuilder, Login, Reference, RegistryCredentials, Source, bare_registry, check_origin,
 };
 
 use crate::environment::Environment;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Result};
 use crate::file;
-use crate::setting_error::{self, SettingError};
-
-const TABLE: &str = "registry";
-const INVALID_CODE: Code = Code::RegistrySettingInvalid;
+use crate::settings::{self, SettingError, expected, no_others};
 
 /// Most tables, and most origins in one.
 const MAX_TABLES: usize = 100;
@@ -46,15 +42,15 @@ const MAX_FILE_BYTES: usize = 1024 * 1024;
 /// # }
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Registries(Vec<RegistrySettings>);
+pub struct Registries(pub(crate) Vec<RegistrySettings>);
 
-/// How one registry is reached. What is not said is as without the table.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// How one registry is reached. Missing keys have the default without a table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RegistrySettings {
     /// `host[:port]`, as references have it.
     pub host: String,
-    /// The one repository that this is for; by default all that have no table of their own.
+    /// The repository that this is for; by default all without a separate table.
     pub repository: Option<String>,
     /// A PEM file of certificate authorities, besides the system's, for this registry alone.
     pub ca_file: Option<PathBuf>,
@@ -79,8 +75,8 @@ pub enum PasswordSource {
 }
 
 impl Registries {
-    /// The table for a repository: its own, else that of its registry. `plain`: whether this machine is spoken to in
-    /// plain http in any case.
+    /// The table for a repository, else for its registry. `plain`: whether plain http is used for this machine in any
+    /// case.
     #[must_use]
     pub fn of(&self, reference: &Reference, plain: bool) -> Option<&RegistrySettings> {
         let registry = reference.registry();
@@ -89,7 +85,7 @@ impl Registries {
         own.or_else(|| self.find(&registry, None, plain))
     }
 
-    /// The table for a source: none for a file, that of its host for an `https` address.
+    /// The table for a source: none for a file, the table of its host for an `https` address.
     #[must_use]
     pub fn of_source(&self, source: &Source, plain: bool) -> Option<&RegistrySettings> {
         match source {
@@ -106,7 +102,7 @@ impl Registries {
         }
     }
 
-    /// Of two that are the same by their default port, the one that is spelled so.
+    /// Of two tables that differ only in a default port, the table with this spelling.
     fn find(
         &self,
         host: &str,
@@ -123,17 +119,17 @@ impl Registries {
 }
 
 impl RegistrySettings {
-    /// Adds these settings to a client's; a login in `credentials` goes before that of the table. `registry`: as the
-    /// reference names it; `None` for a client of a web server, which never logs in. `plain`: whether this machine is
-    /// spoken to in plain http.
+    /// Adds these settings to a client. A login in `credentials` has priority over the login of the table. `registry`: as
+    /// the reference names it; `None` for a client of a web server, which never logs in. `plain`: whether plain http is
+    /// used for this machine.
     pub(crate) fn apply(
         &self,
         mut builder: ClientBuilder,
-        credentials: Credentials,
+        credentials: RegistryCredentials,
         environment: &Environment,
         registry: Option<&str>,
         plain: bool,
-    ) -> Result<ClientBuilder, Error> {
+    ) -> Result<ClientBuilder> {
         if let Some(path) = &self.ca_file {
             builder = builder.authorities(file::read(path, MAX_FILE_BYTES)?);
         }
@@ -158,11 +154,7 @@ impl RegistrySettings {
         Ok(builder)
     }
 
-    fn password(
-        &self,
-        source: &PasswordSource,
-        environment: &Environment,
-    ) -> Result<SecretString, Error> {
+    fn password(&self, source: &PasswordSource, environment: &Environment) -> Result<SecretString> {
         let missing = |what: String| {
             let message = format!("the password of `[[registry]]` {}: {what}", self.host);
             Error::usage(Code::RegistryPasswordMissing, message)
@@ -186,30 +178,9 @@ impl RegistrySettings {
 }
 
 /// The tables of a configuration in `folder`.
-pub(crate) fn settings(text: &str, path: &Path, folder: &Path) -> Result<Registries, Error> {
-    let refuse = |wrong| setting_error::invalid(INVALID_CODE, text, path, wrong);
-    let document = parse_toml(text).map_err(|error| {
-        let at = error.span().unwrap_or_default();
-        refuse(SettingError::new(error.message(), at))
-    })?;
-    match document.get(TABLE) {
-        Some(tables) => read_all(&Field::new("[[registry]]", tables), folder).map_err(refuse),
-        None => Ok(Registries::default()),
-    }
-}
-
-/// Refuses `[[registry]]` in a file from `--policy`, where it would have no effect.
-pub(crate) fn refuse_setting(text: &str, path: &Path) -> Result<(), Error> {
-    let document = parse_toml(text).ok();
-    match document.as_ref().and_then(|table| table.get(TABLE)) {
-        None => Ok(()),
-        Some(found) => {
-            let message = "expected no `[[registry]]` in a file of --policy";
-            let wrong = SettingError::new(message, found.at.clone())
-                .hint("`[[registry]]` stands in toolward.toml, or in the file of --config");
-            Err(setting_error::invalid(INVALID_CODE, text, path, wrong))
-        }
-    }
+pub(crate) fn settings(text: &str, path: &Path, folder: &Path) -> Result<Registries> {
+    let tables = settings::REGISTRY.read(text, path, |tables| read_all(tables, folder));
+    Ok(tables?.unwrap_or_default())
 }
 
 fn read_all(tables: &Field<'_, Span>, folder: &Path) -> Result<Registries, SettingError> {
@@ -218,7 +189,7 @@ fn read_all(tables: &Field<'_, Span>, folder: &Path) -> Result<Registries, Setti
     })?;
     if items.len() > MAX_TABLES {
         let message = format!("expected at most {MAX_TABLES} of `[[registry]]`");
-        return Err(SettingError::new(message, tables.at.clone()));
+        return Err(SettingError::new(message, &tables.at));
     }
     let mut all: Vec<RegistrySettings> = Vec::new();
     for item in items {
@@ -233,7 +204,7 @@ fn read_all(tables: &Field<'_, Span>, folder: &Path) -> Result<Registries, Setti
             let name = one.repository.as_ref();
             let name = name.map_or(one.host.clone(), |name| format!("{}/{name}", one.host));
             let message = format!("expected one `[[registry]]` for {name}, found two");
-            return Err(SettingError::new(message, at).hint("put both into one table"));
+            return Err(SettingError::new(message, &at).hint("put both into one table"));
         }
         all.push(one);
     }
@@ -247,63 +218,60 @@ fn read(table: &Field<'_, Span>, folder: &Path) -> Result<RegistrySettings, Sett
     let spelled = |repository: &str| format!("oci://{host}/{repository}").parse::<Reference>();
     let is_host = |found: &Reference| found.registry() == host;
     if host.contains('/') || !spelled("x").is_ok_and(|found| is_host(&found)) {
-        return Err(wrong(&field, "HOST or HOST:PORT, as references have it"));
+        return Err(expected(&field, "HOST or HOST:PORT, as references have it"));
     }
-    let local = is_loopback(host);
     let repository = match fields.take("repository") {
         Some(field) => {
             let name = field.text()?;
             let is_name = |found: Reference| is_host(&found) && found.repository() == name;
             if !spelled(name).is_ok_and(is_name) {
-                return Err(wrong(&field, "a repository, such as team/tools"));
+                return Err(expected(&field, "a repository, such as team/tools"));
             }
             Some(name.to_owned())
         }
         None => None,
     };
-    let plain_http = match fields.take("plain_http") {
-        Some(field) if field.boolean()? && !local => {
+    let mut plain_http = false;
+    if let Some(field) = fields.take("plain_http") {
+        plain_http = field.boolean()?;
+        if plain_http && !is_loopback(host) {
             let hint =
                 "plain http is for a registry on this machine: 127.0.0.1, [::1] or localhost";
-            return Err(wrong(&field, "false for a registry elsewhere").hint(hint));
+            return Err(expected(&field, "false for a registry elsewhere").hint(hint));
         }
-        Some(field) => field.boolean()?,
-        None => false,
-    };
-    let ca_file = match fields.take("ca_file") {
-        Some(field) if field.text()?.is_empty() => return Err(wrong(&field, "a path")),
-        Some(field) => Some(folder.join(field.text()?)),
-        None => None,
-    };
+    }
+    let ca_file = fields.take("ca_file");
+    let ca_file = ca_file
+        .map(|field| settings::path(&field, folder))
+        .transpose()?;
     let origin = |field: &Field<'_, Span>| match check_origin(field.text()?, plain_http) {
         Ok(()) => Ok(field.text()?.to_owned()),
-        Err(_) => Err(wrong(field, "an origin, https://HOST or https://HOST:PORT")),
+        Err(_) => Err(expected(
+            field,
+            "an origin, https://HOST or https://HOST:PORT",
+        )),
     };
     let realm = fields.take("realm").map(|field| origin(&field));
     let realm = realm.transpose()?;
-    let redirects_to = match fields.take("redirects_to") {
-        Some(field) => {
-            let items = field.items()?;
-            if items.len() > MAX_TABLES {
-                return Err(wrong(&field, "a list of at most 100 origins"));
-            }
-            items.iter().map(origin).collect::<Result<_, _>>()?
+    let mut redirects_to = Vec::new();
+    if let Some(field) = fields.take("redirects_to") {
+        let items = field.items()?;
+        if items.len() > MAX_TABLES {
+            return Err(expected(&field, "a list of at most 100 origins"));
         }
-        None => Vec::new(),
-    };
-    let login = login(&mut fields, folder)?;
-    match fields.unknown().next() {
-        Some(problem) => Err(problem.into()),
-        None => Ok(RegistrySettings {
-            host: host.to_owned(),
-            repository,
-            ca_file,
-            login,
-            realm,
-            redirects_to,
-            plain_http,
-        }),
+        redirects_to = items.iter().map(origin).collect::<Result<_, _>>()?;
     }
+    let login = login(&mut fields, folder)?;
+    no_others(fields)?;
+    Ok(RegistrySettings {
+        host: host.to_owned(),
+        repository,
+        ca_file,
+        login,
+        realm,
+        redirects_to,
+        plain_http,
+    })
 }
 
 /// `username` and `password`, which come together. The password is never in the file.
@@ -317,45 +285,37 @@ fn login(
         (Some(username), Some(password)) => (username, password),
         (Some(one), None) | (None, Some(one)) => {
             let message = "expected `username` and `password`, found one of them";
-            return Err(SettingError::new(message, one.at.clone()));
+            return Err(SettingError::new(message, &one.at));
         }
     };
     let name = username.text()?;
     if Login::new(name, String::new().into()).is_err() {
-        return Err(wrong(&username, "a user's name without a colon"));
+        return Err(expected(&username, "a user's name without a colon"));
     }
     let forms = "write password = { env = \"VARIABLE\" } or password = { file = \"PATH\" }";
     if !matches!(password.content, Content::Mapping(_)) {
-        // What stands there may be the password itself.
+        // The value may be the password itself.
         let message = "expected `password` to say where the password is";
-        return Err(SettingError::new(message, password.at.clone()).hint(forms));
+        return Err(SettingError::new(message, &password.at).hint(forms));
     }
     let mut source = Fields::of(&password)?.by_key();
     let (env, file) = (source.take("env"), source.take("file"));
-    if let Some(problem) = source.unknown().next() {
-        return Err(problem.into());
-    }
+    no_others(source)?;
     let source = match (env, file) {
         (Some(env), None) => {
             let name = env.text()?;
             if name.is_empty() || name.contains(['=', '\0']) {
-                return Err(wrong(&env, "the name of a variable"));
+                return Err(expected(&env, "the name of a variable"));
             }
             PasswordSource::Env(name.to_owned())
         }
-        (None, Some(file)) if file.text()?.is_empty() => return Err(wrong(&file, "a path")),
-        (None, Some(file)) => PasswordSource::File(folder.join(file.text()?)),
+        (None, Some(file)) => PasswordSource::File(settings::path(&file, folder)?),
         _ => {
             let message = "expected `password` to have `env` or `file`";
-            return Err(SettingError::new(message, password.at.clone()).hint(forms));
+            return Err(SettingError::new(message, &password.at).hint(forms));
         }
     };
     Ok(Some((name.to_owned(), source)))
-}
-
-fn wrong(field: &Field<'_, Span>, expected: &str) -> SettingError {
-    let message = format!("expected `{}` to be {expected}", field.name);
-    SettingError::new(message, field.at.clone())
 }
 
 fn is_loopback(host: &str) -> bool {

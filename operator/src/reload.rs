@@ -1,63 +1,43 @@
 //! Reloads what is served when bundles are installed, removed, revoked or expire, when
 //! directories under work are edited, and when the policy grants less.
 
-mod configuration;
-mod control;
-mod lease;
-mod named_actions;
 mod scanner;
 mod serving;
-mod target;
 mod verifier;
 
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
-use toolward_bundle::content::Content;
 use toolward_host::confine::Confinement;
 use toolward_host::{Host, SharedState};
-use toolward_signing::Digest;
 
 use crate::bundles::SourceKind;
-use crate::config::Granted;
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error, Result};
+use crate::granted::Granted;
 use crate::installed::LoadedBundles;
 use crate::operator::Operator;
 use crate::report::Report;
 use crate::trust::TrustContext;
 
-use configuration::Configuration;
-use lease::Lease;
-use named_actions::surface_with_actions;
-use scanner::{Scanner, Seen};
-use serving::Serving;
-use verifier::{Held, Verifier};
+use scanner::{Configuration, FileScan, Scanner};
+use serving::{LEASE, Serving, ServingLease, guarded};
+use verifier::{BundleVerifier, ServedBundle, VerifiedBundles, served_bundles};
 
-pub use control::{Control, ReloadRequest};
-pub use target::Target;
+pub use serving::{Control, ReloadRequest, ReloadTarget, Reports, WatchThread};
 
-/// The interval between scans for changes.
-const SCAN_INTERVAL: Duration = Duration::from_secs(1);
 /// The interval between verifications without a change.
 const VERIFY_INTERVAL: Duration = Duration::from_secs(300);
 /// The delay before a failed verification is retried.
 const RETRY_INTERVAL: Duration = Duration::from_secs(60);
-/// How long bundles are served after their latest verification.
-const LEASE: Duration = Duration::from_secs(360);
 
-/// Makes a [`Report`] for one round, in which each warning is given once.
-pub type Reports = Box<dyn Fn() -> Box<dyn Report> + Send + Sync>;
-
-/// The loaded configuration and bundles. [`Watch::follow`] follows changes.
-pub struct Watch {
+/// The loaded configuration and bundles. [`BundleWatch::follow`] follows changes.
+pub struct BundleWatch {
     scanner: Scanner,
-    verifier: Verifier,
+    verifier: BundleVerifier,
     configuration: Configuration,
-    seen: Seen,
+    seen: FileScan,
     loaded: LoadedBundles,
     /// When the first of the served bundles expires.
     ends: Option<SystemTime>,
@@ -65,52 +45,50 @@ pub struct Watch {
 }
 
 /// The outcome of a change.
-enum Served {
+enum ChangeOutcome {
     Unchanged,
     /// A new host serves it.
     New(Host),
-    /// The change is not served; what was withdrawn is gone.
+    /// The change is not served; withdrawn tools are gone.
     Partly,
 }
 
-impl Watch {
+impl BundleWatch {
     /// Reads the operator's grants and the usable bundles.
     ///
     /// # Errors
     /// If either can't be read.
-    pub fn load(operator: Arc<Operator>, report: &dyn Report) -> Result<Self, Error> {
+    pub fn load(operator: Arc<Operator>, report: &dyn Report) -> Result<Self> {
         let (verified, since) = (Instant::now(), SystemTime::now());
         let granted = Arc::new(operator.granted()?);
         // Scan before reading, so that the next scan sees later changes.
         let scanner = Scanner::new(Arc::clone(&operator))?;
-        let seen = scanner.look(&Seen::default(), report);
+        let seen = scanner.look(&FileScan::default(), report);
         let (source, environment) = (&operator.source, &operator.environment);
         let (named, loaded, context) = match source.kind() {
             SourceKind::Named | SourceKind::Beside(_) => {
-                let named = source.named(environment, report)?;
-                let loaded = LoadedBundles::all_of(named.contents);
-                (named.bundles, loaded, Some(named.context))
+                let opened = source.named(environment, report)?;
+                let loaded = LoadedBundles::all_of(opened.contents);
+                (opened.bundles, loaded, Some(opened.context))
             }
             SourceKind::Installed => {
                 let store = scanner.store();
                 let (loaded, context) = source.installed(store, environment, report)?;
                 (Vec::new(), loaded, Some(context))
             }
-            SourceKind::Dev(_) => {
-                let contents = source.contents(environment, report)?;
-                (Vec::new(), LoadedBundles::all_of(contents), None)
+            SourceKind::Dev(directory) => {
+                let content = source.dev(directory, environment, report)?;
+                (Vec::new(), LoadedBundles::all_of(vec![content]), None)
             }
         };
-        let ends = context.and_then(|context| {
-            let context = TrustContext {
-                now: since,
-                ..context
-            };
-            context.ends(&loaded.contents)
+        let context = context.map(|context| TrustContext {
+            now: since,
+            ..context
         });
+        let ends = context.and_then(|context| context.ends(&loaded.contents));
         Ok(Self {
             configuration: Configuration::new(Arc::clone(&operator), granted)?,
-            verifier: Verifier::new(operator, named, &loaded.contents),
+            verifier: BundleVerifier::new(operator, named, &loaded.contents),
             scanner,
             seen,
             loaded,
@@ -119,12 +97,12 @@ impl Watch {
         })
     }
 
-    /// What the operator grants.
+    /// The operator's grants.
     pub fn granted(&self) -> &Arc<Granted> {
         &self.configuration.granted
     }
 
-    /// The bundles that may be used, and the tools of those that may not.
+    /// The bundles that may be used, and the tools of the other bundles.
     pub fn loaded(&self) -> &LoadedBundles {
         &self.loaded
     }
@@ -133,20 +111,20 @@ impl Watch {
     ///
     /// # Errors
     /// If the configuration can't be read.
-    pub fn kept(&self, confinement: Confinement) -> Result<Confinement, Error> {
+    pub fn kept(&self, confinement: Confinement) -> Result<Confinement> {
         let confinement = self.scanner.kept(confinement)?;
         let files = self.configuration.granted.files.iter();
         Ok(files.fold(confinement, |kept, file| kept.read(file)))
     }
 
-    /// Follows changes on a thread of its own until stopped, and serves them with
+    /// Follows changes on a separate thread until stopped, and serves them with
     /// `target`. `preparing` compiles the drivers of the current bundles. `runtime` prepares
     /// further ones, and everything is withdrawn when it shuts down before the watch is
     /// stopped.
     ///
     /// # Errors
     /// If no thread can be started.
-    pub fn follow<T: Target>(
+    pub fn follow<T: ReloadTarget>(
         self,
         target: T,
         shared_state: SharedState,
@@ -154,14 +132,14 @@ impl Watch {
         reports: Reports,
         runtime: &Handle,
         preparing: JoinHandle<()>,
-    ) -> Result<Following, Error> {
+    ) -> Result<WatchThread> {
         let serving = Arc::new(Serving {
             target,
             shared_state,
             reports,
             runtime: runtime.clone(),
             control,
-            lease: Lease::new(self.verified, LEASE),
+            lease: ServingLease::new(self.verified, LEASE),
         });
         let expiring = Arc::clone(&serving);
         // Ends when the watch is stopped, or when its runtime shuts down.
@@ -181,19 +159,19 @@ impl Watch {
                 lease_task.abort();
                 Error::runtime(error)
             })?;
-        Ok(Following(ended))
+        Ok(WatchThread(ended))
     }
 
     /// Watches until stopped. Withdraws everything if watching ends before, or panics.
     ///
     /// # Errors
     /// If it ended before it was stopped.
-    fn run<T: Target>(
+    fn run<T: ReloadTarget>(
         mut self,
         serving: &Serving<T>,
         mut expiring: JoinHandle<()>,
         preparing: JoinHandle<()>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let stop = &serving.control.stop;
         guarded(&serving.shared_state, stop, || {
             // The runtime of what is served may shut down first.
@@ -205,8 +183,7 @@ impl Watch {
             self.watch(serving, pause, preparing);
             match stop.is_cancelled() {
                 true => Ok(()),
-                false => Err(Error::new(
-                    Kind::Failed,
+                false => Err(Error::failed(
                     Code::WatchEnded,
                     "the runtime shut down before what is served on it was stopped",
                 )),
@@ -214,7 +191,7 @@ impl Watch {
         })
     }
 
-    fn watch<T: Target>(
+    fn watch<T: ReloadTarget>(
         &mut self,
         serving: &Serving<T>,
         mut pause: impl FnMut() -> bool,
@@ -229,8 +206,7 @@ impl Watch {
             if serving.control.reload.take()
                 && let Some(host) = self.reload(serving)
             {
-                preparing.abort();
-                preparing = serving.runtime.spawn(prepare(host));
+                serving.prepare_next(&mut preparing, host);
             }
             let now = self.scanner.look(&self.seen, &*report);
             let ended = self.ends.take_if(|ends| SystemTime::now() >= *ends);
@@ -253,12 +229,11 @@ impl Watch {
                     }
                     let served = self.serve(held, serving, &*report);
                     next = match served {
-                        Served::Partly => after(tried, RETRY_INTERVAL),
+                        ChangeOutcome::Partly => after(tried, RETRY_INTERVAL),
                         _ => after(tried, VERIFY_INTERVAL),
                     };
-                    if let Served::New(host) = served {
-                        preparing.abort();
-                        preparing = serving.runtime.spawn(prepare(host));
+                    if let ChangeOutcome::New(host) = served {
+                        serving.prepare_next(&mut preparing, host);
                     }
                 }
                 Ok((_, None)) => {
@@ -271,16 +246,14 @@ impl Watch {
                 Err(failure) => {
                     failing = true;
                     next = after(tried, RETRY_INTERVAL);
+                    let served = match lease.is_over() {
+                        true => "none is served",
+                        false => "what was served is",
+                    };
+                    let (Error { message, code, .. }, hint) =
+                        (&failure, self.verifier.hint(&failure));
                     report.warning(&format!(
-                        "the bundles can't be verified again, and {}: {} ({}){}",
-                        if lease.is_over() {
-                            "none is served"
-                        } else {
-                            "what was served is"
-                        },
-                        failure.message,
-                        failure.code,
-                        self.verifier.hint(&failure)
+                        "the bundles can't be verified again, and {served}: {message} ({code}){hint}"
                     ));
                 }
             }
@@ -289,33 +262,30 @@ impl Watch {
 
     /// Reads the configuration again and reports the outcome. Returns the new host if
     /// it grants no more than before.
-    fn reload<T: Target>(&mut self, serving: &Serving<T>) -> Option<Host> {
+    fn reload<T: ReloadTarget>(&mut self, serving: &Serving<T>) -> Option<Host> {
         let report = (serving.reports)();
-        let kept = |failure: Error| {
-            let hints = failure.hints.iter().map(|hint| format!("; {hint}"));
-            let hints: String = hints.collect();
-            report.warning(&format!(
-                "SIGHUP: the configuration stays as it was: {} ({}){hints}",
-                failure.message, failure.code
-            ));
-        };
-        let granted = match self.configuration.again() {
-            Ok(Some(granted)) => Arc::new(granted),
+        let made = self.configuration.again().and_then(|granted| {
+            let Some(granted) = granted.map(Arc::new) else {
+                return Ok(None);
+            };
+            // Waiting calls must not continue under the old policy.
+            serving.shared_state.part();
+            let made = serving.target.make(&self.loaded, &granted)?;
+            Ok(Some((made, granted)))
+        });
+        let (made, granted) = match made {
+            Ok(Some(made)) => made,
             Ok(None) => {
                 report.note("SIGHUP: the configuration has not changed");
                 return None;
             }
             Err(failure) => {
-                kept(failure);
-                return None;
-            }
-        };
-        // Waiting calls must not continue under the old policy.
-        serving.shared_state.part();
-        let made = match serving.target.make(&self.loaded, &granted) {
-            Ok(made) => made,
-            Err(failure) => {
-                kept(failure);
+                let hints = failure.hints.iter().map(|hint| format!("; {hint}"));
+                let hints: String = hints.collect();
+                report.warning(&format!(
+                    "SIGHUP: the configuration stays as it was: {} ({}){hints}",
+                    failure.message, failure.code
+                ));
                 return None;
             }
         };
@@ -332,22 +302,25 @@ impl Watch {
     }
 
     /// Serves the bundles that were just verified.
-    fn serve<T: Target>(
+    fn serve<T: ReloadTarget>(
         &mut self,
-        held: Held,
+        held: VerifiedBundles,
         serving: &Serving<T>,
         report: &dyn Report,
-    ) -> Served {
+    ) -> ChangeOutcome {
         self.ends = held.ends;
         let loaded = held.loaded;
-        let (before, now) = (versions(&self.loaded.contents), versions(&loaded.contents));
+        let (before, now) = (
+            served_bundles(&self.loaded.contents),
+            served_bundles(&loaded.contents),
+        );
         if before == now && self.loaded.withheld == loaded.withheld {
-            return Served::Unchanged;
+            return ChangeOutcome::Unchanged;
         }
         // Withdraw at once, even if the rest can't be served.
-        let stays = |one: &Version| now.iter().any(|other| one.is_same_bundle(other));
+        let stays = |one: &ServedBundle| now.iter().any(|other| one.is_same_bundle(other));
         let gone: Vec<_> = before.iter().filter(|one| !stays(one)).collect();
-        for Version { digest, .. } in &gone {
+        for ServedBundle { digest, .. } in &gone {
             let why = "it was removed, replaced or revoked, or has expired";
             serving.shared_state.withdraw(&digest.to_string(), why);
         }
@@ -355,12 +328,12 @@ impl Watch {
             Ok(made) => {
                 let (host, count) = (serving.target.host(&made), tools(&serving.target, &made));
                 if !serving.show(made) {
-                    return Served::Partly;
+                    return ChangeOutcome::Partly;
                 }
                 self.loaded = loaded;
                 report.note(&format!("serving {count} from now on"));
                 serving.target.served(report);
-                return Served::New(host);
+                return ChangeOutcome::New(host);
             }
             Err(failure) => failure,
         };
@@ -372,24 +345,27 @@ impl Watch {
             "what changed is not served: {} ({})",
             failure.message, failure.code
         ));
-        Served::Partly
+        ChangeOutcome::Partly
     }
 
     /// Serves the bundles that still verify, or nothing if no host can be built for
-    /// them. Withdrawn tools are no longer listed.
-    fn leave_out<T: Target>(&mut self, now: &[Version], serving: &Serving<T>, report: &dyn Report) {
+    /// them. Withdrawn tools are not listed any more.
+    fn leave_out<T: ReloadTarget>(
+        &mut self,
+        now: &[ServedBundle],
+        serving: &Serving<T>,
+        report: &dyn Report,
+    ) {
         self.loaded.contents.retain(|content| {
-            let one = Version::of(content);
+            let one = ServedBundle::of(content);
             now.iter().any(|other| one.is_same_bundle(other))
         });
-        let kept = serving
-            .target
-            .make(&self.loaded, &self.configuration.granted)
-            .or_else(|_failure| {
-                self.loaded.contents.clear();
-                serving.target.empty()
-            });
-        match kept {
+        let granted = &self.configuration.granted;
+        let made = serving.target.make(&self.loaded, granted).or_else(|_| {
+            self.loaded.contents.clear();
+            serving.target.empty()
+        });
+        match made {
             // Has no effect once the lease has ended.
             Ok(made) => {
                 serving.show(made);
@@ -406,61 +382,6 @@ fn after(moment: Instant, time: Duration) -> Instant {
     moment.checked_add(time).unwrap_or(moment)
 }
 
-/// Withdraws everything and stops the server if `work` fails or panics: without a watch nothing
-/// may be served.
-fn guarded(
-    shared_state: &SharedState,
-    stop: &CancellationToken,
-    work: impl FnOnce() -> Result<(), Error>,
-) -> Result<(), Error> {
-    let fault = |_panic| {
-        let message =
-            "the server stopped: a fault of its own ended its looking for revoked bundles";
-        Err(Error::new(Kind::Failed, Code::WatchEnded, message)
-            .hint("start it again, and report what it wrote of the panic"))
-    };
-    let worked = std::panic::catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(fault);
-    worked.inspect_err(|error| {
-        tracing::error!(%error, "looking for revoked bundles ended: none is served");
-        shared_state.withdraw_all("the server no longer sees whether it is revoked");
-        stop.cancel();
-    })
-}
-
-/// What a bundle that is served is told apart by.
-#[derive(Debug, PartialEq, Eq)]
-struct Version {
-    digest: Digest,
-    /// Of a bundle that takes actions from others: they may change while its digest stays.
-    surface: Option<Digest>,
-    /// Who is trusted to have signed it.
-    publisher: String,
-    /// Which of its tools may be shown by the names that they ask for, which depends on the publisher's prefixes.
-    names_itself: Vec<bool>,
-}
-
-impl Version {
-    fn of(content: &Content) -> Self {
-        Self {
-            digest: content.manifest_digest,
-            surface: surface_with_actions(content),
-            publisher: content.origin.publisher(),
-            names_itself: content.tools.iter().map(|tool| tool.names_itself).collect(),
-        }
-    }
-
-    /// Whether calls of one may go on where the other is served.
-    fn is_same_bundle(&self, other: &Self) -> bool {
-        self.digest == other.digest
-            && self.surface == other.surface
-            && self.publisher == other.publisher
-    }
-}
-
-fn versions(contents: &[Content]) -> Vec<Version> {
-    contents.iter().map(Version::of).collect()
-}
-
 /// Compiles the drivers that are not in the cache, while clients connect.
 pub async fn prepare(host: Host) {
     for (driver, error) in host.prepare().await {
@@ -469,40 +390,9 @@ pub async fn prepare(host: Host) {
 }
 
 /// The number of tools in words: `1 tool`.
-fn tools<T: Target>(target: &T, made: &T::Made) -> String {
+fn tools<T: ReloadTarget>(target: &T, made: &T::Made) -> String {
     match target.tool_count(made) {
         1 => "1 tool".to_owned(),
         count => format!("{count} tools"),
-    }
-}
-
-/// The thread that follows changes.
-#[derive(Debug)]
-pub struct Following(mpsc::Receiver<Result<(), Error>>);
-
-impl Following {
-    /// Waits for the thread to end, up to a timeout: it may be waiting for another
-    /// process's lock.
-    ///
-    /// # Errors
-    /// If it ended before it was stopped.
-    pub fn ended(&self, longest: Duration) -> Result<(), Error> {
-        self.0.recv_timeout(longest).unwrap_or(Ok(()))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_panic_of_what_looks_stops_the_server_and_says_so() {
-        let stop = CancellationToken::new();
-        let shared_state = SharedState::new();
-        guarded(&shared_state, &stop, || Ok(())).unwrap();
-        assert!(!stop.is_cancelled());
-        let failure = guarded(&shared_state, &stop, || panic!("in a test")).unwrap_err();
-        assert_eq!(failure.code, Code::WatchEnded.code());
-        assert!(stop.is_cancelled());
     }
 }

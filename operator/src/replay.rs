@@ -1,4 +1,4 @@
-//! Results of recorded calls: what the ledger kept of them, checked, and why the rest is missing. Nothing is called.
+//! Results of recorded calls: the parts that the ledger kept, checked, and why the rest is missing. Nothing is called.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use toolward_ledger::record::{Code as RecordCode, Outcome};
 use toolward_ledger::{CallEnd, Missing, Reader, RecordedCall};
 use toolward_store::Store;
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::ledger::{LedgerSettings, keep_word};
 
 /// Reads results of recorded calls.
@@ -18,16 +18,16 @@ pub struct Replay<'r> {
     settings: &'r LedgerSettings,
     /// The digest and the version of the bundle that brings a tool now.
     tools: HashMap<String, (String, String)>,
-    /// How many rows the newest checkpoint covers, once all of them were held against it.
+    /// How many rows the newest checkpoint covers, after all of them were checked against it.
     signed: u64,
 }
 
-/// A recorded call, and what is there of its result.
+/// A recorded call and its result.
 #[derive(Debug)]
-pub struct Replayed {
+pub struct ReplayedCall {
     /// The call.
     pub call: RecordedCall,
-    /// On whose behalf it was made; none where the name was erased.
+    /// The principal that it was made for; `None` if the name was erased.
     pub principal: Option<String>,
     /// The result.
     pub result: RecordedResult,
@@ -37,18 +37,18 @@ pub struct Replayed {
     pub signed: bool,
 }
 
-/// What is there of a recorded result.
+/// A recorded result.
 #[derive(Debug)]
 pub enum RecordedResult {
-    /// An output: `value`, and `content` where there was some.
+    /// An output: `value`, and `content` if it had any.
     Output(Value),
     /// An error. Its message, cause and hint are `detail`.
     Error {
         /// How the call ended.
         outcome: Box<Outcome>,
-        /// The code that is in it.
+        /// The code in the outcome.
         code: RecordCode,
-        /// What was said, or why that is missing.
+        /// The details, or why they are missing.
         detail: Result<Value, Missing>,
     },
     /// There was an output, and it is missing.
@@ -73,16 +73,16 @@ pub enum ToolNow {
 }
 
 impl<'r> Replay<'r> {
-    /// Replays from this ledger. `settings` say what is kept now, `store` what is installed. Holds all rows against
-    /// the newest checkpoint, if there is one.
+    /// Replays from this ledger. `settings`: what is kept now; `store`: what is installed. Checks all rows against the
+    /// newest checkpoint, if it exists.
     ///
     /// # Errors
-    /// Those of ledger and store; `ledger-differs` if the rows are not those that were signed.
+    /// The errors of ledger and store; `ledger-differs` if the rows are not the signed rows.
     pub fn new(
         reader: &'r Reader,
         settings: &'r LedgerSettings,
         store: Option<&Store>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let mut tools = HashMap::new();
         if let Some(store) = store {
             let installed = store.list()?;
@@ -106,11 +106,11 @@ impl<'r> Replay<'r> {
         })
     }
 
-    /// What is there of the result of a call.
+    /// The result of a call.
     ///
     /// # Errors
-    /// Those of the ledger.
-    pub fn of(&self, call: RecordedCall) -> Result<Replayed, Error> {
+    /// The errors of the ledger.
+    pub fn of(&self, call: RecordedCall) -> Result<ReplayedCall> {
         let person = call.call.as_ref().and_then(|call| call.person);
         let principal = person.map(|person| self.reader.name(&person)).transpose()?;
         let result = match &call.end {
@@ -130,7 +130,7 @@ impl<'r> Replay<'r> {
                 },
             },
         };
-        Ok(Replayed {
+        Ok(ReplayedCall {
             tool: self.tool(&call),
             signed: call.rows().all(|row| row < self.signed),
             principal: principal.flatten(),
@@ -142,19 +142,13 @@ impl<'r> Replay<'r> {
     /// A payload of a call, or why it is missing.
     ///
     /// # Errors
-    /// Those of the ledger.
+    /// The errors of the ledger.
     pub fn payload(
         &self,
         call: &RecordedCall,
         kind: PayloadKind,
-    ) -> Result<Result<Value, Missing>, Error> {
-        let kept = self
-            .reader
-            .payload_of(call, kind, &self.settings.payloads)?;
-        Ok(kept.and_then(|bytes| {
-            // A host writes JSON; bytes of anything else are not its own.
-            serde_json::from_slice(&bytes).map_err(|_| Missing::Changed)
-        }))
+    ) -> Result<Result<Value, Missing>> {
+        payload(self.reader, call, kind, self.settings)
     }
 
     fn tool(&self, call: &RecordedCall) -> ToolNow {
@@ -169,11 +163,23 @@ impl<'r> Replay<'r> {
         }
     }
 
-    /// Why a payload is missing, and what would keep the like of it.
+    /// Why a payload is missing, and how to keep later ones.
     #[must_use]
     pub fn explain(&self, missing: Missing) -> String {
         explain(missing, self.settings)
     }
+}
+
+/// A payload of a call, or why it is missing.
+pub(crate) fn payload(
+    reader: &Reader,
+    call: &RecordedCall,
+    kind: PayloadKind,
+    settings: &LedgerSettings,
+) -> Result<Result<Value, Missing>> {
+    let kept = reader.payload_of(call, kind, &settings.payloads)?;
+    // A host writes JSON; other bytes were changed.
+    Ok(kept.and_then(|bytes| serde_json::from_slice(&bytes).map_err(|_| Missing::Changed)))
 }
 
 fn explain(missing: Missing, settings: &LedgerSettings) -> String {
@@ -209,30 +215,26 @@ pub(crate) fn missing_json(missing: Missing, settings: &LedgerSettings) -> Value
 impl Replay<'_> {
     /// The JSON form.
     #[must_use]
-    pub fn to_json(&self, replayed: &Replayed) -> Value {
+    pub fn to_json(&self, replayed: &ReplayedCall) -> Value {
         let call = &replayed.call;
         let tool = call.call.as_ref().and_then(|call| call.tool.as_ref());
-        let mut fields = Map::new();
-        let mut add = |name: &str, value: Value| fields.insert(name.to_owned(), value);
-        add("invocation", json!(call.invocation));
-        add("rows", json!(call.rows().collect::<Vec<_>>()));
-        add("at", json!(call.at));
-        add("tool", json!(tool.map(|tool| &tool.id)));
-        add("principal", json!(replayed.principal));
-        add("signed", json!(replayed.signed));
-        add("installed", json!(replayed.tool.as_str()));
-        let missing = |missing: Missing| missing_json(missing, self.settings);
-        match &replayed.result {
-            RecordedResult::Output(output) => {
-                add("ok", json!(true));
-                add("output", output.clone());
-            }
+        let mut fields = json!({
+            "invocation": call.invocation,
+            "rows": call.rows().collect::<Vec<_>>(),
+            "at": call.at,
+            "tool": tool.map(|tool| &tool.id),
+            "principal": replayed.principal,
+            "signed": replayed.signed,
+            "installed": replayed.tool.as_str(),
+        });
+        let missing = |missing: &Missing| missing_json(*missing, self.settings);
+        let result = match &replayed.result {
+            RecordedResult::Output(output) => json!({ "ok": true, "output": output }),
             RecordedResult::Error {
                 outcome,
                 code,
                 detail,
             } => {
-                add("ok", json!(false));
                 let mut error = match detail {
                     Ok(Value::Object(detail)) => detail.clone(),
                     _ => Map::new(),
@@ -240,19 +242,24 @@ impl Replay<'_> {
                 error.insert("code".to_owned(), json!(code));
                 error.insert("class".to_owned(), json!(outcome.class));
                 error.insert("origin".to_owned(), json!(outcome.origin));
-                add("error", Value::Object(error));
-                if let Err(why) = detail {
-                    add("missing", json!({ "detail": missing(*why) }));
+                match detail {
+                    Ok(_) => json!({ "ok": false, "error": error }),
+                    Err(why) => {
+                        let missing = json!({ "detail": missing(why) });
+                        json!({ "ok": false, "error": error, "missing": missing })
+                    }
                 }
             }
             RecordedResult::Missing(why) => {
-                add("ok", json!(true));
-                add("missing", json!({ "output": missing(*why) }));
+                json!({ "ok": true, "missing": { "output": missing(why) } })
             }
-            RecordedResult::Abandoned => add_end(&mut fields, "abandoned"),
-            RecordedResult::Unfinished => add_end(&mut fields, "unfinished"),
+            RecordedResult::Abandoned => json!({ "ok": null, "end": "abandoned" }),
+            RecordedResult::Unfinished => json!({ "ok": null, "end": "unfinished" }),
+        };
+        if let (Value::Object(fields), Value::Object(result)) = (&mut fields, result) {
+            fields.extend(result);
         }
-        Value::Object(fields)
+        fields
     }
 }
 
@@ -267,12 +274,7 @@ pub(crate) fn major_id(tool: &str) -> String {
     }
 }
 
-fn add_end(fields: &mut Map<String, Value>, end: &str) {
-    fields.insert("ok".to_owned(), Value::Null);
-    fields.insert("end".to_owned(), json!(end));
-}
-
-impl Replayed {
+impl ReplayedCall {
     /// Whether there is a result, and all of it.
     #[must_use]
     pub fn is_whole(&self) -> bool {

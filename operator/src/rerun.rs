@@ -1,4 +1,4 @@
-//! Recorded calls made once more, and what came out differently. Each is a new call of its recorded principal, under
+//! Recorded calls made again, and the differences in their results. Each is a new call of its recorded principal, under
 //! today's policy, drivers, quotas and approvals; its row names the recorded one.
 
 use std::collections::HashMap;
@@ -10,14 +10,14 @@ use toolward_host::{Host, Reply, Request, has_hidden};
 use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::{CallEnd, Missing, RecordedCall};
 
-use crate::error::Error;
-use crate::replay::{RecordedResult, Replay, Replayed, major_id};
+use crate::error::Result;
+use crate::replay::{RecordedResult, Replay, ReplayedCall, major_id};
 
 /// A recorded call that can be made once more.
 #[derive(Debug)]
 pub struct Rerun {
     /// What was recorded.
-    pub replayed: Replayed,
+    pub replayed: ReplayedCall,
     /// The call to make.
     pub request: Request,
     /// Whether it may change something, itself or by a tool that it reaches.
@@ -27,7 +27,7 @@ pub struct Rerun {
 /// Why a recorded call is not made once more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum LeftOut {
+pub enum NoRerun {
     /// A tool made it: the call of that tool makes it again.
     Nested,
     /// It was itself answered from a cassette.
@@ -48,7 +48,7 @@ pub enum LeftOut {
 
 /// One thing that came out differently.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
+pub struct RerunDifference {
     /// `value`, `code`, `driver` or `surface`.
     pub what: &'static str,
     /// What was recorded; null where there was none.
@@ -57,7 +57,7 @@ pub struct Difference {
     pub now: Value,
 }
 
-impl LeftOut {
+impl NoRerun {
     /// The reason, for people.
     #[must_use]
     pub fn message(self, replay: &Replay<'_>) -> String {
@@ -77,12 +77,12 @@ impl LeftOut {
 /// Makes a call once more, if that can be done.
 ///
 /// # Errors
-/// Those of the ledger.
+/// The errors of the ledger.
 pub fn prepare(
     call: RecordedCall,
     host: &Host,
     replay: &Replay<'_>,
-) -> Result<Result<Rerun, (LeftOut, Replayed)>, Error> {
+) -> Result<Result<Rerun, (NoRerun, ReplayedCall)>> {
     let input = replay.payload(&call, PayloadKind::Input)?;
     let replayed = replay.of(call)?;
     Ok(match request(&replayed, input, host) {
@@ -96,27 +96,27 @@ pub fn prepare(
 }
 
 fn request(
-    replayed: &Replayed,
+    replayed: &ReplayedCall,
     input: Result<Value, Missing>,
     host: &Host,
-) -> Result<(Request, bool), LeftOut> {
+) -> Result<(Request, bool), NoRerun> {
     let recorded = &replayed.call;
-    let call = recorded.call.as_ref().ok_or(LeftOut::Unnamed)?;
+    let call = recorded.call.as_ref().ok_or(NoRerun::Unnamed)?;
     if call.parent.is_some() {
-        return Err(LeftOut::Nested);
+        return Err(NoRerun::Nested);
     }
     if matches!(recorded.end, CallEnd::Replayed(..)) {
-        return Err(LeftOut::Replayed);
+        return Err(NoRerun::Replayed);
     }
-    let tool = call.tool.as_ref().ok_or(LeftOut::Unnamed)?;
+    let tool = call.tool.as_ref().ok_or(NoRerun::Unnamed)?;
     let name = major_id(tool.id.as_str());
-    let principal = replayed.principal.clone().ok_or(LeftOut::Nameless)?;
-    let input = input.map_err(LeftOut::Input)?;
+    let principal = replayed.principal.clone().ok_or(NoRerun::Nameless)?;
+    let input = input.map_err(NoRerun::Input)?;
     if has_hidden(&input) {
-        return Err(LeftOut::Hidden);
+        return Err(NoRerun::Hidden);
     }
-    let info = host.tool(&name).ok_or(LeftOut::NotInstalled)?;
-    let effects = info.effects.ok_or(LeftOut::Blocked)?;
+    let info = host.tool(&name).ok_or(NoRerun::NotInstalled)?;
+    let effects = info.effects.ok_or(NoRerun::Blocked)?;
     let request = Request::with_value(name, input)
         .principal(principal)
         .rerun_of(recorded.invocation);
@@ -128,7 +128,7 @@ fn request(
 pub struct Surfaces(HashMap<String, String>);
 
 impl Surfaces {
-    /// Those of these bundles.
+    /// The surfaces of these bundles.
     #[must_use]
     pub fn of(contents: &[Content]) -> Self {
         let surfaces = contents.iter().map(|content| {
@@ -139,27 +139,24 @@ impl Surfaces {
     }
 }
 
-/// What differs between a recorded call and the new one. Where the recorded output is missing, its value is not
+/// The differences between a recorded call and the new call. If the recorded output is missing, its value is not
 /// compared.
 #[must_use]
 pub fn differences(
-    replayed: &Replayed,
+    replayed: &ReplayedCall,
     reply: &Reply,
     host: &Host,
     surfaces: &Surfaces,
-) -> Vec<Difference> {
+) -> Vec<RerunDifference> {
     let mut found = Vec::new();
     let mut compare = |what, before: Value, now: Value| {
         if before != now {
-            found.push(Difference { what, before, now });
+            found.push(RerunDifference { what, before, now });
         }
     };
     let call = replayed.call.call.as_ref();
-    let code = replayed
-        .call
-        .end
-        .outcome()
-        .and_then(|outcome| outcome.code.as_ref());
+    let outcome = replayed.call.end.outcome();
+    let code = outcome.and_then(|outcome| outcome.code.as_ref());
     let now = reply.result.as_ref().err().map(|error| error.code.as_str());
     compare("code", json!(code), json!(now));
     let info = host.tool(&major_id(&reply.metadata.tool));

@@ -6,11 +6,11 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use toolward_bundle::content::Content;
 use toolward_ledger::payload::PayloadKind;
-use toolward_ledger::{CallEnd, Reader, RecordedCall};
+use toolward_ledger::{Reader, RecordedCall};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::ledger::LedgerSettings;
-use crate::replay::missing_json;
+use crate::replay::{missing_json, payload};
 
 /// The version of tools.json whose entries are attachments.
 const ATTACHMENTS: u32 = 1;
@@ -19,7 +19,7 @@ const ATTACHMENTS: u32 = 1;
 #[derive(Debug, Default)]
 pub struct Attachments(HashMap<(String, String), Attachment>);
 
-/// What an entry of tools.json says that stands in a frame.
+/// The parts of an entry of tools.json that a frame has.
 #[derive(Debug)]
 struct Attachment {
     input_schema: Value,
@@ -39,8 +39,7 @@ impl Attachments {
             }
             // The bytes that the index was read from.
             let document = content.files.get("tools.json");
-            let document: Option<Value> =
-                document.and_then(|bytes| serde_json::from_slice(bytes).ok());
+            let document = document.and_then(|bytes| serde_json::from_slice::<Value>(bytes).ok());
             let entries = document
                 .as_ref()
                 .and_then(|one| one.get("tools")?.as_array());
@@ -55,15 +54,13 @@ impl Attachments {
                     reference.cloned().unwrap_or(Value::Null)
                 };
                 let key = (content.manifest_digest.to_string(), id.to_owned());
-                found.insert(
-                    key,
-                    Attachment {
-                        input_schema: reference("input_schema"),
-                        result_schema: reference("result_schema"),
-                        schema_refs: entry.schema_refs.clone(),
-                        tags: entry.tags.clone(),
-                    },
-                );
+                let attachment = Attachment {
+                    input_schema: reference("input_schema"),
+                    result_schema: reference("result_schema"),
+                    schema_refs: entry.schema_refs.clone(),
+                    tags: entry.tags.clone(),
+                };
+                found.insert(key, attachment);
             }
         }
         Self(found)
@@ -72,69 +69,62 @@ impl Attachments {
     /// The frames of a recorded call; `None` if its tool is no attachment of these bundles.
     ///
     /// # Errors
-    /// Those of the ledger.
+    /// The errors of the ledger.
     pub fn frames(
         &self,
         call: &RecordedCall,
         reader: &Reader,
         settings: &LedgerSettings,
-    ) -> Result<Option<[Value; 2]>, Error> {
+    ) -> Result<Option<[Value; 2]>> {
         let tool = call.call.as_ref().and_then(|call| call.tool.as_ref());
         let Some(tool) = tool else { return Ok(None) };
         let id = tool.id.as_str().split('@').next().unwrap_or_default();
         let Some(attachment) = self.0.get(&(tool.bundle.to_string(), id.to_owned())) else {
             return Ok(None);
         };
-        let frame = |name: &str, schema: &Value| {
-            let mut frame = Map::new();
-            frame.insert("frame".to_owned(), json!(name));
-            frame.insert("id".to_owned(), json!(id));
-            frame.insert("invocation".to_owned(), json!(call.invocation));
-            frame.insert("schema".to_owned(), schema.clone());
-            frame.insert("schema_refs".to_owned(), json!(attachment.schema_refs));
-            frame.insert("tags".to_owned(), json!(attachment.tags));
-            frame
+        let frame = |name: &str, schema: &Value| -> Map<String, Value> {
+            let members = [
+                ("frame", json!(name)),
+                ("id", json!(id)),
+                ("invocation", json!(call.invocation)),
+                ("schema", schema.clone()),
+                ("schema_refs", json!(attachment.schema_refs)),
+                ("tags", json!(attachment.tags)),
+            ];
+            let members = members.into_iter();
+            members
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect()
         };
-        let payload = |frame: &mut Map<String, Value>, kind, field: Option<&str>| {
-            let kept = reader.payload_of(call, kind, &settings.payloads)?;
-            let value = kept.map(|bytes| serde_json::from_slice::<Value>(&bytes));
-            match value {
-                Ok(Ok(mut value)) => {
+        let add = |frame: &mut Map<String, Value>, name: &str, value: Value| {
+            frame.insert(name.to_owned(), value);
+        };
+        let add_payload = |frame: &mut Map<String, Value>, kind, field: Option<&str>| {
+            match payload(reader, call, kind, settings)? {
+                Ok(mut value) => {
                     let part = field.and_then(|field| Some(value.get_mut(field)?.take()));
-                    frame.insert("payload".to_owned(), part.unwrap_or(value));
+                    add(frame, "payload", part.unwrap_or(value));
                 }
-                Ok(Err(_)) => {
-                    let changed = toolward_ledger::Missing::Changed;
-                    frame.insert("missing".to_owned(), missing_json(changed, settings));
-                }
-                Err(missing) => {
-                    frame.insert("missing".to_owned(), missing_json(missing, settings));
-                }
+                Err(missing) => add(frame, "missing", missing_json(missing, settings)),
             }
             Ok::<_, Error>(())
         };
         let mut called = frame("CT_TOOL_CALL", &attachment.input_schema);
-        payload(&mut called, PayloadKind::Input, None)?;
+        add_payload(&mut called, PayloadKind::Input, None)?;
         let mut result = frame("CT_TOOL_RESULT", &attachment.result_schema);
-        result.insert("at".to_owned(), json!(call.at));
-        match &call.end {
-            CallEnd::Ended(_, outcome)
-            | CallEnd::Refused(_, outcome)
-            | CallEnd::Replayed(_, outcome) => match &outcome.code {
-                Some(code) => {
-                    result.insert("ok".to_owned(), json!(false));
-                    result.insert("code".to_owned(), json!(code));
-                    payload(&mut result, PayloadKind::Detail, None)?;
-                }
-                None => {
-                    result.insert("ok".to_owned(), json!(true));
-                    payload(&mut result, PayloadKind::Output, Some("value"))?;
-                }
-            },
-            CallEnd::Abandoned(_) | CallEnd::Unknown => {
-                result.insert("ok".to_owned(), Value::Null);
+        add(&mut result, "at", json!(call.at));
+        match call.end.outcome().map(|outcome| &outcome.code) {
+            Some(Some(code)) => {
+                add(&mut result, "ok", json!(false));
+                add(&mut result, "code", json!(code));
+                add_payload(&mut result, PayloadKind::Detail, None)?;
             }
+            Some(None) => {
+                add(&mut result, "ok", json!(true));
+                add_payload(&mut result, PayloadKind::Output, Some("value"))?;
+            }
+            None => add(&mut result, "ok", Value::Null),
         }
-        Ok(Some([Value::Object(called), Value::Object(result)]))
+        Ok(Some([called, result].map(Value::Object)))
     }
 }

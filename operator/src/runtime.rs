@@ -1,7 +1,6 @@
 //! Runtimes that don't panic when the system is short of threads.
 
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -9,20 +8,22 @@ use std::time::Duration;
 
 use tokio::runtime::{Builder, Handle, Runtime};
 
-use crate::error::{Code, Error, Kind};
+use crate::error::{Code, Error, Result};
 
-/// Threads for work that blocks which a runtime starts with, besides those for its tasks. Where tokio needs the first
-/// one and can't start it, it panics; where it needs another one, the work waits for one that is there.
-const AHEAD: usize = 2;
-/// As long as a runtime, so that those threads stay.
+/// Threads for blocking work that a runtime starts with, in addition to the threads for its tasks. Tokio panics if it can't
+/// start the first of them; without another one, the work waits for a present thread.
+const BLOCKING_THREADS: usize = 2;
+/// Longer than a runtime, so that these threads stay.
 const KEEP_ALIVE: Duration = Duration::from_hours(24 * 365);
-/// How long a thread that was started may take to run.
-const STARTING: Duration = Duration::from_secs(5);
+/// How long a thread may take to start.
+const START_TIMEOUT: Duration = Duration::from_secs(5);
+/// The name of the thread that builds a runtime. If it panics, the error of [`runtime`] reports that.
+pub const RUNTIME_THREAD: &str = "runtime-start";
 
 /// A runtime for one piece of work of this thread, such as a transfer.
 ///
 /// Everything in this crate that uses the network blocks the thread that calls it. In an
-/// asynchronous application call it on a thread of its own:
+/// asynchronous application call it on a separate thread:
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -37,46 +38,68 @@ const STARTING: Duration = Duration::from_secs(5);
 /// # Errors
 /// `runtime-unavailable` on a thread that already runs a tokio runtime, where blocking
 /// would panic, or if the system has no resources for one.
-pub fn runtime() -> Result<Runtime, Error> {
+pub fn runtime() -> Result<Runtime> {
     if Handle::try_current().is_ok() {
         let message = "this blocks, and was called inside a tokio runtime";
-        return Err(Error::new(Kind::Failed, Code::RuntimeUnavailable, message)
+        return Err(Error::failed(Code::RuntimeUnavailable, message)
             .hint("call it on a thread of its own, such as one of std::thread::spawn"));
     }
     built(Builder::new_current_thread(), 0)
 }
 
-/// A runtime with so many threads for its tasks.
+/// A runtime with this number of threads for its tasks.
 ///
 /// # Errors
 /// `runtime-unavailable` if the system has no resources for it.
-pub fn runtime_with(threads: usize) -> Result<Runtime, Error> {
+pub fn runtime_with(threads: usize) -> Result<Runtime> {
     let mut builder = Builder::new_multi_thread();
     builder.worker_threads(threads);
     built(builder, threads)
 }
 
-fn built(mut builder: Builder, threads: usize) -> Result<Runtime, Error> {
-    // Tokio panics where it can't start the threads for tasks.
-    all_start(threads.saturating_add(AHEAD)).map_err(Error::runtime)?;
-    builder.enable_all().thread_keep_alive(KEEP_ALIVE);
-    // The system may be short of threads since then.
-    let built = catch_unwind(AssertUnwindSafe(|| {
-        let runtime = builder.build()?;
-        let gate = Gate::default();
-        for _ in 0..AHEAD {
-            let waiting = gate.waiting();
-            runtime.spawn_blocking(waiting);
-        }
-        gate.all_wait(AHEAD)?;
-        Ok::<_, io::Error>(runtime)
-    }));
-    built
-        .unwrap_or_else(|_| Err(io::ErrorKind::WouldBlock.into()))
-        .map_err(Error::runtime)
+fn built(mut builder: Builder, threads: usize) -> Result<Runtime> {
+    let started = || {
+        // Tokio panics if it can't start the threads for tasks. One more builds.
+        all_start(threads.saturating_add(BLOCKING_THREADS).saturating_add(1))?;
+        builder.enable_all().thread_keep_alive(KEEP_ALIVE);
+        within(START_TIMEOUT, move || start(&mut builder))
+    };
+    started().map_err(Error::runtime)
 }
 
-/// Whether so many threads can be started at once.
+/// Builds a runtime. The system may be short of threads since they were tried, or of open files: then tokio panics, and
+/// may wait forever for threads that it has started.
+fn start(builder: &mut Builder) -> io::Result<Runtime> {
+    let runtime = builder.build()?;
+    let gate = Gate::default();
+    for _ in 0..BLOCKING_THREADS {
+        let waiting = gate.waiting();
+        runtime.spawn_blocking(waiting);
+    }
+    gate.all_wait(BLOCKING_THREADS)?;
+    Ok(runtime)
+}
+
+/// Does something on a separate thread, which is abandoned if it takes longer than this. A panic is an error.
+fn within<T: Send + 'static>(
+    longest: Duration,
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let (sender, receiver) = channel();
+    let thread = thread::Builder::new().name(RUNTIME_THREAD.to_owned());
+    thread.spawn(move || sender.send(work()))?;
+    let done = receiver.recv_timeout(longest);
+    done.unwrap_or_else(|_| Err(shortage()))
+}
+
+fn shortage() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::WouldBlock,
+        "the system is short of threads or open files",
+    )
+}
+
+/// Checks that this number of threads can be started at once.
 fn all_start(count: usize) -> io::Result<()> {
     let gate = Gate::default();
     let threads: io::Result<Vec<_>> = (0..count)
@@ -89,7 +112,7 @@ fn all_start(count: usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Where threads wait until it is dropped.
+/// Threads wait at it until it is dropped.
 struct Gate {
     arrived: (Sender<()>, Receiver<()>),
     /// Never sent to.
@@ -109,21 +132,21 @@ impl Default for Gate {
 }
 
 impl Gate {
-    /// What a thread does there.
+    /// The work of a thread that waits.
     fn waiting(&self) -> impl FnOnce() + Send + use<> {
         let (arrived, opened) = (self.arrived.0.clone(), self.opened.clone());
         move || {
             let _ = arrived.send(());
-            // One waits for the end of the channel, and the others for that one.
+            // One waits for the end of the channel, and the others for the lock.
             let _ = opened.lock().unwrap_or_else(PoisonError::into_inner).recv();
         }
     }
 
-    /// Waits until so many threads do.
+    /// Waits until this number of threads wait.
     fn all_wait(self, count: usize) -> io::Result<()> {
         for _ in 0..count {
-            let arrived = self.arrived.1.recv_timeout(STARTING);
-            arrived.map_err(|_| io::Error::from(io::ErrorKind::WouldBlock))?;
+            let arrived = self.arrived.1.recv_timeout(START_TIMEOUT);
+            arrived.map_err(|_| shortage())?;
         }
         drop(self.open);
         Ok(())
@@ -140,5 +163,18 @@ mod tests {
         assert_eq!(error.code, Code::RuntimeUnavailable.code());
         let elsewhere = std::thread::spawn(|| runtime().is_ok());
         assert!(elsewhere.join().unwrap());
+    }
+
+    #[test]
+    fn a_runtime_that_panics_or_hangs_while_it_is_built_is_an_error() {
+        let panics = within(START_TIMEOUT, || -> io::Result<()> { panic!("no thread") });
+        assert_eq!(panics.unwrap_err().kind(), io::ErrorKind::WouldBlock);
+        let gate = Gate::default();
+        let waiting = gate.waiting();
+        let hangs = within(Duration::from_millis(1), || {
+            waiting();
+            Ok(())
+        });
+        assert_eq!(hangs.unwrap_err().kind(), io::ErrorKind::WouldBlock);
     }
 }

@@ -1,10 +1,11 @@
 //! What a host has for drivers, as plain data: the facts outside bundles and policy on which routes depend.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use toolward_contract::driver::DriverKind;
 
 /// What a host has that drivers and grants may need. A host describes itself; this crate looks at nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub struct Machine {
     pub(crate) arch: String,
     pub(crate) memory_bytes: u64,
     unusable: BTreeMap<PathBuf, UnusableDirectory>,
+    /// Kinds of drivers that it runs in addition to those of every host.
+    kinds: BTreeSet<String>,
 }
 
 /// Why no guest can use the directory behind a workspace.
@@ -44,6 +47,7 @@ impl Machine {
             arch: arch.to_owned(),
             memory_bytes,
             unusable: BTreeMap::new(),
+            kinds: BTreeSet::new(),
         }
     }
 
@@ -59,6 +63,17 @@ impl Machine {
     pub fn with_all_directories(mut self) -> Self {
         self.unusable.clear();
         self
+    }
+
+    /// The same machine, which also runs drivers of these kinds.
+    #[must_use]
+    pub fn running(mut self, kinds: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.kinds.extend(kinds.into_iter().map(Into::into));
+        self
+    }
+
+    pub(crate) fn runs(&self, kind: &DriverKind) -> bool {
+        kind.is_run() || self.kinds.contains(kind.as_str())
     }
 
     pub(crate) fn unusable(&self, directory: &Path) -> Option<&UnusableDirectory> {

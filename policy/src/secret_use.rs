@@ -1,6 +1,6 @@
 //! How a declarative driver's request sends a secret, and whether the `[[secret]]` lets it.
 
-use toolward_contract::driver::{Method, Part, Template};
+use toolward_contract::driver::{Method, Template, TemplatePart};
 use toolward_contract::url_path;
 
 use crate::evaluate::View;
@@ -72,7 +72,8 @@ fn may_be_below(segments: &[Template], prefix: &str) -> bool {
         return url_path::is_below(&written(segments), prefix);
     }
     let literals = segments.iter().flat_map(|segment| &segment.parts);
-    let hides = |part: &Part| matches!(part, Part::Literal(text) if url_path::hides(text));
+    let hides =
+        |part: &TemplatePart| matches!(part, TemplatePart::Literal(text) if url_path::hides(text));
     let mut above = prefix
         .strip_prefix('/')
         .unwrap_or(prefix)
@@ -93,8 +94,8 @@ fn may_be(segment: &Template, name: &str) -> bool {
     if let Some(text) = literal(segment) {
         return text == name;
     }
-    let text = |part: Option<&Part>| match part {
-        Some(Part::Literal(text)) => text.clone(),
+    let text = |part: Option<&TemplatePart>| match part {
+        Some(TemplatePart::Literal(text)) => text.clone(),
         _ => String::new(),
     };
     let (first, last) = (text(segment.parts.first()), text(segment.parts.last()));
@@ -106,7 +107,7 @@ fn may_be(segment: &Template, name: &str) -> bool {
 fn literal(segment: &Template) -> Option<&str> {
     match segment.parts.as_slice() {
         [] => Some(""),
-        [Part::Literal(text)] => Some(text),
+        [TemplatePart::Literal(text)] => Some(text),
         _ => None,
     }
 }
@@ -118,8 +119,8 @@ fn written(segments: &[Template]) -> String {
         path.push('/');
         for part in &segment.parts {
             match part {
-                Part::Literal(text) => path.push_str(text),
-                Part::Value(_) | Part::Secret(_) => path.push('…'),
+                TemplatePart::Literal(text) => path.push_str(text),
+                TemplatePart::Value(_) | TemplatePart::Secret(_) => path.push('…'),
             }
         }
     }

@@ -1,28 +1,30 @@
-//! Addresses: which are asked, which may be asked with credentials, and how they are shown.
+//! Addresses: sources as a person writes them, which addresses may be requested, which of them with credentials, and
+//! how they are shown.
+
+use std::fmt;
+use std::path::PathBuf;
 
 use url::Url;
 
-use crate::failure::{Failure, Reason};
+use crate::failure::{Failure, FailureReason, quoted};
 use crate::reference::{Reference, is_loopback};
-use crate::text::quoted;
 
-/// The registry's address, for paths below it. Plain http is for this machine, and only if `plain` says so.
+/// The registry's address, for paths below it. Plain http is only for this machine, and only if `plain`.
 pub(crate) fn base(reference: &Reference, plain: bool) -> Result<Url, Failure> {
-    let scheme = if plain && reference.is_loopback() {
-        "http"
-    } else {
-        "https"
+    let scheme = match plain && reference.is_loopback() {
+        true => "http",
+        false => "https",
     };
     let text = format!("{scheme}://{}/", reference.registry());
     Url::parse(&text).map_err(|error| {
-        Failure::new(Reason::ReferenceInvalid)
+        Failure::new(FailureReason::ReferenceInvalid)
             .at(reference.to_string())
             .caused_by(error)
     })
 }
 
-/// The one spelling of a registry, `host[:port]`, that is compared: without the port that its scheme has anyway.
-/// `plain`: whether this machine is spoken to in plain http.
+/// The spelling of a registry, `host[:port]`, for comparisons: without the default port of its scheme. `plain`: whether
+/// plain http is used with this machine.
 ///
 /// ```
 /// use toolward_registry::bare_registry;
@@ -37,7 +39,7 @@ pub fn bare_registry(registry: &str, plain: bool) -> &str {
         .unwrap_or(registry)
 }
 
-/// All spellings of a registry: as it is written, and with its default port or without.
+/// All spellings of a registry: as written, and with its default port or without.
 pub(crate) fn spellings(registry: &str, plain: bool) -> Vec<String> {
     let mut spellings = vec![registry.to_owned()];
     let bare = bare_registry(registry, plain);
@@ -68,26 +70,26 @@ fn host(registry: &str) -> &str {
 /// An address below the registry's. `path` is made of checked names only.
 pub(crate) fn below(base: &Url, path: &str) -> Result<Url, Failure> {
     base.join(path).map_err(|error| {
-        Failure::new(Reason::ReferenceInvalid)
+        Failure::new(FailureReason::ReferenceInvalid)
             .at(base.to_string())
             .caused_by(error)
     })
 }
 
-/// Whether a document may be fetched from here: https, or plain http on this machine if `plain` says so;
-/// nobody's name and password in it.
+/// Whether a document may be fetched from here: https, or plain http on this machine if `plain`; without a name and
+/// password in it.
 pub(crate) fn check_scheme(url: &Url, plain: bool) -> Result<(), Failure> {
     let host = url.host_str().unwrap_or_default();
     match url.scheme() {
         _ if !url.username().is_empty() || url.password().is_some() => {
-            Err(Failure::new(Reason::SourceInvalid)
+            Err(Failure::new(FailureReason::SourceInvalid)
                 .at(shown(url))
                 .expected("an address without name and password"))
         }
         "https" => Ok(()),
         "http" if plain && is_loopback(host) => Ok(()),
-        "http" => Err(Failure::new(Reason::PlainHttp).at(shown(url))),
-        other => Err(Failure::new(Reason::SourceInvalid)
+        "http" => Err(Failure::new(FailureReason::PlainHttp).at(shown(url))),
+        other => Err(Failure::new(FailureReason::SourceInvalid)
             .at(shown(url))
             .expected("https")
             .found(quoted(other))),
@@ -99,20 +101,75 @@ pub(crate) fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }
 
-/// An address as it may be shown: without name, password, query and fragment, in which secrets travel.
+/// An address for display: without name, password, query and fragment, which may contain secrets.
 pub(crate) fn shown(url: &Url) -> String {
     let mut text = url.clone();
     text.set_query(None);
     text.set_fragment(None);
-    // They fail for addresses that can't have any.
+    // These fail only for addresses that have neither.
     let _ = text.set_username("");
     let _ = text.set_password(None);
-    let text: String = text.as_str().chars().take(300).collect();
-    text
+    text.as_str().chars().take(300).collect()
+}
+
+/// A source of bundles and documents.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Source {
+    /// A file, or the directory of a bundle. It may not exist.
+    Path(PathBuf),
+    /// An `https` address, or plain http on this machine, which a client may refuse.
+    Web(Url),
+    /// A registry.
+    Registry(Reference),
+}
+
+impl Source {
+    /// Reads `oci://…`, `https://…`, or else a path.
+    ///
+    /// # Errors
+    /// [`FailureReason::ReferenceInvalid`], [`FailureReason::DigestInvalid`], [`FailureReason::PlainHttp`],
+    /// [`FailureReason::SourceInvalid`] for other schemes.
+    pub fn parse(text: &str) -> Result<Self, Failure> {
+        let invalid = || Failure::new(FailureReason::SourceInvalid).at(quoted(text));
+        if text.is_empty() || text.contains('\0') {
+            return Err(invalid());
+        }
+        let Some((scheme, _)) = text.split_once("://") else {
+            return Ok(Self::Path(text.into()));
+        };
+        match scheme {
+            "oci" => text.parse().map(Self::Registry),
+            "https" | "http" => {
+                // Not shown: it may contain a password.
+                let url = Url::parse(text)
+                    .map_err(|error| Failure::new(FailureReason::SourceInvalid).caused_by(error))?;
+                check_scheme(&url, true)?;
+                Ok(Self::Web(url))
+            }
+            _ => Err(Failure::new(FailureReason::SourceInvalid).found(quoted(scheme))),
+        }
+    }
+
+    /// Whether the bytes come over the network, where newer ones may be withheld.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        !matches!(self, Self::Path(_))
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => path.display().fmt(f),
+            Self::Web(url) => f.write_str(&shown(url)),
+            Self::Registry(reference) => reference.fmt(f),
+        }
+    }
 }
 
 #[cfg(test)]
-mod tests {
+mod address_tests {
     use super::*;
 
     #[test]
@@ -168,5 +225,37 @@ mod tests {
         );
         let remote: Reference = "oci://host.example/a".parse().unwrap();
         assert_eq!(base(&remote, true).unwrap().scheme(), "https");
+    }
+}
+
+#[cfg(test)]
+mod source_tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_told_by_its_scheme() {
+        let parse = |text: &str| Source::parse(text);
+        assert_eq!(
+            parse("./x.toolbundle").unwrap(),
+            Source::Path("./x.toolbundle".into())
+        );
+        assert!(matches!(
+            parse("oci://a.example/b:1").unwrap(),
+            Source::Registry(_)
+        ));
+        let web = parse("https://a.example/x.toolbundle?token=hunter2").unwrap();
+        assert!(web.is_remote() && !web.to_string().contains("hunter2"));
+        for (text, code) in [
+            ("http://a.example/x", "plain-http-refused"),
+            ("ftp://a.example/x", "source-invalid"),
+            ("https://me:hunter2@a.example/x", "source-invalid"),
+            ("https://", "source-invalid"),
+            ("oci://A.example/x", "reference-invalid"),
+            ("", "source-invalid"),
+        ] {
+            let failure = parse(text).expect_err(text);
+            assert_eq!(failure.code(), code, "{text}");
+            assert!(!format!("{failure:?}").contains("hunter2"));
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! A bundle as a registry has it: an OCI manifest with an empty config and two layers, the envelope and the
-//! content. Made the same each time, and read strictly.
+//! A bundle in a registry: an OCI manifest with an empty config and two layers, the envelope and the content. Writing
+//! it twice gives the same bytes, and it is read strictly.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,18 @@ use toolward_signing::envelope::{self, Envelope};
 use toolward_signing::manifest::{MANIFEST_TYPE, Manifest};
 
 use crate::digest::BlobDigest;
-use crate::failure::{Failure, Reason, refused};
-use crate::media;
-use crate::oci::{self, Descriptor, IndexEntry};
-use crate::text::{bytes, quoted};
+use crate::failure::{Failure, FailureReason, bytes, quoted, refused};
+use crate::media::{self, Descriptor, ImageManifest};
 
 /// How long an annotation that the caller gives may be, in bytes.
 const MAX_ANNOTATION: usize = 1024;
 
-/// A blob: what it hashes to, and how long it is.
+/// Digest and size of a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Blob {
-    /// Its digest.
+    /// The blob's digest.
     pub digest: BlobDigest,
-    /// Its size in bytes.
+    /// The blob's size in bytes.
     pub size: u64,
 }
 
@@ -41,7 +39,7 @@ impl Blob {
 pub struct Details {
     /// A sentence about the bundle.
     pub description: Option<String>,
-    /// Where the sources are.
+    /// The address of the sources.
     pub source: Option<String>,
     /// The licences, as an SPDX expression.
     pub licenses: Option<String>,
@@ -50,18 +48,18 @@ pub struct Details {
 /// A bundle ready to be pushed: its blobs and its OCI manifest. The same bundle and details give the same
 /// bytes.
 #[derive(Clone, Debug)]
-pub struct Outgoing {
+pub struct OutgoingBundle {
     pub(crate) envelope: Bytes,
     pub(crate) content: Bytes,
     pub(crate) manifest: Bytes,
 }
 
-impl Outgoing {
+impl OutgoingBundle {
     /// Prepares a bundle. Compresses, which takes a second for some MB.
     ///
     /// # Errors
-    /// [`Reason::NotPublishable`] if the envelope is not one of this manifest;
-    /// [`Cause::Signing`](crate::Cause) if the bundle is none.
+    /// [`FailureReason::NotPublishable`] if the envelope is not one of this manifest;
+    /// [`Cause::Signing`](crate::Cause) if it is not a bundle.
     pub fn new(contents: &Contents<'_>, details: &Details) -> Result<Self, Failure> {
         let content = write_content(contents, Vec::new()).map_err(refused)?;
         Self::assemble(contents.envelope, contents.manifest, content, details)
@@ -83,7 +81,7 @@ impl Outgoing {
         content: Vec<u8>,
         details: &Details,
     ) -> Result<Self, Failure> {
-        let refuse = || Failure::new(Reason::NotPublishable);
+        let refuse = || Failure::new(FailureReason::NotPublishable);
         let envelope = Envelope::parse(envelope_bytes).map_err(refused)?;
         if envelope.payload_type() != MANIFEST_TYPE {
             return Err(refuse()
@@ -119,7 +117,7 @@ impl Outgoing {
     }
 }
 
-/// A bundle in a registry, as its OCI manifest describes it. All of it is a claim, but for the digests.
+/// A bundle in a registry, as its OCI manifest describes it. Everything but the digests is a claim.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Artifact {
@@ -131,7 +129,7 @@ pub struct Artifact {
     pub envelope: Blob,
     /// The archive without the envelope.
     pub content: Blob,
-    /// What else is said. Hostile text.
+    /// The annotations. Hostile text.
     pub annotations: BTreeMap<String, String>,
 }
 
@@ -168,7 +166,7 @@ fn annotations(
         (media::BUNDLE_PUBLISHER, manifest.publisher.clone()),
         (media::BUNDLE_DIGEST, Digest::of(manifest_bytes).to_string()),
     ];
-    let said = [
+    let details = [
         (media::DESCRIPTION, &details.description),
         (media::SOURCE, &details.source),
         (media::LICENSES, &details.licenses),
@@ -177,10 +175,10 @@ fn annotations(
         .into_iter()
         .map(|(key, value)| (key.to_owned(), value))
         .collect();
-    for (key, value) in said {
+    for (key, value) in details {
         let Some(value) = value else { continue };
         if value.len() > MAX_ANNOTATION || value.chars().any(char::is_control) {
-            return Err(Failure::new(Reason::NotPublishable)
+            return Err(Failure::new(FailureReason::NotPublishable)
                 .at(key)
                 .expected("at most 1024 bytes in one line"));
         }
@@ -213,8 +211,8 @@ pub(crate) fn manifest_of(
     subject: Option<Descriptor>,
     annotations: BTreeMap<String, String>,
 ) -> Result<Bytes, Failure> {
-    let manifest = oci::Manifest {
-        schema_version: oci::SCHEMA_VERSION,
+    let manifest = ImageManifest {
+        schema_version: media::SCHEMA_VERSION,
         media_type: Some(media::MANIFEST.to_owned()),
         config: descriptor(media::EMPTY, media::EMPTY_BYTES),
         layers,
@@ -227,10 +225,10 @@ pub(crate) fn manifest_of(
         .map_err(|error| invalid().caused_by(error))
 }
 
-/// The one image manifest of this `artifactType` among the entries of an index. An entry without a type may be one of
-/// any, and counts if no entry has the type.
+/// The only image manifest of this `artifactType` in an index. An entry without a type may have any type, and counts if
+/// no entry has this type.
 pub(crate) fn only_entry(
-    entries: &[IndexEntry],
+    entries: &[Descriptor],
     artifact_type: &str,
 ) -> Result<BlobDigest, Failure> {
     let of_type = |wanted: Option<&str>| {
@@ -245,7 +243,7 @@ pub(crate) fn only_entry(
     }
     match entries.as_slice() {
         [entry] => entry.digest.parse(),
-        entries => Err(Failure::new(Reason::ArtifactUnsupported)
+        entries => Err(Failure::new(FailureReason::ArtifactUnsupported)
             .expected(format!("one {artifact_type}"))
             .found(format!(
                 "an index with {} entries that could be it",
@@ -256,13 +254,13 @@ pub(crate) fn only_entry(
 }
 
 /// Reads an OCI manifest of our form, with this `artifactType`.
-pub(crate) fn parse_manifest(bytes: &[u8], artifact_type: &str) -> Result<oci::Manifest, Failure> {
-    let manifest: oci::Manifest = serde_json::from_slice(bytes).map_err(|error| {
+pub(crate) fn parse_manifest(bytes: &[u8], artifact_type: &str) -> Result<ImageManifest, Failure> {
+    let manifest: ImageManifest = serde_json::from_slice(bytes).map_err(|error| {
         // An index, or another kind of file, is unsupported rather than invalid.
         let other = serde_json::from_slice::<serde_json::Value>(bytes)
             .is_ok_and(|value| value.get("manifests").is_some());
         if other {
-            Failure::new(Reason::ArtifactUnsupported)
+            Failure::new(FailureReason::ArtifactUnsupported)
                 .expected(artifact_type.to_owned())
                 .found("an index")
         } else {
@@ -272,11 +270,11 @@ pub(crate) fn parse_manifest(bytes: &[u8], artifact_type: &str) -> Result<oci::M
     if manifest.artifact_type.as_deref() != Some(artifact_type) {
         let found = manifest.artifact_type.as_deref();
         let found = found.unwrap_or(&manifest.config.media_type);
-        return Err(Failure::new(Reason::ArtifactUnsupported)
+        return Err(Failure::new(FailureReason::ArtifactUnsupported)
             .expected(artifact_type.to_owned())
             .found(quoted(found)));
     }
-    let form = manifest.schema_version == oci::SCHEMA_VERSION
+    let form = manifest.schema_version == media::SCHEMA_VERSION
         && manifest.media_type.as_deref() == Some(media::MANIFEST)
         && manifest.config.media_type == media::EMPTY
         && manifest.config.digest == BlobDigest::of(media::EMPTY_BYTES).to_string();
@@ -293,11 +291,7 @@ pub(crate) fn blob(descriptor: &Descriptor, media_type: &str, max: u64) -> Resul
             .expected(format!("a layer of type {media_type}"))
             .found(quoted(&descriptor.media_type)));
     }
-    if descriptor
-        .urls
-        .as_ref()
-        .is_some_and(|urls| !urls.is_empty())
-    {
+    if descriptor.urls.iter().flatten().next().is_some() {
         return Err(invalid().expected("layers that are in this registry"));
     }
     let size = u64::try_from(descriptor.size).map_err(|_| {
@@ -306,7 +300,7 @@ pub(crate) fn blob(descriptor: &Descriptor, media_type: &str, max: u64) -> Resul
             .found(descriptor.size.to_string())
     })?;
     if size > max {
-        return Err(Failure::new(Reason::BlobTooLarge)
+        return Err(Failure::new(FailureReason::BlobTooLarge)
             .at(media_type.to_owned())
             .expected(format!("at most {}", bytes(max)))
             .found(bytes(size)));
@@ -318,5 +312,5 @@ pub(crate) fn blob(descriptor: &Descriptor, media_type: &str, max: u64) -> Resul
 }
 
 fn invalid() -> Failure {
-    Failure::new(Reason::ManifestInvalid)
+    Failure::new(FailureReason::ManifestInvalid)
 }

@@ -1,48 +1,52 @@
-//! Documents attached to a bundle, as the distribution specification has referrers: by its API, or by an
-//! index under the tag `sha256-HEX` where a registry lacks it.
+//! Documents attached to a bundle, the referrers of the distribution specification: by its API, or by an index under
+//! the tag `sha256-HEX` if a registry lacks it. Co-signatures are attached documents: signatures over the same
+//! manifest, by anyone who may write to the repository. They are added to the envelope, and the trust store decides
+//! which of them count.
 
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use reqwest::StatusCode;
 use reqwest::header::ACCEPT;
+use toolward_signing::envelope::{Envelope, MAX_BYTES};
+use toolward_signing::{ErrorKind, Refusal};
 
-use crate::address::{below, shown};
-use crate::artifact::{descriptor, manifest_of};
-use crate::client::Client;
+use crate::address::shown;
+use crate::artifact::{Artifact, descriptor, manifest_of};
+use crate::client::RegistryClient;
 use crate::digest::BlobDigest;
 use crate::document::{check_document, envelope_layer};
-use crate::failure::{Failure, Reason};
-use crate::media::{self, DocumentArtifact};
-use crate::oci::{ImageIndex, IndexEntry, SCHEMA_VERSION, readable_entries};
-use crate::progress::{Step, Teller};
+use crate::failure::{Cause, Failure, FailureReason, refused};
+use crate::media::{
+    self, Descriptor, DocumentArtifact, ImageIndex, SCHEMA_VERSION, readable_entries,
+};
 use crate::reference::Reference;
-use crate::response::{read, unexpected};
+use crate::response::{next_page, read, unexpected};
 use crate::retry::Deadline;
-use crate::tags::next_page;
-use crate::transport::{Ask, Scope};
+use crate::transfer::{Reporter, Step};
+use crate::transport::{AccessScope, RegistryRequest};
 
-/// How often an index is written again because somebody else wrote it at the same time.
+/// How often an index is written because another client wrote it at the same time.
 const MAX_ATTEMPTS: usize = 4;
 /// How many pages of referrers are read.
 const MAX_PAGES: usize = 8;
 
-/// A document that is attached to something.
+/// An attached document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Referrer {
     /// The digest of its OCI manifest.
     pub digest: BlobDigest,
-    /// What else is said of it. Hostile text.
+    /// Its annotations. Hostile text.
     pub annotations: BTreeMap<String, String>,
 }
 
-impl Client {
-    /// Attaches a document to what `subject` stands for now, and gives the digest of its OCI manifest.
-    /// Attaching the same again changes nothing.
+impl RegistryClient {
+    /// Attaches a document to the current target of `subject`, and returns the digest of its OCI manifest. Attaching it
+    /// again changes nothing.
     ///
     /// # Errors
-    /// [`Reason::AttachmentInvalid`] if it is not an envelope of this kind; the reason for which it failed.
+    /// [`FailureReason::AttachmentInvalid`] if it is not an envelope of this kind; the reason for which it failed.
     pub async fn attach(
         &self,
         subject: &Reference,
@@ -65,31 +69,26 @@ impl Client {
         let digest = BlobDigest::of(&manifest);
         let repository = subject.without_version();
         self.upload_all(&repository, envelope, deadline).await?;
-        let size = manifest.len();
-        let noted = self
+        let is_indexed = self
             .put_manifest(&repository, media::MANIFEST, manifest.clone(), deadline)
             .await?;
-        if !noted {
-            let entry = IndexEntry {
-                media_type: media::MANIFEST.to_owned(),
-                digest: digest.to_string(),
-                size: i64::try_from(size).unwrap_or(i64::MAX),
-                platform: None,
-                annotations: None,
+        if !is_indexed {
+            let entry = Descriptor {
                 artifact_type: Some(kind.artifact_type().to_owned()),
+                ..descriptor(media::MANIFEST, &manifest)
             };
-            self.note(&repository, subject_digest, entry, deadline)
+            self.add_to_index(&repository, subject_digest, entry, deadline)
                 .await?;
         }
         Ok(digest)
     }
 
-    /// The documents of a kind that are attached to what `subject` stands for now: at most as many as the
-    /// limits allow. Whether they are any good is not looked at.
+    /// The documents of a kind that are attached to the current target of `subject`: at most as many as the limits
+    /// allow. They are not verified.
     ///
     /// # Errors
-    /// The reason for which they can't be listed. A registry that has none, or neither the referrers API nor an
-    /// index under the fallback tag, gives an empty list.
+    /// The reason for which they can't be listed. The list is empty for a registry without referrers, or with neither
+    /// the referrers API nor an index under the fallback tag.
     pub async fn referrers(
         &self,
         subject: &Reference,
@@ -131,7 +130,7 @@ impl Client {
             .filter(|entry| entry.artifact_type.as_deref() == Some(kind.artifact_type()));
         let mut referrers: Vec<Referrer> = Vec::new();
         for entry in of_kind {
-            // An entry that names no digest, or a known one, takes the room of no other.
+            // An entry without a digest, or with a known one, does not count towards the limit.
             let Ok(digest) = entry.digest.parse() else {
                 continue;
             };
@@ -147,23 +146,23 @@ impl Client {
         Ok(referrers)
     }
 
-    /// What the referrers API lists; `None` if there is no such API.
+    /// The referrers by the API; `None` if there is no such API.
     async fn listed(
         &self,
         reference: &Reference,
         subject: BlobDigest,
         kind: DocumentArtifact,
         deadline: Deadline,
-    ) -> Result<Option<Vec<IndexEntry>>, Failure> {
-        let path = format!("v2/{}/referrers/{subject}", reference.repository());
-        let mut url = below(&self.base(reference)?, &path)?;
+    ) -> Result<Option<Vec<Descriptor>>, Failure> {
+        let mut url = self.url(reference, &format!("referrers/{subject}"))?;
         url.query_pairs_mut()
             .append_pair("artifactType", kind.artifact_type());
         let mut entries = Vec::new();
         let mut next = Some(url);
         for _ in 0..MAX_PAGES {
             let Some(url) = next else { break };
-            let ask = Ask::get(url, Scope::pull(reference)).header(ACCEPT, media::INDEX)?;
+            let ask = RegistryRequest::get(url, AccessScope::pull(reference))
+                .header(ACCEPT, media::INDEX)?;
             let response = self.transport.send(&ask, deadline).await?;
             match response.status() {
                 StatusCode::OK => {}
@@ -176,7 +175,7 @@ impl Client {
             let body = read(response, self.transport.limits.manifest).await?;
             // Some registries answer unknown paths with 200 and a page for people.
             let page = readable_entries(&body).ok_or_else(|| {
-                Failure::new(Reason::ResponseInvalid)
+                Failure::new(FailureReason::ResponseInvalid)
                     .at(shown(&ask.url))
                     .expected("an image index")
             })?;
@@ -185,7 +184,7 @@ impl Client {
         Ok(Some(entries))
     }
 
-    /// What has the fallback tag; `None` if nothing has. Some registries without the API resolve the tag to the
+    /// The index under the fallback tag, if there is one. Some registries without the API resolve the tag to the
     /// subject itself, which then has no index either.
     async fn fallback(
         &self,
@@ -197,24 +196,24 @@ impl Client {
         match self.manifest(&tagged, deadline).await {
             Ok((found, _)) if found == subject => Ok(None),
             Ok((_, bytes)) => Ok(Some((tagged, bytes))),
-            Err(failure) if failure.kind() == Reason::NotFound.into() => Ok(None),
+            Err(failure) if failure.kind() == FailureReason::NotFound.into() => Ok(None),
             Err(failure) => Err(failure),
         }
     }
 
-    /// Adds an entry to the index under the fallback tag. That takes a read and a write, which can race with
-    /// another client: repeated until the entry is there.
-    async fn note(
+    /// Adds an entry to the index under the fallback tag. That takes a read and a write, which can race with another
+    /// client: repeated until the index has the entry.
+    async fn add_to_index(
         &self,
         repository: &Reference,
         subject: BlobDigest,
-        entry: IndexEntry,
+        entry: Descriptor,
         deadline: Deadline,
     ) -> Result<(), Failure> {
         let tagged = fallback_tag(repository, subject)?;
         for _ in 0..MAX_ATTEMPTS {
             let mut index = match self.fallback(repository, subject, deadline).await? {
-                // It is written again: what can't be read would be lost.
+                // It is written again, so unreadable entries would be lost.
                 Some((_, bytes)) => {
                     ImageIndex::parse(&bytes).ok_or_else(|| not_an_index(&tagged))?
                 }
@@ -235,11 +234,11 @@ impl Client {
             }
             index.manifests.push(entry.clone());
             let bytes = serde_json::to_vec(&index)
-                .map_err(|error| Failure::new(Reason::ManifestInvalid).caused_by(error))?;
+                .map_err(|error| Failure::new(FailureReason::ManifestInvalid).caused_by(error))?;
             self.put_manifest(&tagged, media::INDEX, bytes.into(), deadline)
                 .await?;
         }
-        Err(Failure::new(Reason::Busy)
+        Err(Failure::new(FailureReason::Busy)
             .at(tagged.to_string())
             .expected("an index that keeps what is written to it"))
     }
@@ -251,8 +250,8 @@ impl Client {
         envelope: &[u8],
         deadline: Deadline,
     ) -> Result<(), Failure> {
-        let nobody = Teller {
-            whom: None,
+        let nobody = Reporter {
+            callback: None,
             step: Step::Upload,
         };
         let empty = Bytes::from_static(media::EMPTY_BYTES);
@@ -263,13 +262,121 @@ impl Client {
 }
 
 fn not_an_index(tagged: &Reference) -> Failure {
-    Failure::new(Reason::ManifestInvalid)
+    Failure::new(FailureReason::ManifestInvalid)
         .at(tagged.to_string())
         .expected("an image index")
 }
 
-/// The tag under which referrers are, where there is no API for them (the distribution specification,
-/// "Referrers Tag Schema").
+/// The tag of the index of referrers without an API (the distribution specification, "Referrers Tag Schema").
 fn fallback_tag(reference: &Reference, subject: BlobDigest) -> Result<Reference, Failure> {
     reference.with_tag(&format!("sha256-{}", subject.hex()))
+}
+
+/// Adds the signatures of other envelopes to `base`, if they are over the same payload of the same type, each once, as
+/// many as fit. An envelope without added signatures keeps its bytes. No signature is verified.
+///
+/// # Errors
+/// [`Cause::Signing`] if `base` is not an envelope. Others that are not are skipped.
+pub fn merge_signatures<B: AsRef<[u8]>>(base: &[u8], others: &[B]) -> Result<Vec<u8>, Failure> {
+    let mut envelope = Envelope::parse(base).map_err(refused)?;
+    let mut added = 0;
+    for other in others {
+        if let Ok(other) = Envelope::parse(other.as_ref()) {
+            // Signatures over another manifest, or too many, are skipped.
+            added += envelope.merge(&other).unwrap_or(0);
+        }
+    }
+    if added == 0 {
+        return Ok(base.to_vec());
+    }
+    let bytes = envelope.to_bytes().map_err(refused)?;
+    // Signatures of others must not make the envelope larger than readers accept.
+    if bytes.len() > MAX_BYTES {
+        return Ok(base.to_vec());
+    }
+    Ok(bytes)
+}
+
+/// An envelope with its co-signatures.
+pub(crate) struct CosignedEnvelope {
+    pub(crate) bytes: Vec<u8>,
+    /// Why some, or all, could not be looked up.
+    pub(crate) missing: Option<Failure>,
+}
+
+impl CosignedEnvelope {
+    /// An envelope without co-signatures.
+    pub(crate) fn alone(bytes: Vec<u8>) -> Self {
+        Self {
+            bytes,
+            missing: None,
+        }
+    }
+
+    /// The failure for an envelope that was refused. If a signature is missing, the hint states why co-signatures
+    /// could not be looked up.
+    pub(crate) fn refused(&self, refusal: Refusal) -> Failure {
+        let lacks_signatures = refusal.kind() == ErrorKind::ThresholdNotMet;
+        let failure = refused(refusal);
+        match &self.missing {
+            Some(missing) if lacks_signatures => failure.hinted(format!(
+                "co-signatures could not be looked up, try again when the registry has them: {missing}"
+            )),
+            _ => failure,
+        }
+    }
+}
+
+impl RegistryClient {
+    /// The envelope with the co-signatures that are attached to the artifact. Looking them up is optional: a registry
+    /// that can't list them, or lists them wrongly, adds none, and the trust store decides whether signatures are
+    /// missing.
+    pub(crate) async fn with_signatures(
+        &self,
+        reference: &Reference,
+        artifact: &Artifact,
+        envelope: Vec<u8>,
+        deadline: Deadline,
+    ) -> Result<CosignedEnvelope, Failure> {
+        let kind = DocumentArtifact::Signatures;
+        let listed = self
+            .referrers_of(reference, artifact.digest, kind, deadline)
+            .await;
+        let (referrers, mut missing) = match listed {
+            Ok(referrers) => (referrers, None),
+            Err(failure) => (Vec::new(), Some(failure)),
+        };
+        let mut others = Vec::new();
+        for referrer in referrers {
+            let attached = reference.with_digest(referrer.digest);
+            match self
+                .document(&attached, kind, kind.max_bytes(), deadline)
+                .await
+            {
+                Ok(document) => others.push(document.bytes),
+                // Anyone who may write to the repository could have attached it.
+                Err(failure) if is_its_own_fault(&failure) => {}
+                Err(failure) => missing = Some(failure),
+            }
+        }
+        Ok(CosignedEnvelope {
+            bytes: merge_signatures(&envelope, &others)?,
+            missing,
+        })
+    }
+}
+
+/// Whether an attachment is to blame, and not the network or the registry.
+fn is_its_own_fault(failure: &Failure) -> bool {
+    !matches!(
+        failure.kind(),
+        Cause::Registry(
+            FailureReason::Unreachable
+                | FailureReason::Timeout
+                | FailureReason::Busy
+                | FailureReason::Failed
+                | FailureReason::CredentialsNeeded
+                | FailureReason::CredentialsRefused
+        )
+    )
 }

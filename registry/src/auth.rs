@@ -1,9 +1,9 @@
-//! Authentication: a challenge is answered with credentials, which go to the registry itself or to a token
-//! server that the operator allowed, and nowhere else.
+//! Authentication: a challenge of a registry (`WWW-Authenticate`, RFC 9110, section 11.6.1) is checked, then answered
+//! with credentials, which go only to the registry itself or to an allowed token server.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use reqwest::{Method, StatusCode};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
@@ -11,30 +11,28 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use crate::address::{bare_registry, check_scheme, origin, shown};
-use crate::challenge::{Challenge, challenge};
-use crate::failure::{Failure, Reason};
-use crate::known;
-use crate::login::Login;
+use crate::credentials::Login;
+use crate::failure::{Failure, FailureReason, quoted};
+use crate::hosts::{HostRole, UnknownHost, is_realm};
 use crate::response::{read, unexpected};
 use crate::retry::Deadline;
-use crate::transport::{Ask, RegistryTransport, Scope};
-use crate::unknown_host::{HostRole, UnknownHost};
+use crate::transport::{AccessScope, RegistryRequest, RegistryTransport};
 
 /// How large a token server's answer may be, in bytes.
 const MAX_TOKEN: u64 = 256 * 1024;
 
-/// What a token server answers (the distribution project's token specification).
+/// The answer of a token server (the distribution project's token specification).
 #[derive(Deserialize)]
-struct Granted {
+struct TokenAnswer {
     token: Option<String>,
     access_token: Option<String>,
 }
 
 impl RegistryTransport {
-    /// Answers a challenge that came with 401 from `asked`, and keeps what it gets.
+    /// Answers a challenge that came with 401 from `asked`, and stores the resulting authorization.
     pub(crate) async fn authorise(
         &self,
-        access: &Scope,
+        access: &AccessScope,
         asked: &Url,
         headers: &HeaderMap,
         deadline: Deadline,
@@ -50,7 +48,7 @@ impl RegistryTransport {
                 self.token(access, realm, service, login, deadline).await?
             }
             None => {
-                return Err(Failure::new(Reason::ResponseInvalid)
+                return Err(Failure::new(FailureReason::ResponseInvalid)
                     .at(shown(asked))
                     .expected("a challenge for basic or bearer authentication"));
             }
@@ -59,22 +57,19 @@ impl RegistryTransport {
         Ok(())
     }
 
-    /// The realm, if credentials may be sent there: the registry's own origin, or one that is allowed for
-    /// this registry, by https (or on this machine, where the registry is on it too).
-    fn check_realm(&self, access: &Scope, asked: &Url, realm: &str) -> Result<Url, Failure> {
-        let refuse = || Failure::new(Reason::RealmRefused).at(shown(asked));
+    /// The realm, if credentials may be sent there: the registry's own origin, or an origin that is allowed for this
+    /// registry, by https (or on this machine, if the registry is on it too).
+    fn check_realm(&self, access: &AccessScope, asked: &Url, realm: &str) -> Result<Url, Failure> {
+        let refuse = || Failure::new(FailureReason::RealmRefused).at(shown(asked));
         let own = origin(asked);
-        let url = Url::parse(realm).map_err(|_| {
-            refuse()
-                .expected("an address")
-                .found(crate::text::quoted(realm))
-        })?;
+        let url =
+            Url::parse(realm).map_err(|_| refuse().expected("an address").found(quoted(realm)))?;
         check_scheme(&url, self.plain)
             .map_err(|_| refuse().expected("https").found(shown(&url)))?;
         let realm_origin = origin(&url);
         let asking = bare_registry(&access.registry, self.plain);
         let allowed = realm_origin == own
-            || known::is_realm(asking, &realm_origin)
+            || is_realm(asking, &realm_origin)
             || self
                 .realms
                 .iter()
@@ -93,7 +88,7 @@ impl RegistryTransport {
 
     async fn token(
         &self,
-        access: &Scope,
+        access: &AccessScope,
         mut realm: Url,
         service: Option<String>,
         login: Option<Login>,
@@ -105,13 +100,13 @@ impl RegistryTransport {
             if let Some(service) = &service {
                 query.append_pair("service", service);
             }
-            // Our own scope, not that of the challenge.
+            // Our own scope, not the scope of the challenge.
             query.append_pair(
                 "scope",
                 &format!("repository:{}:{actions}", access.repository),
             );
         }
-        let mut ask = Ask::new(Method::GET, realm, None);
+        let mut ask = RegistryRequest::new(Method::GET, realm, None);
         let anonymous = login.is_none();
         if let Some(login) = login {
             let mut value = basic(&login)?;
@@ -128,13 +123,13 @@ impl RegistryTransport {
         }
         let place = shown(response.url());
         let body = read(response, MAX_TOKEN).await?;
-        let invalid = || Failure::new(Reason::ResponseInvalid).at(place.clone());
-        // What serde says of it might quote the token.
-        let granted: Granted = serde_json::from_slice(&body)
+        let invalid = || Failure::new(FailureReason::ResponseInvalid).at(place.clone());
+        // The error of serde might quote the token.
+        let answer: TokenAnswer = serde_json::from_slice(&body)
             .map_err(|_| invalid().expected("a JSON object with `token`"))?;
-        let token = granted
+        let token = answer
             .token
-            .or(granted.access_token)
+            .or(answer.access_token)
             .filter(|token| !token.is_empty())
             .map(SecretString::from)
             .ok_or_else(|| invalid().expected("a JSON object with `token`"))?;
@@ -146,8 +141,8 @@ impl RegistryTransport {
     }
 }
 
-fn needed(access: &Scope) -> Failure {
-    Failure::new(Reason::CredentialsNeeded).at(access.registry.clone())
+fn needed(access: &AccessScope) -> Failure {
+    Failure::new(FailureReason::CredentialsNeeded).at(access.registry.clone())
 }
 
 fn basic(login: &Login) -> Result<HeaderValue, Failure> {
@@ -157,16 +152,103 @@ fn basic(login: &Login) -> Result<HeaderValue, Failure> {
         login.password().expose_secret()
     ));
     let header = Zeroizing::new(format!("Basic {}", BASE64_STANDARD.encode(pair.as_bytes())));
-    let mut value =
-        HeaderValue::from_str(&header).map_err(|_| Failure::new(Reason::CredentialsInvalid))?;
+    let mut value = HeaderValue::from_str(&header)
+        .map_err(|_| Failure::new(FailureReason::CredentialsInvalid))?;
     value.set_sensitive(true);
     Ok(value)
 }
 
+/// How long a challenge may be, in bytes.
+const MAX_CHALLENGE: usize = 4096;
+
+/// A challenge that can be answered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Challenge {
+    /// Name and password to the registry itself.
+    Basic,
+    /// A token from `realm`.
+    Bearer {
+        realm: String,
+        service: Option<String>,
+    },
+}
+
+/// The first challenge that can be answered.
+pub(crate) fn challenge(headers: &HeaderMap) -> Option<Challenge> {
+    headers
+        .get_all(WWW_AUTHENTICATE)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .filter(|value| value.len() <= MAX_CHALLENGE)
+        .find_map(parse)
+}
+
+fn parse(value: &str) -> Option<Challenge> {
+    let (scheme, rest) = value.trim().split_once(' ').unwrap_or((value.trim(), ""));
+    if scheme.eq_ignore_ascii_case("basic") {
+        return Some(Challenge::Basic);
+    }
+    if !scheme.eq_ignore_ascii_case("bearer") {
+        return None;
+    }
+    let mut realm = None;
+    let mut service = None;
+    let mut rest = rest;
+    while !rest.trim_start().is_empty() {
+        let (name, value, after) = parameter(rest)?;
+        rest = after;
+        let slot = match name.to_ascii_lowercase().as_str() {
+            "realm" => &mut realm,
+            "service" => &mut service,
+            _ => continue,
+        };
+        // Two values are ambiguous: readers might choose different ones.
+        if slot.replace(value).is_some() {
+            return None;
+        }
+    }
+    Some(Challenge::Bearer {
+        realm: realm?,
+        service,
+    })
+}
+
+/// One `name=value` or `name="value"`, and what follows the comma after it.
+fn parameter(text: &str) -> Option<(&str, String, &str)> {
+    let (name, rest) = text.split_once('=')?;
+    let name = name.trim();
+    let rest = rest.trim_start();
+    let (value, rest) = match rest.strip_prefix('"') {
+        Some(quoted) => {
+            let mut value = String::new();
+            let mut characters = quoted.char_indices();
+            let end = loop {
+                match characters.next()? {
+                    (at, '"') => break at + 1,
+                    (_, '\\') => value.push(characters.next()?.1),
+                    (_, character) => value.push(character),
+                }
+            };
+            (value, quoted.get(end..)?)
+        }
+        None => {
+            let end = rest.find(',').unwrap_or(rest.len());
+            let (value, rest) = rest.split_at_checked(end)?;
+            (value.trim().to_owned(), rest)
+        }
+    };
+    let rest = rest.trim_start();
+    match rest.strip_prefix(',') {
+        Some(after) => Some((name, value, after)),
+        None if rest.is_empty() => Some((name, value, rest)),
+        None => None,
+    }
+}
+
 #[cfg(test)]
-mod tests {
+mod auth_tests {
     use super::*;
-    use crate::client::Client;
+    use crate::client::RegistryClient;
     use crate::reference::Reference;
 
     #[test]
@@ -177,11 +259,11 @@ mod tests {
             ("r.example:444", "r.example", false),
             ("r.example", "x.r.example", false),
         ] {
-            let client = Client::builder()
+            let client = RegistryClient::builder()
                 .allow_realm(allowed, "https://auth.example")
                 .build()
                 .unwrap();
-            let access = Scope {
+            let access = AccessScope {
                 registry: asking.to_owned(),
                 repository: "a".to_owned(),
                 push: false,
@@ -191,12 +273,47 @@ mod tests {
             let realm = client.transport.check_realm(&access, &asked, realm);
             assert_eq!(realm.is_ok(), taken, "{allowed} {asking}");
         }
-        let client = Client::builder().build().unwrap();
+        let client = RegistryClient::builder().build().unwrap();
         let docker: Reference = "oci://registry-1.docker.io:443/a".parse().unwrap();
         let asked = Url::parse("https://registry-1.docker.io/v2/").unwrap();
         let realm = "https://auth.docker.io/token";
-        let access = Scope::pull(&docker);
+        let access = AccessScope::pull(&docker);
         let known = client.transport.check_realm(&access, &asked, realm);
         known.unwrap();
+    }
+}
+
+#[cfg(test)]
+mod challenge_tests {
+    use super::*;
+
+    #[test]
+    fn challenges_are_read_as_registries_write_them() {
+        let bearer = |realm: &str, service: Option<&str>| {
+            Some(Challenge::Bearer {
+                realm: realm.to_owned(),
+                service: service.map(str::to_owned),
+            })
+        };
+        assert_eq!(parse("Basic realm=\"x\""), Some(Challenge::Basic));
+        assert_eq!(
+            parse("Bearer realm=\"https://a/t\",service=\"r\",scope=\"repository:x:pull,push\""),
+            bearer("https://a/t", Some("r"))
+        );
+        assert_eq!(
+            parse("bearer  Realm = \"a\\\"b\" , error=invalid"),
+            bearer("a\"b", None)
+        );
+        for wrong in [
+            "Bearer",
+            "Bearer service=\"x\"",
+            "Bearer realm=\"x",
+            "Bearer realm=\"x\" realm=\"y\"",
+            "Bearer realm=\"x\",realm=\"y\"",
+            "Negotiate",
+            "",
+        ] {
+            assert_eq!(parse(wrong), None, "{wrong}");
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! The client and its configuration: certificate authorities, timeouts, limits.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use rustls::crypto::ring;
@@ -10,30 +9,29 @@ use rustls_pki_types::pem::PemObject;
 use url::Url;
 
 use crate::address::{bare_registry, check_scheme};
-use crate::credentials::Credentials;
-use crate::failure::{Failure, Reason, io_failed};
-use crate::limits::Limits;
+use crate::credentials::RegistryCredentials;
+use crate::failure::{Failure, FailureReason, quoted};
+use crate::hosts::{AddressCheck, CheckedResolver, Redirects};
 use crate::proxy::Proxy;
-use crate::redirect::{AddressCheck, CheckedResolver, Redirects};
 use crate::reference::Reference;
-use crate::text::quoted;
+use crate::transfer::ClientLimits;
 use crate::transport::RegistryTransport;
 
-/// A client for registries and `https`. Cheap to clone; tokens are kept until the last clone is gone.
+/// A client for registries and `https`. Cheap to clone; the clones share tokens.
 #[derive(Clone)]
-pub struct Client {
+pub struct RegistryClient {
     pub(crate) transport: Arc<RegistryTransport>,
 }
 
-impl std::fmt::Debug for Client {
+impl std::fmt::Debug for RegistryClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client")
+        f.debug_struct("RegistryClient")
             .field("limits", &self.transport.limits)
             .finish_non_exhaustive()
     }
 }
 
-impl Client {
+impl RegistryClient {
     /// A client that trusts the system's certificate authorities, has no credentials, no proxy, and follows no redirect
     /// to another origin.
     #[must_use]
@@ -43,8 +41,8 @@ impl Client {
             system_roots: true,
             plain_http: false,
             user_agent: concat!("toolward/", env!("CARGO_PKG_VERSION")).to_owned(),
-            credentials: Credentials::none(),
-            limits: Limits::default(),
+            credentials: RegistryCredentials::none(),
+            limits: ClientLimits::default(),
             realms: Vec::new(),
             redirects: Vec::new(),
             local_redirects: Vec::new(),
@@ -54,15 +52,15 @@ impl Client {
     }
 }
 
-/// A client in the making.
+/// Builds a client.
 #[derive(Debug)]
 pub struct ClientBuilder {
     authorities: Vec<Vec<u8>>,
     system_roots: bool,
     plain_http: bool,
     user_agent: String,
-    credentials: Credentials,
-    limits: Limits,
+    credentials: RegistryCredentials,
+    limits: ClientLimits,
     realms: Vec<(String, String)>,
     redirects: Vec<String>,
     local_redirects: Vec<String>,
@@ -78,64 +76,54 @@ impl ClientBuilder {
         self
     }
 
-    /// Trusts the certificate authorities in a PEM file, besides the system's.
-    ///
-    /// # Errors
-    /// [`Reason::Io`].
-    pub fn authorities_file(self, path: &Path) -> Result<Self, Failure> {
-        let pem =
-            std::fs::read(path).map_err(|error| io_failed(path.display().to_string(), error))?;
-        Ok(self.authorities(pem))
-    }
-
-    /// Whether the system's certificate authorities are trusted; they are, if nothing is said.
+    /// Whether the system's certificate authorities are trusted; the default is yes.
     #[must_use]
     pub fn system_roots(mut self, trusted: bool) -> Self {
         self.system_roots = trusted;
         self
     }
 
-    /// Speaks plain http with this machine, and https with all others as ever.
+    /// Whether plain http is used with this machine; https is used with all others.
     #[must_use]
     pub fn plain_http_on_loopback(mut self, plain: bool) -> Self {
         self.plain_http = plain;
         self
     }
 
-    /// What the client says that it is.
+    /// The `User-Agent` of the client.
     #[must_use]
     pub fn user_agent(mut self, name: impl Into<String>) -> Self {
         self.user_agent = name.into();
         self
     }
 
-    /// Where names and passwords come from.
+    /// The source of names and passwords.
     #[must_use]
-    pub fn credentials(mut self, credentials: Credentials) -> Self {
+    pub fn credentials(mut self, credentials: RegistryCredentials) -> Self {
         self.credentials = credentials;
         self
     }
 
-    /// What is taken at most.
+    /// The limits of the client.
     #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        let most = Limits::default().content;
-        self.limits = Limits {
+    pub fn limits(mut self, limits: ClientLimits) -> Self {
+        let most = ClientLimits::default().content;
+        self.limits = ClientLimits {
             content: limits.content.min(most),
             ..limits
         };
         self
     }
 
-    /// Lets the credentials for `registry` (`host[:port]`) be sent to a token server elsewhere: the origin
-    /// `https://host[:port]`. A realm at the registry's own origin needs no leave.
+    /// Allows sending the credentials for `registry` (`host[:port]`) to a token server at another origin,
+    /// `https://host[:port]`. A realm at the registry's own origin is always allowed.
     #[must_use]
     pub fn allow_realm(mut self, registry: impl Into<String>, origin: impl Into<String>) -> Self {
         self.realms.push((registry.into(), origin.into()));
         self
     }
 
-    /// Lets downloads be redirected to this origin, `https://host[:port]`, at addresses that
+    /// Allows redirects of downloads to this origin, `https://host[:port]`, at addresses that
     /// [`redirect_addresses`](Self::redirect_addresses) allows. No credentials ever go there.
     #[must_use]
     pub fn allow_redirects_to(mut self, origin: impl Into<String>) -> Self {
@@ -143,22 +131,22 @@ impl ClientBuilder {
         self
     }
 
-    /// Lets downloads be redirected to this origin, whatever its address is. No credentials ever go there.
+    /// Allows redirects of downloads to this origin, at any address. No credentials ever go there.
     #[must_use]
     pub fn allow_local_redirects_to(mut self, origin: impl Into<String>) -> Self {
         self.local_redirects.push(origin.into());
         self
     }
 
-    /// The addresses that downloads may be redirected to; none, if nothing is said. Through a proxy, the proxy
-    /// resolves names, and only addresses that stand in the redirect itself are checked.
+    /// The addresses that downloads may be redirected to; none by default. With a proxy, the proxy resolves names, and
+    /// only addresses in the redirect itself are checked.
     #[must_use]
     pub fn redirect_addresses(mut self, check: AddressCheck) -> Self {
         self.redirect_addresses = check;
         self
     }
 
-    /// The proxy that https goes through. The environment is never looked at.
+    /// The proxy for https. The environment is never read.
     #[must_use]
     pub fn proxy(mut self, proxy: Proxy) -> Self {
         self.proxy = Some(proxy);
@@ -168,11 +156,11 @@ impl ClientBuilder {
     /// The client.
     ///
     /// # Errors
-    /// [`Reason::ClientInvalid`] for certificates, origins or a user agent that can't be used.
-    pub fn build(self) -> Result<Client, Failure> {
+    /// [`FailureReason::ClientInvalid`] for certificates, origins or a user agent that can't be used.
+    pub fn build(self) -> Result<RegistryClient, Failure> {
         let tls = tls(self.system_roots, &self.authorities)?;
         let http = self.http(tls.clone(), |http| {
-            // Whatever a resolver thinks of the name, it is this machine.
+            // This name is this machine, for any resolver.
             let loopback = [
                 ([127, 0, 0, 1], 0).into(),
                 (std::net::Ipv6Addr::LOCALHOST, 0).into(),
@@ -190,7 +178,7 @@ impl ClientBuilder {
             .realms
             .iter()
             .map(|(registry, origin)| {
-                // Both in the one spelling that they are compared in.
+                // Both in the spelling for comparisons.
                 let reference: Reference = format!("oci://{registry}/x")
                     .parse()
                     .map_err(|_| invalid().expected("host[:port]").found(quoted(registry)))?;
@@ -207,7 +195,7 @@ impl ClientBuilder {
             local: origins(&self.local_redirects)?,
             check,
         };
-        Ok(Client {
+        Ok(RegistryClient {
             transport: Arc::new(RegistryTransport {
                 http,
                 redirected,
@@ -222,7 +210,7 @@ impl ClientBuilder {
         })
     }
 
-    /// A client of HTTP, with what differs between those of this client.
+    /// An HTTP client, with further settings.
     fn http(
         &self,
         tls: ClientConfig,
@@ -244,14 +232,14 @@ impl ClientBuilder {
 }
 
 fn invalid() -> Failure {
-    Failure::new(Reason::ClientInvalid)
+    Failure::new(FailureReason::ClientInvalid)
 }
 
 /// Checks that a text is an origin that realms and redirects may have: `https://host[:port]`, or with `plain` also one
 /// of this machine in plain http.
 ///
 /// # Errors
-/// [`Reason::ClientInvalid`].
+/// [`FailureReason::ClientInvalid`].
 pub fn check_origin(text: &str, plain: bool) -> Result<(), Failure> {
     parse_origin(text, plain).map(drop)
 }
@@ -260,7 +248,7 @@ fn parse_origin(text: &str, plain: bool) -> Result<String, Failure> {
     let url = Url::parse(text).ok();
     url.filter(|url| {
         check_scheme(url, plain).is_ok()
-            // The address's grammar has it; no host does.
+            // Addresses may contain it; hosts don't.
             && !text.contains('*')
             && url.path() == "/"
             && url.query().is_none()
@@ -277,7 +265,7 @@ fn parse_origin(text: &str, plain: bool) -> Result<String, Failure> {
 fn tls(system: bool, authorities: &[Vec<u8>]) -> Result<ClientConfig, Failure> {
     let mut store = RootCertStore::empty();
     if system {
-        // Systems carry roots that are too old to be read. Without any, each connection says so.
+        // Some systems have roots that are too old to be parsed. Without any root, each connection fails.
         store.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     }
     for pem in authorities {

@@ -1,55 +1,55 @@
-//! Names and passwords for registries, as Docker's `config.json` has them. The caller reads the file; only
-//! the entry for exactly this registry is ever used.
+//! Names and passwords for registries: given, in the form of Docker's `config.json`, or from credential helpers. The
+//! caller reads the file; only the entry for exactly this registry is ever used. Helpers are programs that know
+//! passwords: they run only if the caller allows it, for a bounded time, and only from folders that the caller names.
 
 use std::collections::HashMap;
 use std::fmt;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use secrecy::SecretString;
 use serde::Deserialize;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use zeroize::Zeroizing;
 
 use crate::address::spellings;
-use crate::failure::Failure;
-use crate::helper::{self, Helpers};
-use crate::login::{Login, invalid};
-use crate::text::quoted;
+use crate::failure::{Failure, FailureReason, quoted};
 
 /// How large a credentials file may be, in bytes.
 const MAX_FILE: usize = 1024 * 1024;
 
-/// Logins by registry, and programs that know more of them, if they are switched on.
+/// Logins by registry, and helpers that know further ones, if they are allowed.
 #[derive(Clone, Default)]
-pub struct Credentials {
+pub struct RegistryCredentials {
     logins: HashMap<String, Login>,
     /// By registry; `None` is for all others.
     helpers: HashMap<Option<String>, String>,
     run: Helpers,
 }
 
-impl fmt::Debug for Credentials {
+impl fmt::Debug for RegistryCredentials {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Credentials")
+        f.debug_struct("RegistryCredentials")
             .field("registries", &self.logins.len())
             .field("helpers", &self.helpers.len())
             .finish_non_exhaustive()
     }
 }
 
-/// The file. Other keys are other programs' business.
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Config {
-    #[serde(default)]
-    auths: HashMap<String, Entry>,
-    #[serde(default)]
+/// The file. Other programs use other keys.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct DockerConfig {
+    auths: HashMap<String, DockerLogin>,
     creds_store: Option<String>,
-    #[serde(default)]
     cred_helpers: HashMap<String, String>,
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct DockerLogin {
     auth: Option<Zeroed>,
     username: Option<String>,
     password: Option<Zeroed>,
@@ -64,8 +64,8 @@ impl<'de> Deserialize<'de> for Zeroed {
     }
 }
 
-impl Credentials {
-    /// None.
+impl RegistryCredentials {
+    /// No credentials.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
@@ -79,7 +79,7 @@ impl Credentials {
     }
 
     /// Whether there is a login for a registry, `host[:port]`, with its default port or without. `plain`: whether
-    /// this machine is spoken to in plain http.
+    /// plain http is used with this machine.
     #[must_use]
     pub fn has(&self, registry: &str, plain: bool) -> bool {
         self.known(registry, plain).is_some()
@@ -90,17 +90,17 @@ impl Credentials {
         spellings.iter().find_map(|one| self.logins.get(one))
     }
 
-    /// Reads Docker's `config.json`: `auths`, and, where `helpers` switches them on, `credHelpers` and
+    /// Reads Docker's `config.json`: `auths`, and, if `helpers` allows them, `credHelpers` and
     /// `credsStore`.
     ///
     /// # Errors
-    /// [`Reason::CredentialsInvalid`](crate::Reason::CredentialsInvalid), without anything of the file in it but a registry's name.
+    /// [`FailureReason::CredentialsInvalid`], with nothing of the file but a registry's name.
     pub fn from_docker_config(bytes: &[u8], helpers: Helpers) -> Result<Self, Failure> {
         if bytes.len() > MAX_FILE {
             return Err(invalid().expected("at most 1 MiB"));
         }
-        // What serde says of it might quote a password.
-        let config: Config = serde_json::from_slice(bytes).map_err(|error| {
+        // The error of serde might quote a password.
+        let config: DockerConfig = serde_json::from_slice(bytes).map_err(|error| {
             invalid()
                 .expected("a JSON object with `auths`")
                 .found(format!("a mistake at {}:{}", error.line(), error.column()))
@@ -123,8 +123,8 @@ impl Credentials {
         })
     }
 
-    /// The login for a registry. A helper for this registry goes before the file, as Docker has it; without
-    /// leave to run helpers, only the file is looked at.
+    /// The login for a registry. As with Docker, a helper for this registry precedes the file; if helpers are not
+    /// allowed, only the file is used.
     pub(crate) async fn login(
         &self,
         registry: &str,
@@ -134,14 +134,14 @@ impl Credentials {
         let own = spelled
             .iter()
             .find_map(|one| Some((one, self.helpers.get(&Some(one.clone()))?)));
-        // A helper is asked for what its login was made for.
+        // A helper is asked by the spelling that its login was stored for.
         let asked: Vec<_> = match (own, self.helpers.get(&None)) {
             (Some(own), _) => vec![own],
             (None, Some(store)) => spelled.iter().map(|one| (one, store)).collect(),
             (None, None) => Vec::new(),
         };
         for (registry, name) in asked {
-            if let Some(login) = helper::login(&self.run, name, registry).await? {
+            if let Some(login) = self.run.login(name, registry).await? {
                 return Ok(Some(login));
             }
         }
@@ -149,7 +149,7 @@ impl Credentials {
     }
 }
 
-impl Entry {
+impl DockerLogin {
     fn login(self) -> Result<Option<Login>, Failure> {
         if let Some(Zeroed(auth)) = self.auth.filter(|auth| !auth.0.is_empty()) {
             let wrong = || invalid().expected("`auth` as name:password in base64");
@@ -168,26 +168,160 @@ impl Entry {
             (Some(username), Some(Zeroed(password))) => {
                 Login::new(username, password.as_str().to_owned().into()).map(Some)
             }
-            // An empty entry says that a helper knows.
+            // An empty entry means that a helper knows the login.
             (None, None) => Ok(None),
             _ => Err(invalid().expected("both `username` and `password`")),
         }
     }
 }
 
-/// The registry that a key of `auths` is about: with `https://` and a slash at the end, or without.
+/// The registry of a key of `auths`: with `https://` and a slash at the end, or without.
 fn registry_of(key: &str) -> &str {
     let bare = key.strip_prefix("https://").unwrap_or(key);
     bare.strip_suffix('/').unwrap_or(bare)
 }
 
+/// A name and a password.
+#[derive(Clone)]
+pub struct Login {
+    username: String,
+    password: SecretString,
+}
+
+impl Login {
+    /// Checks the name.
+    ///
+    /// # Errors
+    /// [`FailureReason::CredentialsInvalid`] for an empty name or one with a colon (RFC 7617, section 2).
+    pub fn new(username: impl Into<String>, password: SecretString) -> Result<Self, Failure> {
+        let username = username.into();
+        if username.is_empty() || username.contains(':') || username.chars().any(char::is_control) {
+            return Err(invalid().expected("a user name without a colon"));
+        }
+        Ok(Self { username, password })
+    }
+
+    /// The user name.
+    #[must_use]
+    pub fn username(&self) -> &str {
+        &self.username
+    }
+
+    pub(crate) fn password(&self) -> &SecretString {
+        &self.password
+    }
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login")
+            .field("username", &self.username)
+            .finish_non_exhaustive()
+    }
+}
+
+pub(crate) fn invalid() -> Failure {
+    Failure::new(FailureReason::CredentialsInvalid)
+}
+
+/// How much of a helper's answer is read, in bytes.
+const MAX_ANSWER: u64 = 256 * 1024;
+
+/// Whether credential helpers run, from which folders, and for how long.
+#[derive(Clone, Debug, Default)]
+pub struct Helpers(Option<(Vec<PathBuf>, Duration)>);
+
+impl Helpers {
+    /// No helper runs.
+    #[must_use]
+    pub fn off() -> Self {
+        Self(None)
+    }
+
+    /// `docker-credential-NAME` runs, from the first of these folders that has it, and is stopped after `time`.
+    #[must_use]
+    pub fn on(folders: Vec<PathBuf>, time: Duration) -> Self {
+        Self(Some((folders, time)))
+    }
+
+    /// The login of a registry from a helper; `None` if helpers are off, or it has none.
+    async fn login(&self, name: &str, registry: &str) -> Result<Option<Login>, Failure> {
+        let Some((folders, time)) = &self.0 else {
+            return Ok(None);
+        };
+        let failed = || Failure::new(FailureReason::CredentialHelper).at(quoted(name));
+        let named = !name.is_empty()
+            && name.len() <= 64
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+        if !named {
+            return Err(failed().expected("a name of letters, digits and dashes"));
+        }
+        let file = format!("docker-credential-{name}");
+        let program = folders
+            .iter()
+            .map(|folder| folder.join(&file))
+            // A relative folder would be in the current directory.
+            .find(|program| program.is_absolute() && program.is_file())
+            .ok_or_else(|| failed().expected(format!("`{file}` in a folder of programs")))?;
+        let run = async {
+            let mut child = tokio::process::Command::new(&program)
+                .arg("get")
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .stderr(Stdio::null())
+                .kill_on_drop(true)
+                .spawn()?;
+            if let Some(mut input) = child.stdin.take() {
+                // The answer of a helper that doesn't read shows the mistake.
+                let _ = input.write_all(format!("{registry}\n").as_bytes()).await;
+            }
+            let mut answer = Zeroizing::new(Vec::new());
+            if let Some(output) = child.stdout.take() {
+                output.take(MAX_ANSWER).read_to_end(&mut answer).await?;
+            }
+            Ok::<_, std::io::Error>((child.wait().await?, answer))
+        };
+        let (status, answer) = tokio::time::timeout(*time, run)
+            .await
+            .map_err(|_| failed().expected(format!("an answer within {time:?}")))?
+            .map_err(|error| failed().caused_by(error))?;
+        if !status.success() {
+            // Only this message of the protocol is recognised.
+            if answer.starts_with(b"credentials not found") {
+                return Ok(None);
+            }
+            return Err(failed().found(status.to_string()));
+        }
+        let answer: HelperAnswer = serde_json::from_slice(&answer)
+            .map_err(|_| failed().expected("a JSON object with `Username` and `Secret`"))?;
+        if answer.username == "<token>" {
+            return Err(failed()
+                .expected("name and password")
+                .found("an identity token"));
+        }
+        Login::new(answer.username, answer.secret.into())
+            .map(Some)
+            .map_err(|failure| failure.at(quoted(name)))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct HelperAnswer {
+    username: String,
+    secret: String,
+}
+
 #[cfg(test)]
-mod tests {
+mod credentials_tests {
     use super::*;
     use secrecy::ExposeSecret as _;
 
     async fn found(config: &str, registry: &str) -> Option<(String, String)> {
-        let credentials = Credentials::from_docker_config(config.as_bytes(), Helpers::off());
+        let credentials =
+            RegistryCredentials::from_docker_config(config.as_bytes(), Helpers::off());
         let credentials = credentials.unwrap();
         let login = credentials.login(registry, false).await.unwrap()?;
         Some((
@@ -231,7 +365,8 @@ mod tests {
             r#"{"auths":{"a":{"auth":["hunter2"]}}}"#,
             "hunter2",
         ] {
-            let failure = Credentials::from_docker_config(config.as_bytes(), Helpers::off());
+            let failure =
+                RegistryCredentials::from_docker_config(config.as_bytes(), Helpers::off());
             let failure = failure.expect_err(config);
             assert_eq!(failure.code(), "registry-credentials-invalid", "{config}");
             let told = format!("{failure} {failure:?}");
@@ -245,8 +380,101 @@ mod tests {
     #[test]
     fn no_password_is_shown() {
         let login = Login::new("name", "hunter2".to_owned().into()).unwrap();
-        let credentials = Credentials::none().with("a.example", login.clone());
+        let credentials = RegistryCredentials::none().with("a.example", login.clone());
         let told = format!("{login:?} {credentials:?}");
         assert!(!told.contains("hunter2"), "{told}");
+    }
+}
+
+#[cfg(test)]
+mod helper_tests {
+    use super::*;
+    use secrecy::ExposeSecret as _;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::time::Instant;
+
+    /// A program that is being written can't be run, and another test that starts its
+    /// own just then holds it open for a moment: these tests take turns.
+    static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
+    fn helper(folder: &std::path::Path, script: &str) {
+        let path = folder.join("docker-credential-test");
+        std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+    }
+
+    fn on(folder: &std::path::Path, time: Duration) -> Helpers {
+        Helpers::on(vec![folder.to_owned()], time)
+    }
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    #[tokio::test]
+    async fn a_helper_is_run_only_when_switched_on() {
+        let _turn = TURN.lock().await;
+        let folder = tempfile::tempdir().unwrap();
+        let ran = folder.path().join("ran");
+        helper(
+            folder.path(),
+            &format!(
+                "read r; echo \"$1 $r\" > {}; echo '{{\"Username\":\"n\",\"Secret\":\"w\"}}'",
+                ran.display()
+            ),
+        );
+        let off = Helpers::off().login("test", "a.example").await.unwrap();
+        assert!(off.is_none() && !ran.exists());
+        let found = on(folder.path(), LONG)
+            .login("test", "a.example")
+            .await
+            .unwrap();
+        assert_eq!(found.unwrap().password().expose_secret(), "w");
+        assert_eq!(std::fs::read_to_string(ran).unwrap(), "get a.example\n");
+    }
+
+    #[tokio::test]
+    async fn a_helper_that_hangs_is_stopped() {
+        let _turn = TURN.lock().await;
+        let folder = tempfile::tempdir().unwrap();
+        helper(folder.path(), "exec sleep 60");
+        let started = Instant::now();
+        let helpers = on(folder.path(), Duration::from_millis(200));
+        let failure = helpers.login("test", "a").await;
+        assert_eq!(failure.unwrap_err().code(), "registry-credential-helper");
+        assert!(started.elapsed() < Duration::from_secs(20));
+    }
+
+    #[tokio::test]
+    async fn a_helper_that_fails_tells_no_secret() {
+        let _turn = TURN.lock().await;
+        let folder = tempfile::tempdir().unwrap();
+        helper(folder.path(), "echo hunter2; exit 3");
+        let failure = on(folder.path(), LONG)
+            .login("test", "a")
+            .await
+            .unwrap_err();
+        assert!(!format!("{failure} {failure:?}").contains("hunter2"));
+        helper(folder.path(), "echo '{\"Secret\":\"hunter2\"}'");
+        let failure = on(folder.path(), LONG)
+            .login("test", "a")
+            .await
+            .unwrap_err();
+        assert!(!format!("{failure} {failure:?}").contains("hunter2"));
+        helper(
+            folder.path(),
+            "echo credentials not found in native keychain; exit 1",
+        );
+        let none = on(folder.path(), LONG).login("test", "a").await.unwrap();
+        assert!(none.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_helpers_name_can_not_lead_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["", "../x", "a/b", "a b", "missing"] {
+            let failure = on(folder.path(), LONG).login(name, "a").await.unwrap_err();
+            assert_eq!(failure.code(), "registry-credential-helper", "{name}");
+        }
+        let relative = Helpers::on(vec!["relative".into()], LONG);
+        assert!(relative.login("test", "a").await.is_err());
     }
 }

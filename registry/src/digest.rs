@@ -1,14 +1,14 @@
-//! SHA-256 digests, the only kind that is taken from a registry. What a bundle is known by is another one,
-//! the BLAKE3 digest of its manifest.
+//! SHA-256 digests, the only kind that is accepted from a registry. A bundle is identified by another digest, the
+//! BLAKE3 digest of its manifest.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
+use toolward_signing::digest;
 
-use crate::failure::{Failure, Reason};
-use crate::text::quoted;
+use crate::failure::{Failure, FailureReason, quoted};
 
 /// The digest of a blob or an OCI manifest, written as `sha256:` and 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,26 +24,13 @@ impl BlobDigest {
     /// The 64 hexadecimal digits without a prefix.
     #[must_use]
     pub fn hex(&self) -> String {
-        self.0.iter().fold(String::new(), |mut hex, byte| {
-            for nibble in [byte >> 4, byte & 15] {
-                hex.extend(char::from_digit(u32::from(nibble), 16));
-            }
-            hex
-        })
+        digest::hex(self.0)
     }
 }
 
-/// A digest in the making, for bytes that arrive in pieces.
-#[derive(Clone, Default)]
-pub(crate) struct Hasher(Sha256);
-
-impl Hasher {
-    pub(crate) fn update(&mut self, bytes: &[u8]) {
-        self.0.update(bytes);
-    }
-
-    pub(crate) fn finish(self) -> BlobDigest {
-        BlobDigest(self.0.finalize().into())
+impl From<Sha256> for BlobDigest {
+    fn from(hasher: Sha256) -> Self {
+        Self(hasher.finalize().into())
     }
 }
 
@@ -63,30 +50,16 @@ impl FromStr for BlobDigest {
     type Err = Failure;
 
     /// # Errors
-    /// [`Reason::DigestInvalid`] for another algorithm or another spelling.
+    /// [`FailureReason::DigestInvalid`] for another algorithm or another spelling.
     fn from_str(text: &str) -> Result<Self, Failure> {
-        let refuse = || {
-            Failure::new(Reason::DigestInvalid)
-                .expected("`sha256:` and 64 lower-case hexadecimal digits")
-                .found(quoted(text))
-        };
-        let hex = text.strip_prefix("sha256:").ok_or_else(refuse)?;
-        let mut bytes = [0; 32];
-        let digits = hex.as_bytes().chunks_exact(2);
-        if hex.len() != 64 {
-            return Err(refuse());
-        }
-        for (byte, pair) in bytes.iter_mut().zip(digits) {
-            for digit in pair {
-                let value = match digit {
-                    b'0'..=b'9' => digit - b'0',
-                    b'a'..=b'f' => digit - b'a' + 10,
-                    _ => return Err(refuse()),
-                };
-                *byte = *byte << 4 | value;
-            }
-        }
-        Ok(Self(bytes))
+        text.strip_prefix("sha256:")
+            .and_then(digest::parse_hex)
+            .map(Self)
+            .ok_or_else(|| {
+                Failure::new(FailureReason::DigestInvalid)
+                    .expected("`sha256:` and 64 lower-case hexadecimal digits")
+                    .found(quoted(text))
+            })
     }
 }
 

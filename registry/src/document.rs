@@ -1,53 +1,50 @@
-//! Signed documents from anywhere: files, `https`, registries. Bounded, and not verified.
+//! Signed documents from files, `https` and registries: of bounded size, not verified.
 
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use reqwest::{Method, Response, StatusCode};
+use reqwest::{Method, Response};
 use serde::Deserialize;
 use url::Url;
 
-use crate::address::{check_scheme, shown};
+use crate::address::{Source, check_scheme, shown};
 use crate::artifact::{blob, descriptor, manifest_of, parse_manifest};
-use crate::client::Client;
+use crate::client::RegistryClient;
 use crate::digest::BlobDigest;
-use crate::failure::{Failure, Reason, io_failed};
-use crate::media::{self, DocumentArtifact};
-use crate::oci::Descriptor;
+use crate::failure::{Failure, FailureReason, bytes, io_failed, quoted};
+use crate::media::{self, Descriptor, DocumentArtifact};
 use crate::reference::Reference;
-use crate::response::{read, unexpected};
+use crate::response::read;
 use crate::retry::Deadline;
-use crate::source::Source;
-use crate::text::{bytes, quoted};
-use crate::transport::Ask;
+use crate::transport::RegistryRequest;
 
-/// A document: an envelope that is not verified yet.
+/// A document: an envelope, not verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Document {
+pub struct FetchedDocument {
     /// The envelope's bytes.
     pub bytes: Vec<u8>,
     /// The digest of the OCI manifest, if it came from a registry.
     pub digest: Option<BlobDigest>,
 }
 
-/// What is looked at of an envelope before it is sent.
+/// The part of an envelope that is checked before it is sent.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Head {
+struct EnvelopeHead {
     payload_type: String,
 }
 
-/// Whether these bytes can be a document of this kind: for the sender, who made a mistake if not.
+/// Checks that these bytes can be a document of this kind, before they are sent.
 pub(crate) fn check_document(kind: DocumentArtifact, envelope: &[u8]) -> Result<(), Failure> {
-    let refuse = || Failure::new(Reason::AttachmentInvalid);
+    let refuse = || Failure::new(FailureReason::AttachmentInvalid);
     if envelope.len() as u64 > kind.max_bytes() {
         return Err(refuse()
             .expected(format!("at most {}", bytes(kind.max_bytes())))
             .found(bytes(envelope.len() as u64)));
     }
-    let head: Head =
+    let head: EnvelopeHead =
         serde_json::from_slice(envelope).map_err(|_| refuse().expected("a DSSE envelope"))?;
     if head.payload_type == kind.payload_type() {
         return Ok(());
@@ -65,12 +62,12 @@ pub(crate) fn envelope_layer(envelope: &[u8]) -> Descriptor {
     }
 }
 
-impl Client {
-    /// Pushes a document, and gives the digest of its OCI manifest. By convention it goes to
+impl RegistryClient {
+    /// Pushes a document, and returns the digest of its OCI manifest. By convention it goes to
     /// [`DocumentArtifact::reference`].
     ///
     /// # Errors
-    /// [`Reason::AttachmentInvalid`] if it is not an envelope of this kind; the reason for which it failed.
+    /// [`FailureReason::AttachmentInvalid`] if it is not an envelope of this kind; the reason for which it failed.
     pub async fn push_document(
         &self,
         kind: DocumentArtifact,
@@ -84,7 +81,7 @@ impl Client {
         let manifest = manifest_of(kind.artifact_type(), layers, None, Default::default())?;
         let digest = BlobDigest::of(&manifest);
         if reference.digest().is_some_and(|wanted| wanted != digest) {
-            return Err(Failure::new(Reason::NotPublishable)
+            return Err(Failure::new(FailureReason::NotPublishable)
                 .at(reference.to_string())
                 .found(digest.to_string()));
         }
@@ -94,17 +91,17 @@ impl Client {
         Ok(digest)
     }
 
-    /// Fetches a document of a kind from wherever it is, at most `max` bytes, and never more than its kind
-    /// may have. To be verified by the caller.
+    /// Fetches a document of a kind from any source: at most `max` bytes, and never more than its kind may have. The
+    /// caller verifies it.
     ///
     /// # Errors
-    /// [`Reason::ResponseTooLarge`], [`Reason::BlobTooLarge`]; the reason for which it failed.
+    /// [`FailureReason::ResponseTooLarge`], [`FailureReason::BlobTooLarge`]; the reason for which it failed.
     pub async fn fetch_document(
         &self,
         source: &Source,
         kind: DocumentArtifact,
         max: u64,
-    ) -> Result<Document, Failure> {
+    ) -> Result<FetchedDocument, Failure> {
         let max = max.min(kind.max_bytes());
         let deadline = self.transport.deadline();
         match source {
@@ -115,12 +112,12 @@ impl Client {
                     read(response, max).await
                 };
                 let bytes = deadline.within(&shown(url), work).await?.to_vec();
-                Ok(Document {
+                Ok(FetchedDocument {
                     bytes,
                     digest: None,
                 })
             }
-            Source::Path(path) => read_file(path, max).map(|bytes| Document {
+            Source::Path(path) => read_file(path, max).map(|bytes| FetchedDocument {
                 bytes,
                 digest: None,
             }),
@@ -133,7 +130,7 @@ impl Client {
         kind: DocumentArtifact,
         max: u64,
         deadline: Deadline,
-    ) -> Result<Document, Failure> {
+    ) -> Result<FetchedDocument, Failure> {
         let (digest, bytes) = self
             .artifact_manifest(reference, kind.artifact_type(), deadline)
             .await?;
@@ -141,28 +138,24 @@ impl Client {
         let manifest = parse_manifest(&bytes, kind.artifact_type()).map_err(place)?;
         let [layer] = manifest.layers.as_slice() else {
             return Err(place(
-                Failure::new(Reason::ManifestInvalid)
+                Failure::new(FailureReason::ManifestInvalid)
                     .expected("one layer")
                     .found(manifest.layers.len().to_string()),
             ));
         };
         let blob = blob(layer, media::ENVELOPE, max).map_err(place)?;
-        Ok(Document {
+        Ok(FetchedDocument {
             bytes: self.small(reference, &blob, None, deadline).await?,
             digest: Some(digest),
         })
     }
 
-    /// Asks for a web address, without credentials.
+    /// Requests a web address, without credentials.
     pub(crate) async fn open(&self, url: &Url, deadline: Deadline) -> Result<Response, Failure> {
         check_scheme(url, self.transport.plain)?;
-        let mut ask = Ask::new(Method::GET, url.clone(), None);
+        let mut ask = RegistryRequest::new(Method::GET, url.clone(), None);
         ask.follow = true;
-        let response = self.transport.send(&ask, deadline).await?;
-        match response.status() {
-            StatusCode::OK => Ok(response),
-            _ => Err(unexpected(response).await),
-        }
+        self.transport.expect_ok(&ask, deadline).await
     }
 }
 
@@ -170,9 +163,9 @@ impl Client {
 fn read_file(path: &Path, max: u64) -> Result<Vec<u8>, Failure> {
     let place = || path.display().to_string();
     let io = |error: std::io::Error| io_failed(place(), error);
-    // Before opening: a pipe would be waited for.
+    // Before opening: a pipe would block.
     if !std::fs::metadata(path).map_err(io)?.is_file() {
-        return Err(Failure::new(Reason::SourceInvalid)
+        return Err(Failure::new(FailureReason::SourceInvalid)
             .at(place())
             .expected("a file"));
     }
@@ -183,7 +176,7 @@ fn read_file(path: &Path, max: u64) -> Result<Vec<u8>, Failure> {
         .read_to_end(&mut bytes)
         .map_err(io)?;
     if bytes.len() as u64 > max {
-        return Err(Failure::new(Reason::ResponseTooLarge)
+        return Err(Failure::new(FailureReason::ResponseTooLarge)
             .at(place())
             .expected(format!("at most {max} bytes")));
     }

@@ -1,17 +1,17 @@
-//! Why something failed: a stable code, what was expected, found, where, and what to do. One type for the
-//! crate. No secret and no query of an address is ever put into one.
+//! Why something failed: a stable code, what was expected, found, where, and what to do. One type for the crate. It
+//! never contains a secret or the query of an address.
 
 use toolward_report::{Code, Kind, Report, codes};
 use toolward_signing::{ErrorKind, Refusal};
 
-/// A failure. What was pulled is not kept, except the part of a blob that a later attempt resumes.
+/// A failure. Nothing that was pulled is kept, except the part of a blob that a later attempt resumes.
 pub type Failure = Report<Cause>;
 
 /// Why something failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// The registry, the network or what was asked for.
-    Registry(Reason),
+    /// The registry, the network or the request.
+    Registry(FailureReason),
     /// The bundle or its envelope was refused; the [`Refusal`] is the failure's source.
     Signing(ErrorKind),
 }
@@ -25,8 +25,8 @@ impl Kind for Cause {
     }
 }
 
-impl From<Reason> for Cause {
-    fn from(reason: Reason) -> Self {
+impl From<FailureReason> for Cause {
+    fn from(reason: FailureReason) -> Self {
         Self::Registry(reason)
     }
 }
@@ -39,17 +39,17 @@ pub(crate) fn refused(refusal: Refusal) -> Failure {
 
 /// The operating system reported an error at `place`.
 pub(crate) fn io_failed(place: impl Into<String>, error: std::io::Error) -> Failure {
-    Failure::new(Reason::Io).at(place).caused_by(error)
+    Failure::new(FailureReason::Io).at(place).caused_by(error)
 }
 
-/// A part of the work that ended by a panic.
+/// A task ended by a panic.
 pub(crate) fn panicked(error: tokio::task::JoinError) -> Failure {
-    Failure::new(Reason::Failed).caused_by(error)
+    Failure::new(FailureReason::Failed).caused_by(error)
 }
 
 codes! {
     /// Why something failed. The codes are stable.
-    pub enum Reason {
+    pub enum FailureReason {
         ReferenceInvalid = "reference-invalid", "this is not a reference to a registry",
             "write it like oci://registry.example/team/tools:1.2.3";
         ReferenceIncomplete = "reference-incomplete", "the reference names no version",
@@ -91,7 +91,7 @@ codes! {
             "if that is known to be right, write it as `realm` into a `[[registry]]` of toolward.toml, or give --allow-realm";
         RedirectRefused = "registry-redirect-refused", "the registry redirects to somewhere else",
             "if that is known to be right, write it to `redirects_to` of a `[[registry]]` of toolward.toml, or give --allow-redirects-to";
-        /// Not what the protocol says, or too much of it.
+        /// Against the protocol, or too much.
         ResponseInvalid = "registry-response-invalid", "the registry's answer makes no sense",
             "check that the address is that of a registry";
         ResponseTooLarge = "registry-response-too-large", "the answer is larger than it may be",
@@ -120,19 +120,46 @@ codes! {
     }
 }
 
+/// How much of a hostile text is shown, in characters.
+const MAX_CHARS: usize = 200;
+
+/// Hostile text in quotes, shortened, with hidden characters escaped.
+pub(crate) fn quoted(text: &str) -> String {
+    format!("`{}`", toolward_text::visible_line(text, MAX_CHARS))
+}
+
+/// A number of bytes, for messages.
+pub(crate) fn bytes(count: u64) -> String {
+    match count {
+        1 => "1 byte".to_owned(),
+        count => format!("{count} bytes"),
+    }
+}
+
 #[cfg(test)]
-mod tests {
+mod failure_tests {
     use super::*;
     use std::collections::HashSet;
 
     #[test]
     fn every_code_is_kebab_case_and_used_once_also_beside_those_of_signing() {
         let mut seen: HashSet<_> = ErrorKind::ALL.iter().map(|kind| kind.code()).collect();
-        for reason in Reason::ALL {
+        for reason in FailureReason::ALL {
             let code = reason.code();
             assert!(seen.insert(code), "{code} comes twice");
             assert!(code.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'));
             assert!(!reason.message().is_empty() && !reason.row().advice.is_empty());
         }
+    }
+}
+
+#[cfg(test)]
+mod text_tests {
+    use super::quoted;
+
+    #[test]
+    fn hostile_text_is_shown_without_its_tricks() {
+        assert_eq!(quoted("a\u{1b}[2J\u{202e}b\n"), r"`a\e[2J\u{202e}b\n`");
+        assert!(quoted(&"x".repeat(10_000)).chars().count() < 240);
     }
 }

@@ -1,4 +1,4 @@
-//! Bundles by `https`: the archive's first entry is the envelope, which the caller sees before the rest is
+//! Bundles by `https`: the first entry of the archive is the envelope, which the caller sees before the rest is
 //! downloaded.
 
 use std::fs::File;
@@ -10,51 +10,50 @@ use toolward_signing::archive::first_envelope;
 use url::Url;
 
 use crate::address::shown;
-use crate::blob_sink::BlobSink;
-use crate::client::Client;
-use crate::failure::{Failure, Reason, io_failed, refused};
-use crate::progress::{ProgressFn, Step, Teller};
+use crate::client::RegistryClient;
+use crate::download::BlobSink;
+use crate::failure::{Failure, FailureReason, bytes, io_failed, refused};
 use crate::response::broken;
-use crate::text::bytes;
+use crate::transfer::{ProgressFn, Reporter, Step};
 
 /// The envelope must be within this many bytes of the archive: twice what it can take uncompressed.
-const MAX_BEGINNING: usize = 2 * toolward_signing::envelope::MAX_BYTES;
+const MAX_FIRST_BYTES: usize = 2 * toolward_signing::envelope::MAX_BYTES;
 
-/// A `.toolbundle` fetched by `https`, not verified yet.
+/// A `.toolbundle` fetched by `https`, not verified.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Fetched<T> {
-    /// What the caller made of the envelope.
+pub struct FetchedBundle<T> {
+    /// The result of the caller's `verify`.
     pub accepted: T,
-    /// The archive, at its beginning. It has no name: when it is closed, it is gone.
+    /// The archive, at its first byte. The file is unnamed: it disappears when it is closed.
     pub archive: File,
-    /// Its size in bytes.
+    /// The archive's size in bytes.
     pub size: u64,
 }
 
-impl Client {
+impl RegistryClient {
     /// Fetches a `.toolbundle`. `verify` gets its first entry, the envelope, as soon as it has arrived; if it
     /// refuses, the download stops. The file has no name in `downloads`. A broken download starts over: the
     /// file on the server may have changed.
     ///
     /// # Errors
-    /// The refusal of `verify`; [`Reason::BlobTooLarge`] above 512 MiB; the reason for which it failed.
+    /// The refusal of `verify`; [`FailureReason::BlobTooLarge`] above 512 MiB; the reason for which it failed.
     pub async fn fetch_bundle<T>(
         &self,
         url: &Url,
         downloads: &Path,
         progress: Option<&ProgressFn>,
         verify: impl FnOnce(&[u8]) -> Result<T, Refusal>,
-    ) -> Result<Fetched<T>, Failure> {
+    ) -> Result<FetchedBundle<T>, Failure> {
         let deadline = self.transport.deadline();
         let mut sink = BlobSink::fresh(downloads)?;
-        let teller = Teller {
-            whom: progress,
+        let reporter = Reporter {
+            callback: progress,
             step: Step::Content,
         };
         let work = async {
             let response = self.open(url, deadline).await?;
-            self.receive(response, &mut sink, teller, verify).await
+            self.receive(response, &mut sink, reporter, verify).await
         };
         let accepted = match deadline.within(&shown(url), work).await {
             Ok(accepted) => accepted,
@@ -68,8 +67,8 @@ impl Client {
         let archive = sink
             .into_file()
             .map_err(io)?
-            .ok_or_else(|| Failure::new(Reason::Io))?;
-        Ok(Fetched {
+            .ok_or_else(|| Failure::new(FailureReason::Io))?;
+        Ok(FetchedBundle {
             accepted,
             archive,
             size,
@@ -80,13 +79,13 @@ impl Client {
         &self,
         mut response: Response,
         sink: &mut BlobSink,
-        teller: Teller<'_>,
+        reporter: Reporter<'_>,
         verify: impl FnOnce(&[u8]) -> Result<T, Refusal>,
     ) -> Result<T, Failure> {
         let place = shown(response.url());
         let max = self.transport.limits.content;
         let too_large = || {
-            Failure::new(Reason::BlobTooLarge)
+            Failure::new(FailureReason::BlobTooLarge)
                 .at(place.clone())
                 .expected(format!("at most {}", bytes(max)))
         };
@@ -96,7 +95,7 @@ impl Client {
         {
             return Err(too_large().found(bytes(length)));
         }
-        let mut beginning = Beginning::default();
+        let mut first = FirstBytes::default();
         let mut verify = Some(verify);
         let mut accepted = None;
         loop {
@@ -110,10 +109,10 @@ impl Client {
                 }
                 sink.append(chunk)
                     .map_err(|error| io_failed("a download", error))?;
-                teller.tell(sink.length, total);
+                reporter.report(sink.length, total);
             }
             if verify.is_some()
-                && let Some(envelope) = beginning
+                && let Some(envelope) = first
                     .envelope(chunk.as_deref())
                     .map_err(|failure| failure.at(place.clone()))?
                 && let Some(verify) = verify.take()
@@ -122,7 +121,7 @@ impl Client {
             }
             if chunk.is_none() {
                 return accepted.ok_or_else(|| {
-                    Failure::new(Reason::BlobTruncated)
+                    Failure::new(FailureReason::BlobTruncated)
                         .at(place)
                         .expected("an archive with its envelope")
                 });
@@ -131,30 +130,32 @@ impl Client {
     }
 }
 
-/// The beginning of an archive, up to the end of its envelope.
+/// The first bytes of an archive, up to the end of its envelope.
 #[derive(Default)]
-struct Beginning {
+struct FirstBytes {
     bytes: Vec<u8>,
-    /// How many bytes must have arrived before the envelope is looked for again: parsing for each packet would
+    /// How many bytes must have arrived before the next attempt to read the envelope: an attempt for each packet would
     /// take quadratic time.
-    worth: usize,
+    next_attempt: usize,
 }
 
-impl Beginning {
-    /// Takes the next chunk, or the end, and returns the envelope once it is complete.
+impl FirstBytes {
+    /// Adds the next chunk, or the end, and returns the envelope once it is complete.
     fn envelope(&mut self, chunk: Option<&[u8]>) -> Result<Option<Vec<u8>>, Failure> {
         self.bytes.extend_from_slice(chunk.unwrap_or_default());
-        if chunk.is_some() && self.bytes.len() < self.worth {
+        if chunk.is_some() && self.bytes.len() < self.next_attempt {
             return Ok(None);
         }
-        self.worth = self.bytes.len().saturating_mul(2);
+        self.next_attempt = self.bytes.len().saturating_mul(2);
         match first_envelope(&self.bytes).map_err(refused)? {
             Some(envelope) => {
                 self.bytes = Vec::new();
                 Ok(Some(envelope))
             }
-            None if self.bytes.len() > MAX_BEGINNING => Err(Failure::new(Reason::ResponseInvalid)
-                .expected("an archive that begins with its envelope")),
+            None if self.bytes.len() > MAX_FIRST_BYTES => {
+                Err(Failure::new(FailureReason::ResponseInvalid)
+                    .expected("an archive that begins with its envelope"))
+            }
             None => Ok(None),
         }
     }

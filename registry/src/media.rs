@@ -1,7 +1,12 @@
-//! Media types, annotations and tags: how artifacts are named in a registry. All of it is stable, and
-//! documented for other clients.
+//! Media types, annotations and tags of artifacts in a registry, which are stable, and documented for other clients. The
+//! manifests and indexes of the OCI image specification, with the fields that are used here: they are written in the order
+//! of the fields, which matters for the digest.
 
-use crate::failure::Failure;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::failure::{Failure, FailureReason};
 use crate::reference::Reference;
 
 /// `artifactType` of a bundle.
@@ -23,11 +28,11 @@ pub const EMPTY_BYTES: &[u8] = b"{}";
 pub const TITLE: &str = "org.opencontainers.image.title";
 /// Annotation: the bundle's version.
 pub const VERSION: &str = "org.opencontainers.image.version";
-/// Annotation: when the bundle was created, as its manifest says.
+/// Annotation: when the bundle was created, by its manifest.
 pub const CREATED: &str = "org.opencontainers.image.created";
 /// Annotation: a sentence about the bundle.
 pub const DESCRIPTION: &str = "org.opencontainers.image.description";
-/// Annotation: where the sources are.
+/// Annotation: the address of the sources.
 pub const SOURCE: &str = "org.opencontainers.image.source";
 /// Annotation: an SPDX expression.
 pub const LICENSES: &str = "org.opencontainers.image.licenses";
@@ -37,7 +42,7 @@ pub const BUNDLE_ID: &str = "vnd.toolward.bundle.id";
 pub const BUNDLE_SEQUENCE: &str = "vnd.toolward.bundle.sequence";
 /// Annotation: the bundle's publisher.
 pub const BUNDLE_PUBLISHER: &str = "vnd.toolward.bundle.publisher";
-/// Annotation: the BLAKE3 digest of `manifest.toml`, by which the bundle is known.
+/// Annotation: the BLAKE3 digest of `manifest.toml`, which identifies the bundle.
 pub const BUNDLE_DIGEST: &str = "vnd.toolward.bundle.digest";
 
 /// A signed document that travels alone, or is attached to a bundle.
@@ -94,8 +99,8 @@ impl DocumentArtifact {
         }
     }
 
-    /// The last segment of the repository in which documents of this kind are, by convention; `None` for
-    /// what is only ever attached.
+    /// The last segment of the repository for documents of this kind, by convention; `None` for documents that are only
+    /// attached.
     #[must_use]
     pub fn repository(self) -> Option<&'static str> {
         match self {
@@ -106,11 +111,11 @@ impl DocumentArtifact {
         }
     }
 
-    /// Where a document of this kind is by convention: `BASE/toolward-publisher:NAME`, and, with a version,
-    /// `…:NAME__VERSION`. No name has an underscore, so that the two can't be confused.
+    /// The reference of a document of this kind by convention: `BASE/toolward-publisher:NAME`, and, with a version,
+    /// `…:NAME__VERSION`. Names have no underscore, so that the two can't be confused.
     ///
     /// # Errors
-    /// [`crate::Reason::ReferenceInvalid`] if the name makes no tag, or the kind has no place of its own.
+    /// [`FailureReason::ReferenceInvalid`] if the name makes no tag, or the kind has no repository.
     pub fn reference(
         self,
         base: &Reference,
@@ -118,7 +123,7 @@ impl DocumentArtifact {
         version: Option<u64>,
     ) -> Result<Reference, Failure> {
         let refuse = |expected: &'static str| {
-            Failure::new(crate::Reason::ReferenceInvalid)
+            Failure::new(FailureReason::ReferenceInvalid)
                 .at(base.to_string())
                 .expected(expected)
         };
@@ -134,5 +139,135 @@ impl DocumentArtifact {
             None => name.to_owned(),
         };
         repository.parse::<Reference>()?.with_tag(&tag)
+    }
+}
+
+/// The `schemaVersion` of a manifest or an index.
+pub(crate) const SCHEMA_VERSION: u8 = 2;
+
+/// A blob, or a manifest of an index.
+#[derive(Clone, Debug, Default, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Descriptor {
+    pub(crate) media_type: String,
+    pub(crate) digest: String,
+    pub(crate) size: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) urls: Option<Vec<String>>,
+    /// Preserved for the clients that wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) platform: Option<Box<serde_json::value::RawValue>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) annotations: Option<BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) artifact_type: Option<String>,
+}
+
+/// An image manifest.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ImageManifest {
+    pub(crate) schema_version: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) media_type: Option<String>,
+    pub(crate) config: Descriptor,
+    pub(crate) layers: Vec<Descriptor>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) subject: Option<Descriptor>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) artifact_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) annotations: Option<BTreeMap<String, String>>,
+}
+
+/// An image index.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ImageIndex {
+    pub(crate) schema_version: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) media_type: Option<String>,
+    pub(crate) manifests: Vec<Descriptor>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) artifact_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) annotations: Option<BTreeMap<String, String>>,
+}
+
+impl ImageIndex {
+    /// Reads an index. `None` for anything else, including an image manifest. For a document with the members of both,
+    /// the media type decides.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let index: Self = serde_json::from_slice(bytes).ok()?;
+        is_index(index.schema_version, index.media_type.as_deref()).then_some(index)
+    }
+}
+
+/// The readable entries of an index. Anyone who may write to a repository can add to its indexes: a wrong entry does
+/// not hide the others. `None` for what [`ImageIndex::parse`] refuses.
+pub(crate) fn readable_entries(bytes: &[u8]) -> Option<Vec<Descriptor>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Index<'a> {
+        schema_version: u8,
+        media_type: Option<String>,
+        #[serde(borrow)]
+        manifests: Vec<&'a serde_json::value::RawValue>,
+    }
+    let index: Index<'_> = serde_json::from_slice(bytes).ok()?;
+    if !is_index(index.schema_version, index.media_type.as_deref()) {
+        return None;
+    }
+    let entries = index.manifests.iter();
+    Some(
+        entries
+            .filter_map(|entry| serde_json::from_str(entry.get()).ok())
+            .collect(),
+    )
+}
+
+fn is_index(schema_version: u8, media_type: Option<&str>) -> bool {
+    schema_version == SCHEMA_VERSION && media_type.unwrap_or(INDEX) == INDEX
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_is_written_again_as_it_was() {
+        let manifest = concat!(
+            r#"{"schemaVersion":2,"mediaType":"m","config":{"mediaType":"c","digest":"d","size":2},"#,
+            r#""layers":[{"mediaType":"l","digest":"e","size":3,"urls":["u"],"annotations":{"a":"b"},"#,
+            r#""artifactType":"t"}],"subject":{"mediaType":"s","digest":"f","size":4},"#,
+            r#""artifactType":"x","annotations":{"k":"v"}}"#
+        );
+        let read: ImageManifest = serde_json::from_str(manifest).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), manifest);
+        let index = concat!(
+            r#"{"schemaVersion":2,"mediaType":"i","manifests":[{"mediaType":"m","digest":"d","size":1,"#,
+            r#""platform":{"os":"plan9","architecture":"any"},"annotations":{"a":"b"},"artifactType":"t"},"#,
+            r#"{"mediaType":"m","digest":"e","size":2}],"artifactType":"x","annotations":{}}"#
+        );
+        let read: ImageIndex = serde_json::from_str(index).unwrap();
+        assert_eq!(serde_json::to_string(&read).unwrap(), index);
+    }
+
+    #[test]
+    fn a_manifest_without_a_size_or_with_one_that_is_no_number_is_none() {
+        for size in [
+            "",
+            r#","size":"2""#,
+            r#","size":1e3"#,
+            r#","size":9223372036854775808"#,
+        ] {
+            let text = format!(
+                r#"{{"schemaVersion":2,"config":{{"mediaType":"c","digest":"d"{size}}},"layers":[]}}"#
+            );
+            assert!(
+                serde_json::from_str::<ImageManifest>(&text).is_err(),
+                "{size}"
+            );
+        }
     }
 }

@@ -1,18 +1,18 @@
-//! The proxy for fetching: `CONNECT` only, so that TLS ends at the origin, and which hosts are reached without it.
+//! The proxy for fetching, which is used with `CONNECT` only, so that TLS ends at the origin; and the hosts that are
+//! reached without it.
 
 use std::fmt;
 use std::net::IpAddr;
 
 use url::{Host, Url};
 
-use crate::failure::{Failure, Reason};
+use crate::failure::{Failure, FailureReason};
 use crate::reference::is_loopback;
 
 /// How long the list of exceptions may be, in bytes.
 const MAX_EXCEPTIONS: usize = 64 * 1024;
 
-/// A proxy that `https` goes through. What this machine serves itself is reached without it, and so is plain http,
-/// which is spoken with this machine only.
+/// A proxy for `https`. It is not used for this machine, nor for plain http, which is used with this machine only.
 ///
 /// ```
 /// use toolward_registry::Proxy;
@@ -26,12 +26,12 @@ const MAX_EXCEPTIONS: usize = 64 * 1024;
 /// ```
 #[derive(Clone)]
 pub struct Proxy {
-    /// With the name and the password for it, if it has some.
+    /// May contain a name and a password.
     url: Url,
     exceptions: Vec<Exception>,
 }
 
-/// What is reached without the proxy.
+/// A host that is reached without the proxy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Exception {
     host: ExceptedHost,
@@ -52,24 +52,26 @@ impl Proxy {
     /// with a port or without, separated by commas; or `*`.
     ///
     /// # Errors
-    /// [`Reason::ProxyInvalid`]. Nothing of `address` is in it.
+    /// [`FailureReason::ProxyInvalid`]. Nothing of `address` is in it.
     pub fn parse(address: &str, exceptions: &str) -> Result<Self, Failure> {
         let invalid = || {
-            Failure::new(Reason::ProxyInvalid)
+            Failure::new(FailureReason::ProxyInvalid)
                 .expected("http://HOST:PORT or https://HOST:PORT, without a path")
         };
         let text = match address.contains("://") {
             true => address.to_owned(),
             false => format!("http://{address}"),
         };
-        // What the parser says of it might quote the password.
+        // The parser's error might quote the password.
         let url = Url::parse(&text).map_err(|_| invalid())?;
         let plain = url.path() == "/" && url.query().is_none() && url.fragment().is_none();
         if !matches!(url.scheme(), "http" | "https") || !has_plain_host(&url) || !plain {
             return Err(invalid());
         }
         if exceptions.len() > MAX_EXCEPTIONS {
-            return Err(Failure::new(Reason::ProxyInvalid).expected("at most 64 KiB of exceptions"));
+            return Err(
+                Failure::new(FailureReason::ProxyInvalid).expected("at most 64 KiB of exceptions")
+            );
         }
         let exceptions = exceptions
             .split([',', ' ', '\t'])
@@ -94,8 +96,8 @@ impl Proxy {
     }
 }
 
-/// Whether the host is an address or a name of letters, digits, dots, hyphens and underscores. What connects reads
-/// the address once more, by narrower rules, and goes without a proxy where it finds none.
+/// Whether the host is an address or a name of letters, digits, dots, hyphens and underscores. The connector parses the
+/// address again, by narrower rules, and would connect without a proxy if that failed.
 fn has_plain_host(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Domain(name)) => name
@@ -109,14 +111,12 @@ fn has_plain_host(url: &Url) -> bool {
 impl Exception {
     fn parse(text: &str) -> Self {
         if text == "*" {
-            return Self {
-                host: ExceptedHost::All,
-                port: None,
-            };
+            let host = ExceptedHost::All;
+            return Self { host, port: None };
         }
         let text = text.to_ascii_lowercase();
         let bare = text.trim_start_matches('[').trim_end_matches(']');
-        // An IPv6 address has colons of its own.
+        // An IPv6 address contains colons.
         let (host, port) = match bare.parse::<IpAddr>() {
             Ok(_) => (bare, None),
             Err(_) => match text.rsplit_once(':') {

@@ -1,12 +1,11 @@
-//! Pulling a bundle: the tag is asked for once, everything after by digest; the caller sees the envelope
-//! before the content is downloaded.
+//! Pulling a bundle: the tag is resolved once, everything after it by digest; the caller sees the envelope before the
+//! content is downloaded.
 
 use std::fs::File;
 use std::io::{BufReader, Seek as _, SeekFrom, Write};
 use std::path::Path;
 
 use bytes::Bytes;
-use reqwest::StatusCode;
 use reqwest::header::ACCEPT;
 use toolward_signing::Refusal;
 use toolward_signing::archive::{Effort, attach};
@@ -14,29 +13,26 @@ use url::Url;
 
 use crate::address::{base, below, shown};
 use crate::artifact::{Artifact, Blob, only_entry};
-use crate::blob_sink::BlobSink;
-use crate::client::Client;
-use crate::cosign::CosignedEnvelope;
+use crate::attach::CosignedEnvelope;
+use crate::client::RegistryClient;
 use crate::digest::BlobDigest;
-use crate::failure::{Failure, Reason, io_failed, refused};
-use crate::media;
-use crate::oci::readable_entries;
-use crate::progress::{ProgressFn, Step, Teller};
+use crate::download::BlobSink;
+use crate::failure::{Failure, FailureReason, io_failed, refused};
+use crate::media::{self, readable_entries};
 use crate::reference::Reference;
-use crate::response::{read, unexpected};
+use crate::response::read;
 use crate::retry::Deadline;
-use crate::transport::{Ask, Scope};
+use crate::transfer::{ProgressFn, Reporter, Step};
+use crate::transport::{AccessScope, RegistryRequest};
 
 /// What a pull depends on besides the reference.
 #[derive(Clone, Copy)]
 pub struct PullOptions<'a> {
-    /// A folder for what is half downloaded: a later pull of the same blob resumes it. It should be
-    /// the user's own.
+    /// A folder for incomplete downloads, which a later pull of the same blob resumes. It should belong to the user.
     pub downloads: &'a Path,
-    /// Whether co-signatures that are attached to the bundle are added to the envelope. The caller sees the
-    /// merged one.
+    /// Whether attached co-signatures are added to the envelope, before the caller sees it.
     pub signatures: bool,
-    /// Whom to tell how far it is.
+    /// Called with the progress.
     pub progress: Option<&'a ProgressFn>,
 }
 
@@ -51,7 +47,7 @@ impl<'a> PullOptions<'a> {
         }
     }
 
-    /// Tells somebody how far it is.
+    /// Sets the callback for progress.
     #[must_use]
     pub fn progress(mut self, progress: &'a ProgressFn) -> Self {
         self.progress = Some(progress);
@@ -59,38 +55,28 @@ impl<'a> PullOptions<'a> {
     }
 }
 
-impl std::fmt::Debug for PullOptions<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PullOptions")
-            .field("downloads", &self.downloads)
-            .field("signatures", &self.signatures)
-            .finish_non_exhaustive()
-    }
-}
-
-/// A bundle that was pulled. Its blobs are those that the OCI manifest names; whether it is a good bundle is
-/// told by verifying [`archive`](Self::archive).
+/// A pulled bundle. Its blobs have the digests in the OCI manifest; the caller verifies [`archive`](Self::archive).
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Pulled<T> {
-    /// What the caller made of the envelope.
+pub struct PulledBundle<T> {
+    /// The result of the caller's `verify`.
     pub accepted: T,
     /// The OCI manifest.
     pub artifact: Artifact,
-    /// The envelope that the caller accepted, with the co-signatures that were asked for.
+    /// The envelope that the caller accepted, with its co-signatures.
     pub envelope: Vec<u8>,
     /// Why co-signatures could not be looked up; the envelope was accepted without them.
     pub missing_signatures: Option<Failure>,
     content: File,
 }
 
-impl<T> Pulled<T> {
-    /// Puts the `.toolbundle` together, and gives the writer back. With [`Effort::Exact`] it has the bytes of
-    /// the one that was pushed (if it was made by the same version of zstd, and no signature was added);
-    /// with [`Effort::Fast`] it is made many times faster, to be verified and thrown away.
+impl<T> PulledBundle<T> {
+    /// Writes the `.toolbundle`, and returns the writer. With [`Effort::Exact`] it has the bytes of the pushed one (if
+    /// the same version of zstd made it, and no signature was added); [`Effort::Fast`] is many times faster, for an
+    /// archive that is verified and deleted.
     ///
     /// # Errors
-    /// [`Cause::Signing`](crate::Cause) if the content is not an archive; [`Reason::Io`].
+    /// [`Cause::Signing`](crate::Cause) if the content is not an archive; [`FailureReason::Io`].
     pub fn archive<W: Write>(&self, effort: Effort, out: W) -> Result<W, Failure> {
         let io = |error: std::io::Error| io_failed("the download", error);
         let mut content = self.content.try_clone().map_err(io)?;
@@ -99,16 +85,15 @@ impl<T> Pulled<T> {
         attach(&self.envelope, BufReader::new(content), size, effort, out).map_err(refused)
     }
 
-    /// The reference that fixes what was pulled.
+    /// The reference with the digest of the pulled bundle.
     #[must_use]
     pub fn reference(&self, pulled: &Reference) -> Reference {
         pulled.with_digest(self.artifact.digest)
     }
 }
 
-impl Client {
-    /// Pulls a bundle. `verify` is given the envelope before anything of the content is downloaded; if it
-    /// refuses, nothing is.
+impl RegistryClient {
+    /// Pulls a bundle. `verify` gets the envelope before the content is downloaded; if it refuses, no content is.
     ///
     /// # Errors
     /// The refusal of `verify`; the reason for which it failed.
@@ -117,7 +102,7 @@ impl Client {
         reference: &Reference,
         options: &PullOptions<'_>,
         verify: impl FnOnce(&[u8]) -> Result<T, Refusal>,
-    ) -> Result<Pulled<T>, Failure> {
+    ) -> Result<PulledBundle<T>, Failure> {
         let deadline = self.transport.deadline();
         let artifact = self.artifact(reference, deadline).await?;
         let envelope = self
@@ -132,23 +117,23 @@ impl Client {
         };
         let accepted = verify(&envelope.bytes).map_err(|refusal| envelope.refused(refusal))?;
         let (folder, blob) = (options.downloads.to_owned(), artifact.content);
-        // It reads and hashes what an earlier try left.
+        // This reads and hashes the bytes of an earlier attempt.
         let sink = tokio::task::spawn_blocking(move || BlobSink::file(&folder, &blob))
             .await
-            .map_err(|error| Failure::new(Reason::Io).caused_by(error))??;
-        let teller = Teller {
-            whom: options.progress,
+            .map_err(|error| Failure::new(FailureReason::Io).caused_by(error))??;
+        let reporter = Reporter {
+            callback: options.progress,
             step: Step::Content,
         };
         let sink = self
-            .download(reference, &artifact.content, sink, teller, deadline)
+            .download(reference, &artifact.content, sink, reporter, deadline)
             .await?;
         let io = |error: std::io::Error| io_failed(options.downloads.display().to_string(), error);
         let content = sink
             .into_file()
             .map_err(io)?
-            .ok_or_else(|| Failure::new(Reason::Io))?;
-        Ok(Pulled {
+            .ok_or_else(|| Failure::new(FailureReason::Io))?;
+        Ok(PulledBundle {
             accepted,
             artifact,
             envelope: envelope.bytes,
@@ -157,7 +142,7 @@ impl Client {
         })
     }
 
-    /// What a reference stands for now, without downloading a blob.
+    /// The current target of a reference, without downloading a blob.
     ///
     /// # Errors
     /// The reason for which it failed.
@@ -165,7 +150,7 @@ impl Client {
         self.artifact(reference, self.transport.deadline()).await
     }
 
-    /// What a reference stands for.
+    /// The target of a reference.
     pub(crate) async fn artifact(
         &self,
         reference: &Reference,
@@ -178,12 +163,14 @@ impl Client {
             .map_err(|failure| failure.at(reference.to_string()))
     }
 
-    pub(crate) fn base(&self, reference: &Reference) -> Result<Url, Failure> {
-        base(reference, self.transport.plain)
+    /// An address in a repository, such as `manifests/1.0.0`.
+    pub(crate) fn url(&self, reference: &Reference, path: &str) -> Result<Url, Failure> {
+        let path = format!("v2/{}/{path}", reference.repository());
+        below(&base(reference, self.transport.plain)?, &path)
     }
 
-    /// The manifest of an artifact of this type: what the reference leads to, or the one entry of the type in an
-    /// index there. Anything that is not an index comes unchecked.
+    /// The manifest of an artifact of this type: the target of the reference, or the only entry of the type in an index
+    /// there. Anything that is not an index is returned unchecked.
     pub(crate) async fn artifact_manifest(
         &self,
         reference: &Reference,
@@ -199,32 +186,24 @@ impl Client {
         self.manifest(&reference.with_digest(entry), deadline).await
     }
 
-    /// A manifest's exact bytes, and their digest: the one that was asked for, if one was.
+    /// A manifest's exact bytes, and their digest, which is the reference's if it has one.
     pub(crate) async fn manifest(
         &self,
         reference: &Reference,
         deadline: Deadline,
     ) -> Result<(BlobDigest, Bytes), Failure> {
-        let path = format!(
-            "v2/{}/manifests/{}",
-            reference.repository(),
-            reference.version()?
-        );
-        let url = below(&self.base(reference)?, &path)?;
+        let url = self.url(reference, &format!("manifests/{}", reference.version()?))?;
         let place = shown(&url);
-        let ask = Ask::get(url, Scope::pull(reference))
+        let ask = RegistryRequest::get(url, AccessScope::pull(reference))
             .header(ACCEPT, &format!("{}, {}", media::MANIFEST, media::INDEX))?;
         let work = async {
-            let response = self.transport.send(&ask, deadline).await?;
-            if response.status() != StatusCode::OK {
-                return Err(unexpected(response).await);
-            }
+            let response = self.transport.expect_ok(&ask, deadline).await?;
             read(response, self.transport.limits.manifest).await
         };
         let bytes = deadline.within(&place, work).await?;
         let found = BlobDigest::of(&bytes);
         match reference.digest() {
-            Some(wanted) if wanted != found => Err(Failure::new(Reason::ManifestDiffers)
+            Some(wanted) if wanted != found => Err(Failure::new(FailureReason::ManifestDiffers)
                 .at(place)
                 .expected(wanted.to_string())
                 .found(found.to_string())),
@@ -232,7 +211,7 @@ impl Client {
         }
     }
 
-    /// A blob that is held in memory.
+    /// Downloads a blob to memory.
     pub(crate) async fn small(
         &self,
         reference: &Reference,
@@ -240,12 +219,12 @@ impl Client {
         progress: Option<&ProgressFn>,
         deadline: Deadline,
     ) -> Result<Vec<u8>, Failure> {
-        let teller = Teller {
-            whom: progress,
+        let reporter = Reporter {
+            callback: progress,
             step: Step::Envelope,
         };
         let sink = self
-            .download(reference, blob, BlobSink::memory(), teller, deadline)
+            .download(reference, blob, BlobSink::memory(), reporter, deadline)
             .await?;
         Ok(sink.into_bytes())
     }

@@ -1,62 +1,79 @@
-//! Pushing a bundle: the blobs that the registry lacks, then the manifest that names them.
+//! Pushing a bundle: the blobs that the registry lacks, in chunks that can be resumed, then the exact bytes of the
+//! manifest that names them.
 
 use bytes::Bytes;
+use reqwest::header::{
+    CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RANGE,
+};
+use reqwest::{Method, Response, StatusCode};
+use url::Url;
 
-use crate::artifact::Outgoing;
-use crate::client::Client;
+use crate::address::{origin, shown};
+use crate::artifact::{Blob, OutgoingBundle};
+use crate::client::RegistryClient;
 use crate::digest::BlobDigest;
-use crate::failure::{Failure, Reason};
+use crate::failure::{Cause, Failure, FailureReason, bytes, quoted};
 use crate::media;
-use crate::progress::{ProgressFn, Step, Teller};
 use crate::reference::Reference;
+use crate::retry::Deadline;
+use crate::transfer::{ProgressFn, Reporter, Step};
+use crate::transport::{AccessScope, RegistryRequest};
 
-/// What was pushed.
+/// Bytes of a blob in one request.
+const CHUNK_BYTES: usize = 8 * 1024 * 1024;
+
+/// The digest of the stored blob or manifest, by the registry.
+const STORED: HeaderName = HeaderName::from_static("docker-content-digest");
+/// Sent by a registry with a referrers API in response to a manifest with a subject.
+const SUBJECT: HeaderName = HeaderName::from_static("oci-subject");
+
+/// A pushed bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Pushed {
+pub struct PushedBundle {
     /// The OCI manifest's digest.
     pub digest: BlobDigest,
     /// The reference with this digest.
     pub reference: Reference,
 }
 
-impl Client {
-    /// Pushes a bundle. A tag that is there already is moved.
+impl RegistryClient {
+    /// Pushes a bundle. An existing tag is moved.
     ///
     /// # Errors
-    /// [`Reason::ReferenceIncomplete`]; [`Reason::NotPublishable`] if the reference has the digest of
-    /// something else; the reason for which it failed.
+    /// [`FailureReason::ReferenceIncomplete`]; [`FailureReason::NotPublishable`] if the reference has another digest;
+    /// the reason for which it failed.
     pub async fn push(
         &self,
-        bundle: &Outgoing,
+        bundle: &OutgoingBundle,
         reference: &Reference,
         progress: Option<&ProgressFn>,
-    ) -> Result<Pushed, Failure> {
-        // For its check that there is a version.
+    ) -> Result<PushedBundle, Failure> {
+        // A reference without a version is refused.
         reference.version()?;
         let digest = bundle.digest();
         if let Some(wanted) = reference.digest()
             && wanted != digest
         {
-            return Err(Failure::new(Reason::NotPublishable)
+            return Err(Failure::new(FailureReason::NotPublishable)
                 .at(reference.to_string())
                 .expected(wanted.to_string())
                 .found(digest.to_string()));
         }
         let deadline = self.transport.deadline();
-        let teller = Teller {
-            whom: progress,
+        let reporter = Reporter {
+            callback: progress,
             step: Step::Upload,
         };
         let empty = Bytes::from_static(media::EMPTY_BYTES);
-        let nobody = Teller {
-            whom: None,
-            ..teller
+        let nobody = Reporter {
+            callback: None,
+            ..reporter
         };
         self.upload(reference, &empty, nobody, deadline).await?;
         self.upload(reference, &bundle.envelope, nobody, deadline)
             .await?;
-        self.upload(reference, &bundle.content, teller, deadline)
+        self.upload(reference, &bundle.content, reporter, deadline)
             .await?;
         self.put_manifest(
             reference,
@@ -65,9 +82,252 @@ impl Client {
             deadline,
         )
         .await?;
-        Ok(Pushed {
+        Ok(PushedBundle {
             digest,
             reference: reference.with_digest(digest),
         })
+    }
+
+    /// Uploads a blob unless the registry has it.
+    pub(crate) async fn upload(
+        &self,
+        reference: &Reference,
+        content: &Bytes,
+        reporter: Reporter<'_>,
+        deadline: Deadline,
+    ) -> Result<(), Failure> {
+        let blob = Blob::of(content);
+        let place = reference.to_string();
+        let total = Some(blob.size);
+        reporter.report(0, total);
+        let work = async {
+            if self.has(reference, &blob, deadline).await? {
+                return Ok(());
+            }
+            let mut tries = self.transport.tries(deadline);
+            loop {
+                let Err(failure) = self
+                    .session(reference, &blob, content, reporter, deadline)
+                    .await
+                else {
+                    return Ok(());
+                };
+                // A session that the registry lost, or that broke, starts over.
+                let lost = matches!(
+                    failure.kind(),
+                    Cause::Registry(
+                        FailureReason::NotFound
+                            | FailureReason::Unreachable
+                            | FailureReason::Failed
+                            | FailureReason::Busy
+                    )
+                );
+                if !lost {
+                    return Err(failure);
+                }
+                tries.again(failure, None).await?;
+            }
+        };
+        deadline.within(&place, work).await?;
+        reporter.report(blob.size, total);
+        Ok(())
+    }
+
+    async fn has(
+        &self,
+        reference: &Reference,
+        blob: &Blob,
+        deadline: Deadline,
+    ) -> Result<bool, Failure> {
+        let url = self.url(reference, &format!("blobs/{}", blob.digest))?;
+        let mut ask = RegistryRequest::new(Method::HEAD, url, Some(AccessScope::push(reference)));
+        // Some registries redirect to the storage, whose answer counts.
+        ask.follow = true;
+        let response = match self.transport.send(&ask, deadline).await {
+            Err(failure) if failure.kind() == FailureReason::RedirectRefused.into() => {
+                return Ok(false);
+            }
+            sent => sent?,
+        };
+        // This check only saves an upload. Without a clear answer, the upload decides.
+        Ok(response.status() == StatusCode::OK)
+    }
+
+    /// One complete upload.
+    async fn session(
+        &self,
+        reference: &Reference,
+        blob: &Blob,
+        content: &Bytes,
+        reporter: Reporter<'_>,
+        deadline: Deadline,
+    ) -> Result<(), Failure> {
+        let url = self.url(reference, "blobs/uploads/")?;
+        let access = AccessScope::push(reference);
+        let mut ask = RegistryRequest::new(Method::POST, url, Some(access.clone()));
+        ask.body = Some(Bytes::new());
+        let is_accepted = |status| status == StatusCode::ACCEPTED;
+        let response = self.transport.expect(&ask, is_accepted, deadline).await?;
+        let mut at = location(&ask.url, &response)?;
+        let mut done = 0;
+        let mut last = content.clone();
+        if content.len() > CHUNK_BYTES {
+            while let Some(piece) = piece(content, done) {
+                let length = piece.len();
+                match self.send_piece(&at, &access, done, piece, deadline).await {
+                    Ok(next) => {
+                        at = next;
+                        done = done.saturating_add(length);
+                    }
+                    Err(failure) => {
+                        // How much did the registry receive?
+                        let (next, got) = self.upload_state(&at, &access, deadline).await?;
+                        if got <= done || got > content.len() {
+                            return Err(failure);
+                        }
+                        at = next;
+                        done = got;
+                    }
+                }
+                reporter.report(done as u64, Some(blob.size));
+            }
+            last = Bytes::new();
+        }
+        at.query_pairs_mut()
+            .append_pair("digest", &blob.digest.to_string());
+        let mut ask = RegistryRequest::new(Method::PUT, at, Some(access))
+            .header(CONTENT_TYPE, "application/octet-stream")?;
+        ask.headers.insert(CONTENT_LENGTH, last.len().into());
+        ask.body = Some(last);
+        ask.repeat = false;
+        let is_success = |status: StatusCode| status.is_success();
+        let response = self.transport.expect(&ask, is_success, deadline).await?;
+        check_stored(response.headers(), blob.digest, &ask.url)
+    }
+
+    async fn send_piece(
+        &self,
+        at: &Url,
+        access: &AccessScope,
+        from: usize,
+        piece: Bytes,
+        deadline: Deadline,
+    ) -> Result<Url, Failure> {
+        let end = from.saturating_add(piece.len()).saturating_sub(1);
+        let mut ask = RegistryRequest::new(Method::PATCH, at.clone(), Some(access.clone()))
+            .header(CONTENT_TYPE, "application/octet-stream")?
+            .header(CONTENT_RANGE, &format!("{from}-{end}"))?;
+        ask.body = Some(piece);
+        ask.repeat = false;
+        let is_success = |status: StatusCode| status.is_success();
+        let response = self.transport.expect(&ask, is_success, deadline).await?;
+        match received(response.headers()) {
+            Some(got) if got != end.saturating_add(1) => {
+                Err(Failure::new(FailureReason::ResponseInvalid)
+                    .at(shown(at))
+                    .expected(format!("{} received", bytes(end.saturating_add(1) as u64)))
+                    .found(bytes(got as u64)))
+            }
+            _ => location(at, &response),
+        }
+    }
+
+    /// The address at which an upload continues, and how many bytes the registry has.
+    async fn upload_state(
+        &self,
+        at: &Url,
+        access: &AccessScope,
+        deadline: Deadline,
+    ) -> Result<(Url, usize), Failure> {
+        let ask = RegistryRequest::get(at.clone(), access.clone());
+        let is_empty = |status| status == StatusCode::NO_CONTENT;
+        let response = self.transport.expect(&ask, is_empty, deadline).await?;
+        let got = received(response.headers()).unwrap_or(0);
+        let next = location(at, &response).unwrap_or_else(|_| at.clone());
+        Ok((next, got))
+    }
+
+    /// Stores a manifest's exact bytes under the reference's tag, or its digest. Returns whether the registry
+    /// indexed its subject.
+    pub(crate) async fn put_manifest(
+        &self,
+        reference: &Reference,
+        media_type: &str,
+        manifest: Bytes,
+        deadline: Deadline,
+    ) -> Result<bool, Failure> {
+        let digest = BlobDigest::of(&manifest);
+        let version = match reference.tag() {
+            Some(tag) => tag.to_owned(),
+            None => digest.to_string(),
+        };
+        let url = self.url(reference, &format!("manifests/{version}"))?;
+        let place = shown(&url);
+        let mut ask = RegistryRequest::new(Method::PUT, url, Some(AccessScope::push(reference)))
+            .header(CONTENT_TYPE, media_type)?;
+        ask.body = Some(manifest);
+        let work = async {
+            let is_success = |status: StatusCode| status.is_success();
+            let response = self.transport.expect(&ask, is_success, deadline).await?;
+            check_stored(response.headers(), digest, &ask.url)?;
+            Ok(response.headers().contains_key(SUBJECT))
+        };
+        deadline.within(&place, work).await
+    }
+}
+
+/// The next chunk of a blob of which `done` bytes are uploaded.
+fn piece(content: &Bytes, done: usize) -> Option<Bytes> {
+    let end = done.saturating_add(CHUNK_BYTES).min(content.len());
+    (done < end).then(|| content.slice(done..end))
+}
+
+/// The address at which an upload continues: at the registry itself, which receives the bytes and the credentials.
+fn location(from: &Url, response: &Response) -> Result<Url, Failure> {
+    let to = response
+        .headers()
+        .get(LOCATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|location| from.join(location).ok())
+        .ok_or_else(|| {
+            Failure::new(FailureReason::ResponseInvalid)
+                .at(shown(from))
+                .expected("`Location`, where the upload continues")
+        })?;
+    if origin(&to) == origin(from) {
+        return Ok(to);
+    }
+    Err(Failure::new(FailureReason::RedirectRefused)
+        .at(shown(from))
+        .expected(format!("an upload to {}", origin(from)))
+        .found(shown(&to))
+        .hinted("uploads go to the registry's own origin only, and no setting allows another"))
+}
+
+/// How many bytes a registry has, by its header `Range: 0-LAST`. Zero bytes and one byte look the same, and no
+/// chunk is one byte.
+fn received(headers: &HeaderMap) -> Option<usize> {
+    let range = headers.get(RANGE)?.to_str().ok()?;
+    let last: usize = range
+        .strip_prefix("bytes=")
+        .unwrap_or(range)
+        .strip_prefix("0-")?
+        .parse()
+        .ok()?;
+    match last {
+        0 => Some(0),
+        last => last.checked_add(1),
+    }
+}
+
+fn check_stored(headers: &HeaderMap, digest: BlobDigest, url: &Url) -> Result<(), Failure> {
+    match headers.get(STORED).map(|value| value.to_str()) {
+        Some(Ok(stored)) if stored != digest.to_string() => {
+            Err(Failure::new(FailureReason::ResponseInvalid)
+                .at(shown(url))
+                .expected(digest.to_string())
+                .found(quoted(stored)))
+        }
+        _ => Ok(()),
     }
 }

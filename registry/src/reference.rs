@@ -1,20 +1,19 @@
-//! `oci://host[:port]/repository[:tag][@sha256:…]`: where an artifact is. One spelling for each; nothing is
-//! filled in.
+//! `oci://host[:port]/repository[:tag][@sha256:…]`: the address of an artifact. Each has one spelling, without
+//! defaults.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use crate::digest::BlobDigest;
-use crate::failure::{Failure, Reason};
-use crate::text::quoted;
+use crate::failure::{Failure, FailureReason, quoted};
 
 /// How long a repository's name may be, in bytes (the distribution specification, "Pulling manifests").
 const MAX_REPOSITORY: usize = 255;
-/// How long a tag may be, in bytes (the same).
+/// How long a tag may be, in bytes (the same section).
 const MAX_TAG: usize = 128;
 
-/// A repository in a registry, and perhaps a version in it.
+/// A repository in a registry, with or without a version.
 ///
 /// ```
 /// let reference: toolward_registry::Reference = "oci://registry.example/team/tools:1.2.3".parse()?;
@@ -66,7 +65,7 @@ impl Reference {
         self.tag.as_deref()
     }
 
-    /// The digest of the OCI manifest. Where it is there, the tag is not asked for.
+    /// The digest of the OCI manifest. With one, the tag is not requested.
     #[must_use]
     pub fn digest(&self) -> Option<BlobDigest> {
         self.digest
@@ -75,7 +74,7 @@ impl Reference {
     /// The same repository at another tag, without a digest.
     ///
     /// # Errors
-    /// [`Reason::ReferenceInvalid`] if it is not a tag.
+    /// [`FailureReason::ReferenceInvalid`] if it is not a tag.
     pub fn with_tag(&self, tag: &str) -> Result<Self, Failure> {
         check_tag(tag)?;
         Ok(Self {
@@ -85,7 +84,7 @@ impl Reference {
         })
     }
 
-    /// The same with a digest, which fixes what is meant.
+    /// The same reference with a digest, which fixes its target.
     #[must_use]
     pub fn with_digest(&self, digest: BlobDigest) -> Self {
         Self {
@@ -104,8 +103,8 @@ impl Reference {
         }
     }
 
-    /// The repository alone, in the one spelling that sources are compared in: without the default port of https. A
-    /// registry on this machine keeps its port, as it may speak plain http.
+    /// The repository alone, in the spelling for comparing sources: without the default port of https. A registry on
+    /// this machine keeps its port, since it may use plain http.
     #[must_use]
     pub fn bare_repository(&self) -> Self {
         let port = self.port.filter(|port| *port != 443 || self.is_loopback());
@@ -121,17 +120,19 @@ impl Reference {
         is_loopback(&self.host)
     }
 
-    /// What a manifest is asked for by: the digest, else the tag.
+    /// The version for requests: the digest, else the tag.
     pub(crate) fn version(&self) -> Result<String, Failure> {
         match (&self.digest, &self.tag) {
             (Some(digest), _) => Ok(digest.to_string()),
             (None, Some(tag)) => Ok(tag.clone()),
-            (None, None) => Err(Failure::new(Reason::ReferenceIncomplete).at(self.to_string())),
+            (None, None) => {
+                Err(Failure::new(FailureReason::ReferenceIncomplete).at(self.to_string()))
+            }
         }
     }
 }
 
-/// Whether a host, as an address has it, is this machine.
+/// Whether the host of an address is this machine.
 pub(crate) fn is_loopback(host: &str) -> bool {
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || bare.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
@@ -154,45 +155,43 @@ impl FromStr for Reference {
     type Err = Failure;
 
     /// # Errors
-    /// [`Reason::ReferenceInvalid`], [`Reason::DigestInvalid`].
+    /// [`FailureReason::ReferenceInvalid`], [`FailureReason::DigestInvalid`].
     fn from_str(text: &str) -> Result<Self, Failure> {
-        let whole = || quoted(text);
-        let rest = text.strip_prefix("oci://").ok_or_else(|| {
-            Failure::new(Reason::ReferenceInvalid)
-                .at(whole())
-                .expected("`oci://` at the beginning")
-        })?;
-        let (authority, path) = rest.split_once('/').ok_or_else(|| {
-            Failure::new(Reason::ReferenceInvalid)
-                .at(whole())
-                .expected("a repository after the host: `oci://HOST/REPOSITORY`")
-        })?;
-        let (host, port) = split_authority(authority).map_err(|failure| failure.at(whole()))?;
-        let (path, digest) = match path.split_once('@') {
-            Some((path, digest)) => {
-                let digest = digest
-                    .parse()
-                    .map_err(|failure: Failure| failure.at(whole()))?;
-                (path, Some(digest))
-            }
-            None => (path, None),
-        };
-        let (repository, tag) = match path.split_once(':') {
-            Some((repository, tag)) => {
-                check_tag(tag).map_err(|failure| failure.at(whole()))?;
-                (repository, Some(tag.to_owned()))
-            }
-            None => (path, None),
-        };
-        check_repository(repository).map_err(|failure| failure.at(whole()))?;
-        Ok(Self {
-            host,
-            port,
-            repository: repository.to_owned(),
-            tag,
-            digest,
-        })
+        parse(text).map_err(|failure| failure.at(quoted(text)))
     }
+}
+
+fn parse(text: &str) -> Result<Reference, Failure> {
+    let rest = text
+        .strip_prefix("oci://")
+        .ok_or_else(|| invalid().expected("`oci://` at the beginning"))?;
+    let (authority, path) = rest.split_once('/').ok_or_else(|| {
+        invalid().expected("a repository after the host: `oci://HOST/REPOSITORY`")
+    })?;
+    let (host, port) = split_authority(authority)?;
+    let (path, digest) = match path.split_once('@') {
+        Some((path, digest)) => (path, Some(digest.parse()?)),
+        None => (path, None),
+    };
+    let (repository, tag) = match path.split_once(':') {
+        Some((repository, tag)) => {
+            check_tag(tag)?;
+            (repository, Some(tag.to_owned()))
+        }
+        None => (path, None),
+    };
+    check_repository(repository)?;
+    Ok(Reference {
+        host,
+        port,
+        repository: repository.to_owned(),
+        tag,
+        digest,
+    })
+}
+
+fn invalid() -> Failure {
+    Failure::new(FailureReason::ReferenceInvalid)
 }
 
 fn split_authority(authority: &str) -> Result<(String, Option<u16>), Failure> {
@@ -214,14 +213,14 @@ fn split_authority(authority: &str) -> Result<(String, Option<u16>), Failure> {
             number
                 .filter(|number| *number != 0 && number.to_string() == port)
                 .ok_or_else(|| {
-                    Failure::new(Reason::ReferenceInvalid)
+                    invalid()
                         .expected("a port from 1 to 65535")
                         .found(quoted(port))
                 })
         })
         .transpose()?;
     if !host_is_valid(&host) {
-        return Err(Failure::new(Reason::ReferenceInvalid)
+        return Err(invalid()
             .expected("a host name in lower-case letters, digits, dots and dashes, or an address")
             .found(quoted(&host)));
     }
@@ -274,7 +273,7 @@ fn check_repository(repository: &str) -> Result<(), Failure> {
     if repository.len() <= MAX_REPOSITORY && repository.split('/').all(segment) {
         return Ok(());
     }
-    Err(Failure::new(Reason::ReferenceInvalid)
+    Err(invalid()
         .expected(
             "a repository of lower-case letters and digits, with `.`, `_`, `-` or `/` between them",
         )
@@ -293,7 +292,7 @@ fn check_tag(tag: &str) -> Result<(), Failure> {
     if valid {
         return Ok(());
     }
-    Err(Failure::new(Reason::ReferenceInvalid)
+    Err(invalid()
         .expected("a tag of 1 to 128 letters, digits, `_`, `.` and `-`")
         .found(quoted(tag)))
 }

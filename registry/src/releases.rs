@@ -1,25 +1,29 @@
-//! The releases of a repository: which of its tags name a version, and the envelope behind each. A tag only
-//! says where to look; what a release is stands in its signed manifest.
+//! The releases of a repository: the tags that name a version, and the envelope behind each. A tag is only a hint; the
+//! signed manifest defines the release.
 
 use semver::Version;
+use serde::Deserialize;
+use serde_json::Value;
 use tokio::task::JoinSet;
 use toolward_signing::{ErrorKind, Refusal};
 
+use crate::address::shown;
 use crate::artifact::Artifact;
-use crate::client::Client;
-use crate::cosign::CosignedEnvelope;
+use crate::attach::CosignedEnvelope;
+use crate::client::RegistryClient;
 use crate::digest::BlobDigest;
-use crate::failure::{Cause, Failure, Reason, panicked};
+use crate::failure::{Cause, Failure, FailureReason, panicked};
 use crate::reference::Reference;
+use crate::response::{next_page, read};
 use crate::retry::Deadline;
+use crate::transport::{AccessScope, RegistryRequest};
 
-/// How many releases of a repository are looked at. Whoever may push to it decides how many tags there are,
-/// and each costs a few requests.
+/// How many releases of a repository are read. Anyone who may push to it can add tags, and each costs a few requests.
 pub const MAX_RELEASES: usize = 1_000;
-/// How many of them are asked for at the same time.
+/// How many of them are requested at the same time.
 const MAX_CONCURRENT_REQUESTS: usize = 8;
 
-/// How the tags of releases look: the same text, then a version.
+/// The form of the tags of releases: the same text, then a version.
 ///
 /// ```
 /// use toolward_registry::TagPattern;
@@ -38,13 +42,13 @@ impl TagPattern {
     /// tags, such as `stable` or `1.0`, are moved from release to release.
     #[must_use]
     pub fn of(tag: &str) -> Option<Self> {
-        let begins = |at: usize| {
+        let version_at = |at: usize| {
             let before = tag.get(..at)?.chars().next_back();
             let inside = before.is_some_and(|before| before.is_ascii_digit() || before == '.');
             let version = tag.get(at..)?;
             (!inside && Version::parse(version).is_ok()).then_some(at)
         };
-        let at = tag.char_indices().find_map(|(at, _)| begins(at))?;
+        let at = tag.char_indices().find_map(|(at, _)| version_at(at))?;
         Some(Self {
             prefix: tag.get(..at)?.to_owned(),
         })
@@ -57,41 +61,41 @@ impl TagPattern {
     }
 }
 
-/// What is behind a tag.
+/// The release behind a tag.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Release<T> {
+pub struct TaggedRelease<T> {
     /// The tag.
     pub tag: String,
-    /// The digest of the OCI manifest that it stood for.
+    /// The digest of its OCI manifest.
     pub digest: Option<BlobDigest>,
-    /// What the caller made of the envelope, or why there is none to take.
+    /// The result of the caller's `verify`, or why there is no envelope.
     pub accepted: Result<T, Failure>,
 }
 
 /// The releases of a repository.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Releases<T> {
-    /// Those that were looked at, the highest tag first.
-    pub found: Vec<Release<T>>,
-    /// How many tags follow the pattern and were not looked at.
+pub struct TaggedReleases<T> {
+    /// The releases that were read, the highest tag first.
+    pub found: Vec<TaggedRelease<T>>,
+    /// How many tags follow the pattern and were not read.
     pub left_out: usize,
 }
 
-impl Client {
-    /// Looks at the releases of a repository, at most [`MAX_RELEASES`], those with the highest versions in
-    /// their tags. `verify` is given the envelope of each, with its co-signatures; no content is downloaded.
+impl RegistryClient {
+    /// Reads the releases of a repository with the highest versions in their tags, at most [`MAX_RELEASES`]. `verify`
+    /// gets the envelope of each, with its co-signatures; no content is downloaded.
     ///
     /// # Errors
-    /// Those of [`Client::tags`]; the reason for which the registry can't be used now. A tag behind which there is
-    /// no bundle to take, or which the registry refuses to serve, fails by itself.
+    /// Those of [`RegistryClient::tags`]; the reason for which the registry can't be used now. A tag without an
+    /// acceptable bundle, or which the registry refuses to serve, fails alone.
     pub async fn releases<T>(
         &self,
         repository: &Reference,
         pattern: &TagPattern,
         verify: impl Fn(&[u8]) -> Result<T, Refusal>,
-    ) -> Result<Releases<T>, Failure> {
+    ) -> Result<TaggedReleases<T>, Failure> {
         let deadline = self.transport.deadline();
         let tags = self.tags(repository).await?.into_iter();
         let mut tags: Vec<(Version, String)> = tags
@@ -127,14 +131,14 @@ impl Client {
                     if lacks_signatures && let Some(missing) = envelope.missing.filter(may_pass) {
                         return Err(missing);
                     }
-                    Release {
+                    TaggedRelease {
                         tag,
                         digest: Some(artifact.digest),
                         accepted,
                     }
                 }
                 Err(failure) if may_pass(&failure) => return Err(failure),
-                Err(failure) => Release {
+                Err(failure) => TaggedRelease {
                     tag,
                     digest: None,
                     accepted: Err(failure),
@@ -143,13 +147,13 @@ impl Client {
             found.push((number, release));
         }
         found.sort_by_key(|(number, _)| *number);
-        Ok(Releases {
+        Ok(TaggedReleases {
             found: found.into_iter().map(|(_, release)| release).collect(),
             left_out,
         })
     }
 
-    /// The envelope of a bundle with its co-signatures, as [`Client::pull`] shows it.
+    /// The envelope of a bundle with its co-signatures, as [`RegistryClient::pull`] shows it.
     async fn envelope(
         &self,
         reference: &Reference,
@@ -166,13 +170,71 @@ impl Client {
     }
 }
 
-/// Whether the same request may succeed later: an outage must not make an older release the newest. Any other answer
-/// is final for its tag, and would keep every other release from being found for as long as the tag exists.
+/// Whether the same request may succeed later: an outage must not make an older release the newest. Any other answer is
+/// final for its tag; otherwise it would hide every other release for as long as the tag exists.
 fn may_pass(failure: &Failure) -> bool {
     matches!(
         failure.kind(),
-        Cause::Registry(Reason::Unreachable | Reason::Timeout | Reason::Busy)
+        Cause::Registry(FailureReason::Unreachable | FailureReason::Timeout | FailureReason::Busy)
     )
+}
+
+/// How many tags are requested at once.
+const PAGE_TAGS: usize = 1000;
+
+#[derive(Deserialize)]
+struct TagPage {
+    // A repository whose tags were all deleted has `null`.
+    tags: Option<Vec<Value>>,
+}
+
+impl RegistryClient {
+    /// The tags of a repository, sorted. Entries that are not tags are omitted.
+    ///
+    /// # Errors
+    /// [`FailureReason::NotFound`]; [`FailureReason::ResponseTooLarge`] if there are more than the limit;
+    /// [`FailureReason::ResponseInvalid`] if the answer is not a list; the reason for which it failed.
+    pub async fn tags(&self, reference: &Reference) -> Result<Vec<String>, Failure> {
+        let deadline = self.transport.deadline();
+        let first = self.url(reference, &format!("tags/list?n={PAGE_TAGS}"))?;
+        let place = shown(&first);
+        let limit = self.transport.limits.tags;
+        let work = async {
+            let mut tags = Vec::new();
+            let mut entries = 0_usize;
+            let mut next = Some(first);
+            // Bounds a registry that sends endless pages without tags.
+            let mut pages = limit / PAGE_TAGS + 8;
+            while let Some(url) = next {
+                pages = pages.saturating_sub(1);
+                let ask = RegistryRequest::get(url, AccessScope::pull(reference));
+                let response = self.transport.expect_ok(&ask, deadline).await?;
+                next = next_page(&ask.url, response.headers())?;
+                let body = read(response, self.transport.limits.manifest).await?;
+                let page: TagPage = serde_json::from_slice(&body).map_err(|_| {
+                    Failure::new(FailureReason::ResponseInvalid)
+                        .at(place.clone())
+                        .expected("a JSON object with `tags`")
+                })?;
+                let page = page.tags.unwrap_or_default();
+                entries = entries.saturating_add(page.len());
+                tags.extend(page.into_iter().filter_map(|tag| match tag {
+                    // No other text becomes part of an address.
+                    Value::String(tag) if reference.with_tag(&tag).is_ok() => Some(tag),
+                    _ => None,
+                }));
+                if entries > limit || pages == 0 {
+                    return Err(Failure::new(FailureReason::ResponseTooLarge)
+                        .at(place.clone())
+                        .expected(format!("at most {limit} tags")));
+                }
+            }
+            tags.sort();
+            tags.dedup();
+            Ok(tags)
+        };
+        deadline.within(&place, work).await
+    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,13 @@
-//! Responses: what a status means, and bodies of bounded size.
+//! Responses: the failure for a status, bodies of bounded size, the pages of lists.
 
 use bytes::{Bytes, BytesMut};
+use reqwest::header::{HeaderMap, LINK};
 use reqwest::{Response, StatusCode};
+use url::Url;
 
-use crate::address::shown;
-use crate::failure::{Failure, Reason};
-use crate::redirect::{AddressRefused, NOT_GLOBAL};
-use crate::text::{bytes, quoted};
+use crate::address::{origin, shown};
+use crate::failure::{Failure, FailureReason, bytes, quoted};
+use crate::hosts::{AddressRefused, NOT_GLOBAL};
 
 /// How much of an error's body is read.
 const MAX_ERROR: u64 = 16 * 1024;
@@ -15,50 +16,50 @@ const MAX_ERROR: u64 = 16 * 1024;
 /// characters.
 pub(crate) async fn unexpected(response: Response) -> Failure {
     let place = shown(response.url());
-    // Distribution specification: a registry's paths begin with it.
+    // Distribution specification: a registry's paths start with it.
     let of_registry = response.url().path().starts_with("/v2/");
     let status = response.status();
     let reason = match status {
-        StatusCode::NOT_FOUND => Reason::NotFound,
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Reason::CredentialsRefused,
+        StatusCode::NOT_FOUND => FailureReason::NotFound,
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => FailureReason::CredentialsRefused,
         StatusCode::TOO_MANY_REQUESTS
         | StatusCode::BAD_GATEWAY
         | StatusCode::SERVICE_UNAVAILABLE
-        | StatusCode::GATEWAY_TIMEOUT => Reason::Busy,
-        status if status.is_redirection() => Reason::RedirectRefused,
-        _ => Reason::Failed,
+        | StatusCode::GATEWAY_TIMEOUT => FailureReason::Busy,
+        status if status.is_redirection() => FailureReason::RedirectRefused,
+        _ => FailureReason::Failed,
     };
-    let said = read(response, MAX_ERROR).await.ok().and_then(|body| {
+    let message = read(response, MAX_ERROR).await.ok().and_then(|body| {
         let body: serde_json::Value = serde_json::from_slice(&body).ok()?;
         let error = body.get("errors")?.get(0)?;
         let text = |key| error.get(key).and_then(serde_json::Value::as_str);
         Some(match (text("code"), text("message")) {
             (Some(code), Some(message)) => quoted(&format!("{code}: {message}")),
-            (Some(said), None) | (None, Some(said)) => quoted(said),
+            (Some(text), None) | (None, Some(text)) => quoted(text),
             (None, None) => return None,
         })
     });
-    let found = match said {
-        Some(said) => format!("status {}, {said}", status.as_u16()),
+    let found = match message {
+        Some(message) => format!("status {}, {message}", status.as_u16()),
         None => format!("status {}", status.as_u16()),
     };
     let failure = Failure::new(reason).at(place).found(found);
     match reason {
-        Reason::NotFound if !of_registry => {
+        FailureReason::NotFound if !of_registry => {
             failure.hinted("check the address: the server has nothing there")
         }
-        Reason::RedirectRefused => failure.hinted(
+        FailureReason::RedirectRefused => failure.hinted(
             "this redirect can't be followed: check that the address is the registry's own",
         ),
         _ => failure,
     }
 }
 
-/// The whole body; one that announces or has more than `max` bytes is refused.
+/// The whole body; more than `max` bytes, announced or received, are refused.
 pub(crate) async fn read(mut response: Response, max: u64) -> Result<Bytes, Failure> {
     let place = shown(response.url());
     let refuse = || {
-        Failure::new(Reason::ResponseTooLarge)
+        Failure::new(FailureReason::ResponseTooLarge)
             .at(place.clone())
             .expected(format!("at most {}", bytes(max)))
     };
@@ -84,15 +85,15 @@ pub(crate) async fn read(mut response: Response, max: u64) -> Result<Bytes, Fail
 /// The failure for a broken connection. It names no URL, as URLs can contain secrets.
 pub(crate) fn broken(error: &reqwest::Error) -> Failure {
     if let Some(refused) = refused_address(error) {
-        return Failure::new(Reason::RedirectRefused)
+        return Failure::new(FailureReason::RedirectRefused)
             .expected("a global unicast address")
             .found(refused.to_string())
             .hinted(NOT_GLOBAL);
     }
     let reason = if error.is_timeout() {
-        Reason::Timeout
+        FailureReason::Timeout
     } else {
-        Reason::Unreachable
+        FailureReason::Unreachable
     };
     let failure = Failure::new(reason).found(deepest(error));
     match advice(error) {
@@ -101,7 +102,7 @@ pub(crate) fn broken(error: &reqwest::Error) -> Failure {
     }
 }
 
-/// What to do about a connection that failed for a known reason.
+/// The hint for a connection that failed for a known reason.
 fn advice(error: &reqwest::Error) -> Option<&'static str> {
     causes(error).find_map(|cause| {
         let io = cause.downcast_ref::<std::io::Error>();
@@ -122,7 +123,7 @@ fn advice(error: &reqwest::Error) -> Option<&'static str> {
     })
 }
 
-/// The innermost cause: the outer errors say less.
+/// The innermost cause, which has the details.
 fn deepest(error: &reqwest::Error) -> String {
     let mut deepest: &dyn std::error::Error = error;
     while let Some(source) = deepest.source() {
@@ -137,7 +138,7 @@ fn deepest(error: &reqwest::Error) -> String {
     deepest.to_string()
 }
 
-/// Whether a retry would not help: no certificate could be trusted, or a redirect leads to where none may.
+/// Whether a retry would not help: no certificate could be trusted, or a redirect leads to a refused address.
 pub(crate) fn is_final(error: &reqwest::Error) -> bool {
     refused_address(error).is_some() || causes(error).any(|error| of_tls(error).is_some())
 }
@@ -146,17 +147,14 @@ fn refused_address(error: &reqwest::Error) -> Option<&AddressRefused> {
     causes(error).find_map(|cause| cause.downcast_ref())
 }
 
-/// The TLS error that this is, or that errors of the system are wrapped around, one in another.
+/// The TLS error that this is or wraps, in nested system errors.
 fn of_tls<'e>(error: &'e (dyn std::error::Error + 'static)) -> Option<&'e rustls::Error> {
-    if let Some(tls) = error.downcast_ref() {
-        return Some(tls);
-    }
-    let mut inner = error.downcast_ref::<std::io::Error>()?.get_ref()?;
+    let mut error = error;
     loop {
-        if let Some(tls) = inner.downcast_ref() {
+        if let Some(tls) = error.downcast_ref() {
             return Some(tls);
         }
-        inner = inner.downcast_ref::<std::io::Error>()?.get_ref()?;
+        error = error.downcast_ref::<std::io::Error>()?.get_ref()?;
     }
 }
 
@@ -166,4 +164,29 @@ fn causes(
 ) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> + use<'_> {
     let first: &(dyn std::error::Error + 'static) = error;
     std::iter::successors(Some(first), |error| error.source())
+}
+
+/// The page of the same list that `Link` leads to.
+pub(crate) fn next_page(from: &Url, headers: &HeaderMap) -> Result<Option<Url>, Failure> {
+    let Some(link) = headers.get(LINK) else {
+        return Ok(None);
+    };
+    let refuse = || {
+        Failure::new(FailureReason::ResponseInvalid)
+            .at(shown(from))
+            .expected("`Link` to the next page of the same list")
+    };
+    let link = link.to_str().map_err(|_| refuse())?;
+    let (target, parameters) = link
+        .strip_prefix('<')
+        .and_then(|link| link.split_once('>'))
+        .ok_or_else(refuse)?;
+    if !parameters.replace('"', "").contains("rel=next") {
+        return Ok(None);
+    }
+    let to = from.join(target).map_err(|_| refuse())?;
+    if origin(&to) == origin(from) && to.path() == from.path() {
+        return Ok(Some(to));
+    }
+    Err(refuse().found(shown(&to)))
 }

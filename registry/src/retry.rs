@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use tokio::time::Instant;
 
-use crate::failure::{Failure, Reason};
+use crate::failure::{Failure, FailureReason};
 
 /// The first backoff; each further one is twice as long.
 const MIN_BACKOFF: Duration = Duration::from_millis(200);
@@ -34,7 +34,7 @@ impl Deadline {
     ) -> Result<T, Failure> {
         tokio::time::timeout_at(self.0, work)
             .await
-            .unwrap_or_else(|_| Err(Failure::new(Reason::Timeout).at(place)))
+            .unwrap_or_else(|_| Err(Failure::new(FailureReason::Timeout).at(place)))
     }
 
     fn left(self) -> Duration {
@@ -106,7 +106,7 @@ fn jittered(time: Duration) -> Duration {
     half + half * u32::from(random) / 255
 }
 
-/// What `Retry-After` asks for (RFC 9110, section 10.2.3): seconds, or a date, which is compared with the
+/// The delay of `Retry-After` (RFC 9110, section 10.2.3): seconds, or a date, which is compared with the
 /// answer's own `Date`.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(RETRY_AFTER)?.to_str().ok()?;

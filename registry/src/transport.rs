@@ -1,4 +1,4 @@
-//! Requests: sent, answered, repeated. Redirects are followed by hand, or not at all, and never with
+//! Sending requests, with authentication and retries. Redirects are followed by this code or not at all, and never with
 //! credentials.
 
 use std::collections::HashMap;
@@ -10,47 +10,46 @@ use reqwest::{Method, Response, StatusCode};
 use url::Url;
 
 use crate::address::{check_scheme, shown};
-use crate::credentials::Credentials;
-use crate::failure::{Failure, Reason};
-use crate::limits::Limits;
+use crate::credentials::RegistryCredentials;
+use crate::failure::{Failure, FailureReason};
+use crate::hosts::{HostRole, NOT_GLOBAL, RedirectTarget, Redirects, UnknownHost};
 use crate::proxy::Proxy;
-use crate::redirect::{NOT_GLOBAL, Redirects, Target};
 use crate::reference::Reference;
 use crate::response::{broken, is_final, unexpected};
 use crate::retry::{Deadline, Tries, retry_after};
-use crate::unknown_host::{HostRole, UnknownHost};
+use crate::transfer::ClientLimits;
 
 /// How many redirects are followed.
 const MAX_REDIRECTS: usize = 3;
 
-/// What is shared by all operations of a client.
+/// The shared state of all operations of a client.
 pub(crate) struct RegistryTransport {
     pub(crate) http: reqwest::Client,
-    /// Without a proxy, for redirects to addresses that have to be checked.
+    /// Without a proxy, for redirects to addresses that must be checked.
     pub(crate) redirected: reqwest::Client,
     pub(crate) proxy: Option<Proxy>,
-    pub(crate) limits: Limits,
-    /// Whether this machine is spoken to in plain http.
+    pub(crate) limits: ClientLimits,
+    /// Whether plain http is used with this machine.
     pub(crate) plain: bool,
-    /// Registries, and origins that their credentials may be sent to.
+    /// Registries, each with an origin that its credentials may be sent to.
     pub(crate) realms: Vec<(String, String)>,
     /// Where downloads may be redirected to.
     pub(crate) redirects: Redirects,
-    pub(crate) credentials: Credentials,
-    /// What registries have granted: values of `Authorization`, marked as sensitive.
-    pub(crate) granted: Mutex<HashMap<Scope, HeaderValue>>,
+    pub(crate) credentials: RegistryCredentials,
+    /// The values of `Authorization` so far, marked as sensitive.
+    pub(crate) granted: Mutex<HashMap<AccessScope, HeaderValue>>,
 }
 
-/// What a request needs leave for.
+/// The access that a request needs.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Scope {
+pub(crate) struct AccessScope {
     /// `host[:port]`.
     pub(crate) registry: String,
     pub(crate) repository: String,
     pub(crate) push: bool,
 }
 
-impl Scope {
+impl AccessScope {
     pub(crate) fn pull(reference: &Reference) -> Self {
         Self {
             registry: reference.registry(),
@@ -69,21 +68,21 @@ impl Scope {
 
 /// One request, which may be sent several times.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct RegistryRequest {
     pub(crate) method: Method,
     pub(crate) url: Url,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Option<Bytes>,
-    /// `None`: credentials have no place here.
-    pub(crate) access: Option<Scope>,
-    /// Whether redirects may be followed, to origins that are allowed.
+    /// `None`: sent without credentials.
+    pub(crate) access: Option<AccessScope>,
+    /// Whether redirects to allowed origins are followed.
     pub(crate) follow: bool,
-    /// Whether sending it twice does no harm.
+    /// Whether it may be sent twice.
     pub(crate) repeat: bool,
 }
 
-impl Ask {
-    pub(crate) fn new(method: Method, url: Url, access: Option<Scope>) -> Self {
+impl RegistryRequest {
+    pub(crate) fn new(method: Method, url: Url, access: Option<AccessScope>) -> Self {
         Self {
             method,
             url,
@@ -95,7 +94,7 @@ impl Ask {
         }
     }
 
-    pub(crate) fn get(url: Url, access: Scope) -> Self {
+    pub(crate) fn get(url: Url, access: AccessScope) -> Self {
         Self::new(Method::GET, url, Some(access))
     }
 
@@ -105,7 +104,7 @@ impl Ask {
         value: &str,
     ) -> Result<Self, Failure> {
         let value = HeaderValue::from_str(value)
-            .map_err(|_| Failure::new(Reason::ClientInvalid).at(name.to_string()))?;
+            .map_err(|_| Failure::new(FailureReason::ClientInvalid).at(name.to_string()))?;
         self.headers.insert(name, value);
         Ok(self)
     }
@@ -120,21 +119,48 @@ impl RegistryTransport {
         Tries::new(deadline, self.limits.retries, self.limits.patience)
     }
 
-    /// Sends a request until it is answered by something other than "later", asking for leave where the
-    /// registry wants that.
-    pub(crate) async fn send(&self, ask: &Ask, deadline: Deadline) -> Result<Response, Failure> {
+    /// Sends a request and returns its answer if the status is 200.
+    pub(crate) async fn expect_ok(
+        &self,
+        ask: &RegistryRequest,
+        deadline: Deadline,
+    ) -> Result<Response, Failure> {
+        self.expect(ask, |status| status == StatusCode::OK, deadline)
+            .await
+    }
+
+    /// Sends a request and returns its answer if the status is expected.
+    pub(crate) async fn expect(
+        &self,
+        ask: &RegistryRequest,
+        is_expected: impl FnOnce(StatusCode) -> bool,
+        deadline: Deadline,
+    ) -> Result<Response, Failure> {
+        let response = self.send(ask, deadline).await?;
+        match is_expected(response.status()) {
+            true => Ok(response),
+            false => Err(unexpected(response).await),
+        }
+    }
+
+    /// Sends a request until the answer is not "later", and authenticates if the registry demands it.
+    pub(crate) async fn send(
+        &self,
+        ask: &RegistryRequest,
+        deadline: Deadline,
+    ) -> Result<Response, Failure> {
         let mut renewed = false;
         loop {
             let authorization = ask.access.as_ref().and_then(|access| self.granted(access));
             let response = self.answered(ask, authorization.as_ref(), deadline).await?;
             match &ask.access {
-                // Only the registry's own challenge counts, not that of a server it redirected to.
+                // Only the registry's own challenge counts, not one of a server that it redirected to.
                 Some(access)
                     if response.status() == StatusCode::UNAUTHORIZED
                         && !renewed
                         && *response.url() == ask.url =>
                 {
-                    // What was granted earlier may have run out; what was granted just now has not.
+                    // An earlier authorization may have expired; a new one has not.
                     renewed = true;
                     let headers = response.headers().clone();
                     drop(response);
@@ -145,10 +171,10 @@ impl RegistryTransport {
         }
     }
 
-    /// Sends a request, again and again where that can help.
+    /// Sends a request, and repeats it if that can help.
     pub(crate) async fn answered(
         &self,
-        ask: &Ask,
+        ask: &RegistryRequest,
         authorization: Option<&HeaderValue>,
         deadline: Deadline,
     ) -> Result<Response, Failure> {
@@ -182,19 +208,19 @@ impl RegistryTransport {
         }
     }
 
-    /// Sends a request once, and follows redirects if it may. A failure comes with whether it is final.
+    /// Sends a request once, and follows redirects if it may. A failure has a flag that it is final.
     async fn once(
         &self,
-        ask: &Ask,
+        ask: &RegistryRequest,
         authorization: Option<&HeaderValue>,
     ) -> Result<Response, (Failure, bool)> {
         let mut url = ask.url.clone();
-        let mut target = Target::Any;
+        let mut target = RedirectTarget::Any;
         let mut authorization = authorization;
         for _ in 0..=MAX_REDIRECTS {
             let proxy = self.proxy.as_ref().filter(|proxy| proxy.covers(&url));
             let http = match (target, proxy) {
-                (Target::Checked, None) => &self.redirected,
+                (RedirectTarget::Checked, None) => &self.redirected,
                 _ => &self.http,
             };
             let mut request = http
@@ -226,27 +252,32 @@ impl RegistryTransport {
                 .map_err(|failure| (failure, true))?;
             authorization = None;
         }
-        let failure = Failure::new(Reason::RedirectRefused)
+        let failure = Failure::new(FailureReason::RedirectRefused)
             .at(shown(&ask.url))
             .expected(format!("at most {MAX_REDIRECTS} redirects"))
             .hinted("no setting allows more; tell whoever runs the registry");
         Err((failure, true))
     }
 
-    /// Where a redirect leads, if it may be followed.
-    fn follow(&self, ask: &Ask, from: &Url, response: &Response) -> Result<(Url, Target), Failure> {
+    /// The target of a redirect, if it may be followed.
+    fn follow(
+        &self,
+        ask: &RegistryRequest,
+        from: &Url,
+        response: &Response,
+    ) -> Result<(Url, RedirectTarget), Failure> {
         let to = response
             .headers()
             .get(LOCATION)
             .and_then(|value| value.to_str().ok())
             .and_then(|location| from.join(location).ok())
             .ok_or_else(|| {
-                Failure::new(Reason::ResponseInvalid)
+                Failure::new(FailureReason::ResponseInvalid)
                     .at(shown(from))
                     .expected("an address to go to")
             })?;
         let refuse = || {
-            Failure::new(Reason::RedirectRefused)
+            Failure::new(FailureReason::RedirectRefused)
                 .at(shown(from))
                 .found(shown(&to))
         };
@@ -274,12 +305,12 @@ impl RegistryTransport {
         }
     }
 
-    fn granted(&self, access: &Scope) -> Option<HeaderValue> {
+    fn granted(&self, access: &AccessScope) -> Option<HeaderValue> {
         let granted = self.granted.lock().ok()?;
         granted.get(access).cloned()
     }
 
-    pub(crate) fn grant(&self, access: &Scope, mut value: HeaderValue) {
+    pub(crate) fn grant(&self, access: &AccessScope, mut value: HeaderValue) {
         value.set_sensitive(true);
         if let Ok(mut granted) = self.granted.lock() {
             granted.insert(access.clone(), value);

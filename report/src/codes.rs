@@ -81,7 +81,7 @@ pub trait Coded {
 /// // Constants and a list of them, `CODES`. A severity may stand behind the code.
 /// codes! { pub const Code;
 ///     SYNTAX = "key-syntax", "not a key";
-///     OLD_FORM = "key-old-form" Warning, "a key in the old form", "write it anew";
+///     OLD_FORM = "key-old-form" Warning, "a key in the old form", "write it again";
 /// }
 ///
 /// // `code` and `hint` of an error with fields: a code and a hint for each of its patterns. A name instead of

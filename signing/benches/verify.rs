@@ -116,7 +116,7 @@ fn bundle() -> Result<Bundle, Box<dyn std::error::Error>> {
         &archive_path,
     )?;
     let trust = TrustStore::for_key(key.public());
-    let verified = verify::archive(&archive_path, &trust, &VerifyOptions::default())?;
+    let verified = verify::open(&archive_path, &trust, &VerifyOptions::default())?;
     let directory = folder.path().join("big");
     archive::unpack(&verified, &directory)?;
     let files = verified
@@ -192,8 +192,8 @@ fn ratio(name: &str, plain: impl FnMut() -> bool, verify: impl FnMut() -> bool) 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bundle = bundle()?;
     let options = VerifyOptions::default();
-    let directory = || verify::directory(&bundle.directory, &bundle.trust, &options).is_ok();
-    let archive = || verify::archive(&bundle.archive, &bundle.trust, &options).is_ok();
+    let directory = || verify::open(&bundle.directory, &bundle.trust, &options).is_ok();
+    let archive = || verify::open(&bundle.archive, &bundle.trust, &options).is_ok();
 
     let mut criterion = Criterion::default().configure_from_args();
     let mut group = criterion.benchmark_group("directory-10MB");

@@ -1,4 +1,4 @@
-//! A bundle that was verified, with all its bytes.
+//! A verified bundle.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -34,11 +34,11 @@ pub struct Bundle {
     pub publisher: Arc<Publisher>,
     /// The publisher's keys that signed: sorted, distinct, at least the threshold.
     pub signers: Vec<KeyId>,
-    /// How the bundle was built, if it says so.
+    /// How the bundle was built, if the publisher states it.
     pub provenance: Option<Provenance>,
-    /// The bytes of `provenance.dsse.json`, if there.
+    /// The bytes of `provenance.dsse.json`, if the bundle has one.
     pub provenance_bytes: Option<Arc<[u8]>>,
-    /// What a person should be told, one sentence each.
+    /// What a person should know, one sentence each.
     pub warnings: Vec<String>,
     pub(crate) trust: TrustStore,
 }
@@ -50,21 +50,21 @@ impl Bundle {
         self.files.get(path)
     }
 
-    /// Whether the bundle's publisher may publish `id`. It binds every id that a bundle brings, not the
-    /// bundle's own only, which was checked.
+    /// Whether the bundle's publisher may publish `id`. Every id in a bundle must pass this; the bundle's id was
+    /// checked already.
     #[must_use]
     pub fn may_publish(&self, id: &str) -> bool {
         self.trust.covers(&self.publisher, id)
     }
 
-    /// Whether the bundle's publisher may publish an action of this id: [`Bundle::may_publish`] says so of every
-    /// id, the operator's `actions` of actions only.
+    /// Whether the bundle's publisher may publish an action of this id: besides the ids of [`Bundle::may_publish`], the
+    /// operator's `actions` count.
     #[must_use]
     pub fn may_publish_action(&self, id: &str) -> bool {
         self.trust.covers_action(&self.publisher, id)
     }
 
-    /// The refusal to give for an id of the bundle's content that the publisher may not publish, or `None`.
+    /// The refusal of an id in the bundle's content that the publisher may not publish, or `None`.
     #[must_use]
     pub fn refuse_id(&self, id: &str) -> Option<Refusal> {
         (!self.may_publish(id)).then(|| self.trust.refuse_id(&self.publisher, id))

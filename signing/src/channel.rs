@@ -1,22 +1,19 @@
-//! The signed index of a channel: which release of each bundle is the current one. It expires soon, so that a
-//! source which holds releases back, or mixes old and new ones, is found out.
+//! The signed index of a channel: which release of each bundle is the current one. It expires soon, which exposes a
+//! source that holds releases back or mixes old and new ones.
 
-mod parse;
-mod write;
+mod toml;
 
 use std::time::Duration;
 
 use semver::Version;
 
 use crate::digest::Digest;
-use crate::document::{PayloadKind, Signed, Terms};
+use crate::document::{DocumentKind, SignedDocument, Terms, Verified};
 use crate::error::{ErrorKind, Refusal};
-use crate::fingerprint::Fingerprint;
-use crate::key::{KeyId, PublicKey};
+use crate::key::PublicKey;
 use crate::manifest::Manifest;
-use crate::signers::Quorum;
+use crate::signers::{Fingerprint, Quorum};
 use crate::timestamp::Timestamp;
-use crate::verified::Verified;
 
 /// The payload type under which an index is signed.
 pub const PAYLOAD_TYPE: &str = "application/vnd.toolward.channel.v1+toml";
@@ -24,11 +21,11 @@ pub const PAYLOAD_TYPE: &str = "application/vnd.toolward.channel.v1+toml";
 pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// How large the envelope of an index may be, in bytes.
 pub const MAX_ENVELOPE_BYTES: usize = 8 * 1024 * 1024;
-/// How long an index may be valid: a source can hold releases back for as long.
+/// How long an index may be valid: a source can hold releases back for that long.
 pub const MAX_VALIDITY: Duration = Duration::from_secs(90 * 86_400);
 /// How many bundles an index may list.
 pub const MAX_BUNDLES: usize = 16 * 1024;
-/// How many tools, and how many tags, an entry may have.
+/// How many tools an entry may have.
 pub const MAX_TOOLS: usize = 256;
 /// How many tags an entry may have.
 pub const MAX_TAGS: usize = 32;
@@ -37,7 +34,7 @@ pub const MAX_TITLE: usize = 120;
 /// How long descriptions may be, in characters.
 pub const MAX_DESCRIPTION: usize = 2000;
 
-const KIND: PayloadKind = PayloadKind {
+const KIND: DocumentKind = DocumentKind {
     name: "channel index",
     payload_type: PAYLOAD_TYPE,
     max_bytes: MAX_BYTES,
@@ -45,7 +42,7 @@ const KIND: PayloadKind = PayloadKind {
 };
 
 /// An index that the keys of its channel have signed.
-pub type VerifiedIndex = Verified<Signed<ChannelIndex>>;
+pub type VerifiedIndex = Verified<SignedDocument<ChannelIndex>>;
 
 /// A channel, as the operator pins it: where its index is, and who may sign it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +60,7 @@ impl Channel {
         &self.name
     }
 
-    /// Where the index is: what this means is for others to say.
+    /// The address of the index, which this crate does not interpret.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
@@ -81,15 +78,15 @@ impl Channel {
         self.threshold
     }
 
-    /// What the last version of the index is kept under: when the operator pins other keys, versions that
-    /// a thief of the earlier ones used up mean nothing.
+    /// The key under which the last version of the index is stored: when the operator pins other keys, versions
+    /// that a thief of the earlier ones used up no longer count.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.name, self.threshold, &self.keys)
     }
 }
 
-/// Which release of each bundle is the current one.
+/// Names the current release of each bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelIndex {
     /// The channel's name.
@@ -101,21 +98,21 @@ pub struct ChannelIndex {
     /// When it stops being valid: at most [`MAX_VALIDITY`] after `created`.
     pub expires: Timestamp,
     /// The bundles, each id once.
-    pub bundles: Vec<Listed>,
+    pub bundles: Vec<ListedRelease>,
 }
 
 /// The current release of a bundle, and what a person may look for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listed {
+pub struct ListedRelease {
     /// The bundle's id.
     pub id: String,
-    /// Its version.
+    /// The version of that release.
     pub version: Version,
-    /// Its sequence.
+    /// The sequence of that release.
     pub sequence: u64,
     /// The manifest's digest.
     pub digest: Digest,
-    /// Its publisher's name.
+    /// The name of the publisher.
     pub publisher: String,
     /// What people call it.
     pub name: Option<String>,
@@ -143,7 +140,7 @@ pub struct ListedTool {
 impl ChannelIndex {
     /// The current release of a bundle.
     #[must_use]
-    pub fn get(&self, id: &str) -> Option<&Listed> {
+    pub fn get(&self, id: &str) -> Option<&ListedRelease> {
         self.bundles.iter().find(|listed| listed.id == id)
     }
 
@@ -180,12 +177,12 @@ impl ChannelIndex {
 }
 
 /// Accepts the index of a channel: the keys that the operator pinned have signed it, and it is valid now.
-/// Whether it is the newest that was seen is for [`crate::sequence::check`] to say, with the version and digest
-/// kept under the channel's [`fingerprint`](Channel::fingerprint).
+/// The caller checks with [`crate::sequence::check`] that it is the newest so far, by the version and digest that
+/// are stored under the channel's [`fingerprint`](Channel::fingerprint).
 ///
 /// # Errors
-/// [`ErrorKind::ThresholdNotMet`], [`ErrorKind::KeyRevoked`], [`ErrorKind::ChannelMismatch`] for another channel's index,
-/// [`ErrorKind::DocumentExpired`], [`ErrorKind::DocumentNotYetValid`], and those of [`ChannelIndex::parse`].
+/// [`ErrorKind::ThresholdNotMet`], [`ErrorKind::KeyRevoked`], [`ErrorKind::ChannelMismatch`] for another channel's
+/// index, [`ErrorKind::DocumentExpired`], [`ErrorKind::DocumentNotYetValid`], and those of [`ChannelIndex::parse`].
 pub fn accept(
     bytes: &[u8],
     channel: &Channel,
@@ -197,10 +194,8 @@ pub fn accept(
         keys: &channel.keys,
         threshold: channel.threshold,
     }
-    .check(&envelope, &|key: &KeyId| {
-        // A channel has no publisher: only what the operator denies reaches its keys.
-        terms.revocations.is_denied(key)
-    })
+    // A channel has no publisher: only what the operator denies affects its keys.
+    .check(&envelope, &|key| terms.revocations.is_denied(key))
     .map_err(|refusal| refusal.at(KIND.name))?;
     let index = ChannelIndex::parse(envelope.payload())?;
     if index.name != channel.name {
@@ -210,7 +205,7 @@ pub fn accept(
             .found(format!("that of channel {}", index.name)));
     }
     let warnings = KIND.check_age(index.created, Some(index.expires), terms)?;
-    Ok(Verified::new(Signed {
+    Ok(Verified::new(SignedDocument {
         digest: Digest::of(envelope.payload()),
         document: index,
         envelope_bytes: bytes.into(),

@@ -1,11 +1,49 @@
-//! BLAKE3 digests, the only kind that bundles use. There is no digest agility: no prefix, no choice.
+//! BLAKE3 digests, the only kind that bundles use. Without digest agility: no prefix, no choice.
 
 use std::fmt;
-use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::error::{ErrorKind, Refusal};
+/// The text form of a type that wraps 32 bytes: 64 lower-case hexadecimal digits. There is one spelling.
+macro_rules! impl_hex_text {
+    ($name:ident) => {
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&$crate::digest::hex(self.0))
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{}({self})", stringify!($name))
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = $crate::Refusal;
+
+            /// Reads 64 lower-case hexadecimal digits.
+            ///
+            /// # Errors
+            /// [`DigestInvalid`](crate::ErrorKind::DigestInvalid) for anything else, upper case included.
+            fn from_str(text: &str) -> Result<Self, $crate::Refusal> {
+                $crate::digest::parse_hex(text).map(Self).ok_or_else(|| {
+                    $crate::Refusal::new($crate::ErrorKind::DigestInvalid)
+                        .expected("64 lower-case hexadecimal digits")
+                        .found($crate::text::quoted(text))
+                })
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+    };
+}
+
+pub(crate) use impl_hex_text;
 
 /// A plain, unkeyed BLAKE3 digest of 32 bytes, written as 64 lower-case hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,7 +53,7 @@ impl Digest {
     /// The digest of `bytes`.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
-        Self(*blake3::hash(bytes).as_bytes())
+        Self(blake3::hash(bytes).into())
     }
 
     /// A digest from its 32 bytes.
@@ -31,39 +69,7 @@ impl Digest {
     }
 }
 
-impl fmt::Display for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write_hex(&self.0, f)
-    }
-}
-
-impl fmt::Debug for Digest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Digest({self})")
-    }
-}
-
-impl FromStr for Digest {
-    type Err = Refusal;
-
-    /// Reads 64 lower-case hexadecimal digits.
-    ///
-    /// # Errors
-    /// [`ErrorKind::DigestInvalid`] for anything else, upper case included: a digest has one spelling.
-    fn from_str(text: &str) -> Result<Self, Refusal> {
-        parse_hex(text).map(Self).ok_or_else(|| {
-            Refusal::new(ErrorKind::DigestInvalid)
-                .expected("64 lower-case hexadecimal digits")
-                .found(crate::text::quoted(text))
-        })
-    }
-}
-
-impl Serialize for Digest {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
+impl_hex_text!(Digest);
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -72,18 +78,18 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// A digest in the making, for bytes that arrive in pieces.
-#[derive(Clone, Default)]
+/// Computes a digest of bytes that arrive in pieces.
+#[derive(Clone, Debug, Default)]
 pub struct Hasher(blake3::Hasher);
 
 impl Hasher {
-    /// A hasher that has seen nothing.
+    /// A hasher of no bytes yet.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes in the next bytes.
+    /// Adds the next bytes.
     pub fn update(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
     }
@@ -91,43 +97,21 @@ impl Hasher {
     /// The digest of all bytes so far.
     #[must_use]
     pub fn finish(&self) -> Digest {
-        Digest(*self.0.finalize().as_bytes())
+        Digest(self.0.finalize().into())
     }
 }
 
-impl fmt::Debug for Hasher {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hasher(..)")
-    }
-}
-
-/// Writes 32 bytes as lower-case hexadecimal digits.
-pub(crate) fn write_hex(bytes: &[u8; 32], f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    for byte in bytes {
-        write!(f, "{byte:02x}")?;
-    }
-    Ok(())
+/// 32 bytes as 64 lower-case hexadecimal digits.
+#[must_use]
+pub fn hex(bytes: [u8; 32]) -> String {
+    blake3::Hash::from_bytes(bytes).to_hex().to_string()
 }
 
 /// Reads exactly 64 lower-case hexadecimal digits.
-pub(crate) fn parse_hex(text: &str) -> Option<[u8; 32]> {
-    let (pairs, rest) = text.as_bytes().as_chunks::<2>();
-    if pairs.len() != 32 || !rest.is_empty() {
-        return None;
-    }
-    let mut bytes = [0; 32];
-    for (byte, [high, low]) in bytes.iter_mut().zip(pairs) {
-        *byte = nibble(*high)? << 4 | nibble(*low)?;
-    }
-    Some(bytes)
-}
-
-fn nibble(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
-    }
+#[must_use]
+pub fn parse_hex(text: &str) -> Option<[u8; 32]> {
+    let hash = blake3::Hash::from_hex(text).ok()?;
+    (hash.to_hex().as_str() == text).then(|| hash.into())
 }
 
 #[cfg(test)]

@@ -1,22 +1,27 @@
-//! DSSE envelopes: a payload, its type, and signatures over both (the DSSE specification, version 1.0).
-//! Who may sign is for [`crate::trust`] to say.
+//! DSSE envelopes: a payload, its type, and signatures over both (the DSSE specification, version 1.0). The trust store
+//! ([`crate::trust`]) decides who may sign.
+
+use std::fmt;
+use std::marker::PhantomData;
 
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::prelude::BASE64_STANDARD;
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::error::{ErrorKind, Refusal};
-use crate::json::Object;
 use crate::key::SigningKey;
+use crate::text::{bytes as count_bytes, quoted, visible};
 
 /// How large an envelope may be, in bytes: the largest manifest in base64, and as much again.
 pub const MAX_BYTES: usize = 768 * 1024;
 /// How many signatures an envelope may have: each costs a verification per trusted key.
 pub const MAX_SIGNATURES: usize = 16;
 /// How long a signature or key id may be. Ed25519 needs 64 bytes; co-signatures of other kinds may be
-/// longer, and are passed over.
+/// longer, and are ignored.
 const MAX_FIELD: usize = 1024;
 
 /// Padding may be left out, as base64url mostly does; stray bits in the last character may not be set.
@@ -47,13 +52,13 @@ pub fn pae(payload_type: &str, payload: &[u8]) -> Vec<u8> {
 /// One signature of an envelope. Nothing in it is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
-    /// The key that the signer says it used: a hint that saves work.
+    /// The key that the signer claims: a hint that saves work.
     pub keyid: Option<String>,
     /// The signature's bytes.
     pub sig: Vec<u8>,
 }
 
-/// An envelope. Having one says nothing about who signed it.
+/// An envelope. Its signatures are not verified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Envelope {
     payload_type: String,
@@ -61,7 +66,7 @@ pub struct Envelope {
     signatures: Vec<Signature>,
 }
 
-/// The envelope as JSON has it.
+/// The JSON of an envelope.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
@@ -89,28 +94,28 @@ impl Envelope {
     }
 
     /// Reads an envelope: one JSON object with `payloadType`, `payload` and `signatures`, each once;
-    /// base64 in either alphabet, with padding or without. Other fields are passed over, as DSSE demands:
-    /// nothing is signed by them and nothing depends on them.
+    /// base64 in either alphabet, with padding or without. Other fields are ignored, as DSSE demands:
+    /// they are not signed and nothing depends on them.
     ///
     /// # Errors
-    /// [`ErrorKind::EnvelopeInvalid`], with line and column where the JSON is wrong; [`ErrorKind::TooLarge`]
+    /// [`ErrorKind::EnvelopeInvalid`], with the line and column of wrong JSON; [`ErrorKind::TooLarge`]
     /// above [`MAX_BYTES`].
     pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         Self::parse_up_to(bytes, MAX_BYTES)
     }
 
-    /// [`Envelope::parse`] for a kind of document with a limit of its own.
+    /// [`Envelope::parse`] for a kind of document with another limit.
     pub fn parse_up_to(bytes: &[u8], max_bytes: usize) -> Result<Self, Refusal> {
         if bytes.len() > max_bytes {
             return Err(Refusal::new(ErrorKind::TooLarge)
                 .expected(format!("at most {max_bytes} bytes"))
-                .found(crate::text::bytes(bytes.len() as u64)));
+                .found(count_bytes(bytes.len() as u64)));
         }
         let Object(document) =
             serde_json::from_slice::<Object<Document>>(bytes).map_err(|error| {
                 Refusal::new(ErrorKind::EnvelopeInvalid)
                     .expected("a JSON object with `payloadType`, `payload` and `signatures`")
-                    .found(crate::text::visible(&error.to_string()))
+                    .found(visible(&error.to_string()))
             })?;
         if document.signatures.is_empty() || document.signatures.len() > MAX_SIGNATURES {
             return Err(Refusal::new(ErrorKind::EnvelopeInvalid)
@@ -173,8 +178,8 @@ impl Envelope {
         Ok(bytes)
     }
 
-    /// Adds a signature by `key`, in place of an earlier one by the same key. Signatures are kept in the
-    /// order of their key ids, so that who signed first leaves no trace.
+    /// Adds a signature by `key`, in place of an earlier one by the same key. Signatures are sorted by their key ids,
+    /// so that the order of signing does not show.
     pub fn sign(&mut self, key: &SigningKey) {
         let keyid = key.public().key_id().to_string();
         let sig = key.sign(&self.to_be_signed()).to_vec();
@@ -187,11 +192,11 @@ impl Envelope {
         self.signatures.sort_by(|a, b| a.keyid.cmp(&b.keyid));
     }
 
-    /// Adds a signature by `key` to those that others made, none of which changes. Says whether it did: a
-    /// signature by `key` may be there already, under any key id.
+    /// Adds a signature by `key` and leaves other signatures unchanged. Returns `false` if a signature by `key` exists
+    /// already, under any key id.
     ///
     /// # Errors
-    /// [`ErrorKind::EnvelopeInvalid`] if there are [`MAX_SIGNATURES`] already; the envelope stays as it was.
+    /// [`ErrorKind::EnvelopeInvalid`] if there are [`MAX_SIGNATURES`] already; the envelope stays unchanged.
     pub fn co_sign(&mut self, key: &SigningKey) -> Result<bool, Refusal> {
         let message = self.to_be_signed();
         let public = key.public();
@@ -207,18 +212,18 @@ impl Envelope {
         Ok(true)
     }
 
-    /// Adds the signatures of `other`, an envelope over the same document that somebody else has signed. Says
-    /// how many were new. No signature is verified: the keys may be unknown here.
+    /// Adds the signatures of `other`, an envelope over the same document with other signers, and returns how many were
+    /// new. No signature is verified: the keys may be unknown here.
     ///
     /// # Errors
     /// [`ErrorKind::EnvelopeMismatch`] if the documents differ, [`ErrorKind::EnvelopeInvalid`] above
-    /// [`MAX_SIGNATURES`]; the envelope stays as it was.
+    /// [`MAX_SIGNATURES`]; the envelope stays unchanged.
     pub fn merge(&mut self, other: &Self) -> Result<usize, Refusal> {
         if (&self.payload_type, &self.payload) != (&other.payload_type, &other.payload) {
             let digest = |envelope: &Self| {
                 format!(
                     "{} with digest {}",
-                    crate::text::quoted(&envelope.payload_type),
+                    quoted(&envelope.payload_type),
                     crate::Digest::of(&envelope.payload)
                 )
             };
@@ -295,6 +300,31 @@ fn decode(field: &'static str, text: &str) -> Result<Vec<u8>, Refusal> {
     })
 }
 
+/// A `T` that JSON must give as an object: serde also reads a struct from an array of its fields.
+#[derive(Serialize)]
+#[serde(transparent)]
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct ObjectVisitor<T>(PhantomData<T>);
+
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+            }
+        }
+
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -329,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_envelope_is_refused() {
+    fn malformed_envelopes_are_refused() {
         let sig = r#"{"sig":"AA=="}"#;
         let many = vec![sig; 17].join(",");
         let cases = [

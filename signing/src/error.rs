@@ -35,8 +35,8 @@ codes! {
         /// Signatures of one document are to be added to another.
         EnvelopeMismatch = "envelope-mismatch", "the envelopes are over different documents",
             "have everybody sign the very same file, and put the signatures together then";
-        UnknownPublisher = "unknown-publisher", "nobody in the trust store signed this bundle",
-            "if you know this publisher, get its public key from the publisher itself and name it in the trust store or with `--trust-key`";
+        UnknownPublisher = "unknown-publisher", "no publisher in the trust store signed this bundle",
+            "if you know this publisher, get its document or public key from the publisher itself, and give `toolward trust add FILE --prefix ID`; `--trust-key` trusts a key for one command";
         SignatureInvalid = "signature-invalid", "a signature by a trusted key does not verify",
             "do not use this bundle: it was changed after it was signed. Tell its publisher, and get it again from there";
         WrongPublisher = "wrong-publisher", "the manifest names a publisher whose keys did not sign",
@@ -45,12 +45,12 @@ codes! {
         WrongBundle = "wrong-bundle", "the source holds another bundle than the one that came from there",
             "find out where the bundle is published now; install the other one by itself if you want it";
         ThresholdNotMet = "threshold-not-met", "too few distinct keys of the publisher signed",
-            "have the publisher's other key holders sign, too";
+            "get it again once more of the publisher's key holders have signed it: a bundle with `toolward sign`, a document with `toolward publisher sign`";
         PrefixNotGranted = "prefix-not-granted", "the publisher may not publish this id",
-            "add a prefix of the id to this publisher's `prefixes` in the trust store, if you agree";
+            "if you agree, add a prefix of the id: `toolward trust update NAME --prefix PREFIX`, or `prefixes` of its `[[publisher]]` in toolward.toml";
 
         ManifestMissing = "manifest-missing", "the bundle has no `manifest.toml`",
-            "do not use this bundle: its publisher has to pack it again";
+            "get a packed bundle from its publisher; an author packs a directory with `toolward pack`";
         ManifestMismatch = "manifest-mismatch", "`manifest.toml` is not the manifest that was signed",
             "do not use this bundle: it was changed after it was signed. Tell its publisher, and get it again from there";
         /// The manifest's bytes break a rule of text: encoding, characters, line ends, size.
@@ -92,7 +92,7 @@ codes! {
             "leave out what the tools do not need";
 
         ArchiveFormat = "archive-format", "the archive is not one zstd frame over a tar archive",
-            "do not use this bundle: its publisher has to pack it again";
+            "do not use this bundle: get it again from its publisher, who may have to pack it again";
         ArchiveTruncated = "archive-truncated", "the archive ends too early",
             "get the file again: the transfer was cut off";
         ArchiveHeader = "archive-header", "an entry of the archive has a header that is not allowed",
@@ -117,7 +117,7 @@ codes! {
         VersionSkipped = "version-skipped", "a version of the publisher document is missing in between",
             "get all documents since the one in use, and give them in order";
         Rollback = "rollback", "this is older than what was accepted before",
-            "get the current release; to go back on purpose say so with `--allow-rollback`, which is recorded";
+            "get the current release; to go back on purpose, give `--allow-rollback REASON`, which is recorded";
         Equivocation = "equivocation", "two different documents carry the same number",
             "somebody shows different people different things: ask the publisher which one is genuine, by another way";
         /// A publisher document that names a key again that was revoked, or a list that leaves one out.
@@ -127,7 +127,7 @@ codes! {
             "sequences are lowered only by the document that revokes the stolen key";
         RevocationForeign = "revocation-foreign", "the list revokes what is not its publisher's",
             "a publisher revokes its own keys and bundles only: ask who made this list";
-        /// Too few keys signed once those that were revoked are left out.
+        /// Too few keys signed without the revoked ones.
         KeyRevoked = "key-revoked", "a key that signed was revoked",
             "get a release that the publisher has signed with its current keys";
         /// A bundle that its publisher or the operator revoked.
@@ -135,7 +135,7 @@ codes! {
             "get the publisher's current release, or remove this one";
         TooOld = "too-old", "the bundle is older than the maximum age",
             "get the publisher's current release, or raise `max_age_days` in `[trust]`";
-        /// A bundle from a remote source that nothing says is current.
+        /// A bundle from a remote source without proof that it is current.
         FreshnessUnknown = "freshness-unknown", "nothing says that this is the current release",
             "say how old releases may be: `toolward trust update PUBLISHER --max-age-days 90`, or the lines `[trust]` and `max_age_days = 90` in toolward.toml; or name the source's signed index in `[[channel]]`";
         ChannelUnlisted = "channel-unlisted", "the channel does not list this bundle",
@@ -148,7 +148,7 @@ codes! {
         ProvenanceMismatch = "provenance-mismatch", "the provenance is about another bundle",
             "its publisher has to pack and sign it again";
         ProvenanceUnsigned = "provenance-unsigned", "the provenance is not signed by the bundle's publisher",
-            "sign the provenance with a key of the same publisher";
+            "its publisher has to pack it again: the first `--key` signs the provenance, and must be the publisher's own";
         /// No `provenance.dsse.json` where the operator demands one.
         ProvenanceMissing = "provenance-missing", "the bundle does not say how it was built",
             "ask the publisher for a release with provenance, or leave out `require_provenance` in `[trust]`";

@@ -1,23 +1,20 @@
-//! Whether what a source offers is current. Pure functions; the time is the caller's.
+//! Whether the release that a source offers is current. Pure functions; the caller gives the time.
 
 use std::time::{Duration, SystemTime};
 
-use crate::age::Mode;
-use crate::age::is_over;
 use crate::channel::VerifiedIndex;
 use crate::digest::Digest;
 use crate::document::expired;
 use crate::error::{ErrorKind, Refusal};
 use crate::manifest::Manifest;
-use crate::timestamp::Timestamp;
+use crate::timestamp::{Mode, Timestamp};
 
-/// How many seconds a day has, for messages.
 const SECONDS_PER_DAY: u64 = 86_400;
 
-/// Where a bundle comes from.
+/// The kind of source of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleaseSource {
-    /// A file or directory of this machine, which a person put there.
+    /// A file or directory of this machine.
     Local,
     /// A registry or a web server: it chooses which release it shows to whom.
     Remote,
@@ -41,35 +38,28 @@ pub struct Freshness<'a> {
 impl Freshness<'_> {
     /// Checks that a bundle, of which this is the manifest and its digest, is current:
     ///
-    /// * where there is a maximum age it is no older;
-    /// * where there is an index it is still valid, and the bundle is the release that it lists;
-    /// * where there is neither, it comes from this machine. A remote source could show an old release for ever.
+    /// * it is not older than the maximum age, if there is one;
+    /// * the index, if there is one, is still valid and lists the bundle as the release;
+    /// * without both, it comes from this machine. A remote source could show an old release forever.
     ///
-    /// Gives what [`Mode::Audit`] relaxes, which is age and expiry, as warnings.
+    /// Returns age and expiry, which [`Mode::Audit`] relaxes, as warnings.
     ///
     /// # Errors
-    /// [`ErrorKind::TooOld`], [`ErrorKind::DocumentExpired`], [`ErrorKind::ChannelUnlisted`], [`ErrorKind::ChannelMismatch`],
-    /// [`ErrorKind::FreshnessUnknown`].
+    /// [`ErrorKind::TooOld`], [`ErrorKind::DocumentExpired`], [`ErrorKind::ChannelUnlisted`],
+    /// [`ErrorKind::ChannelMismatch`], [`ErrorKind::FreshnessUnknown`].
     pub fn check(&self, manifest: &Manifest, digest: &Digest) -> Result<Vec<String>, Refusal> {
         let mut warnings = Vec::new();
-        let mut take = |refusal: Refusal| match self.mode {
-            Mode::Enforce => Err(refusal),
-            Mode::Audit => {
-                warnings.push(refusal.to_string());
-                Ok(())
-            }
-        };
         if let Some(index) = self.index {
-            if is_over(index.expires, self.now) {
-                take(expired(
-                    format!("index of channel {}", index.name),
-                    index.expires,
-                ))?;
+            if index.expires.is_over(self.now) {
+                let place = format!("index of channel {}", index.name);
+                let refusal = expired(place, index.expires);
+                self.mode.apply(refusal, &mut warnings)?;
             }
             index.check(manifest, digest)?;
         }
         if let Some(max_age) = self.max_age {
-            check_age(manifest.created, max_age, self.now).or_else(take)?;
+            check_age(manifest.created, max_age, self.now)
+                .or_else(|refusal| self.mode.apply(refusal, &mut warnings))?;
         }
         if self.origin == ReleaseSource::Remote && self.index.is_none() && self.max_age.is_none() {
             return Err(Refusal::new(ErrorKind::FreshnessUnknown)
@@ -81,7 +71,7 @@ impl Freshness<'_> {
     }
 }
 
-/// The maximum age that counts where two are set.
+/// The maximum age that applies if two may be set.
 #[must_use]
 pub fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     match (one, other) {
@@ -96,7 +86,7 @@ pub fn shorter(one: Option<Duration>, other: Option<Duration>) -> Option<Duratio
 /// [`ErrorKind::TooOld`].
 pub fn check_age(created: Timestamp, max_age: Duration, now: SystemTime) -> Result<(), Refusal> {
     let oldest = now.checked_sub(max_age);
-    // What comes after the oldest allowed time, or at it, lies ahead of it.
+    // A time after the oldest allowed time, or equal to it, is ahead of it.
     if oldest.is_none_or(|oldest| created.ahead_of(oldest).is_some()) {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! Ids of bundles and names of publishers, and the prefixes that bind publishers to ids. Contract and
-//! driver ids have their own grammars elsewhere; a [`Prefix`] compares them all.
+//! Ids of bundles and names of publishers, and the prefixes that bind publishers to ids. Contract and driver ids have
+//! other grammars; a [`Prefix`] compares them all.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use crate::error::{ErrorKind, Refusal};
 use crate::text::quoted;
 
 /// Checks an id of a bundle or a publisher's name: 2 to 80 lower-case ASCII letters, digits, dashes and
-/// dots, beginning and ending with a letter or digit, no two dots in a row (AIP-14, `id`).
+/// dots, with a letter or digit at both ends, no two dots in a row (AIP-14, `id`).
 ///
 /// # Errors
 /// [`ErrorKind::IdInvalid`].
@@ -31,7 +31,7 @@ pub fn check(text: &str) -> Result<(), Refusal> {
 }
 
 /// An id of a bundle or a publisher's name, checked by [`check`].
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id(String);
 
 impl Id {
@@ -63,16 +63,10 @@ impl fmt::Display for Id {
     }
 }
 
-impl fmt::Debug for Id {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
-    }
-}
-
 /// Ids that a publisher may publish: one id and all below it, in whole segments. The segments of an id
 /// end at `.`, `:` or `/`; `acme` covers `acme`, `acme.crm` and `acme:commit`, but not `acme-crm`. `*`
 /// covers every id.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Prefix(String);
 
 impl Prefix {
@@ -106,7 +100,7 @@ impl Prefix {
         Self("*".to_owned())
     }
 
-    /// Whether `id` lies at or below this prefix. Comparison is exact: an id in upper case is covered by
+    /// Whether `id` is at or below this prefix. Comparison is exact: an id in upper case is covered by
     /// nothing but `*`.
     #[must_use]
     pub fn covers(&self, id: &str) -> bool {
@@ -117,7 +111,7 @@ impl Prefix {
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', ':', '/']))
     }
 
-    /// Whether both cover some id: they are equal, or one lies inside the other.
+    /// Whether both cover some id: they are equal, or one is inside the other.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         self.covers(&other.0) || other.covers(&self.0)
@@ -140,12 +134,6 @@ impl Prefix {
 impl fmt::Display for Prefix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
-    }
-}
-
-impl fmt::Debug for Prefix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Signed bundles: digests, keys, DSSE envelopes, manifests, trust, archives, and the verification that
-//! turns a directory or a `.toolbundle` file into a [`verify::Verified`] [`verify::Bundle`]. Beside bundles, the
-//! signed documents by which publishers replace their keys ([`publisher`]), revoke what they signed
-//! ([`revocation`]), and sources say what is current ([`channel`]).
+//! turns a directory or a `.toolbundle` file into a [`verify::Verified`] [`verify::Bundle`]. Besides bundles, the
+//! signed documents by which publishers replace their keys ([`publisher`]) and revoke what they signed
+//! ([`revocation`]), and by which sources state what is current ([`channel`]).
 //!
-//! Everything here takes hostile input and answers with a [`Refusal`] that has a stable code. What it is
-//! not: it neither parses contracts and drivers nor decides what a bundle may do.
+//! Everything here accepts hostile input and refuses it with a [`Refusal`] that has a stable code. This crate neither
+//! parses contracts and drivers nor decides what a bundle may do.
 //!
 //! ```
 //! use toolward_signing::{key::SigningKey, trust::TrustStore};
@@ -21,7 +21,6 @@ pub mod digest;
 pub mod document;
 pub mod envelope;
 pub mod error;
-pub mod fingerprint;
 pub mod freshness;
 pub mod id;
 pub mod key;
@@ -31,21 +30,17 @@ pub mod provenance;
 pub mod publisher;
 pub mod revocation;
 pub mod sequence;
-pub mod sources;
 pub mod text;
 pub mod timestamp;
 pub mod trust;
 pub mod verify;
 
-mod age;
 mod bundle;
-mod json;
 mod signers;
 mod toml10;
-mod verified;
 
 pub use digest::Digest;
 pub use error::{ErrorKind, Refusal};
-pub use fingerprint::Fingerprint;
 pub use manifest::MANIFEST_TYPE;
 pub use secrecy;
+pub use signers::Fingerprint;

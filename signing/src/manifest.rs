@@ -1,8 +1,7 @@
-//! `manifest.toml`, schema 1: which files a bundle consists of, by size and digest. Whether anybody
-//! signed it is [`crate::verify`]'s business.
+//! `manifest.toml`, schema 1: which files a bundle consists of, by size and digest. [`crate::verify`] checks its
+//! signatures.
 
-mod parse;
-mod write;
+mod toml;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,7 +18,7 @@ use crate::timestamp::Timestamp;
 pub const MANIFEST_TYPE: &str = "application/vnd.toolward.bundle.manifest.v1+toml";
 /// The schema that this crate reads and writes.
 pub const SCHEMA: u64 = 1;
-/// How large a manifest may be, in bytes: everything in it is held in memory before anybody is trusted.
+/// How large a manifest may be, in bytes: all of it is in memory before any key is trusted.
 pub const MAX_BYTES: usize = 256 * 1024;
 /// The manifest's name in a bundle.
 pub const FILE: &str = "manifest.toml";
@@ -112,9 +111,9 @@ impl FromStr for FileRole {
 /// The entry of `tools.json`, the machine index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolsEntry {
-    /// Where it is.
+    /// The file's path.
     pub path: BundlePath,
-    /// Its digest.
+    /// The digest of its bytes.
     pub blake3: Digest,
     /// Its size in bytes.
     pub size: u64,
@@ -125,13 +124,13 @@ pub struct ToolsEntry {
 /// The entry of any other file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileEntry {
-    /// Where it is.
+    /// The file's path.
     pub path: BundlePath,
-    /// Its digest.
+    /// The digest of its bytes.
     pub blake3: Digest,
     /// Its size in bytes.
     pub size: u64,
-    /// What it is for.
+    /// What the file is for.
     pub role: FileRole,
 }
 
@@ -144,7 +143,7 @@ pub struct Manifest {
     pub version: Version,
     /// Rises with every release of this id, so that going back is noticed. At most 2^63 − 1, as TOML has it.
     pub sequence: u64,
-    /// The name that the publisher gives itself. It has to be a name that the operator's trust store knows.
+    /// The publisher's name. The operator's trust store must know it.
     pub publisher: String,
     /// When the bundle was made.
     pub created: Timestamp,
@@ -152,8 +151,8 @@ pub struct Manifest {
     pub expires: Option<Timestamp>,
     /// The oldest host that can run the bundle.
     pub min_host: Option<Version>,
-    /// Whether `provenance.dsse.json` belongs to the bundle: without the file it is refused, so that nobody on
-    /// the way takes it out unnoticed.
+    /// Whether `provenance.dsse.json` belongs to the bundle: without the file the bundle is refused, so that nothing on
+    /// the way can remove it unnoticed.
     pub provenance: bool,
     /// `tools.json`.
     pub tools: ToolsEntry,
@@ -161,50 +160,32 @@ pub struct Manifest {
     pub files: Vec<FileEntry>,
 }
 
-/// What the manifest says of one file's bytes.
+/// Digest and size of a file, as the manifest lists them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Expected {
-    /// The digest.
+pub struct FileDigest {
+    /// The digest of its bytes.
     pub blake3: Digest,
-    /// The size in bytes.
+    /// Its size in bytes.
     pub size: u64,
 }
 
 impl Manifest {
-    /// Reads a manifest.
-    ///
-    /// # Errors
-    /// [`ErrorKind::ManifestText`], [`ErrorKind::ManifestSyntax`], [`ErrorKind::ManifestSchema`],
-    /// [`ErrorKind::ManifestField`], or the reason of the value that is wrong, such as
-    /// [`ErrorKind::PathInvalid`]; at `manifest.toml:LINE:COLUMN` where that is known.
-    pub fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
-        parse::manifest(bytes)
-    }
-
-    /// Writes the manifest: files sorted by path, the same bytes each time. The bytes have been read back.
-    ///
-    /// # Errors
-    /// Those of [`Manifest::parse`], for a manifest that can't be written so that it reads back equal.
-    pub fn to_bytes(&self) -> Result<Vec<u8>, Refusal> {
-        write::manifest(self)
-    }
-
-    /// What the manifest says of the file at `path`.
+    /// Digest and size of the file at `path`.
     #[must_use]
-    pub fn entry(&self, path: &str) -> Option<Expected> {
+    pub fn entry(&self, path: &str) -> Option<FileDigest> {
         self.entries()
             .find(|(listed, _)| listed.as_str() == path)
             .map(|(_, expected)| expected)
     }
 
     /// All listed files, `tools.json` first.
-    pub fn entries(&self) -> impl Iterator<Item = (&BundlePath, Expected)> {
-        let tools = Expected {
+    pub fn entries(&self) -> impl Iterator<Item = (&BundlePath, FileDigest)> {
+        let tools = FileDigest {
             blake3: self.tools.blake3,
             size: self.tools.size,
         };
         std::iter::once((&self.tools.path, tools)).chain(self.files.iter().map(|file| {
-            let expected = Expected {
+            let expected = FileDigest {
                 blake3: file.blake3,
                 size: file.size,
             };
@@ -214,7 +195,7 @@ impl Manifest {
 
     /// All listed files, sorted by the bytes of their paths.
     #[must_use]
-    pub fn sorted(&self) -> BTreeMap<&BundlePath, Expected> {
+    pub fn sorted(&self) -> BTreeMap<&BundlePath, FileDigest> {
         self.entries().collect()
     }
 

@@ -1,12 +1,12 @@
-//! Paths inside a bundle, and the rules that make them safe on every system. Names on a host's
-//! disk are not meant: those go through `cap-std`.
+//! Paths inside a bundle, and the rules that make them safe on every system. Paths on a host's disk go through
+//! `cap-std` instead.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::error::{ErrorKind, Refusal};
 use crate::text::quoted;
@@ -20,7 +20,8 @@ pub const MAX_LENGTH: usize = 155;
 
 /// A relative path of a bundle: segments of `[A-Za-z0-9._-]` joined by `/`, at most [`MAX_DEPTH`] deep,
 /// no segment with a leading or trailing dot, none that Windows takes for a device.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
 pub struct BundlePath(String);
 
 impl BundlePath {
@@ -95,7 +96,7 @@ fn broken_segment_rule(segment: &str) -> Option<&'static str> {
     None
 }
 
-/// Windows opens a device for these names, whatever extension follows and in whatever case.
+/// Windows opens a device for these names, with any extension and in any case.
 fn is_device_name(segment: &str) -> bool {
     let stem = segment.split('.').next().unwrap_or(segment);
     if ["con", "prn", "aux", "nul"]
@@ -117,7 +118,7 @@ fn is_device_name(segment: &str) -> bool {
 /// # Errors
 /// [`ErrorKind::FileDuplicate`] for a path given twice, [`ErrorKind::PathConflict`] for the rest.
 pub fn check_set<'a>(paths: impl IntoIterator<Item = &'a BundlePath>) -> Result<(), Refusal> {
-    // What a folded name stands for: its exact spelling, and whether it is a folder.
+    // By lower-case name: the exact spelling, and whether it is a folder.
     let mut names: BTreeMap<String, (String, bool)> = BTreeMap::new();
     for path in paths {
         let parts = path
@@ -161,12 +162,6 @@ impl fmt::Display for BundlePath {
     }
 }
 
-impl fmt::Debug for BundlePath {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&self.0, f)
-    }
-}
-
 impl AsRef<str> for BundlePath {
     fn as_ref(&self) -> &str {
         &self.0
@@ -176,12 +171,6 @@ impl AsRef<str> for BundlePath {
 impl Borrow<str> for BundlePath {
     fn borrow(&self) -> &str {
         &self.0
-    }
-}
-
-impl Serialize for BundlePath {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.0)
     }
 }
 

@@ -1,14 +1,13 @@
-//! `provenance.dsse.json`: from what, and with what, a bundle was built. An in-toto Statement v1 about the
-//! manifest with an SLSA v1 predicate. It is a claim of the publisher, checked for being the publisher's
-//! and about this bundle, and for nothing else.
+//! `provenance.dsse.json`: from what, and with what, a bundle was built. An in-toto Statement v1 about the manifest
+//! with an SLSA v1 predicate. It is a claim of the publisher; only its author and its subject are checked.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use crate::digest::{Digest, write_hex};
+use crate::digest::{Digest, Hasher, hex};
+use crate::envelope::Object;
 use crate::error::{ErrorKind, Refusal};
-use crate::json::Object;
 use crate::manifest;
 use crate::text::{quoted, visible};
 
@@ -29,12 +28,11 @@ const BUILDER: &str = "urn:toolward:builder:local:v1";
 pub struct SourceSet {
     /// The name, for instance the driver's folder.
     pub name: String,
-    /// The digest of the files, see [`crate::sources::digest`].
+    /// The digest of the files, see [`source_digest`].
     pub digest: Digest,
 }
 
-/// What a publisher says about the making of a bundle. All text in it is the publisher's: sanitise it before
-/// it is shown.
+/// A publisher's claim of how a bundle was built. All text in it is the publisher's: sanitise it before it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Provenance {
     /// The kind of build: [`BUILD_TYPE`], or another that leaves the other fields empty.
@@ -213,11 +211,41 @@ fn check_subject(subjects: &[Object<Descriptor>], manifest_bytes: &[u8]) -> Resu
 }
 
 fn sha256(bytes: &[u8]) -> String {
-    struct Hex([u8; 32]);
-    impl std::fmt::Display for Hex {
-        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-            write_hex(&self.0, f)
+    hex(Sha256::digest(bytes).into())
+}
+
+/// The digest of a set of files, such as the sources of a component: names and bytes count, order does not. It is
+/// BLAKE3 over, for each file in the order of the paths' bytes: the length of the path and the length of the content
+/// (each 8 bytes, little-endian), the path, the content. A path given twice counts twice.
+pub fn source_digest<'a>(files: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Digest {
+    let mut files: Vec<_> = files.into_iter().collect();
+    files.sort();
+    let mut hasher = Hasher::new();
+    for (path, content) in files {
+        hasher.update(&(path.len() as u64).to_le_bytes());
+        hasher.update(&(content.len() as u64).to_le_bytes());
+        hasher.update(path.as_bytes());
+        hasher.update(content);
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_bytes_count_and_order_does_not() {
+        let files: [(&str, &[u8]); 2] = [("a", b"1"), ("b", b"2")];
+        let base = source_digest(files);
+        assert_eq!(base, source_digest([("b", b"2".as_slice()), ("a", b"1")]));
+        for other in [
+            vec![("a", b"1".as_slice())],
+            vec![("a", b"2".as_slice()), ("b", b"1")],
+            vec![("ab", b"1".as_slice()), ("", b"2")],
+            vec![("a", b"".as_slice()), ("1b", b"2")],
+        ] {
+            assert_ne!(base, source_digest(other));
         }
     }
-    Hex(Sha256::digest(bytes).into()).to_string()
 }

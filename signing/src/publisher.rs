@@ -1,34 +1,39 @@
-//! Publisher documents: which keys a publisher signs with, how many of them must, and which it has revoked.
-//! A document says nothing of the ids that its publisher may publish: the operator grants those.
+//! Publisher documents: which keys a publisher signs with, how many of them must, and which it has revoked. The
+//! operator, not a document, grants the ids that a publisher may publish.
+//!
+//! A document contains its keys, so it is read before it is verified; nothing of it is used until enough of the
+//! right keys have signed it.
 
-mod parse;
-mod rotate;
-mod write;
+mod toml;
 
-use crate::document::{PayloadKind, Signed};
-use crate::fingerprint::Fingerprint;
+use crate::digest::Digest;
+use crate::document::{DocumentKind, SignedDocument, Verified};
+use crate::envelope::Envelope;
+use crate::error::{ErrorKind, Refusal};
 use crate::key::{KeyId, PublicKey};
+use crate::revocation::known::Revocations;
+use crate::sequence::{self, Advance};
+use crate::signers::{Fingerprint, Quorum};
 use crate::timestamp::Timestamp;
-use crate::verified::Verified;
 
 pub use crate::document::Terms;
 pub use crate::sequence::Reset;
-pub use rotate::{first_use, rotate, rotate_through, stored};
+pub(crate) use toml::RawRevokedKey;
 
 /// The payload type under which a publisher document is signed.
 pub const PAYLOAD_TYPE: &str = "application/vnd.toolward.publisher.v1+toml";
 /// How a document's file ends, after the publisher's name.
 pub const FILE_SUFFIX: &str = ".publisher.json";
-/// How large a document may be, in bytes: on first use it is read before anybody is trusted.
+/// How large a document may be, in bytes: on first use it is read before any key is trusted.
 pub const MAX_BYTES: usize = 256 * 1024;
-/// How many revoked keys, and how many resets, a document may name.
+/// How many revoked keys, and how many resets, a document may list.
 pub const MAX_ENTRIES: usize = 256;
 /// How long a reason for a revocation may be, in characters.
 pub const MAX_REASON: usize = 200;
 /// How many documents a chain may have: each costs the verification of its signatures.
 pub const MAX_CHAIN: usize = 1024;
 
-pub(crate) const KIND: PayloadKind = PayloadKind {
+pub(crate) const KIND: DocumentKind = DocumentKind {
     name: "publisher document",
     payload_type: PAYLOAD_TYPE,
     max_bytes: MAX_BYTES,
@@ -36,12 +41,12 @@ pub(crate) const KIND: PayloadKind = PayloadKind {
 };
 
 /// A document whose signatures were verified.
-pub type VerifiedPublisher = Verified<Signed<PublisherDocument>>;
+pub type VerifiedPublisher = Verified<SignedDocument<PublisherDocument>>;
 
-/// What a publisher says of its keys. Whether it said so is known of a [`VerifiedPublisher`] only.
+/// A publisher's keys and revocations. Only a [`VerifiedPublisher`] is known to come from the publisher.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PublisherDocument {
-    /// The publisher's name, as its manifests have it.
+    /// The publisher's name, as in its manifests.
     pub name: String,
     /// Rises by one with every document, from 1.
     pub version: u64,
@@ -53,19 +58,19 @@ pub struct PublisherDocument {
     pub threshold: usize,
     /// The keys, 1 to 16, all distinct.
     pub keys: Vec<PublicKey>,
-    /// Keys that count for nothing any more, wherever they signed. None of them is among `keys`.
+    /// Keys whose signatures no longer count, on any document. None of them is among `keys`.
     pub revoked_keys: Vec<RevokedKey>,
     /// Sequences that are lowered after a key was stolen.
     pub resets: Vec<Reset>,
 }
 
-/// A key that counts for nothing any more.
+/// A key whose signatures no longer count.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevokedKey {
-    /// The key.
+    /// The revoked key.
     pub key_id: KeyId,
-    /// Since when it may have been in other hands: for people. A signature has no time that could be
-    /// trusted, so that earlier ones count for nothing either.
+    /// Since when someone else may have had it: for people. A signature has no trustworthy time, so earlier
+    /// signatures do not count either.
     pub since: Option<Timestamp>,
     /// Why, in the publisher's words.
     pub reason: String,
@@ -84,5 +89,206 @@ impl PublisherDocument {
         self.revoked_keys
             .iter()
             .any(|revoked| revoked.key_id == *key)
+    }
+}
+
+/// Accepts a publisher's document of any version without an earlier one: the threshold of the keys in it signed it.
+/// A person must confirm whose keys they are, by the [`fingerprint`](PublisherDocument::fingerprint).
+///
+/// # Errors
+/// The reason for which the document is refused.
+pub fn first_use(bytes: &[u8], terms: &Terms<'_>) -> Result<VerifiedPublisher, Refusal> {
+    let candidate = Candidate::read(bytes)?;
+    let signers = candidate.signed_by(&candidate.document, terms.revocations)?;
+    candidate.accept(bytes, signers, Some(terms))
+}
+
+/// Reads a document that was accepted earlier and stored: only its own threshold is checked. Its time and later
+/// revocations of its keys are checked with each bundle of the publisher.
+///
+/// # Errors
+/// The reason for which the document is refused.
+pub fn stored(bytes: &[u8]) -> Result<VerifiedPublisher, Refusal> {
+    let candidate = Candidate::read(bytes)?;
+    let signers = candidate.signed_by(&candidate.document, &Revocations::none())?;
+    candidate.accept(bytes, signers, None)
+}
+
+/// Rotates from `current`, version N, to version N + 1: the thresholds of both must have signed it. A document with
+/// the bytes of `current` is accepted, too, and changes nothing.
+///
+/// A revoked key counts for neither threshold, whether `terms` or either of the two documents revokes it. So a
+/// document that revokes a stolen key never depends on that key. (A publisher without another key first removes it,
+/// in a document that the key itself signs, and revokes it in the next one.)
+///
+/// # Errors
+/// [`ErrorKind::WrongPublisher`] for another publisher's document, [`ErrorKind::Rollback`] for an earlier version,
+/// [`ErrorKind::Equivocation`] for another document of the same version, [`ErrorKind::VersionSkipped`] for a later
+/// one than the next, [`ErrorKind::ThresholdNotMet`] or [`ErrorKind::KeyRevoked`] if too few keys signed that count,
+/// [`ErrorKind::RevocationDropped`] if a key is no longer revoked, [`ErrorKind::ResetWithoutRevocation`] if
+/// sequences are lowered though no key is newly revoked, and the reasons about time.
+pub fn rotate(
+    current: &VerifiedPublisher,
+    next: &[u8],
+    terms: &Terms<'_>,
+) -> Result<VerifiedPublisher, Refusal> {
+    step(current, next, terms, true)
+}
+
+/// [`rotate`] through all documents since `current`, in order; earlier ones are skipped. Only the last must be valid
+/// now. Returns each newly accepted document, so that the resets of each can be applied.
+///
+/// # Errors
+/// Those of [`rotate`], for the first document that is refused; then none of them is accepted.
+pub fn rotate_through(
+    current: &VerifiedPublisher,
+    chain: &[&[u8]],
+    terms: &Terms<'_>,
+) -> Result<Vec<VerifiedPublisher>, Refusal> {
+    if chain.len() > MAX_CHAIN {
+        return Err(Refusal::new(ErrorKind::DocumentInvalid)
+            .at("chain of publisher documents")
+            .expected(format!("at most {MAX_CHAIN} documents"))
+            .found(chain.len().to_string()));
+    }
+    let mut accepted: Vec<VerifiedPublisher> = Vec::new();
+    for (position, bytes) in chain.iter().enumerate() {
+        let newest = accepted.last().unwrap_or(current);
+        let document = Candidate::read(bytes)?.document;
+        let is_last = position + 1 == chain.len();
+        if document.version < newest.version && !is_last {
+            continue;
+        }
+        let next = step(newest, bytes, terms, is_last)?;
+        if next.version > newest.version {
+            accepted.push(next);
+        }
+    }
+    Ok(accepted)
+}
+
+fn step(
+    current: &VerifiedPublisher,
+    next: &[u8],
+    terms: &Terms<'_>,
+    is_last: bool,
+) -> Result<VerifiedPublisher, Refusal> {
+    let candidate = Candidate::read(next)?;
+    let document = &candidate.document;
+    if document.name != current.name {
+        return Err(Refusal::new(ErrorKind::WrongPublisher)
+            .at(KIND.name)
+            .expected(format!("publisher {}", current.name))
+            .found(format!("publisher {}", document.name))
+            .hinted("name the document of the publisher that is to be updated"));
+    }
+    let terms_for_age = is_last.then_some(terms);
+    let found = (document.version, candidate.digest);
+    match sequence::check(Some((current.version, current.digest)), found) {
+        Ok(Advance::Same) => {
+            let signers = candidate.signed_by(document, terms.revocations)?;
+            return candidate.accept(next, signers, terms_for_age);
+        }
+        Ok(_) => {}
+        Err(refusal) => {
+            // Anyone can write another document of this version: it matters only if the publisher signed it.
+            if refusal.kind() == ErrorKind::Equivocation {
+                candidate.signed_by(current, terms.revocations)?;
+            }
+            return Err(match refusal.kind() {
+                ErrorKind::Rollback => refusal.hinted("get the publisher's current document"),
+                _ => refusal,
+            }
+            .at(KIND.name));
+        }
+    }
+    if Some(document.version) != current.version.checked_add(1) {
+        return Err(Refusal::new(ErrorKind::VersionSkipped)
+            .at(KIND.name)
+            .expected(format!("version {}", current.version.saturating_add(1)))
+            .found(format!("version {}", document.version)));
+    }
+    candidate.signed_by(current, terms.revocations)?;
+    let signers = candidate.signed_by(document, terms.revocations)?;
+    check_revocations(current, document).map_err(|refusal| refusal.at(KIND.name))?;
+    candidate.accept(next, signers, terms_for_age)
+}
+
+fn check_revocations(current: &PublisherDocument, next: &PublisherDocument) -> Result<(), Refusal> {
+    let dropped = current
+        .revoked_keys
+        .iter()
+        .find(|revoked| !next.revokes(&revoked.key_id));
+    if let Some(dropped) = dropped {
+        return Err(Refusal::new(ErrorKind::RevocationDropped)
+            .expected("all `[[revoked_keys]]` of the document before")
+            .found(format!("none for key {}", dropped.key_id)));
+    }
+    if !next.resets.is_empty() && next.revoked_keys.len() == current.revoked_keys.len() {
+        return Err(Refusal::new(ErrorKind::ResetWithoutRevocation)
+            .expected("a newly revoked key")
+            .found(format!("{} `[[resets]]` and none", next.resets.len())));
+    }
+    Ok(())
+}
+
+/// A document before its signatures are checked.
+struct Candidate {
+    envelope: Envelope,
+    document: PublisherDocument,
+    digest: Digest,
+}
+
+impl Candidate {
+    fn read(bytes: &[u8]) -> Result<Self, Refusal> {
+        let envelope = KIND.open(bytes)?;
+        Ok(Self {
+            document: PublisherDocument::parse(envelope.payload())?,
+            digest: Digest::of(envelope.payload()),
+            envelope,
+        })
+    }
+
+    /// The keys of `document` that signed this one and are not revoked, at least its threshold.
+    fn signed_by(
+        &self,
+        document: &PublisherDocument,
+        revocations: &Revocations,
+    ) -> Result<Vec<KeyId>, Refusal> {
+        let is_revoked = |key: &KeyId| {
+            self.document.revokes(key)
+                || document.revokes(key)
+                || revocations.key(&self.document.name, key).is_some()
+        };
+        Quorum {
+            whose: &format!(
+                "publisher {}, by version {} of its document",
+                document.name, document.version
+            ),
+            keys: &document.keys,
+            threshold: document.threshold,
+        }
+        .check(&self.envelope, &is_revoked)
+        .map_err(|refusal| refusal.at(KIND.name))
+    }
+
+    fn accept(
+        self,
+        bytes: &[u8],
+        signers: Vec<KeyId>,
+        terms: Option<&Terms<'_>>,
+    ) -> Result<VerifiedPublisher, Refusal> {
+        let (created, expires) = (self.document.created, self.document.expires);
+        let warnings = terms
+            .map(|terms| KIND.check_age(created, expires, terms))
+            .transpose()?
+            .unwrap_or_default();
+        Ok(Verified::new(SignedDocument {
+            document: self.document,
+            digest: self.digest,
+            envelope_bytes: bytes.into(),
+            signers,
+            warnings,
+        }))
     }
 }

@@ -1,25 +1,82 @@
-//! What counts for nothing any more: keys and bundles, revoked by their own publisher or denied by the
-//! operator. Asked when a bundle is verified, and again as long as it is in use.
+//! Revocation keys and bundles: lists in which publishers revoke their own, and what the operator denies. Checked when
+//! a bundle is verified, and again for as long as it is in use.
 
 pub(crate) mod known;
-mod list;
-mod parse;
-mod write;
+mod toml;
 
 use crate::bundle::Bundle;
 use crate::digest::Digest;
-#[cfg(doc)]
-use crate::error::ErrorKind;
-use crate::error::Refusal;
+use crate::document::{DocumentKind, SignedDocument, Terms, Verified};
+use crate::error::{ErrorKind, Refusal};
 use crate::key::KeyId;
-use crate::publisher::PublisherDocument;
-use crate::trust::Publisher;
+use crate::publisher::{PublisherDocument, RevokedKey};
+use crate::sequence;
+use crate::timestamp::Timestamp;
+use crate::trust::{Publisher, TrustStore};
 
-pub use known::{Revocations, Revoked, Revoker};
-pub use list::{
-    MAX_BYTES, MAX_ENTRIES, PAYLOAD_TYPE, RevocationList, RevokedBundle, SignedList, VerifiedList,
-    accept, stored,
+pub use known::{Revocation, Revocations, Revoker};
+
+/// The payload type under which a revocation list is signed.
+pub const PAYLOAD_TYPE: &str = "application/vnd.toolward.revocations.v1+toml";
+/// How large a list may be, in bytes.
+pub const MAX_BYTES: usize = 256 * 1024;
+/// How many keys, and how many bundles, a list may have.
+pub const MAX_ENTRIES: usize = 1024;
+
+const KIND: DocumentKind = DocumentKind {
+    name: "revocation list",
+    payload_type: PAYLOAD_TYPE,
+    max_bytes: MAX_BYTES,
+    max_envelope_bytes: crate::envelope::MAX_BYTES,
 };
+
+/// A list with what is known of its signatures.
+pub type SignedList = SignedDocument<RevocationList>;
+/// A list that its publisher's threshold of keys has signed.
+pub type VerifiedList = Verified<SignedList>;
+
+/// The keys and bundles that a publisher revokes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevocationList {
+    /// The name of their publisher.
+    pub publisher: String,
+    /// Rises with every list, from 1. A later list has all entries of the earlier.
+    pub version: u64,
+    /// When the list was made.
+    pub created: Timestamp,
+    /// When there will be a newer list. Revocations outlast it.
+    pub expires: Option<Timestamp>,
+    /// Keys whose signatures no longer count; `since` is for people.
+    pub keys: Vec<RevokedKey>,
+    /// Bundles that must not run any more.
+    pub bundles: Vec<RevokedBundle>,
+}
+
+/// A bundle that must not run any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevokedBundle {
+    /// The manifest's digest.
+    pub digest: Digest,
+    /// The bundle's id, for people.
+    pub id: Option<String>,
+    /// Why, in the publisher's words.
+    pub reason: String,
+}
+
+impl RevocationList {
+    /// The first entry of `earlier` that this list leaves out.
+    fn lacks(&self, earlier: &Self) -> Option<String> {
+        let has_key = |key: &KeyId| self.keys.iter().any(|entry| entry.key_id == *key);
+        let has_bundle = |digest: &Digest| self.bundles.iter().any(|entry| entry.digest == *digest);
+        let key = earlier.keys.iter().find(|entry| !has_key(&entry.key_id));
+        let bundle = earlier
+            .bundles
+            .iter()
+            .find(|entry| !has_bundle(&entry.digest));
+        key.map(|entry| format!("none for key {}", entry.key_id))
+            .or_else(|| bundle.map(|entry| format!("none for bundle {}", entry.digest)))
+    }
+}
 
 impl Revocations {
     /// Adds what a publisher's list revokes, for that publisher.
@@ -39,16 +96,16 @@ impl Revocations {
         }
     }
 
-    /// Asks again about a bundle that was verified earlier, for as long as it is in use.
+    /// Checks a bundle that was verified earlier, for as long as it is in use.
     ///
     /// # Errors
-    /// [`ErrorKind::BundleRevoked`]; [`ErrorKind::KeyRevoked`] if fewer keys than the threshold are left of those that
-    /// signed it.
+    /// [`ErrorKind::BundleRevoked`]; [`ErrorKind::KeyRevoked`] if fewer of its signers than the threshold are
+    /// left.
     pub fn check(&self, bundle: &Bundle) -> Result<(), Refusal> {
         self.check_release(&bundle.publisher, &bundle.signers, &bundle.manifest_digest)
     }
 
-    /// [`Revocations::check`] of what is kept of a bundle.
+    /// [`Revocations::check`] of the stored facts of a bundle.
     ///
     /// # Errors
     /// Those of [`Revocations::check`].
@@ -67,4 +124,101 @@ impl Revocations {
             .map(drop)
             .map_err(|refusal| refusal.at(format!("publisher {}", publisher.name())))
     }
+}
+
+/// Accepts the list of a publisher of the trust store: its threshold of keys signed it, and it follows
+/// `previous`, the list accepted last.
+///
+/// A key that the list itself revokes counts for it, since a list only removes permissions; a key that was revoked
+/// before does not. If revocations since left `previous` with too few signers, it does not bind this list: a thief may
+/// have written it.
+///
+/// # Errors
+/// [`ErrorKind::WrongPublisher`] for a list of another publisher, [`ErrorKind::ThresholdNotMet`],
+/// [`ErrorKind::KeyRevoked`], [`ErrorKind::RevocationForeign`] if it names a key that the trust store knows as another
+/// publisher's, [`ErrorKind::Rollback`], [`ErrorKind::Equivocation`], [`ErrorKind::RevocationDropped`], and the reasons
+/// about time.
+pub fn accept(
+    bytes: &[u8],
+    publisher: &Publisher,
+    trust: &TrustStore,
+    previous: Option<&SignedList>,
+    terms: &Terms<'_>,
+) -> Result<VerifiedList, Refusal> {
+    let at_list = |refusal: Refusal| refusal.at(KIND.name);
+    let envelope = KIND.open(bytes)?;
+    let is_revoked = |key: &KeyId| {
+        publisher.revokes(key) || terms.revocations.key(publisher.name(), key).is_some()
+    };
+    let signers = publisher
+        .quorum()
+        .check(&envelope, &is_revoked)
+        .map_err(at_list)?;
+    let list = RevocationList::parse(envelope.payload())?;
+    if list.publisher != publisher.name() {
+        return Err(Refusal::new(ErrorKind::WrongPublisher)
+            .at(KIND.name)
+            .expected(format!("publisher {}", publisher.name()))
+            .found(format!("publisher {}", list.publisher)));
+    }
+    for key in &list.keys {
+        let owner = trust
+            .owner(&key.key_id)
+            .filter(|owner| owner.name() != publisher.name());
+        if let Some(owner) = owner {
+            return Err(Refusal::new(ErrorKind::RevocationForeign)
+                .at(KIND.name)
+                .expected(format!("keys of publisher {}", publisher.name()))
+                .found(format!(
+                    "key {}, which publisher {} has",
+                    key.key_id,
+                    owner.name()
+                )));
+        }
+    }
+    let digest = Digest::of(envelope.payload());
+    // Without a revoked key among its signers it binds, even if the publisher has other keys by now.
+    let previous = previous.filter(|previous| {
+        let unrevoked = previous.signers.iter().filter(|key| !is_revoked(key));
+        previous.publisher == list.publisher
+            && (!previous.signers.iter().any(is_revoked)
+                || unrevoked.count() >= publisher.threshold())
+    });
+    if let Some(previous) = previous {
+        sequence::check(
+            Some((previous.version, previous.digest)),
+            (list.version, digest),
+        )
+        .map_err(|refusal| at_list(refusal).hinted("get the publisher's current list"))?;
+        if let Some(missing) = list.lacks(previous) {
+            return Err(Refusal::new(ErrorKind::RevocationDropped)
+                .at(KIND.name)
+                .expected("all entries of the list before")
+                .found(missing));
+        }
+    }
+    let warnings = KIND.check_age(list.created, list.expires, terms)?;
+    Ok(Verified::new(SignedDocument {
+        document: list,
+        digest,
+        envelope_bytes: bytes.into(),
+        signers,
+        warnings,
+    }))
+}
+
+/// Reads a list that was accepted earlier and stored, with its signers of that time, where no one else can write. It
+/// counts even if keys have changed since or it has expired: revocations are permanent.
+///
+/// # Errors
+/// Those of [`RevocationList::parse`].
+pub fn stored(bytes: &[u8], signers: Vec<KeyId>) -> Result<SignedList, Refusal> {
+    let envelope = KIND.open(bytes)?;
+    Ok(SignedDocument {
+        document: RevocationList::parse(envelope.payload())?,
+        digest: Digest::of(envelope.payload()),
+        envelope_bytes: bytes.into(),
+        signers,
+        warnings: Vec::new(),
+    })
 }

@@ -1,11 +1,11 @@
-//! Numbers that only rise: the sequence of a bundle, the version of a document. Pure functions; who keeps
-//! the last number, and for which publisher and id, is the caller's business.
+//! Numbers that only rise: the sequence of a bundle, the version of a document. Pure functions; the caller stores the
+//! last number for each publisher and id.
 
 use crate::digest::Digest;
 use crate::error::{ErrorKind, Refusal};
 
-/// The last genuine release of an id. Where a thief released higher sequences, hosts that saw them go back
-/// to this one, once, when they accept the document.
+/// The last genuine release of an id. If a thief released higher sequences, hosts that saw them go back to this one,
+/// once, when they accept the document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reset {
     /// The bundle's id.
@@ -16,20 +16,20 @@ pub struct Reset {
     pub digest: Digest,
 }
 
-/// How what was found follows what was accepted before.
+/// How a release or document follows the one accepted before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advance {
     /// Nothing was accepted before.
     First,
     /// The number is higher.
     Newer,
-    /// The very same document.
+    /// The same document.
     Same,
-    /// The number is lower, and the operator said that it may be.
+    /// The number is lower, which the operator allows.
     Back,
 }
 
-/// Compares a number and its document's digest with those accepted last. Keep `found` if the answer is
+/// Compares a number and its document's digest with the pair accepted last. Store `found` if the answer is
 /// [`Advance::First`] or [`Advance::Newer`].
 ///
 /// # Errors
@@ -54,8 +54,8 @@ pub fn check(previous: Option<(u64, Digest)>, found: (u64, Digest)) -> Result<Ad
         .found(format!("digest {}", found.1)))
 }
 
-/// [`check`] where the operator said `--allow-rollback`: a lower number is [`Advance::Back`]; keep `found`
-/// then, too, and record who wanted it. Two documents of one number are refused still.
+/// [`check`] under `--allow-rollback`: a lower number is [`Advance::Back`]; store `found` then, too, and record who
+/// allowed it. Two documents of one number are still refused.
 ///
 /// # Errors
 /// [`ErrorKind::Equivocation`].
@@ -69,10 +69,9 @@ pub fn check_allowing_rollback(
     }
 }
 
-/// What to keep for an id once a publisher document with this reset was accepted: the last genuine release
-/// in place of a higher or another one, and what was kept where it is lower, since nothing was stolen from
-/// there on. Apply each document's resets once, when it is accepted by rotation: never again, and not on first use,
-/// when there is nothing to lower.
+/// What to store for an id when a publisher document with this reset is accepted: the last genuine release in place of
+/// a higher or another one; a lower stored number stays, since it is genuine. Apply each document's resets once, when
+/// it is accepted by rotation: never again, and not on first use, when there is nothing to lower.
 #[must_use]
 pub fn reset(previous: (u64, Digest), reset: &Reset) -> (u64, Digest) {
     if previous.0 < reset.sequence {

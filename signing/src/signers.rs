@@ -1,23 +1,28 @@
-//! Which of some keys signed an envelope. For whom that counts is decided elsewhere.
+//! Which of some keys signed an envelope, how many of them must, and the fingerprint of such a set of keys.
 
 use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
 
+use serde::{Serialize, Serializer};
+
+use crate::digest::{Digest, Hasher};
 use crate::envelope::Envelope;
 use crate::error::{ErrorKind, Refusal};
 use crate::key::{KeyId, PublicKey};
 
 /// How many keys a publisher or a channel may have: each may cost a verification per signature.
 pub(crate) const MAX_KEYS: usize = 16;
-/// How many bytes are hashed for signatures whose key id names no known key: anybody can add such signatures.
+/// How many bytes are hashed for signatures whose key id names no known key: anyone can add such signatures.
 const MAX_UNHINTED_BYTES: usize = 64 * 1024 * 1024;
 /// What an attempt with one key costs at least, in bytes hashed in the same time.
 const MIN_ATTEMPT_BYTES: usize = 32 * 1024;
 
 /// The keys whose signatures verify, distinct.
 ///
-/// A key id is a hint: where it names no known key, other keys are tried, as many as [`MAX_UNHINTED_BYTES`] allows, which is
-/// 256 for the largest manifest and 2048 for a usual one. A signature that claims one of the keys
-/// and verifies with none is refused even if others suffice: somebody changed the envelope.
+/// A key id is a hint: if it names no known key, other keys are tried, as many as [`MAX_UNHINTED_BYTES`] allows: 256
+/// for the largest manifest and 2048 for a usual one. A signature that claims one of the keys and verifies with none
+/// is refused even if others suffice: the envelope was changed.
 pub(crate) fn verified<'a>(
     envelope: &Envelope,
     keys: impl Iterator<Item = &'a PublicKey> + Clone,
@@ -63,14 +68,13 @@ pub(crate) fn verified<'a>(
 pub(crate) struct Quorum<'a> {
     /// Whose keys they are, for messages.
     pub(crate) whose: &'a str,
-    /// The keys.
     pub(crate) keys: &'a [PublicKey],
-    /// How many distinct ones.
+    /// How many distinct keys.
     pub(crate) threshold: usize,
 }
 
 impl Quorum<'_> {
-    /// The keys that signed and count, at least the threshold. Those that `is_revoked` do not count.
+    /// The keys that signed and count, at least the threshold. Keys that `is_revoked` do not count.
     pub(crate) fn check(
         &self,
         envelope: &Envelope,
@@ -91,7 +95,7 @@ impl Quorum<'_> {
             return Ok(counting);
         }
         let expected = format!("{} distinct keys of {}", self.threshold, self.whose);
-        // Revocation is the reason only where the signatures would have sufficed without.
+        // Revocation is the reason only if the signatures would have sufficed without it.
         Err(if revoked.len() + counting.len() >= self.threshold {
             let revoked: Vec<_> = revoked.iter().map(KeyId::to_string).collect();
             Refusal::new(ErrorKind::KeyRevoked)
@@ -106,5 +110,135 @@ impl Quorum<'_> {
                 .expected(expected)
                 .found(counting.len().to_string())
         })
+    }
+}
+
+/// Separates these digests from the digests of files.
+const DOMAIN: &str = "toolward fingerprint v1";
+/// How many digits form a group.
+const GROUP_LENGTH: usize = 4;
+
+/// The fingerprint of a name, a threshold and a set of keys: who may sign, and how many must. It stays the
+/// same while these do, and the order of the keys does not matter. Written as 16 groups of 4 hexadecimal
+/// digits.
+///
+/// State about signatures is stored under it: with other keys, earlier numbers mean nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fingerprint(Digest);
+
+impl Fingerprint {
+    /// The fingerprint of `threshold` of the `keys` of `name`: BLAKE3 over lines that end in a line feed: `toolward
+    /// fingerprint v1`, the name, the threshold, and each key id, sorted.
+    #[must_use]
+    pub fn of(name: &str, threshold: usize, keys: &[PublicKey]) -> Self {
+        let mut ids: Vec<_> = keys.iter().map(|key| key.key_id().to_string()).collect();
+        ids.sort();
+        ids.dedup();
+        let mut hasher = Hasher::new();
+        let threshold = threshold.to_string();
+        for line in [DOMAIN, name, &threshold]
+            .into_iter()
+            .chain(ids.iter().map(String::as_str))
+        {
+            hasher.update(line.as_bytes());
+            hasher.update(b"\n");
+        }
+        Self(hasher.finish())
+    }
+
+    /// The fingerprint without the spaces, as a name for state.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.0
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, digit) in self.0.to_string().chars().enumerate() {
+            if position > 0 && position % GROUP_LENGTH == 0 {
+                f.write_str(" ")?;
+            }
+            write!(f, "{digit}")?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Fingerprint {
+    type Err = Refusal;
+
+    /// Reads 64 hexadecimal digits as people write them: with spaces, dashes or colons between them, in
+    /// either case.
+    ///
+    /// # Errors
+    /// [`ErrorKind::DigestInvalid`]; a shortened fingerprint is none.
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        let digits: String = text
+            .chars()
+            .filter(|c| !matches!(c, ' ' | '-' | ':' | '\n' | '\r' | '\t'))
+            .map(|c| c.to_ascii_lowercase())
+            .collect();
+        digits.parse().map(Self).map_err(|_: Refusal| {
+            Refusal::new(ErrorKind::DigestInvalid)
+                .expected("a fingerprint: 64 hexadecimal digits, in groups or not")
+                .found(crate::text::quoted(text))
+                .hinted("copy all 16 groups")
+        })
+    }
+}
+
+impl Serialize for Fingerprint {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::SigningKey;
+
+    fn keys(numbers: &[u8]) -> Vec<PublicKey> {
+        numbers
+            .iter()
+            .map(|number| SigningKey::from_bytes(&[*number; 32]).public())
+            .collect()
+    }
+
+    #[test]
+    fn name_threshold_and_keys_count_and_their_order_does_not() {
+        let base = Fingerprint::of("acme", 1, &keys(&[1, 2]));
+        assert_eq!(base, Fingerprint::of("acme", 1, &keys(&[2, 1])));
+        for other in [
+            Fingerprint::of("acne", 1, &keys(&[1, 2])),
+            Fingerprint::of("acme", 2, &keys(&[1, 2])),
+            Fingerprint::of("acme", 1, &keys(&[1])),
+            Fingerprint::of("acme", 1, &keys(&[1, 2, 3])),
+        ] {
+            assert_ne!(base, other);
+        }
+    }
+
+    #[test]
+    fn what_a_person_writes_down_reads_back_and_a_part_of_it_does_not() {
+        let fingerprint = Fingerprint::of("acme", 1, &keys(&[1]));
+        let text = fingerprint.to_string();
+        assert_eq!(text.split(' ').count(), 16);
+        for spelling in [
+            text.clone(),
+            text.to_uppercase(),
+            text.replace(' ', ""),
+            text.replace(' ', ":"),
+            format!(" {text}\n"),
+        ] {
+            assert_eq!(spelling.parse::<Fingerprint>().unwrap(), fingerprint);
+        }
+        for wrong in ["", text.trim_end_matches(|c| c != ' '), "acme"] {
+            assert_eq!(
+                wrong.parse::<Fingerprint>().unwrap_err().code(),
+                "digest-invalid"
+            );
+        }
     }
 }

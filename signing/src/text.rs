@@ -32,8 +32,8 @@ pub(crate) fn bytes(count: u64) -> String {
     format!("{count} bytes")
 }
 
-/// The rules of text that is signed: each is there so that what a person sees is what is signed. `name` is
-/// what the text is called in messages.
+/// The rules of text that is signed: they ensure that a person sees what is signed. `name` is the name of
+/// the text in messages.
 pub(crate) fn plain<'a>(
     bytes: &'a [u8],
     max_bytes: usize,

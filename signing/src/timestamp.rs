@@ -1,9 +1,11 @@
-//! Points in time as manifests write them: whole seconds, UTC, one spelling. No clock is read here.
+//! Points in time as manifests write them: whole seconds, UTC, one spelling; and whether age refuses or warns. No
+//! clock is read here.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::{Duration, SystemTime};
 
+use serde::Deserialize;
 use time::format_description::well_known::Rfc3339;
 use time::{OffsetDateTime, UtcOffset};
 
@@ -49,10 +51,20 @@ impl Timestamp {
         self.0.unix_timestamp()
     }
 
-    /// How long after `now` this time is; nothing if it has come.
+    /// How long after `now` this time is; `None` if it is in the past.
     #[must_use]
     pub fn ahead_of(self, now: SystemTime) -> Option<Duration> {
         SystemTime::from(self.0).duration_since(now).ok()
+    }
+
+    /// Whether something created at this time claims to be later than the clocks of two machines may differ.
+    pub(crate) fn is_from_the_future(self, now: SystemTime) -> bool {
+        self.ahead_of(now).is_some_and(|ahead| ahead > CLOCK_SKEW)
+    }
+
+    /// Whether this time, as the last of a document, has come.
+    pub(crate) fn is_over(self, now: SystemTime) -> bool {
+        self.ahead_of(now).is_none_or(|ahead| ahead.is_zero())
     }
 }
 
@@ -82,6 +94,33 @@ impl fmt::Display for Timestamp {
 impl fmt::Debug for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Timestamp({self})")
+    }
+}
+
+/// How far ahead of this machine's clock `created` may be.
+pub const CLOCK_SKEW: Duration = Duration::from_secs(10 * 60);
+
+/// Whether age refuses or warns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// What is too old or from the future is refused.
+    #[default]
+    Enforce,
+    /// It is a warning. Nothing else is relaxed.
+    Audit,
+}
+
+impl Mode {
+    /// Refuses, or adds the refusal to the warnings.
+    pub(crate) fn apply(self, refusal: Refusal, warnings: &mut Vec<String>) -> Result<(), Refusal> {
+        match self {
+            Self::Enforce => Err(refusal),
+            Self::Audit => {
+                warnings.push(refusal.to_string());
+                Ok(())
+            }
+        }
     }
 }
 

@@ -1,21 +1,21 @@
-//! Refuses what TOML 1.1 added to TOML 1.0, before the `toml` crate, which reads 1.1, sees a text. It
-//! finds its way through strings, comments and brackets only: everything else is left to the parser.
+//! Refuses what TOML 1.1 added to TOML 1.0, before the `toml` crate, which reads 1.1, parses a text. It only follows
+//! strings, comments and brackets; the parser checks everything else.
 
-/// Something that TOML 1.0 has not: where, in bytes, and what.
+/// Syntax that TOML 1.0 lacks, and its offset in bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Newer {
     pub(crate) offset: usize,
     pub(crate) what: &'static str,
 }
 
-/// What an open bracket began.
+/// The kind of an open bracket.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Bracket {
     Square,
     Curly,
 }
 
-/// The first thing in `text` that TOML 1.0 has not: a `\e` or `\x` escape, a line feed, comment or
+/// The first syntax in `text` that TOML 1.0 lacks: a `\e` or `\x` escape, a line feed, comment or
 /// trailing comma in an inline table, a time without seconds.
 pub(crate) fn first_newer(text: &str) -> Option<Newer> {
     let mut scanner = Scanner {
@@ -31,7 +31,7 @@ struct Scanner<'a> {
     bytes: &'a [u8],
     offset: usize,
     open: Vec<Bracket>,
-    /// Whether nothing but spaces has come since a comma.
+    /// Whether only white space followed the last comma.
     after_comma: bool,
 }
 
@@ -103,7 +103,7 @@ impl Scanner<'_> {
                 }
                 if self.peek(1) == Some(quote) && self.peek(2) == Some(quote) {
                     self.offset += 2;
-                    // A long string may end with up to two quotes of its own.
+                    // The content of a long string may end with up to two quotes.
                     for _ in 0..2 {
                         if self.peek(1) == Some(quote) {
                             self.offset += 1;
@@ -120,12 +120,12 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// At the first colon of a time, outside strings: TOML 1.0 wants `HH:MM:SS`. Moves past its minutes.
+    /// At the first colon of a time, outside strings: TOML 1.0 requires `HH:MM:SS`. Moves past its minutes.
     fn time(&mut self) -> Result<(), Newer> {
         let digits = |from: usize| {
             (from..from + 2).all(|ahead| self.peek(ahead).is_some_and(|byte| byte.is_ascii_digit()))
         };
-        // `:` stands in no other place outside strings but the offset of a time, which the seconds precede.
+        // Outside strings, the only other `:` is in the offset of a time, which follows the seconds.
         let is_offset = self
             .offset
             .checked_sub(3)

@@ -1,30 +1,26 @@
-//! Whom an operator trusts: publishers, their keys, how many must sign, and which ids they may publish.
-//! A publisher never adds to it; no file is opened here.
+//! The publishers that an operator trusts: their keys, how many must sign, and which ids they may publish. A publisher
+//! never changes it; no file is opened here.
 
-mod checks;
 mod config;
 mod publisher;
-mod settings;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::document::Signed;
+use crate::document::{SignedDocument, Verified};
 use crate::error::{ErrorKind, Refusal};
 use crate::freshness::shorter;
 use crate::id::{self, Prefix};
 use crate::key::{KeyId, PublicKey};
 use crate::publisher::PublisherDocument;
 use crate::text::quoted;
-use crate::verified::Verified;
 
-use checks::{checked_publisher, insert};
-use publisher::FromDocument;
+use publisher::{DocumentFacts, insert};
 
 pub use crate::key::EXAMPLE_KEY_IDS;
+pub use config::{TABLES, TrustSettings, max_age};
 pub use publisher::Publisher;
-pub use settings::{TABLES, TrustSettings, max_age};
 
 /// The publishers that an operator trusts. No key belongs to two of them. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -67,7 +63,7 @@ impl TrustStore {
     /// where such names may lead.
     ///
     /// # Errors
-    /// Those of [`TrustStore::from_toml`], and [`ErrorKind::Io`] where `read_file` fails.
+    /// Those of [`TrustStore::from_toml`], and [`ErrorKind::Io`] if `read_file` fails.
     pub fn from_toml_with(
         text: &str,
         read_file: &mut dyn FnMut(&str) -> std::io::Result<String>,
@@ -79,37 +75,33 @@ impl TrustStore {
         })
     }
 
-    /// Also trusts the publisher of a document, for the ids below `prefixes`: it is the operator who grants
-    /// them. The document's time is checked with each bundle, so that one publisher's lapse is not another's.
+    /// Also trusts the publisher of a document, for the ids below `prefixes`, which the operator grants. The document's
+    /// time is checked with each bundle, so that an expired document affects its publisher only.
     ///
     /// # Errors
     /// [`ErrorKind::TrustInvalid`] if the store has a publisher of this name or one of these keys already, or if
     /// there are no prefixes; [`ErrorKind::TrustExampleKey`].
     pub fn add_document(
         &mut self,
-        document: &Verified<Signed<PublisherDocument>>,
+        document: &Verified<SignedDocument<PublisherDocument>>,
         prefixes: Vec<Prefix>,
     ) -> Result<(), Refusal> {
-        let mut publisher = checked_publisher(
+        let mut publisher = Publisher::checked(
             document.name.clone(),
             document.keys.clone(),
             document.threshold,
             prefixes,
         )?;
-        publisher.document = Some(FromDocument {
-            version: document.version,
+        let revoked_keys = document.revoked_keys.iter();
+        publisher.document = Some(DocumentFacts {
             expires: document.expires,
-            revoked: document
-                .revoked_keys
-                .iter()
-                .map(|revoked| revoked.key_id)
-                .collect(),
+            revoked: revoked_keys.map(|revoked| revoked.key_id).collect(),
         });
         insert(Arc::make_mut(&mut self.publishers), publisher)
     }
 
     /// Also trusts a bare key, as the publisher `name`, for the ids below `prefixes` and never for all ids. Its bundles
-    /// may be no older than `max_age`: nothing else ends what somebody signs who has stolen it.
+    /// may be no older than `max_age`: nothing else limits a thief of the key.
     ///
     /// # Errors
     /// [`ErrorKind::TrustInvalid`] if the store has a publisher of this name or this key already, if there are no
@@ -129,13 +121,13 @@ impl TrustStore {
                 .found("*")
                 .hinted("name the beginning of its ids, such as `acme`"));
         }
-        let mut publisher = checked_publisher(name.to_owned(), vec![key], 1, prefixes)?;
+        let mut publisher = Publisher::checked(name.to_owned(), vec![key], 1, prefixes)?;
         publisher.bare = true;
         publisher.max_age = Some(max_age);
         insert(Arc::make_mut(&mut self.publishers), publisher)
     }
 
-    /// Trusts a configured publisher no more. An unknown name changes nothing.
+    /// Removes a configured publisher. An unknown name changes nothing.
     pub fn remove(&mut self, publisher: &str) {
         Arc::make_mut(&mut self.publishers).remove(publisher);
     }
@@ -148,8 +140,8 @@ impl TrustStore {
         })
     }
 
-    /// Bounds how old the bundles of a configured publisher may be, as the operator's own maximum does for those
-    /// of all: of two the shorter one counts. An unknown name changes nothing.
+    /// Bounds how old the bundles of a configured publisher may be. The shorter of this and the operator's maximum for
+    /// all publishers applies. An unknown name changes nothing.
     pub fn limit_age(&mut self, publisher: &str, max_age: Duration) {
         if let Some(publisher) = Arc::make_mut(&mut self.publishers).get_mut(publisher) {
             let publisher = Arc::make_mut(publisher);
@@ -157,8 +149,8 @@ impl TrustStore {
         }
     }
 
-    /// Also trusts a configured publisher for the action ids below these prefixes, and for ids of nothing else
-    /// below them. An unknown name changes nothing.
+    /// Also trusts a configured publisher for ids below these prefixes, of actions only. An unknown name changes
+    /// nothing.
     pub fn give_actions(&mut self, publisher: &str, actions: Vec<Prefix>) {
         if let Some(publisher) = Arc::make_mut(&mut self.publishers).get_mut(publisher) {
             Arc::make_mut(publisher).actions = actions;
@@ -167,7 +159,7 @@ impl TrustStore {
 
     /// A store that trusts one key for every id, as `--trust-key` does. The manifest's publisher name does
     /// not matter to it; the publisher is called `key:` and the key id. It takes the example
-    /// key, and [`TrustStore::warnings`] says so.
+    /// key, and [`TrustStore::warnings`] warns of it.
     #[must_use]
     pub fn for_key(key: PublicKey) -> Self {
         let mut store = Self::empty();
@@ -175,29 +167,18 @@ impl TrustStore {
         store
     }
 
-    /// Also trusts `key`, as [`TrustStore::for_key`] does. A key that is there already changes nothing.
+    /// Also trusts `key`, as [`TrustStore::for_key`] does. A second time changes nothing.
     pub fn add_key(&mut self, key: PublicKey) {
-        if self
-            .ad_hoc
-            .iter()
-            .any(|publisher| publisher.keys.contains(&key))
-        {
-            return;
+        let mut ad_hoc = self.ad_hoc.iter();
+        if !ad_hoc.any(|publisher| publisher.keys.contains(&key)) {
+            let name = format!("key:{}", key.key_id());
+            let mut publisher = Publisher::new(name, vec![key], 1, vec![Prefix::all()]);
+            publisher.ad_hoc = true;
+            self.ad_hoc.push(Arc::new(publisher));
         }
-        self.ad_hoc.push(Arc::new(Publisher {
-            name: format!("key:{}", key.key_id()),
-            keys: vec![key],
-            threshold: 1,
-            prefixes: vec![Prefix::all()],
-            actions: Vec::new(),
-            ad_hoc: true,
-            bare: false,
-            document: None,
-            max_age: None,
-        }));
     }
 
-    /// All publishers: those of the configuration by name, then those of `--trust-key`.
+    /// All publishers: the configured ones by name, then the keys of `--trust-key`.
     pub fn publishers(&self) -> impl Iterator<Item = &Arc<Publisher>> + Clone {
         self.publishers.values().chain(&self.ad_hoc)
     }
@@ -210,17 +191,16 @@ impl TrustStore {
             .or_else(|| self.ad_hoc.iter().find(|publisher| publisher.name == name))
     }
 
-    /// Whether the publisher of this name may publish `id`. Among the prefixes of all configured publishers
-    /// that cover `id` the longest decides and ends the search: who only holds a shorter one may not. Two
-    /// publishers may hold the same prefix.
+    /// Whether the publisher of this name may publish `id`. Of the prefixes of all configured publishers that cover
+    /// `id` only the longest counts: a publisher with a shorter one may not. Two publishers may hold the same prefix.
     #[must_use]
     pub fn may_publish(&self, publisher: &str, id: &str) -> bool {
         self.publisher(publisher)
             .is_some_and(|publisher| self.covers(publisher, id))
     }
 
-    /// The one publisher whose prefix decides over an action's id; `None` if nobody's does, or the prefixes of
-    /// two do. It is who a library has to be by for others to mean its action by the id alone.
+    /// The one publisher whose prefix decides over an action's id; `None` if no prefix does, or the prefixes of two
+    /// publishers do. A library must come from it for others to mean its action by the id alone.
     #[must_use]
     pub fn action_holder(&self, id: &str) -> Option<&Arc<Publisher>> {
         let mut holders = self
@@ -229,7 +209,7 @@ impl TrustStore {
         holders.next().filter(|_| holders.next().is_none())
     }
 
-    /// What the user should be told about this store, one sentence each.
+    /// What the user should know about this store, one sentence each.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         self.ad_hoc
@@ -245,14 +225,14 @@ impl TrustStore {
         self.decides(publisher, id, |_| &[])
     }
 
-    /// Whether a publisher may publish an action of this id: the prefixes of all ids and those of actions count
+    /// Whether a publisher may publish an action of this id: prefixes of all ids and prefixes of actions count
     /// alike.
     pub(crate) fn covers_action(&self, publisher: &Publisher, id: &str) -> bool {
         self.decides(publisher, id, Publisher::actions)
     }
 
-    /// Whether of all prefixes that cover `id` one of this publisher's is the longest. `further`: those that
-    /// count besides the prefixes of all ids.
+    /// Whether of all prefixes that cover `id` one of this publisher's is the longest. `further` prefixes count besides
+    /// the prefixes of all ids.
     fn decides(
         &self,
         publisher: &Publisher,
@@ -269,29 +249,17 @@ impl TrustStore {
                 .map(Prefix::closeness)
                 .max()
         };
-        let decisive = self
-            .publishers
-            .values()
-            .filter_map(|publisher| closest(publisher))
-            .max();
+        let publishers = self.publishers.values();
+        let decisive = publishers.filter_map(|publisher| closest(publisher)).max();
         decisive.is_some() && closest(publisher) == decisive
     }
 
-    /// The configured publisher whose prefix decides over `id`, if any.
-    pub(crate) fn holder(&self, id: &str) -> Option<&Arc<Publisher>> {
-        self.publishers
-            .values()
-            .find(|publisher| self.covers(publisher, id))
-    }
-
-    /// The refusal of an id that `publisher` may not publish: it says whose the id is instead.
+    /// The refusal of an id that `publisher` may not publish. It names the publisher whose id it is.
     pub(crate) fn refuse_id(&self, publisher: &Publisher, id: &str) -> Refusal {
-        let prefixes: Vec<_> = publisher
-            .prefixes()
-            .iter()
-            .map(|prefix| prefix.as_str())
-            .collect();
-        let holder = self.holder(id).map_or_else(
+        let prefixes: Vec<_> = publisher.prefixes.iter().map(Prefix::as_str).collect();
+        let mut publishers = self.publishers.values();
+        let holder = publishers.find(|publisher| self.covers(publisher, id));
+        let holder = holder.map_or_else(
             || "which no publisher holds".to_owned(),
             |holder| format!("which publisher {} holds by a longer prefix", holder.name()),
         );

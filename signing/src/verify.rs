@@ -1,5 +1,5 @@
-//! From a directory or an archive to a [`Verified`] [`Bundle`]: who signed it is known and trusted, and
-//! every byte is the one signed. What the files mean is for others to parse, from the verified bytes.
+//! From a directory or an archive to a [`Verified`] [`Bundle`]: its signers are known and trusted, and every byte is
+//! the one that was signed. Other crates parse the files, from the verified bytes.
 //!
 //! ```no_run
 //! use toolward_signing::key::PublicKey;
@@ -15,11 +15,9 @@
 //! # }
 //! ```
 
-mod announced;
 mod archive;
 mod directory;
 mod document;
-mod envelope_only;
 mod signers;
 mod unsigned;
 
@@ -35,27 +33,27 @@ use semver::Version;
 
 use crate::error::{ErrorKind, Refusal, io_failed};
 use crate::revocation::Revocations;
+use crate::text;
 use crate::trust::TrustStore;
 
-pub use crate::age::{CLOCK_SKEW, Mode};
 pub use crate::bundle::{Bundle, MAX_BYTES};
-pub use crate::verified::Verified;
-pub use announced::Announced;
-pub use envelope_only::envelope;
-pub use unsigned::{Unsigned, unsigned};
+pub use crate::document::Verified;
+pub use crate::timestamp::{CLOCK_SKEW, Mode};
+pub use document::{SignedManifest, envelope};
+pub use unsigned::{UnsignedBundle, unsigned};
 
-use document::{Head as _, Signed};
+use document::{BundleHead as _, VerifiedHead};
 
-/// How far a verification has come, in bytes of listed files.
+/// The progress of a verification, in bytes of listed files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VerifyProgress {
-    /// Bytes that were read and hashed.
+    /// Bytes read and hashed.
     pub done: u64,
     /// Bytes in all.
     pub total: u64,
 }
 
-/// Whom to tell about progress.
+/// Called with the progress.
 pub type ProgressFn<'a> = dyn Fn(VerifyProgress) + 'a;
 
 /// What verification depends on besides the bundle and the trust store.
@@ -89,11 +87,11 @@ pub struct VerifyOptions<'a> {
     pub mode: Mode,
     /// How old a bundle may be, counted from `created`, if there is a limit.
     pub max_age: Option<Duration>,
-    /// Whether a bundle is refused whose manifest doesn't announce provenance.
+    /// Whether to refuse a bundle whose manifest doesn't announce provenance.
     pub require_provenance: bool,
-    /// What is known to be revoked, if anything is.
+    /// The known revocations, if any.
     pub revocations: Option<&'a Revocations>,
-    /// Called now and then while files are read.
+    /// Called repeatedly while files are read.
     pub progress: Option<&'a ProgressFn<'a>>,
 }
 
@@ -126,63 +124,30 @@ impl fmt::Debug for VerifyOptions<'_> {
     }
 }
 
-/// Verifies a bundle directory or a `.toolbundle` file, whichever `path` is.
+/// Verifies a bundle directory or a `.toolbundle` file. `path` itself may be a symbolic link; none below it is
+/// followed. Each file is opened once, and hashed while it is read.
 ///
 /// # Errors
-/// Those of [`directory`] and [`archive`]; [`ErrorKind::NotABundle`] if it is neither.
+/// [`ErrorKind::NotABundle`] if `path` is neither, or the reason for which the bundle is refused.
 pub fn open(
     path: &Path,
     trust: &TrustStore,
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<Bundle>, Refusal> {
-    match locate(path)? {
-        Form::Directory(root) => in_directory(&root, trust, options),
-        Form::Archive(bytes) => archive_bytes(&bytes, trust, options),
+    match open_source(path)? {
+        BundleSource::Archive(bytes) => archive_bytes(&bytes, trust, options),
+        BundleSource::Directory(root) => {
+            let (head, files) = directory::read(&root, |envelope, manifest| {
+                VerifiedHead::new(envelope, manifest, trust, options)
+            })?;
+            head.with_files(files)
+        }
     }
 }
 
-/// Verifies a bundle directory. `path` itself may be a symbolic link; none below it is followed. Each file
-/// is opened once, and hashed while it is read.
-///
-/// # Errors
-/// The reason for which the bundle is refused.
-pub fn directory(
-    path: &Path,
-    trust: &TrustStore,
-    options: &VerifyOptions<'_>,
-) -> Result<Verified<Bundle>, Refusal> {
-    in_directory(&open_directory(path)?, trust, options)
-}
-
-/// Verifies a `.toolbundle` file, which is opened once.
-///
-/// # Errors
-/// The reason for which the bundle is refused.
-pub fn archive(
-    path: &Path,
-    trust: &TrustStore,
-    options: &VerifyOptions<'_>,
-) -> Result<Verified<Bundle>, Refusal> {
-    archive_bytes(&open_archive(path)?, trust, options)
-}
-
-/// Verifies an archive that comes from a reader. All of it is read first, at most [`MAX_BYTES`].
-///
-/// # Errors
-/// The reason for which the bundle is refused.
-pub fn archive_reader(
-    reader: impl Read,
-    trust: &TrustStore,
-    options: &VerifyOptions<'_>,
-) -> Result<Verified<Bundle>, Refusal> {
-    let mut bytes = Vec::new();
-    read_archive(reader, MAX_BYTES, &mut bytes, "the archive")?;
-    archive_bytes(&bytes, trust, options)
-}
-
-/// Verifies an archive in an open file, from its beginning. One that isn't compressed, as
+/// Verifies an archive in an open file, from its start. One that isn't compressed, as
 /// [`to_stored_bytes`](crate::archive::to_stored_bytes) makes it, is verified while it is read: nothing is in memory
-/// twice. Any other is read first.
+/// twice. Any other archive is read first.
 ///
 /// # Errors
 /// The reason for which the bundle is refused.
@@ -191,10 +156,10 @@ pub fn archive_file(
     trust: &TrustStore,
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<Bundle>, Refusal> {
-    let (signed, files) = archive::read_file(file, |envelope, manifest| {
-        Signed::new(envelope, manifest, trust, options)
+    let (head, files) = archive::read_file(file, |envelope, manifest| {
+        VerifiedHead::new(envelope, manifest, trust, options)
     })?;
-    signed.with_files(files)
+    head.with_files(files)
 }
 
 /// Verifies an archive in memory.
@@ -206,14 +171,14 @@ pub fn archive_bytes(
     trust: &TrustStore,
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<Bundle>, Refusal> {
-    let (signed, files) = archive::read(bytes, |envelope, manifest| {
-        Signed::new(envelope, manifest, trust, options)
+    let (head, files) = archive::read(bytes, |envelope, manifest| {
+        VerifiedHead::new(envelope, manifest, trust, options)
     })?;
-    signed.with_files(files)
+    head.with_files(files)
 }
 
-/// Verifies once more what was verified earlier, as it would be now: signatures, threshold, prefix, age,
-/// revocation, provenance. That the files are those of the manifest stays true, and isn't compared again.
+/// Verifies a bundle again as of now: signatures, threshold, prefix, age, revocation, provenance. The files still match
+/// the manifest, and are not compared again.
 ///
 /// # Errors
 /// The reason for which the bundle is refused.
@@ -223,63 +188,39 @@ pub fn again(
     options: &VerifyOptions<'_>,
 ) -> Result<Verified<Bundle>, Refusal> {
     let envelope = Some(&*bundle.envelope_bytes);
-    let mut signed = Signed::new(envelope, Some(&bundle.manifest_bytes), trust, options)?;
+    let mut head = VerifiedHead::new(envelope, Some(&bundle.manifest_bytes), trust, options)?;
     if let Some(provenance) = &bundle.provenance_bytes {
-        signed.provenance(provenance)?;
+        head.provenance(provenance)?;
     }
-    signed.with_files(bundle.files.clone())
+    head.with_files(bundle.files.clone())
 }
 
-fn in_directory(
-    root: &Dir,
-    trust: &TrustStore,
-    options: &VerifyOptions<'_>,
-) -> Result<Verified<Bundle>, Refusal> {
-    let (signed, files) = directory::read(root, |envelope, manifest| {
-        Signed::new(envelope, manifest, trust, options)
-    })?;
-    signed.with_files(files)
-}
-
-/// What lies at a path.
-enum Form {
+/// An opened bundle, not verified.
+enum BundleSource {
     Directory(Dir),
     Archive(Vec<u8>),
 }
 
-fn locate(path: &Path) -> Result<Form, Refusal> {
-    let metadata =
-        std::fs::metadata(path).map_err(|error| io_failed(path.display().to_string(), error))?;
-    if metadata.is_dir() {
-        open_directory(path).map(Form::Directory)
-    } else {
-        open_archive(path).map(Form::Archive)
-    }
-}
-
-fn open_directory(path: &Path) -> Result<Dir, Refusal> {
-    let place = || path.display().to_string();
-    Dir::open_ambient_dir(path, ambient_authority()).map_err(|error| {
-        if error.kind() == std::io::ErrorKind::NotADirectory {
-            Refusal::new(ErrorKind::NotABundle).at(place())
-        } else {
-            io_failed(place(), error)
-        }
-    })
-}
-
-fn open_archive(path: &Path) -> Result<Vec<u8>, Refusal> {
+fn open_source(path: &Path) -> Result<BundleSource, Refusal> {
     let place = || path.display().to_string();
     let io = |error: std::io::Error| io_failed(place(), error);
-    // Before opening: a pipe would be waited for.
-    if !std::fs::metadata(path).map_err(io)?.is_file() {
+    let metadata = std::fs::metadata(path).map_err(io)?;
+    if metadata.is_dir() {
+        let directory = Dir::open_ambient_dir(path, ambient_authority());
+        return directory.map(BundleSource::Directory).map_err(io);
+    }
+    // Before opening: a pipe would block.
+    if !metadata.is_file() {
         return Err(Refusal::new(ErrorKind::NotABundle).at(place()));
     }
     let file = cap_std::fs::File::open_ambient(path, ambient_authority()).map_err(io)?;
     let length = file.metadata().map_err(io)?.len();
-    let mut bytes = Vec::with_capacity(usize::try_from(length.min(MAX_BYTES)).unwrap_or(0));
+    if length > MAX_BYTES {
+        return Err(too_large(MAX_BYTES, &place()).found(text::bytes(length)));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
     read_archive(file, MAX_BYTES, &mut bytes, &place())?;
-    Ok(bytes)
+    Ok(BundleSource::Archive(bytes))
 }
 
 fn read_archive(
@@ -293,9 +234,13 @@ fn read_archive(
         .read_to_end(bytes)
         .map_err(|error| io_failed(place, error))?;
     if bytes.len() as u64 > most {
-        return Err(Refusal::new(ErrorKind::TooLarge)
-            .at(place)
-            .expected(format!("at most {most} bytes")));
+        return Err(too_large(most, place));
     }
     Ok(())
+}
+
+fn too_large(most: u64, place: &str) -> Refusal {
+    Refusal::new(ErrorKind::TooLarge)
+        .at(place)
+        .expected(format!("at most {most} bytes"))
 }

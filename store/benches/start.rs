@@ -87,7 +87,7 @@ fn bundle(
     let signed = directory.path().join("signed");
     sealed.write_directory(&signed)?;
     let trust = TrustStore::for_key(key.public());
-    let bundle = verify::directory(&signed, &trust, &VerifyOptions::default())?;
+    let bundle = verify::open(&signed, &trust, &VerifyOptions::default())?;
     Ok(archive::to_stored_bytes(&bundle.contents()))
 }
 
@@ -285,7 +285,10 @@ fn start(
             bencher.iter(|| {
                 let store = Store::open(&directory, &state);
                 let loaded = store.and_then(|store| {
-                    Ok((store.load_all(&verify, SystemTime::now())?, store.tools()?))
+                    Ok((
+                        store.load_all_as(&verify, &|bundle| bundle, SystemTime::now())?,
+                        store.tools()?,
+                    ))
                 });
                 assert!(loaded.is_ok_and(|(all, _)| all.iter().all(|one| one.bundle.is_ok())));
             });
@@ -295,7 +298,10 @@ fn start(
     let before = processor_time();
     for _ in 0..RUNS {
         let store = Store::open(&directory, &state)?;
-        black_box((store.load_all(&verify, SystemTime::now())?, store.tools()?));
+        black_box((
+            store.load_all_as(&verify, &|bundle| bundle, SystemTime::now())?,
+            store.tools()?,
+        ));
     }
     if let (Some(before), Some(after)) = (before, processor_time()) {
         let each = after.saturating_sub(before) / RUNS;

@@ -1,4 +1,4 @@
-//! The record of decisions about trust: when, about what, the verdict and why. Bounded: the oldest go first.
+//! The record of decisions about trust: when, about what, the verdict and why. Bounded: the oldest are removed first.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -8,28 +8,28 @@ use toolward_signing::Digest;
 use toolward_signing::timestamp::Timestamp;
 
 use crate::error::Error;
-use crate::model;
-use crate::times;
+use crate::model::{self, StoredRelease};
+use crate::state;
 
-/// How many decisions are kept.
+/// How many decisions are stored.
 pub const MAX_DECISIONS: i64 = 10_000;
-/// How many characters of a text are kept: it may be a hostile bundle's.
+/// How many characters of a text are stored: it may come from a hostile bundle.
 const MAX_TEXT_CHARS: usize = 2_000;
 
-/// How a decision came out.
+/// The result of a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Verdict {
-    /// It was done, or counts.
+pub enum TrustVerdict {
+    /// It was done, or is valid.
     Accepted,
     /// It waits for a person.
     Held,
-    /// It was not done, or doesn't count.
+    /// It was not done, or is not valid.
     Refused,
 }
 
-impl Verdict {
-    /// The word for it in the state and in JSON.
+impl TrustVerdict {
+    /// The name in the state and in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for TrustVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
@@ -54,17 +54,16 @@ impl fmt::Display for Verdict {
 /// A decision to be recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewDecision {
-    /// What was decided about: `install`, `accept`, `remove`, `load`, `verify`, or a caller's own word, such
-    /// as `trust-add`.
+    /// The operation: `install`, `accept`, `remove`, `load`, `verify`, or a caller's word, such as `trust-add`.
     pub action: String,
-    /// The bundle's id, the publisher's or channel's name, or the source where nothing else is known.
+    /// The bundle's id, the publisher's or channel's name, or the source if nothing else is known.
     pub subject: String,
     /// The publisher, if known.
     pub publisher: Option<String>,
     /// The digest of manifest or document, if known.
     pub digest: Option<Digest>,
-    /// How it came out.
-    pub verdict: Verdict,
+    /// The result.
+    pub verdict: TrustVerdict,
     /// The code of a refusal.
     pub code: Option<String>,
     /// Why, in a sentence.
@@ -74,41 +73,56 @@ pub struct NewDecision {
 /// A recorded decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Decision {
-    /// Its number: rises, and is never used again.
+pub struct RecordedDecision {
+    /// Rises, and is never used again.
     pub number: u64,
-    /// When.
+    /// When it was made.
     pub at: Timestamp,
-    /// What was decided.
+    /// The decision.
     pub decision: NewDecision,
 }
 
 /// Which decisions to list.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
-    /// Only those about this.
+pub struct DecisionFilter {
+    /// Only decisions about this subject.
     pub subject: Option<String>,
-    /// Only those that came out so.
-    pub verdict: Option<Verdict>,
-    /// Only those with a lower number: to continue a list.
+    /// Only decisions with this verdict.
+    pub verdict: Option<TrustVerdict>,
+    /// Only decisions with a lower number, to continue a list.
     pub before: Option<u64>,
     /// How many at most; 0 means 100.
     pub limit: u32,
 }
 
 impl NewDecision {
-    /// A decision that was refused because of an error.
-    #[must_use]
-    pub fn refused(action: &str, subject: &str, error: &Error) -> Self {
+    /// A decision without publisher and digest.
+    pub(crate) fn new(action: &str, subject: &str, verdict: TrustVerdict, reason: String) -> Self {
         Self {
             action: action.to_owned(),
             subject: subject.to_owned(),
             publisher: None,
             digest: None,
-            verdict: Verdict::Refused,
-            code: Some(error.code().to_owned()),
-            reason: error.to_string(),
+            verdict,
+            code: None,
+            reason,
         }
+    }
+
+    /// A decision that was refused because of an error.
+    #[must_use]
+    pub fn refused(action: &str, subject: &str, error: &Error) -> Self {
+        Self {
+            code: Some(error.code().to_owned()),
+            ..Self::new(action, subject, TrustVerdict::Refused, error.to_string())
+        }
+    }
+
+    /// The decision with publisher and digest of a release.
+    pub(crate) fn of_release(mut self, release: &StoredRelease) -> Self {
+        self.publisher = Some(release.publisher.clone());
+        self.digest = Some(release.digest);
+        self
     }
 }
 
@@ -118,7 +132,7 @@ pub(crate) fn record_each(
     all: &[NewDecision],
     now: SystemTime,
 ) -> Result<(), Error> {
-    let at = times::seconds(now);
+    let at = state::seconds(now);
     all.iter().try_for_each(|one| record(sql, one, at))
 }
 
@@ -144,7 +158,10 @@ pub(crate) fn record(sql: &Transaction<'_>, new: &NewDecision, now: i64) -> Resu
 }
 
 /// The newest first.
-pub(crate) fn list(sql: &Transaction<'_>, filter: &Filter) -> Result<Vec<Decision>, Error> {
+pub(crate) fn list(
+    sql: &Transaction<'_>,
+    filter: &DecisionFilter,
+) -> Result<Vec<RecordedDecision>, Error> {
     let mut statement = sql.prepare_cached(
         "SELECT number, at, action, subject, publisher, digest, verdict, code, reason FROM decision
          WHERE (?1 IS NULL OR subject = ?1) AND (?2 IS NULL OR verdict = ?2) AND number < ?3
@@ -154,7 +171,7 @@ pub(crate) fn list(sql: &Transaction<'_>, filter: &Filter) -> Result<Vec<Decisio
     let limit = if filter.limit == 0 { 100 } else { filter.limit };
     let parameters = params![
         filter.subject,
-        filter.verdict.map(Verdict::as_str),
+        filter.verdict.map(TrustVerdict::as_str),
         before.unwrap_or(i64::MAX),
         limit
     ];
@@ -162,9 +179,9 @@ pub(crate) fn list(sql: &Transaction<'_>, filter: &Filter) -> Result<Vec<Decisio
         let verdict: String = row.get("verdict")?;
         let digest: Option<String> = row.get("digest")?;
         let number: i64 = row.get("number")?;
-        Ok(Decision {
+        Ok(RecordedDecision {
             number: u64::try_from(number).map_err(|_| model::wrong("number"))?,
-            at: times::timestamp(row.get("at")?).map_err(|_| model::wrong("at"))?,
+            at: state::timestamp(row.get("at")?).map_err(|_| model::wrong("at"))?,
             decision: NewDecision {
                 action: row.get("action")?,
                 subject: row.get("subject")?,
@@ -173,7 +190,7 @@ pub(crate) fn list(sql: &Transaction<'_>, filter: &Filter) -> Result<Vec<Decisio
                     .map(|digest| digest.parse())
                     .transpose()
                     .map_err(|_| model::wrong("digest"))?,
-                verdict: Verdict::parse(&verdict).ok_or_else(|| model::wrong("verdict"))?,
+                verdict: TrustVerdict::parse(&verdict).ok_or_else(|| model::wrong("verdict"))?,
                 code: row.get("code")?,
                 reason: row.get("reason")?,
             },

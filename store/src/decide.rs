@@ -1,25 +1,23 @@
-//! What becomes of a release: a decision over the state, inside one transaction, and the writing of it.
+//! Whether a release is installed or held: decided by the state, and written, inside one transaction.
 
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{OptionalExtension, ToSql, Transaction, params};
 use toolward_bundle::surface::BundleSurface;
 use toolward_signing::{Digest, sequence};
 
-use crate::arrivals;
 use crate::error::Error;
-use crate::model::{self, Acceptance, Held, Installed, number};
+use crate::model::{self, Acceptance, HeldUpdate, InstalledBundle, number};
 use crate::rollback;
-use crate::tools;
+use crate::search;
 
-/// A verified release that asks to be installed. `held` has what the state keeps of it.
-pub(crate) struct Candidate {
-    pub(crate) held: Held,
+/// A verified release to install. `held` has the facts that the state stores.
+pub(crate) struct ReleaseCandidate {
+    pub(crate) held: HeldUpdate,
     pub(crate) surface: BundleSurface,
 }
 
-/// What becomes of it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Decision {
-    Unchanged(Box<Installed>),
+/// Whether a release is installed or held.
+pub(crate) enum ReleaseDecision {
+    Unchanged(Box<InstalledBundle>),
     Install(Acceptance),
     Hold,
 }
@@ -27,35 +25,35 @@ pub(crate) enum Decision {
 /// Decides. `accept` is the surface that was accepted beforehand.
 pub(crate) fn decide(
     sql: &Transaction<'_>,
-    candidate: &Candidate,
+    candidate: &ReleaseCandidate,
     accept: Option<Digest>,
-) -> Result<Decision, Error> {
+) -> Result<ReleaseDecision, Error> {
     let new = &candidate.held;
     let current = model::one_installed(sql, &new.id)?;
     if let Some(current) = &current
         && (current.digest, &current.publisher) == (new.digest, &new.publisher)
-        // The actions that it takes from other bundles may demand something else by now.
+        // The actions that it takes from other bundles may have changed.
         && (current.surface == new.surface || !candidate.surface.takes_actions())
     {
-        return Ok(Decision::Unchanged(Box::new(current.clone())));
+        return Ok(ReleaseDecision::Unchanged(Box::new(current.clone())));
     }
     check_sequence(sql, new)?;
     check_duplicates(sql, candidate)?;
     let accepted = accept == Some(new.surface);
     Ok(match current {
-        None if accept.is_none() => Decision::Install(Acceptance::First),
+        None if accept.is_none() => ReleaseDecision::Install(Acceptance::First),
         Some(current) if current.surface == new.surface => {
-            Decision::Install(Acceptance::SameSurface)
+            ReleaseDecision::Install(Acceptance::SameSurface)
         }
-        _ if accepted => Decision::Install(Acceptance::Accepted),
-        _ => Decision::Hold,
+        _ if accepted => ReleaseDecision::Install(Acceptance::Accepted),
+        _ => ReleaseDecision::Hold,
     })
 }
 
-fn check_sequence(sql: &Transaction<'_>, new: &Held) -> Result<(), Error> {
+fn check_sequence(sql: &Transaction<'_>, new: &HeldUpdate) -> Result<(), Error> {
     let found = (new.sequence, new.digest);
     let known = rollback::highest(sql, &new.publisher, &new.id)?;
-    // A release that waits, and one that was gone back from, are known, too.
+    // A held release and releases above an allowed rollback are known, too.
     let waiting = model::one_held(sql, &new.id)?
         .filter(|held| held.publisher == new.publisher && held.sequence == new.sequence)
         .map(|held| (held.sequence, held.digest));
@@ -72,7 +70,7 @@ fn check_sequence(sql: &Transaction<'_>, new: &Held) -> Result<(), Error> {
     Ok(())
 }
 
-/// Which ids a bundle brings that no other may.
+/// The ids in a bundle that no other may have.
 fn provides(surface: &BundleSurface) -> Vec<(&'static str, String)> {
     let tools = surface.tools().into_iter();
     let tools = tools.map(|tool| ("tool", tool.major_id));
@@ -80,7 +78,7 @@ fn provides(surface: &BundleSurface) -> Vec<(&'static str, String)> {
     tools.chain(drivers).collect()
 }
 
-/// Writes what an installed bundle provides, in place of what it did.
+/// Writes the ids that an installed bundle provides, in place of the earlier ones.
 pub(crate) fn write_provides(
     sql: &Transaction<'_>,
     bundle: &str,
@@ -94,7 +92,7 @@ pub(crate) fn write_provides(
     Ok(())
 }
 
-fn check_duplicates(sql: &Transaction<'_>, candidate: &Candidate) -> Result<(), Error> {
+fn check_duplicates(sql: &Transaction<'_>, candidate: &ReleaseCandidate) -> Result<(), Error> {
     let id = &candidate.held.id;
     let mut statement = sql.prepare_cached(
         "SELECT bundle FROM provides WHERE kind = ?1 AND name = ?2 AND bundle <> ?3",
@@ -115,38 +113,28 @@ fn check_duplicates(sql: &Transaction<'_>, candidate: &Candidate) -> Result<(), 
     Ok(())
 }
 
-/// Installs: the row, what it provides, its mark; an update of it that was held is gone.
+/// Installs: the row, the provided ids, the mark. A held update of the bundle is dropped.
 pub(crate) fn install(
     sql: &Transaction<'_>,
-    candidate: &Candidate,
+    candidate: &ReleaseCandidate,
     acceptance: Acceptance,
     at: i64,
-) -> Result<Installed, Error> {
+) -> Result<InstalledBundle, Error> {
     let new = &candidate.held;
-    arrivals::settle(sql)?;
-    write_surface(sql, candidate)?;
+    search::settle_arrivals(sql)?;
+    write_surface(sql, &candidate.surface)?;
     sql.execute("DELETE FROM installed WHERE id = ?1", [&new.id])?;
     sql.execute("DELETE FROM held WHERE id = ?1", [&new.id])?;
-    sql.execute(
-        "INSERT INTO installed (id, digest, version, sequence, publisher, signers, surface, source, at,
-                                acceptance)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-        params![
-            new.id,
-            new.digest.to_string(),
-            new.version.to_string(),
-            number(new.sequence)?,
-            new.publisher,
-            model::signers_text(&new.signers),
-            new.surface.to_string(),
-            new.source,
-            at,
-            acceptance.as_str(),
-        ],
+    write_release(
+        sql,
+        "installed",
+        new,
+        at,
+        ("acceptance", acceptance.as_str()),
     )?;
     write_provides(sql, &new.id, &candidate.surface)?;
-    tools::write(sql, &new.id, &candidate.surface)?;
-    arrivals::note(sql)?;
+    search::write_tools(sql, &new.id, &candidate.surface)?;
+    search::add_arrivals(sql)?;
     rollback::raise(sql, new, at)?;
     forget_surfaces(sql)?;
     model::one_installed(sql, &new.id)?
@@ -154,13 +142,34 @@ pub(crate) fn install(
 }
 
 /// Holds, in place of an update that was held before.
-pub(crate) fn hold(sql: &Transaction<'_>, candidate: &Candidate, at: i64) -> Result<Held, Error> {
+pub(crate) fn hold(
+    sql: &Transaction<'_>,
+    candidate: &ReleaseCandidate,
+    at: i64,
+) -> Result<HeldUpdate, Error> {
     let new = &candidate.held;
-    write_surface(sql, candidate)?;
+    write_surface(sql, &candidate.surface)?;
+    write_release(sql, "held", new, at, ("back", &new.allow_rollback))?;
+    forget_surfaces(sql)?;
+    model::one_held(sql, &new.id)?
+        .ok_or_else(|| Error::Corrupt(format!("expected the held row of {}", new.id).into()))
+}
+
+/// Writes a row of `installed` or `held`, which differ in the last column.
+fn write_release(
+    sql: &Transaction<'_>,
+    table: &str,
+    new: &HeldUpdate,
+    at: i64,
+    (column, value): (&str, impl ToSql),
+) -> Result<(), Error> {
+    let insert = format!(
+        "INSERT OR REPLACE INTO {table} (id, digest, version, sequence, publisher, signers, surface, source, at,
+                                         {column})
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
+    );
     sql.execute(
-        "INSERT OR REPLACE INTO held (id, digest, version, sequence, publisher, signers, surface, source, at,
-                                      back)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        &insert,
         params![
             new.id,
             new.digest.to_string(),
@@ -171,26 +180,21 @@ pub(crate) fn hold(sql: &Transaction<'_>, candidate: &Candidate, at: i64) -> Res
             new.surface.to_string(),
             new.source,
             at,
-            new.allow_rollback,
-        ],
-    )?;
-    forget_surfaces(sql)?;
-    model::one_held(sql, &new.id)?
-        .ok_or_else(|| Error::Corrupt(format!("expected the held row of {}", new.id).into()))
-}
-
-fn write_surface(sql: &Transaction<'_>, candidate: &Candidate) -> Result<(), Error> {
-    sql.execute(
-        "INSERT OR IGNORE INTO surface (digest, bytes) VALUES (?1, ?2)",
-        params![
-            candidate.held.surface.to_string(),
-            candidate.surface.to_bytes()
+            value,
         ],
     )?;
     Ok(())
 }
 
-/// Removes the surfaces that nothing installed or held has.
+pub(crate) fn write_surface(sql: &Transaction<'_>, surface: &BundleSurface) -> Result<(), Error> {
+    sql.execute(
+        "INSERT OR IGNORE INTO surface (digest, bytes) VALUES (?1, ?2)",
+        params![surface.digest().to_string(), surface.to_bytes()],
+    )?;
+    Ok(())
+}
+
+/// Removes the surfaces of no installed or held release.
 pub(crate) fn forget_surfaces(sql: &Transaction<'_>) -> Result<(), Error> {
     sql.execute(
         "DELETE FROM surface WHERE digest NOT IN

@@ -1,20 +1,20 @@
-//! Why the store could not be opened, or an operation on it was refused or failed.
+//! Why opening the store or an operation on it was refused or failed.
 
 use toolward_bundle::ContentError;
 use toolward_report::codes;
 use toolward_signing::{Digest, Refusal};
 
-/// An operation was refused, or failed. What was installed before still is.
+/// Why an operation was refused or failed. Installed bundles stay installed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Verification refused the bundle, or it goes back or contradicts a release that is known.
+    /// Verification refused the bundle, or it goes back or contradicts a known release.
     #[error(transparent)]
     Refused(#[from] Refusal),
-    /// The bundle is the signed one, and no host would take it.
+    /// The bundle is signed, but no host would accept it.
     #[error(transparent)]
     Content(#[from] Box<ContentError>),
-    /// An installed bundle brings the same tool or driver.
+    /// An installed bundle has the same tool or driver.
     #[error("{kind} `{name}` is in two bundles: {first} is installed, {second} brings it, too")]
     Duplicate {
         /// `tool` or `driver`.
@@ -23,7 +23,7 @@ pub enum Error {
         name: String,
         /// The installed bundle.
         first: String,
-        /// The bundle refused.
+        /// The refused bundle.
         second: String,
     },
     /// The held update has another surface than the one that was accepted.
@@ -33,22 +33,22 @@ pub enum Error {
         id: String,
         /// The digest that was accepted.
         accepted: Digest,
-        /// The held update's.
+        /// The digest of the held update's surface.
         found: Digest,
     },
     /// No such bundle.
     #[error("{id} is not installed")]
     NotInstalled {
-        /// The id asked for.
+        /// The requested id.
         id: String,
     },
-    /// No update of this bundle waits.
+    /// No update of this bundle is held.
     #[error("no update of {id} is held")]
     NotHeld {
-        /// The id asked for.
+        /// The requested id.
         id: String,
     },
-    /// The file of an installed bundle is gone.
+    /// The file of an installed bundle is missing.
     #[error("{id}: the file of the installed bundle {digest} is missing from the store")]
     ObjectMissing {
         /// The bundle.
@@ -61,9 +61,9 @@ pub enum Error {
     ObjectChanged {
         /// The bundle.
         id: String,
-        /// What was installed.
+        /// The installed bundle or surface.
         expected: String,
-        /// What is there.
+        /// The bundle or surface in the file.
         found: String,
     },
     /// The same keys belong to another publisher than when the bundle was installed.
@@ -76,8 +76,7 @@ pub enum Error {
         /// The publisher now.
         found: String,
     },
-    /// The actions that an installed bundle takes from others ask for something else than when its surface was
-    /// accepted.
+    /// The actions that an installed bundle takes from others have changed since its surface was accepted.
     #[error(
         "{id}: the actions that it takes from a library give it the surface {found}; {accepted} was accepted"
     )]
@@ -92,15 +91,15 @@ pub enum Error {
     /// A directory or file can't be used safely.
     #[error(transparent)]
     Unusable(#[from] toolward_files::Error),
-    /// The file is not a store's state, or is damaged.
+    /// The file is not a store's state, or it is damaged.
     #[error("the store's state is damaged, or another program's file: {0}")]
     Corrupt(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The state was made by another version of this crate.
     #[error("the store's state has schema {found}; this version reads schema {expected}")]
     Version {
-        /// The file's.
+        /// The schema of the file.
         found: i64,
-        /// This crate's.
+        /// The schema of this crate.
         expected: i64,
     },
     /// Other processes used the store for too long.
@@ -109,7 +108,7 @@ pub enum Error {
     /// The disk is full, or the file larger than this process may write.
     #[error("the disk of the store is full")]
     Full,
-    /// The store can be read and not written.
+    /// The store can only be read.
     #[error("the store can't be written to: its disk or directory is read-only")]
     ReadOnly,
     /// The newest changes of the state can't be read.
@@ -163,11 +162,6 @@ codes! {
 }
 
 impl Error {
-    /// Whether the disk is full or read-only.
-    pub(crate) fn is_of_disk(&self) -> bool {
-        matches!(self, Self::Full | Self::ReadOnly)
-    }
-
     /// A failure of the operating system.
     pub(crate) fn io(what: &str, error: impl Into<std::io::Error>) -> Self {
         toolward_sqlite::Error::io(what, error).into()

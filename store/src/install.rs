@@ -1,59 +1,59 @@
-//! Installing and updating: the file is on disk before the state names it, and the state changes in one
-//! transaction. Killed anywhere, the old release or the new one is installed, and works.
+//! Installing and updating, and the updates that are held until a person accepts their surface. The file is on disk
+//! before the state names it, and the state changes in one transaction: killed at any time, the old release or the new
+//! one is installed, and works.
 
 use std::time::SystemTime;
 
 use toolward_bundle::Content;
 use toolward_bundle::libraries::{Libraries, NoLibraries};
-use toolward_bundle::surface::{BundleSurface, Difference};
-use toolward_signing::Digest;
+use toolward_bundle::surface::{BundleSurface, SurfaceDifference};
 use toolward_signing::verify::{Bundle, Verified};
+use toolward_signing::{Digest, archive};
 
-use crate::audit_log::{NewDecision, Verdict, record};
-use crate::decide::{self, Candidate, Decision};
+use crate::audit_log::{NewDecision, TrustVerdict, record};
+use crate::decide::{self, ReleaseCandidate, ReleaseDecision};
 use crate::error::Error;
-use crate::lock;
-use crate::model::{self, Acceptance, Held, Installed};
-use crate::object::Objects;
+use crate::load::Verify;
+use crate::model::{self, Acceptance, HeldUpdate, InstalledBundle, StoredRelease};
+use crate::state;
 use crate::store::Store;
-use crate::times;
 
 /// What an installation depends on besides the bundle.
 #[derive(Clone, Debug)]
 pub struct InstallOptions {
-    /// Where the bundle comes from, for people: recorded as it is.
+    /// The source of the bundle, for people: recorded unchanged.
     pub source: String,
-    /// The time, as fixed once for the whole operation.
+    /// The time of the whole operation.
     pub now: SystemTime,
-    /// Allows a lower sequence than one installed before, and says why. Two bundles with one sequence are
-    /// refused all the same.
+    /// The reason to allow a lower sequence than one installed before. Two bundles with one sequence are refused even
+    /// then.
     pub allow_rollback: Option<String>,
-    /// The surface that was accepted beforehand. Any other is held, at first install, too.
+    /// The surface that was accepted beforehand. Any other surface is held, even at the first installation.
     pub accept: Option<Digest>,
 }
 
-/// What an installation came to.
+/// The result of an installation.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum InstallOutcome {
     /// The bundle is installed.
     Installed {
-        /// What is installed now.
-        installed: Installed,
-        /// What was installed before.
-        previous: Option<Installed>,
+        /// The bundle as installed now.
+        installed: InstalledBundle,
+        /// The bundle as installed before.
+        previous: Option<InstalledBundle>,
     },
-    /// The bundle's surface is another one: what was installed before still is.
+    /// The bundle has another surface: the installed bundle stays.
     Held {
-        /// The update that waits.
-        held: Held,
-        /// What is installed.
-        current: Option<Installed>,
-        /// What would be seen otherwise; from nothing at all, where nothing is installed.
-        difference: Difference,
+        /// The held update.
+        held: HeldUpdate,
+        /// The installed bundle.
+        current: Option<InstalledBundle>,
+        /// How its surface differs from the installed one, or from an empty one.
+        difference: SurfaceDifference,
     },
-    /// This very bundle is installed. Its recorded source is the latest by now.
-    Unchanged(Installed),
+    /// Exactly this bundle is installed. Its recorded source is updated.
+    Unchanged(InstalledBundle),
 }
 
 impl Store {
@@ -69,13 +69,13 @@ impl Store {
         self.install_with(bundle, options, &NoLibraries)
     }
 
-    /// Installs a bundle, or updates one. An update with another surface is held; so is a bundle that is installed,
-    /// where the actions that it takes from `libraries` give it another surface than the one that was accepted.
+    /// Installs a bundle, or updates one. An update with another surface is held; so is an installed bundle if the
+    /// actions that it takes from `libraries` give it another surface than the accepted one.
     ///
     /// # Errors
-    /// [`Error::Content`] for a bundle that no host would take, [`Error::Refused`] for a `rollback` or an
+    /// [`Error::Content`] for a bundle that no host would accept, [`Error::Refused`] for a `rollback` or an
     /// `equivocation`, [`Error::Duplicate`]; [`Error::Full`], [`Error::Busy`], [`Error::Io`].
-    /// Refusals are recorded, and nothing else of them stays.
+    /// Refusals are recorded, and leave nothing else behind.
     pub fn install_with(
         &self,
         bundle: &Verified<Bundle>,
@@ -89,7 +89,7 @@ impl Store {
                 digest: Some(bundle.manifest_digest),
                 ..NewDecision::refused("install", &bundle.manifest.id, error)
             };
-            // The refusal stands, whether or not it can be written down.
+            // The refusal stands, whether or not it can be recorded.
             let _ = self.record(&refused, options.now);
         }
         result
@@ -102,59 +102,55 @@ impl Store {
         libraries: &dyn Libraries,
     ) -> Result<InstallOutcome, Error> {
         let candidate = candidate(bundle, options, libraries)?;
-        let at = times::seconds(options.now);
-        let _lock = lock::shared(&self.directory)?;
-        // What will be refused is refused before anything is written. What others do meanwhile is looked at
-        // again below, where it counts.
+        let at = state::seconds(options.now);
+        let _lock = self.share_objects()?;
+        // A release that will be refused is refused before anything is written. Changes by others in the meantime are
+        // considered below, where it matters.
         self.state
             .read(|sql| decide::decide(sql, &candidate, options.accept))?;
-        let bytes = Objects::encode(bundle);
-        // The file of a bundle that is there is repaired if it isn't what it should be, and gets the
-        // signatures of this one.
+        let bytes = archive::to_stored_bytes(&bundle.contents());
+        // An existing file is repaired if it differs, and gets the signatures of this bundle.
         if !self.objects.holds(&bundle.manifest_digest, &bytes)? {
             self.objects.write(&bundle.manifest_digest, &bytes)?;
         }
         self.state.write(|sql| {
-            let previous = model::one_installed(sql, &candidate.held.id)?;
+            let new = &candidate.held;
+            let previous = model::one_installed(sql, &new.id)?;
             match decide::decide(sql, &candidate, options.accept)? {
-                Decision::Unchanged(installed) => {
-                    let source = candidate.held.source.clone();
+                ReleaseDecision::Unchanged(mut installed) => {
                     sql.execute(
                         "UPDATE installed SET source = ?1 WHERE id = ?2",
-                        [&source, &installed.id],
+                        [&new.source, &installed.id],
                     )?;
-                    let installed = Installed {
-                        source,
-                        ..*installed
-                    };
-                    Ok(InstallOutcome::Unchanged(installed))
+                    installed.release.source.clone_from(&new.source);
+                    Ok(InstallOutcome::Unchanged(*installed))
                 }
-                Decision::Install(acceptance) => {
+                ReleaseDecision::Install(acceptance) => {
                     let installed = decide::install(sql, &candidate, acceptance, at)?;
-                    let reason = reason(&candidate.held, acceptance);
-                    record(
-                        sql,
-                        &decision(&candidate.held, "install", Verdict::Accepted, reason),
-                        at,
-                    )?;
+                    let reason = reason(new, acceptance);
+                    let decision =
+                        NewDecision::new("install", &new.id, TrustVerdict::Accepted, reason);
+                    record(sql, &decision.of_release(new), at)?;
                     Ok(InstallOutcome::Installed {
                         installed,
                         previous,
                     })
                 }
-                Decision::Hold => {
+                ReleaseDecision::Hold => {
                     let held = decide::hold(sql, &candidate, at)?;
-                    let old = previous
-                        .as_ref()
-                        .map(|old| model::surface(sql, &old.surface));
-                    let old = old.transpose()?.unwrap_or_else(BundleSurface::empty);
+                    let old = match &previous {
+                        Some(old) => model::surface(sql, &old.surface)?,
+                        None => BundleSurface::empty(),
+                    };
                     let difference = old.difference(&candidate.surface);
                     let reason = format!(
                         "the surface {} is not the one accepted: {} changes",
                         held.surface,
                         difference.changes.len()
                     );
-                    record(sql, &decision(&held, "install", Verdict::Held, reason), at)?;
+                    let decision =
+                        NewDecision::new("install", &held.id, TrustVerdict::Held, reason);
+                    record(sql, &decision.of_release(&held), at)?;
                     Ok(InstallOutcome::Held {
                         held,
                         current: previous,
@@ -164,33 +160,136 @@ impl Store {
             }
         })
     }
+
+    /// The held updates, by id, each with how its surface differs from the installed one.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub fn pending(&self) -> Result<Vec<(HeldUpdate, SurfaceDifference)>, Error> {
+        self.state.read(|sql| {
+            let held = model::all_held(sql)?.into_iter();
+            held.map(|held| {
+                let old = match model::one_installed(sql, &held.id)? {
+                    Some(old) => model::surface(sql, &old.surface)?,
+                    None => BundleSurface::empty(),
+                };
+                let difference = old.difference(&model::surface(sql, &held.surface)?);
+                Ok((held, difference))
+            })
+            .collect()
+        })
+    }
+
+    /// Installs the held update of `id`, whose surface a person saw and accepts. It is verified again: a release that
+    /// was revoked while it was held doesn't replace a working one.
+    ///
+    /// # Errors
+    /// [`Error::NotHeld`]; [`Error::SurfaceMismatch`] if the held update has another surface than the accepted one;
+    /// those of [`Store::load`]; [`Error::Refused`] and [`Error::Duplicate`] after changes in the meantime.
+    pub fn accept(
+        &self,
+        id: &str,
+        surface: &Digest,
+        verify: &Verify<'_>,
+        now: SystemTime,
+    ) -> Result<InstalledBundle, Error> {
+        let result = self.try_accept(id, surface, verify, now);
+        if let Err(error) = &result {
+            // The refusal stands, whether or not it can be recorded.
+            let _ = self.record(&NewDecision::refused("accept", id, error), now);
+        }
+        result
+    }
+
+    fn try_accept(
+        &self,
+        id: &str,
+        surface: &Digest,
+        verify: &Verify<'_>,
+        now: SystemTime,
+    ) -> Result<InstalledBundle, Error> {
+        let at = state::seconds(now);
+        let not_held = || Error::NotHeld { id: id.to_owned() };
+        let _lock = self.share_objects()?;
+        let held = self.state.read(|sql| model::one_held(sql, id))?;
+        let held = held.ok_or_else(not_held)?;
+        if held.surface != *surface {
+            return Err(Error::SurfaceMismatch {
+                id: id.to_owned(),
+                accepted: *surface,
+                found: held.surface,
+            });
+        }
+        self.open_object(&held, verify)?;
+        self.state.write(|sql| {
+            // Another update may have replaced it since it was read.
+            let still = model::one_held(sql, id)?.filter(|still| still.digest == held.digest);
+            let held = still.ok_or_else(not_held)?;
+            let surface = model::surface(sql, &held.surface)?;
+            let candidate = ReleaseCandidate { held, surface };
+            // If the release was installed in the meantime, only the held copy is removed.
+            if let ReleaseDecision::Unchanged(installed) =
+                decide::decide(sql, &candidate, Some(candidate.held.surface))?
+            {
+                sql.execute("DELETE FROM held WHERE id = ?1", [id])?;
+                decide::forget_surfaces(sql)?;
+                return Ok(*installed);
+            }
+            let installed = decide::install(sql, &candidate, Acceptance::Accepted, at)?;
+            let reason = format!("the surface {} was accepted", installed.surface);
+            let decision = NewDecision::new("accept", id, TrustVerdict::Accepted, reason);
+            record(sql, &decision.of_release(&candidate.held), at)?;
+            Ok(installed)
+        })
+    }
+
+    /// Drops the held update of `id`. It can be offered again.
+    ///
+    /// # Errors
+    /// [`Error::NotHeld`].
+    pub fn decline(&self, id: &str, now: SystemTime) -> Result<HeldUpdate, Error> {
+        let at = state::seconds(now);
+        self.state.write(|sql| {
+            let held =
+                model::one_held(sql, id)?.ok_or_else(|| Error::NotHeld { id: id.to_owned() })?;
+            sql.execute("DELETE FROM held WHERE id = ?1", [id])?;
+            decide::forget_surfaces(sql)?;
+            let reason = format!("the surface {} was declined", held.surface);
+            let decision = NewDecision::new("accept", id, TrustVerdict::Refused, reason);
+            record(sql, &decision.of_release(&held), at)?;
+            Ok(held)
+        })
+    }
 }
 
 fn candidate(
     bundle: &Verified<Bundle>,
     options: &InstallOptions,
     libraries: &dyn Libraries,
-) -> Result<Candidate, Error> {
+) -> Result<ReleaseCandidate, Error> {
     let content = Content::from_verified_with(bundle.clone(), libraries)?;
     let surface = BundleSurface::of(&content);
-    Ok(Candidate {
-        held: Held {
-            id: bundle.manifest.id.clone(),
-            digest: bundle.manifest_digest,
-            version: bundle.manifest.version.clone(),
-            sequence: bundle.manifest.sequence,
-            publisher: bundle.publisher.name().to_owned(),
-            signers: bundle.signers.clone(),
-            surface: surface.digest(),
-            source: options.source.clone(),
-            at: times::timestamp(times::seconds(options.now))?,
+    let release = StoredRelease {
+        id: bundle.manifest.id.clone(),
+        digest: bundle.manifest_digest,
+        version: bundle.manifest.version.clone(),
+        sequence: bundle.manifest.sequence,
+        publisher: bundle.publisher.name().to_owned(),
+        signers: bundle.signers.clone(),
+        surface: surface.digest(),
+        source: options.source.clone(),
+        at: state::timestamp(state::seconds(options.now))?,
+    };
+    Ok(ReleaseCandidate {
+        held: HeldUpdate {
+            release,
             allow_rollback: options.allow_rollback.clone(),
         },
         surface,
     })
 }
 
-fn reason(new: &Held, acceptance: Acceptance) -> String {
+fn reason(new: &HeldUpdate, acceptance: Acceptance) -> String {
     let why = match acceptance {
         Acceptance::First => "first installation",
         Acceptance::SameSurface => "the surface is the same",
@@ -203,17 +302,5 @@ fn reason(new: &Held, acceptance: Acceptance) -> String {
     match &new.allow_rollback {
         Some(back) => format!("{reason}; going back was allowed: {back}"),
         None => reason,
-    }
-}
-
-pub(crate) fn decision(new: &Held, action: &str, verdict: Verdict, reason: String) -> NewDecision {
-    NewDecision {
-        action: action.to_owned(),
-        subject: new.id.clone(),
-        publisher: Some(new.publisher.clone()),
-        digest: Some(new.digest),
-        verdict,
-        code: None,
-        reason,
     }
 }

@@ -1,97 +1,92 @@
-//! From the store's files to verified bundles. Each file is opened once, and what comes out are the bytes that
-//! were verified, with the trust and the revocations of now.
+//! From the store's files to verified bundles. Each file is opened once, and exactly the verified bytes are returned,
+//! by the current trust and revocations. Surfaces of an earlier version are replaced by the current surface of their
+//! bundle, which separates changes of a release from fields that a new version adds.
 
 use std::fs::File;
 use std::time::SystemTime;
 
+use rusqlite::{Transaction, params};
 use toolward_bundle::libraries::Libraries;
-use toolward_bundle::surface::BundleSurface;
+use toolward_bundle::surface::{BundleSurface, Version};
 use toolward_bundle::{Content, parallel};
 use toolward_signing::verify::{Bundle, Verified};
 use toolward_signing::{ErrorKind, Refusal};
 
-use crate::audit_log::{NewDecision, Verdict};
+use crate::audit_log::{NewDecision, TrustVerdict, record};
+use crate::decide;
 use crate::error::Error;
-use crate::lock;
-use crate::model::{self, Held, Installed};
+use crate::model::{self, InstalledBundle, StoredRelease};
+use crate::state;
 use crate::store::Store;
 
-/// Verifies an archive as things stand now:
+/// Verifies an archive as of now:
 /// [`archive_file`](toolward_signing::verify::archive_file) with the operator's trust store,
 /// revocations and denials. Called from several threads.
 pub type Verify<'a> = dyn Fn(&mut File) -> Result<Verified<Bundle>, Refusal> + Sync + 'a;
 
-/// An installed bundle, and its verified bytes, or what was made of them, or why there are none.
+/// An installed bundle with its verified bytes, or a value made of them, or the reason why it can't be used.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Loaded<T = Verified<Bundle>> {
-    /// What is installed.
-    pub installed: Installed,
-    /// The bundle.
+pub struct LoadedBundle<T = Verified<Bundle>> {
+    /// The stored facts.
+    pub installed: InstalledBundle,
+    /// The verified bundle.
     pub bundle: Result<T, Error>,
 }
 
-/// How one bundle of [`Store::verify_all`] came out.
+/// The result for one bundle of [`Store::verify_all`].
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Checked {
+pub struct VerifyResult {
     /// The bundle's id.
     pub id: String,
-    /// Its version.
+    /// The bundle's version.
     pub version: semver::Version,
-    /// Whether this is an update that waits.
+    /// Whether this is a held update.
     pub held: bool,
-    /// Its number, from 1.
+    /// The position of the bundle, from 1.
     pub number: usize,
-    /// How many there are.
+    /// How many bundles are verified.
     pub total: usize,
-    /// Whether it is what was installed, and a host would take it.
+    /// Whether it is the installed one, and a host would accept it.
     pub result: Result<(), Error>,
 }
 
 /// A file of an installed bundle that could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("a file of the store: {0}")]
-struct Unread(#[source] Refusal);
+struct UnreadableFile(#[source] Refusal);
 
 impl Store {
-    /// Loads an installed bundle. How it came out is recorded.
+    /// Loads an installed bundle, and records the result.
     ///
     /// # Errors
     /// [`Error::NotInstalled`]; the refusals of `verify`; [`Error::ObjectMissing`],
-    /// [`Error::ObjectChanged`] and [`Error::PublisherChanged`] for what is no longer what was installed.
+    /// [`Error::ObjectChanged`] and [`Error::PublisherChanged`] if it is no longer the installed one.
     pub fn load(
         &self,
         id: &str,
         verify: &Verify<'_>,
         now: SystemTime,
-    ) -> Result<(Installed, Verified<Bundle>), Error> {
-        let _lock = lock::shared(&self.directory)?;
+    ) -> Result<(InstalledBundle, Verified<Bundle>), Error> {
+        let _lock = self.share_objects()?;
         let installed = self.state.read(|sql| model::one_installed(sql, id))?;
         let installed = installed.ok_or_else(|| Error::NotInstalled { id: id.to_owned() })?;
-        let bundle = self.open_object(&as_held(&installed), verify);
+        let bundle = self.open_object(&installed, verify);
         let decision = match &bundle {
-            Ok(_) => accepted("load", id, "verified".to_owned()),
-            Err(error) => refused("load", &as_held(&installed), error),
+            Ok(_) => NewDecision::new("load", id, TrustVerdict::Accepted, "verified".to_owned()),
+            Err(error) => NewDecision::refused("load", id, error).of_release(&installed),
         };
         let recorded = self.recorded(self.record(&decision, now));
-        // A refusal stands, whether or not it can be written down.
+        // A refusal stands, whether or not it can be recorded.
         let bundle = bundle?;
         recorded?;
         Ok((installed, bundle))
     }
 
-    /// Loads all installed bundles, by id, on all processors. One that is refused doesn't keep the others
-    /// from loading; refusals are recorded, and that the rest was accepted.
-    ///
-    /// # Errors
-    /// When the state can't be read or written.
-    pub fn load_all(&self, verify: &Verify<'_>, now: SystemTime) -> Result<Vec<Loaded>, Error> {
-        self.load_all_as(verify, &|bundle| bundle, now)
-    }
-
-    /// Loads all installed bundles as [`Store::load_all`] does, and makes something of each while its
-    /// neighbours are loaded. What that comes to is not the store's affair, and not recorded.
+    /// Loads all installed bundles, by id, on all processors, and calls `make` for each while others are loaded. A
+    /// refused bundle doesn't prevent others from loading. Refusals are recorded, and that the rest was accepted; the
+    /// results of `make` are not.
     ///
     /// # Errors
     /// When the state can't be read or written.
@@ -100,14 +95,14 @@ impl Store {
         verify: &Verify<'_>,
         make: &(dyn Fn(Verified<Bundle>) -> T + Sync),
         now: SystemTime,
-    ) -> Result<Vec<Loaded<T>>, Error> {
-        let loaded = self.each_installed(verify, make)?;
+    ) -> Result<Vec<LoadedBundle<T>>, Error> {
+        let loaded = self.examine(verify, make)?;
         self.record_load(&loaded, now)?;
         Ok(loaded)
     }
 
-    /// Verifies all installed bundles as [`Store::load_all_as`] does, and records nothing: for lists, which say
-    /// what would be loaded.
+    /// Verifies all installed bundles as [`Store::load_all_as`] does, and records nothing: for lists of what would be
+    /// loaded.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -115,27 +110,19 @@ impl Store {
         &self,
         verify: &Verify<'_>,
         make: &(dyn Fn(Verified<Bundle>) -> T + Sync),
-    ) -> Result<Vec<Loaded<T>>, Error> {
-        self.each_installed(verify, make)
-    }
-
-    /// Loads all installed bundles, by id, on all processors.
-    fn each_installed<T: Send>(
-        &self,
-        verify: &Verify<'_>,
-        make: &(dyn Fn(Verified<Bundle>) -> T + Sync),
-    ) -> Result<Vec<Loaded<T>>, Error> {
-        let _lock = lock::shared(&self.directory)?;
+    ) -> Result<Vec<LoadedBundle<T>>, Error> {
+        let _lock = self.share_objects()?;
         let installed = self.state.read(model::all_installed)?;
-        let load = |one: &Installed| self.open_object(&as_held(one), verify).map(make);
+        let load = |one: &InstalledBundle| self.open_object(one, verify).map(make);
         let bundles = parallel::each(&installed, load);
         let loaded = (installed.into_iter().zip(bundles))
-            .map(|(installed, bundle)| Loaded { installed, bundle });
+            .map(|(installed, bundle)| LoadedBundle { installed, bundle });
         Ok(loaded.collect())
     }
 
-    /// Verifies all that is installed or held, one after the other, as deeply as an installation does, and
-    /// tells each result. `libraries`: the actions of what is installed. How many were refused is what comes back; refusals are recorded.
+    /// Verifies all installed and held releases, one after the other, as deeply as an installation does. `libraries`
+    /// has the actions of the installed bundles. Calls `tell` with each result, records refusals, and returns their
+    /// number.
     ///
     /// # Errors
     /// When the state can't be read or written.
@@ -144,17 +131,10 @@ impl Store {
         verify: &Verify<'_>,
         libraries: &dyn Libraries,
         now: SystemTime,
-        tell: &mut dyn FnMut(&Checked),
+        tell: &mut dyn FnMut(&VerifyResult),
     ) -> Result<usize, Error> {
-        let _lock = lock::shared(&self.directory)?;
-        let (installed, held) = self
-            .state
-            .read(|sql| Ok((model::all_installed(sql)?, model::all_held(sql)?)))?;
-        let installed: Vec<_> = installed.iter().map(|one| (as_held(one), false)).collect();
-        let all = installed
-            .into_iter()
-            .chain(held.into_iter().map(|one| (one, true)));
-        let all: Vec<_> = all.collect();
+        let _lock = self.share_objects()?;
+        let all = self.all_releases()?;
         let mut refusals = 0_usize;
         for (position, (one, held)) in all.iter().enumerate() {
             let result = self.open_object(one, verify).and_then(|bundle| {
@@ -170,17 +150,18 @@ impl Store {
                         found,
                     });
                 }
-                Err(changed(
-                    one,
-                    format!("surface {}", one.surface),
-                    format!("surface {found}"),
-                ))
+                Err(Error::ObjectChanged {
+                    id: one.id.clone(),
+                    expected: format!("surface {}", one.surface),
+                    found: format!("surface {found}"),
+                })
             });
             if let Err(error) = &result {
                 refusals = refusals.saturating_add(1);
-                self.recorded(self.record(&refused("verify", one, error), now))?;
+                let refused = NewDecision::refused("verify", &one.id, error).of_release(one);
+                self.recorded(self.record(&refused, now))?;
             }
-            tell(&Checked {
+            tell(&VerifyResult {
                 id: one.id.clone(),
                 version: one.version.clone(),
                 held: *held,
@@ -191,14 +172,75 @@ impl Store {
         }
         let sound = all.len().saturating_sub(refusals);
         let reason = format!("{sound} of {} bundles verified", all.len());
-        self.recorded(self.record(&accepted("verify", "all", reason), now))?;
+        let accepted = NewDecision::new("verify", "all", TrustVerdict::Accepted, reason);
+        self.recorded(self.record(&accepted, now))?;
         Ok(refusals)
     }
 
-    /// Reads and verifies one file: it must be what the state says.
+    /// Whether an installed or held release has a surface of an earlier version.
+    ///
+    /// # Errors
+    /// When the state can't be read.
+    pub fn has_earlier_surfaces(&self) -> Result<bool, Error> {
+        self.state.read(|sql| {
+            let query =
+                "SELECT EXISTS (SELECT 1 FROM surface WHERE substr(bytes, 1, length(?1)) <> ?1)";
+            let mut statement = sql.prepare_cached(query)?;
+            Ok(statement.query_row([Version::CURRENT.header()], |row| row.get(0))?)
+        })
+    }
+
+    /// Reads the bundles with a surface of an earlier version, and gives them the current one. An accepted surface
+    /// stays accepted if the earlier surface matches the bundle, with the current `libraries`. A bundle that no longer
+    /// verifies, or whose actions changed, keeps the earlier surface, so that an update of it is held. A held update
+    /// stays held under its new surface.
+    ///
+    /// # Errors
+    /// When the state can't be read or written.
+    pub fn renew_surfaces(
+        &self,
+        verify: &Verify<'_>,
+        libraries: &dyn Libraries,
+        now: SystemTime,
+    ) -> Result<(), Error> {
+        let _lock = self.share_objects()?;
+        for (one, is_held) in self.all_releases()? {
+            let earlier = self.state.read(|sql| model::surface(sql, &one.surface))?;
+            if earlier.version() == Version::CURRENT {
+                continue;
+            }
+            let Ok(bundle) = self.open_object(&one, verify) else {
+                continue;
+            };
+            let Ok(content) = Content::from_verified_with(bundle, libraries) else {
+                continue;
+            };
+            if !is_held && !BundleSurface::is_of(&content, &one.surface) {
+                continue;
+            }
+            let surface = BundleSurface::of(&content);
+            self.state
+                .write(|sql| renew(sql, &one, &surface, is_held, state::seconds(now)))?;
+        }
+        Ok(())
+    }
+
+    /// All installed releases, then all held ones, each with whether it is held.
+    pub(crate) fn all_releases(&self) -> Result<Vec<(StoredRelease, bool)>, Error> {
+        self.state.read(|sql| {
+            let installed = model::all_installed(sql)?.into_iter();
+            let held = model::all_held(sql)?.into_iter();
+            let installed = installed.map(|installed| (installed.release, false));
+            Ok(installed
+                .chain(held.map(|held| (held.release, true)))
+                .collect())
+        })
+    }
+
+    /// Reads and verifies one file: it must be the release in the state.
     pub(crate) fn open_object(
         &self,
-        one: &Held,
+        one: &StoredRelease,
         verify: &Verify<'_>,
     ) -> Result<Verified<Bundle>, Error> {
         let file = self.objects.open(&one.digest)?;
@@ -207,13 +249,16 @@ impl Store {
             digest: one.digest,
         })?;
         let bundle = verify(&mut file).map_err(|refusal| match refusal.kind() {
-            // Nothing was found out about the bundle.
-            ErrorKind::Io => Error::Io(Box::new(Unread(refusal))),
+            // Not a verdict about the bundle.
+            ErrorKind::Io => Error::Io(Box::new(UnreadableFile(refusal))),
             _ => refusal.into(),
         })?;
         if bundle.manifest_digest != one.digest || bundle.manifest.id != one.id {
-            let found = format!("{} {}", bundle.manifest.id, bundle.manifest_digest);
-            return Err(changed(one, format!("{} {}", one.id, one.digest), found));
+            return Err(Error::ObjectChanged {
+                id: one.id.clone(),
+                expected: format!("{} {}", one.id, one.digest),
+                found: format!("{} {}", bundle.manifest.id, bundle.manifest_digest),
+            });
         }
         if bundle.publisher.name() != one.publisher {
             return Err(Error::PublisherChanged {
@@ -225,67 +270,58 @@ impl Store {
         Ok(bundle)
     }
 
-    /// One row for all that was accepted, and one for each refusal: a start is one decision.
-    fn record_load<T>(&self, loaded: &[Loaded<T>], now: SystemTime) -> Result<(), Error> {
+    /// Records one decision for all accepted bundles, and one for each refusal.
+    fn record_load<T>(&self, loaded: &[LoadedBundle<T>], now: SystemTime) -> Result<(), Error> {
         let mut decisions = Vec::new();
         let accepted = loaded.iter().filter(|one| one.bundle.is_ok()).count();
         if accepted > 0 {
             let reason = format!("{accepted} of {} installed bundles verified", loaded.len());
-            decisions.push(self::accepted("load", "all", reason));
+            let verdict = TrustVerdict::Accepted;
+            decisions.push(NewDecision::new("load", "all", verdict, reason));
         }
         for one in loaded {
             if let Err(error) = &one.bundle {
-                decisions.push(refused("load", &as_held(&one.installed), error));
+                let refused = NewDecision::refused("load", &one.installed.id, error);
+                decisions.push(refused.of_release(&one.installed));
             }
         }
         if accepted == loaded.len() {
-            // That all was well need not survive a power cut: a start waits for no disk.
+            // Full success need not survive a power cut: a start doesn't wait for the disk.
             return self.recorded(self.record_soon(&decisions, now));
         }
         self.recorded(self.record_all(&decisions, now))
     }
 }
 
-fn accepted(action: &str, subject: &str, reason: String) -> NewDecision {
-    NewDecision {
-        action: action.to_owned(),
-        subject: subject.to_owned(),
-        publisher: None,
-        digest: None,
-        verdict: Verdict::Accepted,
-        code: None,
-        reason,
+fn renew(
+    sql: &Transaction<'_>,
+    one: &StoredRelease,
+    surface: &BundleSurface,
+    is_held: bool,
+    at: i64,
+) -> Result<(), Error> {
+    let digest = surface.digest().to_string();
+    decide::write_surface(sql, surface)?;
+    let update = match is_held {
+        false => "UPDATE installed SET surface = ?1 WHERE id = ?2 AND digest = ?3 AND surface = ?4",
+        true => "UPDATE held SET surface = ?1 WHERE id = ?2 AND digest = ?3 AND surface = ?4",
+    };
+    let of = params![
+        digest,
+        one.id,
+        one.digest.to_string(),
+        one.surface.to_string()
+    ];
+    if sql.execute(update, of)? > 0 {
+        if !is_held {
+            decide::write_provides(sql, &one.id, surface)?;
+        }
+        let reason = format!(
+            "the surface {} is {digest} since surfaces have more fields",
+            one.surface
+        );
+        let decision = NewDecision::new("surface", &one.id, TrustVerdict::Accepted, reason);
+        record(sql, &decision.of_release(one), at)?;
     }
-}
-
-fn refused(action: &str, one: &Held, error: &Error) -> NewDecision {
-    NewDecision {
-        publisher: Some(one.publisher.clone()),
-        digest: Some(one.digest),
-        ..NewDecision::refused(action, &one.id, error)
-    }
-}
-
-fn changed(one: &Held, expected: String, found: String) -> Error {
-    Error::ObjectChanged {
-        id: one.id.clone(),
-        expected,
-        found,
-    }
-}
-
-/// What is to be loaded, in the form that installed and held bundles share.
-pub(crate) fn as_held(installed: &Installed) -> Held {
-    Held {
-        id: installed.id.clone(),
-        digest: installed.digest,
-        version: installed.version.clone(),
-        sequence: installed.sequence,
-        publisher: installed.publisher.clone(),
-        signers: installed.signers.clone(),
-        surface: installed.surface,
-        source: installed.source.clone(),
-        at: installed.at,
-        allow_rollback: None,
-    }
+    decide::forget_surfaces(sql)
 }

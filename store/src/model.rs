@@ -1,5 +1,7 @@
 //! Rows of the state as values.
 
+use std::ops::Deref;
+
 use rusqlite::types::Type;
 use rusqlite::{OptionalExtension, Row, Transaction};
 use semver::Version;
@@ -10,45 +12,50 @@ use toolward_signing::key::KeyId;
 use toolward_signing::timestamp::Timestamp;
 
 use crate::error::Error;
-use crate::times;
+use crate::state;
 
-/// An installed bundle, as the state knows it.
+/// A release of a bundle in the store, installed or held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Installed {
-    /// Its id.
+pub struct StoredRelease {
+    /// The bundle's id.
     pub id: String,
     /// The digest of its manifest.
     pub digest: Digest,
-    /// Its version.
+    /// The bundle's version.
     pub version: Version,
-    /// Its sequence.
+    /// The bundle's sequence.
     pub sequence: u64,
-    /// The publisher, as the trust store knew it.
+    /// The publisher's name in the trust store when it was verified.
     pub publisher: String,
-    /// The keys that signed, when it was installed.
+    /// The keys that signed.
     pub signers: Vec<KeyId>,
     /// The digest of its surface.
     pub surface: Digest,
-    /// Where it came from, in the caller's words.
+    /// The source, in the caller's words.
     pub source: String,
-    /// When it was installed.
+    /// When it was installed or held.
     pub at: Timestamp,
+}
+
+/// An installed bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InstalledBundle {
+    /// The installed release.
+    pub release: StoredRelease,
     /// Why it was installed and not held.
     pub acceptance: Acceptance,
 }
 
-impl Installed {
-    /// Refuses what is no longer what was accepted, because the actions that the bundle takes from others changed.
-    /// `content`: the bundle, read with the libraries of now.
+impl InstalledBundle {
+    /// Refuses a bundle whose surface is no longer the accepted one, because the actions that it takes from others
+    /// changed. `content`: the bundle, read with the current libraries.
     ///
     /// # Errors
     /// [`Error::ActionsChanged`].
     pub fn check_actions(&self, content: &Content) -> Result<(), Error> {
-        if !content.takes_actions() {
-            return Ok(());
-        }
-        if BundleSurface::is_of(content, &self.surface) {
+        if !content.takes_actions() || BundleSurface::is_of(content, &self.surface) {
             return Ok(());
         }
         Err(Error::ActionsChanged {
@@ -59,20 +66,46 @@ impl Installed {
     }
 }
 
+impl Deref for InstalledBundle {
+    type Target = StoredRelease;
+
+    fn deref(&self) -> &StoredRelease {
+        &self.release
+    }
+}
+
+/// An update whose surface must be accepted before it is installed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HeldUpdate {
+    /// The held release.
+    pub release: StoredRelease,
+    /// Why going back was allowed, if it was.
+    pub allow_rollback: Option<String>,
+}
+
+impl Deref for HeldUpdate {
+    type Target = StoredRelease;
+
+    fn deref(&self) -> &StoredRelease {
+        &self.release
+    }
+}
+
 /// Why a bundle was installed and not held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Acceptance {
     /// Nothing with its id was installed: installing it was the consent.
     First,
-    /// Its surface is that of the bundle that it replaced.
+    /// The replaced bundle had the same surface.
     SameSurface,
     /// Its surface was accepted by digest.
     Accepted,
 }
 
 impl Acceptance {
-    /// The word for it in the state and in JSON.
+    /// The name in the state and in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -88,80 +121,42 @@ impl Acceptance {
     }
 }
 
-/// An update that waits for somebody to accept its surface.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Held {
-    /// The bundle's id.
-    pub id: String,
-    /// The digest of its manifest.
-    pub digest: Digest,
-    /// Its version.
-    pub version: Version,
-    /// Its sequence.
-    pub sequence: u64,
-    /// The publisher, as the trust store knew it.
-    pub publisher: String,
-    /// The keys that signed.
-    pub signers: Vec<KeyId>,
-    /// The digest of its surface: what is to be accepted.
-    pub surface: Digest,
-    /// Where it came from, in the caller's words.
-    pub source: String,
-    /// When it came.
-    pub at: Timestamp,
-    /// Why going back was allowed, if it was.
-    pub allow_rollback: Option<String>,
-}
-
 const COLUMNS: &str = "id, digest, version, sequence, publisher, signers, surface, source, at";
 
-pub(crate) fn installed(row: &Row<'_>) -> rusqlite::Result<Installed> {
-    let held = common(row, None)?;
+fn installed(row: &Row<'_>) -> rusqlite::Result<InstalledBundle> {
     let acceptance: String = row.get("acceptance")?;
-    Ok(Installed {
-        id: held.id,
-        digest: held.digest,
-        version: held.version,
-        sequence: held.sequence,
-        publisher: held.publisher,
-        signers: held.signers,
-        surface: held.surface,
-        source: held.source,
-        at: held.at,
+    Ok(InstalledBundle {
+        release: release(row)?,
         acceptance: Acceptance::parse(&acceptance).ok_or_else(|| wrong("acceptance"))?,
     })
 }
 
-pub(crate) fn held(row: &Row<'_>) -> rusqlite::Result<Held> {
-    let back = row.get("back")?;
-    common(row, back)
+fn held(row: &Row<'_>) -> rusqlite::Result<HeldUpdate> {
+    Ok(HeldUpdate {
+        release: release(row)?,
+        allow_rollback: row.get("back")?,
+    })
 }
 
-fn common(row: &Row<'_>, allow_rollback: Option<String>) -> rusqlite::Result<Held> {
-    Ok(Held {
+fn release(row: &Row<'_>) -> rusqlite::Result<StoredRelease> {
+    Ok(StoredRelease {
         id: row.get("id")?,
-        digest: digest(row, "digest")?,
+        digest: text(row, "digest")?,
         version: text(row, "version")?,
         sequence: sequence(row)?,
         publisher: row.get("publisher")?,
         signers: signers(row)?,
-        surface: digest(row, "surface")?,
+        surface: text(row, "surface")?,
         source: row.get("source")?,
-        at: times::timestamp(row.get("at")?).map_err(|_| wrong("at"))?,
-        allow_rollback,
+        at: state::timestamp(row.get("at")?).map_err(|_| wrong("at"))?,
     })
-}
-
-pub(crate) fn digest(row: &Row<'_>, column: &str) -> rusqlite::Result<Digest> {
-    text(row, column)
 }
 
 pub(crate) fn sequence(row: &Row<'_>) -> rusqlite::Result<u64> {
     u64::try_from(row.get::<_, i64>("sequence")?).map_err(|_| wrong("sequence"))
 }
 
-fn text<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
+pub(crate) fn text<T: std::str::FromStr>(row: &Row<'_>, column: &str) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     text.parse().map_err(|_| wrong(column))
 }
@@ -182,33 +177,36 @@ pub(crate) fn wrong(column: &str) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(0, Type::Text, message.into())
 }
 
-pub(crate) fn all_installed(sql: &Transaction<'_>) -> Result<Vec<Installed>, Error> {
+pub(crate) fn all_installed(sql: &Transaction<'_>) -> Result<Vec<InstalledBundle>, Error> {
     let query = format!("SELECT {COLUMNS}, acceptance FROM installed ORDER BY id");
     let mut statement = sql.prepare_cached(&query)?;
     let rows = statement.query_map([], installed)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-pub(crate) fn one_installed(sql: &Transaction<'_>, id: &str) -> Result<Option<Installed>, Error> {
+pub(crate) fn one_installed(
+    sql: &Transaction<'_>,
+    id: &str,
+) -> Result<Option<InstalledBundle>, Error> {
     let query = format!("SELECT {COLUMNS}, acceptance FROM installed WHERE id = ?1");
     let mut statement = sql.prepare_cached(&query)?;
     Ok(statement.query_row([id], installed).optional()?)
 }
 
-pub(crate) fn all_held(sql: &Transaction<'_>) -> Result<Vec<Held>, Error> {
+pub(crate) fn all_held(sql: &Transaction<'_>) -> Result<Vec<HeldUpdate>, Error> {
     let query = format!("SELECT {COLUMNS}, back FROM held ORDER BY id");
     let mut statement = sql.prepare_cached(&query)?;
     let rows = statement.query_map([], held)?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-pub(crate) fn one_held(sql: &Transaction<'_>, id: &str) -> Result<Option<Held>, Error> {
+pub(crate) fn one_held(sql: &Transaction<'_>, id: &str) -> Result<Option<HeldUpdate>, Error> {
     let query = format!("SELECT {COLUMNS}, back FROM held WHERE id = ?1");
     let mut statement = sql.prepare_cached(&query)?;
     Ok(statement.query_row([id], held).optional()?)
 }
 
-/// The surface with a digest. Its bytes are compared with it.
+/// The surface with a digest, which is checked.
 pub(crate) fn surface(sql: &Transaction<'_>, digest: &Digest) -> Result<BundleSurface, Error> {
     let mut statement = sql.prepare_cached("SELECT bytes FROM surface WHERE digest = ?1")?;
     let bytes: Option<Vec<u8>> = statement

@@ -1,39 +1,39 @@
-//! What may not go back: the sequences of releases by publisher and id, and the versions of documents.
-//! Marks outlive the bundles that they come from.
+//! Numbers that may not fall: the sequences of releases by publisher and id, and the versions of documents. Marks
+//! outlive their bundles.
 
-use rusqlite::{OptionalExtension, Transaction, params};
+use rusqlite::{OptionalExtension, Row, Transaction, params};
 use toolward_signing::key::KeyId;
 use toolward_signing::publisher::Reset;
 use toolward_signing::{Digest, sequence};
 
 use crate::error::Error;
-use crate::model::{self, Held, number};
+use crate::model::{self, StoredRelease, number};
 
-/// How many marks of one bundle are kept, the highest: those below a mark count once it is lowered.
+/// How many marks of one bundle are stored, the highest: the lower ones count after a mark is lowered.
 const MAX_MARKS: i64 = 16;
 
 /// A release that was installed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Mark {
+pub struct SequenceMark {
     /// The publisher.
     pub publisher: String,
     /// The bundle.
     pub id: String,
-    /// Its sequence.
+    /// The sequence of the release.
     pub sequence: u64,
     /// The digest of its manifest.
     pub digest: Digest,
-    /// The keys that signed it; none where a publisher's document named it.
+    /// The keys that signed it; none if a publisher's document named it.
     pub signers: Vec<KeyId>,
 }
 
-/// A publisher's document that follows another one, as far as the state takes note of it.
+/// The facts of a publisher's document that the state stores, and its resets.
 #[derive(Clone, Copy, Debug)]
-pub struct Following<'a> {
-    /// Its version.
+pub struct NextDocument<'a> {
+    /// The document's version.
     pub version: u64,
-    /// Its digest.
+    /// The document's digest.
     pub digest: Digest,
     /// The last genuine releases that it names.
     pub resets: &'a [Reset],
@@ -52,7 +52,7 @@ pub enum VersionedDocument {
 }
 
 impl VersionedDocument {
-    /// The word for it in the state.
+    /// The name in the state.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -72,10 +72,11 @@ pub(crate) fn highest(
         "SELECT sequence, digest FROM mark WHERE publisher = ?1 AND id = ?2
          ORDER BY sequence DESC LIMIT 1",
     )?;
-    let found = statement.query_row([publisher, id], |row| {
-        Ok((model::sequence(row)?, model::digest(row, "digest")?))
-    });
-    Ok(found.optional()?)
+    Ok(statement.query_row([publisher, id], numbered).optional()?)
+}
+
+fn numbered(row: &Row<'_>) -> rusqlite::Result<(u64, Digest)> {
+    Ok((model::sequence(row)?, model::text(row, "digest")?))
 }
 
 /// The digest of the release with exactly this sequence.
@@ -89,12 +90,12 @@ pub(crate) fn at(
         "SELECT digest FROM mark WHERE publisher = ?1 AND id = ?2 AND sequence = ?3",
     )?;
     let found = statement.query_row(params![publisher, id, number(sequence)?], |row| {
-        model::digest(row, "digest")
+        model::text(row, "digest")
     });
     Ok(found.optional()?)
 }
 
-pub(crate) fn raise(sql: &Transaction<'_>, new: &Held, now: i64) -> Result<(), Error> {
+pub(crate) fn raise(sql: &Transaction<'_>, new: &StoredRelease, now: i64) -> Result<(), Error> {
     sql.execute(
         "INSERT OR REPLACE INTO mark (publisher, id, sequence, digest, signers, at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -117,17 +118,17 @@ pub(crate) fn raise(sql: &Transaction<'_>, new: &Held, now: i64) -> Result<(), E
 }
 
 /// All marks, the highest of a bundle first.
-pub(crate) fn all(sql: &Transaction<'_>) -> Result<Vec<Mark>, Error> {
+pub(crate) fn all(sql: &Transaction<'_>) -> Result<Vec<SequenceMark>, Error> {
     let mut statement = sql.prepare_cached(
         "SELECT publisher, id, sequence, digest, signers FROM mark
          ORDER BY publisher, id, sequence DESC",
     )?;
     let rows = statement.query_map([], |row| {
-        Ok(Mark {
+        Ok(SequenceMark {
             publisher: row.get("publisher")?,
             id: row.get("id")?,
             sequence: model::sequence(row)?,
-            digest: model::digest(row, "digest")?,
+            digest: model::text(row, "digest")?,
             signers: model::signers(row)?,
         })
     })?;
@@ -179,9 +180,7 @@ pub(crate) fn document(
     let mut statement = sql.prepare_cached(
         "SELECT version AS sequence, digest FROM document WHERE kind = ?1 AND name = ?2",
     )?;
-    let found = statement.query_row([kind.as_str(), name], |row| {
-        Ok((model::sequence(row)?, model::digest(row, "digest")?))
-    });
+    let found = statement.query_row([kind.as_str(), name], numbered);
     Ok(found.optional()?)
 }
 

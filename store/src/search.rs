@@ -1,15 +1,27 @@
-//! Finding tools for a query among those of installed bundles, or of a channel's index.
+//! The tools of installed bundles, and finding tools for a query there or in a channel's index. The short facts of
+//! tools are stored separately, so that neither a bundle nor a surface is parsed for them. Of two tools with one name,
+//! servers give it to the one that was installed first: an update of a bundle keeps the positions of its tools, and
+//! tools that it adds come last.
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
+use rusqlite::{Transaction, params};
+use semver::Version;
+use toolward_bundle::surface::BundleSurface;
 use toolward_search::{Document, Index};
 
-/// What is searched. All of it is somebody else's text.
+use crate::error::Error;
+use crate::model;
+
+/// A searchable tool. All of its text is untrusted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchEntry {
     /// The id.
     pub id: String,
     /// The name for people; may be empty.
     pub title: String,
-    /// What it says of itself.
+    /// The description.
     pub description: String,
     /// Tags.
     pub tags: Vec<String>,
@@ -22,7 +34,7 @@ pub struct SearchEntry {
 #[must_use]
 pub fn rank<'a>(query: &str, entries: impl IntoIterator<Item = &'a SearchEntry>) -> Vec<usize> {
     let mut entries: Vec<(usize, &SearchEntry)> = entries.into_iter().enumerate().collect();
-    // Of those that fit equally, the index gives the first first.
+    // Of equal matches, the index returns the first one first.
     entries.sort_by_key(|(_, entry)| entry.id.as_str());
     if !query.contains(char::is_alphanumeric) {
         return entries.into_iter().map(|(position, _)| position).collect();
@@ -39,6 +51,151 @@ pub fn rank<'a>(query: &str, entries: impl IntoIterator<Item = &'a SearchEntry>)
     let hits = index.search_among(query, |_| true).into_iter();
     hits.filter_map(|hit| entries.get(hit.position).map(|(position, _)| *position))
         .collect()
+}
+
+/// Between tags, which can't contain it.
+const SEPARATOR: &str = "\n";
+
+/// A tool of an installed bundle, as of its installation. For display only: bundles that run are loaded and verified.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InstalledTool {
+    /// The tool's id with the major version, such as `text.stats@1`.
+    pub major_id: String,
+    /// The facts to show and search.
+    pub entry: SearchEntry,
+    /// The id of its bundle.
+    pub bundle: String,
+    /// The bundle's version.
+    pub version: Version,
+}
+
+pub(crate) fn write_tools(
+    sql: &Transaction<'_>,
+    bundle: &str,
+    surface: &BundleSurface,
+) -> Result<(), Error> {
+    let mut statement = sql.prepare_cached(
+        "INSERT INTO tool (bundle, major_id, id, title, description, tags)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )?;
+    for tool in surface.tools() {
+        statement.execute(params![
+            bundle,
+            tool.major_id,
+            tool.id,
+            tool.name,
+            tool.description,
+            tool.tags.join(SEPARATOR)
+        ])?;
+    }
+    Ok(())
+}
+
+/// All tools, by bundle and id.
+pub(crate) fn all_tools(sql: &Transaction<'_>) -> Result<Vec<InstalledTool>, Error> {
+    let mut statement = sql.prepare_cached(
+        "SELECT t.bundle, t.major_id, t.id, t.title, t.description, t.tags, i.publisher, i.version
+         FROM tool AS t JOIN installed AS i ON i.id = t.bundle ORDER BY t.bundle, t.major_id",
+    )?;
+    let rows = statement.query_map([], |row| {
+        let tags: String = row.get("tags")?;
+        let version: String = row.get("version")?;
+        Ok(InstalledTool {
+            major_id: row.get("major_id")?,
+            entry: SearchEntry {
+                id: row.get("id")?,
+                title: row.get("title")?,
+                description: row.get("description")?,
+                tags: tags
+                    .split(SEPARATOR)
+                    .filter(|tag| !tag.is_empty())
+                    .map(str::to_owned)
+                    .collect(),
+                publisher: row.get("publisher")?,
+            },
+            bundle: row.get("bundle")?,
+            version: version.parse().map_err(|_| model::wrong("version"))?,
+        })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+/// A tool by its publisher and its id with the major version.
+type ToolKey = (String, String);
+
+/// Not among the tables of the first version: a host that does not know it installs without it, and those tools count
+/// as the newest.
+const ARRIVAL_TABLE: &str = "
+CREATE TABLE IF NOT EXISTS arrival (
+    number    INTEGER PRIMARY KEY AUTOINCREMENT,
+    publisher TEXT NOT NULL,
+    major_id  TEXT NOT NULL,
+    UNIQUE (publisher, major_id)
+) STRICT;
+";
+
+/// Before a bundle is installed: removed tools lose their positions, and tools without one get it before the new ones.
+pub(crate) fn settle_arrivals(sql: &Transaction<'_>) -> Result<(), Error> {
+    sql.execute_batch(ARRIVAL_TABLE)?;
+    sql.execute(
+        "DELETE FROM arrival WHERE NOT EXISTS
+             (SELECT 1 FROM provides AS p JOIN installed AS i ON i.id = p.bundle
+              WHERE p.kind = 'tool' AND p.name = major_id AND i.publisher = arrival.publisher)",
+        [],
+    )?;
+    add_arrivals(sql)
+}
+
+/// After a bundle was installed: its new tools come last.
+pub(crate) fn add_arrivals(sql: &Transaction<'_>) -> Result<(), Error> {
+    let mut insert =
+        sql.prepare_cached("INSERT OR IGNORE INTO arrival (publisher, major_id) VALUES (?1, ?2)")?;
+    for (publisher, major_id) in installed(sql)? {
+        insert.execute(params![publisher, major_id])?;
+    }
+    Ok(())
+}
+
+/// All installed tools, the earliest first.
+pub(crate) fn arrivals(sql: &Transaction<'_>) -> Result<Vec<ToolKey>, Error> {
+    let installed = installed(sql)?;
+    let known: i64 = sql.query_row(
+        "SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'arrival'",
+        [],
+        |row| row.get(0),
+    )?;
+    if known == 0 {
+        return Ok(installed);
+    }
+    let mut statement =
+        sql.prepare_cached("SELECT publisher, major_id FROM arrival ORDER BY number")?;
+    let noted = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut all: Vec<ToolKey> = noted.collect::<Result<_, _>>()?;
+    let current: HashSet<&ToolKey> = installed.iter().collect();
+    all.retain(|tool| current.contains(tool));
+    let noted: HashSet<ToolKey> = all.iter().cloned().collect();
+    all.extend(installed.into_iter().filter(|tool| !noted.contains(tool)));
+    Ok(all)
+}
+
+/// The tools in the order in which their bundles were last written; of the majors of one id in a bundle the newest
+/// first, since the id alone means that one.
+fn installed(sql: &Transaction<'_>) -> Result<Vec<ToolKey>, Error> {
+    let mut statement = sql.prepare_cached(
+        "SELECT i.rowid, i.publisher, p.name FROM provides AS p JOIN installed AS i ON i.id = p.bundle
+         WHERE p.kind = 'tool'",
+    )?;
+    let rows = statement.query_map([], |row| {
+        let name: String = row.get(2)?;
+        let (id, major) = name.rsplit_once('@').unwrap_or((&name, ""));
+        let major: u64 = major.parse().unwrap_or_default();
+        let key: (i64, String, Reverse<u64>) = (row.get(0)?, id.to_owned(), Reverse(major));
+        Ok((key, (row.get(1)?, name)))
+    })?;
+    let mut tools: Vec<_> = rows.collect::<Result<_, _>>()?;
+    tools.sort();
+    Ok(tools.into_iter().map(|(_, tool)| tool).collect())
 }
 
 #[cfg(test)]

@@ -1,25 +1,123 @@
-//! The connection to the state, one at a time in a process, and its transactions.
+//! The state: its tables in SQLite, the connection to it, one at a time in a process, and its transactions.
 
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, Transaction, TransactionBehavior};
+use rustix::fs::Access as Permission;
+use rustix::io::Errno;
+use toolward_signing::timestamp::Timestamp;
+use toolward_sqlite::{OpenMode, Schema};
 
 use crate::error::Error;
+use crate::objects::BUSY_TIMEOUT;
+
+/// The state's file.
+pub(crate) const SCHEMA: Schema = Schema {
+    // `TLST`.
+    application_id: 0x544c_5354,
+    version: 1,
+    tables: TABLES,
+    owner: "a store",
+};
+
+/// The largest write-ahead log when the file is opened, in bytes: some sixty pages, which are read in a fraction of a
+/// millisecond.
+const MAX_LOG_BYTES: u64 = 256 * 1024;
+
+/// `surface` holds canonical bytes by their digest, for the bundles installed and held, and `tool` the listed and
+/// searched facts: neither needs parsing a bundle. `mark` and `document` outlive their bundles and documents. Numbers
+/// are below 2^63, as in TOML; digests are text, so that people can look them up.
+const TABLES: &str = "
+CREATE TABLE surface (
+    digest TEXT PRIMARY KEY,
+    bytes  BLOB NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE installed (
+    id         TEXT PRIMARY KEY,
+    digest     TEXT NOT NULL,
+    version    TEXT NOT NULL,
+    sequence   INTEGER NOT NULL,
+    publisher  TEXT NOT NULL,
+    signers    TEXT NOT NULL,
+    surface    TEXT NOT NULL REFERENCES surface (digest),
+    source     TEXT NOT NULL,
+    at         INTEGER NOT NULL,
+    acceptance TEXT NOT NULL
+) STRICT;
+CREATE TABLE held (
+    id        TEXT PRIMARY KEY,
+    digest    TEXT NOT NULL,
+    version   TEXT NOT NULL,
+    sequence  INTEGER NOT NULL,
+    publisher TEXT NOT NULL,
+    signers   TEXT NOT NULL,
+    surface   TEXT NOT NULL REFERENCES surface (digest),
+    source    TEXT NOT NULL,
+    at        INTEGER NOT NULL,
+    back      TEXT
+) STRICT;
+CREATE TABLE provides (
+    kind   TEXT NOT NULL,
+    name   TEXT NOT NULL,
+    bundle TEXT NOT NULL REFERENCES installed (id) ON DELETE CASCADE,
+    PRIMARY KEY (kind, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE tool (
+    bundle      TEXT NOT NULL REFERENCES installed (id) ON DELETE CASCADE,
+    major_id    TEXT NOT NULL,
+    id          TEXT NOT NULL,
+    title       TEXT NOT NULL,
+    description TEXT NOT NULL,
+    tags        TEXT NOT NULL,
+    PRIMARY KEY (bundle, major_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX provides_bundle ON provides (bundle);
+CREATE TABLE mark (
+    publisher TEXT NOT NULL,
+    id        TEXT NOT NULL,
+    sequence  INTEGER NOT NULL,
+    digest    TEXT NOT NULL,
+    signers   TEXT NOT NULL,
+    at        INTEGER NOT NULL,
+    PRIMARY KEY (publisher, id, sequence)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE document (
+    kind    TEXT NOT NULL,
+    name    TEXT NOT NULL,
+    version INTEGER NOT NULL,
+    digest  TEXT NOT NULL,
+    at      INTEGER NOT NULL,
+    PRIMARY KEY (kind, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE decision (
+    number    INTEGER PRIMARY KEY AUTOINCREMENT,
+    at        INTEGER NOT NULL,
+    action    TEXT NOT NULL,
+    subject   TEXT NOT NULL,
+    publisher TEXT,
+    digest    TEXT,
+    verdict   TEXT NOT NULL,
+    code      TEXT,
+    reason    TEXT NOT NULL
+) STRICT;
+";
 
 /// Why a state can only be read.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Unwritable {
+pub(crate) enum ReadOnlyReason {
     /// The disk is full.
     Full,
     /// The file or its disk is read-only.
     ReadOnly,
 }
 
-/// The state in SQLite.
+/// The connection to the state.
 pub(crate) struct StateDatabase {
     sql: Mutex<Connection>,
-    /// Why it can't be written to, if so.
-    unwritable: Option<Unwritable>,
+    /// Why it can't be written to, if it can't.
+    unwritable: Option<ReadOnlyReason>,
 }
 
 impl StateDatabase {
@@ -31,18 +129,10 @@ impl StateDatabase {
     }
 
     /// A state that is only read.
-    pub(crate) fn read_only(sql: Connection, why: Unwritable) -> Self {
+    pub(crate) fn read_only(sql: Connection, why: ReadOnlyReason) -> Self {
         Self {
             unwritable: Some(why),
             ..Self::new(sql)
-        }
-    }
-
-    fn writable(&self) -> Result<(), Error> {
-        match self.unwritable {
-            Some(Unwritable::Full) => Err(Error::Full),
-            Some(Unwritable::ReadOnly) => Err(Error::ReadOnly),
-            None => Ok(()),
         }
     }
 
@@ -60,23 +150,32 @@ impl StateDatabase {
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        self.writable()?;
-        // A panic in between rolled its transaction back: the connection is sound.
-        let mut sql = self.sql.lock().unwrap_or_else(PoisonError::into_inner);
-        // An earlier write may not have waited.
-        toolward_sqlite::wait_for_disk(&sql, true)?;
-        transact(&mut sql, TransactionBehavior::Immediate, work)
+        self.write_and_wait(true, work)
     }
 
-    /// Writes without waiting for the disk: survives the process at once, and a power cut as soon as a later
-    /// write has waited.
+    /// Writes without waiting for the disk: the change survives the process at once, and a power cut after a later
+    /// write that waits.
     pub(crate) fn write_soon<R>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        self.writable()?;
+        self.write_and_wait(false, work)
+    }
+
+    fn write_and_wait<R>(
+        &self,
+        wait: bool,
+        work: impl FnOnce(&Transaction<'_>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        match self.unwritable {
+            Some(ReadOnlyReason::Full) => return Err(Error::Full),
+            Some(ReadOnlyReason::ReadOnly) => return Err(Error::ReadOnly),
+            None => {}
+        }
+        // A panic in between rolled its transaction back: the connection is sound.
         let mut sql = self.sql.lock().unwrap_or_else(PoisonError::into_inner);
-        toolward_sqlite::wait_for_disk(&sql, false)?;
+        // Set each time: writes differ in whether they wait.
+        toolward_sqlite::wait_for_disk(&sql, wait)?;
         transact(&mut sql, TransactionBehavior::Immediate, work)
     }
 }
@@ -90,6 +189,43 @@ fn transact<R>(
     let result = work(&transaction)?;
     transaction.commit()?;
     Ok(result)
+}
+
+/// Opens the file, with the tables in it.
+pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
+    opened(path).map_err(|error| {
+        // SQLite reports only a general failure for a folder in which it can't create its files.
+        let folder = path.parent().unwrap_or(path);
+        match (error, rustix::fs::access(folder, Permission::WRITE_OK)) {
+            (Error::Io(_), Err(Errno::ROFS | Errno::ACCESS)) => Error::ReadOnly,
+            (error, _) => error,
+        }
+    })
+}
+
+fn opened(path: &Path) -> Result<Connection, Error> {
+    let mut sql = toolward_sqlite::open(path, OpenMode::Write)?;
+    sql.busy_timeout(BUSY_TIMEOUT)?;
+    // Commits survive a power cut: otherwise the state could name a file that was collected since.
+    toolward_sqlite::wait_for_disk(&sql, true)?;
+    let now = Instant::now();
+    let deadline = now.checked_add(BUSY_TIMEOUT).unwrap_or(now);
+    if SCHEMA.prepare(&mut sql, deadline)? {
+        toolward_sqlite::shorten_log(&sql, path, MAX_LOG_BYTES, BUSY_TIMEOUT)?;
+    }
+    Ok(sql)
+}
+
+/// The caller's time in the state: whole seconds since 1970.
+pub(crate) fn seconds(now: SystemTime) -> i64 {
+    now.duration_since(UNIX_EPOCH)
+        .ok()
+        .and_then(|since| i64::try_from(since.as_secs()).ok())
+        .unwrap_or(0)
+}
+
+pub(crate) fn timestamp(seconds: i64) -> Result<Timestamp, Error> {
+    Timestamp::from_unix(seconds).map_err(|refusal| Error::Corrupt(refusal.into()))
 }
 
 #[cfg(test)]

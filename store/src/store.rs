@@ -3,43 +3,41 @@
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use toolward_bundle::surface::BundleSurface;
-use toolward_files::{Folder, Protection, private_file};
+use toolward_files::{Folder, Lock as LockKind, Protection, private_file};
 use toolward_signing::Digest;
 use toolward_sqlite::{open_untouched, open_unwritable};
 
-use crate::arrivals;
-use crate::audit_log::{self, Decision, Filter, NewDecision, Verdict};
-use crate::decide;
+use crate::audit_log::{self, DecisionFilter, NewDecision, RecordedDecision, TrustVerdict};
 use crate::error::Error;
-use crate::lock::BUSY_TIMEOUT;
-use crate::model::{self, Held, Installed};
-use crate::object::Objects;
-use crate::rollback::{self, Following, Mark, VersionedDocument};
-use crate::search;
-use crate::state::{StateDatabase, Unwritable};
-use crate::tools::{self, InstalledTool};
-use crate::{schema, times};
+use crate::model::{self, HeldUpdate, InstalledBundle};
+use crate::objects::{BUSY_TIMEOUT, Objects, ObjectsLock, lock_objects};
+use crate::rollback::{self, NextDocument, SequenceMark, VersionedDocument};
+use crate::search::{self, InstalledTool};
+use crate::state::{self, ReadOnlyReason, StateDatabase};
 
-/// Bundles, each with what is seen of it.
-type Seen<B> = Vec<(B, BundleSurface)>;
+/// Bundles, each with its surface.
+type WithSurface<B> = Vec<(B, BundleSurface)>;
 
-/// Installed bundles and the state of trust. Several processes may have one open; it has to lie on a file
-/// system of the machine itself.
+/// Installed bundles and the state of trust. Several processes may have one open; it must be on a local file system.
 pub struct Store {
     pub(crate) directory: OwnedFd,
     pub(crate) objects: Objects,
     pub(crate) state: StateDatabase,
     log_unread: bool,
-    /// Why decisions could not be written down, if so.
-    unrecorded: Mutex<Option<&'static str>>,
+    /// Why decisions could not be recorded, if any could not.
+    unrecorded: OnceLock<&'static str>,
 }
 
 impl Store {
-    /// Opens the store in `directory` with its state in the file `state`, making what isn't there: directories
+    pub(crate) fn share_objects(&self) -> Result<ObjectsLock, Error> {
+        lock_objects(&self.directory, LockKind::Shared)
+    }
+
+    /// Opens the store in `directory` with its state in the file `state`, creating what is missing: directories
     /// with mode 0700, the file with 0600.
     ///
     /// # Errors
@@ -54,14 +52,14 @@ impl Store {
         Ok(Self {
             directory: opened.into(),
             objects: Objects::new(objects.into(), temporary.into()),
-            state: StateDatabase::new(schema::open(&state)?),
+            state: StateDatabase::new(state::open(&state)?),
             log_unread: false,
-            unrecorded: Mutex::default(),
+            unrecorded: OnceLock::new(),
         })
     }
 
-    /// Opens a store as [`Store::open`] does, or, where its disk is full or read-only, a
-    /// read-only one: decisions are then not recorded ([`Store::unrecorded`]), and every change fails with [`Error::Full`] or [`Error::ReadOnly`].
+    /// Opens a store as [`Store::open`] does, or read-only if its disk is full or read-only: decisions are then not
+    /// recorded ([`Store::unrecorded`]), and every change fails with [`Error::Full`] or [`Error::ReadOnly`].
     ///
     /// # Errors
     /// Those of [`Store::open`].
@@ -73,16 +71,16 @@ impl Store {
             opened => return opened,
         };
         let why = match failed {
-            Error::Full => Unwritable::Full,
-            _ => Unwritable::ReadOnly,
+            Error::Full => ReadOnlyReason::Full,
+            _ => ReadOnlyReason::ReadOnly,
         };
         // A missing store, or one of another user, keeps its own error.
-        let read = |state: &Path| open_unwritable(state, &schema::SCHEMA, BUSY_TIMEOUT);
+        let read = |state: &Path| open_unwritable(state, &state::SCHEMA, BUSY_TIMEOUT);
         Self::unwritable(directory, state, why, read)?.ok_or(failed)
     }
 
     /// Opens an existing store for reading and changes nothing in it, waiting for other processes at most this
-    /// long; `None` without one that is this user's. For showing only: the newest changes may be missing
+    /// long; `None` without one of this user. For display only: the newest changes may be missing
     /// ([`Store::log_unread`]).
     ///
     /// # Errors
@@ -92,14 +90,14 @@ impl Store {
         state: &Path,
         wait: Duration,
     ) -> Result<Option<Self>, Error> {
-        let read = |state: &Path| open_untouched(state, &schema::SCHEMA, wait);
-        Self::unwritable(directory, state, Unwritable::ReadOnly, read)
+        let read = |state: &Path| open_untouched(state, &state::SCHEMA, wait);
+        Self::unwritable(directory, state, ReadOnlyReason::ReadOnly, read)
     }
 
     fn unwritable(
         directory: &Path,
         state: &Path,
-        why: Unwritable,
+        why: ReadOnlyReason,
         read: impl FnOnce(&Path) -> Result<toolward_sqlite::Unwritable, toolward_sqlite::Error>,
     ) -> Result<Option<Self>, Error> {
         let open = |path: &Path| Folder::open(path, Protection::Private);
@@ -119,58 +117,48 @@ impl Store {
             objects: Objects::new(objects.into(), temporary.into()),
             state: StateDatabase::read_only(unwritable.connection, why),
             log_unread: unwritable.log_unread,
-            unrecorded: Mutex::default(),
+            unrecorded: OnceLock::new(),
         }))
     }
 
-    /// Whether the newest changes could not be read: what comes from here may have been revoked, replaced or
-    /// removed since. For showing only.
+    /// Whether the newest changes could not be read: bundles may have been revoked, replaced or removed since. For
+    /// display only.
     #[must_use]
     pub fn log_unread(&self) -> bool {
         self.log_unread
     }
 
-    /// The code of the error for which decisions were not written down, if any was not.
+    /// The code of the error that prevented recording decisions, if any.
     #[must_use]
     pub fn unrecorded(&self) -> Option<&'static str> {
-        *self
-            .unrecorded
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.unrecorded.get().copied()
     }
 
-    /// Notes that a decision could not be recorded because the disk is full or read-only.
-    ///
-    /// # Errors
-    /// Any other reason for which it could not be.
+    /// Accepts that a decision could not be recorded because the disk is full or read-only.
     pub(crate) fn recorded(&self, result: Result<(), Error>) -> Result<(), Error> {
         match result {
-            Err(error) if error.is_of_disk() => {
-                let mut unrecorded = self
-                    .unrecorded
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
-                unrecorded.get_or_insert(error.code());
+            Err(error @ (Error::Full | Error::ReadOnly)) => {
+                self.unrecorded.get_or_init(|| error.code());
                 Ok(())
             }
             other => other,
         }
     }
 
-    /// What is installed, by id.
+    /// The installed bundles, by id.
     ///
     /// # Errors
     /// When the state can't be read.
-    pub fn list(&self) -> Result<Vec<Installed>, Error> {
+    pub fn list(&self) -> Result<Vec<InstalledBundle>, Error> {
         self.state.read(model::all_installed)
     }
 
-    /// What is installed, by id, each with what is seen of it. No bundle is read or parsed: what comes from
-    /// here is for showing; what runs is loaded and verified.
+    /// The installed bundles, by id, each with its surface. For display only, since no bundle is read or parsed;
+    /// bundles that run are loaded and verified.
     ///
     /// # Errors
     /// When the state can't be read.
-    pub fn catalogue(&self) -> Result<Vec<(Installed, BundleSurface)>, Error> {
+    pub fn catalogue(&self) -> Result<WithSurface<InstalledBundle>, Error> {
         self.state.read(|sql| {
             let installed = model::all_installed(sql)?.into_iter();
             installed
@@ -182,12 +170,15 @@ impl Store {
         })
     }
 
-    /// The installed bundles with these ids, and the updates that wait, each with what is seen of it. For showing,
-    /// like [`Store::catalogue`].
+    /// The installed bundles with these ids, and the held updates, each with its surface. For display only, like
+    /// [`Store::catalogue`].
     ///
     /// # Errors
     /// When the state can't be read.
-    pub fn surfaces(&self, installed: &[&str]) -> Result<(Seen<Installed>, Seen<Held>), Error> {
+    pub fn surfaces(
+        &self,
+        installed: &[&str],
+    ) -> Result<(WithSurface<InstalledBundle>, WithSurface<HeldUpdate>), Error> {
         self.state.read(|sql| {
             let mut shown = Vec::new();
             for id in installed {
@@ -205,61 +196,32 @@ impl Store {
         })
     }
 
-    /// The tools of what is installed, by bundle and id, in short. Nothing is parsed for it.
+    /// The short facts of all installed tools, by bundle and id, without parsing a bundle.
     ///
     /// # Errors
     /// When the state can't be read.
     pub fn tools(&self) -> Result<Vec<InstalledTool>, Error> {
-        self.state.read(tools::all)
+        self.state.read(search::all_tools)
     }
 
-    /// The tools that are installed, by publisher and `id@major`, in order of arrival. An update of its bundle
-    /// keeps a tool's place.
+    /// The installed tools, by publisher and `id@major`, in order of arrival. An update of its bundle keeps a tool's
+    /// position.
     ///
     /// # Errors
     /// When the state can't be read.
     pub fn arrivals(&self) -> Result<Vec<(String, String)>, Error> {
-        self.state.read(arrivals::all)
+        self.state.read(search::arrivals)
     }
 
     /// The installed bundle of an id.
     ///
     /// # Errors
     /// When the state can't be read.
-    pub fn installed(&self, id: &str) -> Result<Option<Installed>, Error> {
+    pub fn installed(&self, id: &str) -> Result<Option<InstalledBundle>, Error> {
         self.state.read(|sql| model::one_installed(sql, id))
     }
 
-    /// Removes a bundle, and an update of it that is held. Its marks stay, and its file until garbage is
-    /// collected.
-    ///
-    /// # Errors
-    /// [`Error::NotInstalled`] if neither is there.
-    pub fn remove(&self, id: &str, now: SystemTime) -> Result<Option<Installed>, Error> {
-        let at = times::seconds(now);
-        self.state.write(|sql| {
-            let installed = model::one_installed(sql, id)?;
-            let removed = sql.execute("DELETE FROM installed WHERE id = ?1", [id])?;
-            let dropped = sql.execute("DELETE FROM held WHERE id = ?1", [id])?;
-            if removed == 0 && dropped == 0 {
-                return Err(Error::NotInstalled { id: id.to_owned() });
-            }
-            decide::forget_surfaces(sql)?;
-            let decision = NewDecision {
-                action: "remove".to_owned(),
-                subject: id.to_owned(),
-                publisher: installed.as_ref().map(|one| one.publisher.clone()),
-                digest: installed.as_ref().map(|one| one.digest),
-                verdict: Verdict::Accepted,
-                code: None,
-                reason: "removed".to_owned(),
-            };
-            audit_log::record(sql, &decision, at)?;
-            Ok(installed)
-        })
-    }
-
-    /// The tools of installed bundles that match a query, the best first.
+    /// The installed tools that match a query, the best first.
     ///
     /// # Errors
     /// When the state can't be read.
@@ -301,7 +263,7 @@ impl Store {
     ///
     /// # Errors
     /// When the state can't be read.
-    pub fn decisions(&self, filter: &Filter) -> Result<Vec<Decision>, Error> {
+    pub fn decisions(&self, filter: &DecisionFilter) -> Result<Vec<RecordedDecision>, Error> {
         self.state.read(|sql| audit_log::list(sql, filter))
     }
 
@@ -309,28 +271,27 @@ impl Store {
     ///
     /// # Errors
     /// When the state can't be read.
-    pub fn marks(&self) -> Result<Vec<Mark>, Error> {
+    pub fn marks(&self) -> Result<Vec<SequenceMark>, Error> {
         self.state.read(rollback::all)
     }
 
-    /// Takes note of documents of a publisher that follow each other, the newest last, and applies the resets of
-    /// those that are newer than the one seen last: a thief of a key can't block the publisher's next release
-    /// with a high sequence. All of it happens, or nothing, so that each reset is applied once: call it before
-    /// the newest document is kept, and again if keeping it failed. The bundles whose mark changed come back,
-    /// with the sequence and digest that no longer count.
+    /// Records consecutive documents of a publisher, the newest last, and applies the resets of documents newer than
+    /// the last recorded one: a thief of a key can't block the publisher's next release with a high sequence. This is
+    /// atomic, so that each reset is applied once: call it before the newest document is stored, and again if storing
+    /// it failed. Returns the bundles whose mark changed, with the sequence and digest that no longer count.
     ///
     /// # Errors
     /// Those of [`Store::see_document`], for the newest.
     pub fn follow(
         &self,
         publisher: &str,
-        documents: &[Following<'_>],
+        documents: &[NextDocument<'_>],
         now: SystemTime,
     ) -> Result<Vec<(String, u64, Digest)>, Error> {
         let Some(newest) = documents.last() else {
             return Ok(Vec::new());
         };
-        let at = times::seconds(now);
+        let at = state::seconds(now);
         let kind = VersionedDocument::Publisher;
         let followed = self.state.write(|sql| {
             let seen = rollback::document(sql, kind, publisher)?.map_or(0, |(version, _)| version);
@@ -340,25 +301,22 @@ impl Store {
             }
             rollback::see_document(sql, kind, publisher, newest.version, newest.digest, at)?;
             for (id, sequence, digest) in &changed {
+                let reason = format!(
+                    "the publisher's document takes the release with sequence {sequence} back"
+                );
                 let decision = NewDecision {
-                    action: "reset".to_owned(),
-                    subject: id.clone(),
                     publisher: Some(publisher.to_owned()),
                     digest: Some(*digest),
-                    verdict: Verdict::Accepted,
-                    code: None,
-                    reason: format!(
-                        "the publisher's document takes the release with sequence {sequence} back"
-                    ),
+                    ..NewDecision::new("reset", id, TrustVerdict::Accepted, reason)
                 };
                 audit_log::record(sql, &decision, at)?;
             }
             Ok(changed)
         });
-        self.seen(kind, publisher, newest.digest, followed, now)
+        self.record_refusal(kind, publisher, newest.digest, followed, now)
     }
 
-    /// Takes note of a document's version.
+    /// Records a document's version.
     ///
     /// # Errors
     /// [`Error::Refused`]: `rollback` if a higher version is known, `equivocation` if this one is known with
@@ -371,15 +329,15 @@ impl Store {
         digest: Digest,
         now: SystemTime,
     ) -> Result<(), Error> {
-        let at = times::seconds(now);
+        let at = state::seconds(now);
         let seen = self
             .state
             .write(|sql| rollback::see_document(sql, kind, name, version, digest, at));
-        self.seen(kind, name, digest, seen, now)
+        self.record_refusal(kind, name, digest, seen, now)
     }
 
     /// Records that a document was refused, if it was.
-    fn seen<R>(
+    fn record_refusal<R>(
         &self,
         kind: VersionedDocument,
         name: &str,
@@ -392,7 +350,7 @@ impl Store {
                 digest: Some(digest),
                 ..NewDecision::refused(kind.as_str(), name, error)
             };
-            // The refusal stands, whether or not it can be written down.
+            // The refusal stands, whether or not it can be recorded.
             let _ = self.record(&refused, now);
         }
         seen

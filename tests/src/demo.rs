@@ -208,7 +208,7 @@ fn removing_names_the_clients_that_still_have_the_block() {
     machine
         .toolward("demo --remove")
         .ends(0)
-        .warns(".cursor/mcp.json still has the demo's block");
+        .warns(".cursor/mcp.json still has the demo's entry");
 }
 
 #[test]

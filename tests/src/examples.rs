@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use toolward_signing::key::PublicKey;
 use toolward_signing::provenance::Provenance;
-use toolward_signing::sources;
+use toolward_signing::provenance::source_digest;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};
 
@@ -145,7 +145,7 @@ fn provenance(example: &str) -> Provenance {
     let pem = fs::read_to_string(example_key()).unwrap();
     let trust = TrustStore::for_key(PublicKey::from_pem(&pem).unwrap());
     let options = VerifyOptions::default();
-    let bundle = verify::archive(&archive(example), &trust, &options)
+    let bundle = verify::open(&archive(example), &trust, &options)
         .unwrap()
         .into_inner();
     bundle.provenance.unwrap()
@@ -215,7 +215,7 @@ fn the_drivers_were_built_from_the_sources_in_the_tree() {
                 let name = name.strip_prefix("./").unwrap_or(name);
                 (name, bytes.as_slice())
             });
-            let now = sources::digest(named);
+            let now = source_digest(named);
             let then = provenance
                 .sources
                 .iter()

@@ -1,4 +1,4 @@
-//! Makes text that somebody else wrote safe to show to a person: control,
+//! Makes text from others safe to show to a person: control,
 //! bidirectional, tag and escape characters become visible, and the length is
 //! bounded. Not for text that a machine reads: JSON output stays as
 //! it is, since JSON escapes what it must.
@@ -8,8 +8,8 @@ use unicode_width::UnicodeWidthChar as _;
 /// Combining marks on one character. Scripts in use need up to five; thousands cover the lines above.
 const MAX_MARKS: usize = 8;
 
-/// Whether a character may mislead a person who reads the text: it shows nothing of its own, or changes how
-/// its neighbours show. No signed text may hold one, but for line feeds.
+/// Whether a character may mislead a person who reads the text: it is invisible, or changes how
+/// its neighbours look. No signed text may hold one, but for line feeds.
 #[must_use]
 pub fn is_hidden(character: char) -> bool {
     character.is_control()
@@ -109,7 +109,7 @@ pub fn quoted(text: &str, limit: usize) -> String {
     out
 }
 
-/// Whether a text is certainly shown as it is, as nearly all are. Avoids a copy for callers that own it.
+/// Whether a text is certainly shown unchanged, as nearly all texts are. Avoids a copy for callers that own it.
 #[must_use]
 pub fn is_plain(text: &str, limit: usize) -> bool {
     text.len() <= limit && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
@@ -172,7 +172,7 @@ impl Cluster {
     }
 }
 
-/// A character as it is shown within one line.
+/// Adds a character in the form for one line.
 fn push(out: &mut String, character: char, hidden: bool) {
     match character {
         '\n' => out.push_str("\\n"),

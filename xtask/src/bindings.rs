@@ -1,6 +1,7 @@
 //! `bindings`: the generated parts of the guest SDKs, and of a test's component, written or
 //! compared.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -17,19 +18,10 @@ struct Bindings {
     world: &'static str,
     /// For Go with the import path of its module.
     language: &'static str,
-    place: Place,
-}
-
-/// Where the generated files go.
-enum Place {
-    /// One file, under a name of its own.
-    File(&'static str),
-    /// Files under the generator's names, to this folder below `within`. Below
-    /// `within` no other file has the mark.
-    Folder {
-        within: &'static str,
-        folder: &'static str,
-    },
+    /// Where they go: one file, or a folder for files under the generator's names.
+    to: &'static str,
+    /// Below this folder no other file has the mark.
+    within: Option<&'static str>,
 }
 
 /// Go has the world with all imports, since its linker keeps only those that the
@@ -41,40 +33,36 @@ const ALL: [Bindings; 5] = [
         wit: "wit",
         world: "driver",
         language: "rust",
-        place: Place::File("guest-sdk/src/bindings.rs"),
+        to: "guest-sdk/src/bindings.rs",
+        within: None,
     },
     Bindings {
         wit: "wit",
         world: "wasi:keyvalue/imports@0.2.0-draft",
         language: "rust",
-        place: Place::File("guest-sdk/src/keyvalue/bindings.rs"),
+        to: "guest-sdk/src/keyvalue/bindings.rs",
+        within: None,
     },
     Bindings {
         wit: "wit",
         world: "driver-all",
         language: "go:toolward",
-        place: Place::Folder {
-            within: "guest-sdk/go",
-            folder: "internal/wit",
-        },
+        to: "guest-sdk/go/internal/wit",
+        within: Some("guest-sdk/go"),
     },
     Bindings {
         wit: "wit",
         world: "driver-keyvalue",
         language: "c",
-        place: Place::Folder {
-            within: "guest-sdk/c",
-            folder: "",
-        },
+        to: "guest-sdk/c",
+        within: Some("guest-sdk/c"),
     },
     Bindings {
         wit: "tests/guests/other-world/words/wit",
         world: "words",
         language: "go:words",
-        place: Place::Folder {
-            within: "tests/guests/other-world/words/go",
-            folder: "internal/wit",
-        },
+        to: "tests/guests/other-world/words/go/internal/wit",
+        within: Some("tests/guests/other-world/words/go"),
     },
 ];
 
@@ -83,30 +71,46 @@ pub(crate) fn run(check: bool) -> Outcome {
     let root = repository::root()?;
     let scratch = repository::target()?.join("xtask-bindings").join("out");
     for (number, bindings) in ALL.iter().enumerate() {
-        let generated = scratch.join(number.to_string());
-        generate(&root, bindings, &generated)?;
-        let name = bindings.place.name();
-        let differences = differences(&root, &bindings.place, &generated)?;
-        if differences.is_empty() {
+        let name = bindings.to;
+        let (stale, left) = differences(&root, bindings, &scratch.join(number.to_string()))?;
+        if stale.is_empty() && left.is_empty() {
             println!("{name} is what its WIT gives");
-        } else if check {
-            let names: Vec<String> = differences.iter().map(Difference::shown).collect();
-            return Err(format!(
-                "{name} is not what its WIT gives; run `cargo xtask bindings` and commit it\n{}",
-                names.join("\n")
-            ));
-        } else {
-            for difference in differences {
-                difference.settle()?;
-            }
-            println!("{name} written");
+            continue;
         }
+        if check {
+            let stale = stale
+                .keys()
+                .map(|path| format!("\n  {} differs", path.display()));
+            let left = left.iter();
+            let left = left.map(|path| format!("\n  {} is no longer generated", path.display()));
+            let names: String = stale.chain(left).collect();
+            return Err(format!(
+                "{name} is not what its WIT gives; run `cargo xtask bindings` and commit it{names}"
+            ));
+        }
+        for (path, bytes) in stale {
+            let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+            let written = folder.and_then(|()| std::fs::write(&path, bytes));
+            written.map_err(|error| describe(&path, &error))?;
+        }
+        for path in left {
+            std::fs::remove_file(&path).map_err(|error| describe(&path, &error))?;
+        }
+        println!("{name} written");
     }
     Ok(())
 }
 
-/// Makes the bindings in `folder`, which is emptied before.
-fn generate(root: &Path, bindings: &Bindings, folder: &Path) -> Outcome {
+/// The content of generated files.
+type Generated = BTreeMap<PathBuf, Vec<u8>>;
+
+/// Generates the bindings in `folder`. Returns the committed files that differ, with what they have to hold, and those
+/// that are no longer generated.
+fn differences(
+    root: &Path,
+    bindings: &Bindings,
+    folder: &Path,
+) -> Outcome<(Generated, Vec<PathBuf>)> {
     if folder.exists() {
         std::fs::remove_dir_all(folder).map_err(|error| describe(folder, &error))?;
     }
@@ -120,105 +124,42 @@ fn generate(root: &Path, bindings: &Bindings, folder: &Path) -> Outcome {
             .arg(root.join(bindings.wit))
             .args([bindings.world, bindings.language])
             .arg(folder),
-    )
-}
-
-impl Place {
-    fn name(&self) -> String {
-        match self {
-            Self::File(name) => (*name).to_owned(),
-            Self::Folder { within, folder: "" } => (*within).to_owned(),
-            Self::Folder { within, folder } => format!("{within}/{folder}"),
-        }
-    }
-}
-
-/// A committed file that is not what the generator makes.
-enum Difference {
-    /// It has to hold this.
-    Content(PathBuf, Vec<u8>),
-    /// It is no longer generated.
-    Left(PathBuf),
-}
-
-impl Difference {
-    fn shown(&self) -> String {
-        match self {
-            Self::Content(path, _) => format!("  {} differs", path.display()),
-            Self::Left(path) => format!("  {} is no longer generated", path.display()),
-        }
-    }
-
-    fn settle(self) -> Outcome {
-        match self {
-            Self::Content(path, bytes) => path
-                .parent()
-                .map_or(Ok(()), std::fs::create_dir_all)
-                .and_then(|()| std::fs::write(&path, bytes))
-                .map_err(|error| describe(&path, &error)),
-            Self::Left(path) => {
-                std::fs::remove_file(&path).map_err(|error| describe(&path, &error))
-            }
-        }
-    }
-}
-
-fn differences(root: &Path, place: &Place, generated: &Path) -> Outcome<Vec<Difference>> {
-    let files = files(generated)?;
-    let wanted: Vec<(PathBuf, Vec<u8>)> = match (place, files.as_slice()) {
-        (Place::File(name), [file]) => vec![(root.join(name), read(file)?)],
-        (Place::File(_), _) => {
+    )?;
+    let to = root.join(bindings.to);
+    let mut wanted = BTreeMap::new();
+    for file in files(folder)? {
+        let place = match (bindings.within, file.strip_prefix(folder)) {
+            (Some(_), Ok(name)) => to.join(name),
+            _ => to.clone(),
+        };
+        if wanted.insert(place, read(&file)?).is_some() {
             return Err("the generator is expected to make exactly one file".to_owned());
         }
-        (Place::Folder { within, folder }, files) => {
-            let to = root.join(within).join(folder);
-            files
-                .iter()
-                .map(|file| Ok((to.join(below(file, generated)?), read(file)?)))
-                .collect::<Outcome<_>>()?
-        }
-    };
-    let left = left(root, place, &wanted)?;
-    let differing = wanted
-        .into_iter()
-        .filter(|(path, bytes)| std::fs::read(path).ok().as_ref() != Some(bytes))
-        .map(|(path, bytes)| Difference::Content(path, bytes));
-    Ok(differing.chain(left).collect())
-}
-
-/// The files with the mark that are not generated.
-fn left(root: &Path, place: &Place, wanted: &[(PathBuf, Vec<u8>)]) -> Outcome<Vec<Difference>> {
-    let Place::Folder { within, .. } = place else {
-        return Ok(Vec::new());
-    };
+    }
     let mut left = Vec::new();
-    for path in files(&root.join(within))? {
-        if read(&path)?.starts_with(MARK.as_bytes()) && wanted.iter().all(|(name, _)| *name != path)
-        {
-            left.push(Difference::Left(path));
+    for path in bindings
+        .within
+        .map_or(Ok(Vec::new()), |within| files(&root.join(within)))?
+    {
+        if read(&path)?.starts_with(MARK.as_bytes()) && !wanted.contains_key(&path) {
+            left.push(path);
         }
     }
-    Ok(left)
+    wanted.retain(|path, bytes| std::fs::read(path).ok().as_ref() != Some(bytes));
+    Ok((wanted, left))
 }
 
 fn read(path: &Path) -> Outcome<Vec<u8>> {
     std::fs::read(path).map_err(|error| describe(path, &error))
 }
 
-/// A path as it is below a folder.
-fn below<'a>(path: &'a Path, folder: &Path) -> Outcome<&'a Path> {
-    path.strip_prefix(folder)
-        .map_err(|_| format!("{} is not below {}", path.display(), folder.display()))
-}
-
 /// All files below a folder, in the order of their names.
 fn files(folder: &Path) -> Outcome<Vec<PathBuf>> {
     let mut found = Vec::new();
     for path in repository::entries(folder)? {
-        if path.is_dir() {
-            found.extend(files(&path)?);
-        } else {
-            found.push(path);
+        match path.is_dir() {
+            true => found.extend(files(&path)?),
+            false => found.push(path),
         }
     }
     Ok(found)

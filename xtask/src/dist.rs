@@ -3,14 +3,12 @@
 
 mod archive;
 mod contents;
-mod newcomer;
 mod signature;
-mod trial;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{Outcome, functions, process, program, repository};
+use crate::{Outcome, process, program, repository};
 use archive::Archiver;
 
 /// What `dist` was asked for.
@@ -51,10 +49,11 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let binary = match &options.binary {
         Some(binary) => binary.clone(),
         None if options.check => program::build("toolward")?,
-        None => release()?,
+        None => program::release()?,
     };
     if !options.check {
-        functions::compare(&binary)?;
+        let compare = repository::root()?.join("bench/functions.py");
+        process::run(Command::new(compare).arg("--compare").arg(&binary))?;
     }
     if let Some(key) = &options.key {
         signature::check(key)?;
@@ -63,7 +62,7 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     let folder = repository::target()?.join(name);
     let made = make(&binary, &folder)?;
     if options.check {
-        trial::run(&binary, &folder, &made)?;
+        try_release(&binary, &folder)?;
     }
     match &options.key {
         Some(key) => signature::sign(&folder, key)?,
@@ -75,20 +74,24 @@ pub(crate) fn run(arguments: &[String]) -> Outcome {
     Ok(())
 }
 
-/// Makes the release build.
-pub(crate) fn release() -> Outcome<PathBuf> {
+/// Tries what was made of this binary: made twice it is the same, and a newcomer can use it.
+fn try_release(binary: &Path, folder: &Path) -> Outcome {
+    let again = folder.join("again");
+    make(binary, &again)?;
+    let sums = |folder: &Path| repository::read(&folder.join("SHA256SUMS"));
+    if sums(folder)? != sums(&again)? {
+        return Err("made twice, a release has other bytes".to_owned());
+    }
+    remove(&again)?;
+    let root = repository::root()?;
+    let clients = repository::target()?.join("mcp-clients");
+    let mut fetch = Command::new(root.join("xtask/mcp-clients.sh"));
+    process::output(fetch.env("MCP_CLIENTS_DIR", &clients))?;
     process::run(
-        Command::new(repository::cargo())
-            .args([
-                "build",
-                "--locked",
-                "--release",
-                "--package",
-                "toolward-cli",
-            ])
-            .current_dir(repository::root()?),
-    )?;
-    Ok(repository::target()?.join("release/toolward"))
+        Command::new("python3")
+            .arg(root.join("xtask/dist/trial.py"))
+            .args([folder, &clients.join("python/bin/python")]),
+    )
 }
 
 /// Makes the archives and their digests in a new folder, and returns the archives' names.

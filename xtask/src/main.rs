@@ -10,25 +10,20 @@
 mod bindings;
 mod book;
 mod dist;
-mod drivers;
 mod embedding;
-mod functions;
 mod generate;
-mod growth;
 mod guests;
 mod languages;
 mod licences;
-mod measure;
-mod pictures;
 mod process;
 mod program;
 mod repository;
-mod side_by_side;
+#[cfg(test)]
+mod rings;
 mod spelling;
-mod stdio;
 mod test;
 
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 
 /// Why a chore failed, in words for the developer.
 type Outcome<T = ()> = Result<T, String>;
@@ -38,8 +33,6 @@ usage: cargo xtask CHORE
 
   guests               set up a compiler for wasm32-wasip2 and those of other languages,
                        build all drivers
-  drivers              what `toolward new` writes, built in each language, for the
-                       benchmark `languages`
   bindings [--check]   the guest SDK's bindings from wit/
   examples [--check]   examples/bundles from the examples, signed with their key
   docs [--check]       the book's reference pages, from the crates and the command, and the
@@ -50,21 +43,12 @@ usage: cargo xtask CHORE
   embedding            the example application in embedding/, built and run; the drivers
                        have to be there (`guests`)
   licences             whether every dependency's licence is one we take
-  side-by-side [--calls N] [--other-call TOOL JSON] TOOL JSON FIRST SECOND
-                       two MCP servers on standard input and output, measured in turns
-  growth [--quick] TOOLWARD [PART...]
-                       how times and memory of this command grow with what it is given: the
-                       table and curves of the book's page on growth; `--page` alone only
-                       writes them anew
   spelling             misspelt words in the book, README, CHANGELOG and their neighbours
   dist [--binary FILE] [--key FILE] [--check]
                        a release in target/dist, of the release build or of FILE;
                        --check: of the debug build in target/dist-check, and tried
-  functions [--binary FILE]
-                       samples calls and starts of the release build, or of FILE, with `perf`, and
-                       writes the functions that ran to cli/functions.txt
   pictures [--check]   docs/src/pictures from the golden screens of the tests, and the curves from
-                       what `growth` measured
+                       what `bench/growth.py` measured
   book [--check]       docs/ as HTML in target/book; --check: only its links
 
 With --check nothing is written, and it fails where something would change.";
@@ -76,27 +60,23 @@ fn run(chore: &str, arguments: &[String]) -> Outcome {
         other => Err(format!("{chore} does not take {}", other.join(" "))),
     };
     match chore {
-        "growth" => growth::run(arguments),
         "guests" => check.and_then(|check| match check {
             false => guests::build(),
             true => Err("guests has nothing to check".to_owned()),
         }),
         "bindings" => bindings::run(check?),
-        "drivers" => check.and_then(|check| match check {
-            false => drivers::run(),
-            true => Err("drivers has nothing to check".to_owned()),
-        }),
         "docs" => generate::docs(check?),
         "examples" => generate::examples(check?),
         "dist" => dist::run(arguments),
-        "functions" => functions::run(arguments),
         "test" => test::run(test::Size::Short, arguments),
         "long" => test::run(test::Size::Long, arguments),
         "embedding" => embedding::run(),
         "licences" => licences::check(),
-        "side-by-side" => side_by_side::run(arguments),
         "spelling" => spelling::check(),
-        "pictures" => pictures::run(check?),
+        "pictures" => {
+            let script = repository::root()?.join("bench/pictures.py");
+            process::run(Command::new(script).args(check?.then_some("--check")))
+        }
         "book" => book::run(check?),
         other => Err(format!("no chore is called {other}\n\n{USAGE}")),
     }

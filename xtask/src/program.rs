@@ -17,3 +17,19 @@ pub(crate) fn build(name: &str) -> Outcome<PathBuf> {
     )?;
     Ok(repository::target()?.join("debug").join(name))
 }
+
+/// Makes the release build.
+pub(crate) fn release() -> Outcome<PathBuf> {
+    process::run(
+        Command::new(repository::cargo())
+            .args([
+                "build",
+                "--locked",
+                "--release",
+                "--package",
+                "toolward-cli",
+            ])
+            .current_dir(repository::root()?),
+    )?;
+    Ok(repository::target()?.join("release/toolward"))
+}

@@ -142,7 +142,7 @@ fn error_codes(node: &Node) -> Vec<(String, ErrorCode)> {
     let Content::Mapping(entries) = &node.content else {
         return Vec::new();
     };
-    let one = |entry: &toolward_fields::Entry<_>| {
+    let one = |entry: &toolward_fields::MappingEntry<_>| {
         let code = ErrorCode {
             meaning: text(&entry.value, "meaning"),
             agent_action: text(&entry.value, "agent_action"),

@@ -1,7 +1,7 @@
 //! The fields of a definition as values or findings.
 
 use toolward_contract::diagnostic::{Diagnostic, Position};
-use toolward_fields::{Content, Kind, Problem, nearest};
+use toolward_fields::{Content, FieldProblem, Kind, nearest};
 use toolward_report::Code;
 
 use super::codes;
@@ -140,10 +140,12 @@ impl<'f> Findings<'f> {
         );
     }
 
-    fn refuse(&mut self, problem: &Problem<'_, Position>) {
+    fn refuse(&mut self, problem: &FieldProblem<'_, Position>) {
         match problem {
-            Problem::Missing { name, at, .. } => self.missing(&codes::FIELD_MISSING, name, *at),
-            Problem::Type {
+            FieldProblem::Missing { name, at, .. } => {
+                self.missing(&codes::FIELD_MISSING, name, *at)
+            }
+            FieldProblem::Type {
                 name,
                 expected,
                 found,
@@ -157,7 +159,7 @@ impl<'f> Findings<'f> {
                 self.add_hinted(&codes::FIELD_TYPE, found.at, message, hint);
             }
             // No field is read as an integer, and unknown ones are not asked for.
-            Problem::Integer { .. } | Problem::Unknown { .. } => {}
+            FieldProblem::Integer { .. } | FieldProblem::Unknown { .. } => {}
         }
     }
 }

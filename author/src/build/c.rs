@@ -7,9 +7,9 @@ use toolward_bundle::dev::BuildEntry;
 
 use super::compiler::ask;
 use super::error::BuildError;
-use super::program::{Tools, Wanted, run};
+use super::program::{Tools, Wanted};
 use super::scratch::Scratch;
-use super::tool::Tool;
+use super::tool::{Tool, run};
 use super::{BuildProgress, Made, Options};
 use crate::error::AuthorError;
 

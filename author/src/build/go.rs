@@ -5,9 +5,9 @@ use std::path::Path;
 use toolward_bundle::dev::BuildEntry;
 
 use super::error::BuildError;
-use super::program::{Tools, Wanted, run};
+use super::program::{Tools, Wanted};
 use super::scratch::Scratch;
-use super::tool::Tool;
+use super::tool::{Tool, run};
 use super::{BuildProgress, Made, Options, compiler};
 
 const GO: Wanted = Wanted {

@@ -22,8 +22,8 @@ pub use self::packages::Installable;
 use self::packages::{NPM, pinned};
 use super::BuildProgress;
 use super::error::BuildError;
-use super::program::{Tools, Wanted, run};
-use super::tool::Tool;
+use super::program::{Tools, Wanted};
+use super::tool::{Tool, run};
 use crate::error::AuthorError;
 
 const NPM_PROGRAM: Wanted = Wanted {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use toolward_bundle::dev::{BuildEntry, World};
 
 use super::error::BuildError;
-use super::program::{Tools, Wanted, run};
+use super::program::{Tools, Wanted};
 use super::scratch::Scratch;
-use super::tool::Tool;
+use super::tool::{Tool, run};
 use super::{BuildProgress, Made, Options, compiler};
 
 const NODE: Wanted = Wanted {

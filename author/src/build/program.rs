@@ -1,14 +1,12 @@
-//! The programs that a build starts: found outside the checkout, started without the
-//! caller's environment.
+//! The programs that a build starts: found outside the checkout, given an environment that is
+//! not the caller's.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use super::error::BuildError;
 use super::scratch::Scratch;
-use super::tool::{Tool, tells_of_denial};
-use super::{BuildProgress, lines};
 
 /// Where the programs of a build come from.
 #[derive(Debug, Clone, Default)]
@@ -167,62 +165,6 @@ fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
     path.metadata()
         .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-}
-
-/// How many lines of a tool's standard output are kept until its standard error ends.
-const MAX_LINES: usize = 10_000;
-
-/// Runs a command; what it prints goes to `progress` line by line, standard error first.
-pub(super) fn run(
-    mut tool: Tool,
-    from: &str,
-    progress: &mut dyn FnMut(BuildProgress<'_>),
-) -> Result<(), BuildError> {
-    let program = PathBuf::from(tool.get_program());
-    let unusable = |source| BuildError::Tool {
-        program: program.clone(),
-        source,
-    };
-    let confined = tool.confinement().is_some();
-    tool.stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let mut child = tool.start(|program, source| BuildError::Tool { program, source })?;
-    // Read beside standard error, so that neither pipe fills.
-    let stdout = child.stdout.take().map(|stdout| {
-        std::thread::Builder::new().spawn(move || {
-            let mut printed = Vec::new();
-            // What can't be read is not shown; the tool's status says how it went.
-            let _ = lines::read(stdout, &mut |line| {
-                if printed.len() < MAX_LINES {
-                    printed.push(line.to_owned());
-                }
-            });
-            printed
-        })
-    });
-    let stdout = stdout.transpose().map_err(unusable)?;
-    let mut denied = false;
-    let mut show = |line: &str| {
-        denied |= confined && tells_of_denial(line);
-        progress(BuildProgress::Line(line));
-    };
-    if let Some(stderr) = child.stderr.take() {
-        lines::read(stderr, &mut show).map_err(unusable)?;
-    }
-    let printed = stdout.and_then(|thread| thread.join().ok());
-    for line in printed.unwrap_or_default() {
-        show(&line);
-    }
-    let status = child.wait().map_err(unusable)?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(BuildError::ToolFailed {
-            from: from.to_owned(),
-            status,
-            denied,
-        }),
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A program that is about to be started: how it is called, and what it may reach.
+//! A program that is started: how it is called, what it may reach, and what it prints.
 
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,10 @@ use std::process::{Child, Command, Stdio};
 use super::confine::Confinement;
 use super::error::BuildError;
 use super::scratch::Scratch;
-use super::{Options, can_confine};
+use super::{BuildProgress, Options, can_confine, lines};
+
+/// How many lines of a tool's standard output are kept until its standard error ends.
+const MAX_LINES: usize = 10_000;
 
 /// A command, and its confinement unless there is to be none.
 pub(super) struct Tool {
@@ -99,6 +102,59 @@ impl Deref for Tool {
 impl DerefMut for Tool {
     fn deref_mut(&mut self) -> &mut Command {
         &mut self.command
+    }
+}
+
+/// Runs a command; what it prints goes to `progress` line by line, standard error first.
+pub(super) fn run(
+    mut tool: Tool,
+    from: &str,
+    progress: &mut dyn FnMut(BuildProgress<'_>),
+) -> Result<(), BuildError> {
+    let program = PathBuf::from(tool.get_program());
+    let unusable = |source| BuildError::Tool {
+        program: program.clone(),
+        source,
+    };
+    let confined = tool.confinement().is_some();
+    tool.stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = tool.start(|program, source| BuildError::Tool { program, source })?;
+    // Read beside standard error, so that neither pipe fills.
+    let stdout = child.stdout.take().map(|stdout| {
+        std::thread::Builder::new().spawn(move || {
+            let mut printed = Vec::new();
+            // What can't be read is not shown; the tool's status says how it went.
+            let _ = lines::read(stdout, &mut |line| {
+                if printed.len() < MAX_LINES {
+                    printed.push(line.to_owned());
+                }
+            });
+            printed
+        })
+    });
+    let stdout = stdout.transpose().map_err(unusable)?;
+    let mut denied = false;
+    let mut show = |line: &str| {
+        denied |= confined && tells_of_denial(line);
+        progress(BuildProgress::Line(line));
+    };
+    if let Some(stderr) = child.stderr.take() {
+        lines::read(stderr, &mut show).map_err(unusable)?;
+    }
+    let printed = stdout.and_then(|thread| thread.join().ok());
+    for line in printed.unwrap_or_default() {
+        show(&line);
+    }
+    let status = child.wait().map_err(unusable)?;
+    match status.success() {
+        true => Ok(()),
+        false => Err(BuildError::ToolFailed {
+            from: from.to_owned(),
+            status,
+            denied,
+        }),
     }
 }
 

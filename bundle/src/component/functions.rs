@@ -1,5 +1,5 @@
-//! The functions that a component exports, with the types of what they take and return.
-//! No resources, streams, futures and async: each call has a new instance.
+//! The functions that a component exports, with the types of their parameters and results. Resources, streams, futures
+//! and async are not supported: each call has a new instance.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -14,8 +14,7 @@ use wasmparser::component_types::{
 use wasmparser::types::{Types, TypesRef};
 use wasmparser::{Parser, PrimitiveValType, ValidPayload, Validator};
 
-use super::features::{FEATURES, explained};
-use super::{Export, SurfaceError};
+use super::{Export, FEATURES, SurfaceError, explained};
 
 mod fit;
 mod schema;
@@ -26,7 +25,7 @@ pub const MAX_FUNCTIONS: usize = 512;
 /// How many different types all offered functions may have together.
 pub const MAX_TYPES: usize = 2000;
 
-/// How deep types may lie within types.
+/// How deep types may be nested.
 pub const MAX_TYPE_DEPTH: usize = 32;
 
 /// How many parameters a function may have.
@@ -42,13 +41,13 @@ pub const MAX_KEBAB: usize = 200;
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Function {
-    /// Its parameters, in order.
+    /// The parameters, in order.
     pub parameters: Vec<(String, Arc<Type>)>,
-    /// What it returns.
+    /// The type of the result.
     pub result: Option<Arc<Type>>,
 }
 
-/// The type of a value. What is used twice is shared.
+/// The type of a value. Types that are used twice are shared.
 #[derive(Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Type {
@@ -82,9 +81,9 @@ pub enum Type {
     Variant(Vec<(String, Option<Arc<Type>>)>),
     /// `result`
     Result {
-        /// What it holds after success.
+        /// Its value after success.
         ok: Option<Arc<Type>>,
-        /// What it holds after failure.
+        /// Its value after failure.
         err: Option<Arc<Type>>,
     },
 }
@@ -116,22 +115,22 @@ impl Type {
 /// Why a function that a component exports can't be called.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Withheld {
-    /// It has what no call of this host can pass.
+pub enum WithheldFunction {
+    /// No call of this host can pass its values.
     #[error("{0}")]
     Unsupported(&'static str),
-    /// It has more of something than the constants of this module let in.
+    /// It exceeds a limit of this module.
     #[error("{what}, the limit is {limit}")]
     TooLarge {
         /// What was counted.
         what: &'static str,
-        /// The limit that was passed.
+        /// The exceeded limit.
         limit: usize,
     },
 }
 
 codes! {
-    for Withheld {
+    for WithheldFunction {
         Self::Unsupported(_) = "component-type-unsupported";
         Self::TooLarge { .. } = "component-type-too-large";
     }
@@ -141,22 +140,21 @@ codes! {
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Functions {
-    /// Those that can be called.
+    /// The functions that can be called.
     pub offered: BTreeMap<String, Function>,
-    /// Those that can't, each with the reason.
-    pub withheld: BTreeMap<String, Withheld>,
-    /// How many more there are that can't be called: with longer names, or beyond those that
-    /// are listed.
+    /// The functions that can't, each with the reason.
+    pub withheld: BTreeMap<String, WithheldFunction>,
+    /// How many further functions can't be called: with longer names, or beyond the listed ones.
     pub uncounted: usize,
 }
 
 impl Functions {
     /// Reads the functions of a component that exports these names. The code of its modules is
-    /// stepped over.
+    /// skipped.
     ///
     /// # Errors
     ///
-    /// [`SurfaceError::Async`], or [`SurfaceError::Malformed`] if its types are invalid, or of another proposal that
+    /// [`SurfaceError::Async`], or [`SurfaceError::Malformed`] if its types are invalid, or of a proposal that
     /// this host does not run.
     pub fn read(wasm: &[u8], exports: &[Export]) -> Result<Self, SurfaceError> {
         let types = types(wasm).map_err(|error| explained(wasm, error))?;
@@ -197,7 +195,7 @@ impl Functions {
         id: ComponentFuncTypeId,
         reader: &mut Reader<'_>,
     ) {
-        // Names are repeated by each export of their instance: none is kept before it is bounded.
+        // Names are repeated by each export of their instance: none is stored before its length is checked.
         if function.len() > MAX_KEBAB || self.withheld.len() >= MAX_FUNCTIONS {
             self.uncounted += 1;
             return;
@@ -208,7 +206,7 @@ impl Functions {
         };
         let read = match self.offered.len() < MAX_FUNCTIONS {
             false => Err(too_large("the component has more functions", MAX_FUNCTIONS)),
-            true if !WitCall::is_export(&name) => Err(Withheld::Unsupported(
+            true if !WitCall::is_export(&name) => Err(WithheldFunction::Unsupported(
                 "its name can't be written in DRIVER.md: it is a method's, or too long",
             )),
             true => reader.function(id),
@@ -225,7 +223,7 @@ fn types(wasm: &[u8]) -> Result<Types, SurfaceError> {
     let mut validator = Validator::new_with_features(FEATURES);
     let mut last = None;
     for payload in Parser::new(0).parse_all(wasm) {
-        // Bodies of functions come back to be validated, and are not.
+        // The bodies of functions are not validated.
         if let ValidPayload::End(types) = validator.payload(&payload?)? {
             last = Some(types);
         }
@@ -233,21 +231,21 @@ fn types(wasm: &[u8]) -> Result<Types, SurfaceError> {
     last.ok_or_else(|| super::truncated(wasm))
 }
 
-/// No validated component has a type that its validator does not know.
-const UNKNOWN: Withheld = Withheld::Unsupported("one of its types is not there");
+/// A validator knows all types of a validated component.
+const UNKNOWN: WithheldFunction = WithheldFunction::Unsupported("one of its types is not there");
 
 struct Reader<'a> {
     types: TypesRef<'a>,
-    /// What was read, with its number of levels.
+    /// The types so far, each with its number of levels.
     known: HashMap<ComponentDefinedTypeId, (Arc<Type>, usize)>,
 }
 
 impl Reader<'_> {
-    fn function(&mut self, id: ComponentFuncTypeId) -> Result<Function, Withheld> {
+    fn function(&mut self, id: ComponentFuncTypeId) -> Result<Function, WithheldFunction> {
         let types = self.types;
         let function = types.get(id).ok_or(UNKNOWN)?;
         if function.async_ {
-            return Err(Withheld::Unsupported("it is async"));
+            return Err(WithheldFunction::Unsupported("it is async"));
         }
         bounded(
             function.params.len(),
@@ -258,7 +256,7 @@ impl Reader<'_> {
         Ok(Function {
             parameters: parameters
                 .map(|(parameter, ty)| Ok((name(parameter)?, self.value(*ty, 0)?.0)))
-                .collect::<Result<_, Withheld>>()?,
+                .collect::<Result<_, WithheldFunction>>()?,
             result: match function.result {
                 Some(ty) => Some(self.value(ty, 0)?.0),
                 None => None,
@@ -266,12 +264,12 @@ impl Reader<'_> {
         })
     }
 
-    /// A type that lies `depth` levels deep, and how many levels it has itself.
+    /// A type at this depth, and how many levels it has.
     fn value(
         &mut self,
         ty: ComponentValType,
         depth: usize,
-    ) -> Result<(Arc<Type>, usize), Withheld> {
+    ) -> Result<(Arc<Type>, usize), WithheldFunction> {
         let deepest = || too_large("its types lie too deep in each other", MAX_TYPE_DEPTH);
         if depth >= MAX_TYPE_DEPTH {
             return Err(deepest());
@@ -297,7 +295,7 @@ impl Reader<'_> {
         let mut inner = |ty: &ComponentValType| {
             let (ty, below) = self.value(*ty, depth + 1)?;
             levels = levels.max(below);
-            Ok::<_, Withheld>(ty)
+            Ok::<_, WithheldFunction>(ty)
         };
         let read = match types.get(id).ok_or(UNKNOWN)? {
             ComponentDefinedType::Primitive(ty) => primitive(*ty)?,
@@ -319,7 +317,7 @@ impl Reader<'_> {
                 )?;
                 let fields = record.fields.iter();
                 let fields = fields.map(|(field, ty)| Ok((name(field)?, inner(ty)?)));
-                Type::Record(fields.collect::<Result<_, Withheld>>()?)
+                Type::Record(fields.collect::<Result<_, WithheldFunction>>()?)
             }
             ComponentDefinedType::Variant(variant) => {
                 bounded(variant.cases.len(), "a type has too many cases", MAX_FIELDS)?;
@@ -328,7 +326,7 @@ impl Reader<'_> {
                     let of = of.ty.as_ref().map(&mut inner).transpose()?;
                     Ok((name(case)?, of))
                 });
-                Type::Variant(cases.collect::<Result<_, Withheld>>()?)
+                Type::Variant(cases.collect::<Result<_, WithheldFunction>>()?)
             }
             ComponentDefinedType::Enum(cases) => {
                 bounded(cases.len(), "a type has too many cases", MAX_FIELDS)?;
@@ -343,15 +341,17 @@ impl Reader<'_> {
                 err: err.as_ref().map(inner).transpose()?,
             },
             ComponentDefinedType::Own(_) | ComponentDefinedType::Borrow(_) => {
-                return Err(Withheld::Unsupported("it takes or returns a resource"));
+                return Err(WithheldFunction::Unsupported(
+                    "it takes or returns a resource",
+                ));
             }
             ComponentDefinedType::Future { .. } | ComponentDefinedType::Stream { .. } => {
-                return Err(Withheld::Unsupported(
+                return Err(WithheldFunction::Unsupported(
                     "it takes or returns a stream or future",
                 ));
             }
             ComponentDefinedType::Map { .. } | ComponentDefinedType::FixedLengthList { .. } => {
-                return Err(Withheld::Unsupported(
+                return Err(WithheldFunction::Unsupported(
                     "it takes or returns a map, or a list of fixed length",
                 ));
             }
@@ -362,7 +362,7 @@ impl Reader<'_> {
     }
 }
 
-fn primitive(ty: PrimitiveValType) -> Result<Type, Withheld> {
+fn primitive(ty: PrimitiveValType) -> Result<Type, WithheldFunction> {
     Ok(match ty {
         PrimitiveValType::Bool => Type::Bool,
         PrimitiveValType::U8 => Type::Unsigned(8),
@@ -378,28 +378,28 @@ fn primitive(ty: PrimitiveValType) -> Result<Type, Withheld> {
         PrimitiveValType::Char => Type::Char,
         PrimitiveValType::String => Type::String,
         PrimitiveValType::ErrorContext => {
-            return Err(Withheld::Unsupported(
+            return Err(WithheldFunction::Unsupported(
                 "it takes or returns an error context",
             ));
         }
     })
 }
 
-fn name(kebab: &impl fmt::Display) -> Result<String, Withheld> {
+fn name(kebab: &impl fmt::Display) -> Result<String, WithheldFunction> {
     let name = kebab.to_string();
     bounded(name.len(), "one of its names has too many bytes", MAX_KEBAB)?;
     Ok(name)
 }
 
-fn bounded(found: usize, what: &'static str, limit: usize) -> Result<(), Withheld> {
+fn bounded(found: usize, what: &'static str, limit: usize) -> Result<(), WithheldFunction> {
     match found <= limit {
         true => Ok(()),
         false => Err(too_large(what, limit)),
     }
 }
 
-fn too_large(what: &'static str, limit: usize) -> Withheld {
-    Withheld::TooLarge { what, limit }
+fn too_large(what: &'static str, limit: usize) -> WithheldFunction {
+    WithheldFunction::TooLarge { what, limit }
 }
 
 #[cfg(test)]

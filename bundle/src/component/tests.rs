@@ -1,5 +1,6 @@
 //! Components made to be hard to read, or to be refused.
 
+use super::walk::{InstanceCounts, instance_bytes, total_bytes};
 use super::*;
 
 fn surface(wat: &str) -> Result<Surface, SurfaceError> {
@@ -101,15 +102,15 @@ fn each_instance_counts_what_its_module_takes_wherever_it_was_defined() {
     ))
     .unwrap();
     assert_eq!(found.core_instances, 5);
-    let empty = size::of(&wat::parse_str("(module)").unwrap());
-    let large = size::of(&wat::parse_str(format!("(module {many})")).unwrap());
+    let empty = instance_bytes(&wat::parse_str("(module)").unwrap());
+    let large = instance_bytes(&wat::parse_str(format!("(module {many})")).unwrap());
     assert!(large > empty);
-    let made = Made {
+    let made = InstanceCounts {
         core: 5,
         bytes: empty + 4 * large,
-        ..Made::default()
+        ..InstanceCounts::default()
     };
-    assert_eq!(found.instance_bytes, size::of_all(made));
+    assert_eq!(found.instance_bytes, total_bytes(made));
 }
 
 #[test]

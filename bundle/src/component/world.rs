@@ -1,15 +1,15 @@
-//! Whose world a component belongs to, by what it exports.
+//! The world of a component, by its exports.
 
 use super::{Functions, HANDLER, Surface, SurfaceError, validate};
 use crate::text::list;
 
-/// The host that a component was made for, as far as its exports tell.
+/// The host that a component was made for, by its exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MadeFor {
     /// A driver of this host.
     Toolward,
-    /// A driver, of another version of the world.
+    /// A driver for another version of the world.
     OtherToolward,
     /// A tool of Amplifier.
     Amplifier,
@@ -25,8 +25,7 @@ pub enum MadeFor {
     Other,
 }
 
-/// The beginnings of the exports of other hosts' components, in the order in which they
-/// are looked for.
+/// How the exports of other hosts' components start, in the order in which they are checked.
 const EXPORTS: &[(&str, MadeFor)] = &[
     ("amplifier:modules/", MadeFor::Amplifier),
     ("act:tools/", MadeFor::Act),
@@ -35,7 +34,7 @@ const EXPORTS: &[(&str, MadeFor)] = &[
 ];
 
 impl MadeFor {
-    /// By its exports.
+    /// The host for these exports.
     #[must_use]
     pub fn of(surface: &Surface) -> Self {
         if surface.exports_handler() {
@@ -61,7 +60,7 @@ impl MadeFor {
         }
     }
 
-    /// Its word in JSON.
+    /// The name in JSON.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -76,7 +75,7 @@ impl MadeFor {
         }
     }
 
-    /// What it is, for people.
+    /// The description for people.
     #[must_use]
     pub const fn description(self) -> &'static str {
         match self {
@@ -95,7 +94,7 @@ impl MadeFor {
 /// The interface that a tool of Amplifier exports.
 pub const AMPLIFIER_TOOL: &str = "amplifier:modules/tool@1.0.0";
 
-/// Its function that carries a call out.
+/// Its function for a call.
 pub const AMPLIFIER_EXECUTE: &str = "amplifier:modules/tool@1.0.0#execute";
 
 /// Its function that describes the tool.
@@ -105,17 +104,16 @@ pub const AMPLIFIER_SPEC: &str = "amplifier:modules/tool@1.0.0#get-spec";
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Usability {
-    /// As a driver, as it is.
+    /// As a driver, unchanged.
     Driver,
-    /// As a driver whose DRIVER.md says how it is called; `toolward import` with this word
-    /// writes one.
+    /// As a driver whose DRIVER.md specifies the call; `toolward import` with this word writes one.
     Import(&'static str),
-    /// Not at all; why not, in words.
+    /// Not usable; the reason, in words.
     Unusable(String),
 }
 
 impl Usability {
-    /// Of a component with this surface.
+    /// The usability of a component with this surface.
     #[must_use]
     pub fn of(wasm: &[u8], surface: &Surface) -> Self {
         let usable = match MadeFor::of(surface) {

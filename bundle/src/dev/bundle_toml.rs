@@ -1,5 +1,4 @@
-//! `bundle.toml`: what the author of a bundle writes about it, as a whole. What
-//! a publisher signs is the manifest that `pack` makes from it.
+//! `bundle.toml`: what the author writes about a bundle. The publisher signs the manifest that `pack` makes from it.
 
 mod build_entry;
 
@@ -14,13 +13,14 @@ use toolward_signing::timestamp::Timestamp;
 use self::build_entry::RawBuild;
 pub use self::build_entry::{BuildEntry, BuildKind, World};
 use crate::codes;
+use crate::files::MAX_BUNDLE_TOML;
 use crate::locate::about_file;
 
 /// The name of the file in a bundle's authoring directory.
 pub const FILE: &str = "bundle.toml";
 
 /// Largest `bundle.toml`, in bytes: the limit of the manifest made from it.
-pub const MAX_SIZE: usize = crate::sizes::BUNDLE_TOML;
+pub const MAX_SIZE: usize = MAX_BUNDLE_TOML;
 
 /// A valid `bundle.toml`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub struct BundleToml {
     pub version: semver::Version,
     /// Rises with every release of the id.
     pub sequence: u64,
-    /// Who is going to sign. Trust is decided by keys, not by this name.
+    /// The publisher that will sign. Keys decide about trust, not this name.
     pub publisher: String,
     /// When the bundle was made: RFC 3339 in UTC, as text or as a TOML date. Without it `pack` takes the
     /// time it is given, see [`PackOptions`](super::PackOptions).
@@ -69,25 +69,20 @@ impl BundleToml {
             diagnostics: Vec::new(),
         };
         let value = reader.read();
-        let value = if reader.diagnostics.is_empty() {
-            value
-        } else {
-            None
-        };
         Parsed {
-            value,
+            value: value.filter(|_| reader.diagnostics.is_empty()),
             diagnostics: reader.diagnostics,
         }
     }
 }
 
-/// The key that was meant, from the parser's message: "unknown field `x`, expected one of `a`, `b`".
+/// The intended key, from the parser's message: "unknown field `x`, expected one of `a`, `b`".
 fn near_key(message: &str) -> Option<&str> {
     let mut words = message.split('`').skip(1).step_by(2);
     nearest(words.next()?, words)
 }
 
-/// Reads a `bundle.toml` whose encoding isn't known yet.
+/// Reads a `bundle.toml` whose encoding must be checked.
 #[must_use]
 pub fn parse_bytes(file: &str, bytes: &[u8]) -> Parsed<BundleToml> {
     match std::str::from_utf8(bytes) {

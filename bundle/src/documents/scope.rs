@@ -1,11 +1,11 @@
-//! What a contract or `tools.json` may refer to: schemas of its own bundle, and actions.
+//! The targets of references in contracts and `tools.json`: schemas of the same bundle, and actions.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolward_contract::action::{Action, Reference};
+use toolward_contract::action::{Action, Reference, RegistryReference};
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
@@ -13,16 +13,16 @@ use toolward_contract::{Scope, json};
 use toolward_fields::without_mark_bytes;
 use toolward_signing::manifest::FileRole;
 
-use super::{Located, Unread};
-use crate::libraries::{Surroundings, look_up, may_be, may_be_elsewhere};
+use super::{Located, Unread, file_name, folder};
+use crate::libraries::Surroundings;
 
-/// Names among which the one that was meant is looked for.
+/// How many names are candidates for a hint.
 const MAX_HINTED: usize = 256;
 
-/// How many references that lead nowhere get such names: a bundle may have hundreds of thousands of them.
+/// How many unresolved references get such names: a bundle may have hundreds of thousands of them.
 const MAX_HINTS: usize = 64;
 
-/// What a contract may refer to: schemas of its own bundle, and actions.
+/// The targets of a contract's references: schemas of the same bundle, and actions.
 pub(crate) struct BundleScope<'a> {
     files: &'a BTreeMap<String, Arc<[u8]>>,
     actions: &'a [Located<Action>],
@@ -31,7 +31,7 @@ pub(crate) struct BundleScope<'a> {
     tools: &'a [Located<Tool>],
     /// The documents that could not be read.
     unread: &'a [Unread],
-    /// The schemas that were asked for and are not JSON.
+    /// The requested schemas that are not JSON.
     unread_schemas: RefCell<BTreeMap<String, Diagnostic>>,
     hints_left: Cell<usize>,
 }
@@ -63,14 +63,40 @@ impl<'a> BundleScope<'a> {
         }
     }
 
-    /// How many names are offered to one more reference that leads nowhere.
+    /// How many names are candidates for one more unresolved reference.
     fn offered(&self) -> usize {
         let left = self.hints_left.get().checked_sub(1);
         self.hints_left.set(left.unwrap_or(0));
         left.map_or(0, |_| MAX_HINTED)
     }
 
-    /// What is wrong with the schemas that were asked for and are not JSON.
+    /// The action that a contract means, first in its bundle; and the publisher of its library, if it
+    /// is another bundle's.
+    fn look_up(&self, reference: &Reference) -> Option<(&Arc<Action>, Option<&str>)> {
+        let found = match reference {
+            // A path never leads to another bundle.
+            Reference::Path(path) => Some(self.actions.iter().find(|action| action.path == *path)?),
+            Reference::Id(id) => self.actions.iter().find(|action| action.value.id == *id),
+            Reference::Registry(registry) if self.is_own(registry) => {
+                in_folder(&registry.action, self.actions)
+            }
+            Reference::Registry(_) => None,
+        };
+        match found {
+            Some(found) => Some((&found.value, None)),
+            None => {
+                let found = self.surroundings.others.action(reference)?;
+                Some((found.action, Some(found.publisher)))
+            }
+        }
+    }
+
+    /// Whether a registry reference is into this bundle.
+    fn is_own(&self, registry: &RegistryReference) -> bool {
+        self.surroundings.own.is_some_and(|own| own.is_of(registry))
+    }
+
+    /// The findings about requested schemas that are not JSON.
     pub(crate) fn unread_schemas(&self) -> Vec<Diagnostic> {
         self.unread_schemas.take().into_values().collect()
     }
@@ -95,22 +121,34 @@ impl Scope for BundleScope<'_> {
     }
 
     fn action(&self, reference: &Reference) -> Option<Arc<Action>> {
-        look_up(reference, self.actions, self.surroundings).map(|(action, _)| Arc::clone(action))
+        self.look_up(reference)
+            .map(|(action, _)| Arc::clone(action))
     }
 
     fn library(&self, reference: &Reference) -> Option<String> {
-        let (_, publisher) = look_up(reference, self.actions, self.surroundings)?;
+        let (_, publisher) = self.look_up(reference)?;
         publisher.map(str::to_owned)
     }
 
     fn is_action_elsewhere(&self, reference: &Reference) -> bool {
-        may_be_elsewhere(reference, self.surroundings)
+        let of_this_bundle = match reference {
+            Reference::Path(_) => true,
+            Reference::Id(_) => false,
+            Reference::Registry(registry) => self.is_own(registry),
+        };
+        !of_this_bundle && !self.surroundings.others.are_at_hand()
     }
 
     fn is_action_unread(&self, reference: &Reference) -> bool {
         let unread = self.unread.iter();
         let mut actions = unread.filter(|unread| unread.role == FileRole::Action);
-        actions.any(|unread| may_be(reference, unread, self.surroundings))
+        actions.any(|unread| match reference {
+            Reference::Path(path) => unread.path == *path,
+            Reference::Id(id) => unread.may_be(id),
+            Reference::Registry(registry) => {
+                self.is_own(registry) && file_name(folder(&unread.path)) == registry.action
+            }
+        })
     }
 
     fn schemas(&self) -> Vec<String> {
@@ -135,4 +173,13 @@ impl Scope for BundleScope<'_> {
         let mut schemas = tools.flat_map(|tool| [&tool.value.inputs, &tool.value.outputs]);
         schemas.find(|one| one.value() == schema).cloned()
     }
+}
+
+/// The action whose folder has a name, at any depth; `None` if two folders have it.
+fn in_folder<'a>(name: &str, actions: &'a [Located<Action>]) -> Option<&'a Located<Action>> {
+    let mut found = actions
+        .iter()
+        .filter(|action| file_name(folder(&action.path)) == name);
+    let only = found.next()?;
+    found.next().is_none().then_some(only)
 }

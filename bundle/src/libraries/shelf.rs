@@ -1,4 +1,5 @@
-//! The action libraries at hand: which of their actions a reference means.
+//! The known action libraries: which of their actions a reference means, and reading several bundles that may take
+//! actions from each other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,54 +7,56 @@ use std::sync::Arc;
 use toolward_contract::action::{Action, Reference};
 use toolward_signing::manifest::FileRole;
 use toolward_signing::trust::TrustStore;
-use toolward_signing::verify::Bundle;
+use toolward_signing::verify::{Bundle, Verified};
 
-use super::{Libraries, Library, Shelved};
+use super::{Libraries, Library, LibraryAction};
+use crate::content::Content;
 use crate::documents::{file_name, folder, role_of};
+use crate::error::ContentError;
 
-/// How many references a hint is looked for among.
+/// How many references are candidates for a hint.
 const MAX_NAMES: usize = 256;
 
 /// The actions of verified bundles, under the trust that they were verified with.
 ///
 /// * `@owner/library/action` is in a bundle of the publisher whom trust calls `owner`.
-/// * An id is that of a bundle by the one publisher whose prefix decides for it: nobody else's action of that id
+/// * An id means an action of the one publisher whose prefix decides for it: no other publisher's action of that id
 ///   counts, and none if the prefixes of two publishers decide alike.
-/// * A reference that two actions answer to means neither.
+/// * A reference that matches two actions means neither.
 #[derive(Debug, Default)]
 pub struct Shelf {
-    entries: Vec<Entry>,
+    entries: Vec<ActionEntry>,
     /// The entries that decide for their ids.
     by_id: BTreeMap<String, Vec<usize>>,
     by_folder: BTreeMap<String, Vec<usize>>,
 }
 
-/// An action and where it stands.
+/// An action and its library.
 #[derive(Debug)]
-struct Entry {
+struct ActionEntry {
     action: Arc<Action>,
     publisher: String,
     bundle: String,
     /// The name of its folder.
     folder: String,
-    /// Whether its publisher's prefix decides for its id, and nobody else's.
+    /// Whether only its publisher's prefix decides for its id.
     decides: bool,
 }
 
 /// The actions of one bundle that its publisher may publish.
 #[derive(Debug, Default)]
-pub(super) struct Volume(Vec<Entry>);
+struct BundleActions(Vec<ActionEntry>);
 
-impl Volume {
-    /// Those that can be read. Others are errors of their own bundle.
-    pub(super) fn of(bundle: &Bundle) -> Self {
+impl BundleActions {
+    /// The readable actions. Others are errors of their bundle.
+    fn of(bundle: &Bundle) -> Self {
         let documents = bundle.files.iter();
         let documents = documents.filter(|(path, _)| role_of(path.as_str()) == FileRole::Action);
         let entries = documents.filter_map(|(path, bytes)| {
             let path = path.as_str();
             let text = std::str::from_utf8(bytes).ok()?;
             let action = Action::parse(path, text).value?;
-            bundle.may_publish_action(&action.id).then(|| Entry {
+            bundle.may_publish_action(&action.id).then(|| ActionEntry {
                 action: Arc::new(action),
                 publisher: bundle.publisher.name().to_owned(),
                 bundle: bundle.manifest.id.clone(),
@@ -66,7 +69,7 @@ impl Volume {
 }
 
 impl Shelf {
-    pub(super) fn new(volumes: impl IntoIterator<Item = Volume>, trust: &TrustStore) -> Self {
+    fn new(volumes: impl IntoIterator<Item = BundleActions>, trust: &TrustStore) -> Self {
         let mut shelf = Self::default();
         for mut entry in volumes.into_iter().flat_map(|volume| volume.0) {
             let holder = trust.action_holder(&entry.action.id);
@@ -86,16 +89,16 @@ impl Shelf {
     /// The library actions of these bundles.
     #[must_use]
     pub fn of<'b>(bundles: impl IntoIterator<Item = &'b Bundle>, trust: &TrustStore) -> Self {
-        Self::new(bundles.into_iter().map(Volume::of), trust)
+        Self::new(bundles.into_iter().map(BundleActions::of), trust)
     }
 
-    fn at<'s>(&'s self, places: Option<&'s Vec<usize>>) -> impl Iterator<Item = &'s Entry> {
+    fn at<'s>(&'s self, places: Option<&'s Vec<usize>>) -> impl Iterator<Item = &'s ActionEntry> {
         let places = places.into_iter().flatten();
         places.filter_map(|place| self.entries.get(*place))
     }
 }
 
-impl Entry {
+impl ActionEntry {
     fn library(&self) -> Library<'_> {
         Library {
             publisher: &self.publisher,
@@ -105,7 +108,7 @@ impl Entry {
 }
 
 impl Libraries for Shelf {
-    fn action(&self, reference: &Reference) -> Option<Shelved<'_>> {
+    fn action(&self, reference: &Reference) -> Option<LibraryAction<'_>> {
         let found = match reference {
             Reference::Path(_) => None,
             Reference::Id(id) => only(self.at(self.by_id.get(id))),
@@ -114,7 +117,7 @@ impl Libraries for Shelf {
                 only(of_name.filter(|entry| entry.library().is_of(registry)))
             }
         }?;
-        Some(Shelved {
+        Some(LibraryAction {
             action: &found.action,
             publisher: &found.publisher,
         })
@@ -139,4 +142,50 @@ impl Libraries for Shelf {
 fn only<T>(mut items: impl Iterator<Item = T>) -> Option<T> {
     let first = items.next()?;
     items.next().is_none().then_some(first)
+}
+
+/// A verified bundle, read without libraries: complete if it takes nothing from libraries, and with its own actions
+/// known. May be made on any thread.
+#[derive(Debug)]
+pub struct Reading {
+    content: Result<Content, ContentError>,
+    /// The bundle, if it must be read again with the libraries.
+    open: Option<Verified<Bundle>>,
+    volume: BundleActions,
+}
+
+impl Reading {
+    /// Reads a bundle without libraries.
+    #[must_use]
+    pub fn new(bundle: Verified<Bundle>) -> Self {
+        let volume = BundleActions::of(&bundle);
+        let content = Content::from_verified(bundle.clone());
+        let open = content.as_ref().err().filter(|error| error.lacks_action());
+        Self {
+            open: open.map(|_| bundle),
+            content,
+            volume,
+        }
+    }
+
+    /// Whether it takes actions from libraries.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Finishes bundles that may take actions from each other, in their order. Actions don't depend on actions, so
+    /// bundles may refer to each other in a circle.
+    pub fn finish(readings: Vec<Self>, trust: &TrustStore) -> Vec<Result<Content, ContentError>> {
+        let (volumes, read): (Vec<_>, Vec<_>) = readings
+            .into_iter()
+            .map(|reading| (reading.volume, (reading.content, reading.open)))
+            .unzip();
+        let shelf = Shelf::new(volumes, trust);
+        let read = read.into_iter().map(|(content, open)| match open {
+            Some(bundle) => Content::from_verified_with(bundle, &shelf),
+            None => content,
+        });
+        read.collect()
+    }
 }

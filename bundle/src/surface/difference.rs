@@ -1,4 +1,4 @@
-//! What field of what changed from what to what, as values and as lines for people.
+//! The changed fields of two surfaces, as values and as lines for people.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::canonical;
+use super::canonical_text;
 use crate::text::visible_line;
 
 /// How many characters of a value a person is shown.
@@ -19,28 +19,29 @@ const MAX_DEPTH: usize = 32;
 /// The difference between two surfaces, in the order of kind, id and field.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
-pub struct Difference {
-    /// Empty where the surfaces are equal.
-    pub changes: Vec<Change>,
+pub struct SurfaceDifference {
+    /// Empty if the surfaces are equal.
+    pub changes: Vec<SurfaceChange>,
 }
 
-/// One change. All values are somebody else's text; [`Display`](fmt::Display) makes them safe to show.
+/// One change. All values are untrusted text; [`Display`](fmt::Display) makes them safe to show.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
-pub struct Change {
+pub struct SurfaceChange {
     /// `bundle`, `tool`, `driver`, `action`, `prompt` or `resource`.
     pub kind: &'static str,
-    /// Whose field: the tool's id and major version, the driver's id, the path of a file; empty for the bundle.
+    /// The owner of the field: the tool's id and major version, the driver's id, the path of a file; empty for the
+    /// bundle.
     pub id: String,
-    /// The keys from the outside in, such as `inputs`, `properties`, `name`; empty where all of it came or went.
+    /// The keys from the outside in, such as `inputs`, `properties`, `name`; empty if all of it is new or gone.
     pub field: Vec<String>,
-    /// What it was; `None`: not there.
+    /// The earlier value, if any.
     pub from: Option<Value>,
-    /// What it is now; `None`: no longer there.
+    /// The new value, if any.
     pub to: Option<Value>,
 }
 
-impl Difference {
+impl SurfaceDifference {
     /// Whether the surfaces are equal.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -48,7 +49,7 @@ impl Difference {
     }
 }
 
-impl fmt::Display for Difference {
+impl fmt::Display for SurfaceDifference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for change in self.changes.iter().take(MAX_LINES) {
             writeln!(f, "{change}")?;
@@ -60,7 +61,7 @@ impl fmt::Display for Difference {
     }
 }
 
-impl fmt::Display for Change {
+impl fmt::Display for SurfaceChange {
     /// `tool demo.greet@1: description: "Greets." → "Greets everybody."`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind)?;
@@ -74,7 +75,7 @@ impl fmt::Display for Change {
                 visible_line(&self.field.join("."), MAX_TEXT_CHARS)
             )?;
         }
-        let show = |value: &Value| visible_line(&canonical::text(value), MAX_TEXT_CHARS);
+        let show = |value: &Value| visible_line(&canonical_text(value), MAX_TEXT_CHARS);
         match (&self.from, &self.to) {
             (None, Some(to)) => write!(f, ": new: {}", show(to)),
             (Some(_), None) if self.field.is_empty() => f.write_str(": gone"),
@@ -85,7 +86,7 @@ impl fmt::Display for Change {
     }
 }
 
-/// The parts of a surface that go by id, and what one of them is called.
+/// The parts of a surface with ids, and the name of one entry.
 const PARTS: &[(&str, &str)] = &[
     ("tools", "tool"),
     ("drivers", "driver"),
@@ -95,7 +96,7 @@ const PARTS: &[(&str, &str)] = &[
 ];
 
 /// Compares two surfaces.
-pub(super) fn between(old: &Value, new: &Value) -> Difference {
+pub(super) fn between(old: &Value, new: &Value) -> SurfaceDifference {
     let mut changes = Vec::new();
     for key in keys(old, new) {
         let (from, to) = (old.get(key), new.get(key));
@@ -116,7 +117,7 @@ pub(super) fn between(old: &Value, new: &Value) -> Difference {
             compare(kind, id, &mut Vec::new(), both, &mut changes);
         }
     }
-    Difference { changes }
+    SurfaceDifference { changes }
 }
 
 fn part_of<'a>(surface: &'a Value, part: &str) -> &'a Value {
@@ -138,10 +139,10 @@ fn compare(
     id: &str,
     field: &mut Vec<String>,
     (from, to): (Option<&Value>, Option<&Value>),
-    changes: &mut Vec<Change>,
+    changes: &mut Vec<SurfaceChange>,
 ) {
     if let (Some(from), Some(to)) = (from, to) {
-        if canonical::text(from) == canonical::text(to) {
+        if canonical_text(from) == canonical_text(to) {
             return;
         }
         if from.is_object() && to.is_object() && field.len() < MAX_DEPTH {
@@ -153,7 +154,7 @@ fn compare(
             return;
         }
     }
-    changes.push(Change {
+    changes.push(SurfaceChange {
         kind,
         id: id.to_owned(),
         field: field.clone(),

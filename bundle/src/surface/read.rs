@@ -1,11 +1,11 @@
-//! Which fields of a bundle's documents make up its surface.
-
-mod v1;
+//! The fields of a bundle's documents that make up its surface.
 
 use serde_json::{Map, Value, json};
-use toolward_contract::action::{Action, Form, Implementation};
+use toolward_contract::action::{Action, Implementation, ReferenceForm};
 use toolward_contract::capability::{Capability, CapabilitySet};
-use toolward_contract::driver::{CostOverride, Driver, DriverLimits, Implements, Transform};
+use toolward_contract::driver::{
+    CostOverride, Driver, DriverKind, DriverLimits, Implements, Transform,
+};
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
 use toolward_signing::Digest;
@@ -21,7 +21,7 @@ pub(super) fn value(content: &Content, version: Version) -> Value {
     let tools = tools.map(|entry| (entry.tool.major_id(), tool(&entry.tool, version)));
     let drivers = content.drivers.iter();
     let driver = match version {
-        Version::V1 => v1::driver,
+        Version::V1 => driver_v1,
         Version::V2 | Version::V3 => driver,
     };
     let key = |driver: &Driver| match version {
@@ -75,14 +75,14 @@ fn tool(tool: &Tool, version: Version) -> Value {
     })
 }
 
-/// What a contract implements. An action that is known by its id is named by it, and one at a path by that, since it
-/// is a part of the surface itself; of any other it has to show which one it is, and whose.
+/// What a contract implements. An id or a path is enough for an action of the bundle, which is a part of the surface
+/// itself; other actions are identified with their library.
 fn implements(implementation: &Implementation) -> Value {
     let (reference, action) = (&implementation.reference, &implementation.action);
     match (&implementation.library, implementation.form) {
-        (None, Form::Id | Form::Path) => json!(reference),
-        (None, Form::Inline) => json!({ "inline": reference }),
-        (None, Form::Registry) => json!({ "reference": reference, "action": action.id }),
+        (None, ReferenceForm::Id | ReferenceForm::Path) => json!(reference),
+        (None, ReferenceForm::Inline) => json!({ "inline": reference }),
+        (None, ReferenceForm::Registry) => json!({ "reference": reference, "action": action.id }),
         (Some(library), _) => json!({
             "reference": reference,
             "action": action.id,
@@ -93,7 +93,7 @@ fn implements(implementation: &Implementation) -> Value {
     }
 }
 
-/// All of DRIVER.md but prose, timeouts and retries.
+/// All of DRIVER.md except prose, timeouts and retries.
 fn driver(driver: &Driver, version: Version) -> Value {
     let key = |entry: &Implements| format!("{} {}", entry.named(), entry.version_text);
     let (platform, limits) = (&driver.platform, &driver.limits);
@@ -109,7 +109,7 @@ fn driver(driver: &Driver, version: Version) -> Value {
         "name": driver.name,
         "description": driver.description,
         "kind": driver.kind.as_str(),
-        // In their order: the first that serves a version is the one.
+        // In order: the first that serves a version is used.
         "implements": driver.implements.iter().map(key).collect::<Vec<_>>(),
         "entries": entries,
         "egress": names(&driver.egress, version),
@@ -132,7 +132,7 @@ fn driver(driver: &Driver, version: Version) -> Value {
     })
 }
 
-/// How one contract is carried out.
+/// How one contract is implemented.
 fn entry(entry: &Implements) -> Value {
     let mapping = entry.mapping.iter().map(|(name, source)| {
         let transform = source.transform.map(Transform::name);
@@ -170,7 +170,7 @@ fn limits_of(limits: &DriverLimits) -> Value {
     })
 }
 
-/// What calls cost, where the driver says so.
+/// The costs of calls, if the driver states them.
 fn costs(driver: &Driver) -> Option<Value> {
     let value = |cost: &CostOverride| {
         (*cost != CostOverride::default()).then(|| {
@@ -187,11 +187,11 @@ fn costs(driver: &Driver) -> Option<Value> {
     });
     let entries: Vec<Value> = entries.collect();
     let own = value(&driver.cost_override);
-    let says = own.is_some() || !entries.is_empty();
-    says.then(|| json!({ "driver": own, "entries": entries }))
+    let has_costs = own.is_some() || !entries.is_empty();
+    has_costs.then(|| json!({ "driver": own, "entries": entries }))
 }
 
-/// A verified bundle's actions parse; one that doesn't counts by its bytes.
+/// A verified bundle's actions parse; otherwise the bytes count.
 fn action(path: &str, bytes: &[u8], version: Version) -> (String, Value) {
     let text = String::from_utf8_lossy(bytes);
     match Action::parse(path, &text).value {
@@ -214,11 +214,75 @@ fn action(path: &str, bytes: &[u8], version: Version) -> (String, Value) {
     }
 }
 
-/// Earlier versions have hosts as they are written.
+/// Earlier versions have hosts as written.
 fn names(capabilities: &CapabilitySet, version: Version) -> Vec<String> {
     let name = match version {
         Version::V1 | Version::V2 => Capability::as_written,
         Version::V3 => Capability::to_string,
     };
     capabilities.iter().map(name).collect()
+}
+
+/// The fields of [`Version::V1`].
+fn driver_v1(driver: &Driver, version: Version) -> Value {
+    let implements = driver.implements.iter();
+    let implements = implements.map(|entry| entry.named().to_owned());
+    let means = match driver.kind {
+        DriverKind::Http => Some(("http".to_owned(), requests(driver))),
+        DriverKind::Exec => Some(("exec".to_owned(), programs(driver))),
+        DriverKind::Component | DriverKind::Form | DriverKind::Other(_) => None,
+    };
+    let fields = json!({
+        "name": driver.name,
+        "description": driver.description,
+        "kind": driver.kind.as_str(),
+        "implements": implements.collect::<Vec<_>>(),
+        "egress": names(&driver.egress, version),
+        "requires": names(&driver.requires.capabilities, version),
+        "region": driver.region,
+        "policy_tags": driver.policy_tags,
+        "auth": driver.auth,
+    });
+    let fields = match fields {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    let cost = costs(driver).map(|cost| ("cost".to_owned(), cost));
+    let own = !driver.kind_fields.is_empty();
+    let own = own.then(|| {
+        (
+            "fields".to_owned(),
+            Value::Object(driver.kind_fields.clone()),
+        )
+    });
+    let more = means.into_iter().chain(cost).chain(own);
+    Value::Object(fields.into_iter().chain(more).collect())
+}
+
+/// The requests and error messages of a declarative driver. Other drivers have code instead.
+fn requests(driver: &Driver) -> Value {
+    let entries = driver.implements.iter().map(|entry| {
+        json!({
+            "tool": entry.named(),
+            "version": entry.version_text,
+            "drop_inputs": entry.drop_inputs,
+            "drop_outputs": entry.drop_outputs,
+            "mapping": entry.mapping.iter().map(|(name, source)| (name, &source.from)).collect::<Vec<_>>(),
+            "request": entry.metadata.get("http"),
+        })
+    });
+    json!({ "defaults": driver.request_defaults, "entries": entries.collect::<Vec<_>>() })
+}
+
+/// The programs that a driver runs outside the sandbox.
+fn programs(driver: &Driver) -> Value {
+    let entries = driver.implements.iter().filter_map(|entry| {
+        let program = entry.program.as_ref()?;
+        Some(json!({
+            "tool": entry.named(),
+            "command": program.command,
+            "args": program.args,
+        }))
+    });
+    entries.collect()
 }

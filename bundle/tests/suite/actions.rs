@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toolward_bundle::content::Content;
 use toolward_bundle::dev::{PackOptions, pack};
 use toolward_bundle::files;
-use toolward_bundle::libraries::{Libraries, Shelved, Surroundings};
+use toolward_bundle::libraries::{Libraries, LibraryAction, Surroundings};
 use toolward_bundle::rules;
 use toolward_bundle::surface::BundleSurface;
 use toolward_contract::action::{Action, Reference};
@@ -153,9 +153,9 @@ struct Elsewhere {
 }
 
 impl Libraries for Elsewhere {
-    fn action(&self, reference: &Reference) -> Option<Shelved<'_>> {
+    fn action(&self, reference: &Reference) -> Option<LibraryAction<'_>> {
         self.asked.borrow_mut().push(reference.clone());
-        Some(Shelved {
+        Some(LibraryAction {
             action: &self.action,
             publisher: "elsewhere",
         })

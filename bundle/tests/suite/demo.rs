@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use toolward_bundle::dev::{PackOptions, Packed, pack};
+use toolward_bundle::dev::{PackOptions, PackedBundle, pack};
 
 pub(crate) const TOOL: &str = "---
 id: demo.greet
@@ -82,7 +82,7 @@ impl Demo {
         std::fs::remove_file(self.path().join(name)).unwrap();
     }
 
-    pub(crate) fn pack(&self) -> Packed {
+    pub(crate) fn pack(&self) -> PackedBundle {
         pack(self.path(), &PackOptions::default()).unwrap()
     }
 }

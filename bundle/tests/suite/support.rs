@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use toolward_author::Sealed;
-use toolward_bundle::dev::Packed;
+use toolward_bundle::dev::PackedBundle;
 use toolward_bundle::{Content, ContentError};
 use toolward_signing::key::SigningKey;
 use toolward_signing::trust::TrustStore;
@@ -12,12 +12,12 @@ use toolward_signing::verify::{self, VerifyOptions};
 use crate::demo::Demo;
 
 /// Signs, archives, verifies and reads a packed bundle.
-pub(crate) fn read_signed(packed: &Packed) -> Result<Content, ContentError> {
+pub(crate) fn read_signed(packed: &PackedBundle) -> Result<Content, ContentError> {
     read_trusting(packed, |key| TrustStore::for_key(key.public()))
 }
 
 pub(crate) fn read_trusting(
-    packed: &Packed,
+    packed: &PackedBundle,
     trust: impl Fn(&SigningKey) -> TrustStore,
 ) -> Result<Content, ContentError> {
     let key = SigningKey::generate().unwrap();
@@ -30,7 +30,7 @@ pub(crate) fn read_trusting(
 
 /// A packed bundle with other files than `pack` would let in, its manifest in
 /// order: what a hostile publisher signs.
-pub(crate) fn forged(packed: &Packed, changes: &[(&str, &[u8])]) -> Packed {
+pub(crate) fn forged(packed: &PackedBundle, changes: &[(&str, &[u8])]) -> PackedBundle {
     use toolward_signing::digest::Digest;
     let mut forged = packed.clone();
     for (name, bytes) in changes {
@@ -52,7 +52,7 @@ pub(crate) fn forged(packed: &Packed, changes: &[(&str, &[u8])]) -> Packed {
 }
 
 /// A packed bundle of one `tools.json` and nothing else.
-pub(crate) fn index_only(tools_json: &str) -> Packed {
+pub(crate) fn index_only(tools_json: &str) -> PackedBundle {
     let mut packed = Demo::new().pack();
     packed.files.clear();
     packed.manifest.files.clear();

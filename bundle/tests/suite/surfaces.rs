@@ -1,7 +1,7 @@
 //! What counts as a change of a bundle's surface, and how it is told.
 
 use toolward_bundle::Content;
-use toolward_bundle::dev::Packed;
+use toolward_bundle::dev::PackedBundle;
 use toolward_bundle::surface::{BundleSurface, Version};
 use toolward_signing::key::{PublicKey, SigningKey};
 use toolward_signing::trust::TrustStore;
@@ -11,11 +11,11 @@ use crate::demo::{BUNDLE, DRIVER, Demo, TOOL};
 use crate::support::{index_only, read_signed, read_trusting};
 
 /// Read as signed by a publisher of the trust store, whose name doesn't depend on the key.
-fn surface(packed: &Packed) -> BundleSurface {
+fn surface(packed: &PackedBundle) -> BundleSurface {
     surface_by("acme", packed)
 }
 
-fn surface_by(publisher: &str, packed: &Packed) -> BundleSurface {
+fn surface_by(publisher: &str, packed: &PackedBundle) -> BundleSurface {
     let trust = |key: &SigningKey| {
         let pem = key.public().to_pem().unwrap();
         TrustStore::from_toml(&format!(

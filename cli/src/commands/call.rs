@@ -19,10 +19,10 @@ use toolward_host::{
 };
 use toolward_ledger::record::Invocation;
 use toolward_operator::bundles::BundleSource;
-use toolward_operator::compile_cache::CompileCache;
-use toolward_operator::config::Granted;
+use toolward_operator::granted::Granted;
 use toolward_operator::host_setup::{HostSetup, opens_buckets};
 use toolward_operator::policy_review::InternalAddress;
+use toolward_operator::processes::CompileCache;
 use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::runtime;
 use toolward_policy::Decision;

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 use toolward_bundle::text::visible_line;
-use toolward_operator::demo::{self, Attempt, Demo, Outcome};
+use toolward_operator::demo::{self, Demo, TheftAttempt, TheftOutcome};
 use toolward_operator::runtime;
 
 use super::compile_broker;
@@ -47,7 +47,7 @@ fn make(arguments: &Arguments, environment: &Environment, output: &mut Output) -
     let (place, block) = arguments.client.starting(SERVER, demo.flags())?;
     let directory = demo.directory().display();
     output.note(format!(
-        "Made a publisher, whose key signed two bundles and was dropped, in\n  {directory}\ntrusted it \
+        "Made a publisher, whose private key signed two bundles and was deleted, in\n  {directory}\ntrusted it \
          until {}, and granted what the bundles declare:\n",
         demo.expires
     ));
@@ -107,7 +107,7 @@ fn make(arguments: &Arguments, environment: &Environment, output: &mut Output) -
     Ok(if stopped { Exit::Fine } else { Exit::Failed })
 }
 
-fn shown(attempt: &Attempt, outcome: &Outcome) -> String {
+fn shown(attempt: &TheftAttempt, outcome: &TheftOutcome) -> String {
     let title = visible_line(&attempt.title, 300);
     match &outcome.stopped_by {
         Some(by) => {
@@ -144,7 +144,7 @@ fn remove(environment: &Environment, output: &mut Output) -> Result {
     let clients = demo::mentioning(&removed.directory, &files);
     for file in &clients {
         output.warning(format!(
-            "{} still has the demo's block; take it out there",
+            "{} still has the demo's entry, `{SERVER}`: remove it there",
             file.display()
         ));
     }

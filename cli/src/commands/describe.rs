@@ -8,7 +8,7 @@ use toolward_bundle::tool_names;
 use toolward_host::{Host, LOCAL, ToolInfo};
 use toolward_mcp::ServerFeatures;
 use toolward_operator::bundles::BundleSource;
-use toolward_operator::config::{Granted, PolicyFiles};
+use toolward_operator::granted::{Granted, PolicyFiles};
 use toolward_operator::host_setup::HostSetup;
 use toolward_records::{Described, ToolDescription, function_definition};
 
@@ -133,6 +133,7 @@ fn missing(name: &str, host: &Host) -> Failure {
     let ids: Vec<String> = host.tools().map(|tool| tool.contract.major_id()).collect();
     let hint = tool_names::hint(name, ids.iter().map(String::as_str));
     let message = format!("no bundle has a tool `{name}`");
-    Failure::new(Kind::Failed, OperatorCode::ToolMissing, message)
-        .hint(hint.unwrap_or_else(|| "name a bundle with contracts and drivers".to_owned()))
+    Failure::new(Kind::Failed, OperatorCode::ToolMissing, message).hint(hint.unwrap_or_else(|| {
+        "`toolward list` shows the installed tools; `--bundle` names another bundle".to_owned()
+    }))
 }

@@ -17,8 +17,8 @@ use crate::flags::Flagged;
 use crate::output::{Output, quoted};
 use crate::wrap::{wrapped, wrapped_around_code};
 use toolward_operator::bundles::BundleSource;
-use toolward_operator::config::PolicyFiles;
-use toolward_operator::doctor::{self, Check, State};
+use toolward_operator::doctor::{self, Check, CheckState};
+use toolward_operator::granted::PolicyFiles;
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::trust::Trust;
 
@@ -53,7 +53,7 @@ pub(crate) fn run(
 ) -> Result<Exit> {
     let trust = Trust::of_config(arguments.config.clone());
     let mut checks = vec![
-        Check::new("version", State::Ok, version()),
+        Check::new("version", CheckState::Ok, version()),
         doctor::engine(),
         doctor::memory_reset(),
         doctor::confinement(),
@@ -89,7 +89,7 @@ pub(crate) fn run(
         &arguments.policies,
         environment,
     ));
-    let failed = checks.iter().any(|check| check.state == State::Error);
+    let failed = checks.iter().any(|check| check.state == CheckState::Error);
     if output.json() {
         output.value(&json!({ "ok": !failed, "checks": checks }))?;
     } else {
@@ -103,10 +103,10 @@ pub(crate) fn run(
 /// A check as lines for people. What continues on another line stands below its beginning.
 fn shown(check: &Check, output: &Output) -> String {
     let state = match check.state {
-        State::Ok => "ok     ".to_owned(),
-        State::Note => output.label("note   ", Severity::Note),
-        State::Warning => output.label("warning", Severity::Warning),
-        State::Error => output.label("ERROR  ", Severity::Error),
+        CheckState::Ok => "ok     ".to_owned(),
+        CheckState::Note => output.label("note   ", Severity::Note),
+        CheckState::Warning => output.label("warning", Severity::Warning),
+        CheckState::Error => output.label("ERROR  ", Severity::Error),
     };
     let message = visible_line(&check.message, 1000);
     let message = wrapped(&message, &format!("\n{:26}", ""));
@@ -136,11 +136,11 @@ fn guest_toolchain(arguments: &Arguments, environment: &Environment) -> Check {
     match build::probe(&cargo, &tools) {
         Ok(()) => {
             let makes = format!("{shown} makes components for {}", build::TARGET);
-            Check::new(NAME, State::Ok, makes)
+            Check::new(NAME, CheckState::Ok, makes)
         }
         Err(error) => {
             let lacks = format!("{shown} makes no components, so that `build` won't work: {error}");
-            Check::new(NAME, State::Note, lacks).maybe_hint(error.hint())
+            Check::new(NAME, CheckState::Note, lacks).maybe_hint(error.hint())
         }
     }
 }
@@ -157,13 +157,13 @@ fn languages(arguments: &Arguments, environment: &Environment) -> Vec<Check> {
                 other => other.word(),
             };
             match found.tools {
-                Ok(tools) => Check::new(name, State::Ok, tools),
+                Ok(tools) => Check::new(name, CheckState::Ok, tools),
                 Err(error) => {
                     let hint = match Installable::missing(found.kind, &error) {
                         Some(_) => Some(installing(found.kind, arguments).into()),
                         None => error.hint(),
                     };
-                    Check::new(name, State::Note, error.to_string()).maybe_hint(hint)
+                    Check::new(name, CheckState::Note, error.to_string()).maybe_hint(hint)
                 }
             }
         })

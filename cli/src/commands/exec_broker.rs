@@ -2,15 +2,15 @@
 
 use toolward_host::HostBuilder;
 use toolward_host::exec::{ExecBroker, ExecCommand, run_broker, run_runner};
-use toolward_operator::config::Granted;
-use toolward_operator::programs;
+use toolward_operator::granted::Granted;
+use toolward_operator::processes;
 
 use crate::environment::Environment;
 use crate::failure::{Code, Failure, Kind, Result, own_program};
 
 /// Starts the broker of the policy's programs, if it names any.
 pub(crate) fn start(granted: &Granted, environment: &Environment) -> Result<Option<ExecBroker>> {
-    programs::start(&command()?, granted, &environment.operator)
+    processes::start_programs(&command()?, granted, &environment.operator)
 }
 
 /// Where the programs are: this one, started again.

@@ -10,10 +10,11 @@ use clap::Args;
 use serde_json::json;
 use toolward_bundle::component::{Functions, MAX_SIZE, MadeFor, Surface, Usability};
 use toolward_bundle::content::Content;
-use toolward_bundle::inspect::{Difference, InputView, Inspection};
+use toolward_bundle::inspect::{DeclarationDifference, InputView, Inspection};
 use toolward_bundle::text::visible_line;
-use toolward_operator::installed::{State, StoreLocation, bundle_of, examined, next_step};
-use toolward_operator::trust::{Trust, is_under_work, under_work};
+use toolward_operator::bundles::{is_under_work, under_work};
+use toolward_operator::installed::{StoreLocation, bundle_of, examined, next_step};
+use toolward_operator::trust::Trust;
 
 use crate::environment::Environment;
 use crate::failure::{self, Failure, Kind, Result};
@@ -81,10 +82,10 @@ fn installed(
     };
     let examined = examined(&store, &arguments.trust, environment, output)?;
     let mut same = examined.into_iter().filter(|one| one.installed.id == id);
-    match same.next().map(|one| one.state) {
-        Some(State::Verified(content)) => Ok(Some(*content)),
-        Some(State::Refused(failure)) => Err(failure.hint(next_step(&id))),
-        Some(State::Unknown) | None => Ok(None),
+    match same.next().and_then(|one| one.read) {
+        Some(Ok(content)) => Ok(Some(content)),
+        Some(Err(failure)) => Err(failure.hint(next_step(&id))),
+        None => Ok(None),
     }
 }
 
@@ -214,7 +215,7 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
 }
 
 /// What is imported and not declared, and the other way round.
-fn difference(difference: &Difference, output: &mut Output) -> Result {
+fn difference(difference: &DeclarationDifference, output: &mut Output) -> Result {
     for found in &difference.undeclared {
         let effect = if found.refused {
             "a host refuses it"

@@ -10,15 +10,15 @@ use clap::Args;
 use serde_json::json;
 use toolward_bundle::text::visible_line;
 use toolward_host::Broker;
-use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::installed::StoreLocation;
 use toolward_operator::network::{Fetcher, Network};
+use toolward_operator::processes::CompileCache;
 use toolward_operator::recorder::RecorderCommand;
-use toolward_operator::releases::{Installer, Place, SourceMove};
+use toolward_operator::releases::{Installer, ReleasePlace, SourceMove};
 use toolward_operator::trust::rows::TrustRows;
 use toolward_operator::trust::{Trust, TrustContext};
 use toolward_signing::Digest;
-use toolward_store::{InstallOutcome, Installed, Store};
+use toolward_store::{InstallOutcome, InstalledBundle, Store};
 
 use super::{compile_broker, recorder};
 use crate::approve;
@@ -77,7 +77,7 @@ pub(crate) struct Install {
 impl Install {
     pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
         let common = &self.common;
-        let place = Place::parse(&self.source)?;
+        let place = ReleasePlace::parse(&self.source)?;
         place.check_there()?;
         let context = common.trust.context(environment, output)?;
         let store = common.store.open(environment)?;
@@ -200,7 +200,7 @@ fn show(outcome: InstallOutcome, output: &mut Output) -> Result<Exit> {
     Ok(Exit::Fine)
 }
 
-fn print(state: &str, installed: &Installed, output: &mut Output) -> Result {
+fn print(state: &str, installed: &InstalledBundle, output: &mut Output) -> Result {
     let (id, sequence) = (&installed.id, installed.sequence);
     let version = installed.version.to_string();
     let value = json!({

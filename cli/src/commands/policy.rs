@@ -11,7 +11,7 @@ mod suggest;
 
 use clap::{Args, Subcommand};
 use toolward_operator::bundles::BundleSource;
-use toolward_operator::config::PolicyFiles;
+use toolward_operator::granted::PolicyFiles;
 use toolward_operator::policy_review::PolicyReview;
 
 use crate::environment::Environment;

@@ -5,10 +5,10 @@ use std::path::Path;
 use tokio::runtime::Runtime;
 use toolward_bundle::content::Content;
 use toolward_host::{Broker, Host};
-use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::examples::{MissingTool, ToolProbe};
+use toolward_operator::processes::CompileCache;
 use toolward_operator::trust::Trust;
-use toolward_operator::{confine, runtime};
+use toolward_operator::{processes, runtime};
 
 use super::compile_broker;
 use crate::environment::Environment;
@@ -58,7 +58,7 @@ pub(super) fn under_work(
     };
     broker.start()?;
     let confinement = probe.host.requirements().confinement();
-    confine::apply(confinement, &broker, &Trust::default(), environment, output)?;
+    processes::confine(confinement, &broker, &Trust::default(), environment, output)?;
     let runtime = runtime()?;
     let missing = probe.ask(&runtime);
     runtime.shutdown_background();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
-use toolward_registry::{Details, DocumentArtifact, Outgoing, Reference, Source};
+use toolward_registry::{Details, DocumentArtifact, OutgoingBundle, Reference, Source};
 use toolward_signing::channel;
 use toolward_signing::envelope::Envelope;
 
@@ -80,7 +80,7 @@ impl Push {
             description: self.description.clone(),
             ..Details::default()
         };
-        let outgoing = Outgoing::new(&bundle.contents(), &details)?;
+        let outgoing = OutgoingBundle::new(&bundle.contents(), &details)?;
         let client = client()?;
         let bar = Bar::new(format!("pushing {reference}"), output.tells());
         let (track, latest) = track_progress();

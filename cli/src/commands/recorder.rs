@@ -3,9 +3,8 @@
 use std::process::Stdio;
 
 use clap::Args;
-use tokio::signal::unix::{SignalKind, signal};
 use toolward_host::HostBuilder;
-use toolward_operator::config::Granted;
+use toolward_operator::granted::Granted;
 use toolward_operator::host_setup::HostSetup;
 use toolward_operator::recorder::{CallRecorder, RecorderCommand, StartedRecorder, run_recorder};
 use toolward_operator::trust::Trust;
@@ -94,29 +93,11 @@ pub(crate) fn close(recorder: Option<&CallRecorder>, output: &Output) {
 pub(crate) fn recorder(arguments: &Arguments) -> Result {
     logging::start_of_recorder(arguments.log_format, arguments.brief);
     let confined = || {
-        ignore_signals();
+        // It ends with its connection, which has the last rows.
+        let _ = toolward_helper::survive_termination();
         // Without the thread, lines are written at once.
         let _ = stderr::detach();
     };
     run_recorder(confined)
         .map_err(|error| Failure::new(Kind::Failed, OperatorCode::RecorderUnavailable, error))
-}
-
-/// A service manager tells all processes of a service to end: the recorder ends with its connection, which has the
-/// last rows.
-fn ignore_signals() {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build();
-    if let Ok(runtime) = runtime {
-        let _entered = runtime.enter();
-        for kind in [
-            SignalKind::terminate(),
-            SignalKind::interrupt(),
-            SignalKind::hangup(),
-        ] {
-            // The default action is never restored, whatever becomes of the listener.
-            let _ = signal(kind);
-        }
-    }
 }

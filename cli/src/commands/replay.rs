@@ -7,7 +7,7 @@ use serde_json::json;
 use toolward_bundle::text::visible_line;
 use toolward_ledger::{DamagedRow, Reader, RecordedCall};
 use toolward_operator::installed::StoreLocation;
-use toolward_operator::replay::{RecordedResult, Replay, Replayed, ToolNow};
+use toolward_operator::replay::{RecordedResult, Replay, ReplayedCall, ToolNow};
 
 use rerun::RerunFlags;
 
@@ -111,7 +111,7 @@ fn row_missing(damaged: &DamagedRow, output: &mut Output) -> Result {
     output.result(&value, format_args!("{seq:>8}  row missing: {error}"))
 }
 
-fn print(replay: &Replay<'_>, replayed: &Replayed, output: &mut Output) -> Result {
+fn print(replay: &Replay<'_>, replayed: &ReplayedCall, output: &mut Output) -> Result {
     let call = &replayed.call;
     let last = call.rows().last().unwrap_or_default();
     let tool = call.call.as_ref().and_then(|call| call.tool.as_ref());

@@ -6,6 +6,7 @@ use serde_json::Value;
 use toolward_bundle::text::{visible, visible_line};
 use toolward_host::{CallError, ErrorClass, ErrorCode, Origin, Reply};
 
+use crate::environment::has_terminal;
 use crate::failure::{Exit, Failure, Kind, Result};
 use crate::output::{Output, counted};
 
@@ -93,11 +94,15 @@ fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
             if error.code == ErrorCode::UNAUTHORISED =>
         {
             Some(format!(
-                "`toolward policy explain {tool}` shows what is missing"
+                "`toolward policy explain {tool}` shows what is missing; `toolward policy grant {tool}` adds the lines, after you type yes"
             ))
         }
         _ if error.code == ErrorCode::ADDRESS_NOT_GRANTED => Some(format!(
             "`toolward policy explain {tool}` prints the address, and the line for the tool's [[grant]]: `addresses = […]`"
+        )),
+        // Where no person could be asked. One who was asked and said no needs no way round it.
+        _ if error.code == ErrorCode::APPROVAL_DENIED && !has_terminal() => Some(format!(
+            "call it on a terminal, or add `preapproved = true` to its [[grant]]: `toolward policy explain {tool}` names the line"
         )),
         ErrorClass::DependencyUnavailable => Some(format!(
             "`toolward why {tool}` shows each driver and what is in its way"
@@ -110,7 +115,8 @@ fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
     };
     // An operator is not told to ask the operator, where that is all.
     let gap = [ErrorClass::PolicyBlocked, ErrorClass::CapabilityGap];
-    let own = command.is_some() && (of_program || gap.contains(&error.class));
+    let own = command.is_some()
+        && (of_program || gap.contains(&error.class) || error.code == ErrorCode::APPROVAL_DENIED);
     let said = error.hint.as_deref().filter(|_| !own).map(for_operator);
     failure.maybe_hint(said).maybe_hint(command)
 }

@@ -29,10 +29,10 @@ use crate::logging::LogFormat;
 use crate::output::{Look, Output};
 use crate::{logging, open_files, stderr};
 use toolward_operator::bundles::BundleSource;
-use toolward_operator::compile_cache::CompileCache;
 use toolward_operator::host_setup::HostSetup;
+use toolward_operator::processes::CompileCache;
 use toolward_operator::recorder::StartedRecorder;
-use toolward_operator::reload::{Watch, prepare};
+use toolward_operator::reload::{BundleWatch, prepare};
 use toolward_operator::{Operator, Report, runtime_with};
 
 mod events;
@@ -151,7 +151,7 @@ pub(crate) fn run(
         brief: address.is_none() && arguments.log_format.is_none(),
     };
     let started = recorder::start((&operator.setup, trust), environment, log)?;
-    let watch = Watch::load(Arc::clone(&operator), output)?;
+    let watch = BundleWatch::load(Arc::clone(&operator), output)?;
     let confinement = arguments.confine.recorded(trust, environment)?;
     let begin = |started: StartedRecorder| {
         started.begin(&watch.loaded().contents, watch.granted(), confinement)
@@ -239,7 +239,7 @@ pub(crate) fn run(
 /// All that serving needs, opened before the process confines itself.
 struct Server {
     builder: FeaturesBuilder,
-    watch: Watch,
+    watch: BundleWatch,
     host: Host,
     service: Service,
     memory: Option<memory::Watch>,

@@ -6,9 +6,9 @@ use toolward_bundle::content::Content;
 use toolward_bundle::inspect::InputView;
 use toolward_bundle::text::{visible, visible_line};
 use toolward_operator::bundles::{BundleSource, SourceKind};
-use toolward_operator::config::PolicyFiles;
+use toolward_operator::granted::PolicyFiles;
 use toolward_operator::policy_review::{PolicyReview, ToolStatus};
-use toolward_store::Installed;
+use toolward_store::InstalledBundle;
 
 use super::policy::Subject;
 use crate::environment::Environment;
@@ -63,7 +63,7 @@ pub(super) fn about(
 }
 
 /// What the store knows of the bundles that the tools come from.
-fn installed(source: &BundleSource, environment: &Environment) -> Result<Vec<Installed>> {
+fn installed(source: &BundleSource, environment: &Environment) -> Result<Vec<InstalledBundle>> {
     match (source.kind(), source.store.existing(environment)?) {
         (SourceKind::Installed, Some(store)) => Ok(store.list()?),
         _ => Ok(Vec::new()),

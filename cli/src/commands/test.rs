@@ -9,13 +9,14 @@ use serde_json::json;
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
 use toolward_host::Reply;
-use toolward_operator::compile_cache::CompileCache;
-use toolward_operator::config::Granted;
-use toolward_operator::examples::{Case, MissingTool, Outcome, Sandbox};
+use toolward_operator::bundles::{dev_content, is_under_work};
+use toolward_operator::examples::{ExampleCase, ExampleOutcome, MissingTool, Sandbox};
+use toolward_operator::granted::Granted;
 use toolward_operator::host_setup::{HostSetup, opens_buckets};
 use toolward_operator::installed::StoreLocation;
+use toolward_operator::processes::CompileCache;
 use toolward_operator::runtime;
-use toolward_operator::trust::{Trust, dev_content, is_under_work};
+use toolward_operator::trust::Trust;
 
 use super::compile_broker;
 use super::probe::Probe;
@@ -77,7 +78,7 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<Exit> {
     let (path, content) = content(arguments, environment, output)?;
-    let cases = Case::of(&content);
+    let cases = ExampleCase::of(&content);
     if cases.is_empty() {
         return Err(Failure::new(
             Kind::Failed,
@@ -150,16 +151,16 @@ struct Run {
 }
 
 impl Run {
-    fn add(&mut self, case: &Case, reply: &Reply, output: &mut Output) -> Result {
+    fn add(&mut self, case: &ExampleCase, reply: &Reply, output: &mut Output) -> Result {
         let outcome = case.outcome(reply);
         match &outcome {
-            Outcome::Passed => {
+            ExampleOutcome::Passed => {
                 let id = case.tool.split('@').next().unwrap_or_default();
                 self.passed.insert((id.to_owned(), case.driver.clone()));
             }
-            Outcome::Failed(_) => self.failed += 1,
-            Outcome::Skipped(_) if case.unfit.is_some() => self.unfit += 1,
-            Outcome::Skipped(_) => self.skipped += 1,
+            ExampleOutcome::Failed(_) => self.failed += 1,
+            ExampleOutcome::Skipped(_) if case.unfit.is_some() => self.unfit += 1,
+            ExampleOutcome::Skipped(_) => self.skipped += 1,
         }
         report(case, reply, &outcome, output)
     }
@@ -222,15 +223,20 @@ fn content<'a>(
     Ok((path, content))
 }
 
-fn report(case: &Case, reply: &Reply, outcome: &Outcome, output: &mut Output) -> Result {
+fn report(
+    case: &ExampleCase,
+    reply: &Reply,
+    outcome: &ExampleOutcome,
+    output: &mut Output,
+) -> Result {
     let (state, word, reason) = match outcome {
-        Outcome::Passed => ("passed", "ok    ", None),
-        Outcome::Failed(problem) => ("failed", "FAILED", Some(problem)),
-        Outcome::Skipped(reason) => ("skipped", "skip  ", Some(reason)),
+        ExampleOutcome::Passed => ("passed", "ok    ", None),
+        ExampleOutcome::Failed(problem) => ("failed", "FAILED", Some(problem)),
+        ExampleOutcome::Skipped(reason) => ("skipped", "skip  ", Some(reason)),
     };
     let (tool, driver, name) = (&case.tool, &case.driver, &case.example.name);
     let value = json!({
-        "ok": !matches!(outcome, Outcome::Failed(_)),
+        "ok": !matches!(outcome, ExampleOutcome::Failed(_)),
         "state": state,
         "tool": tool,
         "driver": driver,

@@ -12,17 +12,18 @@ use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
 use toolward_operator::network::Network;
 use toolward_operator::recorder::RecorderCommand;
 use toolward_operator::trust::Trust;
-use toolward_operator::trust::changes::{Changes, Update, unknown};
-use toolward_operator::trust::publishers::{Known, Record};
+use toolward_operator::trust::changes::{TrustChanges, unknown};
+use toolward_operator::trust::publishers::{KnownPublisher, PublisherRecord};
 use toolward_operator::trust::rows::TrustRows;
-use toolward_store::audit_log::Filter;
+use toolward_operator::trust::update::PublisherUpdate;
+use toolward_store::audit_log::DecisionFilter;
 
 use super::recorder;
 use crate::approve;
 use crate::environment::{Environment, has_terminal};
 use crate::failure::{Code, Failure, Kind, Result};
 use crate::flags::Flagged;
-use crate::output::Output;
+use crate::output::{Output, counted};
 
 use add::{AddFlags, MAX_PREFIXES_CHARS};
 use freshness::FreshnessFlags;
@@ -87,7 +88,7 @@ pub(crate) enum Command {
         #[command(flatten)]
         common: CommonFlags,
     },
-    /// Trust a publisher no more
+    /// Stop trusting a publisher
     Remove {
         /// Its name
         name: String,
@@ -125,7 +126,7 @@ impl Command {
                 if !prefix.is_empty() {
                     subject.confirm_prefixes(name, prefix)?;
                 }
-                let update = Update {
+                let update = PublisherUpdate {
                     sources: source,
                     revocations: revocations.as_deref(),
                     actions: (*no_actions || !actions.is_empty()).then_some(actions),
@@ -171,17 +172,17 @@ impl Subject<'_> {
     fn show(&self, name: &str, output: &mut Output) -> Result {
         let publishers = self.common.trust.publishers(self.environment)?;
         match publishers.get(name)? {
-            Some(Record::Document(known)) => print(&known, output)?,
-            Some(Record::Key(key)) => bare_key::print(&key, output)?,
+            Some(PublisherRecord::Document(known)) => print(&known, output)?,
+            Some(PublisherRecord::Key(key)) => bare_key::print(&key, output)?,
             _ => return Err(unknown(name)),
         }
         let Some(store) = self.common.store.existing(self.environment)? else {
             return Ok(());
         };
-        let filter = Filter {
+        let filter = DecisionFilter {
             subject: Some(name.to_owned()),
             limit: 20,
-            ..Filter::default()
+            ..DecisionFilter::default()
         };
         for decision in store.decisions(&filter)? {
             let (at, of) = (decision.at, &decision.decision);
@@ -200,7 +201,7 @@ impl Subject<'_> {
     fn confirm_prefixes(&self, name: &str, added: &[String]) -> Result {
         let publishers = self.common.trust.publishers(self.environment)?;
         // `update` refuses others.
-        let Some(Record::Document(known)) = publishers.get(name)? else {
+        let Some(PublisherRecord::Document(known)) = publishers.get(name)? else {
             return Ok(());
         };
         let unconfirmed = |message: &str| {
@@ -235,7 +236,7 @@ impl Subject<'_> {
     fn remove(&self, name: &str, forget: bool, output: &mut Output) -> Result {
         let revoked = self.changes(output).remove(name, forget)?.revoked;
         let value = json!({ "ok": true, "removed": name, "revoked": revoked });
-        output.result(&value, format_args!("{name} is trusted no more"))?;
+        output.result(&value, format_args!("{name} is no longer trusted"))?;
         if revoked > 0 {
             output.note(format!(
                 "{revoked} keys and bundles that it revoked stay so; \
@@ -245,14 +246,14 @@ impl Subject<'_> {
         Ok(())
     }
 
-    fn changes<'a>(&'a self, report: &'a Output) -> Changes<'a> {
+    fn changes<'a>(&'a self, report: &'a Output) -> TrustChanges<'a> {
         let rows = self.recorder.as_ref().map(|command| TrustRows {
             command,
             trust: &self.common.trust,
             environment: self.environment,
             report,
         });
-        Changes {
+        TrustChanges {
             rows,
             trust: &self.common.trust,
             store: &self.common.store,
@@ -263,7 +264,7 @@ impl Subject<'_> {
     }
 }
 
-fn print(known: &Known, output: &mut Output) -> Result {
+fn print(known: &KnownPublisher, output: &mut Output) -> Result {
     let document = &known.document;
     for warning in &document.warnings {
         output.warning(warning);
@@ -305,7 +306,7 @@ fn print(known: &Known, output: &mut Output) -> Result {
         output.line(format!("  freshness    {}", known.grant.freshness))?;
     }
     if bundles > 0 {
-        output.line(format!("  revoked      {bundles} bundles"))?;
+        output.line(format!("  revoked      {}", counted(bundles, "bundle")))?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde_json::json;
 use toolward_bundle::text::visible_line;
-use toolward_operator::policy_review::{Candidate, RejectedDriver, ToolCandidates};
+use toolward_operator::policy_review::{DriverCandidate, RejectedDriver, ToolCandidates};
 
 use super::policy::Subject;
 use crate::environment::Environment;
@@ -78,7 +78,7 @@ fn shown(tool: &ToolCandidates) -> String {
     lines.join("\n")
 }
 
-fn row(one: &Candidate) -> [String; COLUMNS + 1] {
+fn row(one: &DriverCandidate) -> [String; COLUMNS + 1] {
     let mut decision = match one.reasons.first() {
         None => one.decision.to_owned(),
         Some(first) => {

@@ -1,26 +1,27 @@
 //! The narrowing rules: what a contract inherits from its action, and what it must not relax (AIP-14,
 //! "Action implementation"). Finds no action.
 
-use super::{Action, Implements};
-use crate::capability::{CapabilitySet, Class};
+use super::{Action, ActionLookup};
+use crate::capability::{Capability, CapabilitySet, Class};
 use crate::codes;
-use crate::diagnostic::{Position, Report};
-use crate::shared::{self, Given, GivenRequires};
+use crate::diagnostic::{FileReport, Position};
+use crate::shared::{self, RequiresParts};
+use crate::source::PlacedValue;
 use crate::terms::{Approval, Requires};
 
-/// What a contract says itself, before its action is merged in. `None`: not said.
+/// What a contract states itself, before its action is merged in. `None`: not stated.
 pub(crate) struct Claims {
-    pub(crate) mutates: Option<Given<CapabilitySet>>,
-    pub(crate) requires: GivenRequires,
-    pub(crate) approval: Option<Given<Approval>>,
-    pub(crate) risk_level: Option<Given<u8>>,
-    pub(crate) category: Option<Given<String>>,
-    pub(crate) target_kind: Option<Given<String>>,
-    pub(crate) fires_events: Option<Given<Vec<String>>>,
+    pub(crate) mutates: Option<PlacedValue<CapabilitySet>>,
+    pub(crate) requires: RequiresParts,
+    pub(crate) approval: Option<PlacedValue<Approval>>,
+    pub(crate) risk_level: Option<PlacedValue<u8>>,
+    pub(crate) category: Option<PlacedValue<String>>,
+    pub(crate) target_kind: Option<PlacedValue<String>>,
+    pub(crate) fires_events: Option<PlacedValue<Vec<String>>>,
 }
 
 /// What holds for a contract.
-pub(crate) struct Merged {
+pub(crate) struct MergedTerms {
     pub(crate) mutates: CapabilitySet,
     pub(crate) requires: Requires,
     pub(crate) approval: Approval,
@@ -29,16 +30,20 @@ pub(crate) struct Merged {
 }
 
 /// Merges an action into a contract's claims; every widening is reported with both values.
-pub(crate) fn merge(claims: Claims, implements: &Implements, report: &mut Report<'_>) -> Merged {
+pub(crate) fn merge(
+    claims: Claims,
+    implements: &ActionLookup,
+    report: &FileReport<'_>,
+) -> MergedTerms {
     let Some(action) = implements.action() else {
-        // Of an action that was not found nothing is known.
-        if matches!(implements, Implements::Nothing) {
+        // An action that was not found may give the fields a meaning.
+        if matches!(implements, ActionLookup::Nothing) {
             refuse_alone(&claims, report);
         }
         return unmerged(claims);
     };
-    let mut floor = Floor { action, report };
-    let merged = Merged {
+    let floor = Floor { action, report };
+    let merged = MergedTerms {
         mutates: floor.mutates(claims.mutates),
         requires: floor.requires(&claims.requires),
         approval: floor.approval(claims.approval),
@@ -46,22 +51,19 @@ pub(crate) fn merge(claims: Claims, implements: &Implements, report: &mut Report
         fires_events: floor.fires_events(claims.fires_events),
     };
     floor.fixed("category", claims.category, action.category.as_deref());
-    floor.fixed(
-        "target_kind",
-        claims.target_kind,
-        action.effective_target_kind(),
-    );
+    let target_kind = action.effective_target_kind();
+    floor.fixed("target_kind", claims.target_kind, target_kind);
     merged
 }
 
 /// An action, below which a contract must not go.
-struct Floor<'a, 'r, 'f> {
+struct Floor<'a> {
     action: &'a Action,
-    report: &'r mut Report<'f>,
+    report: &'a FileReport<'a>,
 }
 
-impl Floor<'_, '_, '_> {
-    fn widened(&mut self, at: Position, field: &str, rule: &str, floor: &str, claim: &str) {
+impl Floor<'_> {
+    fn widened(&self, at: Position, field: &str, rule: &str, floor: &str, claim: &str) {
         let message = format!(
             "expected `{field}` {rule} (action `{}`: {floor}), found {claim}",
             self.action.id
@@ -71,55 +73,52 @@ impl Floor<'_, '_, '_> {
             .add_with_hint(&codes::ACTION_WIDENED, at, message, hint);
     }
 
-    fn mutates(&mut self, claim: Option<Given<CapabilitySet>>) -> CapabilitySet {
+    fn mutates(&self, claim: Option<PlacedValue<CapabilitySet>>) -> CapabilitySet {
         let floor = &self.action.mutates;
-        let Some(given) = claim else {
+        let Some(claim) = claim else {
             return floor.clone();
         };
-        if !given.value.covers(floor) {
+        if !claim.value.covers(floor) {
             let rule = "to include all that the action mutates";
-            let (floor, claim) = (floor.to_string(), given.value.to_string());
-            self.widened(given.at, "mutates", rule, &floor, &claim);
+            let (floor, own) = (floor.to_string(), claim.value.to_string());
+            self.widened(claim.at, "mutates", rule, &floor, &own);
         }
-        given.value.union(&self.action.mutates)
+        claim.value.union(floor)
     }
 
-    fn requires(&mut self, claim: &GivenRequires) -> Requires {
-        let mut requires = claim.all().capabilities;
+    fn requires(&self, claim: &RequiresParts) -> Requires {
+        let mut capabilities = claim.all().capabilities;
         for (key, class) in Class::required() {
-            let required = self.action.requires.capabilities.of_class(class);
-            let floor: CapabilitySet = required.cloned().collect();
-            let own: CapabilitySet = requires.of_class(class).cloned().collect();
+            let of_class =
+                |set: &CapabilitySet| -> CapabilitySet { set.of_class(class).cloned().collect() };
+            let floor = of_class(&self.action.requires.capabilities);
+            let own = of_class(&capabilities);
             let mut parts = claim.parts.iter();
             if let Some((_, _, given)) = parts.find(|(_, of, _)| of == class)
                 && !own.covers(&floor)
             {
                 let rule = "to include all that the action requires";
                 let field = format!("requires.{key}");
-                let (floor, own) = (spelled(&floor, class), spelled(&own, class));
-                self.widened(given.at, &field, rule, &floor, &own);
+                self.widened(given.at, &field, rule, &spelled(&floor), &spelled(&own));
             }
-            requires = requires.union(&floor);
+            capabilities = capabilities.union(&floor);
         }
-        Requires {
-            capabilities: requires,
-        }
+        Requires { capabilities }
     }
 
-    fn approval(&mut self, claim: Option<Given<Approval>>) -> Approval {
+    fn approval(&self, claim: Option<PlacedValue<Approval>>) -> Approval {
         let floor = &self.action.approval;
-        let Some(given) = claim else {
+        let Some(claim) = claim else {
             return floor.clone();
         };
-        if given.value.effective() < floor.effective() {
+        if claim.value.effective() < floor.effective() {
             let rule = "to be at least as strict as the action's";
-            let (floor, claim) = (floor.to_string(), given.value.to_string());
-            self.widened(given.at, "approval", rule, &floor, &claim);
+            let (floor, own) = (floor.to_string(), claim.value.to_string());
+            self.widened(claim.at, "approval", rule, &floor, &own);
             return self.action.approval.clone();
         }
-        // What a policy asks for is known only to who resolves it: it can't be compared with another one,
-        // and must not replace `always`.
-        let own = given.value;
+        // A policy is resolved elsewhere: until then it can't be compared with another one, and must not replace `always`.
+        let own = claim.value;
         let asks_always = floor.effective() == Approval::Always;
         if matches!(own, Approval::Policy(_)) && asks_always && own != *floor {
             return Approval::Always;
@@ -127,62 +126,67 @@ impl Floor<'_, '_, '_> {
         own
     }
 
-    fn risk_level(&mut self, claim: Option<Given<u8>>) -> u8 {
+    fn risk_level(&self, claim: Option<PlacedValue<u8>>) -> u8 {
         let floor = self.action.risk_level;
-        let Some(given) = claim else {
+        let Some(claim) = claim else {
             return floor;
         };
-        if given.value < floor {
-            let rule = "to be at least the action's";
-            let (floor, claim) = (floor.to_string(), given.value.to_string());
-            self.widened(given.at, "risk_level", rule, &floor, &claim);
+        if claim.value < floor {
+            let (from, own) = (floor.to_string(), claim.value.to_string());
+            self.widened(
+                claim.at,
+                "risk_level",
+                "to be at least the action's",
+                &from,
+                &own,
+            );
         }
-        given.value.max(floor)
+        claim.value.max(floor)
     }
 
-    fn fires_events(&mut self, claim: Option<Given<Vec<String>>>) -> Vec<String> {
+    fn fires_events(&self, claim: Option<PlacedValue<Vec<String>>>) -> Vec<String> {
         let floor = &self.action.fires_events;
-        let Some(given) = claim else {
+        let Some(claim) = claim else {
             return floor.clone();
         };
-        if !floor.iter().all(|event| given.value.contains(event)) {
+        if !floor.iter().all(|event| claim.value.contains(event)) {
             let rule = "to include all events of the action";
-            let (floor, claim) = (floor.join(", "), given.value.join(", "));
-            self.widened(given.at, "fires_events", rule, &floor, &claim);
-        } else if !given.value.is_empty() {
-            shared::without_effect("fires_events", given.at, shared::NO_EVENTS, self.report);
+            let (floor, own) = (floor.join(", "), claim.value.join(", "));
+            self.widened(claim.at, "fires_events", rule, &floor, &own);
+        } else if !claim.value.is_empty() {
+            shared::without_effect("fires_events", claim.at, shared::NO_EVENTS, self.report);
         }
-        given.value
+        claim.value
     }
 
     /// A field that a contract can only repeat.
-    fn fixed(&mut self, field: &str, claim: Option<Given<String>>, floor: Option<&str>) {
-        let Some(given) = claim else { return };
-        // An empty text is as good as none.
-        if floor.unwrap_or_default() != given.value {
+    fn fixed(&self, field: &str, claim: Option<PlacedValue<String>>, floor: Option<&str>) {
+        // An empty text counts as none.
+        let floor = floor.unwrap_or_default();
+        if let Some(claim) = claim.filter(|claim| claim.value != floor) {
             let message = format!(
                 "expected `{field}` as the action has it (action `{}`: {}), found {}",
                 self.action.id,
-                floor.filter(|floor| !floor.is_empty()).unwrap_or("none"),
-                given.value
+                if floor.is_empty() { "none" } else { floor },
+                claim.value
             );
             self.report
-                .add(&codes::ACTION_OVERRIDDEN, given.at, message);
+                .add(&codes::ACTION_OVERRIDDEN, claim.at, message);
         }
     }
 }
 
 /// Refuses the fields that only an action gives a meaning.
-fn refuse_alone(claims: &Claims, report: &mut Report<'_>) {
+fn refuse_alone(claims: &Claims, report: &FileReport<'_>) {
     let places = [
-        ("category", claims.category.as_ref().map(|given| given.at)),
+        ("category", claims.category.as_ref().map(|claim| claim.at)),
         (
             "target_kind",
-            claims.target_kind.as_ref().map(|given| given.at),
+            claims.target_kind.as_ref().map(|claim| claim.at),
         ),
         (
             "fires_events",
-            claims.fires_events.as_ref().map(|given| given.at),
+            claims.fires_events.as_ref().map(|claim| claim.at),
         ),
     ];
     for (field, at) in places {
@@ -193,21 +197,18 @@ fn refuse_alone(claims: &Claims, report: &mut Report<'_>) {
     }
 }
 
-fn unmerged(claims: Claims) -> Merged {
-    Merged {
-        mutates: claims.mutates.map(|given| given.value).unwrap_or_default(),
+fn unmerged(claims: Claims) -> MergedTerms {
+    MergedTerms {
+        mutates: claims.mutates.map(|claim| claim.value).unwrap_or_default(),
         requires: claims.requires.all(),
-        approval: claims.approval.map_or(Approval::Auto, |given| given.value),
-        risk_level: claims.risk_level.map_or(0, |given| given.value),
+        approval: claims.approval.map_or(Approval::Auto, |claim| claim.value),
+        risk_level: claims.risk_level.map_or(0, |claim| claim.value),
         fires_events: Vec::new(),
     }
 }
 
 /// The scopes of one class as the field lists them.
-fn spelled(set: &CapabilitySet, class: &Class) -> String {
-    let scopes: Vec<String> = set
-        .of_class(class)
-        .map(crate::capability::Capability::scope)
-        .collect();
+fn spelled(set: &CapabilitySet) -> String {
+    let scopes: Vec<String> = set.iter().map(Capability::scope).collect();
     format!("[{}]", scopes.join(", "))
 }

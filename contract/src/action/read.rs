@@ -1,10 +1,13 @@
 //! ACTION.md field by field (AIP-39, "Frontmatter"), and the same fields inline. Looks nothing up.
 
-use super::{Action, ActionExample, ImplementationHint, Implementor, id};
+use super::{
+    Action, ActionExample, ImplementationHint, Implementor, id_target_kind, id_verb, is_valid_id,
+    was_valid_id,
+};
 use crate::codes;
-use crate::diagnostic::Report;
-use crate::shared::{self, Given};
-use crate::source::{Field, Fields};
+use crate::diagnostic::FileReport;
+use crate::shared;
+use crate::source::{Content, FieldReader, MappingReader, PlacedValue};
 use crate::terms::Approval;
 use crate::wording;
 
@@ -17,98 +20,92 @@ const SCHEMAS: &[&str] = &[SCHEMA, "agentproto/action/v1"];
 /// By which rules a document is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Edition {
-    /// AIP-39's: it says `schema: action/v1`.
+    /// The rules of AIP-39, for a document with `schema: action/v1`.
     V1,
-    /// Those of hosts that knew no `schema`: `name`, other ids, and `implementations` as a list of texts.
+    /// The rules of hosts that knew no `schema`: `name`, other ids, and `implementations` as a list of texts.
     Unnamed,
 }
 
 /// The whole of an ACTION.md.
-pub(super) fn document(root: &Field<'_>, report: &mut Report<'_>) -> Option<Action> {
-    let mut fields = report.read(Fields::of(root))?;
+pub(super) fn document(root: &FieldReader<'_>) -> Option<Action> {
+    let mut fields = root.fields()?;
     let edition = match fields.take("schema") {
-        Some(field) => edition(&field, report),
-        None => without_schema(root, &mut fields, report),
+        Some(field) => edition(&field),
+        None => without_schema(root, &mut fields),
     };
-    let description = wording::description(&mut fields, report);
-    let mut action = shared_fields(fields, edition, report)?;
+    let description = wording::description(&mut fields);
+    let mut action = shared_fields(fields, edition)?;
     action.description = Some(description?);
     Some(action)
 }
 
-/// An action written inside a contract. Nobody but the contract refers to it, so that `schema` may be left
+/// An action written inside a contract. Only the contract refers to it, so that `schema` may be left
 /// out, and `description` with it.
-pub(super) fn inline(field: &Field<'_>, report: &mut Report<'_>) -> Option<Action> {
-    let mut fields = report.read(Fields::of(field))?;
+pub(super) fn inline(field: &FieldReader<'_>) -> Option<Action> {
+    let mut fields = field.fields()?;
     let edition = fields
         .take("schema")
-        .map_or(Edition::Unnamed, |field| edition(&field, report));
+        .map_or(Edition::Unnamed, |field| edition(&field));
     let description = match edition {
-        Edition::V1 => Some(wording::description(&mut fields, report)?),
-        Edition::Unnamed => fields
-            .take("description")
-            .and_then(|field| wording::prose(&field, 1..=2000, true, report)),
+        Edition::V1 => Some(wording::description(&mut fields)?),
+        Edition::Unnamed => {
+            let field = fields.take("description");
+            field.and_then(|field| wording::prose(&field, 1..=2000, true))
+        }
     };
-    let mut action = shared_fields(fields, edition, report)?;
+    let mut action = shared_fields(fields, edition)?;
     action.description = description;
     Some(action)
 }
 
-fn edition(field: &Field<'_>, report: &mut Report<'_>) -> Edition {
+fn edition(field: &FieldReader<'_>) -> Edition {
     // Another one is refused; the rest is read for what else is wrong.
-    shared::schema(field, SCHEMAS, report);
+    shared::schema(field, SCHEMAS);
     Edition::V1
 }
 
 /// A document of the time before `schema` was read has the fields that were demanded then.
-fn without_schema(root: &Field<'_>, fields: &mut Fields<'_>, report: &mut Report<'_>) -> Edition {
+fn without_schema(root: &FieldReader<'_>, fields: &mut MappingReader<'_>) -> Edition {
     if root.get("name").is_some() && root.get("version").is_some() {
         let message = format!(
             "expected `schema: {SCHEMA}`, found none: read as hosts read it before they knew `schema`"
         );
         let hint = format!("add `schema: {SCHEMA}` and remove `name`");
-        report.add_with_hint(&codes::ACTION_SCHEMA_MISSING, root.at, message, hint);
+        root.note_with_hint(&codes::ACTION_SCHEMA_MISSING, message, hint);
     } else {
-        let _ = report.read(fields.required("schema"));
+        let _ = fields.required("schema");
     }
     Edition::Unnamed
 }
 
 /// All fields but `schema` and `description`.
-fn shared_fields(
-    mut fields: Fields<'_>,
-    edition: Edition,
-    report: &mut Report<'_>,
-) -> Option<Action> {
+fn shared_fields(mut fields: MappingReader<'_>, edition: Edition) -> Option<Action> {
     let name = match edition {
         Edition::V1 => None,
-        Edition::Unnamed => fields
-            .take("name")
-            .and_then(|field| wording::prose(&field, 1..=80, false, report)),
+        Edition::Unnamed => fields.read("name", |field| wording::prose(field, 1..=80, false)),
     };
-    let id = read_id(&mut fields, edition, report);
-    let version = fields.take("version");
-    let version = version.and_then(|field| wording::version(&field, report));
-    let mutates = shared::mutates(&mut fields, report);
-    let requires = shared::requires(&mut fields, report).all();
-    let approval = shared::approval(&mut fields, report);
-    let risk_level = shared::risk_level(&mut fields, report);
-    let category = word(&mut fields, "category", report);
-    let verb = word(&mut fields, "verb", report);
-    let target_kind = word(&mut fields, "target_kind", report);
+    let id = read_id(&mut fields, edition);
+    let version = fields.read("version", wording::version);
+    let mutates = shared::mutates(&mut fields);
+    let requires = shared::requires(&mut fields).all();
+    let approval = shared::approval(&mut fields);
+    let risk_level = shared::risk_level(&mut fields);
+    let category = word(&mut fields, "category");
+    let verb = word(&mut fields, "verb");
+    let target_kind = word(&mut fields, "target_kind");
     if let Some(id) = &id {
-        compare("verb", verb.as_ref(), id::verb(id), report);
-        let derived = id::target_kind(id);
-        compare("target_kind", target_kind.as_ref(), derived, report);
+        compare("verb", verb.as_ref(), id_verb(id), fields.report);
+        let derived = id_target_kind(id);
+        compare("target_kind", target_kind.as_ref(), derived, fields.report);
     }
-    let fires_events = events(&mut fields, report);
-    let implementations = implementations(&mut fields, edition, report);
-    let tags = wording::labels(&mut fields, "tags", report);
-    let examples = examples(&mut fields, report);
-    let metadata = fields.take("metadata");
-    let metadata = metadata.map(|field| field.named("metadata"));
-    let metadata = report.mapping(metadata.as_ref());
-    report.unknown(fields);
+    let fires_events = events(&mut fields);
+    let implementations = implementations(&mut fields, edition);
+    let tags = wording::labels(&mut fields, "tags");
+    let examples = examples(&mut fields);
+    let metadata = fields
+        .take("metadata")
+        .map(|field| field.named("metadata").mapping());
+    fields.unknown();
     Some(Action {
         id: id?,
         name,
@@ -125,46 +122,37 @@ fn shared_fields(
         implementations,
         tags,
         examples,
-        metadata,
+        metadata: metadata.unwrap_or_default(),
         body: String::new(),
     })
 }
 
-fn read_id(fields: &mut Fields<'_>, edition: Edition, report: &mut Report<'_>) -> Option<String> {
-    let field = report.read(fields.required("id"))?;
-    let found = report.read(field.text())?;
+fn read_id(fields: &mut MappingReader<'_>, edition: Edition) -> Option<String> {
+    let field = fields.required("id")?;
+    let found = field.text()?;
     let fits = match edition {
-        Edition::V1 => id::is_valid(found),
-        Edition::Unnamed => id::is_valid(found) || id::was_valid(found),
+        Edition::V1 => is_valid_id(found),
+        Edition::Unnamed => is_valid_id(found) || was_valid_id(found),
     };
     if !fits {
         let message = format!("expected an action id such as storage:commit, found {found:?}");
-        report.add(&codes::ID_INVALID, field.at, message);
-        return None;
+        return field.refuse(&codes::ID_INVALID, message);
     }
     Some(found.to_owned())
 }
 
-fn word(
-    fields: &mut Fields<'_>,
-    key: &'static str,
-    report: &mut Report<'_>,
-) -> Option<Given<String>> {
+fn word(fields: &mut MappingReader<'_>, key: &'static str) -> Option<PlacedValue<String>> {
     let field = fields.take(key)?;
-    let found = report.read(field.text())?;
-    let value = wording::check_characters(found, &field.name, field.at, false, report)
-        .then(|| found.to_owned())?;
-    let at = field.at;
-    Some(Given { value, at })
+    Some(field.placed(wording::shown_text(&field, false)?))
 }
 
 /// Warns of a `verb` or `target_kind` that is not the id's. AIP-39 derives them only where they are not
 /// written, and lets a host put its own name before the colon.
 fn compare(
     key: &str,
-    written: Option<&Given<String>>,
+    written: Option<&PlacedValue<String>>,
     derived: Option<&str>,
-    report: &mut Report<'_>,
+    report: &FileReport<'_>,
 ) {
     if let (Some(written), Some(derived)) = (written, derived)
         && !written.value.is_empty()
@@ -179,94 +167,68 @@ fn compare(
     }
 }
 
-fn events(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Vec<String> {
+fn events(fields: &mut MappingReader<'_>) -> Vec<String> {
     let Some(field) = fields.take("fires_events") else {
         return Vec::new();
     };
-    let items = report.read(field.items()).unwrap_or_default();
-    let read = |item| wording::filled(item, false, report);
+    let items = field.items();
+    let read = |item| wording::filled(item, false);
     let events: Vec<String> = items.iter().filter_map(read).collect();
     if !events.is_empty() && events.len() == items.len() {
-        shared::without_effect("fires_events", field.key_at, shared::NO_EVENTS, report);
+        shared::without_effect(
+            "fires_events",
+            field.key_at,
+            shared::NO_EVENTS,
+            fields.report,
+        );
     }
     events
 }
 
-/// A hint that decides nothing: the contract says what it implements.
-fn implementations(
-    fields: &mut Fields<'_>,
-    edition: Edition,
-    report: &mut Report<'_>,
-) -> Vec<ImplementationHint> {
-    const KINDS: &[&str] = &["tool", "driver", "ui", "lifecycle"];
+/// A hint without effect: the contract states what it implements.
+fn implementations(fields: &mut MappingReader<'_>, edition: Edition) -> Vec<ImplementationHint> {
     let Some(field) = fields.take("implementations") else {
         return Vec::new();
     };
-    let items = report.read(field.items()).unwrap_or_default();
+    let items = field.items();
     let written = items.len();
     let mut hints = Vec::new();
     for item in items {
-        if edition == Edition::Unnamed && item.text().is_ok() {
+        if edition == Edition::Unnamed && matches!(item.content, Content::Text(_)) {
             continue;
         }
-        let Some(mut inner) = report.read(Fields::of(&item)) else {
+        let Some(mut inner) = item.fields() else {
             continue;
         };
-        let kind = report.read(inner.required("kind"));
-        let kind = kind
-            .and_then(|field| shared::word(&field, KINDS, kind_of, &codes::WRONG_VALUE, report));
-        let reference = report.read(inner.required("ref"));
-        let reference = reference.and_then(|field| wording::filled(&field, false, report));
-        report.unknown(inner);
+        let kind = inner.require("kind", |field| {
+            field.word(Implementor::WORDS, &codes::WRONG_VALUE)
+        });
+        let reference = inner.require("ref", |field| wording::filled(field, false));
+        inner.unknown();
         if let (Some(kind), Some(reference)) = (kind, reference) {
             hints.push(ImplementationHint { kind, reference });
         }
     }
     if !hints.is_empty() && hints.len() == written {
-        shared::without_effect("implementations", field.key_at, NOT_FOLLOWED, report);
+        shared::without_effect("implementations", field.key_at, NOT_FOLLOWED, fields.report);
     }
     hints
 }
 
 const NOT_FOLLOWED: &str = "it is shown, and what it names is not looked for";
 
-fn kind_of(word: &str) -> Option<Implementor> {
-    match word {
-        "tool" => Some(Implementor::Tool),
-        "driver" => Some(Implementor::Driver),
-        "ui" => Some(Implementor::Ui),
-        "lifecycle" => Some(Implementor::Lifecycle),
-        _ => None,
-    }
-}
-
-fn examples(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Vec<ActionExample> {
-    let Some(field) = fields.take("examples") else {
-        return Vec::new();
-    };
-    let mut examples = Vec::new();
-    for item in report.read(field.items()).unwrap_or_default() {
-        let Some(mut inner) = report.read(Fields::of(&item)) else {
-            continue;
-        };
-        let name = report.read(inner.required("name"));
-        let name = name.and_then(|field| wording::filled(&field, false, report));
-        let scenario = report.read(inner.required("scenario"));
-        let scenario = scenario.and_then(|field| wording::filled(&field, true, report));
-        let note = inner.take("note");
-        let note = note.and_then(|field| {
-            let found = report.read(field.text())?;
-            wording::check_characters(found, &field.name, field.at, true, report)
-                .then(|| found.to_owned())
-        });
-        report.unknown(inner);
-        if let (Some(name), Some(scenario)) = (name, scenario) {
-            examples.push(ActionExample {
-                name,
-                scenario,
-                note,
-            });
-        }
-    }
-    examples
+fn examples(fields: &mut MappingReader<'_>) -> Vec<ActionExample> {
+    let read = fields.items("examples").into_iter().filter_map(|item| {
+        let mut inner = item.fields()?;
+        let name = inner.require("name", |field| wording::filled(field, false));
+        let scenario = inner.require("scenario", |field| wording::filled(field, true));
+        let note = inner.read("note", |field| wording::shown_text(field, true));
+        inner.unknown();
+        Some(ActionExample {
+            name: name?,
+            scenario: scenario?,
+            note,
+        })
+    });
+    read.collect()
 }

@@ -4,12 +4,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Action, Form, Implementation, read};
+use super::{Action, Implementation, ReferenceForm, read};
 use crate::Scope;
 use crate::codes;
-use crate::diagnostic::Report;
 use crate::path::{self, folder, is_relative, resolve_beneath};
-use crate::source::{Content, Field, Fields, nearest};
+use crate::source::{Content, FieldReader, MappingReader, nearest};
 
 /// Where an action is to be looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,17 +59,17 @@ fn is_segment(segment: &str) -> bool {
     !segment.is_empty() && segment.chars().all(plain) && !segment.starts_with('.')
 }
 
-/// What a contract says of an action.
-pub(crate) enum Implements {
+/// The action of a contract.
+pub(crate) enum ActionLookup {
     /// Nothing: the tool stands for itself.
     Nothing,
-    /// Something that can't be told: that has been reported, or the document has errors of its own.
+    /// An action that is not known: this has been reported, or the action's document has errors.
     Unresolved,
     /// An action.
     Resolved(Box<Implementation>),
 }
 
-impl Implements {
+impl ActionLookup {
     pub(crate) fn action(&self) -> Option<&Action> {
         match self {
             Self::Resolved(implementation) => Some(&implementation.action),
@@ -86,52 +85,45 @@ impl Implements {
     }
 }
 
-/// The action that a contract implements, if it says so and the action is known.
-pub(crate) fn resolve(
-    fields: &mut Fields<'_>,
-    scope: &dyn Scope,
-    report: &mut Report<'_>,
-) -> Implements {
+/// The action that a contract implements, if it names a known one.
+pub(crate) fn resolve(fields: &mut MappingReader<'_>, scope: &dyn Scope) -> ActionLookup {
     let Some(field) = fields.take("implements").filter(|field| !field.is_null()) else {
-        return Implements::Nothing;
+        return ActionLookup::Nothing;
     };
     let found = match &field.content {
-        Content::Text(text) if is_relative(text) => at_path(&field, scope, report),
-        Content::Text(_) => by_name(&field, scope, report),
-        Content::Mapping(_) => composed(&field, scope, report),
+        Content::Text(text) if is_relative(text) => at_path(&field, scope),
+        Content::Text(_) => by_name(&field, scope),
+        Content::Mapping(_) => composed(&field, scope),
         _ => {
             let message = format!(
                 "expected `implements` to be a reference or an inline action, found {}",
                 field.kind()
             );
-            report.add(&codes::WRONG_TYPE, field.at, message);
-            None
+            field.refuse(&codes::WRONG_TYPE, message)
         }
     };
-    found.map_or(Implements::Unresolved, |found| {
-        Implements::Resolved(Box::new(found))
+    found.map_or(ActionLookup::Unresolved, |found| {
+        ActionLookup::Resolved(Box::new(found))
     })
 }
 
 /// `{ref: …}`, `{file: …}` or `{inline: …}`.
-fn composed(
-    field: &Field<'_>,
-    scope: &dyn Scope,
-    report: &mut Report<'_>,
-) -> Option<Implementation> {
-    let mut inner = report.read(Fields::of(field))?;
+fn composed(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Implementation> {
+    let mut inner = field.fields()?;
     let forms = [inner.take("ref"), inner.take("file"), inner.take("inline")];
-    report.unknown(inner);
+    inner.unknown();
     match forms {
-        [Some(name), None, None] => by_name(&name, scope, report),
-        [None, Some(path), None] => at_path(&path, scope, report),
+        [Some(name), None, None] => by_name(&name, scope),
+        [None, Some(path), None] => at_path(&path, scope),
         [None, None, Some(action)] => {
-            let action = read::inline(&action, report)?;
+            let action = read::inline(&action)?;
+            let (reference, form) = (action.id.clone(), ReferenceForm::Inline);
+            let (library, action) = (None, Arc::new(action));
             Some(Implementation {
-                reference: action.id.clone(),
-                form: Form::Inline,
-                library: None,
-                action: Arc::new(action),
+                reference,
+                form,
+                library,
+                action,
             })
         }
         forms => {
@@ -140,29 +132,23 @@ fn composed(
                 field.name,
                 forms.iter().flatten().count()
             );
-            report.add(&codes::ACTION_REFERENCE_INVALID, field.at, message);
-            None
+            field.refuse(&codes::ACTION_REFERENCE_INVALID, message)
         }
     }
 }
 
 /// By its id or registry reference.
-fn by_name(
-    field: &Field<'_>,
-    scope: &dyn Scope,
-    report: &mut Report<'_>,
-) -> Option<Implementation> {
-    let text = report.read(field.text())?;
+fn by_name(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Implementation> {
+    let text = field.text()?;
     let (reference, form) = if let Some(registry) = RegistryReference::parse(text) {
-        (Reference::Registry(registry), Form::Registry)
+        (Reference::Registry(registry), ReferenceForm::Registry)
     } else if Action::is_id(text) {
-        (Reference::Id(text.to_owned()), Form::Id)
+        (Reference::Id(text.to_owned()), ReferenceForm::Id)
     } else {
         let message = format!(
             "expected an action id, a registry reference or a path to an ACTION.md, found {text:?}"
         );
-        report.add(&codes::ACTION_REFERENCE_INVALID, field.at, message);
-        return None;
+        return field.refuse(&codes::ACTION_REFERENCE_INVALID, message);
     };
     if let Some(action) = scope.action(&reference) {
         return Some(Implementation {
@@ -173,32 +159,28 @@ fn by_name(
         });
     }
     if scope.is_action_unread(&reference) {
-        report.follows();
+        field.report.follows();
     } else if scope.is_action_elsewhere(&reference) {
         let message = format!(
             "{text:?} is no action of this bundle: a host takes it from an action library that it has"
         );
         let otherwise = "hosts without that library refuse this bundle";
         let hint = hint([text], scope, otherwise);
-        report.add_with_hint(&codes::ACTION_ELSEWHERE, field.at, message, hint);
+        field.note_with_hint(&codes::ACTION_ELSEWHERE, message, hint);
     } else {
         let message =
             format!("expected an action of the bundle or of a library at hand, found {text:?}");
         let otherwise = "install the library, or put its ACTION.md into the bundle";
         let hint = hint([text], scope, otherwise);
-        report.add_with_hint(&codes::ACTION_UNRESOLVED, field.at, message, hint);
+        field.note_with_hint(&codes::ACTION_UNRESOLVED, message, hint);
     }
     None
 }
 
 /// By a path from the bundle's root, else from the folder of the contract, to an ACTION.md or its folder.
-fn at_path(
-    field: &Field<'_>,
-    scope: &dyn Scope,
-    report: &mut Report<'_>,
-) -> Option<Implementation> {
-    let text = report.read(field.text())?;
-    let bases = ["", folder(report.file())];
+fn at_path(field: &FieldReader<'_>, scope: &dyn Scope) -> Option<Implementation> {
+    let text = field.text()?;
+    let bases = ["", folder(field.report.file())];
     let paths = bases.iter().filter_map(|base| resolve_beneath(base, text));
     let mut paths: Vec<String> = paths
         .map(|path| path::document(path, "ACTION.md"))
@@ -207,22 +189,21 @@ fn at_path(
     if paths.is_empty() {
         let message =
             format!("expected the path of an ACTION.md beneath the bundle, found {text:?}");
-        report.add(&codes::ACTION_REFERENCE_INVALID, field.at, message);
-        return None;
+        return field.refuse(&codes::ACTION_REFERENCE_INVALID, message);
     }
     for path in &paths {
         let reference = Reference::Path(path.clone());
         if let Some(action) = scope.action(&reference) {
             return Some(Implementation {
                 reference: text.to_owned(),
-                form: Form::Path,
+                form: ReferenceForm::Path,
                 library: None,
                 action,
             });
         }
-        // It is the one that is meant: the action at another path must not stand in for it.
+        // The contract means this action: another path must not replace it.
         if scope.is_action_unread(&reference) {
-            report.follows();
+            field.report.follows();
             return None;
         }
     }
@@ -230,7 +211,7 @@ fn at_path(
     let meant: Vec<String> = paths.iter().map(|path| format!("./{path}")).collect();
     let meant = meant.iter().map(String::as_str);
     let hint = hint(meant, scope, "put its ACTION.md there, or correct the path");
-    report.add_with_hint(&codes::ACTION_UNKNOWN, field.at, message, hint);
+    field.note_with_hint(&codes::ACTION_UNKNOWN, message, hint);
     None
 }
 

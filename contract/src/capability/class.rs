@@ -13,7 +13,7 @@ pub enum Class {
     Workspace,
     /// A key-value bucket: `database:name`
     Database,
-    /// Using a secret, or storing it where it stands in `mutates`: `secret:slug`
+    /// Using a secret, or storing it if `mutates` has it: `secret:slug`
     Secret,
     /// Changes at a service, whose hosts the policy names: `external:service`
     External,
@@ -27,7 +27,7 @@ pub enum Class {
     Other(String),
 }
 
-/// A table of a policy that a capability needs beside the rule that gives it.
+/// A table of a policy that a capability needs besides the rule that grants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Backing {
     /// `[[workspace]]`: a directory.
@@ -176,18 +176,18 @@ impl Class {
         self.row().is_some_and(|row| row.required_in.is_some())
     }
 
-    /// The table of a policy that it needs beside a rule.
+    /// The table of a policy that it needs besides a rule.
     #[must_use]
     pub fn backing(&self) -> Option<Backing> {
         self.row()?.backing
     }
 
-    /// The fields of `requires` and their classes: those of AIP first.
+    /// The fields of `requires` and their classes: first the fields of AIP.
     pub(crate) fn required() -> impl Iterator<Item = (&'static str, &'static Class)> {
         Class::fields(AIP).chain(Class::required_ours())
     }
 
-    /// Those that may stand below `metadata.toolward.requires` too.
+    /// The fields that `metadata.toolward.requires` may have, too.
     pub(crate) fn required_ours() -> impl Iterator<Item = (&'static str, &'static Class)> {
         Class::fields(OURS)
     }

@@ -1,8 +1,8 @@
 //! Network scopes: `host`, `host:port`, `*.host`, `*`. Names only; nothing is resolved.
 //!
 //! The default port of https is normalised here and nowhere else: `host:443` is `host`. What compares patterns for what
-//! they allow sees no difference. [`HostPattern::written_port`] keeps the spelling for those that must not become wider
-//! by it: a deny of one port, and plain http.
+//! they allow sees no difference. [`HostPattern::written_port`] keeps the spelling where the pattern must not become
+//! wider: a deny of one port, and plain http.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -73,13 +73,7 @@ impl HostPattern {
             ));
         }
         let (host, port) = split_port(text)?;
-        let port = match port {
-            None => None,
-            Some(digits) => Some(
-                read_port(digits)
-                    .ok_or_else(|| format!("expected a port from 1 to 65535, found {digits:?}"))?,
-            ),
-        };
+        let port = port.map(read_port).transpose()?;
         let host = host.to_ascii_lowercase();
         let name = if host == "*" {
             HostName::Any
@@ -145,7 +139,7 @@ impl HostPattern {
         matches!(self.name, HostName::Exact(_))
     }
 
-    /// Whether a request to `host` and `port` falls under it; `default_port` says whether `port` is
+    /// Whether a request to `host` and `port` falls under it; `default_port` is whether `port` is
     /// the one to which a pattern without a port applies (443, or 80 where plain http is allowed).
     #[must_use]
     pub fn matches(&self, host: &str, port: u16, default_port: bool) -> bool {
@@ -187,7 +181,7 @@ impl HostPattern {
         (self.port == other.port).then_some(HostPattern {
             name,
             port: self.port,
-            // What one of them says of https alone holds for both.
+            // If one of them is for https alone, so is the result.
             https: Spelling {
                 is_written: self.https.is_written || other.https.is_written,
             },
@@ -197,11 +191,7 @@ impl HostPattern {
 
 impl fmt::Display for HostPattern {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.name {
-            HostName::Any => f.write_str("*")?,
-            HostName::Below(parent) => write!(f, "*.{parent}")?,
-            HostName::Exact(name) => f.write_str(name)?,
-        }
+        f.write_str(&self.host())?;
         self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
     }
 }
@@ -217,28 +207,21 @@ fn is_below(name: &str, parent: &str) -> bool {
 }
 
 fn split_port(text: &str) -> Result<(&str, Option<&str>), String> {
-    let (host, port) = match text.rfind(']') {
-        Some(end) => {
-            let (host, rest) = text.split_at(end + 1);
-            match rest.strip_prefix(':') {
-                Some(port) => (host, Some(port)),
-                None if rest.is_empty() => (host, None),
-                None => return Err(format!("expected `[address]:port`, found {text:?}")),
-            }
-        }
-        None => match text.split_once(':') {
-            Some((host, port)) => (host, Some(port)),
-            None => (text, None),
-        },
+    let Some(end) = text.rfind(']') else {
+        let split = text.split_once(':');
+        return Ok(split.map_or((text, None), |(host, port)| (host, Some(port))));
     };
-    Ok((host, port))
+    let (host, rest) = text.split_at(end + 1);
+    match rest.strip_prefix(':') {
+        None if !rest.is_empty() => Err(format!("expected `[address]:port`, found {text:?}")),
+        port => Ok((host, port)),
+    }
 }
 
-fn read_port(digits: &str) -> Option<u16> {
-    let plain = !digits.is_empty()
-        && !digits.starts_with('0')
-        && digits.bytes().all(|b| b.is_ascii_digit());
-    plain.then(|| digits.parse().ok()).flatten()
+fn read_port(digits: &str) -> Result<u16, String> {
+    let plain = !digits.starts_with('0') && digits.bytes().all(|b| b.is_ascii_digit());
+    let port = digits.parse().ok().filter(|_| plain);
+    port.ok_or_else(|| format!("expected a port from 1 to 65535, found {digits:?}"))
 }
 
 fn dns_name(text: &str) -> Result<String, String> {

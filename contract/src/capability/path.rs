@@ -94,24 +94,7 @@ impl PathPattern {
     /// Whether an absolute, normalised path falls under it.
     #[must_use]
     pub fn matches(&self, path: &str) -> bool {
-        let Some(rest) = path.strip_prefix('/') else {
-            return false;
-        };
-        let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
-        if parts.iter().any(|part| matches!(*part, "." | "..")) {
-            return false;
-        }
-        let long_enough = if self.below {
-            parts.len() >= self.segments.len()
-        } else {
-            parts.len() == self.segments.len()
-        };
-        long_enough
-            && self
-                .segments
-                .iter()
-                .zip(parts)
-                .all(|(own, part)| !part.contains('*') && takes_in(own, part))
+        parts(path).is_some_and(|parts| self.is_as_long(parts.len()) && self.takes_in(&parts))
     }
 
     /// Whether it matches an absolute, normalised path and everything below that.
@@ -120,28 +103,28 @@ impl PathPattern {
         self.below && self.matches(path)
     }
 
-    /// Whether something below an absolute, normalised path may match: what has to be walked
-    /// through to get to a match.
+    /// Whether something below an absolute, normalised path may match: whether a walk
+    /// to a match passes through the path.
     #[must_use]
     pub fn leads_through(&self, path: &str) -> bool {
-        let Some(rest) = path.strip_prefix('/') else {
-            return false;
-        };
-        let parts: Vec<&str> = rest.split('/').filter(|part| !part.is_empty()).collect();
-        let own_part = |(own, part): (&String, &str)| {
-            !matches!(part, "." | "..") && !part.contains('*') && takes_in(own, part)
-        };
-        (parts.len() < self.segments.len() && self.segments.iter().zip(parts).all(own_part))
-            || self.matches_below(path)
+        let is_above =
+            |parts: Vec<&str>| parts.len() < self.segments.len() && self.takes_in(&parts);
+        parts(path).is_some_and(is_above) || self.matches_below(path)
+    }
+
+    fn is_as_long(&self, count: usize) -> bool {
+        count == self.segments.len() || (self.below && count > self.segments.len())
+    }
+
+    /// Whether the parts of a path match, as far as both go.
+    fn takes_in(&self, parts: &[&str]) -> bool {
+        let mut pairs = self.segments.iter().zip(parts);
+        pairs.all(|(own, part)| !part.contains('*') && takes_in(own, part))
     }
 
     pub(super) fn covers(&self, other: &PathPattern) -> bool {
-        let long_enough = if self.below {
-            other.segments.len() >= self.segments.len()
-        } else {
-            !other.below && other.segments.len() == self.segments.len()
-        };
-        long_enough
+        (self.below || !other.below)
+            && self.is_as_long(other.segments.len())
             && self
                 .segments
                 .iter()
@@ -149,7 +132,7 @@ impl PathPattern {
                 .all(|(own, part)| takes_in(own, part))
     }
 
-    /// Under-approximates where two patterns overlap in a way that no single pattern says.
+    /// Under-approximates if no single pattern describes where two patterns overlap.
     pub(super) fn intersect(&self, other: &PathPattern) -> Option<PathPattern> {
         let (long, short) = if self.segments.len() >= other.segments.len() {
             (self, other)
@@ -186,6 +169,17 @@ impl fmt::Display for PathPattern {
             _ => Ok(()),
         }
     }
+}
+
+/// The parts of an absolute, normalised path.
+fn parts(path: &str) -> Option<Vec<&str>> {
+    let parts = path
+        .strip_prefix('/')?
+        .split('/')
+        .filter(|part| !part.is_empty());
+    let parts: Vec<&str> = parts.collect();
+    let is_name = |part: &&str| !matches!(*part, "." | "..");
+    parts.iter().all(is_name).then_some(parts)
 }
 
 /// Whether every text that `inner` matches is matched by `outer`: a `*` of `inner` is a letter that

@@ -30,7 +30,7 @@ impl CapabilitySet {
         CapabilitySet::default()
     }
 
-    /// Adds one capability. Of two spellings of one origin the one without the default port stays: what is said of it
+    /// Adds one capability. Of two spellings of one origin the set keeps the one without the default port, which
     /// holds for more than https.
     pub fn insert(&mut self, capability: Capability) {
         let host = capability.host();
@@ -58,11 +58,9 @@ impl CapabilitySet {
         self.members.iter()
     }
 
-    /// Those of one class, in order.
+    /// The members of one class, in order.
     pub fn of_class<'s>(&'s self, class: &'s Class) -> impl Iterator<Item = &'s Capability> {
-        self.members
-            .iter()
-            .filter(move |member| member.class() == class)
+        self.iter().filter(move |member| member.class() == class)
     }
 
     /// Whether exactly this capability is written in it.
@@ -86,11 +84,8 @@ impl CapabilitySet {
     /// The members of `other` that it does not cover.
     #[must_use]
     pub fn missing(&self, other: &CapabilitySet) -> CapabilitySet {
-        other
-            .iter()
-            .filter(|member| !self.covers_one(member))
-            .cloned()
-            .collect()
+        let missing = other.iter().filter(|member| !self.covers_one(member));
+        missing.cloned().collect()
     }
 
     /// What either grants.
@@ -145,13 +140,7 @@ impl<'s> IntoIterator for &'s CapabilitySet {
 
 impl fmt::Display for CapabilitySet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[")?;
-        for (index, member) in self.iter().enumerate() {
-            if index > 0 {
-                f.write_str(", ")?;
-            }
-            write!(f, "{member}")?;
-        }
-        f.write_str("]")
+        let members: Vec<String> = self.iter().map(Capability::to_string).collect();
+        write!(f, "[{}]", members.join(", "))
     }
 }

@@ -1,4 +1,4 @@
-//! The line that a finding points at, from the very text that was read. Not how it is printed.
+//! The line that a finding points at, from the same text that was read. Not how it is printed.
 
 use std::collections::BTreeMap;
 
@@ -21,16 +21,16 @@ pub struct Excerpt {
     pub text: String,
     /// How many characters of `text` stand before the column.
     pub before: usize,
-    /// Whether the line begins before `text`.
+    /// Whether the line starts before `text`.
     pub starts_earlier: bool,
-    /// Whether the line goes on after `text`.
+    /// Whether the line continues after `text`.
     pub goes_on: bool,
 }
 
 /// Gives each finding the line that it points at. `text_of` knows the bytes of the files that were read.
 ///
-/// A finding about a file as a whole, which stands at its first character, gets none, and neither does one in a file
-/// that is not text.
+/// A finding about a file as a whole, at its first character, gets none. Neither does a finding in a file that is not
+/// text.
 pub fn attach<'t>(diagnostics: &mut [Diagnostic], text_of: impl Fn(&str) -> Option<&'t [u8]>) {
     let mut files: BTreeMap<String, Option<Lines<'t>>> = BTreeMap::new();
     let pointing = diagnostics
@@ -44,7 +44,7 @@ pub fn attach<'t>(diagnostics: &mut [Diagnostic], text_of: impl Fn(&str) -> Opti
     }
 }
 
-/// A text with the places at which its lines begin.
+/// A text with the starts of its lines.
 struct Lines<'t> {
     text: &'t str,
     starts: Vec<usize>,

@@ -1,12 +1,13 @@
 //! Holds a driver to a contract that it implements: it may narrow, never widen. Looks at one pair.
 
+use serde_json::Value;
 use toolward_fields::NearNames;
 
-use super::unplaced::unplaced;
-use super::{Driver, DriverKind, HttpCall, Implements, SlotSource};
+use super::{Driver, DriverKind, HttpCall, Implements, InputMapping, SlotSource};
 use crate::capability::{Capability, Class};
 use crate::codes;
-use crate::diagnostic::{Diagnostic, Report};
+use crate::diagnostic::{Diagnostic, FileReport};
+use crate::form::Form;
 use crate::schema::Shape;
 use crate::tool::Tool;
 
@@ -20,106 +21,99 @@ fn hint(near: &mut NearNames, name: &str, shape: &Shape) -> Option<String> {
     Some(format!("did you mean `{near}`?"))
 }
 
-pub(super) fn against(driver: &Driver, tool: &Tool, file: &str) -> Vec<Diagnostic> {
-    let mut report = Report::new(file);
-    let named: Vec<&Implements> = driver
-        .implements
-        .iter()
-        .filter(|entry| entry.is_of(tool.id.as_str()))
-        .collect();
-    let Some(first) = named.first() else {
-        return Vec::new();
-    };
-    let Some(entry) = driver.implements_tool(tool.id.as_str(), &tool.version) else {
-        let ranges: Vec<&str> = named
-            .iter()
-            .map(|entry| entry.version_text.as_str())
+impl Driver {
+    /// Holds the driver to a contract that it names: version, dropped and mapped fields, timeout,
+    /// kind. `file` names DRIVER.md in the diagnostics. Empty if the driver does not name it.
+    #[must_use]
+    pub fn check_against(&self, tool: &Tool, file: &str) -> Vec<Diagnostic> {
+        let report = FileReport::new(file);
+        let entries = self.implements.iter();
+        let named: Vec<&Implements> = entries
+            .filter(|entry| entry.is_of(tool.id.as_str()))
             .collect();
-        let message = format!(
-            "expected a range that takes in {} {}, found {}",
-            tool.id,
-            tool.version,
-            ranges.join(" and ")
-        );
-        report.add(&codes::DRIVER_VERSION_MISMATCH, first.at, message);
-        return report.finish::<()>(Some(())).diagnostics;
-    };
-    let at = entry.at;
+        let Some(first) = named.first() else {
+            return Vec::new();
+        };
+        match self.implements_tool(tool.id.as_str(), &tool.version) {
+            Some(entry) => check_entry(self, entry, tool, &report),
+            None => {
+                let ranges: Vec<&str> = named.iter().map(|entry| &*entry.version_text).collect();
+                let message = format!(
+                    "expected a range that takes in {} {}, found {}",
+                    tool.id,
+                    tool.version,
+                    ranges.join(" and ")
+                );
+                report.add(&codes::DRIVER_VERSION_MISMATCH, first.at, message);
+            }
+        }
+        report.finish(Some(())).diagnostics
+    }
+}
+
+fn check_entry(driver: &Driver, entry: &Implements, tool: &Tool, report: &FileReport<'_>) {
+    let (at, id) = (entry.at, &tool.id);
     if !tool.driver_constraints.permits(driver.kind.as_str()) {
         let message = format!(
-            "expected a kind that the driver_constraints of {} permit, found {}",
-            tool.id, driver.kind
+            "expected a kind that the driver_constraints of {id} permit, found {}",
+            driver.kind
         );
         report.add(&codes::DRIVER_KIND_FORBIDDEN, at, message);
     }
     let (inputs, outputs) = (tool.inputs.shape(), tool.outputs.shape());
     let mut near = NearNames::default();
-    for name in &entry.drop_inputs {
-        if let Some(expected) = inputs.refuses_drop(name) {
-            let message = format!(
-                "expected `drop_inputs` to name {expected} inputs of {}, found `{name}`",
-                tool.id
-            );
-            let hint = hint(&mut near, name, &inputs);
-            report.add_hinted(&codes::DRIVER_DROPS_INPUT, at, message, hint);
-        }
-    }
-    for name in &entry.drop_outputs {
-        if let Some(expected) = outputs.refuses_drop(name) {
-            let message = format!(
-                "expected `drop_outputs` to name {expected} outputs of {}, found `{name}`",
-                tool.id
-            );
-            let hint = hint(&mut near, name, &outputs);
-            report.add_hinted(&codes::DRIVER_DROPS_OUTPUT, at, message, hint);
+    let inputs_code = &codes::DRIVER_DROPS_INPUT;
+    let outputs_code = &codes::DRIVER_DROPS_OUTPUT;
+    for (part, names, shape, code) in [
+        ("inputs", &entry.drop_inputs, &inputs, inputs_code),
+        ("outputs", &entry.drop_outputs, &outputs, outputs_code),
+    ] {
+        for name in names {
+            if let Some(expected) = shape.refuses_drop(name) {
+                let message = format!(
+                    "expected `drop_{part}` to name {expected} {part} of {id}, found `{name}`"
+                );
+                report.add_with_hint(code, at, message, hint(&mut near, name, shape));
+            }
         }
     }
     for (field, source) in entry.mapping.iter() {
-        if inputs.lacks(&source.from) {
-            let message = format!(
-                "expected `mapping.{field}` to come from an input of {}, found `{}`",
-                tool.id, source.from
-            );
-            let hint = hint(&mut near, &source.from, &inputs);
-            report.add_hinted(&codes::DRIVER_MAPS_UNKNOWN_INPUT, at, message, hint);
+        let from = &source.from;
+        if inputs.lacks(from) {
+            let message =
+                format!("expected `mapping.{field}` to come from an input of {id}, found `{from}`");
+            let hint = hint(&mut near, from, &inputs);
+            report.add_with_hint(&codes::DRIVER_MAPS_UNKNOWN_INPUT, at, message, hint);
         }
     }
     for (field, _) in entry.mapping.iter() {
-        if inputs.names.contains(field)
-            && !entry.mapping.iter().any(|(_, source)| source.from == field)
-        {
+        let mut sources = entry.mapping.iter();
+        if inputs.names.contains(field) && !sources.any(|(_, source)| source.from == field) {
             let message = format!(
-                "expected `mapping.{field}` not to hide the input `{field}` of {}, found it hidden",
-                tool.id
+                "expected `mapping.{field}` not to hide the input `{field}` of {id}, found it hidden"
             );
             report.add(&codes::MAPPING_INVALID, at, message);
         }
     }
-    let overrides = [driver.timeout_override, entry.timeout]
-        .into_iter()
-        .flatten();
-    if let Some(wide) = overrides.max().filter(|wide| *wide > tool.timeout) {
+    let overrides = [driver.timeout_override, entry.timeout];
+    let widest = overrides.into_iter().flatten().max();
+    if let Some(wide) = widest.filter(|wide| *wide > tool.timeout) {
         let (limit, found) = (tool.timeout.as_millis(), wide.as_millis());
-        report.add(
-            &codes::DRIVER_TIMEOUT_WIDENED,
-            at,
-            format!(
-                "expected at most the {limit} ms of {}, found {found} ms",
-                tool.id
-            ),
-        );
+        let message = format!("expected at most the {limit} ms of {id}, found {found} ms");
+        report.add(&codes::DRIVER_TIMEOUT_WIDENED, at, message);
     }
-    request(driver, entry, tool, &mut near, &mut report);
+    check_request(driver, entry, tool, &mut near, report);
+    // With other errors this is left out: a misspelt placeholder leaves an input without a place.
     if let Some(call) = entry.http.as_ref().filter(|_| !report.has_errors()) {
-        placed(call, entry, tool, &mut report);
+        check_places(call, entry, tool, report);
     }
-    form(driver, entry, tool, &mut report);
-    report.finish::<()>(Some(())).diagnostics
+    if driver.kind == DriverKind::Form {
+        check_form(driver, entry, tool, report);
+    }
 }
 
-/// Warns of an input that would be dropped. With other errors this is left out: a misspelt placeholder leaves an input
-/// without a place.
-fn placed(call: &HttpCall, entry: &Implements, tool: &Tool, report: &mut Report<'_>) {
+/// Warns of an input that would be dropped.
+fn check_places(call: &HttpCall, entry: &Implements, tool: &Tool, report: &FileReport<'_>) {
     let inputs = tool.inputs.shape();
     let unplaced = unplaced(call, &entry.mapping, &entry.drop_inputs, &inputs);
     if let Some(name) = unplaced {
@@ -137,11 +131,34 @@ fn placed(call: &HttpCall, entry: &Implements, tool: &Tool, report: &mut Report<
     }
 }
 
-/// Holds a driver that asks a person to the contract: what would be refused at every call.
-fn form(driver: &Driver, entry: &Implements, tool: &Tool, report: &mut Report<'_>) {
-    if driver.kind != DriverKind::Form {
-        return;
+/// The first input that neither a placeholder nor the body sends, and that the driver does not drop: it would be lost
+/// silently. One rule for DRIVER.md and for the transports of tools.json.
+pub(crate) fn unplaced<'s>(
+    call: &HttpCall,
+    mapping: &InputMapping,
+    dropped: &[String],
+    inputs: &'s Shape,
+) -> Option<&'s str> {
+    if call.sends_whole_input() {
+        return None;
     }
+    let used = call.inputs();
+    let placed = |name: &str| {
+        let mut renamed = mapping
+            .iter()
+            .filter(|(_, source)| source.from == name)
+            .peekable();
+        match renamed.peek() {
+            Some(_) => renamed.any(|(own, _)| used.contains(own)),
+            None => used.contains(name),
+        }
+    };
+    let mut names = inputs.names.iter().map(String::as_str);
+    names.find(|name| !placed(name) && !dropped.iter().any(|own| own == name))
+}
+
+/// Checks a driver that asks a person: reports what would be refused at every call.
+fn check_form(driver: &Driver, entry: &Implements, tool: &Tool, report: &FileReport<'_>) {
     if let Err(problem) = driver.form(tool, entry) {
         let message = format!(
             "expected `outputs` of {} to be a form, found that {problem}",
@@ -150,8 +167,7 @@ fn form(driver: &Driver, entry: &Implements, tool: &Tool, report: &mut Report<'_
         report.add(&codes::FORM_INVALID, entry.at, message);
     }
     let asks = |one: &Capability| one.to_string() == "user:form";
-    let own = driver.requires.capabilities.iter();
-    if !own.chain(&tool.requires.capabilities).any(asks) {
+    if !required(driver, tool).any(asks) {
         let message = format!(
             "expected {} or the driver to declare that it asks a person, found no such declaration",
             tool.id
@@ -161,19 +177,43 @@ fn form(driver: &Driver, entry: &Implements, tool: &Tool, report: &mut Report<'_
     }
 }
 
-/// Holds the request of a declarative driver to the contract: what it would be refused at every call.
-fn request(
+/// What driver and contract require.
+fn required<'r>(driver: &'r Driver, tool: &'r Tool) -> impl Iterator<Item = &'r Capability> {
+    let own = driver.requires.capabilities.iter();
+    own.chain(&tool.requires.capabilities)
+}
+
+impl Driver {
+    /// What a person is asked for a call of `tool` through `entry`, with [`DriverKind::Form`]: the
+    /// contract's `outputs` without the outputs that the driver does not give.
+    ///
+    /// # Errors
+    /// Why `outputs` is not a form, for people.
+    pub fn form(&self, tool: &Tool, entry: &Implements) -> Result<Value, String> {
+        let mut schema = tool.outputs.value().clone();
+        if let Some(fields) = schema.get_mut("properties").and_then(Value::as_object_mut) {
+            fields.retain(|name, _| !entry.drop_outputs.contains(name));
+            if fields.is_empty() {
+                return Err("the form has no fields".to_owned());
+            }
+        }
+        Form::read(&schema).map(|_| schema)
+    }
+}
+
+/// Checks the request of a declarative driver: reports what would be refused at every call.
+fn check_request(
     driver: &Driver,
     entry: &Implements,
     tool: &Tool,
     near: &mut NearNames,
-    report: &mut Report<'_>,
+    report: &FileReport<'_>,
 ) {
     let (Some(call), Some(origin)) = (&entry.http, driver.origin()) else {
         return;
     };
     let inputs = tool.inputs.shape();
-    // Those of `default_headers` stand elsewhere.
+    // A placeholder of `default_headers` has its place elsewhere.
     let placed = |source, name: &str| entry.places.find(source, name).unwrap_or(entry.at);
     for name in call.inputs() {
         let renamed = entry.mapping.iter().any(|(own, _)| own == name);
@@ -191,7 +231,7 @@ fn request(
                 None => hint(near, name, &inputs),
             };
             let at = placed(SlotSource::Input, name);
-            report.add_hinted(&codes::HTTP_INPUT_UNKNOWN, at, message, hint);
+            report.add_with_hint(&codes::HTTP_INPUT_UNKNOWN, at, message, hint);
         }
     }
     let context = call.context();
@@ -200,10 +240,8 @@ fn request(
             "expected {} to have a `contextSchema`, found none: its calls have no context",
             tool.id
         );
-        let first = context
-            .first()
-            .map(|name| placed(SlotSource::Context, name));
-        let at = first.unwrap_or(entry.at);
+        let first = context.first();
+        let at = first.map_or(entry.at, |name| placed(SlotSource::Context, name));
         report.add(&codes::HTTP_INPUT_UNKNOWN, at, message);
     }
     if let Some(schema) = &tool.context_schema {
@@ -215,45 +253,35 @@ fn request(
             );
             let hint = hint(near, name, &known);
             let at = placed(SlotSource::Context, name);
-            report.add_hinted(&codes::HTTP_INPUT_UNKNOWN, at, message, hint);
+            report.add_with_hint(&codes::HTTP_INPUT_UNKNOWN, at, message, hint);
         }
     }
-    let host = |capability: &Capability| {
-        *capability.class() == Class::External
-            || capability.host().is_some_and(|host| host.covers(origin))
+    let host = |one: &Capability| {
+        *one.class() == Class::External || one.host().is_some_and(|host| host.covers(origin))
     };
-    let written = tool.mutates.iter().any(host);
-    let read = || {
-        let own = driver.requires.capabilities.iter();
-        own.chain(&tool.requires.capabilities).any(host)
-    };
-    if !(written || call.method.is_safe() && read()) {
-        let message = format!(
-            "expected {} to declare {} to {origin}, found no such declaration",
-            tool.id,
-            if call.method.is_safe() {
-                "requests"
-            } else {
-                "requests that change something"
-            }
-        );
-        let hint = if call.method.is_safe() {
-            format!("add `requires: {{ network: [\"{origin}\"] }}` to the contract")
-        } else {
-            format!("add `mutates: [\"network:{origin}\"]` to the contract")
+    let (may_read, id) = (call.method.is_safe(), &tool.id);
+    let declared = tool.mutates.iter().any(host) || may_read && required(driver, tool).any(host);
+    if !declared {
+        let (requests, line) = match may_read {
+            true => (
+                "requests",
+                format!("requires: {{ network: [\"{origin}\"] }}"),
+            ),
+            false => (
+                "requests that change something",
+                format!("mutates: [\"network:{origin}\"]"),
+            ),
         };
+        let message =
+            format!("expected {id} to declare {requests} to {origin}, found no such declaration");
+        let hint = format!("add `{line}` to the contract");
         report.add_with_hint(&codes::HTTP_UNDECLARED, entry.at, message, hint);
     }
-    let declared: Vec<String> = driver
-        .requires
-        .secrets()
-        .chain(tool.requires.secrets())
-        .collect();
     for slug in call.secrets() {
-        if !declared.iter().any(|own| own == slug) {
+        let is_slug = |one: &Capability| *one.class() == Class::Secret && one.scope() == slug;
+        if !required(driver, tool).any(is_slug) {
             let message = format!(
-                "expected {} or the driver to declare the secret `{slug}`, found no such declaration",
-                tool.id
+                "expected {id} or the driver to declare the secret `{slug}`, found no such declaration"
             );
             let hint = format!("add `requires: {{ secrets: [\"{slug}\"] }}` to the contract");
             report.add_with_hint(&codes::HTTP_UNDECLARED, entry.at, message, hint);

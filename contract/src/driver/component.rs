@@ -3,9 +3,7 @@
 
 use super::DriverKind;
 use crate::codes;
-use crate::diagnostic::Report;
-use crate::shared::word;
-use crate::source::{Field, Fields};
+use crate::source::{FieldReader, MappingReader};
 
 /// The world that a component is called in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -14,20 +12,20 @@ pub enum World {
     /// `toolward`: the handler of `toolward:driver`.
     #[default]
     Toolward,
-    /// `wit`: a function with types of its own.
+    /// `wit`: a function with types that the component chose.
     Wit(WitCall),
     /// `amplifier-tool`: `amplifier:modules/tool@1.0.0`.
     AmplifierTool,
 }
 
-/// A call of a function with types of its own.
+/// A call of a function with types that the component chose.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct WitCall {
     /// The function: `func`, or `ns:pkg/iface@1.0.0#func` inside an exported instance.
     pub export: String,
     /// How the input becomes its parameters.
-    pub arguments: Arguments,
+    pub arguments: WitArguments,
     /// What becomes of a result.
     pub result: ResultForm,
     /// How `list<u8>` is written in JSON.
@@ -36,7 +34,7 @@ pub struct WitCall {
 
 /// How an input becomes parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Arguments {
+pub enum WitArguments {
     /// `named`: each parameter is a property of the input.
     #[default]
     Named,
@@ -60,28 +58,17 @@ pub enum BytesForm {
     /// `base64`: text, with padding (RFC 4648, section 4).
     #[default]
     Base64,
-    /// `utf8`: text; bytes that are no UTF-8 end the call.
+    /// `utf8`: text; bytes that are not UTF-8 end the call.
     Utf8,
     /// `array`: an array of integers.
     Array,
 }
 
-impl BytesForm {
-    const ALL: &[(&str, Self)] = &[
-        ("base64", Self::Base64),
-        ("utf8", Self::Utf8),
-        ("array", Self::Array),
-    ];
-}
-
-const WORLDS: &[&str] = &["toolward", "wit", "amplifier-tool"];
-
 impl World {
-    /// Reads `metadata.component`, where there is one.
+    /// Reads `metadata.component`, if it is present.
     pub(super) fn read(
         kind: Option<&DriverKind>,
-        field: Option<&Field<'_>>,
-        report: &mut Report<'_>,
+        field: Option<&FieldReader<'_>>,
     ) -> Option<World> {
         let (Some(field), Some(kind)) = (field, kind) else {
             return Some(World::default());
@@ -94,55 +81,48 @@ impl World {
                 "expected `{}` with `kind: component` only, found it with another kind",
                 field.name
             );
-            report.add(&codes::COMPONENT_CALL_INVALID, field.key_at, message);
+            field.note_at_key(&codes::COMPONENT_CALL_INVALID, message);
             return None;
         }
-        let mut fields = report.read(Fields::of(field))?;
-        let known = |found: &str| WORLDS.iter().find(|world| **world == found).copied();
+        let mut fields = field.fields()?;
+        let words = [
+            ("toolward", World::Toolward),
+            ("wit", World::Wit(WitCall::new(""))),
+            ("amplifier-tool", World::AmplifierTool),
+        ];
         let world = match fields.take("world") {
-            Some(field) => word(
-                &field,
-                WORLDS,
-                known,
-                &codes::COMPONENT_WORLD_UNKNOWN,
-                report,
-            )?,
-            None => "toolward",
+            Some(field) => field.word(&words, &codes::COMPONENT_WORLD_UNKNOWN)?,
+            None => World::default(),
         };
         let world = match world {
-            "wit" => World::Wit(wit(&mut fields, report)?),
-            "amplifier-tool" => World::AmplifierTool,
-            _ => World::Toolward,
+            World::Wit(_) => World::Wit(wit(&mut fields)?),
+            world => world,
         };
-        report.unknown(fields);
+        fields.unknown();
         Some(world)
     }
 }
 
-fn wit(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<WitCall> {
-    let export = report.read(fields.required("export")).and_then(|field| {
-        let found = report.read(field.text())?;
-        if !WitCall::is_export(found) {
-            let message = format!(
-                "expected `{}` to be a function such as `read-file`, or `ns:pkg/iface@1.0.0#read-file`, found {found:?}",
-                field.name
-            );
-            report.add(&codes::COMPONENT_CALL_INVALID, field.at, message);
-            return None;
-        }
-        Some(found.to_owned())
+fn wit(fields: &mut MappingReader<'_>) -> Option<WitCall> {
+    let export = fields.require("export", |field| {
+        let expected = "a function such as `read-file`, or `ns:pkg/iface@1.0.0#read-file`";
+        field.text_as(&codes::COMPONENT_CALL_INVALID, expected, |found| {
+            WitCall::is_export(found).then(|| found.to_owned())
+        })
     });
-    let arguments = choice(
-        fields.take("arguments"),
-        &[("named", Arguments::Named), ("whole", Arguments::Whole)],
-        report,
-    );
-    let result = choice(
-        fields.take("result"),
-        &[("unwrap", ResultForm::Unwrap), ("keep", ResultForm::Keep)],
-        report,
-    );
-    let bytes = choice(fields.take("bytes"), BytesForm::ALL, report);
+    let arguments = [
+        ("named", WitArguments::Named),
+        ("whole", WitArguments::Whole),
+    ];
+    let arguments = choice(fields.take("arguments"), &arguments);
+    let result = [("unwrap", ResultForm::Unwrap), ("keep", ResultForm::Keep)];
+    let result = choice(fields.take("result"), &result);
+    let bytes = [
+        ("base64", BytesForm::Base64),
+        ("utf8", BytesForm::Utf8),
+        ("array", BytesForm::Array),
+    ];
+    let bytes = choice(fields.take("bytes"), &bytes);
     Some(WitCall {
         export: export?,
         arguments: arguments?,
@@ -151,29 +131,20 @@ fn wit(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<WitCall> {
     })
 }
 
-fn choice<T: Copy + Default>(
-    field: Option<Field<'_>>,
-    all: &[(&str, T)],
-    report: &mut Report<'_>,
-) -> Option<T> {
-    let Some(field) = field else {
-        return Some(T::default());
-    };
-    let known: Vec<&str> = all.iter().map(|(word, _)| *word).collect();
-    let read = |found: &str| {
-        let found = all.iter().find(|(word, _)| *word == found);
-        found.map(|(_, value)| *value)
-    };
-    word(&field, &known, read, &codes::COMPONENT_CALL_INVALID, report)
+fn choice<T: Copy + Default>(field: Option<FieldReader<'_>>, words: &[(&str, T)]) -> Option<T> {
+    match field {
+        Some(field) => field.word(words, &codes::COMPONENT_CALL_INVALID),
+        None => Some(T::default()),
+    }
 }
 
 impl WitCall {
-    /// A call of this function; arguments, result and bytes as where DRIVER.md says nothing.
+    /// A call of this function; arguments, result and bytes by their defaults.
     #[must_use]
     pub fn new(export: impl Into<String>) -> Self {
         Self {
             export: export.into(),
-            arguments: Arguments::default(),
+            arguments: WitArguments::default(),
             result: ResultForm::default(),
             bytes: BytesForm::default(),
         }

@@ -1,9 +1,9 @@
 //! A program of the host's machine, as a version 1 index names it. Runs nothing: whether and how it
 //! is run is the operator's to say.
 
-/// Programs that run whatever their arguments or their input say: naming one of them names no program.
-/// Each word stands for all names that begin with it and go on with something else than a letter, such
-/// as `python3.12` and `ssh-keygen`.
+/// Programs that run what their arguments or their input tell them: such a name does not identify a program.
+/// Each word stands for all names that start with it and continue with another character than a letter,
+/// such as `python3.12` and `ssh-keygen`.
 const INTERPRETERS: &[&str] = &[
     "ash",
     "awk",
@@ -74,8 +74,8 @@ const INTERPRETERS: &[&str] = &[
     "zsh",
 ];
 
-/// Programs that start another one, here or elsewhere. They are no interpreter of a `#!` file either:
-/// which program it is would be looked up when it is started.
+/// Programs that start another one, here or elsewhere. They can't be the interpreter of a `#!` file either:
+/// the program would be looked up when it is started.
 const WRAPPERS: &[&str] = &[
     "at",
     "batch",
@@ -165,7 +165,7 @@ impl Program {
     ///
     /// # Errors
     /// What was expected and found, for people: a path that is not absolute or not plain, a program
-    /// that runs whatever it is told to, or arguments that are too many, too long, or hold characters
+    /// that runs any other, or arguments that are too many, too long, or hold characters
     /// that do not show.
     pub fn new(command: &str, args: &[String]) -> Result<Self, String> {
         check_path(command)?;
@@ -232,7 +232,7 @@ fn is_wrapper(path: &str) -> bool {
     WRAPPERS.contains(&word(path).as_str())
 }
 
-/// The letters that the name of a program begins with.
+/// The letters at the start of a program's name.
 fn word(path: &str) -> String {
     let name = path.rsplit('/').next().unwrap_or_default();
     let letters = name.chars().take_while(char::is_ascii_alphabetic);

@@ -1,26 +1,21 @@
 //! The request of a declarative driver (`kind: http`, AIP-31): parsed and checked. The host makes it, under the grant.
 
-mod base_url;
-mod defaults;
-mod endpoint;
-mod entry;
-mod errors;
 mod headers;
-mod hints;
-mod method;
-mod query;
+mod read;
+mod url;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::response::Response;
-use super::template::{Body, SlotSource, Template};
+use super::response::OutputPlace;
+use super::template::{BodyTemplate, SlotSource, Template};
+use crate::codes;
+use crate::source::FieldReader;
+use crate::wording;
 
-pub(super) use defaults::HttpDefaults;
-pub use endpoint::Endpoint;
-pub use errors::StatusError;
 pub(crate) use headers::header_refusal;
-pub use method::Method;
+pub(super) use read::HttpDefaults;
+pub use url::Endpoint;
 
 /// One request, with placeholders.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,26 +23,25 @@ pub use method::Method;
 pub struct HttpCall {
     /// Path and query on the one host of the driver.
     pub endpoint: Endpoint,
-    /// The method. If neither the entry nor the driver says one, POST; GET for a driver without
-    /// `base_url`.
+    /// The method. By default POST; GET for a driver without `base_url`.
     pub method: Method,
-    /// Header names (lower case) and values: the driver's `default_headers`, and the entry's in
-    /// the place of those of the same name.
+    /// Header names (lower case) and values: the driver's `default_headers`, which
+    /// the entry's replace by name.
     pub headers: Vec<(String, Template)>,
     /// The JSON body; `None`: no body. Without `body_template`, POST, PUT and PATCH send the input.
-    pub body: Option<Body>,
+    pub body: Option<BodyTemplate>,
     /// Where the output is in the response.
-    pub response: Response,
+    pub response: OutputPlace,
     /// The header (lower case) that a fresh identifier of each call goes into.
     pub idempotency_key_header: Option<String>,
     /// What statuses of the service mean, each once.
     pub errors: Vec<StatusError>,
-    /// The statuses after which the call may be repeated: all that there are. `None`: as a status says by itself.
+    /// All statuses after which the call may be repeated. `None`: the default for each status.
     pub retry_statuses: Option<Vec<u16>>,
     /// The time of one request, which may be repeated; 1 ms to a day.
     pub timeout: Option<Duration>,
-    /// Secrets that the request needs and that it gives no place: the host puts each where policy
-    /// says. Only a transport of tools.json has any.
+    /// Secrets that the request needs without a place in it: the host puts each where policy
+    /// states. Only a transport of tools.json has any.
     pub secrets_by_policy: Vec<String>,
 }
 
@@ -69,9 +63,10 @@ impl HttpCall {
     }
 
     /// Whether a placeholder stands for the input as a whole.
-    #[must_use]
-    pub fn sends_whole_input(&self) -> bool {
-        self.body.as_ref().is_some_and(Body::has_whole_input)
+    pub(crate) fn sends_whole_input(&self) -> bool {
+        self.body
+            .as_ref()
+            .is_some_and(BodyTemplate::has_whole_input)
     }
 
     /// The names of the members of the call's context that its placeholders use.
@@ -92,4 +87,156 @@ impl HttpCall {
         }
         names
     }
+}
+
+/// A request method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Method {
+    /// GET
+    Get,
+    /// HEAD
+    Head,
+    /// OPTIONS
+    Options,
+    /// POST
+    Post,
+    /// PUT
+    Put,
+    /// PATCH
+    Patch,
+    /// DELETE
+    Delete,
+}
+
+impl Method {
+    pub(crate) const WORDS: &[(&str, Method)] = &[
+        ("GET", Method::Get),
+        ("HEAD", Method::Head),
+        ("OPTIONS", Method::Options),
+        ("POST", Method::Post),
+        ("PUT", Method::Put),
+        ("PATCH", Method::Patch),
+        ("DELETE", Method::Delete),
+    ];
+
+    /// Reads a method in upper case.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Method> {
+        let found = Method::WORDS.iter().find(|(word, _)| *word == text);
+        found.map(|(_, method)| *method)
+    }
+
+    /// The method in upper case.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        let found = Method::WORDS.iter().find(|(_, method)| *method == self);
+        found.map_or("", |(word, _)| word)
+    }
+
+    /// Whether it only reads (RFC 9110, section 9.2.1): allowed by `requires.network` alone.
+    #[must_use]
+    pub fn is_safe(self) -> bool {
+        matches!(self, Method::Get | Method::Head | Method::Options)
+    }
+
+    /// Whether the input is its body by default. A body of DELETE has no meaning
+    /// that servers agree about (RFC 9110, section 9.3.5).
+    pub(crate) fn sends_input(self) -> bool {
+        matches!(self, Method::Post | Method::Put | Method::Patch)
+    }
+}
+
+/// What one status of the service means. Words of the publisher, for the cause of an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct StatusError {
+    /// From 400 to 599.
+    pub status: u16,
+    /// A code that the tool chose.
+    pub code: String,
+    /// What happened; at most 500 bytes, one line.
+    pub message: Option<String>,
+    /// Whether the same call may succeed later. `None`: the default for the status.
+    pub retryable: Option<bool>,
+    /// What to do; at most 500 bytes, one line.
+    pub hint: Option<String>,
+}
+
+/// Bytes of a message and of a hint.
+const MAX_TEXT_BYTES: usize = 500;
+const MAX_CODE_BYTES: usize = 128;
+
+/// `errors`: what statuses mean, each once.
+fn status_errors(field: &FieldReader<'_>) -> Vec<StatusError> {
+    let members = field.members().into_iter().flatten();
+    let read = members.filter_map(|(key, member)| status_error(key, &member));
+    read.collect()
+}
+
+/// `retry_statuses`: from 400 to 599, in any order.
+fn statuses(field: &FieldReader<'_>) -> Vec<u16> {
+    let items = field.items().into_iter();
+    let statuses = items.filter_map(|item| u16::try_from(item.integer(400..=599)?).ok());
+    statuses.collect()
+}
+
+fn status_error(key: &str, member: &FieldReader<'_>) -> Option<StatusError> {
+    let status = key
+        .parse()
+        .ok()
+        .filter(|status| (400..=599).contains(status));
+    if status.is_none() || key.len() != 3 {
+        let message = format!(
+            "expected statuses from 400 to 599 as keys, found `{}`",
+            member.name
+        );
+        member
+            .report
+            .add(&codes::HTTP_ERROR_INVALID, member.key_at, message);
+        return None;
+    }
+    let mut fields = member.fields()?;
+    let code = fields.require("code", code_of);
+    let message = fields.read("message", sentence);
+    let hint = fields.read("hint", sentence);
+    let retryable = fields.boolean("retryable");
+    fields.unknown();
+    Some(StatusError {
+        status: status?,
+        code: code?,
+        message,
+        retryable,
+        hint,
+    })
+}
+
+/// `word` or `word:word`, as a component's errors have them.
+fn code_of(field: &FieldReader<'_>) -> Option<String> {
+    let lower = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
+    let is_code = |found: &str| {
+        let (head, tail) = found.split_once(':').unwrap_or((found, "tail"));
+        found.len() <= MAX_CODE_BYTES
+            && head.starts_with(|c: char| c.is_ascii_lowercase())
+            && head.chars().all(lower)
+            && head != "toolward"
+            && !tail.is_empty()
+            && tail.chars().all(|c| lower(c) || matches!(c, '.' | '-'))
+    };
+    let expected = "a code such as not_found or shop:sold-out";
+    field.text_as(&codes::HTTP_ERROR_INVALID, expected, |found| {
+        is_code(found).then(|| found.to_owned())
+    })
+}
+
+fn sentence(field: &FieldReader<'_>) -> Option<String> {
+    let found = field.text()?;
+    if found.len() > MAX_TEXT_BYTES {
+        let message = format!(
+            "expected `{}` to have at most {MAX_TEXT_BYTES} bytes, found {}",
+            field.name,
+            found.len()
+        );
+        return field.refuse(&codes::TEXT_LENGTH, message);
+    }
+    wording::filled(field, false)
 }

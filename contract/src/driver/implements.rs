@@ -1,36 +1,30 @@
 //! The entries of `implements`: which contract, which versions, with what narrowed. Not checked against the contract here.
 
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use super::http::HttpDefaults;
-use super::mapping::Mapping;
-use super::{DriverKind, HttpCall, Implements, Places, World, cost};
+use super::mapping::InputMapping;
+use super::requirements::read_cost;
+use super::{DriverKind, HttpCall, Implements, PlaceholderPlaces, World};
 use crate::codes;
-use crate::diagnostic::Report;
 use crate::id::ToolId;
 use crate::path;
 use crate::shared;
-use crate::source::{Field, Fields};
+use crate::source::{Content, FieldReader, MappingReader};
 
 pub(super) fn read(
-    field: &Field<'_>,
+    field: &FieldReader<'_>,
     kind: Option<&DriverKind>,
     defaults: &mut HttpDefaults,
-    report: &mut Report<'_>,
 ) -> Vec<Implements> {
-    let Some(items) = report.read(field.items()) else {
-        return Vec::new();
-    };
-    if items.is_empty() {
-        report.add(
-            &codes::IMPLEMENTS_EMPTY,
-            field.at,
-            "expected at least one entry in `implements`, found none",
-        );
+    let items = field.items();
+    if matches!(&field.content, Content::List(items) if items.is_empty()) {
+        let message = "expected at least one entry in `implements`, found none";
+        field.note(&codes::IMPLEMENTS_EMPTY, message);
     }
     let mut entries: Vec<Implements> = Vec::new();
     for item in &items {
-        let Some(entry) = entry(item, kind, defaults, report) else {
+        let Some(entry) = entry(item, kind, defaults) else {
             continue;
         };
         let name = claimed(&entry.tool);
@@ -41,7 +35,7 @@ pub(super) fn read(
                 "expected `{name}` {} once, found it again (first on line {})",
                 entry.version_text, first.at.line
             );
-            report.add(&codes::IMPLEMENTS_DUPLICATE, item.at, message);
+            item.note(&codes::IMPLEMENTS_DUPLICATE, message);
         }
         entries.push(entry);
     }
@@ -49,80 +43,60 @@ pub(super) fn read(
 }
 
 fn entry(
-    item: &Field<'_>,
+    item: &FieldReader<'_>,
     kind: Option<&DriverKind>,
     defaults: &mut HttpDefaults,
-    report: &mut Report<'_>,
 ) -> Option<Implements> {
-    let mut fields = report.read(Fields::of(item))?;
-    let tool = report.read(fields.required("tool")).and_then(|field| {
-        let found = report.read(field.text())?;
-        let id = ToolId::relaxed(found).ok();
-        if id.is_none() && !is_path(found) {
-            let message = format!(
-                "expected `{}` to be a contract id, or the path of a TOOL.md or its folder, found {found:?}",
-                field.name
-            );
-            report.add(&codes::TOOL_REFERENCE_INVALID, field.at, message);
-            return None;
-        }
-        Some((found.to_owned(), id))
+    let mut fields = item.fields()?;
+    let tool = fields.require("tool", |field| {
+        let expected = "a contract id, or the path of a TOOL.md or its folder";
+        field.text_as(&codes::TOOL_REFERENCE_INVALID, expected, |found| {
+            let id = ToolId::relaxed(found).ok();
+            (id.is_some() || is_path(found)).then(|| (found.to_owned(), id))
+        })
     });
-    let version = report.read(fields.required("version")).and_then(|field| {
-        let found = report.read(field.text())?;
-        let range = nodejs_semver::Range::parse(found)
-            .ok()
-            .filter(|_| !found.trim().is_empty());
-        if range.is_none() {
-            let message = format!(
-                "expected `{}` to be a version range such as ^1.0.0, found {found:?}",
-                field.name
-            );
-            report.add(&codes::VERSION_RANGE_INVALID, field.at, message);
-        }
-        Some((range?, found.to_owned()))
+    let version = fields.require("version", |field| {
+        let expected = "a version range such as ^1.0.0";
+        field.text_as(&codes::VERSION_RANGE_INVALID, expected, |found| {
+            let range = nodejs_semver::Range::parse(found).ok();
+            let range = range.filter(|_| !found.trim().is_empty())?;
+            Some((range, found.to_owned()))
+        })
     });
-    let (drop_inputs, drop_outputs) = narrowing(&mut fields, report);
-    let mapping = match fields.take("mapping") {
-        Some(field) => Mapping::read(&field, report),
-        None => Mapping::default(),
-    };
-    let cost_override = cost::read(&mut fields, report);
-    let timeout =
-        shared::milliseconds(&mut fields, "timeout_override_ms", report).map(|given| given.value);
-    let retry = shared::retry_override(&mut fields, report);
+    let (drop_inputs, drop_outputs) = narrowing(&mut fields);
+    let mapping = fields
+        .take("mapping")
+        .map(|field| InputMapping::read(&field));
+    let cost_override = read_cost(&mut fields);
+    let timeout = shared::milliseconds(&mut fields, "timeout_override_ms");
+    let retry = shared::retry_override(&mut fields);
+    let label = fields.name_of("metadata");
     let metadata = fields.take("metadata");
     let below = |name: &str| {
         let node = metadata.as_ref()?.get(name)?;
-        Some(Field::new(
-            format!("{}.{name}", fields.name_of("metadata")),
+        Some(FieldReader::new(
+            &format!("{label}.{name}"),
             node,
+            item.report,
         ))
     };
     let (request, component) = (below("http"), below("component"));
     let places = request
         .as_ref()
-        .map(|request| Places::of(request.node))
-        .unwrap_or_default();
-    let label = format!("{}.http", fields.name_of("metadata"));
-    let metadata = report.mapping(metadata.as_ref());
+        .map(|request| PlaceholderPlaces::of(request.node));
     let http = match (kind, request) {
-        (Some(DriverKind::Http), Some(request)) => HttpCall::read(&request, defaults, report),
+        (Some(DriverKind::Http), Some(request)) => HttpCall::read(&request, defaults),
         (Some(DriverKind::Http), None) => {
-            report.add(
-                &codes::MISSING_FIELD,
-                item.at,
-                format!("expected the field `{label}` for `kind: http`, found none"),
-            );
-            None
+            let message = format!("expected the field `{label}.http` for `kind: http`, found none");
+            item.refuse(&codes::MISSING_FIELD, message)
         }
         _ => None,
     };
-    let world = World::read(kind, component.as_ref(), report);
+    let world = World::read(kind, component.as_ref());
     let kind_fields = match kind {
-        Some(kind) if !kind.is_run() => rest(fields),
+        Some(kind) if !kind.is_run() => fields.rest(),
         _ => {
-            report.unknown(fields);
+            fields.unknown();
             Map::new()
         }
     };
@@ -134,25 +108,18 @@ fn entry(
         version_text,
         drop_inputs,
         drop_outputs,
-        mapping,
+        mapping: mapping.unwrap_or_default(),
         cost_override,
-        timeout,
+        timeout: timeout.map(|given| given.value),
         retry,
         http,
-        places,
+        places: places.unwrap_or_default(),
         program: None,
         world: world?,
         kind_fields,
-        metadata,
+        metadata: metadata.map(|field| field.mapping()).unwrap_or_default(),
         at: item.at,
     })
-}
-
-/// The fields that were not taken, as written.
-pub(super) fn rest(fields: Fields<'_>) -> Map<String, Value> {
-    let rest = fields.rest();
-    rest.map(|entry| (entry.key.clone(), entry.value.to_value()))
-        .collect()
 }
 
 /// The id that a reference probably means: AIP-14 names the folder of a contract after its id.
@@ -168,12 +135,12 @@ pub(super) fn is_path(text: &str) -> bool {
     (names_file || path::is_relative(text)) && path::is_path(text)
 }
 
-fn narrowing(fields: &mut Fields<'_>, report: &mut Report<'_>) -> (Vec<String>, Vec<String>) {
-    let Some(mut inner) = report.fields(fields.take("schema_narrowing")) else {
+fn narrowing(fields: &mut MappingReader<'_>) -> (Vec<String>, Vec<String>) {
+    let Some(mut inner) = fields.take_fields("schema_narrowing") else {
         return (Vec::new(), Vec::new());
     };
-    let inputs = report.strings(inner.take("drop_inputs"));
-    let outputs = report.strings(inner.take("drop_outputs"));
-    report.unknown(inner);
+    let inputs = inner.strings("drop_inputs");
+    let outputs = inner.strings("drop_outputs");
+    inner.unknown();
     (inputs, outputs)
 }

@@ -3,25 +3,24 @@
 use serde_json::{Map, Number, Value};
 
 use crate::codes;
-use crate::diagnostic::Report;
-use crate::source::{Content, Field, Fields, nearest};
+use crate::source::{Content, FieldReader, nearest};
 
-/// What a driver receives under another name than the contract's. Inputs not mentioned pass as they
-/// are; an input that is mentioned passes only under its new names.
+/// What a driver receives under another name than the contract's. Inputs not mentioned pass
+/// unchanged; an input that is mentioned passes only under its new names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mapping {
-    entries: Vec<(String, Source)>,
+pub struct InputMapping {
+    entries: Vec<(String, MappedInput)>,
 }
 
 /// Where a driver's field comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct MappedInput {
     /// The contract's input.
     pub from: String,
     /// What is done to it on the way.
     pub transform: Option<Transform>,
-    /// The transform that is named and that no host knows: one of the driver's entry file. Calls
-    /// that give the input are not for this driver.
+    /// The name of a transform in the driver's entry file, which no host knows. Calls that give the
+    /// input are not for this driver.
     pub unknown_transform: Option<String>,
 }
 
@@ -35,9 +34,9 @@ pub enum Transform {
     Lowercase,
     /// Text in upper case.
     Uppercase,
-    /// A number or boolean as text; text as it is.
+    /// A number or boolean as text; text unchanged.
     ToString,
-    /// Text as a number; a number as it is.
+    /// Text as a number; a number unchanged.
     ToNumber,
     /// A value as JSON text.
     ToJson,
@@ -81,10 +80,8 @@ impl Transform {
     /// Reads the name of a transform.
     #[must_use]
     pub fn parse(name: &str) -> Option<Transform> {
-        Transform::ALL
-            .iter()
-            .find(|(known, ..)| *known == name)
-            .map(|(_, transform, _)| *transform)
+        let found = Transform::ALL.iter().find(|(known, ..)| *known == name);
+        found.map(|(_, transform, _)| *transform)
     }
 
     /// Its name in DRIVER.md.
@@ -135,7 +132,21 @@ impl Transform {
     }
 }
 
-impl Mapping {
+impl MappedInput {
+    fn value(&self, value: &Value) -> Result<Value, MappingError> {
+        let Some(transform) = self.transform else {
+            return Ok(value.clone());
+        };
+        let (name, expected) = transform.describe();
+        transform.apply(value).ok_or_else(|| MappingError {
+            from: self.from.clone(),
+            transform: name,
+            expected,
+        })
+    }
+}
+
+impl InputMapping {
     /// Whether it changes nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -143,7 +154,7 @@ impl Mapping {
     }
 
     /// The driver's fields with their sources, in the order of DRIVER.md.
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Source)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &MappedInput)> {
         self.entries
             .iter()
             .map(|(name, source)| (name.as_str(), source))
@@ -172,74 +183,54 @@ impl Mapping {
         }
         let mut mapped: Map<String, Value> = Map::new();
         for (name, source) in &self.entries {
-            let Some(value) = members.get(&source.from) else {
-                continue;
-            };
-            let value = match source.transform {
-                None => value.clone(),
-                Some(transform) => transform.apply(value).ok_or_else(|| {
-                    let (transform, expected) = transform.describe();
-                    MappingError {
-                        from: source.from.clone(),
-                        transform,
-                        expected,
-                    }
-                })?,
-            };
-            mapped.insert(name.clone(), value);
-        }
-        for (name, value) in members {
-            let used = self
-                .entries
-                .iter()
-                .any(|(own, source)| source.from == name || *own == name);
-            if !used {
-                mapped.insert(name, value);
+            if let Some(value) = members.get(&source.from) {
+                mapped.insert(name.clone(), source.value(value)?);
             }
         }
+        let is_mapped = |name: &str| {
+            let mut entries = self.iter();
+            entries.any(|(own, source)| source.from == name || own == name)
+        };
+        mapped.extend(members.into_iter().filter(|(name, _)| !is_mapped(name)));
         Ok(Value::Object(mapped))
     }
 
-    pub(super) fn read(field: &Field<'_>, report: &mut Report<'_>) -> Mapping {
-        let Ok(members) = field.members() else {
+    pub(super) fn read(field: &FieldReader<'_>) -> InputMapping {
+        let mut mapping = InputMapping::default();
+        if !matches!(field.content, Content::Mapping(_)) {
             let (name, kind) = (&field.name, field.kind());
             let message = format!("expected `{name}` to be a mapping, found {kind}");
-            report.add(&codes::MAPPING_INVALID, field.at, message);
-            return Mapping::default();
-        };
-        let mut mapping = Mapping::default();
-        for (key, member) in members {
-            if let Some(source) = source(&member, report) {
-                mapping.entries.push((key.to_owned(), source));
-            }
+            field.note(&codes::MAPPING_INVALID, message);
+            return mapping;
         }
+        let members = field.members().into_iter().flatten();
+        let read = members.filter_map(|(key, member)| Some((key.to_owned(), source(&member)?)));
+        mapping.entries.extend(read);
         mapping
     }
 }
 
-fn source(field: &Field<'_>, report: &mut Report<'_>) -> Option<Source> {
+fn source(field: &FieldReader<'_>) -> Option<MappedInput> {
     match &field.content {
-        Content::Text(from) if !from.is_empty() => Some(Source {
+        Content::Text(from) if !from.is_empty() => Some(MappedInput {
             from: from.clone(),
             transform: None,
             unknown_transform: None,
         }),
         Content::Mapping(_) => {
-            let mut fields = report.read(Fields::of(field))?;
-            let from = fields.required("from").and_then(|field| field.text());
-            let from = report.read(from);
-            let named = fields.take("transform");
-            let named = named.and_then(|field| transform(&field, report));
-            report.unknown(fields);
-            let (transform, unknown_transform) = match named {
-                Some(Ok(known)) => (Some(known), None),
-                Some(Err(unknown)) => (None, Some(unknown)),
-                None => (None, None),
-            };
-            Some(Source {
+            let mut fields = field.fields()?;
+            let from = fields.require("from", |field| field.text());
+            let transform = fields.take("transform");
+            let transform = transform.and_then(|field| Some((field.text()?, field)));
+            fields.unknown();
+            let known = transform
+                .as_ref()
+                .and_then(|(name, _)| Transform::parse(name));
+            let unknown = transform.filter(|_| known.is_none());
+            Some(MappedInput {
                 from: from?.to_owned(),
-                transform,
-                unknown_transform,
+                transform: known,
+                unknown_transform: unknown.map(|(name, field)| warn_of_transform(name, &field)),
             })
         }
         _ => {
@@ -248,26 +239,20 @@ fn source(field: &Field<'_>, report: &mut Report<'_>) -> Option<Source> {
                 field.name,
                 field.kind()
             );
-            report.add(&codes::MAPPING_INVALID, field.at, message);
-            None
+            field.refuse(&codes::MAPPING_INVALID, message)
         }
     }
 }
 
-/// A transform, or the name of one that stands in the driver's entry file, which nobody runs.
-fn transform(field: &Field<'_>, report: &mut Report<'_>) -> Option<Result<Transform, String>> {
-    let found = report.read(field.text())?;
-    if let Some(known) = Transform::parse(found) {
-        return Some(Ok(known));
-    }
-    let known = || Transform::ALL.iter().map(|(name, ..)| *name);
-    let all: Vec<&str> = known().collect();
+/// Warns of a transform in the driver's entry file, which no host runs.
+fn warn_of_transform(found: &str, field: &FieldReader<'_>) -> String {
+    let known: Vec<&str> = Transform::ALL.iter().map(|(name, ..)| *name).collect();
     let message = format!(
         "expected `{}` to be one of {}, found {found:?}: calls that give this input are not for this driver",
         field.name,
-        all.join(", ")
+        known.join(", ")
     );
-    let hint = nearest(found, known()).map(|near| format!("did you mean {near}?"));
-    report.add_hinted(&codes::TRANSFORM_UNKNOWN, field.at, message, hint);
-    Some(Err(found.to_owned()))
+    let hint = nearest(found, known).map(|near| format!("did you mean {near}?"));
+    field.note_with_hint(&codes::TRANSFORM_UNKNOWN, message, hint);
+    found.to_owned()
 }

@@ -4,19 +4,17 @@
 //! its host, not how many path segments or parameters it has, not where a header ends. What fills a
 //! slot is never read as a template.
 
-mod body;
-mod headers;
-mod limited;
 mod url;
-mod values;
 
+use std::borrow::Cow;
+use std::io;
+
+use serde_json::Value;
 use toolward_report::codes;
 
 use super::http::{HttpCall, Method};
-use super::template::Slot;
-use limited::Limited;
-
-pub use values::Values;
+use super::template::{BodyTemplate, SlotSource, Template, TemplatePart, TemplateSlot};
+use crate::source::json_kind;
 
 /// A request with the values filled in, without authority and without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,16 +22,16 @@ pub use values::Values;
 pub struct Rendered {
     /// The method.
     pub method: Method,
-    /// Path and query: ASCII, begins with one `/`, at most 8 KiB.
+    /// Path and query: ASCII, starts with one `/`, at most 8 KiB.
     pub path_and_query: String,
-    /// Parameters of the query that are one secret each, not in `path_and_query`: name, as it
-    /// stands in the URL, and slug.
+    /// Parameters of the query that are one secret each, not in `path_and_query`: name as in the
+    /// URL, and slug.
     pub query_secrets: Vec<(String, String)>,
     /// Names (lower case, each once) and values; with `content-type` if there is a body.
     pub headers: Vec<(String, Vec<HeaderPiece>)>,
     /// See [`HttpCall::idempotency_key_header`].
     pub idempotency_key_header: Option<String>,
-    /// The secrets that the host places by policy alone: see [`HttpCall::secrets_by_policy`].
+    /// The secrets that the host places by policy: see [`HttpCall::secrets_by_policy`].
     pub secrets_by_policy: Vec<String>,
     /// The JSON text of the body.
     pub body: Option<Vec<u8>>,
@@ -79,7 +77,12 @@ impl RenderError {
         self.kind.code()
     }
 
-    fn of(kind: RenderErrorKind, slot: &Slot, position: &str, expected: &str) -> RenderError {
+    fn of(
+        kind: RenderErrorKind,
+        slot: &TemplateSlot,
+        position: &str,
+        expected: &str,
+    ) -> RenderError {
         RenderError {
             kind,
             message: format!(
@@ -90,7 +93,11 @@ impl RenderError {
         }
     }
 
-    fn unfit(slot: &Slot, position: &str, expected: &str) -> RenderError {
+    fn missing(slot: &TemplateSlot, position: &str) -> RenderError {
+        RenderError::of(RenderErrorKind::InputMissing, slot, position, "to be there")
+    }
+
+    fn unfit(slot: &TemplateSlot, position: &str, expected: &str) -> RenderError {
         let expected = format!("to have {expected}");
         RenderError::of(RenderErrorKind::InputUnfit, slot, position, &expected)
     }
@@ -102,7 +109,7 @@ impl RenderError {
         }
     }
 
-    /// Reading a template leaves no such secret; this is for one that was put together otherwise.
+    /// Reading a template leaves no such secret; this is for a template that was built otherwise.
     fn misplaced(slug: &str) -> RenderError {
         RenderError {
             kind: RenderErrorKind::InputUnfit,
@@ -127,11 +134,11 @@ impl HttpCall {
     ) -> Result<Rendered, RenderError> {
         let values = values.into();
         let (path_and_query, query_secrets) = url::render(&self.endpoint, values)?;
-        let mut headers = headers::render(&self.headers, values)?;
+        let mut headers = render_headers(&self.headers, values)?;
         let body = match &self.body {
             Some(body) => {
                 let mut text = Limited::new(body_bytes);
-                body::write(body, values, &mut text)?;
+                write_body(body, values, &mut text)?;
                 if !headers.iter().any(|(name, _)| name == "content-type") {
                     let json = HeaderPiece::Text("application/json".to_owned());
                     headers.push(("content-type".to_owned(), vec![json]));
@@ -149,5 +156,239 @@ impl HttpCall {
             secrets_by_policy: self.secrets_by_policy.clone(),
             body,
         })
+    }
+}
+
+/// The values of a call.
+#[derive(Clone, Copy, Debug)]
+pub struct Values<'v> {
+    /// What the driver receives, `mapping` applied.
+    pub input: &'v Value,
+    /// The context of the call.
+    pub context: &'v Value,
+}
+
+impl<'v> From<&'v Value> for Values<'v> {
+    /// An input, and no context.
+    fn from(input: &'v Value) -> Self {
+        let context = &Value::Null;
+        Values { input, context }
+    }
+}
+
+impl<'v> Values<'v> {
+    /// The value of a placeholder. `None` if it has neither a value nor a default.
+    fn of<'s: 'v>(self, slot: &'s TemplateSlot) -> Option<Cow<'v, Value>> {
+        let source = match slot.source {
+            SlotSource::Input => self.input,
+            SlotSource::Context => self.context,
+        };
+        let found = slot
+            .path
+            .iter()
+            .try_fold(source, |value, name| value.get(name.as_str()));
+        let value = match (found, &slot.default) {
+            (None | Some(Value::Null), Some(default)) => default,
+            (found, _) => found?,
+        };
+        Some(match slot.json {
+            true => Cow::Owned(Value::String(value.to_string())),
+            false => Cow::Borrowed(value),
+        })
+    }
+
+    /// Whether a template is one placeholder and nothing else, and has no value.
+    fn lacks(self, template: &Template) -> bool {
+        matches!(template.parts.as_slice(), [TemplatePart::Value(slot)] if self.of(slot).is_none())
+    }
+
+    /// The text of a value among other text.
+    fn text(self, slot: &TemplateSlot, position: &str) -> Result<String, RenderError> {
+        let value = self.of(slot);
+        match value
+            .ok_or_else(|| RenderError::missing(slot, position))?
+            .as_ref()
+        {
+            Value::String(text) => Ok(text.clone()),
+            value @ (Value::Number(_) | Value::Bool(_)) => Ok(value.to_string()),
+            other => {
+                let expected = format!(
+                    "to be text, a number or a boolean and not {}",
+                    json_kind(other)
+                );
+                let kind = RenderErrorKind::InputType;
+                Err(RenderError::of(kind, slot, position, &expected))
+            }
+        }
+    }
+}
+
+/// Bytes of all header values together, without secrets. A template may repeat an input any number of
+/// times: without a limit, 64 KiB of front matter turn 1 MiB of input into gigabytes.
+const MAX_HEADER_BYTES: usize = 32 << 10;
+
+fn render_headers(
+    templates: &[(String, Template)],
+    values: Values<'_>,
+) -> Result<Vec<(String, Vec<HeaderPiece>)>, RenderError> {
+    let mut left = MAX_HEADER_BYTES;
+    let present = templates
+        .iter()
+        .filter(|(_, template)| !values.lacks(template));
+    let headers = present.map(|(name, template)| {
+        let value = header_value(name, template, values, &mut left)?;
+        Ok((name.clone(), value))
+    });
+    headers.collect()
+}
+
+fn header_value(
+    name: &str,
+    template: &Template,
+    values: Values<'_>,
+    left: &mut usize,
+) -> Result<Vec<HeaderPiece>, RenderError> {
+    let position = format!("the header `{name}`");
+    let mut pieces: Vec<HeaderPiece> = Vec::new();
+    let last = template.parts.len().saturating_sub(1);
+    for (index, part) in template.parts.iter().enumerate() {
+        let text = match part {
+            TemplatePart::Literal(text) => text.clone(),
+            TemplatePart::Value(slot) => {
+                let text = values.text(slot, &position)?;
+                if !text.bytes().all(|b| matches!(b, b' '..=b'~')) {
+                    return Err(RenderError::unfit(slot, &position, "printable ASCII only"));
+                }
+                // A value has no spaces around it (RFC 9110, section 5.5).
+                if (index == 0 && text.starts_with(' ')) || (index == last && text.ends_with(' ')) {
+                    let expected = "no spaces at its ends";
+                    return Err(RenderError::unfit(slot, &position, expected));
+                }
+                text
+            }
+            TemplatePart::Secret(slug) => {
+                pieces.push(HeaderPiece::Secret(slug.clone()));
+                continue;
+            }
+        };
+        *left = left
+            .checked_sub(text.len())
+            .ok_or_else(|| RenderError::too_large("the headers", MAX_HEADER_BYTES))?;
+        match pieces.last_mut() {
+            Some(HeaderPiece::Text(before)) => before.push_str(&text),
+            _ => pieces.push(HeaderPiece::Text(text)),
+        }
+    }
+    Ok(pieces)
+}
+
+/// Writes a body as JSON. Keys are the driver's own; a member without a value is left out.
+fn write_body(
+    body: &BodyTemplate,
+    values: Values<'_>,
+    out: &mut Limited,
+) -> Result<(), RenderError> {
+    match body {
+        BodyTemplate::Literal(value) => out.json(value),
+        BodyTemplate::Text(template) => match template.parts.as_slice() {
+            [TemplatePart::Value(slot)] => match values.of(slot) {
+                Some(value) => out.json(&value),
+                None => Err(RenderError::missing(slot, "the body")),
+            },
+            parts => {
+                let text = body_text(parts, values, out)?;
+                out.json(&Value::String(text))
+            }
+        },
+        BodyTemplate::List(items) => {
+            out.raw(b"[")?;
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.raw(b",")?;
+                }
+                write_body(item, values, out)?;
+            }
+            out.raw(b"]")
+        }
+        BodyTemplate::Object(members) => {
+            out.raw(b"{")?;
+            let mut between: &[u8] = b"";
+            for (key, member) in members {
+                if matches!(member, BodyTemplate::Text(template) if values.lacks(template)) {
+                    continue;
+                }
+                out.raw(between)?;
+                between = b",";
+                out.json(&Value::String(key.clone()))?;
+                out.raw(b":")?;
+                write_body(member, values, out)?;
+            }
+            out.raw(b"}")
+        }
+    }
+}
+
+fn body_text(
+    parts: &[TemplatePart],
+    values: Values<'_>,
+    out: &Limited,
+) -> Result<String, RenderError> {
+    let mut text = String::new();
+    for part in parts {
+        let more = match part {
+            TemplatePart::Literal(text) => Cow::Borrowed(text.as_str()),
+            TemplatePart::Value(slot) => Cow::Owned(values.text(slot, "a text of the body")?),
+            TemplatePart::Secret(slug) => return Err(RenderError::misplaced(slug)),
+        };
+        if more.len() > out.left.saturating_sub(text.len()) {
+            return Err(out.refuse());
+        }
+        text.push_str(&more);
+    }
+    Ok(text)
+}
+
+/// A text of bounded length.
+struct Limited {
+    bytes: Vec<u8>,
+    left: usize,
+    limit: usize,
+}
+
+impl Limited {
+    fn new(limit: usize) -> Limited {
+        Limited {
+            bytes: Vec::new(),
+            left: limit,
+            limit,
+        }
+    }
+
+    fn refuse(&self) -> RenderError {
+        RenderError::too_large("the body", self.limit)
+    }
+
+    fn raw(&mut self, bytes: &[u8]) -> Result<(), RenderError> {
+        io::Write::write_all(self, bytes).map_err(|_| self.refuse())
+    }
+
+    /// Writing a value with text keys can fail only because of its length.
+    fn json(&mut self, value: &Value) -> Result<(), RenderError> {
+        serde_json::to_writer(&mut *self, value).map_err(|_| self.refuse())
+    }
+}
+
+impl io::Write for Limited {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.left = self
+            .left
+            .checked_sub(bytes.len())
+            .ok_or(io::ErrorKind::FileTooLarge)?;
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

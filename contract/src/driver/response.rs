@@ -1,19 +1,20 @@
 //! Where a declarative driver's output is in the JSON response, and taking it out. Not its validation.
 
 mod json_path;
-mod read;
 
 use serde_json::{Map, Value};
-use toolward_report::codes;
 
+use super::template::TemplateReader;
+use crate::codes;
 use crate::json::{self, JsonError, Limits};
+use crate::source::{Content, FieldReader, MappingReader};
 
 pub use json_path::JsonPath;
 
 /// Where the output is in a JSON response.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Response {
+pub enum OutputPlace {
     /// The whole body.
     #[default]
     Whole,
@@ -46,7 +47,7 @@ pub enum ExtractError {
     },
 }
 
-codes! {
+toolward_report::codes! {
     for ExtractError {
         Self::Missing { .. } = "http-response-missing";
         Self::Limit(error) = (error.code());
@@ -54,27 +55,51 @@ codes! {
     }
 }
 
-impl Response {
+impl OutputPlace {
     /// The output in a response's parsed body; null stands for a response without one. An output of
-    /// [`Response::Outputs`] that is not there is absent: whether it may be is the contract's to say.
+    /// [`OutputPlace::Outputs`] that is missing is left out: the contract decides whether it may be.
     ///
     /// # Errors
-    /// Nothing where [`Response::Pointer`] or [`Response::Extract`] points, or an output beyond
+    /// Nothing where [`OutputPlace::Pointer`] or [`OutputPlace::Extract`] points, or an output beyond
     /// `limits`: several outputs may name the same part, which is therefore counted before it is
     /// copied.
     pub fn extract(&self, body: &Value, limits: &Limits) -> Result<Value, ExtractError> {
         let output = match self {
-            Response::Whole => body,
-            Response::Pointer(pointer) => {
+            OutputPlace::Whole => body,
+            OutputPlace::Pointer(pointer) => {
                 body.pointer(pointer).ok_or_else(|| ExtractError::Missing {
                     pointer: pointer.clone(),
                 })?
             }
-            Response::Extract(path) => return path.select(body, limits),
-            Response::Outputs(parts) => return outputs(parts, body, limits),
+            OutputPlace::Extract(path) => return path.select(body, limits),
+            OutputPlace::Outputs(parts) => return outputs(parts, body, limits),
         };
         json::check(output, limits).map_err(ExtractError::Limit)?;
         Ok(output.clone())
+    }
+
+    /// Reads `response_extract`, or `response` of version 0.1.
+    pub(super) fn read(
+        fields: &mut MappingReader<'_>,
+        reading: &mut TemplateReader,
+    ) -> OutputPlace {
+        let old = fields.take("response");
+        let extract = fields.take("response_extract");
+        if let (Some(old), Some(extract)) = (&old, &extract) {
+            let message = format!(
+                "expected `{}` alone, found `{}` beside it",
+                extract.name, old.name
+            );
+            old.note_at_key(&codes::HTTP_EXTRACT_INVALID, message);
+        }
+        if let Some(field) = extract {
+            return path(&field).unwrap_or_default();
+        }
+        let Some(field) = old else {
+            return OutputPlace::Whole;
+        };
+        reading.old("`response`", field.key_at);
+        response(&field)
     }
 }
 
@@ -95,7 +120,7 @@ fn outputs(
     Ok(output)
 }
 
-/// The limits of what stands one level deeper.
+/// The limits of a value one level deeper.
 fn inner(limits: &Limits) -> Limits {
     Limits {
         depth: limits.depth.saturating_sub(1),
@@ -109,4 +134,54 @@ fn copied(part: &Value, left: &mut Limits) -> Result<Value, ExtractError> {
     left.bytes = left.bytes.saturating_sub(spent.bytes);
     left.values = left.values.saturating_sub(spent.values);
     Ok(part.clone())
+}
+
+fn path(field: &FieldReader<'_>) -> Option<OutputPlace> {
+    let found = field.text()?;
+    match JsonPath::parse(found) {
+        Ok(path) if path.is_whole() => Some(OutputPlace::Whole),
+        Ok(path) => Some(OutputPlace::Extract(path)),
+        Err(expected) => {
+            let message = format!("expected {expected} in `{}`, found {found:?}", field.name);
+            field.refuse(&codes::HTTP_EXTRACT_INVALID, message)
+        }
+    }
+}
+
+fn response(field: &FieldReader<'_>) -> OutputPlace {
+    let Some(mut fields) = field.fields() else {
+        return OutputPlace::Whole;
+    };
+    let (whole, parts) = (fields.take("pointer"), fields.take("outputs"));
+    let is_mapping = |parts: &FieldReader<'_>| matches!(parts.content, Content::Mapping(_));
+    let response = match (whole, parts) {
+        (Some(whole), None) => pointer(&whole).map(OutputPlace::Pointer),
+        (None, Some(parts)) if is_mapping(&parts) => {
+            let members = parts.members().into_iter().flatten();
+            let read = members.filter_map(|(key, part)| Some((key.to_owned(), pointer(&part)?)));
+            Some(OutputPlace::Outputs(read.collect()))
+        }
+        _ => {
+            let message = format!(
+                "expected `{}` to have either `pointer` or a mapping `outputs`, found something else",
+                field.name
+            );
+            field.refuse(&codes::WRONG_VALUE, message)
+        }
+    };
+    fields.unknown();
+    response.unwrap_or_default()
+}
+
+fn pointer(field: &FieldReader<'_>) -> Option<String> {
+    field.text_as(
+        &codes::WRONG_VALUE,
+        "a JSON pointer such as /data/0",
+        |found| {
+            let mut escapes = found.split('~').skip(1);
+            let fits = escapes.all(|rest| rest.starts_with(['0', '1']))
+                && (found.is_empty() || found.starts_with('/'));
+            fits.then(|| found.to_owned())
+        },
+    )
 }

@@ -1,15 +1,15 @@
-//! Text with placeholders: `${input.NAME}`, `${context.NAME}`, `${secrets.NAME}`. Parsed here, not filled in.
+//! Text and JSON with placeholders: `${input.NAME}`, `${context.NAME}`, `${secrets.NAME}`. Parsed here, not filled in.
 
-mod body;
 mod placeholder;
-mod places;
-mod reading;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-pub use body::Body;
-pub(crate) use places::Places;
-pub(super) use reading::Reading;
+use crate::capability::{Capability, Class};
+use crate::codes;
+use crate::diagnostic::{Code, FileReport, Position};
+use crate::source::{Content, FieldReader, Node};
 
 /// Placeholders of one text: each takes many times the memory of its text, and each entry of a driver has a copy of
 /// the driver's headers.
@@ -19,16 +19,16 @@ const MAX_PLACEHOLDERS: usize = 32;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template {
     /// Literal text and placeholders in order; no two literals side by side.
-    pub parts: Vec<Part>,
+    pub parts: Vec<TemplatePart>,
 }
 
 /// A piece of a [`Template`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
-    /// Text as it is.
+pub enum TemplatePart {
+    /// Text that stays unchanged.
     Literal(String),
     /// A value of the call.
-    Value(Slot),
+    Value(TemplateSlot),
     /// `${secrets.NAME}`: bound last, in header values and query parameters only.
     Secret(String),
 }
@@ -36,19 +36,19 @@ pub enum Part {
 /// A placeholder for a value of the call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Slot {
+pub struct TemplateSlot {
     /// Where the value is looked up.
     pub source: SlotSource,
     /// The path to the value; of no parts, all of the source.
     pub path: Vec<String>,
-    /// `| default('…')`: a text, a number or a boolean that stands in where there is no value, or
+    /// `| default('…')`: a text, a number or a boolean that replaces a missing value or
     /// null.
     pub default: Option<Value>,
     /// `| json`: the value's JSON text.
     pub json: bool,
 }
 
-/// Where the value of a [`Slot`] is looked up.
+/// Where the value of a [`TemplateSlot`] is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SlotSource {
     /// `${input.a.b}`: the input, as `mapping` gives it to the driver.
@@ -68,11 +68,11 @@ impl SlotSource {
     }
 }
 
-impl Slot {
+impl TemplateSlot {
     /// The value at a path, without default.
     #[must_use]
-    pub fn new(source: SlotSource, path: Vec<String>) -> Slot {
-        Slot {
+    pub fn new(source: SlotSource, path: Vec<String>) -> TemplateSlot {
+        TemplateSlot {
             source,
             path,
             default: None,
@@ -109,7 +109,7 @@ impl Template {
                 .ok_or_else(|| format!("expected `}}` after `${{` in {text:?}"))?;
             let (inner, after) = after.split_at_checked(end).unwrap_or_default();
             if !literal.is_empty() {
-                parts.push(Part::Literal(std::mem::take(&mut literal)));
+                parts.push(TemplatePart::Literal(std::mem::take(&mut literal)));
             }
             let (part, spelled_old) = placeholder::read(inner)?;
             parts.push(part);
@@ -124,7 +124,7 @@ impl Template {
         }
         literal.push_str(rest);
         if !literal.is_empty() {
-            parts.push(Part::Literal(literal));
+            parts.push(TemplatePart::Literal(literal));
         }
         Ok((Template { parts }, old))
     }
@@ -132,7 +132,7 @@ impl Template {
     /// The slugs of the secrets in it.
     pub fn secrets(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
-            Part::Secret(slug) => Some(slug.as_str()),
+            TemplatePart::Secret(slug) => Some(slug.as_str()),
             _ => None,
         })
     }
@@ -140,8 +140,198 @@ impl Template {
     /// The names that it uses of a source: the first of each path.
     pub fn names(&self, source: SlotSource) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(move |part| match part {
-            Part::Value(slot) if slot.source == source => slot.path.first().map(String::as_str),
+            TemplatePart::Value(slot) if slot.source == source => {
+                slot.path.first().map(String::as_str)
+            }
             _ => None,
         })
+    }
+}
+
+/// A JSON body with placeholders.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BodyTemplate {
+    /// A value without placeholders.
+    Literal(Value),
+    /// A text. If it is one placeholder and nothing else, the value is put in with its type.
+    Text(Template),
+    /// A list.
+    List(Vec<BodyTemplate>),
+    /// An object, in order.
+    Object(Vec<(String, BodyTemplate)>),
+}
+
+/// The code and message of what is wrong, and the JSON pointer of the text.
+type BodyRefusal = (&'static Code, String, String);
+
+impl BodyTemplate {
+    /// The whole input, unchanged.
+    pub(crate) fn whole() -> BodyTemplate {
+        BodyTemplate::Text(Template {
+            parts: vec![TemplatePart::Value(TemplateSlot::new(
+                SlotSource::Input,
+                Vec::new(),
+            ))],
+        })
+    }
+
+    /// Reads a body template; keys are literal.
+    ///
+    /// # Errors
+    /// What is wrong, for people, with the JSON pointer of the text.
+    pub fn parse(value: &Value) -> Result<BodyTemplate, (String, String)> {
+        BodyTemplate::read(value, "").map_err(|(_, message, pointer)| (message, pointer))
+    }
+
+    /// Reads the part of a body template at a JSON pointer.
+    pub(super) fn read(value: &Value, pointer: &str) -> Result<BodyTemplate, BodyRefusal> {
+        let fail = |code, message| (code, message, pointer.to_owned());
+        Ok(match value {
+            Value::String(text) => {
+                let template = Template::parse(text)
+                    .map_err(|message| fail(&codes::HTTP_TEMPLATE_INVALID, message))?;
+                if let Some(slug) = template.secrets().next() {
+                    let message = format!(
+                        "expected secrets in headers or query parameters, found `{slug}` in the body"
+                    );
+                    return Err(fail(&codes::HTTP_SECRET_POSITION, message));
+                }
+                BodyTemplate::Text(template)
+            }
+            Value::Array(items) => {
+                let items = items.iter().enumerate();
+                let read =
+                    items.map(|(at, item)| BodyTemplate::read(item, &format!("{pointer}/{at}")));
+                BodyTemplate::List(read.collect::<Result<_, _>>()?)
+            }
+            Value::Object(members) => {
+                let read = members.iter().map(|(key, value)| {
+                    let inner = format!("{pointer}/{}", crate::schema::escape(key));
+                    BodyTemplate::read(value, &inner).map(|body| (key.clone(), body))
+                });
+                BodyTemplate::Object(read.collect::<Result<_, _>>()?)
+            }
+            other => BodyTemplate::Literal(other.clone()),
+        })
+    }
+
+    /// Whether one of its placeholders is the whole input.
+    pub(crate) fn has_whole_input(&self) -> bool {
+        let whole = |part: &TemplatePart| match part {
+            TemplatePart::Value(slot) => slot.source == SlotSource::Input && slot.path.is_empty(),
+            _ => false,
+        };
+        match self {
+            BodyTemplate::Literal(_) => false,
+            BodyTemplate::Text(template) => template.parts.iter().any(whole),
+            BodyTemplate::List(items) => items.iter().any(BodyTemplate::has_whole_input),
+            BodyTemplate::Object(members) => members.iter().any(|(_, body)| body.has_whole_input()),
+        }
+    }
+
+    /// Adds the names that it uses of a source: the first of each path.
+    pub(crate) fn names<'b>(&'b self, source: SlotSource, names: &mut BTreeSet<&'b str>) {
+        match self {
+            BodyTemplate::Literal(_) => {}
+            BodyTemplate::Text(template) => names.extend(template.names(source)),
+            BodyTemplate::List(items) => items.iter().for_each(|item| item.names(source, names)),
+            BodyTemplate::Object(members) => {
+                members
+                    .iter()
+                    .for_each(|(_, body)| body.names(source, names));
+            }
+        }
+    }
+}
+
+/// Where the document has the placeholders of a request: the first text that uses each name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PlaceholderPlaces {
+    names: BTreeMap<(SlotSource, String), Position>,
+}
+
+impl PlaceholderPlaces {
+    /// The placeholders below a value, in every text that is a template.
+    pub(super) fn of(node: &Node) -> Self {
+        let mut places = Self::default();
+        places.add(node);
+        places
+    }
+
+    /// Where a name is used first; `None` if no text of the value uses it.
+    pub(super) fn find(&self, source: SlotSource, name: &str) -> Option<Position> {
+        self.names.get(&(source, name.to_owned())).copied()
+    }
+
+    fn add(&mut self, node: &Node) {
+        match &node.content {
+            Content::Text(text) => {
+                let Ok(template) = Template::parse(text) else {
+                    return;
+                };
+                for source in [SlotSource::Input, SlotSource::Context] {
+                    for name in template.names(source) {
+                        let key = (source, name.to_owned());
+                        self.names.entry(key).or_insert(node.at);
+                    }
+                }
+            }
+            Content::List(items) => items.iter().for_each(|item| self.add(item)),
+            Content::Mapping(entries) => entries.iter().for_each(|entry| self.add(&entry.value)),
+            _ => {}
+        }
+    }
+}
+
+/// Reads the templates of a driver. Notes which secrets they declare, and whether they have the form of version 0.1.
+#[derive(Default)]
+pub(in crate::driver) struct TemplateReader {
+    /// Secrets that placeholders of AIP-31's spelling declare.
+    secrets: BTreeSet<String>,
+    /// What of the form of version 0.1 was used, and where it was used first.
+    old: Vec<&'static str>,
+    old_at: Option<Position>,
+}
+
+impl TemplateReader {
+    /// Reads a template that may hold secrets.
+    pub(in crate::driver) fn template(&mut self, field: &FieldReader<'_>) -> Option<Template> {
+        match Template::read(field.text()?) {
+            Ok((template, old)) => {
+                if old {
+                    self.old("`${secret.SLUG}`", field.at);
+                } else {
+                    self.secrets.extend(template.secrets().map(str::to_owned));
+                }
+                Some(template)
+            }
+            Err(message) => field.refuse(&codes::HTTP_TEMPLATE_INVALID, message),
+        }
+    }
+
+    /// Notes a use of the form of version 0.1.
+    pub(in crate::driver) fn old(&mut self, what: &'static str, at: Position) {
+        if !self.old.contains(&what) {
+            self.old.push(what);
+        }
+        self.old_at.get_or_insert(at);
+    }
+
+    /// Warns once of the form of version 0.1.
+    pub(in crate::driver) fn warn_of_old_form(&self, report: &FileReport<'_>) {
+        let Some(at) = self.old_at else {
+            return;
+        };
+        let message = format!(
+            "expected the form of AIP-31, found {}: the next version reads that form alone",
+            self.old.join(", ")
+        );
+        report.add(&codes::HTTP_FORMAT_OLD, at, message);
+    }
+
+    /// The secrets that placeholders declare.
+    pub(in crate::driver) fn secrets(&self) -> impl Iterator<Item = Capability> {
+        let slugs = self.secrets.iter();
+        slugs.filter_map(|slug| Capability::of(Class::Secret, slug).ok())
     }
 }

@@ -1,8 +1,8 @@
 //! The fields of DRIVER.md that are read and shown, and do nothing: one table, a warning for each.
 
 use crate::codes;
-use crate::diagnostic::{Code, Report};
-use crate::source::{Content, Entry, Field, Node};
+use crate::diagnostic::Code;
+use crate::source::{Content, Entry, FieldReader, Node};
 
 /// Why a field does nothing.
 #[derive(Clone, Copy)]
@@ -39,42 +39,31 @@ const READ_WHOLE: &str = "responses are read whole";
 
 const NO_CODE: &str = "no code of the driver runs";
 
+/// Limits of code.
+const CODE_LIMITS: &[&str] = &[
+    "limits.fuel",
+    "limits.stdio_bytes",
+    "limits.log_records",
+    "limits.resources",
+    "limits.workspace_bytes",
+    "limits.workspace_files",
+    "limits.nested_calls",
+];
+
+const HTTP_LIMITS: &[&str] = &[
+    "limits.http_requests",
+    "limits.http_body_bytes",
+    "limits.http_timeout_ms",
+];
+
+const OWN_NAMES: &str = "the person sees the input under the contract's own names";
+
 /// Fields without effect for drivers of one kind: the kind, paths, and what holds instead.
 const FIELDS_OF_KIND: &[(&str, &[&str], &str)] = &[
-    (
-        "http",
-        &[
-            "limits.fuel",
-            "limits.stdio_bytes",
-            "limits.log_records",
-            "limits.resources",
-            "limits.workspace_bytes",
-            "limits.workspace_files",
-            "limits.nested_calls",
-        ],
-        NO_CODE,
-    ),
-    (
-        "form",
-        &[
-            "limits.fuel",
-            "limits.stdio_bytes",
-            "limits.log_records",
-            "limits.resources",
-            "limits.http_requests",
-            "limits.http_body_bytes",
-            "limits.http_timeout_ms",
-            "limits.workspace_bytes",
-            "limits.workspace_files",
-            "limits.nested_calls",
-        ],
-        NO_CODE,
-    ),
-    (
-        "form",
-        &["implements[].mapping"],
-        "the person sees the input under the contract's own names",
-    ),
+    ("http", CODE_LIMITS, NO_CODE),
+    ("form", CODE_LIMITS, NO_CODE),
+    ("form", HTTP_LIMITS, NO_CODE),
+    ("form", &["implements[].mapping"], OWN_NAMES),
 ];
 
 /// Paths, in which `[]` is each item of a list; and what holds instead.
@@ -116,20 +105,18 @@ const FIELDS: &[(&str, Why, &str)] = &[
     ),
 ];
 
-/// Those that are no field of this host at all: all else reads its own.
+/// The fields that this host does not read at all.
 pub(super) fn unread() -> impl Iterator<Item = &'static str> {
     let not_run =
         |(path, why, _): &(&'static str, Why, &str)| matches!(why, Why::NotRun).then_some(*path);
     FIELDS.iter().filter_map(not_run)
 }
 
-/// Warns of each that is there.
-pub(super) fn warn(root: &Field<'_>, report: &mut Report<'_>) {
-    let kind = match root.get("kind").map(|kind| &kind.content) {
-        Some(Content::Text(kind)) => kind.as_str(),
-        _ => "",
-    };
-    let of_kind = FIELDS_OF_KIND.iter().filter(|(own, _, _)| *own == kind);
+/// Warns of each that is present.
+pub(super) fn warn(root: &FieldReader<'_>) {
+    let kind = root.get("kind").map(|kind| &kind.content);
+    let is_kind = |own: &str| matches!(kind, Some(Content::Text(kind)) if kind == own);
+    let of_kind = FIELDS_OF_KIND.iter().filter(|(own, ..)| is_kind(own));
     let of_kind = of_kind
         .flat_map(|(_, paths, instead)| paths.iter().map(|path| (*path, Why::Unused, *instead)));
     for (path, why, instead) in FIELDS.iter().copied().chain(of_kind) {
@@ -138,7 +125,7 @@ pub(super) fn warn(root: &Field<'_>, report: &mut Report<'_>) {
         for (entry, name) in found {
             let expected = why.expected();
             let message = format!("expected {expected}, found `{name}`: {instead}");
-            report.add(why.code(), entry.key_at, message);
+            root.report.add(why.code(), entry.key_at, message);
         }
     }
 }
@@ -148,10 +135,9 @@ fn find<'n>(node: &'n Node, path: &str, before: &str, found: &mut Vec<(&'n Entry
     let Content::Mapping(entries) = &node.content else {
         return;
     };
-    let (step, rest) = match path.split_once('.') {
-        Some((step, rest)) => (step, Some(rest)),
-        None => (path, None),
-    };
+    let (step, rest) = path
+        .split_once('.')
+        .map_or((path, None), |(step, rest)| (step, Some(rest)));
     let key = step.strip_suffix("[]").unwrap_or(step);
     let Some(entry) = entries.iter().find(|entry| entry.key == key) else {
         return;
@@ -176,7 +162,7 @@ mod tests {
     use super::*;
     use crate::driver::Driver;
 
-    /// A driver in which a field stands, and the value that is there.
+    /// A driver with a field, and the field's value.
     fn with(path: &str) -> String {
         let value = match path {
             "streaming" => "{ transport: sse }",

@@ -11,38 +11,45 @@ use crate::capability::{Capability, CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{Code, Diagnostic};
 use crate::driver::{
-    Body, CostOverride, Denied, Driver, DriverKind, DriverLimits, Endpoint, HttpCall, Implements,
-    Mapping, Method, Part, Places, Platform, Program, Response, SlotSource, Template, World,
-    header_refusal, unplaced,
+    BodyTemplate, CostOverride, DeniedTransport, Driver, DriverKind, DriverLimits, Endpoint,
+    HttpCall, Implements, InputMapping, Method, OutputPlace, PlaceholderPlaces, Platform, Program,
+    SlotSource, Template, TemplatePart, World, header_refusal, unplaced,
 };
 use crate::tool::{Requires, Tool};
 
 /// The rule that an entry breaks, and how.
 type Refusal = (&'static Code, String);
 
-pub(super) fn driver(
-    entry: &IndexEntry,
-    contract: &Tool,
-    file: &str,
-) -> Option<Result<Driver, Diagnostic>> {
-    let made = match &entry.transport {
-        Transport::Component { .. } => return None,
-        _ if !entry.ungrantable.is_empty() => Err(ungrantable(entry)),
-        Transport::Exec { command, args } => run(entry, contract, command, args),
-        Transport::Http {
-            method,
-            url,
-            headers,
-        } => attach(entry, contract, method, url, headers),
-    };
-    Some(made.map_err(|(code, message)| {
-        let denied = Diagnostic::new(code, file, entry.at, message);
-        match entry.ungrantable.is_empty() {
-            true => denied,
-            false => denied
-                .with_hint("write each family with its scope, such as `net:HOST`, or leave it out"),
-        }
-    }))
+impl IndexEntry {
+    /// The driver that an `http` or `exec` transport stands for, of that kind and with the tool's id, for
+    /// `contract`: that of [`Index::contracts`](super::Index::contracts), or the TOOL.md with the entry's id. `None` for a
+    /// component, which has a DRIVER.md. `file` names the document in diagnostics.
+    ///
+    /// # Errors
+    /// One `transport-…` warning: what the transport needs can't be had safely, or is not declared.
+    /// The attachment is denied, the tool has no driver.
+    #[must_use]
+    pub fn driver(&self, contract: &Tool, file: &str) -> Option<Result<Driver, Diagnostic>> {
+        let made = match &self.transport {
+            Transport::Component { .. } => return None,
+            _ if !self.ungrantable.is_empty() => Err(ungrantable(self)),
+            Transport::Exec { command, args } => run(self, contract, command, args),
+            Transport::Http {
+                method,
+                url,
+                headers,
+            } => attach(self, contract, method, url, headers),
+        };
+        Some(made.map_err(|(code, message)| {
+            let denied = Diagnostic::new(code, file, self.at, message);
+            match self.ungrantable.is_empty() {
+                true => denied,
+                false => denied.with_hint(
+                    "write each family with its scope, such as `net:HOST`, or leave it out",
+                ),
+            }
+        }))
+    }
 }
 
 /// What no policy can grant denies the attachment, and no other one (Runloop, "Capability enforcement").
@@ -55,19 +62,23 @@ fn ungrantable(entry: &IndexEntry) -> Refusal {
     (&codes::TRANSPORT_CAPABILITY_UNGRANTABLE, message)
 }
 
-/// The driver of a transport that is denied: it serves nothing, and says why.
-pub(super) fn denied(entry: &IndexEntry, contract: &Tool, why: &Diagnostic) -> Option<Driver> {
-    let means = match &entry.transport {
-        Transport::Component { .. } => return None,
-        Transport::Exec { .. } => Means::Nothing(DriverKind::Exec),
-        Transport::Http { .. } => Means::Nothing(DriverKind::Http),
-    };
-    let mut driver = assemble(entry, contract, CapabilitySet::new(), means)?;
-    driver.denied = Some(Denied {
-        code: why.code,
-        message: why.message.clone(),
-    });
-    Some(driver)
+impl IndexEntry {
+    /// The driver of a transport that [`IndexEntry::driver`] denied with `why`: it serves no call, and holds the reason.
+    /// `None` for a component, and if npm can't read the contract's version.
+    #[must_use]
+    pub fn denied(&self, contract: &Tool, why: &Diagnostic) -> Option<Driver> {
+        let kind = match &self.transport {
+            Transport::Component { .. } => return None,
+            Transport::Exec { .. } => DriverKind::Exec,
+            Transport::Http { .. } => DriverKind::Http,
+        };
+        let mut driver = assemble(self, contract, kind, CapabilitySet::new(), |_| ())?;
+        driver.denied = Some(DeniedTransport {
+            code: why.code,
+            message: why.message.clone(),
+        });
+        Some(driver)
+    }
 }
 
 fn attach(
@@ -93,22 +104,22 @@ fn attach(
     }
     let method = Method::parse(method_text).ok_or_else(|| wrong("to have a known method"))?;
     let headers = read_headers(entry, headers_text)?;
-    let placed: Vec<&str> = headers
+    let placed = |slug: &String| {
+        let mut placed = headers.iter().flat_map(|(_, value)| value.secrets());
+        placed.any(|other| other == slug)
+    };
+    let secrets_by_policy = entry
+        .secrets
         .iter()
-        .flat_map(|(_, value)| value.secrets())
-        .collect();
-    let without_place = entry.secrets.iter();
-    let secrets_by_policy = without_place
-        .filter(|slug| !placed.contains(&slug.as_str()))
+        .filter(|slug| !placed(slug))
         .cloned()
         .collect();
-    let takes_input = method.sends_input();
     let call = HttpCall {
         endpoint,
         method,
         headers,
-        body: takes_input.then(Body::whole),
-        response: Response::Whole,
+        body: method.sends_input().then(BodyTemplate::whole),
+        response: OutputPlace::Whole,
         idempotency_key_header: None,
         errors: Vec::new(),
         retry_statuses: None,
@@ -116,7 +127,7 @@ fn attach(
         secrets_by_policy,
     };
     let inputs = entry.input_schema.shape();
-    if let Some(name) = unplaced(&call, &Mapping::default(), &[], &inputs) {
+    if let Some(name) = unplaced(&call, &InputMapping::default(), &[], &inputs) {
         let message = format!(
             "expected the url of {} to use every input, as {} sends no body, found no `${{{name}}}` in {url:?}",
             entry.id,
@@ -124,15 +135,11 @@ fn attach(
         );
         return Err((&codes::TRANSPORT_INPUT_UNPLACED, message));
     }
-    let written = written(method_text, url, headers_text);
     let egress = CapabilitySet::from_iter([origin]);
-    let driver = assemble(
-        entry,
-        contract,
-        egress,
-        Means::Request(Box::new(call), written),
-    )
-    .ok_or_else(|| wrong("to belong to a contract whose version npm can read"))?;
+    let complete = |entry: &mut Implements| entry.http = Some(call);
+    let mut driver = assemble(entry, contract, DriverKind::Http, egress, complete)
+        .ok_or_else(|| wrong("to belong to a contract whose version npm can read"))?;
+    driver.request_defaults = written(method_text, url, headers_text);
     let objection = driver.check_against(contract, "");
     match objection.into_iter().find(Diagnostic::is_error) {
         None => Ok(driver),
@@ -157,24 +164,26 @@ fn run(
     let program = Program::new(command, args).map_err(refused)?;
     let declared = contract.declaration();
     let network = declared.of_class(&Class::Network).cloned().collect();
-    let made = assemble(entry, contract, network, Means::Program(program));
+    let made = assemble(entry, contract, DriverKind::Exec, network, |entry| {
+        entry.program = Some(program)
+    });
     made.ok_or_else(|| refused("expected a contract whose version npm can read".to_owned()))
 }
 
-fn endpoint_parts(endpoint: &Endpoint) -> impl Iterator<Item = &Part> {
+fn endpoint_parts(endpoint: &Endpoint) -> impl Iterator<Item = &TemplatePart> {
     let query = endpoint.query.iter().map(|(_, value)| value);
     let all = endpoint.segments.iter().chain(query);
     all.flat_map(|template| &template.parts)
 }
 
 /// Whether a part is text or the value of an input, which is all that version 1 knows.
-fn is_plain(part: &Part) -> bool {
+fn is_plain(part: &TemplatePart) -> bool {
     match part {
-        Part::Literal(_) => true,
-        Part::Value(slot) => {
+        TemplatePart::Literal(_) => true,
+        TemplatePart::Value(slot) => {
             slot.source == SlotSource::Input && slot.default.is_none() && !slot.json
         }
-        Part::Secret(_) => false,
+        TemplatePart::Secret(_) => false,
     }
 }
 
@@ -186,10 +195,8 @@ fn split(entry: &IndexEntry, url: &str) -> Option<(Capability, String)> {
     let origin = Capability::of(Class::Network, authority).ok()?;
     origin.host().filter(|host| host.is_literal())?;
     let slash = if rest.starts_with('/') { "" } else { "/" };
-    Some((
-        origin,
-        format!("{slash}{}", respelled(rest, &entry.secrets, false)),
-    ))
+    let endpoint = format!("{slash}{}", respelled(rest, &entry.secrets, false));
+    Some((origin, endpoint))
 }
 
 fn read_headers(
@@ -213,10 +220,10 @@ fn read_headers(
             .map_err(|_| refused("only placeholders for secrets"))?;
         for part in &template.parts {
             match part {
-                Part::Literal(text) if text.contains(['$', '{', '}']) => {
+                TemplatePart::Literal(text) if text.contains(['$', '{', '}']) => {
                     return Err(refused("no `$`, `{` and `}` outside `${secret:ID}`"));
                 }
-                Part::Value(_) => return Err(refused("only placeholders for secrets")),
+                TemplatePart::Value(_) => return Err(refused("only placeholders for secrets")),
                 _ => {}
             }
         }
@@ -267,57 +274,48 @@ fn respelled(text: &str, secrets: &[String], header: bool) -> String {
 
 /// The request as the document has it: what readers of the driver see of where it goes.
 fn written(method: &str, url: &str, headers: &[(String, String)]) -> Map<String, Value> {
-    let headers: Map<String, Value> = headers
+    let headers = headers
         .iter()
-        .map(|(name, value)| (name.clone(), Value::from(value.as_str())))
-        .collect();
-    let mut written = Map::new();
-    written.insert("method".to_owned(), Value::from(method));
-    written.insert("url".to_owned(), Value::from(url));
-    written.insert("headers".to_owned(), Value::from(headers));
+        .map(|(name, value)| (name.clone(), Value::from(value.as_str())));
+    let written = [
+        ("method", Value::from(method)),
+        ("url", Value::from(url)),
+        ("headers", headers.collect()),
+    ];
     written
-}
-
-/// What carries a tool out.
-enum Means {
-    /// A request, and as the document has it.
-    Request(Box<HttpCall>, Map<String, Value>),
-    Program(Program),
-    /// What its transport asks for is denied.
-    Nothing(DriverKind),
+        .map(|(key, value)| (key.to_owned(), value))
+        .into_iter()
+        .collect()
 }
 
 fn assemble(
     entry: &IndexEntry,
     contract: &Tool,
+    kind: DriverKind,
     egress: CapabilitySet,
-    means: Means,
+    complete: impl FnOnce(&mut Implements),
 ) -> Option<Driver> {
     let version_text = contract.version.to_string();
-    let (kind, http, written, program) = match means {
-        Means::Request(call, written) => (DriverKind::Http, Some(*call), written, None),
-        Means::Program(program) => (DriverKind::Exec, None, Map::new(), Some(program)),
-        Means::Nothing(kind) => (kind, None, Map::new(), None),
-    };
-    let implements = Implements {
+    let mut implements = Implements {
         tool: entry.id.to_string(),
         tool_id: Some(entry.id.clone()),
         version: nodejs_semver::Range::parse(&version_text).ok()?,
         version_text,
         drop_inputs: Vec::new(),
         drop_outputs: Vec::new(),
-        mapping: Mapping::default(),
+        mapping: InputMapping::default(),
         cost_override: CostOverride::default(),
         timeout: None,
         retry: None,
-        http,
-        places: Places::default(),
-        program,
+        http: None,
+        places: PlaceholderPlaces::default(),
+        program: None,
         world: World::default(),
         kind_fields: Map::new(),
         metadata: Map::new(),
         at: entry.at,
     };
+    complete(&mut implements);
     Some(Driver {
         id: entry.id.clone(),
         name: entry.id.to_string(),
@@ -336,7 +334,7 @@ fn assemble(
         limits: DriverLimits::default(),
         region: Vec::new(),
         policy_tags: Vec::new(),
-        request_defaults: written,
+        request_defaults: Map::new(),
         hints: Map::new(),
         auth: None,
         health_check: None,

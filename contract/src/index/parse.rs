@@ -1,49 +1,47 @@
 //! tools.json field by field.
 
-use std::fmt::Display;
-
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use toolward_fields::without_mark_bytes;
 
-use super::{Index, IndexEntry, family::parse_family, refs, transport};
+use super::{Index, IndexEntry, parse_family, transport};
 use crate::Scope;
 use crate::capability::{Capability, CapabilityError, CapabilitySet, Class};
 use crate::codes;
-use crate::diagnostic::{Parsed, Position, Report};
+use crate::diagnostic::{FileReport, Parsed, Position};
+use crate::id::{IdError, ToolId};
 use crate::json;
-use crate::source::{Content, Field, Fields, located};
-use crate::tool::ToolId;
+use crate::schema::Schema;
+use crate::source::{Content, FieldReader, MappingReader, located};
 use crate::wording;
 
-pub(super) fn document(file: &str, source: &[u8], scope: &dyn Scope) -> Parsed<Index> {
-    let mut report = Report::new(file);
-    let source = without_mark_bytes(source);
-    let node = match json::parse(source, &json::Limits::default()) {
-        Ok(_) => std::str::from_utf8(source).ok().and_then(located),
-        Err(error) => {
-            report.push(error.diagnostic(file, source));
+impl Index {
+    /// Reads a tools.json. `file` names it in diagnostics; `scope` knows the bundle's `schema:` documents.
+    #[must_use]
+    pub fn parse(file: &str, source: &[u8], scope: &dyn Scope) -> Parsed<Index> {
+        let report = FileReport::new(file);
+        let source = without_mark_bytes(source);
+        let node = match json::parse(source, &json::Limits::default()) {
+            Ok(_) => std::str::from_utf8(source).ok().and_then(located),
+            Err(error) => {
+                report.push(error.diagnostic(file, source));
+                return report.finish(None);
+            }
+        };
+        let Some(node) = node else {
+            let message = "expected JSON in UTF-8, found something else";
+            report.add(&codes::JSON_SYNTAX, Position::START, message);
             return report.finish(None);
-        }
-    };
-    let Some(node) = node else {
-        report.add(
-            &codes::JSON_SYNTAX,
-            Position::START,
-            "expected JSON in UTF-8, found something else",
-        );
-        return report.finish(None);
-    };
-    let index = index(&Field::new("", &node), scope, &mut report);
-    report.finish(index)
+        };
+        let index = index(&FieldReader::new("", &node, &report), scope);
+        report.finish(index)
+    }
 }
 
-fn index(root: &Field<'_>, scope: &dyn Scope, report: &mut Report<'_>) -> Option<Index> {
-    let mut fields = report.foreign(root)?;
-    let field = report.read(fields.required("version"))?;
+fn index(root: &FieldReader<'_>, scope: &dyn Scope) -> Option<Index> {
+    let mut fields = root.foreign()?;
+    let field = fields.required("version")?;
     let version = match &field.content {
-        Content::Number(number) => number
-            .as_u64()
-            .and_then(|version| u32::try_from(version).ok()),
+        Content::Number(number) => number.as_u64(),
         _ => None,
     };
     let Some(version @ 1..=2) = version else {
@@ -51,93 +49,72 @@ fn index(root: &Field<'_>, scope: &dyn Scope, report: &mut Report<'_>) -> Option
             "expected `version` to be 1 or 2, found {}",
             field.to_value()
         );
-        report.add_with_hint(
-            &codes::INDEX_VERSION_UNSUPPORTED,
-            field.at,
-            message,
-            "update the host, or pack the bundle with an older toolward",
-        );
+        let hint = "update the host, or pack the bundle with an older toolward".to_owned();
+        field.note_with_hint(&codes::INDEX_VERSION_UNSUPPORTED, message, hint);
         return None;
     };
-    let items = fields.take("tools");
-    let items = items.and_then(|field| report.read(field.items()));
-    report.unknown(fields);
+    let version = u32::try_from(version).ok()?;
+    let items = fields.items("tools");
+    fields.unknown();
     let mut tools: Vec<IndexEntry> = Vec::new();
-    for item in items.unwrap_or_default() {
-        let Some(entry) = entry(&item, version, scope, report) else {
+    for item in items {
+        let Some(entry) = entry(&item, version, scope) else {
             continue;
         };
-        if tools
-            .iter()
-            .any(|other| other.id == entry.id && other.major == entry.major)
-        {
-            report.add(
-                &codes::INDEX_DUPLICATE_ID,
-                item.at,
-                format!("expected {} once, found it again", entry.id),
-            );
+        let mut known = tools.iter();
+        if known.any(|other| other.id == entry.id && other.major == entry.major) {
+            let message = format!("expected {} once, found it again", entry.id);
+            item.note(&codes::INDEX_DUPLICATE_ID, message);
         }
         tools.push(entry);
     }
     Some(Index { version, tools })
 }
 
-fn entry(
-    item: &Field<'_>,
-    version: u32,
-    scope: &dyn Scope,
-    report: &mut Report<'_>,
-) -> Option<IndexEntry> {
-    let mut fields = report.foreign(item)?;
-    let id = report.read(fields.required("id")).and_then(|field| {
-        let found = report.read(field.text())?;
-        let read = if version == 1 {
-            ToolId::relaxed(found)
-        } else {
-            ToolId::parse(found)
+fn entry(item: &FieldReader<'_>, version: u32, scope: &dyn Scope) -> Option<IndexEntry> {
+    let mut fields = item.foreign()?;
+    let id = fields.require("id", |field| {
+        let found = field.text()?;
+        let read = match version {
+            1 => ToolId::relaxed(found),
+            _ => ToolId::parse(found),
         };
-        read.map_err(|error| report.add(&codes::ID_INVALID, field.at, error.to_string()))
-            .ok()
+        let refuse = |error: IdError| field.note(&codes::ID_INVALID, error.to_string());
+        read.map_err(refuse).ok()
     });
-    let major = (version > 1).then(|| fields.take("major")).flatten();
-    let major = major.and_then(|field| report.read(field.integer(0..=json::MAX_SAFE_INTEGER)));
-    let description = wording::description(&mut fields, report);
-    let transport = report.read(fields.required("transport"));
-    let transport = transport.and_then(|field| transport::read(&field, version, report));
-    let schema_refs = refs::read(&mut fields, version, scope, report);
-    let named = refs::Named {
+    let major = (version > 1).then(|| fields.integer("major", 0..=json::MAX_SAFE_INTEGER));
+    let description = wording::description(&mut fields);
+    let transport = fields.require("transport", |field| transport::read(field, version));
+    let schema_refs = schema_refs(&mut fields, version, scope);
+    let named = NamedSchemas {
         scope,
         refs: &schema_refs,
     };
-    let mut schema = |key| {
-        let field = report.read(fields.required(key))?;
-        crate::tool::schema_of(&field, &named, report)
-    };
+    let mut schema = |key| crate::tool::schema_of(&fields.required(key)?, &named);
     let input_schema = schema("input_schema");
     let result_schema = schema("result_schema");
     let mut capabilities = CapabilitySet::new();
     let mut ungrantable = Vec::new();
-    each(&mut fields, "capabilities", report, |found| {
+    each(&mut fields, "capabilities", |found| {
         match parse_family(found) {
             Ok(capability) => capabilities.insert(capability),
             Err(_) if version == 1 => ungrantable.push(found.to_owned()),
-            // The contract that the entry repeats changes a word that is no scope.
+            // The contract that the entry repeats may have a word that is not a scope.
             Err(error) => capabilities.insert(Capability::of_no_scope(found).ok_or(error)?),
         }
-        Ok::<(), CapabilityError>(())
+        Ok(())
     });
     let mut secrets = Vec::new();
-    each(&mut fields, "secrets", report, |found| {
+    each(&mut fields, "secrets", |found| {
         Capability::of(Class::Secret, found).map(|_| secrets.push(found.to_owned()))
     });
-    let budget = budget(&mut fields, report);
-    let confirmation = fields.take("requires_confirmation");
-    let confirmation = confirmation.and_then(|field| report.read(field.boolean()));
-    let tags = tags(&mut fields, report);
-    report.unknown(fields);
+    let budget = budget(&mut fields);
+    let requires_confirmation = fields.boolean("requires_confirmation").unwrap_or(false);
+    let tags = tags(&mut fields);
+    fields.unknown();
     Some(IndexEntry {
         id: id?,
-        major,
+        major: major.flatten(),
         description: description?,
         transport: transport?,
         input_schema: input_schema?,
@@ -147,54 +124,127 @@ fn entry(
         ungrantable,
         secrets,
         budget,
-        requires_confirmation: confirmation.unwrap_or(false),
+        requires_confirmation,
         tags,
         at: item.at,
     })
 }
 
 /// Reads each text of a list of capabilities or scopes.
-fn each<E: Display>(
-    fields: &mut Fields<'_>,
+fn each(
+    fields: &mut MappingReader<'_>,
     key: &'static str,
-    report: &mut Report<'_>,
-    mut read: impl FnMut(&str) -> Result<(), E>,
+    mut read: impl FnMut(&str) -> Result<(), CapabilityError>,
 ) {
     let Some(field) = fields.take(key) else {
         return;
     };
-    for (found, at) in report.texts(&field) {
+    for (found, at) in field.texts() {
         if let Err(error) = read(found) {
             let message = format!("in `{}`: {error}", field.name);
-            report.add(&codes::CAPABILITY_INVALID, at, message);
+            field.report.add(&codes::CAPABILITY_INVALID, at, message);
         }
     }
 }
 
-fn budget(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Map<String, Value> {
-    let field = fields.take("budget");
-    let inner = field.as_ref().map(Fields::of);
-    if let Some(inner) = inner.and_then(Result::ok) {
-        let mut inner = inner.null_is_absent();
-        if let Some(field) = inner.take("tokens") {
-            report.read(field.integer(0..=json::MAX_SAFE_INTEGER));
-        }
-        if let Some(field) = inner.take("usd") {
-            report.amount(&field);
-        }
-        report.unknown(inner);
-    }
-    let mut budget = report.mapping(field.as_ref());
+fn budget(fields: &mut MappingReader<'_>) -> Map<String, Value> {
+    let Some(field) = fields.take("budget") else {
+        return Map::new();
+    };
+    let Some(mut inner) = field.foreign() else {
+        return Map::new();
+    };
+    inner.integer("tokens", 0..=json::MAX_SAFE_INTEGER);
+    inner.take("usd").map(|field| field.amount());
+    inner.unknown();
+    let mut budget = field.mapping();
     budget.retain(|_, hint| !hint.is_null());
     budget
 }
 
-fn tags(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Vec<String> {
+fn tags(fields: &mut MappingReader<'_>) -> Vec<String> {
     let inner = fields.take("observability");
-    let Some(mut inner) = inner.and_then(|field| report.foreign(&field)) else {
+    let Some(mut inner) = inner.and_then(|field| field.foreign()) else {
         return Vec::new();
     };
-    let tags = wording::labels(&mut inner, "tags", report);
-    report.unknown(inner);
+    let tags = wording::labels(&mut inner, "tags");
+    inner.unknown();
     tags
+}
+
+/// Names of one entry: each is looked up and compiled.
+const MAX_REFS: usize = 16;
+
+/// `schema_refs`: names that an entry gives to schemas of its bundle. A name of version 1 must lead to a schema of the
+/// bundle; version 2 repeats a contract's metadata.
+fn schema_refs(
+    fields: &mut MappingReader<'_>,
+    version: u32,
+    scope: &dyn Scope,
+) -> Map<String, Value> {
+    let members = fields.read("schema_refs", |field| field.members());
+    let members = members.into_iter().flatten();
+    let mut refs = Map::new();
+    for (index, (key, member)) in members.filter(|(_, member)| !member.is_null()).enumerate() {
+        if version == 1 && index == MAX_REFS {
+            let message = format!("expected at most {MAX_REFS} names in `schema_refs`");
+            member.note_at_key(&codes::SCHEMA_REFS_UNRESOLVED, message);
+            break;
+        }
+        let Some(id) = member.text() else {
+            continue;
+        };
+        let reference = json!({ "$ref": format!("schema:{}", bare(id)) });
+        if version == 1
+            && let Err(problem) = Schema::compile(&reference, scope)
+        {
+            let message = format!(
+                "expected `{}` to lead to a schema of the bundle, found {id:?}: {}",
+                member.name, problem.message
+            );
+            member.note(&codes::SCHEMA_REFS_UNRESOLVED, message);
+        }
+        refs.insert(key.to_owned(), id.into());
+    }
+    refs
+}
+
+/// An id with or without `schema:`.
+fn bare(id: &str) -> &str {
+    id.strip_prefix("schema:").unwrap_or(id)
+}
+
+/// The schemas of a scope, to which the names of an entry lead as well. A schema of the bundle goes before a name.
+struct NamedSchemas<'a> {
+    scope: &'a dyn Scope,
+    refs: &'a Map<String, Value>,
+}
+
+impl NamedSchemas<'_> {
+    fn target(&self, name: &str) -> Option<&str> {
+        self.refs.get(name)?.as_str().map(bare)
+    }
+}
+
+impl Scope for NamedSchemas<'_> {
+    fn schema(&self, id: &str) -> Option<Value> {
+        let own = self.scope.schema(id);
+        own.or_else(|| self.scope.schema(self.target(id)?))
+    }
+
+    fn is_schema_unread(&self, id: &str) -> bool {
+        let ids = [Some(id), self.target(id)];
+        ids.into_iter()
+            .flatten()
+            .any(|id| self.scope.is_schema_unread(id))
+    }
+
+    fn schemas(&self) -> Vec<String> {
+        self.scope.schemas()
+    }
+
+    fn compiled(&self, schema: &Value) -> Option<Schema> {
+        // With names, the same text may mean something else.
+        self.scope.compiled(schema).filter(|_| self.refs.is_empty())
+    }
 }

@@ -1,11 +1,10 @@
-//! `transport` of an index entry. Parsed and checked; versions 1's transports are the host's to refuse or run.
+//! `transport` of an index entry. Parsed and checked; the host decides whether it runs a transport of version 1.
 
+use crate::capability::HostPattern;
 use crate::codes;
-use crate::diagnostic::Report;
-use crate::driver::is_absolute as is_command;
-use crate::id::ToolId;
-use crate::shared;
-use crate::source::{Field, Fields};
+use crate::driver::{Method, is_absolute as is_command};
+use crate::id::{IdError, ToolId};
+use crate::source::{FieldReader, MappingReader};
 
 /// What carries a tool out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,80 +33,67 @@ pub enum Transport {
     },
 }
 
-const METHODS: &[&str] = &["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
-
-pub(super) fn read(field: &Field<'_>, version: u32, report: &mut Report<'_>) -> Option<Transport> {
-    let mut fields = report.foreign(field)?;
-    let field = report.read(fields.required("kind"))?;
-    let kind = report.read(field.text())?;
+pub(super) fn read(field: &FieldReader<'_>, version: u32) -> Option<Transport> {
+    let mut fields = field.foreign()?;
+    let field = fields.required("kind")?;
+    let kind = field.text()?;
     let transport = match kind {
-        "exec" => exec(&mut fields, report),
-        "http" => http(&mut fields, report),
-        "component" if version >= 2 => component(&mut fields, report),
+        "exec" => exec(&mut fields),
+        "http" => http(&mut fields),
+        "component" if version >= 2 => component(&mut fields),
         _ => {
-            let known = if version >= 2 {
-                "exec, http or component"
-            } else {
-                "exec or http"
+            let known = match version {
+                1 => "exec or http",
+                _ => "exec, http or component",
             };
             let message = format!(
                 "expected `{}` to be {known} in version {version}, found {kind:?}",
                 field.name
             );
-            report.add(&codes::TRANSPORT_KIND_UNKNOWN, field.at, message);
-            return None;
+            return field.refuse(&codes::TRANSPORT_KIND_UNKNOWN, message);
         }
     };
-    report.unknown(fields);
+    fields.unknown();
     transport
 }
 
-fn exec(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Transport> {
-    let command = report.read(fields.required("command")).and_then(|field| {
-        let found = report.read(field.text())?;
+fn exec(fields: &mut MappingReader<'_>) -> Option<Transport> {
+    let command = fields.require("command", |field| {
+        let found = field.text()?;
         if !is_command(found) {
-            let message = format!(
-                "expected `{}` to be an absolute path, found {found:?}",
-                field.name
-            );
-            report.add(&codes::TRANSPORT_COMMAND_RELATIVE, field.at, message);
+            let name = &field.name;
+            let message = format!("expected `{name}` to be an absolute path, found {found:?}");
+            field.note(&codes::TRANSPORT_COMMAND_RELATIVE, message);
         }
         Some(found.to_owned())
     });
-    let args = report.strings(fields.take("args"));
-    Some(Transport::Exec {
-        command: command?,
-        args,
-    })
+    let args = fields.strings("args");
+    command.map(|command| Transport::Exec { command, args })
 }
 
-fn http(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Transport> {
-    let read = |word: &str| METHODS.contains(&word).then(|| word.to_owned());
-    let method = report.read(fields.required("method"));
-    let method =
-        method.and_then(|field| shared::word(&field, METHODS, read, &codes::WRONG_VALUE, report));
-    let url = report.read(fields.required("url")).and_then(|field| {
-        let found = report.read(field.text())?;
+fn http(fields: &mut MappingReader<'_>) -> Option<Transport> {
+    let method = fields.require("method", |field| {
+        field.word(Method::WORDS, &codes::WRONG_VALUE)
+    });
+    let url = fields.require("url", |field| {
+        let found = field.text()?;
         if !is_absolute(found) {
             let message = format!(
                 "expected `{}` to be an absolute http or https URL, found {found:?}",
                 field.name
             );
-            report.add(&codes::TRANSPORT_URL_INVALID, field.at, message);
+            field.note(&codes::TRANSPORT_URL_INVALID, message);
         }
         Some(found.to_owned())
     });
-    let headers = fields.take("headers");
-    let headers = headers.and_then(|field| report.read(field.members()));
+    let headers = fields.read("headers", |field| field.members());
     let headers = headers.into_iter().flatten();
     let headers = headers.filter(|(_, member)| !member.is_null());
-    let headers = headers.filter_map(|(key, member)| {
-        let value = report.read(member.text())?;
-        Some((key.to_owned(), value.to_owned()))
-    });
-    let headers = headers.collect();
+    let headers = headers
+        .filter_map(|(key, member)| Some((key.to_owned(), member.text()?.to_owned())))
+        .collect();
     Some(Transport::Http {
-        method: method?,
+        method: method?.as_str().to_owned(),
         url: url?,
         headers,
     })
@@ -115,26 +101,18 @@ fn http(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Transport> {
 
 /// Literal scheme and host; what follows may hold placeholders.
 fn is_absolute(url: &str) -> bool {
-    let Some(rest) = url
-        .strip_prefix("https://")
-        .or_else(|| url.strip_prefix("http://"))
-    else {
+    let rest = url.strip_prefix("https://");
+    let Some(rest) = rest.or_else(|| url.strip_prefix("http://")) else {
         return false;
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let literal =
-        crate::capability::HostPattern::parse(authority).is_ok_and(|host| host.is_literal());
+    let literal = HostPattern::parse(authority).is_ok_and(|host| host.is_literal());
     literal && !url.chars().any(|c| c.is_control() || c.is_whitespace())
 }
 
-fn component(fields: &mut Fields<'_>, report: &mut Report<'_>) -> Option<Transport> {
-    let field = report.read(fields.required("driver"))?;
-    let found = report.read(field.text())?;
-    match ToolId::parse(found) {
-        Ok(driver) => Some(Transport::Component { driver }),
-        Err(error) => {
-            report.add(&codes::ID_INVALID, field.at, error.to_string());
-            None
-        }
-    }
+fn component(fields: &mut MappingReader<'_>) -> Option<Transport> {
+    let field = fields.required("driver")?;
+    let refuse = |error: IdError| field.note(&codes::ID_INVALID, error.to_string());
+    let driver = ToolId::parse(field.text()?).map_err(refuse).ok()?;
+    Some(Transport::Component { driver })
 }

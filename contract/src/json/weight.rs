@@ -5,7 +5,7 @@ use std::mem::size_of;
 
 use serde_json::Value;
 
-/// What an allocation takes beside its bytes, rounded up to what allocators give.
+/// What an allocation takes besides its bytes, rounded up to what allocators give.
 const ALLOCATION: u64 = 32;
 
 /// The least places that a list or an object has, once it has any.

@@ -1,9 +1,10 @@
-//! URIs and URI templates of resources. Of RFC 6570 only `{name}` in the place of a whole segment: what fits
-//! a template, and with which values, has one answer, found in one pass.
+//! URIs and URI templates of resources. Of RFC 6570 only `{name}` in the place of a whole segment: whether a
+//! URI fits a template, and with which values, has one answer, found in one pass.
 
 use std::fmt;
 
 use crate::placeholder::is_name;
+use crate::url_path::{has_valid_escapes, percent_decoded};
 use crate::wording::is_deceptive;
 
 /// How long a URI or a template may be, in bytes.
@@ -37,7 +38,7 @@ enum Segment {
 }
 
 impl UriTemplate {
-    /// Reads a template of a bundle's own.
+    /// Reads a template that a bundle may use.
     ///
     /// # Errors
     /// What was expected and what was found, in words.
@@ -95,7 +96,7 @@ impl UriTemplate {
         })
     }
 
-    /// The values in a URI that fits the template, percent-decoded; `None` for one that doesn't.
+    /// The values in a URI that fits the template, percent-decoded; `None` for another URI.
     #[must_use]
     pub fn values(&self, uri: &str) -> Option<Vec<(&str, String)>> {
         let mut values = Vec::new();
@@ -133,25 +134,13 @@ impl fmt::Display for UriTemplate {
 
 /// One segment's text, percent-decoded.
 fn value(part: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(part.len().min(MAX_VALUE_BYTES));
-    let mut rest = part.bytes();
-    while let Some(byte) = rest.next() {
-        let byte = match byte {
-            b'%' => {
-                let mut digit = || char::from(rest.next()?).to_digit(16);
-                let (high, low) = (digit()?, digit()?);
-                u8::try_from(high << 4 | low).ok()?
-            }
-            b'?' | b'#' => return None,
-            byte => byte,
-        };
-        if bytes.len() == MAX_VALUE_BYTES {
-            return None;
-        }
-        bytes.push(byte);
+    let is_long = part.len() > 3 * MAX_VALUE_BYTES;
+    if is_long || part.contains(['?', '#']) || !has_valid_escapes(part) {
+        return None;
     }
-    let value = String::from_utf8(bytes).ok()?;
-    (!value.is_empty() && !value.chars().any(is_deceptive)).then_some(value)
+    let value = String::from_utf8(percent_decoded(part.as_bytes())).ok()?;
+    let fits = (1..=MAX_VALUE_BYTES).contains(&value.len());
+    (fits && !value.chars().any(is_deceptive)).then_some(value)
 }
 
 /// Checks a URI of a resource: absolute, ASCII, of a scheme that clients do not resolve themselves.

@@ -4,6 +4,7 @@ use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value;
 
 use super::Schema;
+use super::walk::{escape, unescape};
 
 /// Violations that are looked at; of a value with more, some nulls stay.
 const MAX_VIOLATIONS: usize = 1024;
@@ -82,10 +83,7 @@ impl Schema {
 /// A JSON pointer as that of the parent, and the name of the member in it.
 fn member(path: &str) -> Option<(String, String)> {
     let (parent, name) = path.rsplit_once('/')?;
-    Some((
-        parent.to_owned(),
-        name.replace("~1", "/").replace("~0", "~"),
-    ))
+    Some((parent.to_owned(), unescape(name)))
 }
 
 fn take(value: &mut Value, parent: &str, name: &str) -> bool {
@@ -107,8 +105,7 @@ fn find(value: &Value, at: String, nulls: &mut Vec<(String, String)>) {
                 match value {
                     Value::Null => nulls.push((at.clone(), name.clone())),
                     _ => {
-                        let name = name.replace('~', "~0").replace('/', "~1");
-                        find(value, format!("{at}/{name}"), nulls);
+                        find(value, format!("{at}/{}", escape(name)), nulls);
                     }
                 }
             }

@@ -12,14 +12,13 @@ use std::collections::{BTreeMap, HashMap};
 use serde_json::Value;
 
 use super::SchemaError;
-use super::view::resolve;
-use super::walk::{Applies, children};
+use super::walk::{Applies, children, references, resolve};
 use crate::codes;
 use crate::diagnostic::Code;
 
-/// Schemas that may apply to one part of a value, each counted as often as it is reached. Times the
+/// Schemas that may apply to one part of a value, each counted every time that it is reached. Times the
 /// values that a document may have ([`crate::json::Limits::values`]), this is what one check costs: a
-/// few seconds at the very most.
+/// few seconds at most.
 const MAX_STEPS_PER_VALUE: f64 = 500.0;
 /// What a pattern counts against another schema: it looks at every byte of a text, in the worst case
 /// some hundred times, where the others look at a value once.
@@ -36,109 +35,91 @@ pub(super) fn check(closed: &Value) -> Result<Option<usize>, SchemaError> {
     let graph = Graph::of(closed)?;
     let order = graph.in_place_order()?;
     let components = graph.components();
-    Costs::of(&graph, &order, &components)
+    explainable_depth(&graph, &order, &components)
 }
 
 /// The key under which a schema looks into a value: a property's name, or `None` for any part.
 type Key<'s> = Option<&'s str>;
 
+/// A schema, and the schemas that it leads to, by their index.
+struct Node<'s> {
+    path: String,
+    /// What the schema costs by itself.
+    cost: f64,
+    in_place: Vec<usize>,
+    inside: Vec<(Key<'s>, usize)>,
+}
+
+impl Node<'_> {
+    /// The schema that an edge leads to: first the edges in place, then the others.
+    fn target(&self, edge: usize) -> Option<usize> {
+        let inside = || self.inside.get(edge - self.in_place.len());
+        let in_place = self.in_place.get(edge).copied();
+        in_place.or_else(|| inside().map(|(_, to)| *to))
+    }
+}
+
 struct Graph<'s> {
-    paths: Vec<String>,
-    /// What each schema costs by itself.
-    own: Vec<f64>,
-    in_place: Vec<Vec<usize>>,
-    inside: Vec<Vec<(Key<'s>, usize)>>,
+    nodes: Vec<Node<'s>>,
 }
 
 impl<'s> Graph<'s> {
     /// All schemas that can come to apply, starting at the root.
     fn of(root: &'s Value) -> Result<Graph<'s>, SchemaError> {
-        let mut graph = Graph {
-            paths: Vec::new(),
-            own: Vec::new(),
-            in_place: Vec::new(),
-            inside: Vec::new(),
-        };
+        let mut graph = Graph { nodes: Vec::new() };
         let mut known: HashMap<usize, usize> = HashMap::new();
-        let mut waiting: Vec<(&'s Value, usize)> = Vec::new();
-        graph.node(root, String::new(), &mut known, &mut waiting);
-        while let Some((schema, from)) = waiting.pop() {
-            let path = graph.paths.get(from).cloned().unwrap_or_default();
-            for keyword in ["$ref", "$dynamicRef"] {
-                let Some(reference) = schema.get(keyword).and_then(Value::as_str) else {
-                    continue;
-                };
+        let mut waiting: Vec<(&'s Value, usize, String)> = Vec::new();
+        let mut index_of =
+            |graph: &mut Graph<'s>, waiting: &mut Vec<_>, schema: &'s Value, path: String| {
+                *known
+                    .entry(std::ptr::from_ref::<Value>(schema).addr())
+                    .or_insert_with(|| {
+                        let index = graph.nodes.len();
+                        waiting.push((schema, index, path.clone()));
+                        graph.nodes.push(Node {
+                            path,
+                            cost: own_cost(schema),
+                            in_place: Vec::new(),
+                            inside: Vec::new(),
+                        });
+                        index
+                    })
+            };
+        index_of(&mut graph, &mut waiting, root, String::new());
+        while let Some((schema, from, path)) = waiting.pop() {
+            let (mut in_place, mut inside) = (Vec::new(), Vec::new());
+            for (keyword, reference) in references(schema) {
                 let Some(target) = resolve(root, reference) else {
                     let message =
                         format!("expected `{reference}` to be in the schema, found nothing there");
                     let path = format!("{}/{keyword}", path.trim_start_matches('#'));
                     return Err(SchemaError::new(&codes::SCHEMA_REF, path, message));
                 };
-                let to = graph.node(target, reference.to_owned(), &mut known, &mut waiting);
-                graph.edge(from, Applies::InPlace, to);
+                in_place.push(index_of(
+                    &mut graph,
+                    &mut waiting,
+                    target,
+                    reference.to_owned(),
+                ));
             }
             for child in children(schema) {
-                if child.applies != Applies::Nowhere {
-                    let to =
-                        graph.node(child.schema, child.pointer(&path), &mut known, &mut waiting);
-                    graph.edge(from, child.applies, to);
+                let key = match child.applies {
+                    Applies::Nowhere => continue,
+                    Applies::Property(name) => Some(name),
+                    Applies::InPlace | Applies::Inside => None,
+                };
+                let pointer = child.pointer(&path);
+                let to = index_of(&mut graph, &mut waiting, child.schema, pointer);
+                match child.applies {
+                    Applies::InPlace => in_place.push(to),
+                    _ => inside.push((key, to)),
                 }
+            }
+            if let Some(node) = graph.nodes.get_mut(from) {
+                (node.in_place, node.inside) = (in_place, inside);
             }
         }
         Ok(graph)
-    }
-
-    fn node(
-        &mut self,
-        schema: &'s Value,
-        path: String,
-        known: &mut HashMap<usize, usize>,
-        waiting: &mut Vec<(&'s Value, usize)>,
-    ) -> usize {
-        *known
-            .entry(std::ptr::from_ref(schema).addr())
-            .or_insert_with(|| {
-                let index = self.paths.len();
-                self.paths.push(path);
-                self.own.push(own_cost(schema));
-                self.in_place.push(Vec::new());
-                self.inside.push(Vec::new());
-                waiting.push((schema, index));
-                index
-            })
-    }
-
-    fn edge(&mut self, from: usize, applies: Applies<'s>, to: usize) {
-        match applies {
-            Applies::InPlace => self
-                .in_place
-                .get_mut(from)
-                .into_iter()
-                .for_each(|edges| edges.push(to)),
-            Applies::Property(name) => self
-                .inside
-                .get_mut(from)
-                .into_iter()
-                .for_each(|edges| edges.push((Some(name), to))),
-            Applies::Inside => self
-                .inside
-                .get_mut(from)
-                .into_iter()
-                .for_each(|edges| edges.push((None, to))),
-            Applies::Nowhere => {}
-        }
-    }
-
-    fn own(&self, node: usize) -> f64 {
-        self.own.get(node).copied().unwrap_or(1.0)
-    }
-
-    fn in_place(&self, node: usize) -> &[usize] {
-        self.in_place.get(node).map_or(&[], Vec::as_slice)
-    }
-
-    fn inside(&self, node: usize) -> &[(Key<'s>, usize)] {
-        self.inside.get(node).map_or(&[], Vec::as_slice)
     }
 
     /// Nodes in an order in which subschemas that apply in place come first; an error for a loop.
@@ -149,9 +130,9 @@ impl<'s> Graph<'s> {
             Open,
             Done,
         }
-        let mut visits = vec![Visit::New; self.paths.len()];
-        let mut order = Vec::with_capacity(self.paths.len());
-        for start in 0..self.paths.len() {
+        let mut visits = vec![Visit::New; self.nodes.len()];
+        let mut order = Vec::with_capacity(self.nodes.len());
+        for start in 0..self.nodes.len() {
             let mut stack = vec![(start, 0)];
             while let Some((node, next)) = stack.pop() {
                 let Some(visit) = visits.get_mut(node) else {
@@ -164,7 +145,11 @@ impl<'s> Graph<'s> {
                         Visit::New => *visit = Visit::Open,
                     }
                 }
-                match self.in_place(node).get(next) {
+                match self
+                    .nodes
+                    .get(node)
+                    .and_then(|node| node.in_place.get(next))
+                {
                     Some(&inner) => stack.extend([(node, next + 1), (inner, 0)]),
                     None => {
                         *visit = Visit::Done;
@@ -178,13 +163,13 @@ impl<'s> Graph<'s> {
 
     fn refuse(&self, info: &'static Code, node: usize, message: &str) -> SchemaError {
         // A path that came from a reference starts with `#`.
-        let path = self.paths.get(node).map_or("", String::as_str);
+        let path = self.nodes.get(node).map_or("", |node| &*node.path);
         SchemaError::new(info, path.trim_start_matches('#'), message)
     }
 
-    /// Strongly connected components (Tarjan), those without ways out first: a node's component.
+    /// Strongly connected components (Tarjan), first the ones without ways out: a node's component.
     fn components(&self) -> Vec<usize> {
-        let count = self.paths.len();
+        let count = self.nodes.len();
         let (mut index, mut low, mut component) = (
             vec![usize::MAX; count],
             vec![0; count],
@@ -193,10 +178,10 @@ impl<'s> Graph<'s> {
         let (mut next_index, mut next_component) = (0, 0);
         let mut path = Vec::new();
         for start in 0..count {
-            let mut stack = vec![(start, 0)];
+            let mut stack = vec![(start, 0_usize)];
             while let Some((node, edge)) = stack.pop() {
                 if edge == 0 {
-                    if index.get(node).is_some_and(|&seen| seen != usize::MAX) {
+                    if get(&index, node) != usize::MAX {
                         continue;
                     }
                     set(&mut index, node, next_index);
@@ -204,26 +189,14 @@ impl<'s> Graph<'s> {
                     next_index += 1;
                     path.push(node);
                 }
-                let target = self.in_place(node).get(edge).copied();
-                let target = target.or_else(|| {
-                    self.inside(node)
-                        .get(edge.saturating_sub(self.in_place(node).len()))
-                        .map(|&(_, to)| to)
-                });
-                // Taking the minimum of the target's number once it is done, before going on.
-                if edge > 0 {
-                    let before = edge - 1;
-                    let done = self.in_place(node).get(before).copied().or_else(|| {
-                        self.inside(node)
-                            .get(before.saturating_sub(self.in_place(node).len()))
-                            .map(|&(_, to)| to)
-                    });
-                    if let Some(done) = done.filter(|&done| get(&component, done) == usize::MAX) {
-                        let lowest = get(&low, node).min(get(&low, done));
-                        set(&mut low, node, lowest);
-                    }
+                let target = |edge: usize| self.nodes.get(node)?.target(edge);
+                // Takes the minimum of the last target's number, which is done now.
+                let last = edge.checked_sub(1).and_then(target);
+                if let Some(last) = last.filter(|&last| get(&component, last) == usize::MAX) {
+                    let lowest = get(&low, node).min(get(&low, last));
+                    set(&mut low, node, lowest);
                 }
-                if let Some(target) = target {
+                if let Some(target) = target(edge) {
                     stack.push((node, edge + 1));
                     stack.push((target, 0));
                 } else if get(&low, node) == get(&index, node) {
@@ -241,7 +214,7 @@ impl<'s> Graph<'s> {
     }
 }
 
-/// One, and what its own patterns cost: those of `pattern`, and of `patternProperties` for each name.
+/// One, and the cost of its patterns: of `pattern`, and of `patternProperties` for each name.
 fn own_cost(schema: &Value) -> f64 {
     let own = schema.get("pattern").is_some_and(Value::is_string);
     let names = schema.get("patternProperties").and_then(Value::as_object);
@@ -253,101 +226,89 @@ fn get(numbers: &[usize], at: usize) -> usize {
     numbers.get(at).copied().unwrap_or(usize::MAX)
 }
 
-fn set(numbers: &mut [usize], at: usize, value: usize) {
-    if let Some(slot) = numbers.get_mut(at) {
+fn set<T>(values: &mut [T], at: usize, value: T) {
+    if let Some(slot) = values.get_mut(at) {
         *slot = value;
     }
 }
 
-/// How often schemas are reached, from the leaves up.
-struct Costs;
+/// Per key, how often each schema is reached by one step into the value.
+type Steps<'s> = BTreeMap<(Key<'s>, usize), f64>;
 
-/// What a schema, with all that applies in place, asks of the parts of a value.
-#[derive(Clone, Default)]
-struct Reach<'s> {
-    /// Per key, how often each schema is reached by one step into the value.
-    steps: BTreeMap<(Key<'s>, usize), f64>,
-}
-
-impl Costs {
-    fn of(
-        graph: &Graph<'_>,
-        order: &[usize],
-        components: &[usize],
-    ) -> Result<Option<usize>, SchemaError> {
-        let expensive = |node| {
-            graph.refuse(&codes::SCHEMA_COST, node, "expected a schema that can be checked in reasonable time, found references that fan out, or too many patterns in one place")
+/// Counts how often schemas are reached, from the leaves up.
+fn explainable_depth(
+    graph: &Graph<'_>,
+    order: &[usize],
+    components: &[usize],
+) -> Result<Option<usize>, SchemaError> {
+    let expensive = |node| {
+        graph.refuse(&codes::SCHEMA_COST, node, "expected a schema that can be checked in reasonable time, found references that fan out, or too many patterns in one place")
+    };
+    // What a schema, with all that applies in place, costs and reaches.
+    let mut here = vec![0.0_f64; graph.nodes.len()];
+    let mut reach: Vec<Steps<'_>> = vec![Steps::new(); graph.nodes.len()];
+    let mut table = 0;
+    for &index in order {
+        let Some(node) = graph.nodes.get(index) else {
+            continue;
         };
-        let mut here = vec![0.0_f64; graph.paths.len()];
-        let mut reach: Vec<Reach<'_>> = vec![Reach::default(); graph.paths.len()];
-        let mut table = 0;
-        for &node in order {
-            let mut own = graph.own(node);
-            let mut steps: BTreeMap<(Key<'_>, usize), f64> = BTreeMap::new();
-            for &inner in graph.in_place(node) {
-                own += here.get(inner).copied().unwrap_or_default();
-                for (&step, &times) in reach.get(inner).into_iter().flat_map(|inner| &inner.steps) {
-                    *steps.entry(step).or_default() += times;
+        let mut own = node.cost;
+        let mut steps = Steps::new();
+        for &inner in &node.in_place {
+            own += here.get(inner).copied().unwrap_or_default();
+            for (&step, &times) in reach.get(inner).into_iter().flatten() {
+                *steps.entry(step).or_default() += times;
+            }
+        }
+        for &step in &node.inside {
+            *steps.entry(step).or_default() += 1.0;
+        }
+        table += steps.len();
+        if own > MAX_STEPS_PER_VALUE || table > MAX_TABLE_ENTRIES {
+            return Err(expensive(index));
+        }
+        set(&mut here, index, own);
+        set(&mut reach, index, steps);
+    }
+    let mut growth = 1.0_f64;
+    // From the components without ways out up: what the rest multiplies is known when needed.
+    let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for (node, &component) in components.iter().enumerate() {
+        members.entry(component).or_default().push(node);
+    }
+    let mut weight: Vec<f64> = vec![1.0; graph.nodes.len()];
+    for nodes in members.values() {
+        let mut heaviest = 1.0_f64;
+        for &node in nodes {
+            let mut inward: HashMap<Key<'_>, f64> = HashMap::new();
+            let mut outward: HashMap<Key<'_>, f64> = HashMap::new();
+            for (&(key, to), &times) in reach.get(node).into_iter().flatten() {
+                if get(components, to) == get(components, node) {
+                    *inward.entry(key).or_default() += times;
+                } else {
+                    let cost = times
+                        * weight.get(to).copied().unwrap_or(1.0)
+                        * here.get(to).copied().unwrap_or(1.0);
+                    *outward.entry(key).or_default() += cost;
                 }
             }
-            for &step in graph.inside(node) {
-                *steps.entry(step).or_default() += 1.0;
-            }
-            table += steps.len();
-            if own > MAX_STEPS_PER_VALUE || table > MAX_TABLE_ENTRIES {
+            growth = growth.max(largest(&inward));
+            heaviest = heaviest.max(largest(&outward));
+            if heaviest > MAX_STEPS_PER_VALUE {
                 return Err(expensive(node));
             }
-            if let Some(slot) = here.get_mut(node) {
-                *slot = own;
-            }
-            if let Some(slot) = reach.get_mut(node) {
-                slot.steps = steps;
-            }
         }
-        let mut growth = 1.0_f64;
-        // From the components without ways out up: what the rest multiplies is known when needed.
-        let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (node, &component) in components.iter().enumerate() {
-            members.entry(component).or_default().push(node);
+        for &node in nodes {
+            set(&mut weight, node, heaviest);
         }
-        let mut weight: Vec<f64> = vec![1.0; graph.paths.len()];
-        for nodes in members.values() {
-            let mut heaviest = 1.0_f64;
-            for &node in nodes {
-                let steps = reach.get(node).map(|reach| &reach.steps);
-                let mut inward: HashMap<Key<'_>, f64> = HashMap::new();
-                let mut outward: HashMap<Key<'_>, f64> = HashMap::new();
-                for (&(key, to), &times) in steps.into_iter().flatten() {
-                    if get(components, to) == get(components, node) {
-                        *inward.entry(key).or_default() += times;
-                    } else {
-                        let cost = times
-                            * weight.get(to).copied().unwrap_or(1.0)
-                            * here.get(to).copied().unwrap_or(1.0);
-                        *outward.entry(key).or_default() += cost;
-                    }
-                }
-                growth = growth.max(largest(&inward));
-                heaviest = heaviest.max(largest(&outward));
-                if heaviest > MAX_STEPS_PER_VALUE {
-                    return Err(expensive(node));
-                }
-            }
-            for &node in nodes {
-                if let Some(slot) = weight.get_mut(node) {
-                    *slot = heaviest;
-                }
-            }
-        }
-        if growth <= 1.0 {
-            return Ok(None);
-        }
-        let root = weight.first().copied().unwrap_or(1.0);
-        let levels = (MAX_STEPS / root).max(1.0).log(growth);
-        Ok((0..MAX_DEPTH)
-            .find(|&depth| f64::from(depth + 1) > levels)
-            .map(|depth| usize::try_from(depth).unwrap_or(0)))
     }
+    if growth <= 1.0 {
+        return Ok(None);
+    }
+    let root = weight.first().copied().unwrap_or(1.0);
+    let levels = (MAX_STEPS / root).max(1.0).log(growth);
+    let depth = (0..MAX_DEPTH).find(|&depth| f64::from(depth + 1) > levels);
+    Ok(depth.map(|depth| usize::try_from(depth).unwrap_or(0)))
 }
 
 /// The most that one key gets, with what applies to any part added.

@@ -6,9 +6,12 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::{Map, Value};
 
 use super::depth_over;
-use super::limits::{MAX_DEPTH, has_keyword};
-use super::view::{ANNOTATIONS, Mark, resolve};
-use super::walk::{children, escape, for_each_child_mut};
+use super::documents::{MAX_DEPTH, has_keyword};
+use super::marks::SchemaMark;
+use super::walk::{
+    ANNOTATIONS, REFERENCES, children, escape, for_each_child_mut, is_adjacent, references,
+    resolve, targets, without_document,
+};
 
 /// Bytes that inlining may add. Definitions that refer to each other grow exponentially, and a model reads the result.
 const MAX_ADDED_BYTES: usize = 32 * 1024;
@@ -17,10 +20,8 @@ const MAX_LEVELS: usize = MAX_DEPTH + 2;
 /// Definitions that are searched for recursion; the time is quadratic.
 const MAX_TARGETS: usize = 128;
 
-const REFERENCES: [&str; 2] = ["$ref", "$dynamicRef"];
-/// Keywords that only references need, and, in an inlined copy, those about the document.
+/// Keywords that only references need.
 const PLUMBING: [&str; 4] = ["$defs", "definitions", "$anchor", "$dynamicAnchor"];
-const DOCUMENT: [&str; 2] = ["$id", "$schema"];
 
 /// Why a reference stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,24 +58,20 @@ fn find(
     is_kept: &dyn Fn(&Value) -> bool,
     root: &Value,
 ) -> Option<String> {
-    let here = REFERENCES.iter().find(|keyword| {
-        let target = schema.get(**keyword).and_then(Value::as_str);
-        let target = target.and_then(|target| resolve(root, target));
-        target.is_some_and(is_kept)
-    });
-    if let Some(keyword) = here {
+    let mut here = references(schema);
+    if let Some((keyword, _)) = here.find(|(_, target)| resolve(root, target).is_some_and(is_kept))
+    {
         return Some(format!("{path}/{keyword}"));
     }
-    children(schema)
-        .iter()
-        .find_map(|child| find(child.schema, &child.pointer(path), is_kept, root))
+    let mut children = children(schema).into_iter();
+    children.find_map(|child| find(child.schema, &child.pointer(path), is_kept, root))
 }
 
 fn address(schema: &Value) -> usize {
     std::ptr::from_ref(schema).addr()
 }
 
-/// What the references of a document point at, by address, and what each of these refers to in turn.
+/// The schemas that a document refers to, by address, and the schemas that each of them refers to.
 struct Targets<'r> {
     /// With the fragment of one reference to it.
     found: HashMap<usize, (&'r Value, &'r str)>,
@@ -90,7 +87,7 @@ impl<'r> Targets<'r> {
         let mut wanted = vec![root];
         while let Some(schema) = wanted.pop() {
             let mut below = Vec::new();
-            references(schema, root, &mut below);
+            references_below(schema, root, &mut below);
             for (target, fragment) in &below {
                 let entry = targets.found.entry(address(target));
                 entry.or_insert_with(|| {
@@ -113,11 +110,9 @@ impl<'r> Targets<'r> {
         if self.found.len() > MAX_TARGETS {
             return self.all();
         }
-        self.found
-            .keys()
-            .copied()
-            .filter(|target| self.reaches(*target, *target))
-            .collect()
+        let mut recursive = self.all();
+        recursive.retain(|target| self.reaches(*target, *target));
+        recursive
     }
 
     fn reaches(&self, from: usize, to: usize) -> bool {
@@ -137,16 +132,11 @@ impl<'r> Targets<'r> {
     }
 }
 
-fn references<'r>(schema: &'r Value, root: &'r Value, found: &mut Vec<(&'r Value, &'r str)>) {
-    for keyword in REFERENCES {
-        if let Some(reference) = schema.get(keyword).and_then(Value::as_str)
-            && let Some(target) = resolve(root, reference)
-        {
-            found.push((target, reference));
-        }
-    }
+fn references_below<'r>(schema: &'r Value, root: &'r Value, found: &mut Vec<(&'r Value, &'r str)>) {
+    let here = references(schema);
+    found.extend(here.filter_map(|(_, target)| Some((resolve(root, target)?, target))));
     for child in children(schema) {
-        references(child.schema, root, found);
+        references_below(child.schema, root, found);
     }
 }
 
@@ -154,10 +144,10 @@ struct Inliner<'r> {
     root: &'r Value,
     targets: &'r Targets<'r>,
     kept: HashSet<usize>,
-    /// The names of the kept targets that were met.
+    /// The names of the kept targets that were found.
     names: HashMap<usize, String>,
     taken: HashSet<String>,
-    /// Met, and not yet among the definitions.
+    /// Kept targets that are not among the definitions yet.
     wanted: Vec<usize>,
     left: usize,
     failed: bool,
@@ -190,9 +180,7 @@ impl<'r> Inliner<'r> {
             };
             let mut definition = (*target).clone();
             self.expand(&mut definition, 1);
-            if let Value::Object(keywords) = &mut definition {
-                keywords.retain(|keyword, _| !DOCUMENT.contains(&keyword.as_str()));
-            }
+            without_document(&mut definition);
             definitions.insert(name, definition);
         }
         if let (false, Value::Object(keywords)) = (definitions.is_empty(), &mut schema) {
@@ -209,16 +197,16 @@ impl<'r> Inliner<'r> {
         if self.failed {
             return;
         }
-        let mut parts = Vec::new();
+        let parts: Vec<&Value> = targets(schema, self.root).collect();
         if let Value::Object(keywords) = schema {
-            keywords.retain(|keyword, _| !PLUMBING.contains(&keyword.as_str()));
-            for keyword in REFERENCES {
-                let reference = keywords.get(keyword).and_then(Value::as_str);
-                if let Some(target) = reference.and_then(|target| resolve(self.root, target)) {
-                    keywords.shift_remove(keyword);
-                    parts.push(target);
-                }
-            }
+            keywords.retain(|keyword, target| {
+                let is_reference = REFERENCES.contains(&keyword.as_str())
+                    && target
+                        .as_str()
+                        .and_then(|target| resolve(self.root, target))
+                        .is_some();
+                !is_reference && !PLUMBING.contains(&keyword.as_str())
+            });
         }
         for_each_child_mut(schema, |child| self.expand(child, level + 1));
         for target in parts {
@@ -227,7 +215,7 @@ impl<'r> Inliner<'r> {
         }
     }
 
-    /// What stands in place of a reference to `target`.
+    /// What replaces a reference to `target`.
     fn part(&mut self, target: &Value, level: usize) -> Value {
         if self.kept.contains(&address(target)) {
             let reference = self.reference(target);
@@ -241,9 +229,7 @@ impl<'r> Inliner<'r> {
             return Value::Bool(true);
         }
         let mut copy = target.clone();
-        if let Value::Object(keywords) = &mut copy {
-            keywords.retain(|keyword, _| !DOCUMENT.contains(&keyword.as_str()));
-        }
+        without_document(&mut copy);
         self.expand(&mut copy, level + 1);
         copy
     }
@@ -289,32 +275,8 @@ fn is_annotation(keyword: &str) -> bool {
 
 /// A mark that one of several schemas of a value has holds for the value.
 pub(super) fn is_mark(keyword: &str) -> bool {
-    Mark::Sensitive.is_set_by(keyword) || Mark::Internal.is_set_by(keyword)
+    SchemaMark::Sensitive.is_set_by(keyword) || SchemaMark::Internal.is_set_by(keyword)
 }
-
-/// Keywords whose effect depends on others of the list in the same schema.
-const ADJACENT: [&str; 20] = [
-    "$dynamicRef",
-    "$ref",
-    "additionalProperties",
-    "allOf",
-    "anyOf",
-    "contains",
-    "dependentSchemas",
-    "else",
-    "if",
-    "items",
-    "maxContains",
-    "minContains",
-    "not",
-    "oneOf",
-    "patternProperties",
-    "prefixItems",
-    "properties",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-];
 
 /// Whether `more` can be added to the keywords of `schema` with the effect of an `allOf` of both.
 pub(super) fn can_add(schema: &Map<String, Value>, more: &Map<String, Value>) -> bool {
@@ -323,7 +285,7 @@ pub(super) fn can_add(schema: &Map<String, Value>, more: &Map<String, Value>) ->
             Some(_) if is_mark(keyword) => *value == Value::Bool(true),
             _ if is_annotation(keyword) => true,
             Some(own) => own == value,
-            None => !ADJACENT.contains(&keyword.as_str()),
+            None => !is_adjacent(keyword),
         })
 }
 

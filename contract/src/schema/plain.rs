@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::inline::{can_add, is_mark};
-use super::view::resolve;
+use super::walk::targets;
 
 type Keywords = Map<String, Value>;
 
@@ -26,7 +26,7 @@ const COMPOSED: [&str; 12] = [
 
 /// Bytes that references at the root may add: each of many branches may refer to one large definition.
 const MAX_ADDED_BYTES: usize = 32 * 1024;
-/// References at the root that are followed one after the other.
+/// References at the root that are followed in a row.
 const MAX_FOLLOWED: usize = 16;
 
 /// The first keyword at the root that a plain object does not have.
@@ -63,15 +63,12 @@ fn accepts_objects(schema: &Value) -> bool {
         Some(Value::Array(types)) => types.iter().any(|name| name == "object"),
         Some(name) => name == "object",
     };
-    let mut values = keywords.get("const").into_iter().collect::<Vec<_>>();
-    values.extend(
-        keywords
-            .get("enum")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten(),
-    );
-    by_type && (values.is_empty() || values.iter().any(|value| value.is_object()))
+    let mut values = keywords
+        .get("const")
+        .into_iter()
+        .chain(list(keywords, "enum"))
+        .peekable();
+    by_type && (values.peek().is_none() || values.any(Value::is_object))
 }
 
 struct Flattening<'r> {
@@ -95,11 +92,8 @@ impl<'r> Flattening<'r> {
             .map(|(keyword, value)| (keyword.clone(), value.clone()))
             .collect();
         let unevaluated = object.shift_remove("unevaluatedProperties");
-        for reference in ["$ref", "$dynamicRef"] {
-            let reference = keywords.get(reference).and_then(Value::as_str);
-            if let Some(target) = reference.and_then(|target| resolve(self.root, target)) {
-                object = both(object, self.follow(target)?);
-            }
+        for target in targets(schema, self.root) {
+            object = both(object, self.follow(target)?);
         }
         for part in list(keywords, "allOf") {
             object = both(object, self.flatten(part)?);
@@ -116,14 +110,12 @@ impl<'r> Flattening<'r> {
                 branch.map_or_else(|| Some(Keywords::new()), |branch| self.flatten(branch))
             });
             object = both(object, either(branches.collect())?);
-            // What it is compared with is not all that the property may be.
+            // The condition does not list all values of a property.
             let names = condition.get("properties").and_then(Value::as_object);
-            let names = names.into_iter().flatten().map(|(name, _)| name.clone());
-            let names: Keywords = names.map(|name| (name, json!({}))).collect();
-            object = both(
-                object,
-                Map::from_iter([("properties".to_owned(), names.into())]),
-            );
+            let names = names.into_iter().flat_map(Map::keys);
+            let names: Keywords = names.map(|name| (name.clone(), json!({}))).collect();
+            let properties = Map::from_iter([("properties".to_owned(), names.into())]);
+            object = both(object, properties);
         }
         let dependent = keywords.get("dependentSchemas").and_then(Value::as_object);
         for (_, schema) in dependent.into_iter().flatten() {
@@ -237,10 +229,9 @@ fn either(mut branches: Vec<Keywords>) -> Option<Keywords> {
             object.insert(keyword.to_owned(), named.into());
         }
     }
-    let rest: Vec<Option<Value>> = branches
-        .iter_mut()
-        .map(|branch| branch.shift_remove("additionalProperties"))
-        .collect();
+    let additional = branches.iter_mut();
+    let additional = additional.map(|branch| branch.shift_remove("additionalProperties"));
+    let rest: Vec<Option<Value>> = additional.collect();
     let open = rest
         .iter()
         .flatten()
@@ -255,25 +246,26 @@ fn either(mut branches: Vec<Keywords>) -> Option<Keywords> {
         }
         _ => {}
     }
-    let required: Vec<Value> = branches
-        .first()
-        .into_iter()
-        .flat_map(|first| list(first, "required"))
-        .filter(|name| {
-            let mut all = branches.iter();
-            all.all(|branch| list(branch, "required").any(|other| other == *name))
-        })
-        .cloned()
-        .collect();
+    let in_all = |name: &&Value| {
+        let mut branches = branches.iter();
+        branches.all(|branch| list(branch, "required").any(|other| other == *name))
+    };
+    let first = branches.first().into_iter();
+    let required = first.flat_map(|first| list(first, "required"));
+    let required: Vec<Value> = required.filter(in_all).cloned().collect();
     if !required.is_empty() {
         object.insert("required".to_owned(), required.into());
     }
     Some(object)
 }
 
+/// Whether every value matches.
+fn no_limit(schema: &Value) -> bool {
+    *schema == json!({}) || *schema == json!(true)
+}
+
 /// The schema of values that match both.
 fn all_of(one: Value, other: Value) -> Value {
-    let no_limit = |schema: &Value| *schema == json!({}) || *schema == json!(true);
     if one == other || no_limit(&other) {
         return one;
     }
@@ -308,16 +300,13 @@ fn any_of(schemas: Vec<Value>) -> Value {
     if choices.len() < 2 {
         return choices.pop().unwrap_or(Value::Bool(false));
     }
-    if choices
-        .iter()
-        .any(|schema| *schema == json!({}) || *schema == json!(true))
-    {
+    if choices.iter().any(no_limit) {
         return json!({});
     }
     enumerated(&choices).unwrap_or_else(|| json!({ "anyOf": choices }))
 }
 
-/// Several choices of single values, as branches are told apart by, as one.
+/// Several choices of single values, by which branches differ, as one choice.
 fn enumerated(choices: &[Value]) -> Option<Value> {
     let mut values: Vec<&Value> = Vec::new();
     let mut kind = None;

@@ -1,11 +1,13 @@
 //! Which parts of a JSON Schema 2020-12 document are schemas, and to what they apply. Not what they mean.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
+
+use crate::url_path::percent_decoded;
 
 /// To which part of a value a subschema applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Applies<'s> {
-    /// To the same value as the schema it stands in.
+    /// To the same value as the schema around it.
     InPlace,
     /// To the property of this name.
     Property(&'s str),
@@ -15,7 +17,7 @@ pub(super) enum Applies<'s> {
     Nowhere,
 }
 
-/// A subschema and where it stands.
+/// A subschema and its place.
 #[derive(Clone, Debug)]
 pub(super) struct Child<'s> {
     pub(super) keyword: &'static str,
@@ -45,93 +47,132 @@ pub fn escape(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }
 
-const SINGLE: &[(&str, Applies<'static>)] = &[
-    ("additionalProperties", Applies::Inside),
-    ("unevaluatedProperties", Applies::Inside),
-    ("propertyNames", Applies::Inside),
-    ("items", Applies::Inside),
-    ("unevaluatedItems", Applies::Inside),
-    ("contains", Applies::Inside),
-    ("contentSchema", Applies::Nowhere),
-    ("not", Applies::InPlace),
-    ("if", Applies::InPlace),
-    ("then", Applies::InPlace),
-    ("else", Applies::InPlace),
+/// The text of one step of a JSON pointer.
+pub(super) fn unescape(step: &str) -> String {
+    step.replace("~1", "/").replace("~0", "~")
+}
+
+/// What a keyword holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Schema,
+    List,
+    Members,
+}
+
+/// The keywords that hold schemas, besides `properties`.
+const APPLICATORS: &[(&str, Holds, Applies<'static>)] = &[
+    ("additionalProperties", Holds::Schema, Applies::Inside),
+    ("unevaluatedProperties", Holds::Schema, Applies::Inside),
+    ("propertyNames", Holds::Schema, Applies::Inside),
+    ("items", Holds::Schema, Applies::Inside),
+    ("unevaluatedItems", Holds::Schema, Applies::Inside),
+    ("contains", Holds::Schema, Applies::Inside),
+    ("contentSchema", Holds::Schema, Applies::Nowhere),
+    ("not", Holds::Schema, Applies::InPlace),
+    ("if", Holds::Schema, Applies::InPlace),
+    ("then", Holds::Schema, Applies::InPlace),
+    ("else", Holds::Schema, Applies::InPlace),
+    ("allOf", Holds::List, Applies::InPlace),
+    ("anyOf", Holds::List, Applies::InPlace),
+    ("oneOf", Holds::List, Applies::InPlace),
+    ("prefixItems", Holds::List, Applies::Inside),
+    ("patternProperties", Holds::Members, Applies::Inside),
+    ("dependentSchemas", Holds::Members, Applies::InPlace),
+    ("$defs", Holds::Members, Applies::Nowhere),
+    ("definitions", Holds::Members, Applies::Nowhere),
+    ("properties", Holds::Members, Applies::Inside),
 ];
 
-const LISTS: &[(&str, Applies<'static>)] = &[
-    ("allOf", Applies::InPlace),
-    ("anyOf", Applies::InPlace),
-    ("oneOf", Applies::InPlace),
-    ("prefixItems", Applies::Inside),
+/// The keywords of JSON Schema 2020-12 that hold no schemas.
+const OTHER_KEYWORDS: &[&str] = &[
+    "$anchor",
+    "$comment",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$id",
+    "$ref",
+    "$schema",
+    "$vocabulary",
+    "const",
+    "contentEncoding",
+    "contentMediaType",
+    "default",
+    "dependentRequired",
+    "deprecated",
+    "description",
+    "enum",
+    "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "pattern",
+    "readOnly",
+    "required",
+    "title",
+    "type",
+    "uniqueItems",
 ];
 
-const MAPS: &[(&str, Applies<'static>)] = &[
-    ("patternProperties", Applies::Inside),
-    ("dependentSchemas", Applies::InPlace),
-    ("$defs", Applies::Nowhere),
-    ("definitions", Applies::Nowhere),
-];
+/// The keywords of JSON Schema 2020-12, and `definitions`, which its meta-schema keeps from earlier drafts.
+pub(super) fn keywords() -> impl Iterator<Item = &'static str> {
+    let applicators = APPLICATORS.iter().map(|(keyword, ..)| *keyword);
+    applicators.chain(OTHER_KEYWORDS.iter().copied())
+}
 
-/// The subschemas directly below a schema; none for `true`, `false` and what is no schema.
+/// Whether the effect of a keyword depends on others in the same schema.
+pub(super) fn is_adjacent(keyword: &str) -> bool {
+    let applicator = APPLICATORS.iter().find(|(name, ..)| *name == keyword);
+    match applicator {
+        Some((name, _, applies)) => *applies != Applies::Nowhere && *name != "propertyNames",
+        None => REFERENCES.contains(&keyword) || matches!(keyword, "minContains" | "maxContains"),
+    }
+}
+
+/// The subschemas directly below a schema; none for `true`, `false` and other values.
 pub(super) fn children(schema: &Value) -> Vec<Child<'_>> {
     let Value::Object(keywords) = schema else {
         return Vec::new();
     };
     let mut found = Vec::new();
-    for &(keyword, applies) in SINGLE {
-        if let Some(schema) = keywords.get(keyword) {
+    for &(keyword, holds, applies) in APPLICATORS {
+        let mut add = |key: Option<String>, applies, schema| {
             found.push(Child {
                 keyword,
-                key: None,
+                key,
                 applies,
                 schema,
             });
+        };
+        match (holds, keywords.get(keyword)) {
+            (Holds::Schema, Some(schema)) => add(None, applies, schema),
+            (Holds::List, Some(Value::Array(items))) => {
+                for (index, schema) in items.iter().enumerate() {
+                    add(Some(index.to_string()), applies, schema);
+                }
+            }
+            (Holds::Members, Some(Value::Object(members))) => {
+                for (key, schema) in members {
+                    let applies = match keyword {
+                        "properties" => Applies::Property(key),
+                        _ => applies,
+                    };
+                    add(Some(key.clone()), applies, schema);
+                }
+            }
+            _ => {}
         }
-    }
-    for &(keyword, applies) in LISTS {
-        let items = keywords
-            .get(keyword)
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        for (index, schema) in items.enumerate() {
-            found.push(Child {
-                keyword,
-                key: Some(index.to_string()),
-                applies,
-                schema,
-            });
-        }
-    }
-    for &(keyword, applies) in MAPS {
-        let members = keywords
-            .get(keyword)
-            .and_then(Value::as_object)
-            .into_iter()
-            .flatten();
-        for (key, schema) in members {
-            found.push(Child {
-                keyword,
-                key: Some(key.clone()),
-                applies,
-                schema,
-            });
-        }
-    }
-    let properties = keywords
-        .get("properties")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten();
-    for (key, schema) in properties {
-        let applies = Applies::Property(key);
-        found.push(Child {
-            keyword: "properties",
-            key: Some(key.clone()),
-            applies,
-            schema,
-        });
     }
     found
 }
@@ -142,19 +183,85 @@ pub(super) fn for_each_child_mut(schema: &mut Value, mut change: impl FnMut(&mut
         return;
     };
     for (keyword, value) in keywords.iter_mut() {
-        let keyword = keyword.as_str();
-        if SINGLE.iter().any(|(name, _)| *name == keyword) {
-            change(value);
-        } else if LISTS.iter().any(|(name, _)| *name == keyword) {
-            value
-                .as_array_mut()
-                .into_iter()
-                .flatten()
-                .for_each(&mut change);
-        } else if keyword == "properties" || MAPS.iter().any(|(name, _)| *name == keyword) {
-            for (_, value) in value.as_object_mut().into_iter().flatten() {
-                change(value);
+        let known = APPLICATORS.iter().find(|(name, ..)| *name == keyword);
+        match (known.map(|(_, holds, _)| holds), value) {
+            (Some(Holds::Schema), schema) => change(schema),
+            (Some(Holds::List), Value::Array(items)) => items.iter_mut().for_each(&mut change),
+            (Some(Holds::Members), Value::Object(members)) => {
+                members.values_mut().for_each(&mut change);
             }
+            _ => {}
         }
+    }
+}
+
+/// The keywords that refer to another schema.
+pub(super) const REFERENCES: [&str; 2] = ["$ref", "$dynamicRef"];
+
+/// The references of a schema: keyword and target as written.
+pub(super) fn references(schema: &Value) -> impl Iterator<Item = (&'static str, &str)> {
+    let target = |keyword| Some((keyword, schema.get(keyword)?.as_str()?));
+    REFERENCES.into_iter().filter_map(target)
+}
+
+/// What the references of a schema in a closed document point at.
+pub(super) fn targets<'r>(schema: &Value, root: &'r Value) -> impl Iterator<Item = &'r Value> {
+    references(schema).filter_map(|(_, target)| resolve(root, target))
+}
+
+/// What a reference within a closed document points at.
+pub(super) fn resolve<'r>(root: &'r Value, reference: &str) -> Option<&'r Value> {
+    let fragment = reference.strip_prefix('#')?;
+    if fragment.is_empty() || fragment.starts_with('/') {
+        let pointer = percent_decoded(fragment.as_bytes());
+        return root.pointer(&String::from_utf8_lossy(&pointer));
+    }
+    find_anchor(root, fragment)
+}
+
+fn find_anchor<'r>(schema: &'r Value, name: &str) -> Option<&'r Value> {
+    let named = |keyword| schema.get(keyword).and_then(Value::as_str) == Some(name);
+    if named("$anchor") || named("$dynamicAnchor") {
+        return Some(schema);
+    }
+    let mut children = children(schema).into_iter();
+    children.find_map(|child| find_anchor(child.schema, name))
+}
+
+/// The patterns of a schema, each with its JSON pointer, given that of the schema.
+pub(super) fn patterns<'s>(
+    schema: &'s Value,
+    path: &str,
+) -> impl Iterator<Item = (&'s str, String)> {
+    let own = schema.get("pattern").and_then(Value::as_str);
+    let own = own.map(|pattern| (pattern, format!("{path}/pattern")));
+    let named = schema.get("patternProperties").and_then(Value::as_object);
+    let named = named.into_iter().flat_map(Map::keys).map(move |pattern| {
+        let place = format!("{path}/patternProperties/{}", escape(pattern));
+        (pattern.as_str(), place)
+    });
+    own.into_iter().chain(named)
+}
+
+/// Keywords without effect on which values are valid, like all that start with `x-`.
+pub(super) const ANNOTATIONS: [&str; 8] = [
+    "$comment",
+    "default",
+    "deprecated",
+    "description",
+    "examples",
+    "readOnly",
+    "title",
+    "writeOnly",
+];
+
+/// Keywords about the document, out of place inside another one. A nested `$id`
+/// would change what `#` means.
+const DOCUMENT: [&str; 2] = ["$id", "$schema"];
+
+/// Removes the keywords about the document.
+pub(super) fn without_document(schema: &mut Value) {
+    if let Value::Object(keywords) = schema {
+        keywords.retain(|keyword, _| !DOCUMENT.contains(&keyword.as_str()));
     }
 }

@@ -4,70 +4,10 @@
 use serde_json::{Map, Value};
 use toolward_fields::nearest;
 
+use super::compile::build;
 use super::inline::{self, Stays};
-use super::walk::{children, escape};
-use super::{MAX_QUOTED_CHARS, Schema, build, plain, view};
-
-/// The keywords of JSON Schema 2020-12, and `definitions`, which its meta-schema keeps from earlier drafts.
-const KEYWORDS: [&str; 57] = [
-    "$anchor",
-    "$comment",
-    "$defs",
-    "$dynamicAnchor",
-    "$dynamicRef",
-    "$id",
-    "$ref",
-    "$schema",
-    "$vocabulary",
-    "additionalProperties",
-    "allOf",
-    "anyOf",
-    "const",
-    "contains",
-    "contentEncoding",
-    "contentMediaType",
-    "contentSchema",
-    "default",
-    "definitions",
-    "dependentRequired",
-    "dependentSchemas",
-    "deprecated",
-    "description",
-    "else",
-    "enum",
-    "examples",
-    "exclusiveMaximum",
-    "exclusiveMinimum",
-    "format",
-    "if",
-    "items",
-    "maxContains",
-    "maxItems",
-    "maxLength",
-    "maxProperties",
-    "maximum",
-    "minContains",
-    "minItems",
-    "minLength",
-    "minProperties",
-    "minimum",
-    "multipleOf",
-    "not",
-    "oneOf",
-    "pattern",
-    "patternProperties",
-    "prefixItems",
-    "properties",
-    "propertyNames",
-    "readOnly",
-    "required",
-    "then",
-    "title",
-    "type",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-    "uniqueItems",
-];
+use super::walk::{children, escape, keywords};
+use super::{MAX_QUOTED_CHARS, Schema, plain};
 
 /// Keywords of OpenAPI and of earlier drafts, with what 2020-12 has instead.
 const OTHERS: [(&str, &str); 8] = [
@@ -106,7 +46,7 @@ pub enum SchemaWarningKind {
     ReferenceKept,
 }
 
-/// A part of a schema that has no effect, or not the one that it seems to have.
+/// A part of a schema that has no effect, or another effect than it seems to have.
 #[derive(Clone, Debug)]
 pub struct SchemaWarning {
     /// What it is.
@@ -120,22 +60,19 @@ pub struct SchemaWarning {
 }
 
 impl Schema {
-    /// What is valid and probably not meant, in the order of the schema. Schemas of the bundle that it refers to are not
-    /// looked at. Compiles a part of the schema for each `default`.
+    /// What is valid and probably not meant, in the order of the schema. Skips schemas of the bundle that it refers to. Compiles a part of the schema for each `default`.
     #[must_use]
     pub fn warnings(&self) -> Vec<SchemaWarning> {
         let mut found = Vec::new();
         search(&self.inner.closed, "", &self.inner.closed, &mut found);
         found
     }
-}
 
-impl Schema {
     /// What MCP clients are not shown unchanged, or can't use, in the schema of an input: see [`Schema::plain_view`].
     #[must_use]
     pub fn input_warnings(&self) -> Vec<SchemaWarning> {
         let closed = &self.inner.closed;
-        let shown = view::without_internal(closed);
+        let shown = self.model_view();
         let mut found = Vec::new();
         let inlined = inline::inline(&shown);
         if plain::composed(&inlined).is_some() && plain::plain(&inlined).is_some() {
@@ -185,11 +122,11 @@ fn search(schema: &Value, path: &str, root: &Value, found: &mut Vec<SchemaWarnin
 }
 
 fn unknown(key: &str, path: &str) -> Option<SchemaWarning> {
-    if KEYWORDS.contains(&key) || key.starts_with("x-") {
+    if keywords().any(|known| known == key) || key.starts_with("x-") {
         return None;
     }
     let other = OTHERS.iter().find(|(name, _)| *name == key);
-    let hint = match (other, nearest(key, KEYWORDS)) {
+    let hint = match (other, nearest(key, keywords())) {
         (Some((_, instead)), _) => (*instead).to_owned(),
         (None, Some(near)) => format!("did you mean `{near}`?"),
         (None, None) => "remove it, or start its name with `x-`".to_owned(),

@@ -1,16 +1,15 @@
 //! The one place that knows the YAML library: a strict subset of YAML 1.2 with places. Knows no field.
 //!
-//! Only what JSON can say is accepted: no anchors, aliases, tags, merge keys, second documents,
+//! Only values that JSON has are accepted: no anchors, aliases, tags, merge keys, second documents,
 //! duplicate keys or keys that are not text. Plain scalars follow the YAML 1.2 core schema, so that
-//! `no`, `on` and `12:30` are text. Events instead of serde, because each key's place is wanted.
+//! `no`, `on` and `12:30` are text. Events instead of serde, since diagnostics need the place of each key.
 
-use granit_parser::{Event, Options, Parser, ScalarStyle, Span};
+use granit_parser::{ErrorKind, Event, Options, Parser, ScalarStyle, Span};
 use serde_json::Number;
 
-use super::{Content, Entry, Node, yaml_advice};
+use super::{Content, Entry, Node};
 use crate::codes;
-use crate::diagnostic::Code;
-use crate::diagnostic::Position;
+use crate::diagnostic::{Code, FileReport, Position};
 use crate::json::number_in_range;
 
 const MAX_DEPTH: usize = 64;
@@ -19,57 +18,48 @@ const MAX_NODES: usize = 2048;
 /// How much of a comment a message shows.
 const SHOWN_CHARS: usize = 40;
 
-/// What is wrong with a text, or a warning.
-pub(super) struct YamlFinding {
-    pub(super) info: &'static Code,
-    pub(super) at: Position,
-    pub(super) message: String,
-    pub(super) hint: Option<String>,
-}
-
 /// What keys may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keys {
+pub(crate) enum KeyForm {
     /// Text.
     Text,
-    /// Text, or an integer, which is read as the text that stands there.
+    /// Text, or an integer, which is read as its text in the document.
     Integers,
 }
 
 /// Reads one document whose first line is line `first_line` of the file.
-pub(super) fn parse(
+pub(crate) fn parse(
     text: &str,
     first_line: u32,
-    keys: Keys,
-    warnings: &mut Vec<YamlFinding>,
-) -> Result<Node, YamlFinding> {
+    keys: KeyForm,
+    report: &FileReport<'_>,
+) -> Option<Node> {
     let mut options = Options::default();
     options.disallow_directives = true;
     options.emit_unresolved_aliases = true;
     options.flow_nesting_limit = MAX_DEPTH + 1;
     options.block_nesting_limit = MAX_DEPTH + 1;
-    let reader = Parser::new_from_str_with_options(text, options);
     let mut builder = Builder {
         lines: text.lines().collect(),
-        warnings,
+        report,
         first_line,
         keys,
         open: Vec::new(),
         root: None,
         nodes: 0,
     };
-    for event in reader {
-        let (event, span) = event.map_err(|error| builder.syntax(&error))?;
-        builder.take(event, span)?;
+    for event in Parser::new_from_str_with_options(text, options) {
+        match event {
+            Ok((event, span)) => builder.take(event, span)?,
+            Err(error) => return builder.syntax(&error),
+        }
     }
     let at = Position {
         line: first_line,
         column: 1,
     };
-    Ok(builder.root.unwrap_or(Node {
-        content: Content::Null,
-        at,
-    }))
+    let content = Content::Null;
+    Some(builder.root.unwrap_or(Node { content, at }))
 }
 
 enum Open {
@@ -82,9 +72,9 @@ enum Open {
 
 struct Builder<'t> {
     lines: Vec<&'t str>,
-    warnings: &'t mut Vec<YamlFinding>,
+    report: &'t FileReport<'t>,
     first_line: u32,
-    keys: Keys,
+    keys: KeyForm,
     open: Vec<(Open, Position)>,
     root: Option<Node>,
     nodes: usize,
@@ -100,64 +90,50 @@ impl Builder<'_> {
         }
     }
 
-    fn syntax(&self, error: &granit_parser::ScanError) -> YamlFinding {
-        use granit_parser::ErrorKind as Kind;
-        let info = match error.kind() {
-            Kind::RecursionLimitExceeded => &codes::YAML_TOO_DEEP,
-            Kind::UnknownAnchor => &codes::YAML_ALIAS,
+    fn refuse<T>(&self, code: &Code, at: Position, message: impl Into<String>) -> Option<T> {
+        self.report.add(code, at, message);
+        None
+    }
+
+    fn syntax<T>(&self, error: &granit_parser::ScanError) -> Option<T> {
+        let code = match error.kind() {
+            ErrorKind::RecursionLimitExceeded => &codes::YAML_TOO_DEEP,
+            ErrorKind::UnknownAnchor => &codes::YAML_ALIAS,
             _ => &codes::YAML_SYNTAX,
         };
         let at = self.place(error.marker().line(), error.marker().col());
-        YamlFinding {
-            info,
-            at,
-            message: format!("expected YAML, found an error: {}", error.info()),
-            hint: yaml_advice::of(error.kind()).map(str::to_owned),
-        }
+        let message = format!("expected YAML, found an error: {}", error.info());
+        let hint = advice(error.kind()).map(str::to_owned);
+        self.report.add_with_hint(code, at, message, hint);
+        None
     }
 
-    fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), YamlFinding> {
+    fn take(&mut self, event: Event<'_>, span: Span) -> Option<()> {
         let at = self.place(span.start.line(), span.start.col());
-        let refuse = |info, message: &str| {
-            Err(YamlFinding {
-                info,
-                at,
-                message: message.to_owned(),
-                hint: None,
-            })
-        };
         match event {
-            Event::DocumentStart(..) if self.root.is_some() => refuse(
-                &codes::YAML_MULTIPLE_DOCUMENTS,
-                "expected one YAML document, found a second one",
-            ),
-            Event::Alias(_) | Event::UnresolvedAlias(_) | Event::Anchor(..) => refuse(
-                &codes::YAML_ALIAS,
-                "expected a value written out, found an alias (`*name`)",
-            ),
+            Event::DocumentStart(..) if self.root.is_some() => {
+                let message = "expected one YAML document, found a second one";
+                self.refuse(&codes::YAML_MULTIPLE_DOCUMENTS, at, message)
+            }
+            Event::Alias(_) | Event::UnresolvedAlias(_) | Event::Anchor(..) => {
+                let message = "expected a value written out, found an alias (`*name`)";
+                self.refuse(&codes::YAML_ALIAS, at, message)
+            }
             Event::Scalar(_, _, anchor, _)
             | Event::SequenceStart(_, anchor, _)
             | Event::MappingStart(_, anchor, _)
                 if anchor != 0 =>
             {
-                refuse(
-                    &codes::YAML_ALIAS,
-                    "expected a plain value, found an anchor (`&name`)",
-                )
+                let message = "expected a plain value, found an anchor (`&name`)";
+                self.refuse(&codes::YAML_ALIAS, at, message)
             }
             Event::Scalar(_, _, _, Some(tag))
             | Event::SequenceStart(_, _, Some(tag))
             | Event::MappingStart(_, _, Some(tag)) => {
-                let at = span
-                    .tag_start()
-                    .map_or(at, |start| self.place(start.line(), start.col()));
+                let start = span.tag_start();
+                let at = start.map_or(at, |start| self.place(start.line(), start.col()));
                 let message = format!("expected a value without a tag, found `{}`", tag.original());
-                Err(YamlFinding {
-                    info: &codes::YAML_TAG,
-                    at,
-                    message,
-                    hint: None,
-                })
+                self.refuse(&codes::YAML_TAG, at, message)
             }
             Event::Scalar(text, style, ..) => {
                 if style == ScalarStyle::Plain {
@@ -166,233 +142,163 @@ impl Builder<'_> {
                 self.scalar(&text, style, at)
             }
             Event::SequenceStart(..) => self.start(Open::List(Vec::new()), at),
-            Event::MappingStart(..) => self.start(
-                Open::Mapping {
-                    entries: Vec::new(),
-                    key: None,
-                },
-                at,
-            ),
-            Event::SequenceEnd | Event::MappingEnd => self.end(),
-            _ => Ok(()),
+            Event::MappingStart(..) => {
+                let (entries, key) = (Vec::new(), None);
+                self.start(Open::Mapping { entries, key }, at)
+            }
+            Event::SequenceEnd | Event::MappingEnd => match self.open.pop() {
+                Some((Open::List(items), at)) => self.add(Content::List(items), at),
+                Some((Open::Mapping { entries, .. }, at)) => {
+                    self.add(Content::Mapping(entries), at)
+                }
+                None => Some(()),
+            },
+            _ => Some(()),
         }
     }
 
-    /// Checks that no comment cuts a text off. YAML has comments after values, so a short value may have one; a
-    /// description is what a model decides by, and no part of it may be lost.
-    fn check_whole(&mut self, text: &str, span: &Span, at: Position) -> Result<(), YamlFinding> {
+    /// Checks that no comment cuts a text off. YAML has comments after values, so a short value may have one; a model
+    /// decides by a description, of which no part may be lost.
+    fn check_whole(&self, text: &str, span: &Span, at: Position) -> Option<()> {
         let line = self.lines.get(span.end.line().saturating_sub(1));
         let rest: String = line.map_or_else(String::new, |line| {
             line.chars().skip(span.end.col()).collect()
         });
         if !rest.starts_with([' ', '\t']) || !rest.trim_start().starts_with('#') {
-            return Ok(());
+            return Some(());
         }
-        let key = match self.open.last() {
-            Some((
-                Open::Mapping {
-                    key: Some((key, _)),
-                    ..
-                },
-                _,
-            )) => key.as_str(),
-            _ => "",
-        };
-        let describes = key == "description";
-        let is_text = matches!(plain(text, at), Ok(Content::Text(_)));
+        let describes = matches!(
+            self.open.last(),
+            Some((Open::Mapping { key: Some((key, _)), .. }, _)) if key == "description"
+        );
+        let is_text = matches!(plain(text), Some(Content::Text(_)));
         if !is_text || !(describes || text.contains(char::is_whitespace)) {
-            return Ok(());
+            return Some(());
         }
         let shown: String = rest.trim_start().chars().take(SHOWN_CHARS).collect();
-        let found = YamlFinding {
-            info: match describes {
-                true => &codes::DESCRIPTION_CUT,
-                false => &codes::TEXT_CUT,
-            },
-            at,
-            message: format!(
-                "expected the whole text, found that ` #` ends it: {shown:?} is a comment"
-            ),
-            hint: Some(match describes {
-                true => "put the text between quotation marks, or the comment on a line by itself"
-                    .to_owned(),
-                false => format!("put the text between quotation marks if {shown:?} belongs to it"),
-            }),
-        };
-        match describes {
-            true => Err(found),
-            false => {
-                self.warnings.push(found);
-                Ok(())
-            }
+        let message =
+            format!("expected the whole text, found that ` #` ends it: {shown:?} is a comment");
+        if describes {
+            let hint = "put the text between quotation marks, or the comment on a line by itself";
+            let code = &codes::DESCRIPTION_CUT;
+            self.report
+                .add_with_hint(code, at, message, hint.to_owned());
+            return None;
         }
+        let hint = format!("put the text between quotation marks if {shown:?} belongs to it");
+        self.report
+            .add_with_hint(&codes::TEXT_CUT, at, message, hint);
+        Some(())
     }
 
-    fn start(&mut self, open: Open, at: Position) -> Result<(), YamlFinding> {
-        if self.expects_key() {
-            return Err(key_not_text(at, "a mapping or a list"));
+    fn start(&mut self, open: Open, at: Position) -> Option<()> {
+        if matches!(self.open.last(), Some((Open::Mapping { key: None, .. }, _))) {
+            return self.refuse_key(at, "a mapping or a list");
         }
         if self.open.len() >= MAX_DEPTH {
             let message =
                 format!("expected at most {MAX_DEPTH} nested mappings and lists, found more");
-            return Err(YamlFinding {
-                info: &codes::YAML_TOO_DEEP,
-                at,
-                message,
-                hint: None,
-            });
+            return self.refuse(&codes::YAML_TOO_DEEP, at, message);
         }
         self.open.push((open, at));
-        Ok(())
+        Some(())
     }
 
-    fn end(&mut self) -> Result<(), YamlFinding> {
-        match self.open.pop() {
-            Some((Open::List(items), at)) => self.add(Content::List(items), at),
-            Some((Open::Mapping { entries, .. }, at)) => self.add(Content::Mapping(entries), at),
-            None => Ok(()),
-        }
-    }
-
-    fn expects_key(&self) -> bool {
-        matches!(self.open.last(), Some((Open::Mapping { key: None, .. }, _)))
-    }
-
-    fn scalar(&mut self, text: &str, style: ScalarStyle, at: Position) -> Result<(), YamlFinding> {
+    fn scalar(&mut self, text: &str, style: ScalarStyle, at: Position) -> Option<()> {
         let content = match style {
-            ScalarStyle::Plain => plain(text, at)?,
+            ScalarStyle::Plain => plain(text).or_else(|| {
+                let message = format!(
+                    "expected a finite number, integers from -(2^53-1) to 2^53-1, found {text}"
+                );
+                self.refuse(&codes::NUMBER_RANGE, at, message)
+            })?,
             _ => Content::Text(text.to_owned()),
         };
-        let Some((
-            Open::Mapping {
-                entries,
-                key: key @ None,
-            },
-            _,
-        )) = self.open.last_mut()
-        else {
+        let Some((Open::Mapping { entries, key: None }, _)) = self.open.last() else {
             return self.add(content, at);
         };
         let name = match content {
             Content::Text(name) => name,
-            Content::Number(number) if self.keys == Keys::Integers && !number.is_f64() => {
+            Content::Number(number) if self.keys == KeyForm::Integers && !number.is_f64() => {
                 text.to_owned()
             }
-            _ => return Err(key_not_text(at, text)),
+            _ => return self.refuse_key(at, text),
         };
         if name == "<<" && matches!(style, ScalarStyle::Plain) {
-            let message = "expected the keys written out, found a merge key (`<<`)".to_owned();
-            return Err(YamlFinding {
-                info: &codes::YAML_MERGE_KEY,
-                at,
-                message,
-                hint: None,
-            });
+            let message = "expected the keys written out, found a merge key (`<<`)";
+            return self.refuse(&codes::YAML_MERGE_KEY, at, message);
         }
         if let Some(first) = entries.iter().find(|entry| entry.key == name) {
             let message = format!(
                 "expected `{name}` once, found it again (first on line {})",
                 first.key_at.line
             );
-            return Err(YamlFinding {
-                info: &codes::YAML_DUPLICATE_KEY,
-                at,
-                message,
-                hint: None,
-            });
+            return self.refuse(&codes::YAML_DUPLICATE_KEY, at, message);
         }
-        *key = Some((name, at));
-        Ok(())
+        if let Some((Open::Mapping { key, .. }, _)) = self.open.last_mut() {
+            *key = Some((name, at));
+        }
+        Some(())
     }
 
-    fn add(&mut self, content: Content, at: Position) -> Result<(), YamlFinding> {
+    fn add(&mut self, content: Content, at: Position) -> Option<()> {
         self.nodes += 1;
         if self.nodes > MAX_NODES {
             let message =
                 format!("expected at most {MAX_NODES} values in the front matter, found more");
-            return Err(YamlFinding {
-                info: &codes::YAML_TOO_MANY_NODES,
-                at,
-                message,
-                hint: None,
-            });
+            return self.refuse(&codes::YAML_TOO_MANY_NODES, at, message);
         }
-        let node = Node { content, at };
+        let value = Node { content, at };
         match self.open.last_mut() {
-            None => self.root = Some(node),
-            Some((Open::List(items), _)) => items.push(node),
+            None => self.root = Some(value),
+            Some((Open::List(items), _)) => items.push(value),
             Some((Open::Mapping { entries, key }, _)) => {
                 if let Some((key, key_at)) = key.take() {
-                    entries.push(Entry {
-                        key,
-                        key_at,
-                        value: node,
-                    });
+                    entries.push(Entry { key, key_at, value });
                 }
             }
         }
-        Ok(())
+        Some(())
+    }
+
+    fn refuse_key(&self, at: Position, found: &str) -> Option<()> {
+        let found = if found.is_empty() { "nothing" } else { found };
+        let message = format!("expected a key that is text, found {found}");
+        self.refuse(&codes::YAML_KEY_NOT_STRING, at, message)
     }
 }
 
-fn key_not_text(at: Position, found: &str) -> YamlFinding {
-    let found = if found.is_empty() { "nothing" } else { found };
-    YamlFinding {
-        info: &codes::YAML_KEY_NOT_STRING,
-        at,
-        message: format!("expected a key that is text, found {found}"),
-        hint: None,
-    }
-}
-
-/// The YAML 1.2 core schema, less what JSON can't say.
-fn plain(text: &str, at: Position) -> Result<Content, YamlFinding> {
+/// The YAML 1.2 core schema, without the numbers that JSON does not have: for these `None`.
+fn plain(text: &str) -> Option<Content> {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Ok(Content::Null),
-        "true" | "True" | "TRUE" => return Ok(Content::Bool(true)),
-        "false" | "False" | "FALSE" => return Ok(Content::Bool(false)),
+        "" | "~" | "null" | "Null" | "NULL" => return Some(Content::Null),
+        "true" | "True" | "TRUE" => return Some(Content::Bool(true)),
+        "false" | "False" | "FALSE" => return Some(Content::Bool(false)),
+        ".nan" | ".NaN" | ".NAN" => return None,
         _ => {}
     }
-    let range = |found: &str| YamlFinding {
-        info: &codes::NUMBER_RANGE,
-        at,
-        message: format!(
-            "expected a finite number, integers from -(2^53-1) to 2^53-1, found {found}"
-        ),
-        hint: None,
-    };
     let unsigned = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN") {
-        return Err(range(text));
+    if matches!(unsigned, ".inf" | ".Inf" | ".INF") {
+        return None;
     }
     let radix = match text.get(..2) {
         Some("0x") => Some(16),
         Some("0o") => Some(8),
         _ => None,
     };
-    if let (Some(radix), Some(digits)) = (radix, text.get(2..))
+    let number = if let (Some(radix), Some(digits)) = (radix, text.get(2..))
         && !digits.is_empty()
         && digits.chars().all(|c| c.is_digit(radix))
     {
-        let number = u64::from_str_radix(digits, radix)
-            .map(Number::from)
-            .ok()
-            .filter(number_in_range);
-        return number.map(Content::Number).ok_or_else(|| range(text));
-    }
-    if !unsigned.is_empty() && unsigned.bytes().all(|b| b.is_ascii_digit()) {
-        let number = text
-            .parse::<i64>()
-            .map(Number::from)
-            .ok()
-            .filter(number_in_range);
-        return number.map(Content::Number).ok_or_else(|| range(text));
-    }
-    if is_float(unsigned) {
-        let number = text.parse::<f64>().ok().and_then(Number::from_f64);
-        return number.map(Content::Number).ok_or_else(|| range(text));
-    }
-    Ok(Content::Text(text.to_owned()))
+        u64::from_str_radix(digits, radix).map(Number::from).ok()
+    } else if !unsigned.is_empty() && unsigned.bytes().all(|b| b.is_ascii_digit()) {
+        text.parse::<i64>().map(Number::from).ok()
+    } else if is_float(unsigned) {
+        text.parse::<f64>().ok().and_then(Number::from_f64)
+    } else {
+        return Some(Content::Text(text.to_owned()));
+    };
+    number.filter(number_in_range).map(Content::Number)
 }
 
 /// `( \. [0-9]+ | [0-9]+ ( \. [0-9]* )? ) ( [eE] [-+]? [0-9]+ )?`
@@ -411,4 +317,59 @@ fn is_float(unsigned: &str) -> bool {
         None => !mantissa.is_empty() && digits(mantissa),
     };
     mantissa_fits && exponent.is_none_or(|exponent| !exponent.is_empty() && digits(exponent))
+}
+
+/// What to write instead of what the parser refuses, for the mistakes that people make in front matter.
+fn advice(kind: &ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        ErrorKind::MappingValueNotAllowed => {
+            "a text with `: ` in it stands between quotation marks: `description: \"Note: read this\"`"
+        }
+        ErrorKind::TabNotAllowed
+        | ErrorKind::TabInBlockIndentation
+        | ErrorKind::TabInIndentation
+        | ErrorKind::TabAtBlockScalarStart
+        | ErrorKind::TabInPlainScalar => "indent with spaces: YAML takes no tabs there",
+        ErrorKind::UnexpectedCharacter { .. } => {
+            "put a text that starts with a special character, such as @, `, % or &, between quotation marks"
+        }
+        ErrorKind::UnclosedQuotedScalar
+        | ErrorKind::InvalidQuotedScalarIndent
+        | ErrorKind::DocumentIndicatorInQuotedScalar => {
+            "close the quotation mark that is open here"
+        }
+        ErrorKind::InvalidTrailingSingleQuotedScalar => {
+            "write an apostrophe in a text between single quotation marks twice: \'it\'\'s\'"
+        }
+        ErrorKind::InvalidTrailingDoubleQuotedScalar => {
+            "write a quotation mark in a text between double quotation marks as \\\""
+        }
+        ErrorKind::UnknownQuotedScalarEscape | ErrorKind::InvalidQuotedScalarHexEscape => {
+            "write a backslash between double quotation marks twice, or use single quotation marks"
+        }
+        ErrorKind::CommentInterceptedScalar => {
+            "a ` #` starts a comment: put a text with it between quotation marks"
+        }
+        ErrorKind::SimpleKeyExpected | ErrorKind::InvalidSimpleKey => {
+            "write `key: value`, with a colon and a space after the key"
+        }
+        ErrorKind::InvalidIndentation
+        | ErrorKind::InvalidBlockScalarIndent
+        | ErrorKind::ExpectedBlockMappingKey
+        | ErrorKind::ExpectedBlockSequenceEntry => {
+            "indent the keys of one mapping, and the items of one list, by the same number of spaces; put a text that \
+             starts with a bracket between quotation marks"
+        }
+        ErrorKind::InvalidColonPlacement
+        | ErrorKind::UnclosedFlowCollection { .. }
+        | ErrorKind::ExpectedFlowMappingSeparator
+        | ErrorKind::ExpectedFlowSequenceSeparator
+        | ErrorKind::MismatchedFlowCollectionEnd { .. }
+        | ErrorKind::UnexpectedEofFlowMapping
+        | ErrorKind::UnexpectedEofFlowSequence => {
+            "close the bracket, and put a text that starts with one between quotation marks"
+        }
+        ErrorKind::BlockSequenceEntryNotAllowed => "start a list on the line after its key",
+        _ => return None,
+    })
 }

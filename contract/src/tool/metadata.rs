@@ -1,16 +1,18 @@
-//! What the host reads below `metadata`. Everything else there is the author's.
+//! What the host reads below `metadata`. Everything else belongs to the author.
+
+use std::fmt::Display;
 
 use serde_json::{Map, Value};
 
 use super::mapped;
 use crate::capability::Class;
 use crate::codes;
-use crate::diagnostic::Report;
-use crate::shared::{GivenRequires, requires_parts};
-use crate::source::{Content, Field, Fields, Node, nearest};
+use crate::diagnostic::FileReport;
+use crate::shared::{RequiresParts, requires_parts};
+use crate::source::{Content, FieldReader, MappingReader, Node, nearest};
 use crate::wording::{is_deceptive, plain_name, shown};
 
-/// Which half of a result a client of MCP is sent, besides the value as text.
+/// Which half of a result MCP clients get, besides the value as text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum McpResult {
     /// The value as structured content, and the blocks of content. Several clients then show a model the value alone.
@@ -20,16 +22,6 @@ pub enum McpResult {
     Content,
 }
 
-impl McpResult {
-    fn of(node: &Node) -> Option<Self> {
-        match &node.content {
-            Content::Text(text) if text == "structured" => Some(Self::Structured),
-            Content::Text(text) if text == "content" => Some(Self::Content),
-            _ => None,
-        }
-    }
-}
-
 /// How the schemas of a tool are listed over MCP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum McpSchemas {
@@ -37,22 +29,12 @@ pub enum McpSchemas {
     /// plain object.
     #[default]
     Plain,
-    /// As the contract has them.
+    /// As written in the contract.
     Exact,
 }
 
-impl McpSchemas {
-    fn of(node: &Node) -> Option<Self> {
-        match &node.content {
-            Content::Text(text) if text == "plain" => Some(Self::Plain),
-            Content::Text(text) if text == "exact" => Some(Self::Exact),
-            _ => None,
-        }
-    }
-}
-
 #[derive(Default)]
-pub(super) struct Metadata<'n> {
+pub(super) struct ToolMetadata<'n> {
     pub(super) all: Map<String, Value>,
     pub(super) context_schema: Option<&'n Node>,
     pub(super) mcp_name: Option<String>,
@@ -61,51 +43,34 @@ pub(super) struct Metadata<'n> {
     pub(super) aliases: Vec<String>,
     pub(super) namespace: Option<String>,
     pub(super) search_hint: Option<String>,
-    pub(super) requires: GivenRequires,
+    pub(super) requires: RequiresParts,
 }
 
 const OURS: &[&str] = &["aliases", "namespace", "search_hint", "requires"];
 
-impl<'n> Metadata<'n> {
-    pub(super) fn take(fields: &mut Fields<'n>, report: &mut Report<'_>) -> Metadata<'n> {
+impl<'n> ToolMetadata<'n> {
+    pub(super) fn take(fields: &mut MappingReader<'n>) -> Self {
         let Some(field) = fields.take("metadata") else {
-            return Metadata::default();
+            return Self::default();
         };
-        let node = field.node;
-        let mut metadata = Metadata {
-            all: report.mapping(Some(&field)),
+        let (node, report) = (field.node, field.report);
+        let mcp = |key: &str| node.get("mcp")?.get(key);
+        let mut metadata = Self {
+            all: field.mapping(),
             context_schema: node.get("contextSchema"),
-            ..Metadata::default()
+            mcp_name: mcp("name").and_then(|node| mcp_name(node, report)),
+            ..Self::default()
         };
-        if let Some(name) = node.get("mcp").and_then(|mcp| mcp.get("name")) {
-            metadata.mcp_name = plain_name(name, "metadata.mcp.name", report);
-            if let Some(text) = &metadata.mcp_name {
-                check_shown(name, text, report);
-            }
+        if let Some(result) = mcp("result") {
+            let words = [
+                ("structured", McpResult::Structured),
+                ("content", McpResult::Content),
+            ];
+            metadata.mcp_result = word(result, "metadata.mcp.result", &words, report);
         }
-        if let Some(result) = node.get("mcp").and_then(|mcp| mcp.get("result")) {
-            match McpResult::of(result) {
-                Some(result) => metadata.mcp_result = result,
-                None => {
-                    let message = format!(
-                        "expected `metadata.mcp.result` to be `structured` or `content`, found {}",
-                        shown(result)
-                    );
-                    report.add(&codes::METADATA_INVALID, result.at, message);
-                }
-            }
-        }
-        if let Some(schemas) = node.get("mcp").and_then(|mcp| mcp.get("schemas")) {
-            match McpSchemas::of(schemas) {
-                Some(schemas) => metadata.mcp_schemas = schemas,
-                None => {
-                    let message = format!(
-                        "expected `metadata.mcp.schemas` to be `plain` or `exact`, found {}",
-                        shown(schemas)
-                    );
-                    report.add(&codes::METADATA_INVALID, schemas.at, message);
-                }
-            }
+        if let Some(schemas) = mcp("schemas") {
+            let words = [("plain", McpSchemas::Plain), ("exact", McpSchemas::Exact)];
+            metadata.mcp_schemas = word(schemas, "metadata.mcp.schemas", &words, report);
         }
         if let Some(ours) = node.get("toolward") {
             metadata.read_ours(ours, report);
@@ -113,61 +78,81 @@ impl<'n> Metadata<'n> {
         metadata
     }
 
-    fn read_ours(&mut self, node: &'n Node, report: &mut Report<'_>) {
+    fn read_ours(&mut self, node: &'n Node, report: &'n FileReport<'n>) {
         let Content::Mapping(entries) = &node.content else {
-            let message = format!(
-                "expected `metadata.toolward` to be a mapping, found {}",
-                node.kind()
-            );
-            report.add(&codes::METADATA_INVALID, node.at, message);
-            return;
+            return refuse(node, "metadata.toolward", "a mapping", node.kind(), report);
         };
-        for entry in entries
-            .iter()
-            .filter(|entry| !OURS.contains(&entry.key.as_str()))
-        {
-            let message = format!(
-                "expected a key that the host reads, found `metadata.toolward.{}`",
-                entry.key
-            );
-            let near = nearest(&entry.key, OURS.iter().copied());
-            let hint = near.map(|near| format!("did you mean `{near}`?"));
-            report.add_hinted(&codes::METADATA_UNKNOWN_KEY, entry.key_at, message, hint);
-        }
-        if let Some(aliases) = node.get("aliases") {
-            match &aliases.content {
-                Content::List(items) => {
-                    let read = items
-                        .iter()
-                        .filter_map(|item| plain_name(item, "metadata.toolward.aliases", report));
-                    self.aliases = read.collect();
-                }
-                _ => {
-                    let message = format!(
-                        "expected `metadata.toolward.aliases` to be a list, found {}",
-                        aliases.kind()
-                    );
-                    report.add(&codes::METADATA_INVALID, aliases.at, message);
-                }
+        for entry in entries {
+            let key = entry.key.as_str();
+            if !OURS.contains(&key) {
+                let message =
+                    format!("expected a key that the host reads, found `metadata.toolward.{key}`");
+                let near = nearest(key, OURS.iter().copied());
+                let hint = near.map(|near| format!("did you mean `{near}`?"));
+                report.add_with_hint(&codes::METADATA_UNKNOWN_KEY, entry.key_at, message, hint);
             }
         }
-        self.namespace = node
-            .get("namespace")
-            .and_then(|node| plain_name(node, "metadata.toolward.namespace", report));
-        self.search_hint = node.get("search_hint").and_then(|node| hint(node, report));
-        if let Some(requires) = node.get("requires")
-            && let field = Field::new("metadata.toolward.requires", requires)
-            && let Some(mut inner) = report.read(Fields::of(&field))
-        {
-            self.requires = requires_parts(&mut inner, Class::required_ours(), report);
-            report.unknown(inner);
+        if let Some(aliases) = node.get("aliases") {
+            let label = "metadata.toolward.aliases";
+            match &aliases.content {
+                Content::List(items) => {
+                    let names = items
+                        .iter()
+                        .filter_map(|item| plain_name(item, label, report));
+                    self.aliases = names.collect();
+                }
+                _ => refuse(aliases, label, "a list", aliases.kind(), report),
+            }
+        }
+        let namespace = node.get("namespace");
+        self.namespace =
+            namespace.and_then(|node| plain_name(node, "metadata.toolward.namespace", report));
+        self.search_hint = node
+            .get("search_hint")
+            .and_then(|node| search_hint(node, report));
+        if let Some(requires) = node.get("requires") {
+            let field = FieldReader::new("metadata.toolward.requires", requires, report);
+            if let Some(mut inner) = field.fields() {
+                self.requires = requires_parts(&mut inner, Class::required_ours());
+                inner.unknown();
+            }
         }
     }
 }
 
-/// Warns of a name that clients are shown otherwise.
-fn check_shown(node: &Node, name: &str, report: &mut Report<'_>) {
-    let shown = mapped(name);
+fn refuse(node: &Node, label: &str, expected: &str, found: impl Display, report: &FileReport<'_>) {
+    let message = format!("expected `{label}` to be {expected}, found {found}");
+    report.add(&codes::METADATA_INVALID, node.at, message);
+}
+
+/// One of two words; the default of another value, which is reported.
+fn word<T: Copy + Default>(
+    node: &Node,
+    label: &str,
+    words: &[(&str, T); 2],
+    report: &FileReport<'_>,
+) -> T {
+    let known = words.iter().find(|(word, _)| match &node.content {
+        Content::Text(text) => text == word,
+        _ => false,
+    });
+    if known.is_none() {
+        let [(one, _), (other, _)] = words;
+        refuse(
+            node,
+            label,
+            &format!("`{one}` or `{other}`"),
+            shown(node),
+            report,
+        );
+    }
+    known.map(|(_, value)| *value).unwrap_or_default()
+}
+
+/// The name for MCP as written. Warns if clients see another one.
+fn mcp_name(node: &Node, report: &FileReport<'_>) -> Option<String> {
+    let name = plain_name(node, "metadata.mcp.name", report)?;
+    let shown = mapped(&name);
     if shown != name {
         let message = format!(
             "expected `metadata.mcp.name` in letters, digits, `-` and single `_`, found {name:?}, \
@@ -175,9 +160,10 @@ fn check_shown(node: &Node, name: &str, report: &mut Report<'_>) {
         );
         report.add(&codes::MCP_NAME_MAPPED, node.at, message);
     }
+    Some(name)
 }
 
-fn hint(node: &Node, report: &mut Report<'_>) -> Option<String> {
+fn search_hint(node: &Node, report: &FileReport<'_>) -> Option<String> {
     match &node.content {
         Content::Text(text)
             if (1..=200).contains(&text.chars().count()) && !text.chars().any(is_deceptive) =>
@@ -185,11 +171,9 @@ fn hint(node: &Node, report: &mut Report<'_>) -> Option<String> {
             Some(text.clone())
         }
         _ => {
-            let message = format!(
-                "expected `metadata.toolward.search_hint` to be one line of at most 200 characters, found {}",
-                shown(node)
-            );
-            report.add(&codes::METADATA_INVALID, node.at, message);
+            let expected = "one line of at most 200 characters";
+            let label = "metadata.toolward.search_hint";
+            refuse(node, label, expected, shown(node), report);
             None
         }
     }

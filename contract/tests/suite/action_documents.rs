@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolward_contract::action::{Action, Form, Implementor, Reference};
+use toolward_contract::action::{Action, Implementor, Reference, ReferenceForm};
 use toolward_contract::capability::CapabilitySet;
 use toolward_contract::tool::{Approval, Tool};
 use toolward_contract::{Diagnostic, NoScope, Scope};
@@ -180,20 +180,24 @@ fn tool(name: &str) -> Tool {
 #[test]
 fn an_implemented_action_keeps_the_form_that_it_was_written_in() {
     for (name, form, reference) in [
-        ("-id.tool", Form::Id, "ledger:post"),
-        ("-ref-id.tool", Form::Id, "ledger:post"),
+        ("-id.tool", ReferenceForm::Id, "ledger:post"),
+        ("-ref-id.tool", ReferenceForm::Id, "ledger:post"),
         (
             "-registry.tool",
-            Form::Registry,
+            ReferenceForm::Registry,
             "@books/actions/standard/ledger-post",
         ),
-        ("-file.tool", Form::Path, "./actions/ledger-post/ACTION.md"),
+        (
+            "-file.tool",
+            ReferenceForm::Path,
+            "./actions/ledger-post/ACTION.md",
+        ),
         (
             "-dotted-path.tool",
-            Form::Path,
+            ReferenceForm::Path,
             "./.actions/ledger-post/ACTION.md",
         ),
-        ("-inline.tool", Form::Inline, "my.local-action"),
+        ("-inline.tool", ReferenceForm::Inline, "my.local-action"),
     ] {
         let implements = tool(name).implements.expect(name);
         assert_eq!((implements.form, &*implements.reference), (form, reference));

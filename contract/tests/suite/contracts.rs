@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolward_contract::action::{Action, Form, Reference};
+use toolward_contract::action::{Action, Reference, ReferenceForm};
 use toolward_contract::tool::{Approval, Backoff, Retry, Tool, ToolId};
 use toolward_contract::{CODES, NoScope, Scope, Severity, define_tool};
 
@@ -101,7 +101,11 @@ fn a_tool_inherits_what_it_does_not_say() {
     assert_eq!(
         tool.implements
             .map(|i| (i.reference, i.form, i.action.id.clone())),
-        Some(("mail:send".to_owned(), Form::Id, "mail:send".to_owned()))
+        Some((
+            "mail:send".to_owned(),
+            ReferenceForm::Id,
+            "mail:send".to_owned()
+        ))
     );
 }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolward_contract::driver::{
-    Driver, DriverLimits, Endpoint, Part, Response, Slot, SlotSource, Template,
+    Driver, DriverLimits, Endpoint, OutputPlace, SlotSource, Template, TemplatePart, TemplateSlot,
 };
 use toolward_contract::tool::{Backoff, Tool};
 use toolward_contract::{NoScope, Severity};
@@ -331,14 +331,14 @@ fn a_placeholder_stays_in_its_segment() {
     assert_eq!(endpoint.segments.len(), 3);
     let part = |name: &str| {
         let path = name.split('.').map(str::to_owned).collect();
-        Part::Value(Slot::new(SlotSource::Input, path))
+        TemplatePart::Value(TemplateSlot::new(SlotSource::Input, path))
     };
     assert_eq!(
         endpoint.segments[1].parts,
         [
-            Part::Literal("a".to_owned()),
+            TemplatePart::Literal("a".to_owned()),
             part("id"),
-            Part::Literal("b".to_owned())
+            TemplatePart::Literal("b".to_owned())
         ]
     );
     assert_eq!(endpoint.segments[2].parts, [part("x.y")]);
@@ -380,12 +380,12 @@ fn a_doubled_dollar_is_literal() {
     let parts = Template::parse("a $${b} ${input.c} $d")
         .expect("valid")
         .parts;
-    let literal = |text: &str| Part::Literal(text.to_owned());
+    let literal = |text: &str| TemplatePart::Literal(text.to_owned());
     assert_eq!(
         parts,
         [
             literal("a ${b} "),
-            Part::Value(Slot::new(SlotSource::Input, vec!["c".to_owned()])),
+            TemplatePart::Value(TemplateSlot::new(SlotSource::Input, vec!["c".to_owned()])),
             literal(" $d")
         ]
     );
@@ -423,14 +423,14 @@ fn a_response_is_taken_whole_or_in_parts() {
             .expect("a request")
             .response
     };
-    assert_eq!(response(""), Response::Whole);
+    assert_eq!(response(""), OutputPlace::Whole);
     assert_eq!(
         response(", response: { pointer: /data }"),
-        Response::Pointer("/data".to_owned())
+        OutputPlace::Pointer("/data".to_owned())
     );
     assert_eq!(
         response(", response: { outputs: { a: /b } }"),
-        Response::Outputs(vec![("a".to_owned(), "/b".to_owned())])
+        OutputPlace::Outputs(vec![("a".to_owned(), "/b".to_owned())])
     );
 }
 

@@ -1,12 +1,12 @@
 //! `response_extract`: what its paths select, which texts are none, and how far an evaluation looks.
 
 use serde_json::{Value, json};
-use toolward_contract::driver::{ExtractError, JsonPath, Response};
+use toolward_contract::driver::{ExtractError, JsonPath, OutputPlace};
 use toolward_contract::json::Limits;
 
 fn extract(path: &str, body: &Value) -> Result<Value, &'static str> {
     let path = JsonPath::parse(path).unwrap_or_else(|expected| panic!("{path}: {expected}"));
-    let found = Response::Extract(path).extract(body, &Limits::default());
+    let found = OutputPlace::Extract(path).extract(body, &Limits::default());
     found.map_err(|error| error.code())
 }
 
@@ -109,7 +109,7 @@ fn a_path_looks_at_a_bounded_number_of_values() {
     };
     let body = json!({ "a": vec![json!({ "b": "x".repeat(100) }); 100] });
     let select = |path: &str, limits: &Limits| {
-        Response::Extract(JsonPath::parse(path).expect("a path")).extract(&body, limits)
+        OutputPlace::Extract(JsonPath::parse(path).expect("a path")).extract(&body, limits)
     };
     assert!(select("$.a[*].b", &limits(400)).is_ok());
     let Err(ExtractError::TooManySteps { allowed: 150 }) = select("$.a[*].b", &limits(150)) else {

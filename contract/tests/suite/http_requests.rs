@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use toolward_contract::driver::{
-    Driver, HeaderPiece, HttpCall, Method, RenderError, RenderErrorKind, Rendered, Response,
+    Driver, HeaderPiece, HttpCall, Method, OutputPlace, RenderError, RenderErrorKind, Rendered,
 };
 use toolward_contract::json::Limits;
 
@@ -292,24 +292,24 @@ fn options_only_reads_and_has_no_body() {
 fn an_output_is_taken_where_the_driver_says() {
     let limits = Limits::default();
     let answer = json!({ "data": { "a": [1, 2] }, "at": "now" });
-    let extract = |response: Response| response.extract(&answer, &limits);
-    assert_eq!(extract(Response::Whole), Ok(answer.clone()));
+    let extract = |response: OutputPlace| response.extract(&answer, &limits);
+    assert_eq!(extract(OutputPlace::Whole), Ok(answer.clone()));
     assert_eq!(
-        extract(Response::Pointer("/data/a/1".to_owned())),
+        extract(OutputPlace::Pointer("/data/a/1".to_owned())),
         Ok(json!(2))
     );
-    let error = extract(Response::Pointer("/data/b".to_owned())).expect_err("not there");
+    let error = extract(OutputPlace::Pointer("/data/b".to_owned())).expect_err("not there");
     assert_eq!(error.code(), "http-response-missing");
     let parts = [("x", "/data/a"), ("gone", "/nowhere"), ("all", "")];
     let outputs = parts
         .map(|(name, at)| (name.to_owned(), at.to_owned()))
         .to_vec();
     assert_eq!(
-        extract(Response::Outputs(outputs)),
+        extract(OutputPlace::Outputs(outputs)),
         Ok(json!({ "x": [1, 2], "all": answer }))
     );
     assert_eq!(
-        Response::Whole.extract(&Value::Null, &limits),
+        OutputPlace::Whole.extract(&Value::Null, &limits),
         Ok(Value::Null)
     );
 }
@@ -319,7 +319,7 @@ fn outputs_that_name_one_part_again_and_again_stay_within_the_limits() {
     let answer = json!({ "a": "x".repeat(1000) });
     let outputs = |count: usize| {
         let parts = (0..count).map(|n| (format!("o{n}"), "/a".to_owned()));
-        Response::Outputs(parts.collect())
+        OutputPlace::Outputs(parts.collect())
     };
     let limits = Limits {
         bytes: 10_000,
@@ -341,9 +341,9 @@ fn outputs_that_name_one_part_again_and_again_stay_within_the_limits() {
         ..Limits::default()
     };
     let deep = json!({ "a": [1] });
-    assert!(Response::Whole.extract(&deep, &flat).is_err());
+    assert!(OutputPlace::Whole.extract(&deep, &flat).is_err());
     assert!(
-        Response::Pointer("/a".to_owned())
+        OutputPlace::Pointer("/a".to_owned())
             .extract(&deep, &flat)
             .is_ok()
     );

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolward_contract::action::{Action, Reference};
-use toolward_contract::driver::{Body, DriverKind, Method};
-use toolward_contract::driver::{Driver, Part};
+use toolward_contract::driver::{BodyTemplate, DriverKind, Method};
+use toolward_contract::driver::{Driver, TemplatePart};
 use toolward_contract::index::{Index, Transport};
 use toolward_contract::tool::{Approval, Backoff, CostClass, Tool};
 use toolward_contract::{NoScope, Scope, Severity};
@@ -184,13 +184,13 @@ fn the_driver_of_aip_14_parses_and_serves_its_tool() {
     assert_eq!(entry.cost_override.cost_units_per_call, Some(5.0));
     let call = entry.http.as_ref().expect("a request");
     assert_eq!(call.method, Method::Post);
-    let Some(Body::Object(members)) = &call.body else {
+    let Some(BodyTemplate::Object(members)) = &call.body else {
         panic!("{:?}", call.body)
     };
-    let [(key, Body::Text(template))] = members.as_slice() else {
+    let [(key, BodyTemplate::Text(template))] = members.as_slice() else {
         panic!("{members:?}")
     };
-    let [Part::Value(slot)] = template.parts.as_slice() else {
+    let [TemplatePart::Value(slot)] = template.parts.as_slice() else {
         panic!("{template:?}")
     };
     assert_eq!(

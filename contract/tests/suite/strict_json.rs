@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolward_contract::json::{JsonError, JsonErrorKind, Limits, Rules, check, inspect, parse};
+use toolward_contract::json::{JsonError, JsonErrorKind, JsonRules, Limits, check, inspect, parse};
 
 fn refused(text: &str) -> JsonError {
     parse(text.as_bytes(), &Limits::default()).expect_err(text)
@@ -246,9 +246,12 @@ fn a_key_that_serde_json_keeps_for_itself_is_refused_in_texts_and_in_values() {
 
 #[test]
 fn what_is_inspected_is_held_to_the_rules_of_its_part() {
-    let rules = Rules::Members(&[
-        ("strict", Rules::Strict("strict")),
-        ("deep", Rules::Members(&[("strict", Rules::Strict("deep"))])),
+    let rules = JsonRules::Members(&[
+        ("strict", JsonRules::Strict("strict")),
+        (
+            "deep",
+            JsonRules::Members(&[("strict", JsonRules::Strict("deep"))]),
+        ),
     ]);
     let broken = |text: &str| {
         let breach = inspect(text.as_bytes(), &rules).err();
@@ -289,7 +292,7 @@ proptest! {
     #[test]
     fn inspecting_all_of_a_text_finds_what_parsing_it_finds(text in "[\\[\\]{},:\"ab019.e-]{0,24}") {
         let parsed = parse(text.as_bytes(), &Limits::default()).map(|_| ()).map_err(|error| error.kind);
-        let inspected = inspect(text.as_bytes(), &Rules::Strict("all")).map_err(|breach| breach.error.kind);
+        let inspected = inspect(text.as_bytes(), &JsonRules::Strict("all")).map_err(|breach| breach.error.kind);
         let same = match (parsed, inspected) {
             // They word what follows a value differently.
             (Err(JsonErrorKind::TrailingData), Err(JsonErrorKind::Syntax)) => true,

@@ -7,8 +7,7 @@ mod tests;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Uri};
 use toolward_contract::header::may_precede_secret;
-use toolward_contract::percent::percent_decoded;
-use toolward_contract::url_path;
+use toolward_contract::url_path::{self, percent_decoded};
 
 use super::placeholder::{LENGTH, Placeholders};
 use crate::authority::Host;

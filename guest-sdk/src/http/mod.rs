@@ -10,8 +10,8 @@
 mod failure;
 mod request;
 mod response;
+mod send;
 mod url;
-mod wasi;
 
 pub use request::{Method, Request};
 pub use response::Response;

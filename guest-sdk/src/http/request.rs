@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{Response, failure, url::Url, wasi};
-use crate::{Error, testing};
+use crate::Error;
 
 /// Longest body of a response that is read where the request says nothing else.
 const DEFAULT_MAX_BYTES: usize = 4 << 20;
@@ -71,17 +70,17 @@ impl Method {
 /// # assert_eq!(stars("a").unwrap_err().code(), "unauthorised");
 /// ```
 ///
-/// A response is an error only where none came: see [`Response::success`] for
-/// the status. Redirects are not followed, since each host needs a grant.
+/// A response is an error only where none came: see
+/// [`Response::success`](super::Response::success) for the status. Redirects are not followed, since each host needs a grant.
 #[derive(Clone, Debug)]
 pub struct Request {
     method: Method,
     url: String,
     headers: Vec<(String, Vec<u8>)>,
     body: Vec<u8>,
-    timeout: Option<Duration>,
-    max_bytes: usize,
-    truncate: bool,
+    pub(super) timeout: Option<Duration>,
+    pub(super) max_bytes: usize,
+    pub(super) truncate: bool,
 }
 
 impl Request {
@@ -152,7 +151,7 @@ impl Request {
     }
 
     /// Reads this many bytes of the response's body and leaves the rest:
-    /// [`Response::is_truncated`] tells whether there was one.
+    /// [`Response::is_truncated`](super::Response::is_truncated) tells whether there was one.
     #[must_use]
     pub fn truncate(mut self, bytes: usize) -> Self {
         self.max_bytes = bytes;
@@ -180,38 +179,11 @@ impl Request {
         &self.body
     }
 
-    pub(super) fn wait(&self) -> Option<Duration> {
-        self.timeout
-    }
-
     /// How the request shows up in messages: without its query, which may hold
     /// what nobody else should read.
     pub(super) fn shown(&self) -> String {
         let path = self.url.split(['?', '#']).next().unwrap_or_default();
         let shown: String = path.chars().take(200).collect();
         format!("{} {shown}", self.method.as_str())
-    }
-
-    /// Sends it and reads the answer.
-    ///
-    /// # Errors
-    /// `input_invalid` for a URL or header that is none; `unauthorised` where the
-    /// host is not declared or granted, or does not take a header from a driver;
-    /// `rate_limited` at the limit of requests; `http:body_too_large`; and
-    /// `upstream_error` for all that can go wrong on the way, retryable where the
-    /// same request may succeed later.
-    pub fn send(&self) -> Result<Response, Error> {
-        let url = Url::parse(&self.url)?;
-        let response = if cfg!(target_family = "wasm") {
-            wasi::send(self, &url, self.reads())?
-        } else {
-            testing::answer(self).unwrap_or_else(|| Err(failure::denied(self)))?
-        };
-        response.cut(self.max_bytes, self.truncate, self)
-    }
-
-    /// One byte more than is wanted shows that there is more.
-    fn reads(&self) -> usize {
-        self.max_bytes.saturating_add(1)
     }
 }

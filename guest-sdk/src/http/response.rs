@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
-use super::{Request, failure};
 use crate::Error;
 
 /// Longest piece of a failed response's body that an error shows.
@@ -15,8 +14,8 @@ const MAX_SHOWN: usize = 512;
 pub struct Response {
     status: u16,
     headers: Vec<(String, Vec<u8>)>,
-    body: Vec<u8>,
-    truncated: bool,
+    pub(super) body: Vec<u8>,
+    pub(super) truncated: bool,
 }
 
 impl Response {
@@ -77,7 +76,7 @@ impl Response {
         self.body
     }
 
-    /// Whether [`Request::truncate`] left a part of the body.
+    /// Whether [`Request::truncate`](super::Request::truncate) left a part of the body.
     pub fn is_truncated(&self) -> bool {
         self.truncated
     }
@@ -134,22 +133,5 @@ impl Response {
             (429 | 502 | 503 | 504, _) => error.retryable(),
             _ => error,
         })
-    }
-
-    /// Keeps a body of at most `most` bytes.
-    pub(super) fn cut(
-        mut self,
-        most: usize,
-        truncate: bool,
-        request: &Request,
-    ) -> Result<Self, Error> {
-        if self.body.len() > most {
-            if !truncate {
-                return Err(failure::too_large(request, most));
-            }
-            self.body.truncate(most);
-            self.truncated = true;
-        }
-        Ok(self)
     }
 }

@@ -24,7 +24,7 @@ pub mod bindings;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::testing::TestBucket;
+use crate::testing::{self, TestBucket};
 use crate::{Code, Error};
 use bindings::wasi::keyvalue::{atomics, store};
 
@@ -68,7 +68,7 @@ impl Bucket {
         let inner = if cfg!(target_family = "wasm") {
             store::open(name).map(Inner::Host)
         } else {
-            TestBucket::open(name)
+            testing::bucket(name)
                 .map(Inner::Test)
                 .ok_or(store::Error::AccessDenied)
         };

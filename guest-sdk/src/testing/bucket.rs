@@ -16,10 +16,6 @@ pub(crate) struct TestBucket {
 }
 
 impl TestBucket {
-    pub(crate) fn open(name: &str) -> Option<Self> {
-        super::grants::bucket(name)
-    }
-
     pub(crate) fn read_only<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> Self {
         let pairs = pairs
             .into_iter()

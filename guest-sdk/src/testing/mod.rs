@@ -18,6 +18,8 @@ pub(crate) use bucket::TestBucket;
 pub use grants::Grants;
 #[cfg(feature = "http")]
 pub(crate) use grants::answer;
+#[cfg(feature = "keyvalue")]
+pub(crate) use grants::bucket;
 #[cfg(not(target_family = "wasm"))]
 pub(crate) use grants::{call_tool, secret, store_secret};
 

@@ -11,9 +11,9 @@ use crate::api::approval::Approver;
 use crate::api::cancellation::SharedCancellation;
 use crate::api::observer::Observer;
 use crate::elicitation::{Answerable, Resume};
+use crate::imports::NestedCall;
 use crate::named::Named;
 use crate::sandbox::call_scope::CallScope;
-use crate::sandbox::tools::NestedCall;
 
 /// The input of a call.
 #[derive(Debug, Clone, PartialEq)]

@@ -74,7 +74,7 @@ impl fmt::Display for Violation {
 /// Policy ends the call at its first violation. Raised as a host error, which ends the
 /// guest at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct EndsCall(pub(crate) Violation);
+pub struct EndsCall(pub(crate) Violation);
 
 impl fmt::Display for EndsCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

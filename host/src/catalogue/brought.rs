@@ -14,6 +14,7 @@ use super::driver::LoadedDriver;
 use super::icon::{Icon, Icons};
 use super::routes::Reached;
 use crate::api::error::HostError;
+use crate::executor::Executors;
 use crate::shared_state::SharedState;
 use crate::withdrawal::Withdrawal;
 
@@ -63,7 +64,13 @@ impl Found {
 }
 
 impl Brought {
-    pub(super) fn add(&mut self, content: Content, shared_state: &SharedState, recorded: bool) {
+    pub(super) fn add(
+        &mut self,
+        content: Content,
+        shared_state: &SharedState,
+        executors: &Executors,
+        recorded: bool,
+    ) {
         let publisher = content.origin.publisher();
         let dev = content.origin.is_dev();
         let bundle = content.manifest_digest.to_string();
@@ -79,7 +86,7 @@ impl Brought {
         let icons = Icons::of(&content);
         let surface = recorded.then(|| BundleSurface::of(&content).digest());
         for entry in content.drivers {
-            let loaded = LoadedDriver::new(entry, &bundle, &publisher, &withdrawal);
+            let loaded = LoadedDriver::new(entry, &bundle, &publisher, &withdrawal, executors);
             self.drivers.push(Arc::new(loaded));
             self.labels.push(label.clone());
         }

@@ -1,20 +1,16 @@
-//! A driver of a loaded bundle: its bytes until they are compiled, and the
-//! compiled component from then on.
+//! A driver of a loaded bundle.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use toolward_bundle::component::Function;
 use toolward_bundle::content::DriverEntry;
 use toolward_contract::driver::Driver;
-use toolward_signing::Digest;
 
-use super::preparation::Preparation;
 use crate::api::violations::Reported;
+use crate::executor::{DriverSource, Executor, Executors, Features};
 use crate::health::Health;
 use crate::withdrawal::Withdrawal;
 
-/// The driver of a bundle, prepared at its first call.
+/// The driver of a bundle.
 pub(crate) struct LoadedDriver {
     pub(crate) driver: Arc<Driver>,
     pub(crate) bundle: Arc<str>,
@@ -22,14 +18,8 @@ pub(crate) struct LoadedDriver {
     /// `driver.id`, shared with the metadata of each call.
     pub(crate) id: Arc<str>,
     pub(crate) withdrawal: Arc<Withdrawal>,
-    /// The verified bytes, until they are compiled.
-    wasm: Mutex<Option<Arc<[u8]>>>,
-    pub(crate) digest: Option<Digest>,
-    /// The functions that it calls in the world `wit`, by name.
-    pub(crate) functions: BTreeMap<String, Arc<Function>>,
-    /// Bytes that the instances of its core modules take.
-    pub(crate) instance_bytes: u64,
-    pub(crate) preparation: Preparation,
+    /// `None` for a kind that this host does not run: no route has such a driver.
+    pub(crate) executor: Option<Arc<dyn Executor>>,
     pub(crate) reported: Reported,
     pub(crate) health: Health,
 }
@@ -40,50 +30,35 @@ impl LoadedDriver {
         bundle: &str,
         publisher: &str,
         withdrawal: &Arc<Withdrawal>,
+        executors: &Executors,
     ) -> Self {
-        let component = entry.component;
-        let instance_bytes = component
-            .as_ref()
-            .map_or(0, |component| component.surface.instance_bytes);
-        let (digest, wasm, functions) = match component {
-            Some(component) => (
-                Some(component.digest),
-                Some(component.bytes),
-                component.functions,
-            ),
-            None => (None, None, BTreeMap::new()),
+        let publisher: Arc<str> = publisher.into();
+        let source = DriverSource {
+            driver: entry.driver.clone(),
+            publisher: publisher.clone(),
+            component: entry.component,
         };
         Self {
             id: entry.driver.id.as_str().into(),
             driver: entry.driver,
             bundle: bundle.into(),
-            publisher: publisher.into(),
+            publisher,
             withdrawal: withdrawal.clone(),
-            wasm: Mutex::new(wasm),
-            digest,
-            functions,
-            instance_bytes,
-            preparation: Preparation::default(),
+            executor: executors.executor(source),
             reported: Reported::default(),
             health: Health::default(),
         }
     }
 
-    /// The component's bytes, until it is compiled.
-    pub(crate) fn wasm(&self) -> Option<Arc<[u8]>> {
-        self.wasm
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+    /// What the stages have to know of its executor.
+    pub(crate) fn features(&self) -> Features {
+        let executor = self.executor.as_ref();
+        executor.map_or_else(Features::default, |executor| executor.features())
     }
 
-    /// Whether it is compiled, so that a call need not wait.
+    /// Whether a call of it need not wait until it is prepared.
     pub(crate) fn is_ready(&self) -> bool {
-        self.digest.is_none() || self.preparation.is_ready()
-    }
-
-    /// Frees the component's bytes once it is compiled.
-    pub(crate) fn drop_wasm(&self) {
-        *self.wasm.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let executor = self.executor.as_ref();
+        executor.is_none_or(|executor| executor.is_ready())
     }
 }

@@ -21,7 +21,7 @@ use crate::services::Services;
 /// One way to carry out a contract: a driver, with all that is fixed about it.
 pub(crate) struct Route {
     pub(crate) driver: Arc<LoadedDriver>,
-    pub(crate) implements: Implements,
+    pub(crate) implements: Arc<Implements>,
     pub(crate) limits: CallLimits,
     pub(crate) retry: Option<Retry>,
     pub(crate) decision: Decision,
@@ -64,8 +64,12 @@ pub(super) fn route(
         Decision::Deny(_) => (None, None),
     };
     Route {
-        access: allowed
-            .map(|allowed| Arc::new(Access::new(&allowed.grant, &driver.publisher, services))),
+        access: allowed.map(|allowed| {
+            let grant = &allowed.grant;
+            let executor = driver.executor.as_ref();
+            let usable = executor.map_or(Ok(()), |executor| executor.check(grant));
+            Arc::new(Access::new(grant, &driver.publisher, services, usable))
+        }),
         question: reasons.map(|reasons| {
             let each_time = asks_each_time(&planned.contract, &services.policy);
             let partial = allowed.and_then(|allowed| allowed.partial.as_ref());
@@ -74,7 +78,7 @@ pub(super) fn route(
             Arc::new(question)
         }),
         retry: driver.driver.retry(contract, planned.implements),
-        implements: planned.implements.clone(),
+        implements: Arc::new(planned.implements.clone()),
         driver: driver.clone(),
         limits,
         contexts: Contexts::of(&planned.contract, &planned.implementation, &services.policy),

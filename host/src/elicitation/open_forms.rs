@@ -2,7 +2,7 @@
 //! caller can't wear a person down with calls beside each other.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long a person has to answer.
@@ -21,7 +21,25 @@ impl OpenForms {
     ///
     /// # Errors
     /// How long another one may stay open.
-    pub(crate) fn open(&self, principal: &str, invocation: &str) -> Result<(), Duration> {
+    pub(crate) fn open(
+        forms: &Arc<Self>,
+        principal: &str,
+        invocation: &str,
+    ) -> Result<OpenForm, Duration> {
+        forms.enter(principal, invocation)?;
+        Ok(Self::opened(forms, principal, invocation))
+    }
+
+    /// The form of an invocation that may have been opened by an earlier call.
+    pub(crate) fn opened(forms: &Arc<Self>, principal: &str, invocation: &str) -> OpenForm {
+        OpenForm {
+            forms: Some(forms.clone()),
+            principal: principal.to_owned(),
+            invocation: invocation.to_owned(),
+        }
+    }
+
+    fn enter(&self, principal: &str, invocation: &str) -> Result<(), Duration> {
         let now = Instant::now();
         let mut open = self.lock();
         open.retain(|_, (_, until)| *until > now);
@@ -63,54 +81,27 @@ impl OpenForms {
     }
 }
 
-/// The form that one call may open. Dropping it closes that form: however a call ends that does
-/// not hand its question to its caller, its person is asked nothing any more.
+/// The form of one call. Dropping it closes the form: however a call ends that does not hand its
+/// question to its caller, its person is not asked any more.
 #[derive(Debug)]
-pub(crate) struct CallForm<'a> {
-    forms: &'a OpenForms,
-    /// Whose form, and of which invocation, once it was opened.
-    own: OnceLock<(String, String)>,
+pub(crate) struct OpenForm {
+    /// `None` once it is to stay open.
+    forms: Option<Arc<OpenForms>>,
+    principal: String,
+    invocation: String,
 }
 
-impl<'a> CallForm<'a> {
-    pub(crate) fn new(forms: &'a OpenForms) -> Self {
-        Self {
-            forms,
-            own: OnceLock::new(),
-        }
-    }
-
-    /// The call resumes after the question of this invocation.
-    pub(crate) fn resumes(&self, principal: &str, invocation: &str) {
-        let own = || (principal.to_owned(), invocation.to_owned());
-        self.own.get_or_init(own);
-    }
-
-    /// Opens the form of this call.
-    ///
-    /// # Errors
-    /// How long another one may stay open.
-    pub(crate) fn open(&self, principal: &str, invocation: &str) -> Result<(), Duration> {
-        self.forms.open(principal, invocation)?;
-        self.resumes(principal, invocation);
-        Ok(())
-    }
-
-    /// Closes the form of this call. Returns whether it was open.
-    pub(crate) fn close(&self, principal: &str, invocation: &str) -> bool {
-        self.forms.close(principal, invocation)
-    }
-
+impl OpenForm {
     /// Leaves the form open: its question goes to the caller.
     pub(crate) fn keep(mut self) {
-        self.own.take();
+        self.forms = None;
     }
 }
 
-impl Drop for CallForm<'_> {
+impl Drop for OpenForm {
     fn drop(&mut self) {
-        if let Some((principal, invocation)) = self.own.get() {
-            self.forms.close(principal, invocation);
+        if let Some(forms) = &self.forms {
+            forms.close(&self.principal, &self.invocation);
         }
     }
 }
@@ -122,34 +113,34 @@ mod tests {
     #[test]
     fn a_principal_has_one_open_form_and_others_have_theirs() {
         let forms = OpenForms::default();
-        assert_eq!(forms.open("ada", "1"), Ok(()));
-        assert!(forms.open("ada", "2").is_err());
-        assert_eq!(forms.open("ada", "1"), Ok(()), "its next round");
-        assert_eq!(forms.open("eve", "3"), Ok(()));
+        assert_eq!(forms.enter("ada", "1"), Ok(()));
+        assert!(forms.enter("ada", "2").is_err());
+        assert_eq!(forms.enter("ada", "1"), Ok(()), "its next round");
+        assert_eq!(forms.enter("eve", "3"), Ok(()));
         assert!(!forms.close("eve", "1"));
         assert!(forms.close("ada", "1"));
         assert!(!forms.close("ada", "1"), "once");
-        assert_eq!(forms.open("ada", "2"), Ok(()));
+        assert_eq!(forms.enter("ada", "2"), Ok(()));
     }
 
     #[test]
     fn a_form_that_nobody_answers_closes() {
         let forms = OpenForms::default();
-        assert_eq!(forms.open("ada", "1"), Ok(()));
+        assert_eq!(forms.enter("ada", "1"), Ok(()));
         forms.expire();
         assert!(!forms.close("ada", "1"));
-        assert_eq!(forms.open("ada", "1"), Ok(()));
+        assert_eq!(forms.enter("ada", "1"), Ok(()));
         forms.expire();
-        assert_eq!(forms.open("ada", "2"), Ok(()));
+        assert_eq!(forms.enter("ada", "2"), Ok(()));
     }
 
     #[test]
     fn however_many_principals_ask_memory_is_bounded() {
         let forms = OpenForms::default();
         for number in 0..MAX_PRINCIPALS {
-            assert_eq!(forms.open(&format!("p{number}"), "1"), Ok(()));
+            assert_eq!(forms.enter(&format!("p{number}"), "1"), Ok(()));
         }
-        assert!(forms.open("one more", "1").is_err());
-        assert_eq!(forms.open("p0", "1"), Ok(()));
+        assert!(forms.enter("one more", "1").is_err());
+        assert_eq!(forms.enter("p0", "1"), Ok(()));
     }
 }

@@ -6,7 +6,7 @@ use toolward_contract::json;
 use toolward_policy::LimitName;
 use toolward_policy::UserGrant;
 
-use super::{Answerable, Ask, MAX_ROUNDS, Question, sample};
+use super::{Answerable, Ask, MAX_ROUNDS, OpenForm, Question, sample};
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
 use crate::invocation::{DriverAsk, InputRequest};
 use crate::redact::Redactor;
@@ -39,9 +39,11 @@ pub(crate) struct Asker {
 
 /// Questions whose form was checked.
 #[derive(Debug)]
-pub(crate) struct Questions {
+pub struct Questions {
     pub(crate) questions: Vec<Question>,
     pub(crate) state: Vec<u8>,
+    /// Set if the question is a form of the driver's kind, which one call of a principal has open.
+    pub(crate) form: Option<OpenForm>,
 }
 
 impl Asker {
@@ -147,6 +149,7 @@ fn accept(request: InputRequest) -> Result<Questions, String> {
     Ok(Questions {
         questions,
         state: request.state,
+        form: None,
     })
 }
 

@@ -30,8 +30,6 @@ pub(crate) struct Resumed {
     pub(crate) rounds: u32,
     pub(crate) spent: Spent,
     pub(crate) resumption: Resumption,
-    /// Why an answer does not fit its question, where it may be asked again.
-    pub(crate) rejected: Option<String>,
 }
 
 impl Facts<'_> {
@@ -124,8 +122,8 @@ pub(crate) fn check(
         resumption: Resumption {
             state: asked.state,
             answers: replies,
+            rejected,
         },
-        rejected,
     })
 }
 

@@ -12,10 +12,10 @@ use crate::api::approval::{
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::catalogue::Route;
 use crate::digest;
+use crate::executor::RequestValues;
 use crate::pipeline::authorise::Granted;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::candidates;
-use crate::pipeline::http_request;
 use crate::pipeline::validate::RoutedCall;
 
 /// The hint after a person denied the call.
@@ -65,14 +65,14 @@ pub(crate) async fn obtain(
 }
 
 async fn asked(
-    mut call: RoutedCall,
+    call: RoutedCall,
     question: Arc<ApprovalQuestion>,
     hosts: Option<&Arc<dyn Approver>>,
     record: &mut CallRecord<'_>,
 ) -> Result<Approved<RoutedCall>, CallError> {
     record.needs_approval();
-    let http = http_request::keep(&mut call)?;
-    let request = request(&call, &question, http, &record.metadata.invocation);
+    let shown = shown_request(&call)?;
+    let request = request(&call, &question, shown, &record.metadata.invocation);
     let verdict = match call.scope.approver.as_ref().or(hosts) {
         Some(approver) => ask(&**approver, &request, record).await,
         None => Verdict::Unavailable,
@@ -114,6 +114,28 @@ async fn asked(
             "call it where a person can answer, or let the operator approve it in the policy",
         )),
     }
+}
+
+/// The request that the host makes for this call, for the person who is asked.
+fn shown_request(call: &RoutedCall) -> Result<Option<ShownRequest>, CallError> {
+    let route = &call.route;
+    let Some(executor) = &route.driver.executor else {
+        return Ok(None);
+    };
+    let Some(access) = &route.access else {
+        return Err(CallError::internal("a denied call got past the policy"));
+    };
+    let left = call.scope.chain.caller().map(|caller| caller.memory_bytes);
+    executor.request(&RequestValues {
+        contract: &call.tool.contract,
+        implements: &route.implements,
+        grant: &access.grant,
+        limits: &route.limits.within(left, true),
+        input: &call.input,
+        context: &call.context,
+        contract_input: &call.contract_input,
+        context_secrets: &call.context_secrets,
+    })
 }
 
 /// Asks, and records that a person is asked once the approver says so, and what came of it.

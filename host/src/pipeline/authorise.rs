@@ -35,7 +35,7 @@ pub(crate) fn apply(call: Validated<RoutedCall>) -> Result<Granted<RoutedCall>, 
             .files
             .as_ref()
             .err()
-            .or(access.program.as_ref().err())
+            .or(access.executor.as_ref().err())
     {
         return Err(error.clone());
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolward_contract::capability::Capability;
-use toolward_contract::driver::DriverKind;
 use toolward_ledger::record::Rejected;
 use toolward_policy::{ContextLack, Decision, SecretGrant};
 
@@ -161,7 +160,9 @@ fn takes<'a>(route: &'a Arc<Route>, call: Considered<'_>, skipped: &mut Skipped<
         store.is_some_and(|store| store.has(&secret.publisher, principal, &secret.slug))
     };
     if let Some(secret) = access.grant.needed_secrets().find(|one| !has(one)) {
-        let error = || no_credential(&secret.slug).of_attachment(route.driver.driver.is_attachment);
+        let error = || {
+            CallError::no_credential(&secret.slug).of_attachment(route.driver.driver.is_attachment)
+        };
         skipped.add(route, &ErrorCode::AUTH_REQUIRED);
         skipped.without_secret.get_or_insert_with(error);
         return false;
@@ -179,7 +180,7 @@ fn falls(route: &Route, next: &Route, scope: &CallScope, tool: &str) -> bool {
         // What a caller's approval covers names no driver's hosts and regions.
         (Some(asked), Some(also)) => {
             asks(route, scope, tool)
-                && next.driver.driver.kind != DriverKind::Http
+                && !next.driver.features().shows_request
                 && asked.chain == also.chain
                 && [route, next].iter().all(|one| named(one).is_shown_whole())
         }
@@ -235,16 +236,6 @@ fn unsupported(one: Unsupported<'_>) -> CallError {
         message,
     )
     .with_hint(format!("leave out `{input}`"))
-}
-
-/// The error for a secret that the policy gives and that has no value.
-pub(crate) fn no_credential(slug: &str) -> CallError {
-    CallError::new(
-        ErrorCode::AUTH_REQUIRED,
-        ErrorClass::CredentialMissing,
-        format!("the secret `{slug}` is granted and has no value"),
-    )
-    .with_hint(ErrorCode::AUTH_REQUIRED.ask_the_operator("give the secret a value"))
 }
 
 /// Whether a call of a tool by this route needs an approval of its own.

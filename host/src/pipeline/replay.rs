@@ -5,10 +5,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::api::result::{Block, CallError, ErrorClass, ErrorCode, Origin, Output, shortened};
+use crate::executor::{AttemptMemory, Clock};
 use crate::invocation::DriverOutput;
 use crate::pipeline::authorise::Granted;
 use crate::pipeline::call_record::CallRecord;
-use crate::pipeline::dispatch::{AttemptMemory, Clock, Mapped, accept};
+use crate::pipeline::dispatch::{Mapped, accept};
 use crate::pipeline::validate::RoutedCall;
 use crate::recording::publisher_id;
 use crate::tape::{Nearest, Taken, Tape, Wanted};

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use toolward_contract::driver::{DriverKind, Rendered};
 use toolward_contract::json;
 use toolward_contract::schema::{Schema, Violation, in_words};
 use toolward_policy::ContextText;
@@ -61,8 +60,6 @@ pub(crate) struct RoutedCall {
     pub(crate) context_secrets: Vec<(String, ContextText)>,
     pub(crate) timeout: Duration,
     pub(crate) scope: Arc<CallScope>,
-    /// The request of a driver without code, once a person was asked about it.
-    pub(crate) rendered: Option<Rendered>,
     /// Set if the call resumes after questions.
     pub(crate) resume: Option<Box<Resumed>>,
     /// The id that its caller gave it.
@@ -163,7 +160,7 @@ pub(crate) fn validate(
     let recorded_input = (services.tape.as_ref()).map(|_| Box::new(keeping.recorded_input()));
     let recording = services.recording.as_ref();
     let mut kept = recording.map(|recording| Box::new(recording.keep(keeping, rejected)));
-    let asks = route.driver.driver.kind == DriverKind::Form;
+    let asks = route.driver.features().asks_again;
     let contract_input = match asks || route.question.is_some() || !fallbacks.is_empty() {
         true => input.clone(),
         false => Value::Null,
@@ -201,7 +198,6 @@ pub(crate) fn validate(
         context_secrets,
         timeout: Duration::ZERO,
         scope: request.scope,
-        rendered: None,
         resume,
         name,
         recorded_input,
@@ -242,8 +238,6 @@ impl RoutedCall {
             self.context_secrets.clone_from(&given.secrets);
         }
         self.input = input;
-        // Made for the driver before.
-        self.rendered = None;
         Ok(())
     }
 }

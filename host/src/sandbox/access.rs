@@ -8,12 +8,10 @@ use serde_json::json;
 use toolward_egress::{Egress, HostRule, Rules, SecretPosition, SecretRule};
 use toolward_policy::{self as policy, Grant};
 
-use super::call_budget::CallBudget;
 use super::files;
-use super::secrets::CallSecrets;
 use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
-use crate::exec::Bound;
+use crate::imports::{CallBudget, CallSecrets};
 use crate::services::Services;
 
 /// The prepared grant of one route.
@@ -21,18 +19,23 @@ pub(crate) struct Access {
     pub(crate) grant: Grant,
     /// The directories behind its workspaces, or why one can't be opened.
     pub(crate) files: Result<Option<Arc<files::Plan>>, CallError>,
-    /// The program that carries it out, if one does; or why the host can't run it.
-    pub(crate) program: Result<Option<Bound>, CallError>,
+    /// Whether the driver's executor can use it.
+    pub(crate) executor: Result<(), CallError>,
     /// Outgoing HTTP, `None` if no host is granted; or why the host has no network.
     pub(crate) egress: Result<Option<Egress>, CallError>,
 }
 
 impl Access {
     /// Prepares a grant for a driver of this publisher.
-    pub(crate) fn new(grant: &Grant, driver_publisher: &str, services: &Services) -> Self {
+    pub(crate) fn new(
+        grant: &Grant,
+        driver_publisher: &str,
+        services: &Services,
+        executor: Result<(), CallError>,
+    ) -> Self {
         Self {
             files: plan(grant, services),
-            program: program(grant, services),
+            executor,
             egress: egress(grant, driver_publisher, services),
             grant: grant.clone(),
         }
@@ -61,37 +64,6 @@ impl Access {
         let egress = egress.on_behalf_of(principal);
         Some(egress.call_within(&budget.network, limits, secrets.clone()))
     }
-}
-
-fn program(grant: &Grant, services: &Services) -> Result<Option<Bound>, CallError> {
-    let Some(rule) = grant.program() else {
-        return Ok(None);
-    };
-    let refused = |message: &str, rule: &str, to: &str| {
-        CallError::new(ErrorCode::UNAUTHORISED, ErrorClass::SetupRequired, message)
-            .with_cause(json!({ "rule": rule }))
-            .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator(to))
-    };
-    let Some(broker) = &services.programs else {
-        return Err(refused(
-            "the policy lets a program run, and this host has no broker that runs programs",
-            "exec-broker-missing",
-            "let this host run programs",
-        ));
-    };
-    // A broker takes up no lines after its start.
-    let line = broker.number(rule).ok_or_else(|| {
-        refused(
-            "the policy lets this program run since after the host was started",
-            "exec-line-new",
-            "start the host again",
-        )
-    })?;
-    Ok(Some(Bound {
-        broker: broker.clone(),
-        line,
-        rule: rule.clone(),
-    }))
 }
 
 /// The directories of a grant. A missing one becomes an error of the tool's calls,

@@ -28,16 +28,14 @@ impl Tool {
 /// A call of a tool of Amplifier.
 pub(crate) struct ToolCall<'a> {
     tool: &'a Tool,
-    input: String,
-    context: String,
+    input: &'a str,
 }
 
 impl<'a> ToolCall<'a> {
-    pub(crate) fn new(tool: &'a Tool, invocation: Invocation) -> Self {
+    pub(crate) fn new(tool: &'a Tool, invocation: &'a Invocation) -> Self {
         Self {
             tool,
-            input: invocation.input,
-            context: invocation.context,
+            input: &invocation.input,
         }
     }
 
@@ -73,10 +71,6 @@ impl<'a> ToolCall<'a> {
     pub(crate) fn engine(&self) -> &Engine {
         self.tool.component.engine()
     }
-
-    pub(crate) fn into_input(self) -> (String, String) {
-        (self.input, self.context)
-    }
 }
 
 fn error(code: &str, message: String, cause: Option<String>) -> DriverError {
@@ -99,11 +93,7 @@ fn result(read: Result<Value, JsonError>) -> Result<Returned, DriverError> {
     match value.get("success").and_then(Value::as_bool) {
         Some(true) => {
             let output = value.get("output").unwrap_or(&Value::Null);
-            Ok(Returned::Done(DriverOutput {
-                structured: output.to_string(),
-                content: Vec::new(),
-                lifted_bytes: 0,
-            }))
+            Ok(Returned::Done(DriverOutput::new(output.to_string())))
         }
         Some(false) => {
             let found = value.get("error").unwrap_or(&Value::Null);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::call_budget::CallBudget;
+use crate::imports::CallBudget;
 
 /// The callers of a call; empty if the host's caller made it.
 #[derive(Debug, Clone, Default)]

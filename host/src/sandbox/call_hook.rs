@@ -118,7 +118,7 @@ impl StoreHook {
         if now >= self.deadline {
             return Err(DeadlinePassed.into());
         }
-        if store.data().tools.is_some() {
+        if store.data().has_tools {
             store.data_mut().meter.fuel = store.get_fuel()?;
         }
         let bytes = store.data().limiter.lifted(HOST_CALL_BYTES);
@@ -165,7 +165,7 @@ impl StoreHook {
             store.set_fuel(left)?;
             is_set = true;
         }
-        let now = match store.data().tools.is_some() {
+        let now = match store.data().has_tools {
             // A call of a tool may have taken long without a pause.
             true => Instant::now(),
             false => self.now,

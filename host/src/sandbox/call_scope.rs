@@ -13,7 +13,7 @@ use crate::elicitation::Answerable;
 
 /// What stays the same from the request to the last attempt, shared by all stages.
 #[derive(Clone)]
-pub(crate) struct CallScope {
+pub struct CallScope {
     pub(crate) principal: String,
     /// Who asks people, instead of the host's own approver.
     pub(crate) approver: Option<Arc<dyn Approver>>,

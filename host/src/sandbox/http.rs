@@ -15,16 +15,16 @@ use http::HeaderName;
 use http::uri::Scheme;
 use http_body_util::BodyExt as _;
 use toolward_egress::{
-    Call, Denied, Limit, LimitKind, NetworkError, NetworkKind, Rule, Stage, Timeout,
+    Denied, Error as EgressError, Limit, LimitKind, NetworkError, NetworkKind, Rule, Stage,
+    Timeout, Timeouts, headers,
 };
-use toolward_egress::{Timeouts, headers};
 use wasmtime_wasi_http::{
     Error, ForbiddenHeaderFilter, RequestOptions, WasiBody, WasiHttpCtx, WasiHttpHooks,
 };
 
-use super::call_budget::CallBudget;
 use super::held::Shared;
 use crate::api::violations::{ViolationKind, Violations};
+use crate::imports::{HttpError, HttpRequest, Imports};
 
 /// Bytes of one header block in memory; a guest may hold several.
 const FIELDS: usize = 64 << 10;
@@ -39,24 +39,17 @@ pub(crate) fn context() -> WasiHttpCtx {
     context
 }
 
-/// Sends the requests of one attempt.
+/// What refuses and sends requests.
 pub(crate) struct Hooks {
-    network: Option<Call>,
-    budget: Arc<CallBudget>,
+    imports: Arc<dyn Imports>,
     violations: Violations,
     held: Shared,
 }
 
 impl Hooks {
-    pub(crate) fn new(
-        network: Option<Call>,
-        budget: Arc<CallBudget>,
-        violations: Violations,
-        held: Shared,
-    ) -> Self {
+    pub(crate) fn new(imports: Arc<dyn Imports>, violations: Violations, held: Shared) -> Self {
         Self {
-            network,
-            budget,
+            imports,
             violations,
             held,
         }
@@ -101,29 +94,20 @@ impl WasiHttpHooks for Hooks {
         options: Option<RequestOptions>,
         _response_errors: Worker,
     ) -> Box<dyn Future<Output = Result<(http::Response<WasiBody>, Worker), Error>> + Send> {
-        let violations = self.violations.clone();
-        let Some(network) = &self.network else {
-            let host = request.uri().authority().map_or("", |name| name.as_str());
-            let _ = violations.record(ViolationKind::Network, host);
-            return Box::new(std::future::ready(Err(Error::HttpRequestDenied)));
-        };
-        let Ok(open) = self.budget.connection() else {
-            return Box::new(std::future::ready(Err(Error::ConnectionLimitReached)));
-        };
         let options = options.unwrap_or_default();
         let timeouts = Timeouts {
             connect: options.connect_timeout,
             first_byte: options.first_byte_timeout,
             between_bytes: options.between_bytes_timeout,
         };
-        let mut sending = Box::pin(network.send(request, timeouts));
+        let request = request.map(|body| body.map_err(Into::into).boxed_unsync());
+        let mut sending = self.imports.http(HttpRequest { request, timeouts });
         // Checks that need only the request run here, so that a guest is refused and
         // recorded even if it never awaits the response.
         let waker = Waker::noop();
         let first = sending.as_mut().poll(&mut Context::from_waker(waker));
         if let Poll::Ready(Err(error)) = &first {
-            let error = to_guest(error, Some(&violations));
-            return Box::new(std::future::ready(Err(error)));
+            return Box::new(std::future::ready(Err(to_guest(error))));
         }
         let held = self.held.clone();
         let sent: Sent<_> = Box::pin(async move {
@@ -131,55 +115,35 @@ impl WasiHttpHooks for Hooks {
                 Poll::Ready(result) => result,
                 Poll::Pending => sending.await,
             };
-            match result {
-                Ok(response) => {
-                    let response = response.map(|body| {
-                        body.map_err(|error| to_guest(&error, None))
-                            .map_frame(move |frame| {
-                                // Its connection is open as long as the body is there.
-                                let _open = &open;
-                                frame.map_data(|data| held.count(data))
-                            })
-                            .boxed_unsync()
-                    });
-                    let done: Worker = Box::new(std::future::ready(Ok(())));
-                    Ok((response, done))
-                }
-                Err(error) => Err(to_guest(&error, Some(&violations))),
-            }
+            let response = result.map_err(|error| to_guest(&error))?;
+            let response = response.map(|body| {
+                body.map_err(|error| of_egress(&error))
+                    .map_frame(move |frame| frame.map_data(|data| held.count(data)))
+                    .boxed_unsync()
+            });
+            let done: Worker = Box::new(std::future::ready(Ok(())));
+            Ok((response, done))
         });
         Box::new(sent)
     }
 }
 
-/// Records a refusal that is about the grant.
-pub(crate) fn record(denied: &Denied, violations: &Violations) {
-    let kind = if denied.rule.is_about_secret() {
-        ViolationKind::Secret
-    } else if denied.rule.is_about_grant() {
-        ViolationKind::Network
-    } else {
-        return;
-    };
-    // If policy ends the call, the next entry into the guest does.
-    let _ = violations.record(kind, &denied.subject);
+/// The error for the guest, in the codes of `wasi:http`.
+fn to_guest(error: &HttpError) -> Error {
+    match error {
+        HttpError::NoNetwork => Error::HttpRequestDenied,
+        HttpError::Exceeded(_) => Error::ConnectionLimitReached,
+        HttpError::Egress(error) => of_egress(error),
+    }
 }
 
-/// The error for the guest, in the codes of `wasi:http`.
-fn to_guest(error: &toolward_egress::Error, violations: Option<&Violations>) -> Error {
-    use toolward_egress::Error as Egress;
+fn of_egress(error: &EgressError) -> Error {
     match error {
-        Egress::Denied(denied) => {
-            if let Some(violations) = violations {
-                record(denied, violations);
-            }
-            of_denied(denied)
-        }
-        Egress::Limit(limit) => of_limit(limit),
-        Egress::Timeout(timeout) => of_timeout(timeout),
-        Egress::Network(network) => of_network(network),
-        Egress::Secret(error) => {
-            // The driver is not at fault and can't fix it.
+        EgressError::Denied(denied) => of_denied(denied),
+        EgressError::Limit(limit) => of_limit(limit),
+        EgressError::Timeout(timeout) => of_timeout(timeout),
+        EgressError::Network(network) => of_network(network),
+        EgressError::Secret(error) => {
             tracing::warn!(%error, "a request was not sent, since its secret can't be put in");
             Error::HttpRequestDenied
         }

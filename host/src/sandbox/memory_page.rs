@@ -7,7 +7,7 @@ use super::files::{FILE_STREAM, LISTING, OPEN_FILE};
 use super::held::{CHUNK, HANDLE};
 use super::http::cost::{EXCHANGE, FIELD, OUTGOING_BODY};
 use super::limiter::{ELEMENT, LIFTED};
-use super::v0_1::PROGRESS_REPORT_BYTES;
+use crate::imports::PROGRESS_REPORT_BYTES;
 
 const PAGE: &str = include_str!("../../../docs/src/reference/host-memory.md");
 

@@ -16,7 +16,7 @@ use wasmtime::{Store, Trap, WasmBacktrace};
 
 use super::call_hook::{HOST_CALL_BYTES, StoreHook};
 use super::capture::Capture;
-use super::context::Context;
+use super::context::CallContext;
 use super::deadline;
 use super::engine::YIELD_INTERVAL;
 use super::limiter::ResultSize;
@@ -52,8 +52,13 @@ impl Prepared {
         }
     }
 
-    /// A call of the driver in one of its worlds, for all its attempts.
-    pub(crate) fn call(&self, target: &Target, invocation: Invocation) -> Option<PreparedCall<'_>> {
+    /// A call of the driver in one of its worlds. It may take the texts of `invocation` until
+    /// [`PreparedCall::give_back`].
+    pub(crate) fn call<'a>(
+        &'a self,
+        target: &Target,
+        invocation: &'a mut Invocation,
+    ) -> Option<PreparedCall<'a>> {
         Some(PreparedCall {
             call: self.worlds.get(target)?.call(invocation),
             instance_bytes: self.instance_bytes,
@@ -70,14 +75,9 @@ pub(crate) struct PreparedCall<'a> {
 }
 
 impl PreparedCall<'_> {
-    /// Says which attempt comes next, and how many milliseconds are left for it.
-    pub(crate) fn set_attempt(&mut self, number: u32, remaining_ms: u64) {
-        self.call.set_attempt(number, remaining_ms);
-    }
-
-    /// Takes input and context back.
-    pub(crate) fn into_input(self) -> (String, String) {
-        self.call.into_input()
+    /// Gives the texts of the invocation back.
+    pub(crate) fn give_back(self) {
+        self.call.give_back();
     }
 }
 
@@ -122,7 +122,7 @@ pub(crate) enum AttemptOutcome {
 /// caller's turns. Returns the instance, too, unless the engine panicked.
 pub(crate) async fn attempt(
     prepared: &PreparedCall<'_>,
-    context: &Context,
+    context: &CallContext,
     own: AttemptLimits,
     (spender, memory): (Option<Spender<'_>>, Option<Arc<MemoryLease>>),
     deadline: Instant,
@@ -130,7 +130,7 @@ pub(crate) async fn attempt(
     let limits = &context.limits;
     let engine = prepared.call.engine();
     let result_size = prepared.call.result_size(limits);
-    let state = State::new(context, &own, memory.clone(), deadline);
+    let state = State::new(context, &own, memory.clone());
     let mut store = Store::new(engine, state);
     store.data_mut().limiter.lay_out(prepared.layout);
     let (stdout, stderr) = (store.data().stdout.clone(), store.data().stderr.clone());
@@ -195,7 +195,7 @@ pub(crate) async fn attempt(
             .saturating_add(store.data().meter.owed),
         peak_memory: store.data().limiter.peak_memory(),
         refused: store.data().limiter.exceeded(),
-        logs: store.data_mut().log.take(),
+        logs: std::mem::take(&mut store.data_mut().logs),
         ..captured(&stdout, &stderr)
     };
     (outcome, usage, Some(Instance { _store: store }))

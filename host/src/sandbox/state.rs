@@ -2,7 +2,6 @@
 //! of log and progress.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use toolward_policy::LimitName;
 use wasmtime::component::ResourceTable;
@@ -10,17 +9,15 @@ use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
 use wasmtime_wasi_http::{WasiHttpCtx, WasiHttpCtxView};
 
 use super::capture::Capture;
-use super::context::Context;
-use super::guest_reports::{Log, ReportCounts};
+use super::context::CallContext;
 use super::http::{self, Hooks};
 use super::insecure_seed::InsecureSeed;
 use super::limiter::Limiter;
-use super::secrets::CallSecrets;
-use super::{Exceeded, files, keyvalue, tools};
+use super::{Exceeded, files, keyvalue};
 use crate::admission::MemoryLease;
-use crate::api::observer::Observer;
+use crate::api::result::LogRecord;
 use crate::api::violations::Violations;
-use crate::events::ProgressEvents;
+use crate::imports::Imports;
 
 /// Bytes that one `wasi:random` call gives at most.
 const MAX_RANDOM: u64 = 64 << 10;
@@ -33,18 +30,14 @@ pub(crate) struct State {
     pub(super) insecure_seed: InsecureSeed,
     table: ResourceTable,
     pub(crate) files: files::Ctx,
-    buckets: keyvalue::Ctx,
     pub(crate) limiter: Limiter,
     pub(crate) stdout: Capture,
     pub(crate) stderr: Capture,
-    pub(crate) log: Log,
-    reports: ReportCounts,
-    pub(crate) observer: Option<Arc<dyn Observer>>,
-    pub(crate) events: Option<ProgressEvents>,
+    pub(crate) logs: Vec<LogRecord>,
     pub(crate) violations: Violations,
-    pub(crate) secrets: Arc<CallSecrets>,
-    pub(crate) network: Option<toolward_egress::Call>,
-    pub(crate) tools: Option<Arc<tools::Ctx>>,
+    pub(crate) imports: Arc<dyn Imports>,
+    /// [`Imports::has_tools`].
+    pub(crate) has_tools: bool,
     pub(crate) meter: Meter,
     /// Whether the guest is in a call of an imported function. Set by what each of them takes its state from.
     pub(crate) in_import: bool,
@@ -65,22 +58,17 @@ pub(crate) struct Meter {
 impl State {
     /// State with the call's grant.
     pub(crate) fn new(
-        context: &Context,
+        context: &CallContext,
         limits: &AttemptLimits,
         memory: Option<Arc<MemoryLease>>,
-        deadline: Instant,
     ) -> Self {
         let call = &context.limits;
         let limiter = Limiter::new(limits.memory_bytes, call.table_elements).within(memory);
         let held = limiter.held.shared();
         let stdout = Capture::new(LimitName::Stdio, call.stdio_bytes, held.clone());
         let stderr = Capture::new(LimitName::Stdio, call.stdio_bytes, held.clone());
-        let hooks = Hooks::new(
-            context.network.clone(),
-            context.budget.clone(),
-            context.violations.clone(),
-            held.clone(),
-        );
+        let imports = context.imports.clone();
+        let hooks = Hooks::new(imports, context.violations.clone(), held.clone());
         let mut table = ResourceTable::new();
         table.set_max_capacity(usize::try_from(call.resources).unwrap_or(usize::MAX));
         Self {
@@ -88,18 +76,13 @@ impl State {
             insecure_seed: InsecureSeed::default(),
             table,
             files: context.files(limiter.held.shared()),
-            buckets: context.buckets(deadline),
             limiter,
             stdout,
             stderr,
-            log: Log::new(call, context.reports.clone()),
-            reports: context.reports.clone(),
-            observer: context.scope.observer.clone(),
-            events: context.events.clone(),
+            logs: Vec::new(),
             violations: context.violations.clone(),
-            secrets: context.secrets.clone(),
-            network: context.network.clone(),
-            tools: context.tools.clone(),
+            imports: context.imports.clone(),
+            has_tools: context.imports.has_tools(),
             meter: Meter::default(),
             in_import: false,
             http: http::context(),
@@ -113,7 +96,7 @@ impl State {
     pub(crate) fn buckets(&mut self) -> keyvalue::View<'_> {
         self.in_import = true;
         keyvalue::View {
-            ctx: &self.buckets,
+            imports: &*self.imports,
             table: &mut self.table,
         }
     }
@@ -152,15 +135,8 @@ impl State {
             Err(_full) => self.table.max_capacity() as u64,
         };
         self.limiter.held.open(open);
-        if let Some(network) = &self.network {
-            self.limiter.held.network(network.memory());
-        }
+        self.limiter.held.network(self.imports.http_bytes());
         self.limiter.settle()
-    }
-
-    /// Whether a report of progress with this value is passed on.
-    pub(crate) fn admits_progress(&self, done: f64) -> bool {
-        self.reports.admits_progress(done)
     }
 
     /// The files that the guest sees.

@@ -73,16 +73,14 @@ pub(super) fn export(component: &InstancePre<State>, name: &str) -> Option<Compo
 /// A call of a function.
 pub(crate) struct FunctionCall<'a> {
     exported: &'a Exported,
-    input: String,
-    context: String,
+    input: &'a str,
 }
 
 impl<'a> FunctionCall<'a> {
-    pub(crate) fn new(exported: &'a Exported, invocation: Invocation) -> Self {
+    pub(crate) fn new(exported: &'a Exported, invocation: &'a Invocation) -> Self {
         Self {
             exported,
-            input: invocation.input,
-            context: invocation.context,
+            input: &invocation.input,
         }
     }
 
@@ -120,7 +118,7 @@ impl<'a> FunctionCall<'a> {
             limits: &limits.json,
             memory: &mut left,
         };
-        match read(arguments, &self.input) {
+        match read(arguments, self.input) {
             Ok(parameters) => {
                 let held = before.saturating_sub(left);
                 store.data_mut().limiter.held.keep(held);
@@ -239,10 +237,6 @@ impl<'a> FunctionCall<'a> {
     pub(crate) fn engine(&self) -> &Engine {
         self.exported.component.engine()
     }
-
-    pub(crate) fn into_input(self) -> (String, String) {
-        (self.input, self.context)
-    }
 }
 
 /// The error for what takes more memory than the call has left.
@@ -275,11 +269,7 @@ fn written(
 }
 
 fn done(structured: String) -> Returned {
-    Returned::Done(DriverOutput {
-        structured,
-        content: Vec::new(),
-        lifted_bytes: 0,
-    })
+    Returned::Done(DriverOutput::new(structured))
 }
 
 fn failure(code: &str, message: String, cause: Option<String>) -> DriverError {

@@ -76,10 +76,12 @@ impl World {
         }
     }
 
-    /// A call of the component. It is converted once, for all attempts.
-    pub(crate) fn call(&self, invocation: Invocation) -> WorldCall<'_> {
+    /// A call of the component, which may take the texts of `invocation` until [`WorldCall::give_back`].
+    pub(crate) fn call<'a>(&'a self, invocation: &'a mut Invocation) -> WorldCall<'a> {
         match self {
-            Self::V0_1(driver) => WorldCall::V0_1(v0_1::HandlerCall::new(driver, invocation)),
+            Self::V0_1(driver) => {
+                WorldCall::V0_1(v0_1::HandlerCall::new(driver, invocation), invocation)
+            }
             Self::Wit(exported) => WorldCall::Wit(wit::FunctionCall::new(exported, invocation)),
             Self::Amplifier(tool) => {
                 WorldCall::Amplifier(amplifier::ToolCall::new(tool, invocation))
@@ -94,21 +96,12 @@ pub(crate) type Execution<'a> =
 
 /// A call of a component in the types of its world.
 pub(crate) enum WorldCall<'a> {
-    V0_1(v0_1::HandlerCall<'a>),
+    V0_1(v0_1::HandlerCall<'a>, &'a mut Invocation),
     Wit(wit::FunctionCall<'a>),
     Amplifier(amplifier::ToolCall<'a>),
 }
 
 impl WorldCall<'_> {
-    /// Says which attempt comes next, and how many milliseconds are left for it.
-    pub(crate) fn set_attempt(&mut self, number: u32, remaining_ms: u64) {
-        match self {
-            Self::V0_1(call) => call.set_attempt(number, remaining_ms),
-            // These worlds have no place for it.
-            Self::Wit(_) | Self::Amplifier(_) => {}
-        }
-    }
-
     /// Instantiates the component and runs its handler. Start functions are guest
     /// code: the store has to be armed.
     ///
@@ -120,7 +113,7 @@ impl WorldCall<'_> {
         limits: &'s CallLimits,
     ) -> Execution<'s> {
         match self {
-            Self::V0_1(call) => Box::pin(call.execute(store)),
+            Self::V0_1(call, _) => Box::pin(call.execute(store)),
             Self::Wit(call) => Box::pin(call.execute(store, limits)),
             Self::Amplifier(call) => Box::pin(call.execute(store, limits)),
         }
@@ -136,18 +129,16 @@ impl WorldCall<'_> {
 
     pub(crate) fn engine(&self) -> &Engine {
         match self {
-            Self::V0_1(call) => call.engine(),
+            Self::V0_1(call, _) => call.engine(),
             Self::Wit(call) => call.engine(),
             Self::Amplifier(call) => call.engine(),
         }
     }
 
-    /// Input and context, as they were given.
-    pub(crate) fn into_input(self) -> (String, String) {
-        match self {
-            Self::V0_1(call) => call.into_input(),
-            Self::Wit(call) => call.into_input(),
-            Self::Amplifier(call) => call.into_input(),
+    /// Gives the texts of the invocation back, for another attempt.
+    pub(crate) fn give_back(self) {
+        if let Self::V0_1(call, invocation) = self {
+            call.give_back(invocation);
         }
     }
 }

@@ -22,6 +22,7 @@ mod continuing;
 mod elicitation;
 mod endings;
 mod events;
+mod executors;
 mod fallback;
 mod files;
 mod fixture;

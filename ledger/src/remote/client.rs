@@ -31,6 +31,9 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(500);
 /// that hangs would not be noticed else.
 const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Why nothing is recorded any more once the recorder ended without having been told to.
+const ENDED: &str = "it has ended";
+
 /// A [`Recorder`] whose ledger is another process's, at the other end of a socket.
 ///
 /// An answer is waited for at most 5 seconds. As long as the recorder owes one for longer, starts of calls fail at
@@ -212,13 +215,17 @@ fn read(queue: &Arc<Queue>, shared: &Shared, socket: &UnixStream) -> Result<(), 
             }
             Ok(Some(Answer::Closed { outcome, written })) => {
                 shared.wrote(written);
-                return outcome.result();
+                outcome.result()?;
+                return match queue.is_closing() {
+                    true => Ok(()),
+                    false => failed(ENDED.to_owned()),
+                };
             }
             Ok(Some(Answer::Unusable(problem))) => return failed(problem),
             Err(FrameError::Io(_)) if from.get_ref().is_lost => {
                 return failed(format!("it has not answered for {} s", LOST.as_secs()));
             }
-            Ok(None) | Err(FrameError::Io(_)) => return failed("it has ended".to_owned()),
+            Ok(None) | Err(FrameError::Io(_)) => return failed(ENDED.to_owned()),
             Err(error) => return failed(error.to_string()),
         }
     }

@@ -91,32 +91,35 @@ impl Connection {
             mut to,
             start,
         } = self;
-        let writer = match Writer::open_gathering(start.options, start.opened, Gather::UntilTold) {
-            Ok(writer) => writer,
+        // Without the thread that answers, nothing could be recorded: the ledger stays as it is.
+        let (sender, receiver) = sync_channel(IN_FLIGHT);
+        let answering = to.try_clone().and_then(|answers| {
+            let thread = std::thread::Builder::new().name("answer".to_owned());
+            thread.spawn(move || answer(&receiver, answers))
+        });
+        let opened = answering
+            .map_err(|error| Error::io("the recorder's socket", error))
+            .and_then(|answering| {
+                let writer =
+                    Writer::open_gathering(start.options, start.opened, Gather::UntilTold)?;
+                Ok((answering, writer))
+            });
+        let (answering, writer) = match opened {
+            Ok(opened) => opened,
             Err(error) => {
                 let _ = Answer::Unusable(said(&error)).write(&mut to);
                 return Err(error);
             }
         };
         let _ = Answer::Ready.write(&mut to);
-        let (sender, receiver) = sync_channel(IN_FLIGHT);
-        let answers = to
-            .try_clone()
-            .map_err(|error| Error::io("the recorder's socket", error))?;
-        let why = std::thread::scope(|scope| {
-            let answering = move || answer(&receiver, answers);
-            std::thread::Builder::new()
-                .spawn_scoped(scope, answering)
-                .map_err(FrameError::Io)?;
-            // Ends the thread that answers, once it has answered.
-            let sender = sender;
-            let taken = take(from, &writer, &sender);
-            if let Err(FrameError::Bad(_)) = taken {
-                // It might never read the answers, which would keep the session open.
-                let _ = to.shutdown(Shutdown::Both);
-            }
-            taken
-        });
+        let why = take(from, &writer, &sender);
+        if let Err(FrameError::Bad(_)) = why {
+            // It might never read the answers, which would keep the session open.
+            let _ = to.shutdown(Shutdown::Both);
+        }
+        // Ends the thread that answers, once it has answered.
+        drop(sender);
+        let _ = answering.join();
         let (closed, written) = match &why {
             Ok(()) => writer.end(None),
             Err(why) => {

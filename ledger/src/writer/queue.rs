@@ -338,6 +338,11 @@ impl Queue {
         waiting.into_iter().for_each(Waker::wake);
     }
 
+    /// Whether nothing is taken any more.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.state().closing
+    }
+
     /// Waits for something to do, at most until `until`.
     pub(crate) fn take(&self, until: Instant) -> Batch {
         let mut state = self.state();

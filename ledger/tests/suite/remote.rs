@@ -394,6 +394,21 @@ fn a_recorder_that_is_gone_fails_what_waits_and_all_that_comes() {
 }
 
 #[test]
+fn a_recorder_that_closes_its_ledger_unasked_has_failed() {
+    let (socket, mut theirs) = UnixStream::pair().unwrap();
+    let place = Place::new();
+    let remote = Remote::start(socket, start(place.options())).unwrap();
+    let ended = remote.ended();
+    let closed = Answer::Closed {
+        outcome: Outcome::Done,
+        written: WrittenRows::default(),
+    };
+    closed.write(&mut theirs).unwrap();
+    assert_eq!(ended.wait().unwrap_err().code(), "recorder-failed");
+    assert_eq!(remote.problem().unwrap().code(), "recorder-failed");
+}
+
+#[test]
 fn a_ledger_that_is_refused_is_reported_with_its_code() {
     let place = Place::new();
     place.open().close().unwrap();

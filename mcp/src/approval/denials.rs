@@ -43,6 +43,14 @@ pub(super) struct Row {
     pub(super) number: u32,
 }
 
+/// Why a file can't be used.
+enum Unusable {
+    /// It is not what this process wrote, and is replaced.
+    Damaged(String),
+    /// The system is short of something, or its disk fails: the file stays as it is.
+    Unread(std::io::Error),
+}
+
 /// Why denials can't be kept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -133,37 +141,53 @@ impl Denials {
     /// The rows. A file that can't be read, or that others could have written, counts as empty: a person is asked
     /// again, and nothing is allowed by it.
     pub(super) fn rows(&self) -> Vec<Row> {
-        let read = match self.contents(FILE) {
-            Ok(None) => return Vec::new(),
-            Ok(Some(text)) => parse(&text).ok_or_else(|| "is damaged".to_owned()),
-            Err(error) => Err(error),
-        };
-        read.unwrap_or_else(|problem| {
+        self.read_rows().unwrap_or_else(|error| {
             let path = self.path.join(FILE);
-            tracing::warn!(path = %path.display(), problem, "what was denied before is forgotten");
+            tracing::warn!(path = %path.display(), %error, "what was denied before can't be read now");
             Vec::new()
         })
+    }
+
+    /// The rows of a file that is in order; none where it is not.
+    fn read_rows(&self) -> std::io::Result<Vec<Row>> {
+        let problem = match self.contents(FILE) {
+            Ok(None) => return Ok(Vec::new()),
+            Ok(Some(text)) => match parse(&text) {
+                Some(rows) => return Ok(rows),
+                None => "is damaged".to_owned(),
+            },
+            Err(Unusable::Damaged(problem)) => problem,
+            Err(Unusable::Unread(error)) => return Err(error),
+        };
+        let path = self.path.join(FILE);
+        tracing::warn!(path = %path.display(), problem, "what was denied before is forgotten");
+        Ok(Vec::new())
     }
 
     /// Changes the rows under the lock. If that fails, the denials are still in this
     /// process's memory.
     pub(super) fn change(&self, change: impl FnOnce(&mut Vec<Row>)) {
+        if let Err(error) = self.changed(change) {
+            let path = self.path.join(FILE);
+            tracing::warn!(path = %path.display(), %error, "a denial is not kept beyond this process");
+        }
+    }
+
+    fn changed(&self, change: impl FnOnce(&mut Vec<Row>)) -> std::io::Result<()> {
         let _lock = self.lock();
-        let mut rows = self.rows();
+        // Without them, those of others would be lost.
+        let mut rows = self.read_rows()?;
         let before = rows.clone();
         change(&mut rows);
         if rows == before {
-            return;
+            return Ok(());
         }
         let mut text = String::new();
         for row in &rows {
             text.push_str(&blake3::Hash::from_bytes(row.hash).to_hex());
             let _ = writeln!(text, " {} {}", row.since, row.number);
         }
-        if let Err(error) = self.replace(FILE, text.as_bytes()) {
-            let path = self.path.join(FILE);
-            tracing::warn!(path = %path.display(), %error, "a denial is not kept beyond this process");
-        }
+        self.replace(FILE, text.as_bytes())
     }
 
     fn read_key(&mut self) -> std::io::Result<()> {
@@ -173,6 +197,9 @@ impl Denials {
         {
             *self.key = key;
             return Ok(());
+        }
+        if let Err(Unusable::Unread(error)) = found {
+            return Err(error);
         }
         if !matches!(found, Ok(None)) {
             let path = self.path.join(KEY_FILE);
@@ -185,29 +212,35 @@ impl Denials {
     }
 
     /// The bytes of a file that is private; `None` where there is none.
-    fn contents(&self, name: &str) -> Result<Option<Vec<u8>>, String> {
+    fn contents(&self, name: &str) -> Result<Option<Vec<u8>>, Unusable> {
+        use rustix::io::Errno;
+        let damaged = |problem: &str| Err(Unusable::Damaged(problem.to_owned()));
         // Without waiting, should it be a pipe.
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match rustix::fs::openat(&self.directory, name, flags, Mode::empty()) {
             Ok(file) => File::from(file),
-            Err(rustix::io::Errno::NOENT) => return Ok(None),
-            Err(error) => return Err(error.to_string()),
+            Err(Errno::NOENT) => return Ok(None),
+            // A link, a socket, or a file without its mode.
+            Err(error @ (Errno::LOOP | Errno::NXIO | Errno::ACCESS)) => {
+                return damaged(&error.to_string());
+            }
+            Err(error) => return Err(Unusable::Unread(error.into())),
         };
-        let metadata = file.metadata().map_err(|error| error.to_string())?;
+        let metadata = file.metadata().map_err(Unusable::Unread)?;
         if !metadata.is_file() {
-            return Err("is not the expected kind of file".to_owned());
+            return damaged("is not the expected kind of file");
         }
         Protection::Private
             .check(&metadata)
-            .map_err(|problem| describe(&problem))?;
+            .map_err(|problem| Unusable::Damaged(describe(&problem)))?;
         if metadata.nlink() != 1 {
-            return Err("has a second name".to_owned());
+            return damaged("has a second name");
         }
         let mut bytes = Vec::new();
         file.take(MAX_FILE_BYTES)
             .read_to_end(&mut bytes)
-            .map_err(|error| error.to_string())?;
+            .map_err(Unusable::Unread)?;
         Ok(Some(bytes))
     }
 

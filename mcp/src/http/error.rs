@@ -95,8 +95,8 @@ codes! {
             "a name is up to 64 of a-z, 0-9, `-`, `_` and `.`; a tool is `id`, `id@major`, \
              `prefix.*` or `*`";
         Self::TokenKnown { .. } = "token-known",
-            "choose another name, or take the entry out of the file if its token is to hold no \
-             longer";
+            "choose another name, or remove the entry from the file if its token should no longer be \
+             valid";
         Self::Random(_) = "random-unavailable";
     }
 }

@@ -239,12 +239,16 @@ impl SessionManager for Sessions {
         let cancellation = SharedCancellation::unless_set(Cancellation::Shutdown);
         let extensions = request.request.extensions_mut();
         extensions.insert(cancellation.clone());
-        let request = (request.id.clone(), cancellation);
+        let request = request.id.clone();
         let opened = session.handle().establish_request_wise_channel().await?;
         let number = opened
             .http_request_id
             .ok_or(SessionError::SessionServiceTerminated)?;
-        let watched = WatchedStream::call(&session, number, request, opened.inner);
+        if let Err(error) = session.begin(number, request.clone(), cancellation) {
+            let _ = session.handle().close_request_wise_channel(number).await;
+            return Ok(WatchedStream::refused(&session, request, error));
+        }
+        let watched = WatchedStream::of_call(&session, number, opened.inner);
         session.handle().push_message(message, Some(number)).await?;
         Ok(watched)
     }
@@ -289,7 +293,7 @@ impl SessionManager for Sessions {
             .map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
         let opened = session.handle().resume(event).await?;
         Ok(match opened.http_request_id {
-            Some(number) => WatchedStream::resumed(&session, number, opened.inner),
+            Some(number) => WatchedStream::of_call(&session, number, opened.inner),
             None => WatchedStream::listening(&session, opened.inner, self.closing.clone()),
         })
     }

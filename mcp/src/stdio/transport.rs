@@ -1,7 +1,7 @@
 //! The transport on standard input and output. It bounds a message before it is parsed,
 //! and the requests that are open. Answers and notifications always get through.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::io;
 use std::time::Duration;
 
@@ -29,6 +29,7 @@ use super::writer::LineWriter;
 use crate::call::OthersOpen;
 use crate::messages::{self, Flaw, MAX_BATCH_MESSAGES, MAX_MESSAGE_BYTES, Scan};
 use crate::params;
+use crate::request_ids::{self, CancelledIds};
 use crate::revision::Revision;
 use crate::strict::{self, Checked, Malformed};
 use crate::unread::UnreadResults;
@@ -37,11 +38,6 @@ use crate::unread::UnreadResults;
 const MAX_OPEN_REQUESTS: usize = 2048;
 /// Memory that they may take together.
 const MAX_OPEN_BYTES: usize = 256 << 20;
-/// Cancelled requests whose ids can't be used again: a late answer to one of them would
-/// pass for the answer to another.
-const MAX_CANCELLED_IDS: usize = 256;
-/// Longest id, in bytes. It is kept as long as its request is open.
-const MAX_ID_BYTES: usize = 256;
 /// While so many bytes wait to be read by the client, errors without an id are dropped.
 /// A client can't tell which of its lines such an error answers, so a flood of bad
 /// lines must neither fill the queue nor keep good messages from being read.
@@ -79,7 +75,7 @@ struct OpenRequests {
     cost: usize,
     /// How many of them are calls of tools.
     calls: usize,
-    cancelled: VecDeque<RequestId>,
+    cancelled: CancelledIds,
 }
 
 /// A request that is open.
@@ -104,10 +100,7 @@ impl OpenRequests {
         if let Some(open) = self.requests.get(id) {
             open.set(Cancellation::Caller);
             self.ended(id);
-            if self.cancelled.len() >= MAX_CANCELLED_IDS {
-                self.cancelled.pop_front();
-            }
-            self.cancelled.push_back(id.clone());
+            self.cancelled.add(id.clone());
         }
     }
 
@@ -128,13 +121,11 @@ impl OpenRequests {
     /// Opens a request.
     fn begin(&mut self, id: &RequestId, open: Open) -> Result<(), ErrorData> {
         let cost = open.cost;
-        if matches!(id, RequestId::String(text) if text.len() > MAX_ID_BYTES) {
-            let message = format!("expected an `id` of at most {MAX_ID_BYTES} bytes");
-            return Err(invalid(message, "no-message"));
+        if request_ids::is_too_long(id) {
+            return Err(request_ids::too_long());
         }
-        if self.requests.contains_key(id) || self.cancelled.contains(id) {
-            let message = "expected a new `id`, found that of an open or a cancelled request";
-            return Err(invalid(message.to_owned(), "id-in-use"));
+        if self.requests.contains_key(id) || self.cancelled.contain(id) {
+            return Err(request_ids::in_use());
         }
         if cost > MAX_OPEN_BYTES {
             let message = "expected a message that takes less memory: fewer values";
@@ -313,7 +304,13 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
             },
             Ok(None) => None,
             Err(JsonRpcMessageCodecError::Serde(error)) if error.is_data() || error.is_io() => {
-                self.refuse(id, invalid("Invalid request".to_owned(), "no-message"));
+                self.refuse(
+                    id,
+                    invalid(
+                        "expected a message of JSON-RPC 2.0, with each member once".to_owned(),
+                        "no-message",
+                    ),
+                );
                 None
             }
             Err(error) => {
@@ -376,11 +373,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
                     false => Err(too_many()),
                 };
                 if let Err(error) = opened {
-                    let id = match &request.id {
-                        RequestId::String(text) if text.len() > MAX_ID_BYTES => None,
-                        id => Some(id.clone()),
-                    };
-                    self.refuse(id, error);
+                    let id = Some(&request.id).filter(|id| !request_ids::is_too_long(id));
+                    self.refuse(id.cloned(), error);
                     return None;
                 }
                 if let (ClientRequest::CallToolRequest(call), Some(cancellation)) =

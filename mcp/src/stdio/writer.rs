@@ -267,7 +267,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_takes_nothing_gets_no_more_than_there_is_room_for() {
-        let (output, mut input) = tokio::io::duplex(16);
+        let (output, mut input) = tokio::io::duplex(4 << 10);
         let writer = LineWriter::to(output);
         let _large = writer.write(vec![b'x'; BACKPRESSURE_BYTES]);
         let waits = tokio::time::timeout(Duration::from_millis(100), writer.below_backpressure());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::client::{Request, Session, until};
-use crate::fixture::{Server, two};
+use crate::fixture::{Server, open, two};
 use toolward_mcp::http::{Authentication, Settings};
 
 #[tokio::test]
@@ -63,6 +63,36 @@ async fn a_session_ends_when_its_owner_ends_it() {
     assert_eq!(session.send(ended).await.status, 204);
     server.saw(|seen| &seen.cancelled, 1).await;
     assert_eq!(session.send(session.call(2, "who")).await.status, 404);
+}
+
+#[tokio::test]
+async fn the_id_of_a_request_that_is_open_or_was_cancelled_is_refused() {
+    let server = Server::start(open());
+    let session = Session::begin(server.address, "none").await.unwrap();
+    let mut first = session.call(1, "wait").begin(server.address).await;
+    until(&mut first, "progress").await;
+    let answer = session.send(session.call(1, "who")).await;
+    answer.is(200, "id-in-use");
+    server.seen.release.add_permits(1);
+    until(&mut first, "waited").await;
+    // What was answered is over.
+    let answer = session.send(session.call(1, "who")).await;
+    assert!(answer.handled().body.contains("principal="));
+
+    let mut cancelled = session.call(2, "wait").begin(server.address).await;
+    until(&mut cancelled, "progress").await;
+    let cancel = json!({"jsonrpc":"2.0","method":"notifications/cancelled",
+        "params":{"requestId":2}});
+    assert_eq!(session.send(session.message(&cancel)).await.status, 202);
+    server.saw(|seen| &seen.cancelled, 1).await;
+    let answer = session.send(session.call(2, "who")).await;
+    answer.is(200, "id-in-use");
+
+    let long = json!({"jsonrpc":"2.0","id":"x".repeat(257),"method":"ping"});
+    let answer = session.send(session.message(&long)).await;
+    answer.is(200, "no-message");
+    let answer = session.send(session.call(3, "who")).await;
+    assert!(answer.handled().body.contains("principal="));
 }
 
 #[tokio::test]

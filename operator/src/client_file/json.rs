@@ -1,56 +1,50 @@
-//! The entry in JSON, also with comments. Its place is found in a text of the same length in which comments and last
-//! commas are spaces, so that the offsets are those of the client's text.
+//! The entry in JSON, also with comments. Its place is found in a text of the same length, in which comments and trailing
+//! commas are spaces, so that offsets are valid in the client's text.
 
 use std::ops::Range;
 
 use serde::Serialize as _;
-use serde_json::Value;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::ser::{PrettyFormatter, Serializer};
+use serde_json::{Deserializer, Value};
 
-use super::{Entry, Form};
+use super::{ClientFileForm, ServerEntry};
 
 /// The indentation of a file that has none.
 const INDENT: &str = "  ";
 
-pub(super) fn parse(form: Form, text: &str) -> Result<Value, String> {
+pub(super) fn parse(form: ClientFileForm, text: &str) -> Result<Value, String> {
     serde_json::from_str(&plain(form, text)).map_err(|error| error.to_string())
 }
 
-/// The text with the entry; `None` where the file is not of a form that can be changed. `text` is valid.
-pub(super) fn put(entry: &Entry<'_>, text: &str) -> Option<String> {
+/// The text with the entry; `None` if the file can't be changed in this way. `text` is valid.
+pub(super) fn put(entry: &ServerEntry<'_>, text: &str) -> Option<String> {
     let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
     if text.trim_ascii().is_empty() {
         let block = serde_json::json!({ entry.table: { entry.name: entry.value } });
         return Some(format!("{}\n", pretty(&block, INDENT)?));
     }
     let plain = plain(entry.form, text);
-    let scan = Scan(&plain);
-    let root = scan.object(scan.skip(0))?;
+    let open = skip(&plain, 0);
+    let root = object(&plain, open)?;
     let unit = root
         .first()
         .and_then(|first| indent_before(text, first.key.start))
         .filter(|unit| !unit.is_empty())
         .unwrap_or(INDENT);
-    let servers = only(&root, entry.table)?;
-    let Some(servers) = servers else {
-        let block = serde_json::json!({ entry.name: entry.value });
-        let target = Target {
-            text,
-            newline,
-            unit,
-            open: scan.skip(0),
-            members: &root,
-        };
-        return target.with(entry.table, &block);
-    };
-    let members = scan.object(servers.value.start)?;
-    let target = Target {
+    let target = |open, members| Target {
         text,
         newline,
         unit,
-        open: servers.value.start,
-        members: &members,
+        open,
+        members,
     };
+    let Some(servers) = only(&root, entry.table)? else {
+        let block = serde_json::json!({ entry.name: entry.value });
+        return target(open, &root).with(entry.table, &block);
+    };
+    let members = object(&plain, servers.value.start)?;
+    let target = target(servers.value.start, &members);
     match only(&members, entry.name)? {
         None => target.with(entry.name, entry.value),
         Some(old) => {
@@ -65,13 +59,13 @@ struct Target<'a> {
     text: &'a str,
     newline: &'a str,
     unit: &'a str,
-    /// Where its `{` is.
+    /// The offset of its `{`.
     open: usize,
     members: &'a [Member],
 }
 
 impl Target<'_> {
-    /// The text with one member more, behind the last one.
+    /// The text with one more member, after the last one.
     fn with(&self, key: &str, value: &Value) -> Option<String> {
         let (text, newline) = (self.text, self.newline);
         let key = Value::from(key);
@@ -84,25 +78,22 @@ impl Target<'_> {
             };
             return Some(replaced(text, last.value.end..last.value.end, &added));
         }
-        // Behind `{`, before whatever comment is there.
-        let base = indent_of_line(text, self.open);
+        // After `{`, before any comment.
+        let line = text.get(..self.open)?.rsplit('\n').next()?;
+        let base = indent_of(line);
         let indent = format!("{base}{}", self.unit);
         let value = self.value(value, Some(&indent))?;
         let inside = self.open.checked_add(1)?;
         let rest = text.get(inside..)?;
-        let closing = rest.find('}')?;
-        let end = match rest.get(..closing)?.contains('\n') {
+        let between = rest.get(..rest.find('}')?)?;
+        let end = match between.contains('\n') {
             true => String::new(),
             false => format!("{newline}{base}"),
         };
         let added = format!("{newline}{indent}{key}: {value}{end}");
-        // Spaces between the braces are not kept before the closing one.
-        let blank = rest.get(..closing)?.chars().all(|c| c == ' ');
-        let until = if blank {
-            inside.checked_add(closing)?
-        } else {
-            inside
-        };
+        // Spaces alone between the braces are replaced.
+        let blank = between.chars().all(|c| c == ' ');
+        let until = inside.checked_add(if blank { between.len() } else { 0 })?;
         Some(replaced(text, inside..until, &added))
     }
 
@@ -130,121 +121,82 @@ fn replaced(text: &str, range: Range<usize>, by: &str) -> String {
     after
 }
 
-/// The white space between the line's beginning and this place, if there is nothing else.
+/// The white space before this offset on its line, if nothing else precedes it and the line is not the first.
 fn indent_before(text: &str, at: usize) -> Option<&str> {
-    let before = text.get(..at)?;
-    let line = before.rfind('\n').map_or(0, |end| end + 1);
-    let indent = before.get(line..)?;
-    (line > 0 && indent.chars().all(|c| c == ' ' || c == '\t')).then_some(indent)
+    let (line, indent) = text
+        .get(..at)?
+        .rsplit_once('\n')
+        .map(|(_, line)| (line, indent_of(line)))?;
+    (line == indent).then_some(indent)
 }
 
-/// The white space at the beginning of the line with this place.
-fn indent_of_line(text: &str, at: usize) -> &str {
-    let before = text.get(..at).unwrap_or_default();
-    let line = before.rfind('\n').map_or(0, |end| end + 1);
-    let line = text.get(line..).unwrap_or_default();
-    let indent = line.len() - line.trim_start_matches([' ', '\t']).len();
-    line.get(..indent).unwrap_or_default()
+fn indent_of(line: &str) -> &str {
+    let rest = line.trim_start_matches([' ', '\t']);
+    line.strip_suffix(rest).unwrap_or_default()
 }
 
-/// The member with this key; nothing at all where two have it: clients differ in which one counts.
+/// The member with this key; `None` if two have it, since clients differ in which one counts.
 fn only<'m>(members: &'m [Member], key: &str) -> Option<Option<&'m Member>> {
     let mut named = members.iter().filter(|member| member.name == key);
     let first = named.next();
     named.next().is_none().then_some(first)
 }
 
-/// A member of an object, with its places.
+/// A member of an object, with the places of key and value.
 struct Member {
     name: String,
     key: Range<usize>,
     value: Range<usize>,
 }
 
-/// Finds places in valid JSON.
-struct Scan<'a>(&'a str);
-
-impl Scan<'_> {
-    fn at(&self, at: usize) -> Option<u8> {
-        self.0.as_bytes().get(at).copied()
-    }
-
-    /// The next place that is no white space.
-    fn skip(&self, mut at: usize) -> usize {
-        while matches!(self.at(at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
-            at += 1;
-        }
-        at
-    }
-
-    /// The members of the object that begins here.
-    fn object(&self, open: usize) -> Option<Vec<Member>> {
-        let mut members = Vec::new();
-        if self.at(open)? != b'{' {
-            return None;
-        }
-        let mut at = self.skip(open + 1);
-        while self.at(at)? != b'}' {
-            let key = at..self.string(at)?;
-            let name = serde_json::from_str(self.0.get(key.clone())?).ok()?;
-            let colon = self.skip(key.end);
-            let start = self.skip(colon + 1);
-            let value = start..self.value(start)?;
-            at = self.skip(value.end);
-            members.push(Member { name, key, value });
-            if self.at(at)? == b',' {
-                at = self.skip(at + 1);
-            }
-        }
-        Some(members)
-    }
-
-    /// Where the string ends that begins here.
-    fn string(&self, start: usize) -> Option<usize> {
-        let mut at = start + 1;
-        loop {
-            match self.at(at)? {
-                b'\\' => at += 2,
-                b'"' => return Some(at + 1),
-                _ => at += 1,
-            }
-        }
-    }
-
-    /// Where the value ends that begins here.
-    fn value(&self, start: usize) -> Option<usize> {
-        let mut at = start;
-        let mut depth = 0_usize;
-        loop {
-            match self.at(at) {
-                Some(b'"') => at = self.string(at)?,
-                Some(b'{' | b'[') => {
-                    depth += 1;
-                    at += 1;
-                }
-                Some(b'}' | b']') if depth > 0 => {
-                    depth -= 1;
-                    at += 1;
-                }
-                None | Some(b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n') if depth == 0 => {
-                    return Some(at);
-                }
-                Some(_) => {
-                    at += 1;
-                    continue;
-                }
-                None => return None,
-            }
-            if depth == 0 {
-                return Some(at);
-            }
-        }
-    }
+/// The byte at this offset.
+fn byte(text: &str, at: usize) -> Option<u8> {
+    text.as_bytes().get(at).copied()
 }
 
-/// The text in which spaces stand for comments and last commas, as far as the form has them.
-fn plain(form: Form, text: &str) -> String {
-    if form == Form::Json {
+/// The next offset without white space.
+fn skip(text: &str, mut at: usize) -> usize {
+    while matches!(byte(text, at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+        at += 1;
+    }
+    at
+}
+
+/// The JSON value at this offset, and its end.
+fn read<T: DeserializeOwned>(text: &str, at: usize) -> Option<(T, usize)> {
+    let mut values = Deserializer::from_str(text.get(at..)?).into_iter();
+    let value = values.next()?.ok()?;
+    Some((value, at.checked_add(values.byte_offset())?))
+}
+
+/// The members of the object that starts here.
+fn object(text: &str, open: usize) -> Option<Vec<Member>> {
+    let mut members = Vec::new();
+    if byte(text, open)? != b'{' {
+        return None;
+    }
+    let mut at = skip(text, open + 1);
+    while byte(text, at)? != b'}' {
+        let (name, end) = read(text, at)?;
+        let key = at..end;
+        let start = skip(text, skip(text, end) + 1);
+        let (_, end) = read::<IgnoredAny>(text, start)?;
+        members.push(Member {
+            name,
+            key,
+            value: start..end,
+        });
+        at = skip(text, end);
+        if byte(text, at)? == b',' {
+            at = skip(text, at + 1);
+        }
+    }
+    Some(members)
+}
+
+/// The text with comments and trailing commas replaced by spaces, as far as the form has them.
+fn plain(form: ClientFileForm, text: &str) -> String {
+    if form == ClientFileForm::Json {
         return text.to_owned();
     }
     let mut plain = text.as_bytes().to_vec();
@@ -255,17 +207,13 @@ fn plain(form: Form, text: &str) -> String {
             }
         }
     };
-    let scan = Scan(text);
     let mut at = 0;
     let mut comma = None;
-    while let Some(byte) = scan.at(at) {
+    while let Some(found) = byte(text, at) {
         let rest = text.as_bytes().get(at..).unwrap_or_default();
         let comment = if rest.starts_with(b"//") {
-            Some(
-                rest.iter()
-                    .position(|byte| *byte == b'\n')
-                    .unwrap_or(rest.len()),
-            )
+            let end = rest.iter().position(|byte| *byte == b'\n');
+            Some(end.unwrap_or(rest.len()))
         } else if rest.starts_with(b"/*") {
             let end = rest.windows(2).skip(2).position(|two| two == b"*/");
             let Some(end) = end else {
@@ -281,9 +229,9 @@ fn plain(form: Form, text: &str) -> String {
             at += length;
             continue;
         }
-        match byte {
+        match found {
             b'}' | b']' => {
-                if let Some(comma) = comma.take().filter(|_| form == Form::Jsonc) {
+                if let Some(comma) = comma.take().filter(|_| form == ClientFileForm::Jsonc) {
                     blank(&mut plain, comma..comma + 1);
                 }
             }
@@ -291,11 +239,11 @@ fn plain(form: Form, text: &str) -> String {
             b' ' | b'\t' | b'\r' | b'\n' => {}
             _ => comma = None,
         }
-        at = match byte {
-            b'"' => scan.string(at).unwrap_or(text.len()),
+        at = match found {
+            b'"' => read::<String>(text, at).map_or(text.len(), |(_, end)| end),
             _ => at + 1,
         };
     }
-    // Whole characters became spaces, or nothing did.
+    // Only whole characters became spaces.
     String::from_utf8(plain).unwrap_or_default()
 }

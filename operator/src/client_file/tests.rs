@@ -10,13 +10,18 @@ fn value() -> Value {
     json!({ "command": "/bin/toolward", "args": ["serve"] })
 }
 
-fn put(form: Form, table: &str, before: &str) -> Result<Outcome, Error> {
+fn put(form: ClientFileForm, table: &str, before: &str) -> Result<Option<String>, Error> {
     put_over(form, table, before, false)
 }
 
-fn put_over(form: Form, table: &str, before: &str, own: bool) -> Result<Outcome, Error> {
+fn put_over(
+    form: ClientFileForm,
+    table: &str,
+    before: &str,
+    own: bool,
+) -> Result<Option<String>, Error> {
     let value = value();
-    let entry = Entry {
+    let entry = ServerEntry {
         form,
         table,
         name: NEW,
@@ -26,15 +31,15 @@ fn put_over(form: Form, table: &str, before: &str, own: bool) -> Result<Outcome,
 }
 
 #[track_caller]
-fn changed(form: Form, before: &str) -> String {
-    let table = if form == Form::Toml {
+fn changed(form: ClientFileForm, before: &str) -> String {
+    let table = if form == ClientFileForm::Toml {
         "mcp_servers"
     } else {
         "mcpServers"
     };
     match put(form, table, before).unwrap() {
-        Outcome::Changed(after) => after,
-        Outcome::Unchanged => panic!("unchanged"),
+        Some(after) => after,
+        None => panic!("unchanged"),
     }
 }
 
@@ -79,7 +84,11 @@ const JSONC_FILES: &[&str] = &[
 #[test]
 fn the_text_around_a_new_entry_stays_byte_for_byte() {
     for before in JSON_FILES {
-        for form in [Form::Json, Form::JsonWithComments, Form::Jsonc] {
+        for form in [
+            ClientFileForm::Json,
+            ClientFileForm::JsonWithComments,
+            ClientFileForm::Jsonc,
+        ] {
             let after = changed(form, before);
             if !before.contains("{ }") && *before != "{}" {
                 added(before, &after);
@@ -92,14 +101,17 @@ fn the_text_around_a_new_entry_stays_byte_for_byte() {
         }
     }
     for before in JSONC_FILES {
-        let after = changed(Form::Jsonc, before);
+        let after = changed(ClientFileForm::Jsonc, before);
         added(before, &after);
         assert_eq!(
-            json::parse(Form::Jsonc, &after).unwrap()["mcpServers"][NEW],
+            json::parse(ClientFileForm::Jsonc, &after).unwrap()["mcpServers"][NEW],
             value(),
             "{after}"
         );
-        assert!(put(Form::Json, "mcpServers", before).is_err(), "{before}");
+        assert!(
+            put(ClientFileForm::Json, "mcpServers", before).is_err(),
+            "{before}"
+        );
     }
 }
 
@@ -123,54 +135,57 @@ fn the_entry_is_indented_as_the_file_is() {
             "{\n    \"mcpServers\": {\n        \"toolward\": {\n            \"command\": \"/bin/toolward\",\n            \"args\": [\n                \"serve\"\n            ]\n        }\n    }\n}\n",
         ),
     ] {
-        assert_eq!(changed(Form::Json, before), expected);
+        assert_eq!(changed(ClientFileForm::Json, before), expected);
     }
 }
 
 #[test]
 fn an_entry_of_ones_own_is_replaced_and_another_one_never() {
     let before = "{\n  \"mcpServers\": {\n    \"a\": 1, \"toolward\": { \"old\": [true] }, // keep\n    \"b\": 2\n  }\n}\n";
-    let Outcome::Changed(after) = put_over(Form::Jsonc, "mcpServers", before, true).unwrap() else {
+    let Some(after) = put_over(ClientFileForm::Jsonc, "mcpServers", before, true).unwrap() else {
         panic!("unchanged");
     };
     let compact = value().to_string();
     assert_eq!(after, before.replace("{ \"old\": [true] }", &compact));
-    let refused = put(Form::Jsonc, "mcpServers", before).unwrap_err();
+    let refused = put(ClientFileForm::Jsonc, "mcpServers", before).unwrap_err();
     assert_eq!(refused.code, "entry-foreign");
-    let again = put(Form::Jsonc, "mcpServers", &after).unwrap();
-    assert_eq!(again, Outcome::Unchanged);
+    let again = put(ClientFileForm::Jsonc, "mcpServers", &after).unwrap();
+    assert_eq!(again, None);
 }
 
 #[test]
 fn files_that_are_not_what_the_client_reads_are_left_alone() {
     for (before, form) in [
-        ("{", Form::Json),
-        ("[]", Form::Json),
-        ("\"mcpServers\"", Form::Json),
-        ("{\"mcpServers\": []}", Form::Json),
-        ("{\"mcpServers\": null}", Form::Json),
-        ("{\"a\": 1,}", Form::Json),
-        ("{\"a\": 1,}", Form::JsonWithComments),
-        ("{\"a\": 1} {}", Form::Jsonc),
-        ("{\"a\": 1 /* }", Form::Jsonc),
-        ("\u{feff}{}", Form::Json),
+        ("{", ClientFileForm::Json),
+        ("[]", ClientFileForm::Json),
+        ("\"mcpServers\"", ClientFileForm::Json),
+        ("{\"mcpServers\": []}", ClientFileForm::Json),
+        ("{\"mcpServers\": null}", ClientFileForm::Json),
+        ("{\"a\": 1,}", ClientFileForm::Json),
+        ("{\"a\": 1,}", ClientFileForm::JsonWithComments),
+        ("{\"a\": 1} {}", ClientFileForm::Jsonc),
+        ("{\"a\": 1 /* }", ClientFileForm::Jsonc),
+        ("\u{feff}{}", ClientFileForm::Json),
         // Clients differ in which of two counts.
         (
             "{\"mcpServers\": {}, \"mcpServers\": {\"a\": 1}}",
-            Form::Json,
+            ClientFileForm::Json,
         ),
         (
             "{\"mcpServers\": {\"toolward\": 1, \"\\u0074oolward\": 2}}",
-            Form::Json,
+            ClientFileForm::Json,
         ),
-        ("// only a comment\n", Form::Jsonc),
-        ("a = ", Form::Toml),
-        ("mcp_servers = 1\n", Form::Toml),
-        ("mcp_servers = { a = { command = \"x\" } }\n", Form::Toml),
-        ("[[mcp_servers]]\n", Form::Toml),
-        ("a = nan\n", Form::Toml),
+        ("// only a comment\n", ClientFileForm::Jsonc),
+        ("a = ", ClientFileForm::Toml),
+        ("mcp_servers = 1\n", ClientFileForm::Toml),
+        (
+            "mcp_servers = { a = { command = \"x\" } }\n",
+            ClientFileForm::Toml,
+        ),
+        ("[[mcp_servers]]\n", ClientFileForm::Toml),
+        ("a = nan\n", ClientFileForm::Toml),
     ] {
-        let table = if form == Form::Toml {
+        let table = if form == ClientFileForm::Toml {
             "mcp_servers"
         } else {
             "mcpServers"
@@ -190,14 +205,14 @@ fn toml_keeps_all_of_its_text() {
         "a = 1\r\n[b]\r\n",
         "[mcp_servers]\na.command = \"x\"\n",
     ] {
-        let after = changed(Form::Toml, before);
+        let after = changed(ClientFileForm::Toml, before);
         assert!(after.starts_with(before), "{after}");
         let block = "[mcp_servers.toolward]\ncommand = \"/bin/toolward\"\nargs = [\"serve\"]\n";
         assert!(after.replace("\r\n", "\n").ends_with(block), "{after}");
         assert_eq!(after.contains("\r\n"), before.contains("\r\n"));
         assert_eq!(
-            put(Form::Toml, "mcp_servers", &after).unwrap(),
-            Outcome::Unchanged
+            put(ClientFileForm::Toml, "mcp_servers", &after).unwrap(),
+            None
         );
     }
 }
@@ -205,7 +220,7 @@ fn toml_keeps_all_of_its_text() {
 #[test]
 fn a_table_of_toml_is_replaced_where_it_stands() {
     let before = "x = \"\"\"\n[mcp_servers.other]\n\"\"\"\n[mcp_servers.toolward]\ncommand = \"old\" # of mine\n\n# the next\n[z]\na = 1\n";
-    let Outcome::Changed(after) = put_over(Form::Toml, "mcp_servers", before, true).unwrap() else {
+    let Some(after) = put_over(ClientFileForm::Toml, "mcp_servers", before, true).unwrap() else {
         panic!("unchanged");
     };
     let expected = before.replace(
@@ -215,7 +230,7 @@ fn a_table_of_toml_is_replaced_where_it_stands() {
     assert_eq!(after, expected);
     // What looks like the table is text of a string.
     let hidden = "x = \"\"\"\n[mcp_servers.toolward]\ncommand = \"old\"\n\"\"\"\n[mcp_servers]\ntoolward = { command = \"old\" }\n";
-    let refused = put_over(Form::Toml, "mcp_servers", hidden, true).unwrap_err();
+    let refused = put_over(ClientFileForm::Toml, "mcp_servers", hidden, true).unwrap_err();
     assert_eq!(refused.code, "client-file-invalid");
 }
 

@@ -1,5 +1,5 @@
-//! What the hostile tool tries, and what stopped it. An attempt counts as stopped only where that shows: the canary is
-//! not in the reply, nothing arrived at the port, and the refusal is the one that the attempt has to meet.
+//! What the hostile tool tries, and what stopped it. An attempt counts as stopped only if that is visible: the canary is
+//! not in the reply, nothing arrived at the port, and the refusal is the one expected for the attempt.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, TcpListener};
@@ -10,7 +10,8 @@ use toolward_host::confine::Confinement;
 use toolward_host::{ErrorCode, Host, Origin, Reply, Request, ViolationKind};
 
 use super::Demo;
-use crate::error::{Code, Error, Kind};
+use super::directory::CANARY;
+use crate::error::{Code, Error, Result};
 use crate::host_setup::opens_buckets;
 use crate::report::Report;
 
@@ -23,13 +24,13 @@ const FOREIGN: &str = "https://collector.example/";
 const TIME: &[ErrorCode] = &[ErrorCode::TIMEOUT, ErrorCode::FUEL_EXHAUSTED];
 const MEMORY: &[ErrorCode] = &[ErrorCode::MEMORY_EXCEEDED];
 
-/// The hostile tool, in a host of its own.
+/// The hostile tool, in a separate host.
 #[derive(Debug)]
 pub struct Thief {
     host: Host,
-    attempts: Vec<Attempt>,
+    attempts: Vec<TheftAttempt>,
     confinement: Confinement,
-    /// Where nothing may arrive.
+    /// No connection may arrive here.
     listener: TcpListener,
     canary: String,
 }
@@ -37,18 +38,18 @@ pub struct Thief {
 /// Something that the tool tries.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
-pub struct Attempt {
+pub struct TheftAttempt {
     /// What it tries, in words.
     pub title: String,
     #[serde(skip)]
     input: Value,
     #[serde(skip)]
-    meets: Meets,
+    barrier: Barrier,
 }
 
 /// What stops an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meets {
+enum Barrier {
     /// An error of the guest's own library: the sandbox has no such place.
     Nothing,
     /// A refusal of the host that was recorded.
@@ -60,7 +61,7 @@ enum Meets {
 /// How an attempt ended.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
-pub struct Outcome {
+pub struct TheftOutcome {
     /// What stopped it; `None` if nothing did. May contain untrusted text.
     pub stopped_by: Option<String>,
     /// The reply's value or error, if nothing stopped it. Untrusted text.
@@ -71,7 +72,7 @@ pub struct Outcome {
 }
 
 impl Thief {
-    pub(super) fn new(demo: &Demo, report: &dyn Report) -> Result<Self, Error> {
+    pub(super) fn new(demo: &Demo, report: &dyn Report) -> Result<Self> {
         let operator = &demo.operator;
         let contents = operator.source.contents(&operator.environment, report)?;
         let granted = operator.granted()?;
@@ -83,27 +84,27 @@ impl Thief {
             .kept(&host, &granted, &operator.environment)?;
         let no_port = |error| {
             let message = format!("no port of this machine can be listened on: {error}");
-            Error::new(Kind::Failed, Code::RuntimeUnavailable, message)
+            Error::failed(Code::RuntimeUnavailable, message)
         };
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(no_port)?;
         listener.set_nonblocking(true).map_err(no_port)?;
         let address = listener.local_addr().map_err(no_port)?;
-        let canary_file = demo.place.canary_file().display().to_string();
+        let canary_file = demo.directory.join(CANARY).display().to_string();
         Ok(Self {
             attempts: attempts(&canary_file, &format!("http://{address}/")),
             confinement: confinement.accept_on(&listener),
             host,
             listener,
-            canary: demo.place.canary.clone(),
+            canary: demo.directory.canary.clone(),
         })
     }
 
     /// What it tries, in order.
-    pub fn attempts(&self) -> &[Attempt] {
+    pub fn attempts(&self) -> &[TheftAttempt] {
         &self.attempts
     }
 
-    /// What this process keeps when it confines itself before [`Thief::run`].
+    /// The access that this process keeps when it confines itself before [`Thief::run`].
     pub fn confinement(&self) -> Confinement {
         self.confinement.clone()
     }
@@ -112,7 +113,7 @@ impl Thief {
     ///
     /// # Errors
     /// If the port can't be looked at.
-    pub async fn run(&self, attempt: &Attempt) -> Result<Outcome, Error> {
+    pub async fn run(&self, attempt: &TheftAttempt) -> Result<TheftOutcome> {
         let reply = self
             .host
             .call(Request::with_value(TOOL, attempt.input.clone()))
@@ -122,15 +123,15 @@ impl Thief {
             Err(error) if error.kind() == ErrorKind::WouldBlock => false,
             Err(error) => {
                 let message = format!("what arrived at the port can't be looked at: {error}");
-                return Err(Error::new(Kind::Failed, Code::RuntimeUnavailable, message));
+                return Err(Error::failed(Code::RuntimeUnavailable, message));
             }
         };
         let shown = shown(&reply);
         let stopped_by = match arrived || shown.contains(&self.canary) {
             true => None,
-            false => stopped_by(&reply, attempt.meets),
+            false => stopped_by(&reply, attempt.barrier),
         };
-        Ok(Outcome {
+        Ok(TheftOutcome {
             reply: stopped_by.is_none().then_some(shown),
             stopped_by,
             milliseconds: reply.metadata.milliseconds,
@@ -138,71 +139,68 @@ impl Thief {
     }
 }
 
-fn attempts(canary: &str, port: &str) -> Vec<Attempt> {
-    let attempt = |title: String, input: Value, meets| Attempt {
-        title,
+fn attempts(canary: &str, port: &str) -> Vec<TheftAttempt> {
+    let attempt = |title: &str, input: Value, barrier| TheftAttempt {
+        title: title.to_owned(),
         input,
-        meets,
+        barrier,
     };
     let read = |path: &str| json!({"attempt": "read-file", "target": path});
     let get = |url: &str| json!({"attempt": "send-request", "target": url});
-    let path = Meets::Violation(ViolationKind::Path);
-    let network = Meets::Violation(ViolationKind::Network);
+    let path = Barrier::Violation(ViolationKind::Path);
+    let network = Barrier::Violation(ViolationKind::Network);
+    let port_title = format!("send a request to {port}, a port of this machine");
     vec![
-        attempt(format!("read {canary}"), read(canary), Meets::Nothing),
+        attempt(&format!("read {canary}"), read(canary), Barrier::Nothing),
         attempt(
-            "read /inbox/../canary.txt, out of its folder".to_owned(),
+            "read /inbox/../canary.txt, out of its folder",
             read("/inbox/../canary.txt"),
             path,
         ),
         attempt(
-            "read /inbox/link.txt, a link that leads there".to_owned(),
+            "read /inbox/link.txt, a link that leads there",
             read("/inbox/link.txt"),
             path,
         ),
         attempt(
-            format!("send a request to {FOREIGN}"),
+            &format!("send a request to {FOREIGN}"),
             get(FOREIGN),
             network,
         ),
+        attempt(&port_title, get(port), network),
         attempt(
-            format!("send a request to {port}, a port of this machine"),
-            get(port),
-            network,
-        ),
-        attempt(
-            "run for ever".to_owned(),
+            "run for ever",
             json!({"attempt": "run-forever"}),
-            Meets::Limit(TIME),
+            Barrier::Limit(TIME),
         ),
         attempt(
-            "take all memory".to_owned(),
+            "take all memory",
             json!({"attempt": "take-memory"}),
-            Meets::Limit(MEMORY),
+            Barrier::Limit(MEMORY),
         ),
     ]
 }
 
-/// What stopped an attempt, if it was what had to.
-fn stopped_by(reply: &Reply, meets: Meets) -> Option<String> {
-    let told = match &reply.result {
+/// What stopped an attempt, if it was the expected barrier.
+fn stopped_by(reply: &Reply, barrier: Barrier) -> Option<String> {
+    let refused = match &reply.result {
         Ok(output) if output.structured.get("taken").is_none() => {
             output.structured.get("refused")?.as_str()
         }
         _ => None,
     };
-    match meets {
-        Meets::Nothing => told.map(|told| format!("not in the sandbox: {told}")),
-        Meets::Violation(kind) => {
+    match barrier {
+        Barrier::Nothing => refused.map(|refused| format!("not in the sandbox: {refused}")),
+        Barrier::Violation(kind) => {
             let mut violations = reply.metadata.violations.iter();
             let violation = violations.find(|violation| violation.kind == kind)?;
-            told.map(|_| format!("refused and recorded: {violation}"))
+            refused.map(|_| format!("refused and recorded: {violation}"))
         }
-        Meets::Limit(codes) => {
+        Barrier::Limit(codes) => {
             let error = reply.result.as_ref().err()?;
             // A driver can return such a code, too.
-            let met = error.origin == Origin::Host && codes.contains(&error.code);
-            met.then(|| format!("{}: {}", error.code, error.message))
+            let reached = error.origin == Origin::Host && codes.contains(&error.code);
+            reached.then(|| format!("{}: {}", error.code, error.message))
         }
     }
 }
@@ -245,50 +243,50 @@ mod tests {
 
     #[test]
     fn what_was_taken_or_refused_by_nothing_known_counts_as_not_stopped() {
-        let path = Meets::Violation(ViolationKind::Path);
+        let path = Barrier::Violation(ViolationKind::Path);
         let refused = || Ok(json!({"refused": "no"}));
         let taken = || Ok(json!({"taken": "it", "refused": "no"}));
-        for (result, violations, meets) in [
-            (taken(), &[][..], Meets::Nothing),
+        for (result, violations, barrier) in [
+            (taken(), &[][..], Barrier::Nothing),
             (taken(), &[ViolationKind::Path][..], path),
-            (Ok(json!({})), &[], Meets::Nothing),
+            (Ok(json!({})), &[], Barrier::Nothing),
             (refused(), &[], path),
             (refused(), &[ViolationKind::Network], path),
-            (refused(), &[], Meets::Limit(TIME)),
-            (Err(error(ErrorCode::INTERNAL)), &[], Meets::Limit(TIME)),
-            (Err(error(ErrorCode::TIMEOUT)), &[], Meets::Limit(MEMORY)),
+            (refused(), &[], Barrier::Limit(TIME)),
+            (Err(error(ErrorCode::INTERNAL)), &[], Barrier::Limit(TIME)),
+            (Err(error(ErrorCode::TIMEOUT)), &[], Barrier::Limit(MEMORY)),
             (Err(error(ErrorCode::TIMEOUT)), &[ViolationKind::Path], path),
-            (Err(error(ErrorCode::UNAUTHORISED)), &[], Meets::Nothing),
+            (Err(error(ErrorCode::UNAUTHORISED)), &[], Barrier::Nothing),
         ] {
             let reply = reply(result, violations);
-            assert_eq!(stopped_by(&reply, meets), None, "{reply:?} {meets:?}");
+            assert_eq!(stopped_by(&reply, barrier), None, "{reply:?} {barrier:?}");
         }
         let mut of_driver = error(ErrorCode::TIMEOUT);
         of_driver.origin = Origin::Driver;
         let reply = reply(Err(of_driver), &[]);
-        assert_eq!(stopped_by(&reply, Meets::Limit(TIME)), None);
+        assert_eq!(stopped_by(&reply, Barrier::Limit(TIME)), None);
     }
 
     #[test]
     fn a_refusal_that_fits_counts_as_stopped_and_says_by_what() {
-        let path = Meets::Violation(ViolationKind::Path);
+        let path = Barrier::Violation(ViolationKind::Path);
         let refused = || Ok(json!({"refused": "no entry"}));
-        for (result, violations, meets, by) in [
+        for (result, violations, barrier, by) in [
             (
                 refused(),
                 &[][..],
-                Meets::Nothing,
+                Barrier::Nothing,
                 "not in the sandbox: no entry",
             ),
             (refused(), &[ViolationKind::Path][..], path, "path \"it\""),
             (
                 Err(error(ErrorCode::TIMEOUT)),
                 &[],
-                Meets::Limit(TIME),
+                Barrier::Limit(TIME),
                 "timeout: ended",
             ),
         ] {
-            let stopped = stopped_by(&reply(result, violations), meets).unwrap();
+            let stopped = stopped_by(&reply(result, violations), barrier).unwrap();
             assert!(stopped.contains(by), "{stopped}");
         }
     }

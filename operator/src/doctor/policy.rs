@@ -11,10 +11,10 @@ use toolward_policy::{
 };
 use toolward_signing::trust::TrustStore;
 
-use super::{Check, State, mode};
+use super::{Check, CheckState, mode};
 use crate::bundles::BundleSource;
-use crate::config::{Granted, PolicyFiles};
 use crate::environment::Environment;
+use crate::granted::{Granted, PolicyFiles};
 use crate::host_setup;
 use crate::policy_review::PolicyReview;
 use crate::report::Silent;
@@ -23,45 +23,29 @@ use crate::trust::Trust;
 /// Checks the policy and everything it names.
 pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> Vec<Check> {
     const NAME: &str = "policy";
-    let mut checks = Vec::new();
     let Ok(file) = trust.file(environment) else {
         // The check of the configuration reports it.
-        return checks;
+        return Vec::new();
     };
     let granted = match Granted::read(trust, files, environment) {
         Ok(granted) => granted,
-        Err(failure) => {
-            checks.push(Check::failed(NAME, failure));
-            return checks;
-        }
+        Err(failure) => return vec![Check::of(NAME, Err(failure))],
     };
     if granted.files.is_empty() {
         let none = "there is none: tools that ask for something are blocked";
-        checks.push(Check::new(NAME, State::Note, none));
-        checks.push(state_directory(environment));
-        return checks;
+        return vec![Check::note(NAME, none), state_directory(environment)];
     }
     let policy = &granted.policy;
     let files = granted.files.iter().map(|file| file.display().to_string());
-    checks.push(Check::new(
-        NAME,
-        State::Ok,
-        format!(
-            "{} ({} grants, {} denies)",
-            files.collect::<Vec<_>>().join(", "),
-            policy.grants().count(),
-            policy.denies().count()
-        ),
-    ));
+    let files = files.collect::<Vec<_>>().join(", ");
+    let (grants, denies) = (policy.grants().count(), policy.denies().count());
+    let found = format!("{files} ([[grant]]: {grants}, [[deny]]: {denies})");
+    let mut checks = vec![Check::ok(NAME, found)];
     let store = file.map(|_| trust.trusted(environment));
     let store = store.and_then(|trusted| trust.store_of(&trusted.ok()?, environment).ok());
     if let Some(store) = store {
-        let unknown = unknown_publishers(policy, &store);
-        checks.extend(
-            unknown
-                .into_iter()
-                .map(|warning| Check::new(NAME, State::Warning, warning)),
-        );
+        let unknown = unknown_publishers(policy, &store).into_iter();
+        checks.extend(unknown.map(|warning| Check::warning(NAME, warning)));
     }
     if policy.ca_file().is_some() {
         checks.push(authorities(policy));
@@ -89,11 +73,11 @@ pub fn unused_rules(
         return Vec::new();
     };
     let grants = review.unmatched_grants().into_iter().map(|unmatched| {
-        Check::new("grant", State::Warning, unmatched)
+        Check::warning("grant", unmatched)
             .hint("correct its publisher or tool, install the bundle, or remove the grant")
     });
     let contexts = review.unused_contexts().into_iter().map(|unused| {
-        Check::new("context", State::Warning, unused)
+        Check::warning("context", unused)
             .hint("correct its publisher or tool, install the bundle, or remove the [[context]]")
     });
     grants.chain(contexts).collect()
@@ -122,10 +106,11 @@ fn review_of_all(
 
 fn authorities(policy: &Policy) -> Check {
     const NAME: &str = "ca-file";
-    match host_setup::transport(policy) {
-        Ok(_) => Check::new(NAME, State::Ok, policy.ca_file().unwrap_or_default()),
-        Err(failure) => Check::failed(NAME, failure),
-    }
+    let file = policy.ca_file().unwrap_or_default();
+    Check::of(
+        NAME,
+        host_setup::transport(policy).map(|_| Check::ok(NAME, file)),
+    )
 }
 
 fn workspace(workspace: &Workspace) -> Check {
@@ -133,18 +118,14 @@ fn workspace(workspace: &Workspace) -> Check {
     let directory = &workspace.directory;
     let shown = format!("{} is {}", workspace.path, directory.display());
     if workspace.is_placeholder() {
-        return Check::new(
-            NAME,
-            State::Warning,
-            format!("{shown}, which nobody has chosen yet"),
-        )
-        .hint("write the directory that the tools shall have");
+        return Check::warning(NAME, format!("{shown}, which nobody has chosen yet"))
+            .hint("write the directory that the tools shall have");
     }
     match std::fs::read_dir(directory) {
-        Err(error) => Check::new(NAME, State::Warning, format!("{shown}: {error}"))
+        Err(error) => Check::warning(NAME, format!("{shown}: {error}"))
             .hint("make the directory, or let your user read it"),
-        Ok(_) if is_writable(directory) => Check::new(NAME, State::Ok, shown),
-        Ok(_) => Check::new(NAME, State::Note, format!("{shown}, and can't be written")),
+        Ok(_) if is_writable(directory) => Check::ok(NAME, shown),
+        Ok(_) => Check::note(NAME, format!("{shown}, and can't be written")),
     }
 }
 
@@ -152,12 +133,12 @@ fn is_writable(directory: &Path) -> bool {
     rustix::fs::access(directory, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
-/// Workspaces that overlap or lie in a protected directory: the host's own check.
+/// Workspaces that overlap or are in a protected directory: the host's own check.
 fn overlaps(granted: &Granted, trust: &Trust, environment: &Environment) -> Option<Check> {
     let builder = Host::builder().policy(granted.policy.clone());
     let builder = host_setup::protect(builder, granted, trust, environment).ok()?;
     let error = builder.build().err()?;
-    Some(Check::new("workspaces", State::Error, error.to_string()).maybe_hint(error.hint()))
+    Some(Check::error("workspaces", error.to_string()).maybe_hint(error.hint()))
 }
 
 /// Checks that the values of a `[[context]]` exist. They are never shown.
@@ -167,7 +148,7 @@ fn context(rule: &ContextRule) -> Check {
     let name = format!("{} of {} for {principal}", rule.tool, rule.publisher);
     if rule.is_placeholder() {
         let waits = format!("{name}: nobody has chosen yet who gets it and where it comes from");
-        return Check::new(NAME, State::Warning, waits)
+        return Check::warning(NAME, waits)
             .hint("replace what `# choose` marks in its [[context]]");
     }
     let problems = rule
@@ -175,8 +156,8 @@ fn context(rule: &ContextRule) -> Check {
         .map(|(value, why)| format!("{value}: {why}"));
     let problems: Vec<String> = problems.collect();
     match problems.as_slice() {
-        [] => Check::new(NAME, State::Ok, format!("{name} has its values")),
-        some => Check::new(NAME, State::Warning, format!("{name}: {}", some.join("; ")))
+        [] => Check::ok(NAME, format!("{name} has its values")),
+        some => Check::warning(NAME, format!("{name}: {}", some.join("; ")))
             .hint("the tool is blocked until each value is there"),
     }
 }
@@ -188,34 +169,33 @@ fn secrets(policy: &Policy, environment: &Environment) -> Vec<Check> {
         let name = format!("{} of {}", secret.slug, secret.publisher);
         if secret.is_placeholder() {
             let waits = format!("{name}: nobody has chosen yet where it comes from and goes");
-            return Check::new(NAME, State::Warning, waits)
+            return Check::warning(NAME, waits)
                 .hint("write the variable and the origin that it shall have");
         }
-        let (place, missing) = match &secret.source {
+        let (place, without, missing) = match &secret.source {
             SecretSource::Env(variable) => (
                 format!("from the variable {variable}"),
+                CheckState::Warning,
                 format!("set {variable} where toolward runs"),
             ),
             SecretSource::File(file) => (
                 format!("from {file}"),
+                CheckState::Warning,
                 format!("write the value into {file}, and chmod 600"),
             ),
+            // The tool that stores it may not have run yet.
             SecretSource::Store => (
                 "stored by a tool".to_owned(),
+                CheckState::Note,
                 "a tool that stores it has to run first".to_owned(),
             ),
         };
-        let without = match secret.source {
-            // The tool that stores it may not have run yet.
-            SecretSource::Store => State::Note,
-            _ => State::Warning,
-        };
         match sources.get(secret.publisher.as_str(), LOCAL, &secret.slug) {
-            Ok(Some(_)) => Check::new(NAME, State::Ok, format!("{name}, {place}, has a value")),
+            Ok(Some(_)) => Check::ok(NAME, format!("{name}, {place}, has a value")),
             Ok(None) => {
                 Check::new(NAME, without, format!("{name}, {place}, has no value")).hint(missing)
             }
-            Err(error) => Check::new(NAME, State::Error, format!("{name}: {error}"))
+            Err(error) => Check::error(NAME, format!("{name}: {error}"))
                 .hint("only you may have access to it: chmod 600"),
         }
     };
@@ -225,30 +205,22 @@ fn secrets(policy: &Policy, environment: &Environment) -> Vec<Check> {
 fn service(service: &Service) -> Option<Check> {
     service.is_placeholder().then(|| {
         let waits = format!("{}: nobody has chosen its hosts yet", service.name);
-        Check::new("service", State::Warning, waits)
-            .hint("write the hosts that the tools shall reach")
+        Check::warning("service", waits).hint("write the hosts that the tools shall reach")
     })
 }
 
 fn state_directory(environment: &Environment) -> Check {
     const NAME: &str = "state";
     let Some(directory) = &environment.state_directory else {
-        return Check::new(NAME, State::Warning, "there is no state directory")
+        return Check::warning(NAME, "there is no state directory")
             .hint("set HOME or XDG_STATE_HOME to an absolute path");
     };
     let shown = directory.display();
     if !directory.exists() {
-        return Check::new(
-            NAME,
-            State::Ok,
-            format!("{shown}: not there yet, the first tool that keeps something makes it"),
-        );
+        let later = "not there yet, the first tool that keeps something makes it";
+        return Check::ok(NAME, format!("{shown}: {later}"));
     }
-    Check::new(
-        NAME,
-        State::Ok,
-        format!("{shown} (mode {})", mode(directory)),
-    )
+    Check::ok(NAME, format!("{shown} (mode {})", mode(directory)))
 }
 
 /// A check must not create it.
@@ -259,34 +231,29 @@ fn buckets(environment: &Environment) -> Option<Check> {
         return None;
     }
     Some(match Store::open(&file) {
-        Ok(_) => Check::new(NAME, State::Ok, file.display().to_string()),
-        Err(error) => Check::new(NAME, State::Error, error.to_string()).maybe_hint(error.hint()),
+        Ok(_) => Check::ok(NAME, file.display().to_string()),
+        Err(error) => Check::error(NAME, error.to_string()).maybe_hint(error.hint()),
     })
 }
 
-/// What the policy says; the book has the defaults.
+/// The limits of the policy; the book has the defaults.
 fn limits(policy: &Policy) -> Check {
     const NAME: &str = "limits";
-    let said: Vec<String> = policy
-        .limits()
-        .iter()
-        .map(|(name, LimitSetting { default, maximum })| {
-            let number = |value: Option<u64>| value.map(|value| value.to_string());
-            match (number(default), number(maximum)) {
-                (Some(default), Some(maximum)) => {
-                    format!("{name} {default}, at most {maximum}")
-                }
-                (Some(default), None) => format!("{name} {default}"),
-                (None, Some(maximum)) => format!("{name} at most {maximum}"),
-                (None, None) => format!("{name} as ever"),
-            }
-        })
-        .collect();
-    let said = match said.as_slice() {
+    let limits = policy.limits().iter();
+    let limits = limits.map(
+        |(name, LimitSetting { default, maximum })| match (default, maximum) {
+            (Some(default), Some(maximum)) => format!("{name} {default}, at most {maximum}"),
+            (Some(default), None) => format!("{name} {default}"),
+            (None, Some(maximum)) => format!("{name} at most {maximum}"),
+            (None, None) => format!("{name} as ever"),
+        },
+    );
+    let limits: Vec<String> = limits.collect();
+    let found = match limits.as_slice() {
         [] => "the defaults".to_owned(),
-        said => format!("the defaults, but {}", said.join("; ")),
+        some => format!("the defaults, but {}", some.join("; ")),
     };
-    Check::new(NAME, State::Ok, said)
+    Check::ok(NAME, found)
 }
 
 /// Compares the policy's limit on the memory of all calls with what this machine has. The default fits.
@@ -301,8 +268,8 @@ fn memory(policy: &Policy) -> Option<Check> {
         machine >> 20
     );
     Some(match total > machine / 4 * 3 {
-        false => Check::new(NAME, State::Ok, found),
-        true => Check::new(NAME, State::Warning, found)
+        false => Check::ok(NAME, found),
+        true => Check::warning(NAME, found)
             .hint("leave a quarter to the server itself: lower `memory_total` in [limits], or raise `MemoryMax`"),
     })
 }
@@ -310,18 +277,20 @@ fn memory(policy: &Policy) -> Option<Check> {
 /// Likely mistakes in a policy: unknown publishers, placeholders, missing directories.
 pub fn policy_warnings(policy: &Policy, trust: &TrustStore) -> Vec<String> {
     let mut warnings = unknown_publishers(policy, trust);
-    for workspace in policy.workspaces() {
+    warnings.extend(policy.workspaces().iter().filter_map(|workspace| {
         let (path, directory) = (&workspace.path, workspace.directory.display());
         if workspace.is_placeholder() {
-            warnings.push(format!(
+            Some(format!(
                 "the workspace {path} still waits for its directory: {directory}"
-            ));
+            ))
         } else if !workspace.directory.is_dir() {
-            warnings.push(format!(
+            Some(format!(
                 "the workspace {path} has no directory: {directory} is not there"
-            ));
+            ))
+        } else {
+            None
         }
-    }
+    }));
     let secrets = policy.secrets().iter().filter(|one| one.is_placeholder());
     warnings.extend(secrets.map(|one| {
         let (slug, publisher) = (&one.slug, &one.publisher);
@@ -331,10 +300,8 @@ pub fn policy_warnings(policy: &Policy, trust: &TrustStore) -> Vec<String> {
     }));
     let services = policy.services().iter().filter(|one| one.is_placeholder());
     warnings.extend(services.map(|one| {
-        format!(
-            "the service {} still waits for its hosts: nobody gets it",
-            one.name
-        )
+        let name = &one.name;
+        format!("the service {name} still waits for its hosts: nobody gets it")
     }));
     warnings
 }

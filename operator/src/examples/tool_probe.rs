@@ -1,9 +1,9 @@
 //! Whether the components of a bundle serve the tools that their drivers name (AIP-30, `implements`).
 //!
-//! The driver's world has no list of tools: a component is told the tool's id with each call, and answers an id that
-//! it does not know with the code `not_found` and a message that names the id, as each of the libraries for drivers
-//! does. So each component is asked for each tool that its DRIVER.md names, and for one that no component knows. A
-//! tool is missing if both answers are that one answer. A component that answers otherwise is not judged.
+//! The driver's world has no list of tools: a component gets the tool's id with each call, and answers an unknown id with
+//! the code `not_found` and a message that names the id, as all libraries for drivers do. So each component is called for
+//! each tool that its DRIVER.md names, and for a tool that no component knows. A tool is missing if both answers are the
+//! same. A component that answers otherwise is not judged.
 //!
 //! Nothing is granted to these calls: contracts and declarations are replaced by empty ones.
 
@@ -103,7 +103,7 @@ impl ToolProbe {
         })
     }
 
-    /// A host that grants nothing and asks nobody, to be built for [`ToolProbe::ask`].
+    /// A host that grants nothing and asks no person, to be built for [`ToolProbe::ask`].
     pub fn host(&self) -> HostBuilder {
         Host::builder().bundle(self.asked.clone())
     }
@@ -146,8 +146,8 @@ impl ToolProbe {
         }
     }
 
-    /// Whether a component answers a tool as it answers an unknown one, also with the input of an example: one that
-    /// looks at no id may find nothing for an empty input.
+    /// Whether a component answers a tool like an unknown tool, also with the input of an example: a component that ignores
+    /// the id may find nothing for an empty input.
     async fn is_missing(&self, host: &Host, entry: &DriverEntry, tool: &Implements) -> bool {
         let id = tool.named();
         let empty = json!({});
@@ -179,11 +179,11 @@ fn served(driver: &Driver) -> impl Iterator<Item = &Implements> {
     entries.filter(|entry| entry.world == World::Toolward)
 }
 
-/// What a component says of a tool that it does not know.
+/// A component's answer for an unknown tool.
 fn refusal<'r>(reply: &'r Reply, tool: &str) -> Option<&'r str> {
     let error = reply.result.as_ref().err()?;
-    let said = error.origin == Origin::Driver && error.code.as_str() == NOT_FOUND;
-    (said && error.message.contains(tool)).then_some(&error.message)
+    let unknown = error.origin == Origin::Driver && error.code.as_str() == NOT_FOUND;
+    (unknown && error.message.contains(tool)).then_some(&error.message)
 }
 
 /// A driver that is the same component, and asks for nothing but what the component needs to start.

@@ -1,17 +1,22 @@
-//! Bundles that were loaded, and the tools of those that were not.
+//! Reading installed bundles, each with the others as its action libraries; bundles that a library changed; the tools of
+//! bundles that are not loaded.
+
+use std::fs::File;
 
 use toolward_bundle::content::Content;
-use toolward_bundle::surface::{BundleSurface, ToolSummary};
+use toolward_bundle::libraries::{Reading, Shelf};
+use toolward_bundle::surface::BundleSurface;
 use toolward_host::{WithheldReason, WithheldTool};
-use toolward_store::Store;
+use toolward_store::{InstallOptions, InstallOutcome, InstalledBundle, LoadedBundle, Store};
 
-use crate::error::Error;
+use crate::error::{Code, Error, Result};
 use crate::report::Report;
+use crate::trust::TrustContext;
 
-/// Bundles that were loaded, and the tools of those that were not.
+/// Bundles that were loaded, and the tools of bundles that were not.
 #[derive(Debug, Default)]
 pub struct LoadedBundles {
-    /// What verifies.
+    /// The bundles that verify.
     pub contents: Vec<Content>,
     /// The tools of bundles that do not verify now, or wait until they are accepted.
     pub withheld: Vec<WithheldTool>,
@@ -36,9 +41,9 @@ pub fn reason(failure: &Error) -> WithheldReason {
     }
 }
 
-/// The tools of installed bundles that were refused, and those that only updates would bring, which wait. Warns if they
-/// are not known: the others are served all the same.
-pub(crate) fn withheld_tools(
+/// The tools of refused bundles, and the tools that only waiting updates have. Warns if they are not known: the other
+/// tools are served nevertheless.
+pub(super) fn withheld_tools(
     store: &Store,
     refused: &[(String, WithheldReason)],
     report: &dyn Report,
@@ -62,10 +67,8 @@ pub(crate) fn withheld_tools(
     }
     for (one, surface) in &held {
         for tool in tools(surface, &one.publisher, WithheldReason::Held) {
-            if !withheld
-                .iter()
-                .any(|known| known.major_id() == tool.major_id())
-            {
+            let mut known = withheld.iter();
+            if !known.any(|known: &WithheldTool| known.major_id() == tool.major_id()) {
                 withheld.push(tool);
             }
         }
@@ -82,19 +85,101 @@ fn tools(
     tools.filter_map(move |tool| {
         let (_, major) = tool.major_id.rsplit_once('@')?;
         let major = major.parse().ok()?;
-        let ToolSummary {
-            id,
-            aliases,
-            mcp_name,
-            ..
-        } = tool;
         Some(WithheldTool {
-            id,
+            id: tool.id,
             major,
             publisher: publisher.to_owned(),
-            aliases,
-            mcp_name,
+            aliases: tool.aliases,
+            mcp_name: tool.mcp_name,
             reason,
         })
     })
+}
+
+/// Reads installed bundles, each with the others as its action libraries. A bundle is refused if it asks for something
+/// else than what was accepted, because an action that it takes from a library changed.
+pub(super) fn read_all(
+    loaded: Vec<LoadedBundle<Reading>>,
+    context: &TrustContext,
+) -> Vec<(InstalledBundle, Result<Content>)> {
+    let mut readings = Vec::new();
+    let opened = loaded.into_iter().map(|one| {
+        let opened = one.bundle.map(|reading| readings.push(reading));
+        (one.installed, opened)
+    });
+    let opened: Vec<_> = opened.collect();
+    let mut contents = context.read(readings).into_iter();
+    let mut next = || {
+        let lost = || Error::failed(Code::BundleMissing, "a bundle was not read");
+        contents.next().ok_or_else(lost)?
+    };
+    let read = opened.into_iter().map(|(installed, opened)| {
+        let content = opened.map_err(Error::from).and_then(|()| next());
+        let content = content.and_then(|content| {
+            installed.check_actions(&content)?;
+            Ok(content)
+        });
+        (installed, content)
+    });
+    read.collect()
+}
+
+/// The action libraries among the installed bundles that verify, but for one bundle.
+pub fn libraries(store: &Store, context: &TrustContext, without: Option<&str>) -> Result<Shelf> {
+    let verify = |file: &mut File| context.archive_file(file);
+    let loaded = store.examine(&verify, &|bundle| bundle)?;
+    let bundles = loaded.iter().filter_map(|one| one.bundle.as_ref().ok());
+    let others = bundles.filter(|bundle| Some(bundle.manifest.id.as_str()) != without);
+    Ok(Shelf::of(others.map(|bundle| &**bundle), &context.store))
+}
+
+/// Brings surfaces of an earlier version up to date, for bundles that verify.
+pub fn renew_surfaces(store: &Store, context: &TrustContext) -> Result<()> {
+    if !store.has_earlier_surfaces()? {
+        return Ok(());
+    }
+    let shelf = libraries(store, context, None)?;
+    let verify = |file: &mut File| context.archive_file(file);
+    Ok(store.renew_surfaces(&verify, &shelf, context.now)?)
+}
+
+/// Holds the installed bundles that the actions of a library changed, so that a person can view and accept the difference,
+/// and reports them. They are not loaded until then, whether or not this was called.
+pub fn hold_changed(store: &Store, context: &TrustContext, report: &dyn Report) -> Result<()> {
+    renew_surfaces(store, context)?;
+    let takers = store.catalogue()?.into_iter();
+    let takers = takers.filter(|(_, surface)| surface.takes_actions());
+    let takers: Vec<InstalledBundle> = takers.map(|(installed, _)| installed).collect();
+    if takers.is_empty() {
+        return Ok(());
+    }
+    let shelf = libraries(store, context, None)?;
+    let verify = |file: &mut File| context.archive_file(file);
+    for installed in takers {
+        let (_, bundle) = match store.load(&installed.id, &verify, context.now) {
+            Ok(loaded) => loaded,
+            // Listing or loading it reports why.
+            Err(_) => continue,
+        };
+        let options = InstallOptions {
+            source: installed.source.clone(),
+            now: context.now,
+            allow_rollback: None,
+            accept: None,
+        };
+        match store.install_with(&bundle, &options, &shelf) {
+            Ok(InstallOutcome::Held { held, .. }) => report.warning(&format!(
+                "{0} is not loaded until what a library changed of it is accepted: toolward update {0}, or \
+                 toolward update {0} --accept {1}",
+                held.id, held.surface
+            )),
+            Ok(_) => {}
+            Err(error) => report.warning(&format!(
+                "{} is no longer loaded: {error} ({})",
+                installed.id,
+                error.code()
+            )),
+        }
+    }
+    Ok(())
 }

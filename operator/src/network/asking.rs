@@ -1,38 +1,37 @@
-//! Asks a person about hosts that a registry names and that nobody has allowed: where downloads are redirected to, and
-//! token servers. What was confirmed lasts: a host of downloads for its repository, a token server as a line of
-//! `[[registry]]`.
+//! Asks a person about hosts that a registry names and that are not allowed yet: hosts that downloads are redirected to,
+//! and token servers. Confirmed answers last: a host of downloads for its repository, a token server as a line of
+//! `[[registry]]`. A token server that the operator wrote is never changed.
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use toolward_registry::{Client, HostRole, Reference, Source, UnknownHost};
+use toolward_fields::{Field, Fields, parse_toml};
+use toolward_registry::{HostRole, Reference, RegistryClient, Source, UnknownHost};
 
 use super::Fetcher;
-use crate::error::Error;
-use crate::lasting_changes::LastingChange;
-use crate::registries::Registries;
-use crate::registries::kept_hosts::KeptHosts;
-use crate::registries::realm_line;
-use crate::text_edit::TextEdit;
+use crate::error::{Error, Result};
+use crate::lasting_changes::{LastingChange, TextEdit};
+use crate::registries::kept_hosts::DownloadHosts;
+use crate::registries::{Registries, RegistrySettings, settings};
 
-/// Most questions about one source in a row. A registry could name another host each time.
+/// Most questions about one source. A registry could name another host each time.
 pub(crate) const MAX_QUESTIONS: usize = 3;
 
 /// Asks the person at the terminal.
 pub trait AskHost: Debug + Send + Sync {
-    /// Whether downloads of a repository may come from a host; `false` if nobody can be asked.
+    /// Whether downloads of a repository may come from a host; `false` if no person can be asked.
     ///
     /// # Errors
     /// If the answer is no.
-    fn downloads(&self, asked: &DownloadHost) -> Result<bool, Error>;
+    fn downloads(&self, asked: &DownloadHost) -> Result<bool>;
 
     /// Shows a change of the configuration that lets a token server have the credentials for a registry, and makes
-    /// it; `false` if nobody can be asked.
+    /// it; `false` if no person can be asked.
     ///
     /// # Errors
     /// If the answer is no, or the change can't be made.
-    fn realm(&self, change: RealmChange) -> Result<bool, Error>;
+    fn realm(&self, change: RealmChange) -> Result<bool>;
 }
 
 /// A host that a registry redirects downloads to.
@@ -61,59 +60,53 @@ pub struct RealmChange {
     pub change: LastingChange,
 }
 
-/// Whom a fetcher asks, and what has been confirmed.
+/// The person that a fetcher asks, and the confirmed hosts.
 #[derive(Debug)]
-pub(super) struct Asking {
-    whom: Box<dyn AskHost>,
-    kept: KeptHosts,
+pub(super) struct HostQuestions {
+    person: Box<dyn AskHost>,
+    kept: DownloadHosts,
     /// Hosts of downloads that were confirmed and are not kept yet.
-    confirmed: std::sync::Mutex<Vec<DownloadHost>>,
+    confirmed: Mutex<Vec<DownloadHost>>,
 }
 
-impl Asking {
-    pub(super) fn new(whom: Box<dyn AskHost>, kept: KeptHosts) -> Self {
-        Self {
-            whom,
-            kept,
-            confirmed: std::sync::Mutex::default(),
-        }
-    }
-
-    /// Where downloads of a repository may come from.
-    pub(super) fn hosts(&self, repository: &Reference) -> Result<Vec<String>, Error> {
+impl HostQuestions {
+    /// The origins that downloads of a repository may come from.
+    pub(super) fn hosts(&self, repository: &Reference) -> Result<Vec<String>> {
         let mut hosts: Vec<String> = self.kept.of(repository)?.into_iter().collect();
-        let confirmed = self.confirmed.lock();
-        let confirmed = confirmed.unwrap_or_else(PoisonError::into_inner);
-        let own = confirmed.iter();
-        let own = own.filter(|one| one.repository == repository.bare_repository());
+        let repository = repository.bare_repository();
+        let confirmed = self.confirmed();
+        let own = confirmed.iter().filter(|one| one.repository == repository);
         hosts.extend(own.map(|one| one.host.origin.clone()));
         Ok(hosts)
     }
 
-    fn confirm(&self, asked: DownloadHost) {
-        let confirmed = self.confirmed.lock();
-        confirmed
+    fn confirmed(&self) -> MutexGuard<'_, Vec<DownloadHost>> {
+        self.confirmed
+            .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(asked);
     }
 }
 
 impl Fetcher {
-    /// The same, asking about hosts that nobody has allowed. `folder`: that of the record of trust, where answers about
-    /// downloads are kept once a bundle is installed.
+    /// The same, asking about hosts that are not allowed yet. `folder`: the folder of the record of trust, where answers
+    /// about downloads are kept once a bundle is installed.
     #[must_use]
-    pub fn asking(self, whom: Box<dyn AskHost>, folder: PathBuf) -> Self {
-        let asking = Some(Asking::new(whom, KeptHosts::in_folder(&folder)));
+    pub fn asking(self, person: Box<dyn AskHost>, folder: PathBuf) -> Self {
+        let asking = Some(HostQuestions {
+            person,
+            kept: DownloadHosts::in_folder(&folder),
+            confirmed: Mutex::default(),
+        });
         Self { asking, ..self }
     }
 
-    /// Runs `work` with a client for a source; again with another client, once a person has allowed a host that the
+    /// Runs `work` with a client for a source; again with another client, after a person has allowed a host that the
     /// registry names.
     pub(crate) fn with_client<T>(
         &self,
         source: &Source,
-        mut work: impl FnMut(&Client) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+        mut work: impl FnMut(&RegistryClient) -> Result<T>,
+    ) -> Result<T> {
         let mut questions = 0;
         loop {
             let error = match work(&self.client(source)?) {
@@ -133,8 +126,8 @@ impl Fetcher {
         }
     }
 
-    /// Whether a person has allowed the host just now; `false` if nobody can be asked.
-    pub(crate) fn ask(&self, reference: &Reference, host: &UnknownHost) -> Result<bool, Error> {
+    /// Whether a person allows the host; `false` if no person can be asked.
+    pub(crate) fn ask(&self, reference: &Reference, host: &UnknownHost) -> Result<bool> {
         let Some(asking) = &self.asking else {
             return Ok(false);
         };
@@ -144,9 +137,9 @@ impl Fetcher {
                     repository: reference.bare_repository(),
                     host: host.clone(),
                 };
-                let allowed = asking.whom.downloads(&asked)?;
+                let allowed = asking.person.downloads(&asked)?;
                 if allowed {
-                    asking.confirm(asked);
+                    asking.confirmed().push(asked);
                 }
                 Ok(allowed)
             }
@@ -154,7 +147,7 @@ impl Fetcher {
                 let Some((change, registries)) = self.realm_change(reference, host) else {
                     return Ok(false);
                 };
-                let allowed = asking.whom.realm(change)?;
+                let allowed = asking.person.realm(change)?;
                 if allowed {
                     let current = self.registries.write();
                     *current.unwrap_or_else(PoisonError::into_inner) = registries;
@@ -164,36 +157,31 @@ impl Fetcher {
         }
     }
 
-    /// Keeps what was confirmed about downloads.
+    /// Keeps the confirmed hosts of downloads.
     ///
     /// # Errors
     /// If it can't be recorded.
-    pub(crate) fn keep_confirmed(&self) -> Result<(), Error> {
+    pub(crate) fn keep_confirmed(&self) -> Result<()> {
         let Some(asking) = &self.asking else {
             return Ok(());
         };
-        let confirmed = asking.confirmed.lock();
-        let mut confirmed = confirmed.unwrap_or_else(PoisonError::into_inner);
-        for one in confirmed.iter() {
-            asking
-                .kept
-                .keep(&one.repository, &one.host, &self.environment)?;
+        let mut confirmed = asking.confirmed();
+        for DownloadHost { repository, host } in confirmed.iter() {
+            asking.kept.keep(repository, host, &self.environment)?;
         }
         confirmed.clear();
         Ok(())
     }
 
-    /// Forgets what was confirmed about the downloads of a source, unless one of `used` is of the same repository.
-    pub(crate) fn forget(&self, source: &str, used: Vec<String>) -> Result<(), Error> {
+    /// Forgets the hosts of downloads of a source, unless one of `used` is in the same repository.
+    pub(crate) fn forget(&self, source: &str, used: Vec<String>) -> Result<()> {
         match &self.asking {
             Some(asking) => asking.kept.forget(source, used),
             None => Ok(()),
         }
     }
-}
 
-impl Fetcher {
-    /// The change of the configuration that names a token server; `None` where no line of it helps.
+    /// The change of the configuration that names a token server; `None` if no line helps.
     fn realm_change(
         &self,
         reference: &Reference,
@@ -204,7 +192,7 @@ impl Fetcher {
         let folder = place.parent().unwrap_or(Path::new("/"));
         let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
         let of = (reference, self.flags.plain_http);
-        let (after, registries) = realm_line::added(&edit, &place, &folder, of, host)?;
+        let (after, registries) = with_realm(&edit, &place, &folder, of, host)?;
         let registry = reference.registry();
         let what = format!("let {} have the credentials for {registry}", host.origin);
         let change = RealmChange {
@@ -227,17 +215,16 @@ impl Fetcher {
         let Some(place) = &self.configuration else {
             return error;
         };
-        let registries = self.registries.read();
-        let registries = registries.unwrap_or_else(PoisonError::into_inner);
+        let registries = self.registries();
         let table = registries.of(reference, self.flags.plain_http);
         let key = match (host.role, table) {
-            // What is there would have to be changed, or has other hosts in it.
+            // The existing line would need a change.
             (HostRole::TokenServer, Some(table)) if table.realm.is_some() => return error,
-            (HostRole::TokenServer, _) => realm_line::realm(host),
+            (HostRole::TokenServer, _) => realm_line(host),
             (_, Some(table)) if !table.redirects_to.is_empty() => return error,
             _ => format!("redirects_to = [\"{}\"]", host.origin),
         };
-        let lines = realm_line::lines(table, &reference.registry(), &key);
+        let lines = registry_lines(table, &reference.registry(), &key);
         let Some(table) = table else {
             return error.lines_for(place, lines);
         };
@@ -248,5 +235,124 @@ impl Fetcher {
         ));
         error.lines = Some(lines);
         error
+    }
+}
+
+/// The lines to write for a registry: a table, or a line for the existing table.
+fn registry_lines(table: Option<&RegistrySettings>, registry: &str, key: &str) -> String {
+    match table {
+        Some(_) => format!("{key}\n"),
+        None => format!("[[registry]]\nhost = \"{registry}\"\n{key}\n"),
+    }
+}
+
+/// `realm = "…"`.
+fn realm_line(host: &UnknownHost) -> String {
+    format!("realm = \"{}\"", host.origin)
+}
+
+/// The text of a configuration with the line, and its registries then. `None` if the operator named another token server,
+/// or if no line makes the difference.
+fn with_realm(
+    edit: &TextEdit,
+    path: &Path,
+    folder: &Path,
+    (reference, plain): (&Reference, bool),
+    host: &UnknownHost,
+) -> Option<(String, Registries)> {
+    let mut wanted = settings(edit.text(), path, folder).ok()?;
+    let line = realm_line(host);
+    let after = match wanted.of(reference, plain).cloned() {
+        Some(table) => {
+            let number = wanted.0.iter().position(|one| *one == table)?;
+            let own = wanted.0.get_mut(number)?;
+            if own.realm.replace(host.origin.clone()).is_some() {
+                return None;
+            }
+            edit.inserted(end_of_host(edit.text(), number)?, &line)?
+        }
+        None => {
+            let host_name = reference.registry();
+            let text = edit.appended(&registry_lines(None, &host_name, &line));
+            wanted.0.push(RegistrySettings {
+                host: host_name,
+                realm: Some(host.origin.clone()),
+                ..RegistrySettings::default()
+            });
+            text
+        }
+    };
+    // The line must be in this table, and change nothing else.
+    let found = settings(&after, path, folder).ok()?;
+    (found == wanted).then_some((after, found))
+}
+
+/// The end of the value of `host`, in the table of this number.
+fn end_of_host(text: &str, number: usize) -> Option<usize> {
+    let document = parse_toml(text).ok()?;
+    let tables = Field::new("[[registry]]", document.get("registry")?);
+    let table = tables.items().ok()?.into_iter().nth(number)?;
+    let mut fields = Fields::of(&table).ok()?.by_key();
+    let host = fields.required("host").ok()?;
+    host.at.end.checked_sub(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> UnknownHost {
+        let Ok(Source::Web(url)) = Source::parse("https://auth.example/token") else {
+            panic!("not an address");
+        };
+        UnknownHost::of(HostRole::TokenServer, &url).unwrap()
+    }
+
+    /// What becomes of a configuration for `oci://r.example/team/a`.
+    fn changed(text: &str) -> Option<String> {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("toolward.toml");
+        std::fs::write(&path, text).unwrap();
+        let edit = TextEdit::of(&path).unwrap();
+        let reference = "oci://r.example/team/a:1".parse().unwrap();
+        let (after, found) = with_realm(&edit, &path, home.path(), (&reference, false), &host())?;
+        let table = found.of(&reference, false).unwrap();
+        assert_eq!(table.realm.as_deref(), Some("https://auth.example"));
+        Some(after)
+    }
+
+    #[test]
+    fn the_line_stands_in_the_table_that_counts_for_the_repository() {
+        let line = "realm = \"https://auth.example\"\n";
+        let table = "[[registry]]\nhost = \"r.example\"\n";
+        assert_eq!(changed("").unwrap(), format!("{table}{line}"));
+        let other = "[[registry]]\nhost = \"r.example:444\"";
+        assert_eq!(
+            changed(other).unwrap(),
+            format!("{other}\n\n{table}{line}"),
+            "a last line without an end"
+        );
+        let own = "[[registry]]\nhost = \"r.example:443\" # mine\nrepository = \"team/a\"\n";
+        let text = format!("{table}{own}[trust]\nmax_age_days = 9\n");
+        let after = own.replace("# mine\n", &format!("# mine\n{line}"));
+        assert_eq!(changed(&text).unwrap(), text.replace(own, &after));
+        let windows = format!("{table}[defaults]\n").replace('\n', "\r\n");
+        let both = format!("{table}{line}[defaults]\n").replace('\n', "\r\n");
+        assert_eq!(changed(&windows).unwrap(), both);
+    }
+
+    #[test]
+    fn what_the_operator_wrote_of_a_token_server_is_not_changed() {
+        for text in [
+            "[[registry]]\nhost = \"r.example\"\nrealm = \"https://login.example\"\n",
+            "[[registry]]\nhost = \"r.example\"\n[[registry]]\nhost = \"r.example\"\n\
+             repository = \"team/a\"\nrealm = \"https://r.example\"\n",
+            // A line is of no use there.
+            "registry = [{ host = \"r.example\" }]\n",
+            "registry = [{ host = \"x.example\" }]\n",
+            "[[registry]]\nhost = \"r.example\"\nunknown = 1\n",
+        ] {
+            assert_eq!(changed(text), None, "{text}");
+        }
     }
 }

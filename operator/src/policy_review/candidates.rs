@@ -1,13 +1,12 @@
-//! The drivers that name a tool, in the order in which a host takes them, and what is in the way of each. Nothing is
-//! called.
+//! The drivers that name a tool, in the order in which a host takes them, and the obstacles for each. Nothing is called.
 
 use serde::Serialize;
 use toolward_contract::driver::{Cost, Implements};
-use toolward_policy::{Grant, Rejected, Rejection, Route, ToolRoutes};
+use toolward_policy::{Grant, Implementation, Route, ToolRoutes};
 
 use super::PolicyReview;
-use super::row::Row;
-use crate::error::Error;
+use super::status::ToolRow;
+use crate::error::Result;
 
 /// The drivers that name one tool.
 #[derive(Debug, Clone, Serialize)]
@@ -19,10 +18,10 @@ pub struct ToolCandidates {
     pub publisher: String,
     /// The driver that serves a call which uses no input that it drops; `None` if none does.
     pub serves: Option<String>,
-    /// Whether only the region that the policy asks for is in the way of all.
+    /// Whether the region that the policy asks for is the only obstacle for all.
     pub only_region: bool,
     /// The drivers that may serve it, best first.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<DriverCandidate>,
     /// The drivers that may not, by id.
     pub rejected: Vec<RejectedDriver>,
 }
@@ -30,25 +29,25 @@ pub struct ToolCandidates {
 /// A driver that may serve a tool.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
-pub struct Candidate {
+pub struct DriverCandidate {
     /// The driver's id.
     pub driver: String,
     /// The driver's publisher.
     pub publisher: String,
     /// The driver's kind.
     pub kind: String,
-    /// What a call through it costs, as publishers say.
+    /// The cost of a call through it, as publishers declare it.
     pub cost: Cost,
     /// `allowed`, `asks` or `blocked`.
     pub decision: &'static str,
     /// Why a person is asked, or why the driver is blocked.
     pub reasons: Vec<String>,
-    /// The declared hosts and workspaces that it is used without, because a rule says `partial`.
+    /// The declared hosts and workspaces that it is used without, because of a rule with `partial`.
     pub without: Vec<String>,
-    /// Whether calls fall to it once a driver before it failed: never to a blocked one, nor to the first.
+    /// Whether it takes over calls after a driver before it failed: never a blocked driver, nor the first.
     pub takes_over: bool,
-    /// Calls that it does not serve, in words: those that give an input whose transform no
-    /// host knows.
+    /// Calls that it does not serve, in words: calls with an input whose transform this
+    /// host lacks.
     pub except: Vec<String>,
 }
 
@@ -63,13 +62,13 @@ pub struct RejectedDriver {
     /// The driver's kind.
     pub kind: String,
     /// Every reason; at least one.
-    pub reasons: Vec<Reason>,
+    pub reasons: Vec<RejectionReason>,
 }
 
 /// Why a driver may not serve a tool.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
-pub struct Reason {
+pub struct RejectionReason {
     /// The stable code.
     pub code: &'static str,
     /// In words.
@@ -81,26 +80,41 @@ impl PolicyReview {
     ///
     /// # Errors
     /// The errors of [`PolicyReview::routes`].
-    pub fn candidates(&self, tool: &str) -> Result<Vec<ToolCandidates>, Error> {
+    pub fn candidates(&self, tool: &str) -> Result<Vec<ToolCandidates>> {
         let tools = self.routes(Some(tool))?;
-        Ok(tools.iter().map(|tool| self.of_tool(tool)).collect())
+        Ok(tools
+            .iter()
+            .map(|tool| self.tool_candidates(tool))
+            .collect())
     }
 
-    fn of_tool(&self, tool: &ToolRoutes<'_>) -> ToolCandidates {
+    fn tool_candidates(&self, tool: &ToolRoutes<'_>) -> ToolCandidates {
         let mut candidates = Vec::new();
         let mut rejected: Vec<RejectedDriver> = Vec::new();
         for route in &tool.routes {
-            match self.secrets_missing(route).as_slice() {
-                [] => candidates.push(self.candidate(route)),
-                slugs => rejected.push(RejectedDriver::without(slugs, route)),
+            let missing = self.secrets_missing(route);
+            if missing.is_empty() {
+                candidates.push(self.candidate(route));
+                continue;
             }
+            let reasons = missing.iter().map(|slug| RejectionReason {
+                code: "secret-missing",
+                text: format!("the secret `{slug}` is granted and has no value"),
+            });
+            rejected.push(RejectedDriver::new(&route.implementation, reasons));
         }
-        rejected.extend(tool.rejected.iter().map(RejectedDriver::of));
+        rejected.extend(tool.rejected.iter().map(|one| {
+            let reasons = one.reasons.iter().map(|reason| RejectionReason {
+                code: reason.code(),
+                text: reason.to_string(),
+            });
+            RejectedDriver::new(&one.implementation, reasons)
+        }));
         let first = candidates.iter().position(|one| one.decision != "blocked");
         for (at, one) in candidates.iter_mut().enumerate() {
             one.takes_over &= one.decision != "blocked" && first.is_some_and(|first| first < at);
         }
-        let serves = candidates.iter().find(|one| one.decision != "blocked");
+        let serves = first.and_then(|first| candidates.get(first));
         ToolCandidates {
             tool: tool.contract.tool.major_id(),
             publisher: tool.contract.publisher.to_owned(),
@@ -111,10 +125,10 @@ impl PolicyReview {
         }
     }
 
-    fn candidate(&self, route: &Route<'_>) -> Candidate {
+    fn candidate(&self, route: &Route<'_>) -> DriverCandidate {
         let driver = route.implementation.driver;
-        let row = Row::of(route.explain(&self.granted.policy, &self.machine));
-        Candidate {
+        let row = ToolRow::of(route.explain(&self.granted.policy, &self.machine));
+        DriverCandidate {
             driver: driver.id.to_string(),
             publisher: route.implementation.publisher.to_owned(),
             kind: driver.kind.to_string(),
@@ -151,31 +165,12 @@ fn except(entry: &Implements) -> Vec<String> {
 }
 
 impl RejectedDriver {
-    fn without(slugs: &[String], route: &Route<'_>) -> Self {
-        let driver = route.implementation.driver;
-        let reason = |slug: &String| Reason {
-            code: "secret-missing",
-            text: format!("the secret `{slug}` is granted and has no value"),
-        };
+    fn new(one: &Implementation<'_>, reasons: impl Iterator<Item = RejectionReason>) -> Self {
         Self {
-            driver: driver.id.to_string(),
-            publisher: route.implementation.publisher.to_owned(),
-            kind: driver.kind.to_string(),
-            reasons: slugs.iter().map(reason).collect(),
-        }
-    }
-
-    fn of(one: &Rejected<'_>) -> Self {
-        let driver = one.implementation.driver;
-        let reason = |reason: &Rejection| Reason {
-            code: reason.code(),
-            text: reason.to_string(),
-        };
-        Self {
-            driver: driver.id.to_string(),
-            publisher: one.implementation.publisher.to_owned(),
-            kind: driver.kind.to_string(),
-            reasons: one.reasons.iter().map(reason).collect(),
+            driver: one.driver.id.to_string(),
+            publisher: one.publisher.to_owned(),
+            kind: one.driver.kind.to_string(),
+            reasons: reasons.collect(),
         }
     }
 }

@@ -1,13 +1,14 @@
-//! Suggests the fewest policy lines that let tools run, and lists the remaining
-//! choices.
+//! Suggests the fewest policy lines that let tools run, and lists the remaining choices: for `policy suggest`, and for
+//! `policy grant`, which can add the operator's standing approval.
 
 use toolward_policy::{
-    AskReason, Choices, Contract, Decision, Implementation, OpenChoice, Policy, Rejection, Route,
-    ToolRoutes,
+    AskReason, Choices, Contract, Decision, Implementation, Missing, OpenChoice, Policy, Rejected,
+    Rejection, Route, ToolRoutes, Why,
 };
 
 use super::{InternalAddress, PolicyReview};
-use crate::error::{Code, Error, Kind};
+use crate::bundles::is_named;
+use crate::error::{Code, Error, Kind, Result};
 
 /// Lines for the policy file, for the operator to review and add.
 #[derive(Debug, Clone, Default)]
@@ -15,7 +16,7 @@ use crate::error::{Code, Error, Kind};
 pub struct Suggestion {
     /// Tables to append; empty if nothing is missing.
     pub lines: String,
-    /// What the lines leave for a person to decide, and the drivers of other publishers
+    /// The decisions that are left to a person, and the drivers of other publishers
     /// without lines. May contain untrusted text.
     pub remarks: Vec<String>,
     /// Fewer tables, as an example: they give some of the hosts and workspaces only.
@@ -30,11 +31,7 @@ impl PolicyReview {
     ///
     /// # Errors
     /// `driver-unknown`, and the errors of [`PolicyReview::routes`].
-    pub fn suggest(
-        &self,
-        tool: Option<&str>,
-        driver: Option<&str>,
-    ) -> Result<Option<Suggestion>, Error> {
+    pub fn suggest(&self, tool: Option<&str>, driver: Option<&str>) -> Result<Option<Suggestion>> {
         let tools = self.routes(tool)?;
         if tools.is_empty() {
             return Ok(None);
@@ -46,12 +43,10 @@ impl PolicyReview {
         let none = &Choices::default();
         let suggested =
             toolward_policy::suggest_with(&tools, driver, false, policy, &self.machine, none);
-        let (lines, open) = (suggested.lines, suggested.open);
-        let narrower = suggested.narrower;
         let mut remarks = foreign(&tools, driver);
         remarks.extend(left_out(&tools));
         remarks.extend(self.valueless(&tools, driver));
-        let more = Policy::from_toml(&lines);
+        let more = Policy::from_toml(&suggested.lines);
         if let Ok(Ok(after)) = more.map(|more| policy.clone().layer(more)) {
             // Assumes that the operator made each choice that the lines leave open.
             let machine = self.machine.clone().with_all_directories();
@@ -62,19 +57,16 @@ impl PolicyReview {
             remarks.extend(asking(&then, driver));
         }
         Ok(Some(Suggestion {
-            lines,
+            lines: suggested.lines,
             remarks,
-            narrower,
-            open,
+            narrower: suggested.narrower,
+            open: suggested.open,
         }))
     }
-}
 
-impl PolicyReview {
     /// The secrets without a value, for which no line is missing.
     fn valueless(&self, tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
-        let routes = tools.iter().flat_map(|tool| &tool.routes);
-        let wanted = routes.filter(|route| is_meant(route, driver));
+        let wanted = meant_routes(tools, driver);
         let remarks = wanted.flat_map(|route| {
             let tool = route.contract.tool.major_id();
             let slugs = self.secrets_missing(route).into_iter();
@@ -89,9 +81,8 @@ impl PolicyReview {
 }
 
 /// The granted hosts whose addresses no grant names.
-pub(super) fn unreachable(tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
-    let routes = tools.iter().flat_map(|tool| &tool.routes);
-    let wanted = routes.filter(|route| is_meant(route, driver));
+fn unreachable(tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
+    let wanted = meant_routes(tools, driver);
     let remarks = wanted.flat_map(|route| {
         let tool = route.contract.tool.major_id();
         let grant = route.decision.grant().into_iter();
@@ -102,7 +93,7 @@ pub(super) fn unreachable(tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec
 }
 
 /// Refuses a driver that implements none of the tools.
-pub(super) fn known(tools: &[ToolRoutes<'_>], driver: &str) -> Result<(), Error> {
+fn known(tools: &[ToolRoutes<'_>], driver: &str) -> Result<()> {
     let serving = tools.iter().flat_map(|tool| &tool.routes);
     let serving = serving.map(|route| &route.implementation);
     let others = tools.iter().flat_map(|tool| &tool.rejected);
@@ -119,11 +110,11 @@ pub(super) fn known(tools: &[ToolRoutes<'_>], driver: &str) -> Result<(), Error>
         [] => "name a bundle with drivers".to_owned(),
         ids => format!("the drivers are: {}", ids.join(", ")),
     };
-    Err(Error::new(Kind::Failed, Code::DriverUnknown, message).hint(hint))
+    Err(Error::failed(Code::DriverUnknown, message).hint(hint))
 }
 
 /// The drivers of other publishers that got no lines.
-pub(super) fn foreign(tools: &[ToolRoutes<'_>], named: Option<&str>) -> Vec<String> {
+fn foreign(tools: &[ToolRoutes<'_>], named: Option<&str>) -> Vec<String> {
     let remark = |contract: &Contract<'_>, one: &Implementation<'_>, state: &str| {
         let (tool, id) = (contract.tool.major_id(), &one.driver.id);
         format!(
@@ -151,8 +142,8 @@ pub(super) fn foreign(tools: &[ToolRoutes<'_>], named: Option<&str>) -> Vec<Stri
     remarks
 }
 
-/// What tools are served without, because a rule says `partial`.
-pub(super) fn left_out(tools: &[ToolRoutes<'_>]) -> Vec<String> {
+/// The capabilities that tools are served without, because of a rule with `partial`.
+fn left_out(tools: &[ToolRoutes<'_>]) -> Vec<String> {
     let routes = tools.iter().flat_map(|tool| &tool.routes);
     let remarks = routes.filter_map(|route| {
         let (Decision::Allow(allowed) | Decision::Ask(allowed, _)) = &route.decision else {
@@ -172,18 +163,26 @@ pub(super) fn left_out(tools: &[ToolRoutes<'_>]) -> Vec<String> {
     remarks.collect()
 }
 
-/// Whether lines are for this route: those of the named driver, or of drivers of the tool's own publisher.
-pub(super) fn is_meant(route: &Route<'_>, driver: Option<&str>) -> bool {
+/// Whether lines are for this route: of the named driver, or of a driver of the tool's own publisher.
+fn is_meant(route: &Route<'_>, driver: Option<&str>) -> bool {
     match driver {
         None => !route.is_foreign(),
         Some(id) => route.implementation.driver.id.as_str() == id,
     }
 }
 
-/// What the policy leaves for a person to approve at each call.
-pub(super) fn asking(tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
+/// The routes of these tools that lines are for.
+fn meant_routes<'t>(
+    tools: &'t [ToolRoutes<'t>],
+    driver: Option<&str>,
+) -> impl Iterator<Item = &'t Route<'t>> {
     let routes = tools.iter().flat_map(|tool| &tool.routes);
-    let wanted = routes.filter(|route| is_meant(route, driver));
+    routes.filter(move |route| is_meant(route, driver))
+}
+
+/// The calls that a person must approve each time.
+fn asking(tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<String> {
+    let wanted = meant_routes(tools, driver);
     let remarks = wanted.filter_map(|route| {
         let Decision::Ask(_, reasons) = &route.decision else {
             return None;
@@ -201,4 +200,154 @@ pub(super) fn asking(tools: &[ToolRoutes<'_>], driver: Option<&str>) -> Vec<Stri
         ))
     });
     remarks.collect()
+}
+
+impl PolicyReview {
+    /// The fewest lines that let these tools run with drivers of each tool's own publisher, or with the named driver,
+    /// which they bind if it is another publisher's. They have the operator's choices; with `preapprove` their calls
+    /// then run without a person. Empty if nothing is missing.
+    ///
+    /// # Errors
+    /// `tool-missing`; `driver-unknown`; `grant-impossible` if something denies a tool, or if it asks a person regardless
+    /// of lines; the errors of [`PolicyReview::routes`].
+    pub fn grant(
+        &self,
+        tools: &[String],
+        driver: Option<&str>,
+        preapprove: bool,
+        choices: &Choices,
+    ) -> Result<Suggestion> {
+        let all = self.routes(None)?;
+        let named = |name: &str, one: &ToolRoutes<'_>| is_named(one.contract.tool, name);
+        for tool in tools {
+            if !all.iter().any(|one| named(tool, one)) {
+                return Err(self.missing(Some(tool)));
+            }
+        }
+        let wanted = |one: &ToolRoutes<'_>| tools.iter().any(|tool| named(tool, one));
+        let chosen: Vec<ToolRoutes<'_>> = all.iter().filter(|one| wanted(one)).cloned().collect();
+        if let Some(driver) = driver {
+            // For each tool: the driver of another tool gives it nothing.
+            for tool in chosen.chunks(1) {
+                known(tool, driver)?;
+            }
+        }
+        let policy = &self.granted.policy;
+        let machine = &self.machine;
+        let suggested =
+            toolward_policy::suggest_with(&chosen, driver, preapprove, policy, machine, choices);
+        if let Some(message) = suggested.ambiguous.first() {
+            let hint = "name the publisher of the secret, or the service of the host";
+            return Err(Error::usage(Code::SettingInvalid, message.clone()).hint(hint));
+        }
+        if let Some(unused) = suggested.unused.first() {
+            let message = format!("{unused} was chosen, and no line needs it");
+            let hint = "`toolward policy suggest` prints the lines that are missing";
+            return Err(Error::usage(Code::SettingInvalid, message).hint(hint));
+        }
+        let more = Policy::from_toml(&suggested.lines);
+        let after = more.and_then(|more| policy.clone().layer(more));
+        let after = after.map_err(|error| impossible(error.to_string()))?;
+        // Assumes that the operator makes each choice that the lines leave open.
+        let machine = self.machine.clone().with_all_directories();
+        let mut then = self.routes_under(&after, &machine, None)?;
+        then.retain(wanted);
+        for tool in &then {
+            runs(tool, driver, preapprove)?;
+        }
+        let mut remarks = foreign(&chosen, driver);
+        remarks.extend(left_out(&chosen));
+        remarks.extend(unreachable(&then, driver));
+        remarks.extend(asking(&then, driver));
+        remarks.extend(self.also_runs(&all, &after, tools)?);
+        Ok(Suggestion {
+            lines: suggested.lines,
+            remarks,
+            narrower: suggested.narrower,
+            open: suggested.open,
+        })
+    }
+
+    /// Remarks on other tools that run with the lines: they may have lacked only a directory or a service.
+    fn also_runs(
+        &self,
+        before: &[ToolRoutes<'_>],
+        after: &Policy,
+        tools: &[String],
+    ) -> Result<Vec<String>> {
+        let runs = |one: &ToolRoutes<'_>| one.routes.iter().any(Route::is_open);
+        let after = self.routes_under(after, &self.machine, None)?;
+        let others = after.iter().zip(before).filter(|(then, now)| {
+            let asked = tools.iter().any(|tool| is_named(then.contract.tool, tool));
+            !asked && runs(then) && !runs(now)
+        });
+        let others = others.map(|(then, _)| {
+            format!(
+                "with these lines {} runs, too: another rule grants the rest that it declares",
+                then.contract.tool.major_id()
+            )
+        });
+        Ok(others.collect())
+    }
+}
+
+/// Refuses a tool that does not run with the lines as requested.
+fn runs(tool: &ToolRoutes<'_>, driver: Option<&str>, preapprove: bool) -> Result<()> {
+    let id = tool.contract.tool.major_id();
+    let named = |one: &&Rejected<'_>| driver == Some(one.implementation.driver.id.as_str());
+    if let Some(rejected) = tool.rejected.iter().find(named) {
+        let (driver, reasons) = (&rejected.implementation.driver.id, &rejected.reasons);
+        let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
+        let message = format!("{driver} can't serve {id}: {}", reasons.join("; "));
+        return Err(impossible(message)
+            .hint("no added grant changes that: `toolward why` shows the tool's drivers"));
+    }
+    for route in tool.routes.iter().filter(|route| is_meant(route, driver)) {
+        match &route.decision {
+            Decision::Deny(denial) if !denial.denied_by.is_empty() => {
+                let rules: Vec<String> = denial.denied_by.iter().map(ToString::to_string).collect();
+                return Err(
+                    impossible(format!("{id} is denied by {}", rules.join(", ")))
+                        .hint("a rule that denies wins: change that rule yourself"),
+                );
+            }
+            Decision::Deny(denial) if denial.missing.iter().any(is_final) => {
+                let missing = denial.missing.iter().filter(|missing| is_final(missing));
+                let missing: Vec<String> = missing.map(ToString::to_string).collect();
+                return Err(impossible(format!("{id}: {}", missing.join("; ")))
+                    .hint("no added line helps: change what is there yourself"));
+            }
+            Decision::Ask(_, reasons) if preapprove => {
+                let lasting = reasons.iter().filter(|reason| !reason.can_be_preapproved());
+                let lasting: Vec<String> = lasting.map(AskReason::to_string).collect();
+                let (message, hint) = match lasting.join("; ") {
+                    none if none.is_empty() => (
+                        format!(
+                            "{id} is granted by a rule that is there already, without `preapproved`"
+                        ),
+                        "add `preapproved = true` to that [[grant]] yourself",
+                    ),
+                    reasons => (
+                        format!("{id} asks a person before each call: {reasons}"),
+                        "give the command without --preapprove",
+                    ),
+                };
+                return Err(impossible(message).hint(hint));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether no choice of the operator in added lines can provide it.
+fn is_final(missing: &Missing) -> bool {
+    matches!(
+        missing.why,
+        Why::DeniedBy(_) | Why::NeverGranted | Why::SecretNotUsable | Why::SecretMisfit(_)
+    )
+}
+
+fn impossible(message: String) -> Error {
+    Error::new(Kind::Denied, Code::GrantImpossible, message)
 }

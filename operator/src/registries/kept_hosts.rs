@@ -1,15 +1,14 @@
-//! The hosts that a person let the downloads of a repository come from. They lie beside the record of trust, where no
+//! The hosts that a person allowed for downloads of a repository. They are kept next to the record of trust, where no
 //! guest writes.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::Path;
 
-use toolward_files::{Folder, Links, Lock, Protection};
 use toolward_registry::{HostRole, Reference, Source, UnknownHost};
 
 use crate::environment::Environment;
-use crate::error::{Code, Error};
+use crate::error::{Code, Error, Result};
+use crate::file::StateFile;
 use crate::lasting_changes::{LastingChange, LastingChanges};
 
 const FILE: &str = "downloads.json";
@@ -20,31 +19,30 @@ const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Most hosts of one repository. A registry decides how often it names another.
 const MAX_HOSTS: usize = 16;
 
-/// How long another process may hold the file.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
-
 /// Origins by repository, each as `oci://HOST/REPOSITORY` in its bare spelling.
 type Hosts = BTreeMap<String, BTreeSet<String>>;
 
 /// The hosts that were confirmed, by repository.
 #[derive(Debug, Clone)]
-pub(crate) struct KeptHosts {
-    path: PathBuf,
+pub(crate) struct DownloadHosts {
+    file: StateFile,
 }
 
-impl KeptHosts {
-    /// Those beside a record of trust.
+impl DownloadHosts {
+    /// In the folder of the record of trust.
     pub(crate) fn in_folder(folder: &Path) -> Self {
-        Self {
+        let file = StateFile {
             path: folder.join(FILE),
-        }
+            limit: MAX_FILE_BYTES,
+        };
+        Self { file }
     }
 
     /// The origins for a repository.
     ///
     /// # Errors
-    /// `file-unreadable` if the file belongs to somebody else, or is not what this library wrote.
-    pub(crate) fn of(&self, repository: &Reference) -> Result<BTreeSet<String>, Error> {
+    /// `file-unreadable` if the file belongs to another user, or is not in the form that this library writes.
+    pub(crate) fn of(&self, repository: &Reference) -> Result<BTreeSet<String>> {
         let mut all = self.all()?;
         Ok(all.remove(&key(repository)).unwrap_or_default())
     }
@@ -52,15 +50,15 @@ impl KeptHosts {
     /// Keeps an origin for a repository, and leaves a line among the lasting changes.
     ///
     /// # Errors
-    /// Those of [`KeptHosts::of`]; `write-failed`.
+    /// As [`DownloadHosts::of`]; `write-failed`.
     pub(crate) fn keep(
         &self,
         repository: &Reference,
         host: &UnknownHost,
         environment: &Environment,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let repository = key(repository);
-        let _locked = self.locked()?;
+        let _locked = self.file.lock()?;
         let mut all = self.all()?;
         let own = all.entry(repository.clone()).or_default();
         if own.contains(&host.origin) {
@@ -68,25 +66,25 @@ impl KeptHosts {
         }
         if own.len() >= MAX_HOSTS {
             let message = format!("{repository} has downloads from {MAX_HOSTS} hosts already");
-            return Err(Error::unwritable(&self.path, message)
+            return Err(Error::unwritable(&self.file.path, message)
                 .hint("remove the bundles of this repository, and install them again"));
         }
         own.insert(host.origin.clone());
         let what = format!("let downloads of {repository} come from {}", host.origin);
-        let change = LastingChange::new("install", what, &self.path);
+        let change = LastingChange::new("install", what, &self.file.path);
         LastingChanges::of(environment)?.add(change)?;
         self.write(&all)
     }
 
-    /// Forgets the hosts of a source that no other of `used` has the repository of.
+    /// Forgets the hosts of a source, unless one of `used` is in the same repository.
     ///
     /// # Errors
-    /// Those of [`KeptHosts::keep`].
+    /// As [`DownloadHosts::keep`].
     pub(crate) fn forget(
         &self,
         source: &str,
         used: impl IntoIterator<Item = String>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let of = |source: &str| match Source::parse(source) {
             Ok(Source::Registry(reference)) => Some(key(&reference)),
             _ => None,
@@ -100,31 +98,26 @@ impl KeptHosts {
         {
             return Ok(());
         }
-        let _locked = self.locked()?;
+        let _locked = self.file.lock()?;
         let mut all = self.all()?;
         all.remove(&repository);
         self.write(&all)
     }
 
-    fn all(&self) -> Result<Hosts, Error> {
-        let unreadable = |error: toolward_files::Error| Error::unreadable(&self.path, error);
-        let opened = toolward_files::open(&self.path, Protection::Private, Links::Refuse);
-        let file = match opened {
-            Err(error) if error.is_missing() => return Ok(Hosts::new()),
-            opened => opened.map_err(unreadable)?,
+    fn all(&self) -> Result<Hosts> {
+        let Some(bytes) = self.file.read()? else {
+            return Ok(Hosts::new());
         };
-        let bytes = toolward_files::read(file, &self.path, MAX_FILE_BYTES).map_err(unreadable)?;
+        let path = &self.file.path;
         let hosts: Hosts =
-            serde_json::from_slice(&bytes).map_err(|error| Error::unreadable(&self.path, error))?;
-        match hosts
-            .iter()
-            .find(|(repository, origins)| !is_valid(repository, origins))
-        {
+            serde_json::from_slice(&bytes).map_err(|error| Error::unreadable(path, error))?;
+        let mut all = hosts.iter();
+        match all.find(|(repository, origins)| !is_valid(repository, origins)) {
             None => Ok(hosts),
-            // By hand, something may have got in that nobody would be asked about.
+            // An edit by hand may have added a host that no person would be asked about.
             Some((repository, _)) => {
                 let message = format!("{repository:?} is not as `install` keeps it");
-                Err(Error::unreadable(&self.path, message).hint(format!(
+                Err(Error::unreadable(path, message).hint(format!(
                     "delete the file: `install` asks again ({})",
                     Code::FileUnreadable.code()
                 )))
@@ -132,22 +125,10 @@ impl KeptHosts {
         }
     }
 
-    fn locked(&self) -> Result<Folder, Error> {
-        let unwritable =
-            |error: &dyn std::fmt::Display| Error::unwritable(&self.path, error.to_string());
-        let folder = self.path.parent().unwrap_or(&self.path);
-        let folder = Folder::make(folder, Protection::Own).map_err(|error| unwritable(&error))?;
-        toolward_files::lock(&folder, Lock::Exclusive, LOCK_TIMEOUT)
-            .map_err(|error| unwritable(&error))?;
-        Ok(folder)
-    }
-
-    fn write(&self, all: &Hosts) -> Result<(), Error> {
+    fn write(&self, all: &Hosts) -> Result<()> {
         let text = serde_json::to_string_pretty(all);
-        let mut text = text.map_err(|error| Error::unwritable(&self.path, error))?;
-        text.push('\n');
-        toolward_files::replace(&self.path, text.as_bytes(), 0o600)
-            .map_err(|error| Error::unwritable(&self.path, error))
+        let text = text.map_err(|error| Error::unwritable(&self.file.path, error))?;
+        self.file.write(&format!("{text}\n"))
     }
 }
 
@@ -188,7 +169,7 @@ mod tests {
             state_directory: Some(home.path().join("state")),
             ..Environment::default()
         };
-        let kept = KeptHosts::in_folder(&home.path().join("trust"));
+        let kept = DownloadHosts::in_folder(&home.path().join("trust"));
         let first = reference("oci://r.example:443/acme/a:1.0.0");
         kept.keep(&first, &host("https://blobs.example"), &environment)
             .unwrap();
@@ -222,7 +203,7 @@ mod tests {
     #[test]
     fn a_file_with_more_than_anybody_is_asked_about_is_refused() {
         let home = tempfile::tempdir().unwrap();
-        let kept = KeptHosts::in_folder(home.path());
+        let kept = DownloadHosts::in_folder(home.path());
         let repository = "oci://r.example/a";
         for (key, origin) in [
             (repository, "https://127.0.0.1"),

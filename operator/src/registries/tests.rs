@@ -92,8 +92,8 @@ fn a_login_and_a_realm_are_for_the_registry_as_the_reference_names_it() {
     let settings = settings.unwrap();
     let login = || Login::new("other", "word".to_owned().into()).unwrap();
     let apply = |known: &str, asked: Option<&str>| {
-        let credentials = Credentials::none().with(known, login());
-        let builder = toolward_registry::Client::builder();
+        let credentials = RegistryCredentials::none().with(known, login());
+        let builder = toolward_registry::RegistryClient::builder();
         let applied = settings.apply(builder, credentials, &Environment::default(), asked, false);
         applied.map(drop).map_err(|failure| failure.code)
     };
@@ -182,7 +182,7 @@ fn what_is_wrong_is_named_with_its_place_and_no_password() {
         ),
     ] {
         let failure = read(&format!("[[registry]]\n{text}")).expect_err(text);
-        assert_eq!(failure.code, INVALID_CODE.code(), "{text}");
+        assert_eq!(failure.code, Code::RegistrySettingInvalid.code(), "{text}");
         let message = &failure.message;
         assert!(
             message.starts_with(&format!("toolward.toml:{place}")),

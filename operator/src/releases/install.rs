@@ -1,6 +1,7 @@
 //! Installs releases, fetched or held, after checking signatures and age.
 
 use std::fs::File;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use toolward_bundle::libraries::{Reading, Shelf};
@@ -9,12 +10,13 @@ use toolward_ledger::record::TrustAction;
 use toolward_registry::Source;
 use toolward_signing::Digest;
 use toolward_signing::verify::{Bundle, Verified};
-use toolward_store::{Held, InstallOptions, InstallOutcome, Installed, Store};
+use toolward_store::{HeldUpdate, InstallOptions, InstallOutcome, InstalledBundle, Store};
 
-use super::{ConfirmMove, Place, compile_ahead};
+use super::{ReleasePlace, compile_ahead};
 use crate::environment::Environment;
-use crate::error::Error;
+use crate::error::{Code, Error, Kind, Result};
 use crate::installed;
+use crate::lasting_changes::{LastingChange, LastingChanges};
 use crate::network::Fetcher;
 use crate::report::Report;
 use crate::trust::TrustContext;
@@ -25,7 +27,7 @@ use crate::trust::rows::{self, TrustRows};
 /// ```no_run
 /// use toolward_operator::installed::StoreLocation;
 /// use toolward_operator::network::Network;
-/// use toolward_operator::releases::{Installer, Place};
+/// use toolward_operator::releases::{Installer, ReleasePlace};
 /// use toolward_operator::trust::Trust;
 /// use toolward_operator::{Environment, Silent};
 ///
@@ -45,22 +47,22 @@ use crate::trust::rows::{self, TrustRows};
 ///     rows: None,
 ///     report: &Silent,
 /// };
-/// let outcome = installer.install(&Place::parse("notes.toolbundle")?, None)?;
+/// let outcome = installer.install(&ReleasePlace::parse("notes.toolbundle")?, None)?;
 /// # Ok(())
 /// # }
 /// ```
 #[derive(Clone, Copy)]
 pub struct Installer<'a> {
-    /// The channel whose index lists the current release; by default the one that the
-    /// operator set for the publisher, or the only one.
+    /// The channel whose index lists the current release; by default the channel that the
+    /// operator set for the publisher, or the only channel.
     pub channel: Option<&'a str>,
     /// The accepted surface; a release with another one is held.
     pub accept: Option<Digest>,
     /// The reason to allow a rollback, if one is allowed.
     pub allow_rollback: Option<&'a str>,
-    /// Asks whether a bundle may come from another place than before; without it none may.
+    /// Asks whether a bundle may come from another place than before; if `None`, it may not.
     pub move_source: Option<ConfirmMove<'a>>,
-    /// What fetches.
+    /// Fetches bundles and documents.
     pub network: &'a Fetcher,
     /// The store to install into.
     pub store: &'a Store,
@@ -68,10 +70,10 @@ pub struct Installer<'a> {
     pub context: &'a TrustContext,
     /// The operator's directories.
     pub environment: &'a Environment,
-    /// Compiles the drivers of what was installed into its cache. Never those of a held
-    /// release.
+    /// Compiles the drivers of installed releases into its cache, never of held
+    /// releases.
     pub compiler: Option<&'a Broker>,
-    /// Records what was installed, held, accepted and rolled back in the ledger, beside the store's own log.
+    /// Records in the ledger what was installed, held, accepted and rolled back, in addition to the store's own log.
     pub rows: Option<TrustRows<'a>>,
     /// Receives warnings and progress.
     pub report: &'a dyn Report,
@@ -83,16 +85,14 @@ impl Installer<'_> {
     ///
     /// # Errors
     /// If it can't be fetched or is refused; `source-moves` if it is installed from another place.
-    pub fn install(&self, place: &Place, expected: Option<&str>) -> Result<InstallOutcome, Error> {
+    pub fn install(&self, place: &ReleasePlace, expected: Option<&str>) -> Result<InstallOutcome> {
         let source = &place.source;
         let bundle = self
             .network
             .bundle(source, expected, self.context, self.report)?;
         let current = self.current(source, bundle.publisher.name())?;
         let freshness = current.freshness();
-        let warnings = freshness
-            .check(&bundle.manifest, &bundle.manifest_digest)
-            .map_err(Error::refused)?;
+        let warnings = freshness.check(&bundle.manifest, &bundle.manifest_digest)?;
         for warning in warnings.iter().chain(&bundle.warnings) {
             self.report.warning(warning);
         }
@@ -111,37 +111,36 @@ impl Installer<'_> {
         let waiting = rows::waiting(self.store)?;
         let highest = self.highest(&bundle)?;
         let outcome = self.store.install_with(&bundle, &options, &shelf)?;
-        let left = moved.as_ref().map(|moved| moved.from.clone());
-        if let Some(moved) = moved {
+        if let Some(moved) = &moved {
             self.keep_move(moved)?;
         }
-        if let InstallOutcome::Installed { installed, .. } = &outcome {
+        if let InstallOutcome::Installed {
+            installed,
+            previous,
+            ..
+        } = &outcome
+        {
             let action = match installed.sequence < highest {
                 true => TrustAction::RolledBack,
                 false => TrustAction::Installed,
             };
             self.record(action, installed);
-        }
-        if let InstallOutcome::Installed {
-            previous: Some(_), ..
-        } = outcome
-        {
-            // Does not wait for readers of the old file.
-            let _ = self.store.gc();
-        }
-        if let InstallOutcome::Installed { .. } = outcome {
+            if previous.is_some() {
+                // Does not wait for readers of the old file.
+                let _ = self.store.gc();
+            }
             self.compile_ahead(bundle);
             installed::hold_changed(self.store, self.context, self.report)?;
         }
         rows::record_held(self.rows, self.store, &waiting)?;
-        self.settle_hosts(left.as_deref());
+        self.settle_hosts(moved.as_ref().map(|moved| moved.from.as_str()));
         Ok(outcome)
     }
 
-    /// Keeps what was confirmed about downloads, and forgets it for a source that was left. What is installed stays so
-    /// where that fails.
+    /// Keeps the confirmed hosts of downloads, and forgets the hosts of a source that was left. If that fails, the bundle
+    /// stays installed.
     fn settle_hosts(&self, left: Option<&str>) {
-        let settled = || -> Result<(), Error> {
+        let settled = || -> Result<()> {
             self.network.keep_confirmed()?;
             match left {
                 Some(left) => self.network.forget(left, installed::sources(self.store)?),
@@ -156,14 +155,14 @@ impl Installer<'_> {
     }
 
     /// The highest sequence of this bundle that was installed, or 0.
-    fn highest(&self, bundle: &Bundle) -> Result<u64, Error> {
+    fn highest(&self, bundle: &Bundle) -> Result<u64> {
         let (id, publisher) = (&bundle.manifest.id, bundle.publisher.name());
         let marks = self.store.marks()?.into_iter();
         let own = marks.filter(|mark| mark.id == *id && mark.publisher == publisher);
         Ok(own.map(|mark| mark.sequence).max().unwrap_or_default())
     }
 
-    fn record(&self, action: TrustAction, installed: &Installed) {
+    fn record(&self, action: TrustAction, installed: &InstalledBundle) {
         if let Some(rows) = &self.rows {
             rows.record(action, &[installed.into()]);
         }
@@ -171,7 +170,7 @@ impl Installer<'_> {
 
     fn compile_ahead(&self, bundle: Verified<Bundle>) {
         if let Some(broker) = self.compiler {
-            compile_ahead::compile(bundle, broker, self.report);
+            compile_ahead(bundle, broker, self.report);
         }
     }
 
@@ -180,8 +179,8 @@ impl Installer<'_> {
     ///
     /// # Errors
     /// `release-missing` if there is none; otherwise as [`Installer::install`].
-    pub fn update(&self, installed: &Installed) -> Result<InstallOutcome, Error> {
-        let place = self.newest(installed, Place::parse(&installed.source)?)?;
+    pub fn update(&self, installed: &InstalledBundle) -> Result<InstallOutcome> {
+        let place = self.newest(installed, ReleasePlace::parse(&installed.source)?)?;
         self.install(&place, Some(&installed.id))
     }
 
@@ -190,19 +189,16 @@ impl Installer<'_> {
     ///
     /// # Errors
     /// If it is not, or another surface is held by now.
-    pub fn accept(&self, held: &Held, surface: &Digest) -> Result<Installed, Error> {
+    pub fn accept(&self, held: &HeldUpdate, surface: &Digest) -> Result<InstalledBundle> {
         let source = Source::parse(&held.source)?;
         let current = self.current(&source, &held.publisher)?;
-        let warnings = Mutex::new(Vec::new());
         let verified = Mutex::new(None);
         let verify = |file: &mut File| {
             let bundle = self.context.archive_file(file)?;
             let freshness = current.freshness();
-            let found = freshness.check(&bundle.manifest, &bundle.manifest_digest)?;
-            let mut warnings = warnings.lock().unwrap_or_else(PoisonError::into_inner);
-            warnings.extend(found);
+            let warnings = freshness.check(&bundle.manifest, &bundle.manifest_digest)?;
             let mut verified = verified.lock().unwrap_or_else(PoisonError::into_inner);
-            *verified = Some(bundle.clone());
+            *verified = Some((bundle.clone(), warnings));
             Ok(bundle)
         };
         let now = self.context.now;
@@ -211,17 +207,145 @@ impl Installer<'_> {
         let before = self.store.installed(&held.id)?;
         let installed = self.store.accept(&held.id, surface, &verify, now)?;
         self.record(TrustAction::Accepted, &installed);
-        let warnings = warnings.into_inner();
-        for warning in warnings.unwrap_or_else(PoisonError::into_inner) {
-            self.report.warning(&warning);
-        }
         let verified = verified.into_inner();
-        if let Some(bundle) = verified.unwrap_or_else(PoisonError::into_inner) {
+        if let Some((bundle, warnings)) = verified.unwrap_or_else(PoisonError::into_inner) {
+            for warning in &warnings {
+                self.report.warning(warning);
+            }
             self.compile_ahead(bundle);
         }
         installed::hold_changed(self.store, self.context, self.report)?;
         rows::record_held(self.rows, self.store, &waiting)?;
-        self.settle_hosts(before.map(|before| before.source).as_deref());
+        self.settle_hosts(before.map(|before| before.release.source).as_deref());
         Ok(installed)
+    }
+}
+
+/// A bundle that would come from another place than before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SourceMove {
+    /// The bundle.
+    pub id: String,
+    /// The recorded source.
+    pub from: String,
+    /// The new source.
+    pub to: String,
+}
+
+/// Asks whether a source may move; an error if it may not.
+pub type ConfirmMove<'a> = &'a dyn Fn(&SourceMove) -> Result<()>;
+
+/// Whether two sources are the same place: one repository with any tag, one folder of a web server with the same
+/// query, or one folder of this machine.
+fn is_same_place(one: &Source, other: &Source) -> bool {
+    match (one, other) {
+        (Source::Path(one), Source::Path(other)) => {
+            // Resolves `..` and links. A missing folder is compared as written.
+            let folder = |file: &Path| {
+                let folder = file.parent()?;
+                Some(folder.canonicalize().unwrap_or_else(|_| folder.to_owned()))
+            };
+            folder(one) == folder(other)
+        }
+        (Source::Registry(one), Source::Registry(other)) => {
+            one.bare_repository() == other.bare_repository()
+        }
+        (Source::Web(one), Source::Web(other)) => {
+            let folder = |path: &str| path.rsplit_once('/').map(|(folder, _)| folder.to_owned());
+            one.origin() == other.origin()
+                && folder(one.path()) == folder(other.path())
+                && one.query() == other.query()
+        }
+        _ => false,
+    }
+}
+
+impl Installer<'_> {
+    /// Checks that a bundle comes from the place of the installed bundle, or that a person confirms the new place. `None`
+    /// if it is the same place. Otherwise an attacker who makes an operator install from another place would also decide
+    /// about all updates.
+    fn check_place(&self, bundle: &Bundle, place: &ReleasePlace) -> Result<Option<SourceMove>> {
+        let id = &bundle.manifest.id;
+        let Some(installed) = self.store.installed(id)? else {
+            return Ok(None);
+        };
+        let before = Source::parse(&installed.source);
+        // With absolute paths, as recorded.
+        let after = Source::parse(&place.recorded)?;
+        if let Ok(before) = &before
+            && is_same_place(before, &after)
+        {
+            return Ok(None);
+        }
+        // As sources are shown, without secrets of a query.
+        let moved = SourceMove {
+            id: id.clone(),
+            from: before.map_or(installed.release.source, |before| before.to_string()),
+            to: after.to_string(),
+        };
+        match self.move_source {
+            Some(confirm) => confirm(&moved).map(|()| Some(moved)),
+            None => {
+                let SourceMove { id, from, to } = moved;
+                let message = format!("{id} is installed from {from}, and this is {to}");
+                Err(Error::new(Kind::Denied, Code::SourceMoves, message).hint(
+                    "if its updates shall come from there, give --move-source, which asks on the terminal; its channel and \
+                     its maximum age stay",
+                ))
+            }
+        }
+    }
+
+    /// Records that a bundle's source has moved, for the next `doctor` and `serve`.
+    fn keep_move(&self, moved: &SourceMove) -> Result<()> {
+        let SourceMove { id, from, to } = moved;
+        let what = format!("let {id} come from {to} instead of {from}");
+        let state = self.environment.state_directory.as_deref();
+        let state = state.unwrap_or(Path::new(""));
+        let change = LastingChange::new("install --move-source", what, state);
+        LastingChanges::of(self.environment)?.add(change)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_a_repository_or_a_folder() {
+        let same = |one: &str, other: &str| {
+            let parse = |text: &str| Source::parse(text).unwrap();
+            is_same_place(&parse(one), &parse(other))
+        };
+        for (one, other) in [
+            ("/here/a.toolbundle", "/here/b.toolbundle"),
+            ("oci://r.example/a/b:1.0.0", "oci://r.example/a/b:stable"),
+            ("oci://r.example/a/b:1", "oci://r.example:443/a/b:1"),
+            (
+                "https://h.example/a/1.toolbundle",
+                "https://h.example/a/2.toolbundle",
+            ),
+        ] {
+            assert!(same(one, other), "{one} {other}");
+        }
+        for (one, other) in [
+            ("/here/a.toolbundle", "/elsewhere/a.toolbundle"),
+            ("/here/a.toolbundle", "/here/below/a.toolbundle"),
+            ("a.toolbundle", "oci://r.example/a/b:1.0.0"),
+            ("a.toolbundle", "https://h.example/a.toolbundle"),
+            ("oci://r.example/a/b:1", "oci://r.example/a/c:1"),
+            (
+                "https://h.example/get?bundle=a",
+                "https://h.example/get?bundle=b",
+            ),
+            ("oci://r.example/a/b:1", "oci://r.example:444/a/b:1"),
+            ("oci://127.0.0.1/a/b:1", "oci://127.0.0.1:443/a/b:1"),
+            ("https://h.example/a/1", "https://h.example/b/1"),
+            ("https://h.example/a", "https://g.example/a"),
+            ("https://h.example/a", "https://h.example:444/a"),
+        ] {
+            assert!(!same(one, other), "{one} {other}");
+        }
     }
 }

@@ -3,22 +3,22 @@
 //! of this bundle and publisher wins.
 
 use toolward_bundle::text::visible_line;
-use toolward_registry::{Reference, Release, Source, TagPattern, UnknownHost};
+use toolward_registry::{Reference, Source, TagPattern, TaggedRelease, UnknownHost};
 use toolward_signing::verify;
 use toolward_signing::{Digest, ErrorKind, Refusal};
-use toolward_store::Installed;
+use toolward_store::InstalledBundle;
 
-use super::Place;
-use super::install::Installer;
-use crate::error::{Code, Error, Kind};
+use super::{Installer, ReleasePlace};
+use crate::error::{Code, Error, Kind, Result};
 use crate::network;
 use crate::report::Report;
+use crate::runtime::runtime;
 
 /// How many skipped tags a warning names.
 const MAX_NAMED: usize = 5;
 
 /// A verified release.
-struct Candidate {
+struct VerifiedRelease {
     sequence: u64,
     digest: Digest,
 }
@@ -36,12 +36,16 @@ fn repository(source: &Source) -> Option<(&Reference, TagPattern)> {
 
 impl Installer<'_> {
     /// Finds the release to install, if a bundle was installed by a version's tag: the
-    /// one that the channel lists, else the newest. Pins it by digest, so that the
+    /// release that the channel lists, else the newest. Pins it by digest, so that the
     /// fetched release is the verified one.
     ///
     /// # Errors
     /// `release-missing` if there is none; otherwise if the repository can't be read.
-    pub(super) fn newest(&self, installed: &Installed, place: Place) -> Result<Place, Error> {
+    pub(super) fn newest(
+        &self,
+        installed: &InstalledBundle,
+        place: ReleasePlace,
+    ) -> Result<ReleasePlace> {
         let Some((repository, pattern)) = repository(&place.source) else {
             return Ok(place);
         };
@@ -60,24 +64,21 @@ impl Installer<'_> {
             }
             // Don't update a release to a pre-release.
             let early = !manifest.version.pre.is_empty() && installed.version.pre.is_empty();
-            Ok((!early).then_some(Candidate {
+            Ok((!early).then_some(VerifiedRelease {
                 sequence: manifest.sequence,
                 digest: announced.manifest_digest,
             }))
         };
         let look = || {
             self.network.with_client(&place.source, |client| {
-                let bar = self
-                    .report
-                    .begin(&format!("looking for releases of {}", installed.id));
-                let (_, latest) = network::track_progress();
-                let releases = client.releases(repository, &pattern, verify);
-                Ok(network::run(&*bar, &latest, releases)??)
+                let what = format!("looking for releases of {}", installed.id);
+                let _progress = self.report.begin(&what);
+                Ok(runtime()?.block_on(client.releases(repository, &pattern, verify))?)
             })
         };
         let mut releases = look()?;
-        // A tag fails by itself, also where its envelope is at a host that nobody has allowed. Whoever does not want
-        // that host gets what is there without it.
+        // A tag fails alone, also if its envelope is at a host that is not allowed. A person who does not want that host
+        // gets the best release without it.
         for _ in 0..network::MAX_QUESTIONS {
             let above = best(&releases.found, listed).unwrap_or(usize::MAX);
             let mut above = releases.found.iter().take(above);
@@ -115,7 +116,7 @@ impl Installer<'_> {
             Some(digest) => tagged.with_digest(digest),
             None => tagged,
         };
-        Ok(Place {
+        Ok(ReleasePlace {
             source: Source::Registry(pinned),
             recorded,
         })
@@ -123,7 +124,7 @@ impl Installer<'_> {
 }
 
 /// Which release to take: the listed one, else the one with the highest sequence.
-fn best(found: &[Release<Option<Candidate>>], listed: Option<Digest>) -> Option<usize> {
+fn best(found: &[TaggedRelease<Option<VerifiedRelease>>], listed: Option<Digest>) -> Option<usize> {
     let candidates = || {
         let numbered = found.iter().enumerate();
         numbered.filter_map(|(at, one)| Some((at, one.accepted.as_ref().ok()?.as_ref()?)))
@@ -134,23 +135,18 @@ fn best(found: &[Release<Option<Candidate>>], listed: Option<Digest>) -> Option<
     is_listed.or_else(newest).map(|(at, _)| at)
 }
 
-fn unknown_host<T>(release: &Release<T>) -> Option<&UnknownHost> {
+fn unknown_host<T>(release: &TaggedRelease<T>) -> Option<&UnknownHost> {
     UnknownHost::behind(release.accepted.as_ref().err()?)
 }
 
 /// Warns about tags above the chosen one without a usable release.
 fn warn_of_passed_over<'r, T: 'r>(
-    above: impl Iterator<Item = &'r Release<T>>,
+    above: impl Iterator<Item = &'r TaggedRelease<T>>,
     repository: &Reference,
     report: &dyn Report,
 ) {
-    let refused = above.filter_map(|one| Some((one, one.accepted.as_ref().err()?)));
-    let mut more = 0_usize;
-    for (number, (release, failure)) in refused.enumerate() {
-        if number >= MAX_NAMED {
-            more = more.saturating_add(1);
-            continue;
-        }
+    let mut refused = above.filter_map(|one| Some((one, one.accepted.as_ref().err()?)));
+    for (release, failure) in refused.by_ref().take(MAX_NAMED) {
         report.warning(&format!(
             "{}:{} is passed over: {} ({})",
             repository.without_version(),
@@ -159,6 +155,7 @@ fn warn_of_passed_over<'r, T: 'r>(
             failure.code()
         ));
     }
+    let more = refused.count();
     if more > 0 {
         report.warning(&format!("{more} more tags are passed over"));
     }
@@ -166,12 +163,15 @@ fn warn_of_passed_over<'r, T: 'r>(
 
 /// The error if no release is usable: the problem of the highest version, if there is
 /// one.
-fn nothing<T>(installed: &Installed, repository: &Reference, found: Vec<Release<T>>) -> Error {
+fn nothing<T>(
+    installed: &InstalledBundle,
+    repository: &Reference,
+    found: Vec<TaggedRelease<T>>,
+) -> Error {
     let mut refused = found.into_iter().filter_map(|one| one.accepted.err());
     match refused.next() {
         Some(failure) => failure.into(),
-        None => Error::new(
-            Kind::Failed,
+        None => Error::failed(
             Code::ReleaseMissing,
             format!(
                 "no tag of {} leads to a release of {}",

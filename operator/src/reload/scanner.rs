@@ -1,4 +1,4 @@
-//! Detects changes of files without reading them.
+//! Detects changes of files without reading them, and reads the configuration of a running server again.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -12,7 +12,9 @@ use toolward_host::confine::Confinement;
 use toolward_store::Store;
 
 use crate::bundles::SourceKind;
-use crate::error::Error;
+use crate::config::ConfigFile;
+use crate::error::{Code, Error, Result};
+use crate::granted::Granted;
 use crate::operator::Operator;
 use crate::report::Report;
 use crate::trust::publishers::Publishers;
@@ -28,13 +30,13 @@ pub(super) struct Scanner {
     store: Option<Store>,
     trust: Option<Publishers>,
     /// Whether the warning about skipped files was given.
-    told: Cell<bool>,
+    warned: Cell<bool>,
 }
 
 /// The result of a scan.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub(super) struct Seen {
-    files: BTreeMap<PathBuf, File>,
+pub(super) struct FileScan {
+    files: BTreeMap<PathBuf, FileVersion>,
     installed: Vec<String>,
     /// A folder that is larger than the limits.
     cut: Option<PathBuf>,
@@ -43,7 +45,7 @@ pub(super) struct Seen {
 /// Identifies a version of a file: length, times and inode. A replacement with the same
 /// length and modification time still differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct File {
+struct FileVersion {
     length: u64,
     modified: Option<SystemTime>,
     changed: (i64, i64),
@@ -51,7 +53,7 @@ struct File {
 }
 
 impl Scanner {
-    pub(super) fn new(operator: Arc<Operator>) -> Result<Self, Error> {
+    pub(super) fn new(operator: Arc<Operator>) -> Result<Self> {
         let (source, environment) = (&operator.source, &operator.environment);
         Ok(Self {
             store: match source.kind() {
@@ -62,7 +64,7 @@ impl Scanner {
                 SourceKind::Dev(_) => None,
                 _ => source.trust.publishers(environment).ok(),
             },
-            told: Cell::new(false),
+            warned: Cell::new(false),
             operator,
         })
     }
@@ -72,8 +74,8 @@ impl Scanner {
     }
 
     /// Scans, given the previous result.
-    pub(super) fn look(&self, before: &Seen, report: &dyn Report) -> Seen {
-        let mut seen = Seen::default();
+    pub(super) fn look(&self, before: &FileScan, report: &dyn Report) -> FileScan {
+        let mut seen = FileScan::default();
         if let Some(trust) = &self.trust {
             seen.look_into(trust.folder());
         }
@@ -88,7 +90,7 @@ impl Scanner {
                 Err(_) => before.installed.clone(),
             };
         }
-        if let Some(folder) = seen.cut.as_ref().filter(|_| !self.told.replace(true)) {
+        if let Some(folder) = seen.cut.as_ref().filter(|_| !self.warned.replace(true)) {
             report.warning(&format!(
                 "{}: only {MAX_FILES} files, {MAX_DEPTH} folders deep, are looked at for changes; others \
                  are noticed within five minutes",
@@ -99,7 +101,7 @@ impl Scanner {
     }
 
     /// The paths that a confined process needs to scan and read again.
-    pub(super) fn kept(&self, mut confinement: Confinement) -> Result<Confinement, Error> {
+    pub(super) fn kept(&self, mut confinement: Confinement) -> Result<Confinement> {
         if let Some(trust) = &self.trust {
             // A path that does not exist yet can't be opened once the process is
             // confined.
@@ -107,28 +109,18 @@ impl Scanner {
                 confinement = confinement.read(trust.folder());
             }
         }
-        for file in self
-            .operator
-            .source
-            .trust
-            .key_files(&self.operator.environment)?
-        {
-            if file.is_file() {
-                confinement = confinement.read(file);
-            }
+        let (source, environment) = (&self.operator.source, &self.operator.environment);
+        let key_files = source.trust.key_files(environment)?.into_iter();
+        for file in key_files.filter(|file| file.is_file()) {
+            confinement = confinement.read(file);
         }
-        match self.operator.source.kind() {
+        match source.kind() {
             SourceKind::Dev(directory) | SourceKind::Beside(directory) => {
                 confinement = confinement.read(directory);
             }
             SourceKind::Named => {}
             SourceKind::Installed => {
-                if let Some((store, lock)) = self
-                    .operator
-                    .source
-                    .store
-                    .read_places(&self.operator.environment)
-                {
+                if let Some((store, lock)) = source.store.read_places(environment) {
                     confinement = confinement.read(store);
                     if lock.is_file() {
                         confinement = confinement.read_write(lock);
@@ -140,7 +132,7 @@ impl Scanner {
     }
 }
 
-impl Seen {
+impl FileScan {
     fn look_into(&mut self, folder: &Path) {
         if !self.look_below(folder, MAX_DEPTH) {
             self.cut = Some(folder.to_owned());
@@ -164,7 +156,7 @@ impl Seen {
                     all &= self.look_below(&path, depth);
                 }
             } else if self.files.len() < MAX_FILES {
-                let file = File {
+                let file = FileVersion {
                     length: metadata.len(),
                     modified: metadata.modified().ok(),
                     changed: (metadata.ctime(), metadata.ctime_nsec()),
@@ -179,6 +171,67 @@ impl Seen {
     }
 }
 
+/// The configuration and its sources.
+pub(super) struct Configuration {
+    operator: Arc<Operator>,
+    beside_policy: toml::Table,
+    /// The operator's grants.
+    pub(super) granted: Arc<Granted>,
+}
+
+impl Configuration {
+    /// The text read at the start.
+    pub(super) fn new(operator: Arc<Operator>, granted: Arc<Granted>) -> Result<Self> {
+        let file = operator.source.trust.file(&operator.environment)?;
+        let beside_policy = file.map(ConfigFile::beside_policy).unwrap_or_default();
+        Ok(Self {
+            operator,
+            beside_policy,
+            granted,
+        })
+    }
+
+    /// Reads it again. Returns `None` if nothing has changed.
+    ///
+    /// # Errors
+    /// If it can't be read, is invalid, or may grant more than before. The current
+    /// configuration then stays.
+    pub(super) fn again(&self) -> Result<Option<Granted>> {
+        let operator = &*self.operator;
+        let trust = operator.source.trust.unread();
+        let granted = Granted::read(&trust, &operator.setup.policies, &operator.environment)
+            .map_err(may_be_replaced)?;
+        let file = trust.file(&operator.environment);
+        let file = file.map_err(may_be_replaced)?;
+        if file.map(ConfigFile::beside_policy).unwrap_or_default() != self.beside_policy {
+            return Err(Error::usage(
+                Code::ReloadTrust,
+                "whom the configuration trusts, its channels, clients or the ledger have changed",
+            )
+            .hint("start the server again, or change whom it trusts with `toolward trust`"));
+        }
+        if granted.policy == self.granted.policy {
+            return Ok(None);
+        }
+        if let Err(wider) = granted.policy.narrows(&self.granted.policy) {
+            let message = format!("the policy may give more than before: {wider}");
+            return Err(Error::usage(Code::ReloadWider, message)
+                .hint("start the server again for a policy that gives more"));
+        }
+        Ok(Some(granted))
+    }
+}
+
+/// A confined server reaches only the file that existed when it started, and many editors replace a file.
+fn may_be_replaced(mut failure: Error) -> Error {
+    if failure.code == Code::FileUnreadable.code() {
+        failure.hints.clear();
+        return failure
+            .hint("write into the file instead of replacing it, or start the server again");
+    }
+    failure
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -190,7 +243,7 @@ mod tests {
         let deep = folder.path().join(deep);
         fs::create_dir_all(&deep).unwrap();
         fs::write(deep.join("file"), "").unwrap();
-        let mut seen = Seen::default();
+        let mut seen = FileScan::default();
         seen.look_into(folder.path());
         assert_eq!((seen.files.len(), &seen.cut), (1, &None));
 
@@ -207,7 +260,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("grant.toml");
         let look = || {
-            let mut seen = Seen::default();
+            let mut seen = FileScan::default();
             seen.look_into(folder.path());
             seen
         };

@@ -1,47 +1,49 @@
 //! Verifies the served bundles again, under the current trust.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use toolward_bundle::content::Content;
 use toolward_bundle::libraries::Reading;
+use toolward_bundle::surface::BundleSurface;
 use toolward_bundle::text::visible_line;
 use toolward_host::{WithheldReason, WithheldTool};
+use toolward_signing::Digest;
 use toolward_signing::trust::Publisher;
 use toolward_signing::verify::{Bundle, Verified};
 
-use super::named_actions::NamedActions;
-use super::scanner::Scanner;
-use crate::bundles::{Reserved, SourceKind};
-use crate::error::{Code, Error};
+use crate::bundles::{ReservedIds, SourceKind};
+use crate::error::{Code, Error, Result};
 use crate::installed::{self, LoadedBundles};
 use crate::operator::Operator;
 use crate::report::Report;
 use crate::trust::TrustContext;
-use crate::trust::{self, dev_content};
+
+use super::scanner::Scanner;
 
 /// The inputs of verification.
-pub(super) struct Verifier {
+pub(super) struct BundleVerifier {
     operator: Arc<Operator>,
     /// The named bundles, as first read.
     named: Vec<Verified<Bundle>>,
     actions: NamedActions,
     /// The tools of the named bundles, by the bundle's id.
     tools: Vec<(String, WithheldTool)>,
-    /// What the directory under work beside the named bundles may not take, also once they are withdrawn.
-    reserved: Reserved,
+    /// The ids that a directory under work next to the named bundles may not take, also after they are withdrawn.
+    reserved: ReservedIds,
 }
 
 /// The bundles that verify now.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct VerifiedBundles {
     pub(super) loaded: LoadedBundles,
     /// When the first of them expires, if that is known.
     pub(super) ends: Option<SystemTime>,
 }
 
-impl Verifier {
-    /// `contents`: those of the named bundles, if any are named.
+impl BundleVerifier {
+    /// `contents`: of the named bundles, if any are named.
     pub(super) fn new(
         operator: Arc<Operator>,
         named: Vec<Verified<Bundle>>,
@@ -59,20 +61,18 @@ impl Verifier {
         Self {
             tools: tools.collect(),
             actions: NamedActions::of(contents),
-            reserved: Reserved::of(contents, &publishers),
+            reserved: ReservedIds::of(contents, &publishers),
             operator,
             named,
         }
     }
 
-    pub(super) fn again(&self, scanner: &Scanner, report: &dyn Report) -> Result<Held, Error> {
+    pub(super) fn again(&self, scanner: &Scanner, report: &dyn Report) -> Result<VerifiedBundles> {
         let (loaded, context) = match (self.operator.source.kind(), scanner.store()) {
             (SourceKind::Dev(directory), _) => {
-                let source = &self.operator.source;
-                let environment = &self.operator.environment;
-                let content =
-                    dev_content(directory, &source.trust, &source.store, environment, report)?;
-                return Ok(Held {
+                let (source, environment) = (&self.operator.source, &self.operator.environment);
+                let content = source.dev(directory, environment, report)?;
+                return Ok(VerifiedBundles {
                     loaded: LoadedBundles::all_of(vec![content]),
                     ends: None,
                 });
@@ -85,15 +85,11 @@ impl Verifier {
             (SourceKind::Beside(directory), _) => {
                 let context = self.context(report)?;
                 let (mut loaded, publishers) = self.named(&context, report);
-                let Operator {
-                    source,
-                    environment,
-                    ..
-                } = &*self.operator;
-                // What is under work keeps no named bundle from being withdrawn.
+                let (source, environment) = (&self.operator.source, &self.operator.environment);
+                // A directory under work keeps no named bundle from being withdrawn.
                 let own = source.beside(directory, &self.reserved, environment, report);
                 // A publisher may have been given more prefixes.
-                let added = Reserved::of(&[], &publishers);
+                let added = ReservedIds::of(&[], &publishers);
                 match own.and_then(|own| added.check(&own).map(|()| own)) {
                     Ok(own) => loaded.contents.push(own),
                     Err(failure) => refused(&directory.display().to_string(), &failure, report),
@@ -104,9 +100,9 @@ impl Verifier {
                 let context = self.context(report)?;
                 (installed::loaded(store, &context, report)?, context)
             }
-            (SourceKind::Installed, None) => return Ok(Held::default()),
+            (SourceKind::Installed, None) => return Ok(VerifiedBundles::default()),
         };
-        Ok(Held {
+        Ok(VerifiedBundles {
             ends: context.ends(&loaded.contents),
             loaded,
         })
@@ -125,7 +121,7 @@ impl Verifier {
     }
 
     /// Without a trusted publisher nothing is served.
-    fn context(&self, report: &dyn Report) -> Result<TrustContext, Error> {
+    fn context(&self, report: &dyn Report) -> Result<TrustContext> {
         let trust = &self.operator.source.trust;
         let trusted = trust.trusted(&self.operator.environment)?;
         trust.context_or_empty(&trusted, &self.operator.environment, report)
@@ -158,7 +154,7 @@ impl Verifier {
         let publishers = publishers.collect();
         let readings = verified.into_iter().map(Reading::new).collect();
         let mut contents = Vec::new();
-        for (content, id) in trust::finish(readings, context).into_iter().zip(ids) {
+        for (content, id) in context.read(readings).into_iter().zip(ids) {
             match content.and_then(|content| self.actions.check(content)) {
                 Ok(content) => contents.push(content),
                 Err(failure) => leave_out(&id, &failure),
@@ -175,4 +171,166 @@ fn refused(id: &str, failure: &Error, report: &dyn Report) {
         failure.message,
         failure.code
     ));
+}
+
+/// The surfaces that named bundles with actions of other bundles had when they were named, by the bundles' digests. No
+/// person accepts a change while a server runs, so that a bundle is refused whose actions now demand something else.
+#[derive(Debug, Default)]
+struct NamedActions(BTreeMap<Digest, Digest>);
+
+impl NamedActions {
+    fn of(contents: &[Content]) -> Self {
+        let surfaces = contents.iter();
+        let surfaces = surfaces
+            .filter_map(|content| Some((content.manifest_digest, surface_with_actions(content)?)));
+        Self(surfaces.collect())
+    }
+
+    /// Refuses a bundle whose actions of other bundles changed since it was named.
+    fn check(&self, content: Content) -> Result<Content> {
+        let known = self.0.get(&content.manifest_digest);
+        match surface_with_actions(&content) {
+            Some(found) if known != Some(&found) => {
+                let id = content.manifest.id.clone();
+                let accepted = known.copied().unwrap_or(content.manifest_digest);
+                let changed = toolward_store::Error::ActionsChanged {
+                    id,
+                    accepted,
+                    found,
+                };
+                Err(changed.into())
+            }
+            _ => Ok(content),
+        }
+    }
+}
+
+/// The surface of a bundle that takes actions from others, which may change without it.
+fn surface_with_actions(content: &Content) -> Option<Digest> {
+    let takes = content.takes_actions();
+    takes.then(|| BundleSurface::of(content).digest())
+}
+
+/// Identifies a bundle that is served.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct ServedBundle {
+    pub(super) digest: Digest,
+    /// Only of a bundle that takes actions from others: they may change while its digest stays.
+    surface: Option<Digest>,
+    /// The publisher that is trusted to have signed it.
+    publisher: String,
+    /// Which of its tools may be listed by their own names, which depends on the publisher's prefixes.
+    names_itself: Vec<bool>,
+}
+
+impl ServedBundle {
+    pub(super) fn of(content: &Content) -> Self {
+        Self {
+            digest: content.manifest_digest,
+            surface: surface_with_actions(content),
+            publisher: content.origin.publisher(),
+            names_itself: content.tools.iter().map(|tool| tool.names_itself).collect(),
+        }
+    }
+
+    /// Whether calls of one may continue when the other is served.
+    pub(super) fn is_same_bundle(&self, other: &Self) -> bool {
+        self.digest == other.digest
+            && self.surface == other.surface
+            && self.publisher == other.publisher
+    }
+}
+
+pub(super) fn served_bundles(contents: &[Content]) -> Vec<ServedBundle> {
+    contents.iter().map(ServedBundle::of).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use toolward_author::Sealed;
+    use toolward_bundle::dev::{PackOptions, pack};
+    use toolward_bundle::libraries::Reading;
+    use toolward_signing::key::SigningKey;
+    use toolward_signing::trust::TrustStore;
+    use toolward_signing::verify::{self, Bundle, Verified, VerifyOptions};
+
+    use super::*;
+
+    /// Whom both bundles are of, and trust in them.
+    struct World {
+        key: SigningKey,
+        trust: TrustStore,
+    }
+
+    impl World {
+        fn new() -> Self {
+            let key = SigningKey::generate().unwrap();
+            let pem = key.public().to_pem().unwrap();
+            let trust = format!(
+                "[[publisher]]\nname = \"acme\"\nprefixes = [\"acme\"]\nactions = [\"words\"]\nkeys = ['''\n{pem}''']\n"
+            );
+            let trust = TrustStore::from_toml(&trust).unwrap();
+            Self { key, trust }
+        }
+
+        fn bundle(&self, id: &str, path: &str, text: &str) -> Verified<Bundle> {
+            let folder = tempfile::tempdir().unwrap();
+            let head = format!(
+                "id = \"{id}\"\nversion = \"1.0.0\"\nsequence = 1\npublisher = \"acme\"\n\
+                 created = \"2026-01-01T00:00:00Z\"\n"
+            );
+            std::fs::write(folder.path().join("bundle.toml"), head).unwrap();
+            let file = folder.path().join(path);
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(file, text).unwrap();
+            let mut sealed = Sealed::new(&pack(folder.path(), &PackOptions::default()).unwrap());
+            sealed.sign(&self.key).unwrap();
+            let archive = sealed.to_archive().unwrap();
+            verify::archive_bytes(&archive, &self.trust, &VerifyOptions::default()).unwrap()
+        }
+
+        /// A tool whose front matter has this line.
+        fn tool(&self, line: &str) -> Verified<Bundle> {
+            let text = format!(
+                "---\nid: acme.count\nname: Count\ndescription: Counts.\nversion: 1.0.0\ninputs: {{}}\noutputs: {{}}\n\
+                 {line}---\n"
+            );
+            self.bundle("acme.count", "tools/acme.count/TOOL.md", &text)
+        }
+
+        /// The tool with a library whose action has this line.
+        fn beside(&self, tool: &Verified<Bundle>, line: &str) -> Content {
+            let action = format!(
+                "---\nschema: action/v1\nid: words:count\ndescription: Counts words.\n{line}---\n"
+            );
+            let library = self.bundle("acme.verbs", "actions/words-count/ACTION.md", &action);
+            let both = [tool.clone(), library];
+            let readings = both.into_iter().map(Reading::new).collect();
+            let read = Reading::finish(readings, &self.trust);
+            read.into_iter().next().unwrap().unwrap()
+        }
+    }
+
+    #[test]
+    fn a_named_bundle_whose_library_came_to_demand_something_else_is_refused() {
+        let world = World::new();
+        let tool = world.tool("implements: words:count\n");
+        let as_named = world.beside(&tool, "");
+        let named = NamedActions::of(std::slice::from_ref(&as_named));
+        named.check(as_named).unwrap();
+        for line in ["risk_level: 2\n", "requires: { database: [words] }\n"] {
+            let refused = named.check(world.beside(&tool, line)).unwrap_err();
+            assert_eq!(refused.code.as_str(), "actions-changed", "{refused}");
+        }
+        // Of one that was not named nothing is known.
+        let unknown = NamedActions::default();
+        assert!(unknown.check(world.beside(&tool, "")).is_err());
+    }
+
+    #[test]
+    fn a_named_bundle_that_takes_no_action_from_others_is_what_its_digest_says() {
+        let world = World::new();
+        let alone = world.beside(&world.tool(""), "risk_level: 2\n");
+        NamedActions::default().check(alone).unwrap();
+    }
 }

@@ -1,58 +1,58 @@
 //! Trust in bare public keys: for some prefixes, until a maximum age, and only after a person has typed the key's
-//! fingerprint. A bare key lacks what a publisher's document has: nothing rotates it, and no list revokes it.
+//! fingerprint. Unlike a publisher's document, a bare key can't be rotated, and no list revokes it.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::SystemTime;
 
 use toolward_bundle::text::visible_line;
-use toolward_signing::id::{self, Prefix};
+use toolward_signing::id;
 use toolward_signing::key::{KeyId, PublicKey};
 use toolward_signing::trust::TrustStore;
 use toolward_signing::{ErrorKind, Refusal};
 use toolward_store::Store;
 use toolward_store::rollback::VersionedDocument;
 
-use super::changes::{Changes, record};
-use super::publishers::{BareKey, KeyGrant, MAX_KEY_BYTES, Trusted, parsed};
-use super::{Trust, TrustContext, key_place};
-use crate::error::{Code, Error, Kind};
+use super::bare_key_rules::{are_given_up, check_place, overlaps};
+use super::changes::{TrustChanges, record};
+use super::publishers::{BareKey, KeyGrant, MAX_KEY_BYTES, TrustedPublishers, parse_prefixes};
+use super::{Trust, TrustContext};
+use crate::error::{Code, Error, Kind, Result};
 use crate::file;
 use crate::report::Silent;
 
-/// How a file of a key ends, the longest first.
+/// The suffixes of key files, the longest first.
 const SUFFIXES: &[&str] = &[".pub.pem", ".pem", ".pub"];
 
-/// What the operator wants a bare key to be trusted for.
+/// The operator's request to trust a bare key.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyRequest<'r> {
     /// The file with the key.
     pub file: &'r Path,
-    /// The publisher's name, as its manifests have it; by default the name that the key has already, or that of the
-    /// file without its ending.
+    /// The publisher's name, as in its manifests; by default the name that the key has already, or the name of the file
+    /// without its suffix.
     pub name: Option<&'r str>,
-    /// The prefixes of the ids that it may publish, besides those that it has.
+    /// More prefixes of the ids that it may publish.
     pub prefixes: &'r [String],
-    /// The maximum age of its bundles; by default the one that it has, or
+    /// The maximum age of its bundles; by default the age that it has, or
     /// [`BareKey::DEFAULT_MAX_AGE_DAYS`].
     pub max_age_days: Option<u64>,
-    /// The channel that must list its releases; by default the one that it has.
+    /// The channel that must list its releases; by default the channel that it has.
     pub channel: Option<&'r str>,
     /// The publishers whose ids, or ids around or inside theirs, it may have.
     pub takes_from: &'r [String],
 }
 
-/// A bare key that may be trusted as it was asked, once a person has confirmed it.
+/// A bare key that may be trusted as requested, after a person has confirmed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeyCandidate {
-    /// What is recorded of it by now, if it is trusted already.
+    /// The present record, if it is trusted already.
     pub before: Option<BareKey>,
-    /// What will be.
+    /// The new record.
     pub after: BareKey,
     /// The publishers whose prefixes overlap with a new one, and these prefixes.
     pub overlaps: Vec<(String, String)>,
-    /// The version of the publisher's document that was taken in last, if it was trusted by one before.
+    /// The version of the publisher's last document, if it was trusted by a document before.
     pub document: Option<u64>,
 }
 
@@ -63,33 +63,31 @@ impl KeyCandidate {
         self.before.as_ref() == Some(&self.after)
     }
 
-    /// Whether this is the key's fingerprint, as people write it down: 64 hexadecimal digits in either case, with
-    /// spaces, dashes or colons between them.
+    /// Whether this is the key's fingerprint: 64 hexadecimal digits in either case, possibly with spaces, dashes or colons
+    /// between them.
     #[must_use]
     pub fn is_fingerprint(&self, typed: &str) -> bool {
-        let digits = typed
-            .chars()
-            .filter(|c| !matches!(c, ' ' | '-' | ':' | '\t'));
+        let digits = typed.chars().filter(|c| !" -:\t".contains(*c));
         let digits: String = digits.map(|c| c.to_ascii_lowercase()).collect();
         let typed: Result<KeyId, Refusal> = digits.parse();
         typed.is_ok_and(|typed| typed == self.after.key.key_id())
     }
 }
 
-impl Changes<'_> {
-    /// Reads a bare key, and checks what it is to be trusted for.
+impl TrustChanges<'_> {
+    /// Reads a bare key, and checks the request to trust it.
     ///
     /// # Errors
     /// `key-misplaced`, `key-invalid`, `publisher-known`, `prefix-taken`, `key-revoked`, or if a value of the request is
     /// not valid.
-    pub fn key_candidate(&self, request: &KeyRequest<'_>) -> Result<KeyCandidate, Error> {
+    pub fn key_candidate(&self, request: &KeyRequest<'_>) -> Result<KeyCandidate> {
         let path = request.file;
-        key_place::check(path)?;
+        check_place(path)?;
         let bytes = file::read(path, MAX_KEY_BYTES)?;
         let text = String::from_utf8(bytes).map_err(|error| Error::unreadable(path, error))?;
         let key = PublicKey::from_pem(&text)
             .map_err(|refusal| Error::of(Kind::Usage, refusal).in_file(path))?;
-        // Open before anybody is asked: changes must be recorded.
+        // Open before a person is asked: changes must be recorded.
         let store = self.store.open(self.environment)?;
         let trusted = self.trust.publishers(self.environment)?.all()?;
         self.planned(self.trust, &key, request, (&trusted, &store))
@@ -99,19 +97,19 @@ impl Changes<'_> {
     /// it fails, nothing changes.
     ///
     /// # Errors
-    /// As [`Changes::key_candidate`]; `file-changed` if what was confirmed is not what would change by now; those of
+    /// As [`TrustChanges::key_candidate`]; `file-changed` if the change would be another one than was confirmed; the errors of
     /// `announce`.
     pub fn add_key(
         &self,
         candidate: &KeyCandidate,
         request: &KeyRequest<'_>,
-        announce: impl FnOnce() -> Result<(), Error>,
-    ) -> Result<BareKey, Error> {
+        announce: impl FnOnce() -> Result<()>,
+    ) -> Result<BareKey> {
         let publishers = self.trust.publishers(self.environment)?;
         let place = publishers.folder().to_owned();
         let store = self.store.open(self.environment)?;
         let transaction = publishers.exclusive()?;
-        // The configuration, too, may be another one since the person was asked.
+        // The configuration may also have changed since the person was asked.
         let trust = self.trust.unread();
         let key = &candidate.after.key;
         let planned = self.planned(&trust, key, request, (&transaction.all()?, &store))?;
@@ -120,7 +118,7 @@ impl Changes<'_> {
                 "{}: trust was changed by another program while the question was open",
                 place.display()
             );
-            return Err(Error::new(Kind::Failed, Code::FileChanged, message)
+            return Err(Error::failed(Code::FileChanged, message)
                 .hint("give the command again, and look at what it shows by then"));
         }
         announce()?;
@@ -145,14 +143,14 @@ impl Changes<'_> {
         Ok(after.clone())
     }
 
-    /// What would be recorded, without conflicts.
+    /// The change that would be recorded, without conflicts.
     fn planned(
         &self,
         trust: &Trust,
         key: &PublicKey,
         request: &KeyRequest<'_>,
-        (trusted, store): (&Trusted, &Store),
-    ) -> Result<KeyCandidate, Error> {
+        (trusted, store): (&TrustedPublishers, &Store),
+    ) -> Result<KeyCandidate> {
         let context = trust.context_or_empty(trusted, self.environment, &Silent)?;
         let before = trusted.keys.iter().find(|known| known.key == *key).cloned();
         let name = match (request.name, &before) {
@@ -160,11 +158,10 @@ impl Changes<'_> {
             (None, Some(before)) => before.name.clone(),
             (None, None) => named_by(request.file)?,
         };
-        id::check(&name)
-            .map_err(|refusal| Error::of(Kind::Usage, refusal))
-            .map_err(|failure| {
-                failure.hint("give the name that its bundles have with --name NAME")
-            })?;
+        id::check(&name).map_err(|refusal| {
+            Error::of(Kind::Usage, refusal)
+                .hint("give the name that its bundles have with --name NAME")
+        })?;
         let all = trust.store_of(trusted, self.environment)?;
         is_free(&name, key, before.as_ref(), trusted, &all)?;
         is_not_revoked(&name, key, trusted, &context)?;
@@ -175,16 +172,20 @@ impl Changes<'_> {
                 prefixes: Vec::new(),
                 max_age_days: BareKey::DEFAULT_MAX_AGE_DAYS,
                 channel: None,
-                source: absolute(request.file)?,
+                source: std::path::absolute(request.file)
+                    .map_err(|error| Error::unreadable(request.file, error))?
+                    .display()
+                    .to_string(),
             },
         };
-        let asked = request.prefixes.iter().map(|prefix| below(prefix));
-        let asked: Vec<String> = asked.collect();
-        let mut added = Vec::new();
-        for prefix in &asked {
+        // `acme.` means the ids below `acme`, as `acme` does.
+        let prefixes = request.prefixes.iter();
+        let prefixes = prefixes.map(|prefix| prefix.strip_suffix('.').unwrap_or(prefix).to_owned());
+        let requested: Vec<String> = prefixes.collect();
+        let known = grant.prefixes.len();
+        for prefix in &requested {
             if !grant.prefixes.contains(prefix) {
                 grant.prefixes.push(prefix.clone());
-                added.push(prefix.clone());
             }
         }
         grant.max_age_days = request.max_age_days.unwrap_or(grant.max_age_days);
@@ -202,8 +203,9 @@ impl Changes<'_> {
         let mut others = all.clone();
         others.remove(&after.name);
         after.add_to(&mut others.clone())?;
-        let overlaps = overlaps(&others, &parsed(&added)?);
-        let possible = self::overlaps(&others, &parsed(&asked)?);
+        let added = parse_prefixes(after.grant.prefixes.get(known..).unwrap_or_default())?;
+        let possible = overlaps(&others, &parse_prefixes(&requested)?);
+        let overlaps = overlaps(&others, &added);
         are_given_up(&overlaps, &possible, request.takes_from)?;
         let document = store.document(VersionedDocument::Publisher, &after.name)?;
         Ok(KeyCandidate {
@@ -215,19 +217,14 @@ impl Changes<'_> {
     }
 }
 
-/// `acme.` means the ids below `acme`, as `acme` does.
-fn below(prefix: &str) -> String {
-    prefix.strip_suffix('.').unwrap_or(prefix).to_owned()
-}
-
 /// The name of a publisher whose key is in this file.
-fn named_by(path: &Path) -> Result<String, Error> {
+fn named_by(path: &Path) -> Result<String> {
     let file = path.file_name().and_then(|name| name.to_str());
-    let name = file.and_then(|file| {
-        let mut endings = SUFFIXES.iter();
-        endings
-            .find_map(|ending| file.strip_suffix(ending))
-            .or(Some(file))
+    let name = file.map(|file| {
+        let mut suffixes = SUFFIXES.iter();
+        suffixes
+            .find_map(|suffix| file.strip_suffix(suffix))
+            .unwrap_or(file)
     });
     let name = name.filter(|name| id::check(name).is_ok());
     name.map(str::to_owned).ok_or_else(|| {
@@ -238,19 +235,14 @@ fn named_by(path: &Path) -> Result<String, Error> {
     })
 }
 
-fn absolute(path: &Path) -> Result<String, Error> {
-    let path = std::path::absolute(path).map_err(|error| Error::unreadable(path, error))?;
-    Ok(path.display().to_string())
-}
-
-/// Refuses a name or a key that is in use otherwise. A publisher's document is never replaced by a key.
+/// Refuses a name or a key that is used by another publisher. A publisher's document is never replaced by a key.
 fn is_free(
     name: &str,
     key: &PublicKey,
     before: Option<&BareKey>,
-    trusted: &Trusted,
+    trusted: &TrustedPublishers,
     all: &TrustStore,
-) -> Result<(), Error> {
+) -> Result<()> {
     if before.is_some_and(|before| before.name == name) {
         return Ok(());
     }
@@ -259,7 +251,7 @@ fn is_free(
     if let Some(holder) = all.publishers().find(|one| one.keys().contains(key)) {
         let holder = holder.name();
         let message = format!("this key is trusted already, as one of {holder}'s");
-        return known(message, what_exists(holder, trusted));
+        return known(message, next_step(holder, trusted));
     }
     if trusted.key(name).is_some() {
         let message = format!("{name} is trusted already, by another bare key");
@@ -272,14 +264,14 @@ fn is_free(
     match all.publisher(name) {
         Some(_) => known(
             format!("{name} is trusted already"),
-            what_exists(name, trusted),
+            next_step(name, trusted),
         ),
         None => Ok(()),
     }
 }
 
-/// What there is instead of a bare key.
-fn what_exists(name: &str, trusted: &Trusted) -> String {
+/// The next step for a publisher that is trusted already.
+fn next_step(name: &str, trusted: &TrustedPublishers) -> String {
     if trusted.get(name).is_some() {
         format!(
             "{name} is trusted by its document, which can also rotate and revoke keys: `toolward trust show {name}` \
@@ -294,13 +286,13 @@ fn what_exists(name: &str, trusted: &Trusted) -> String {
     }
 }
 
-/// Refuses a key that the operator denies, or that a publisher revoked whose it is or was.
+/// Refuses a key that the operator denies, or that a present or earlier owner revoked.
 fn is_not_revoked(
     name: &str,
     key: &PublicKey,
-    trusted: &Trusted,
+    trusted: &TrustedPublishers,
     context: &TrustContext,
-) -> Result<(), Error> {
+) -> Result<()> {
     let id = key.key_id();
     let owners = trusted.owners(&id);
     let mut names = owners.iter().copied().chain([name]);
@@ -311,76 +303,6 @@ fn is_not_revoked(
             format!("key {id} is revoked, by `[trust.deny]` or by a publisher that had it"),
         )
         .hint("ask the publisher for its current key, or better for its document")),
-        None => Ok(()),
-    }
-}
-
-/// The publishers whose prefixes overlap with these, each with the prefix that does.
-fn overlaps(store: &TrustStore, prefixes: &[Prefix]) -> Vec<(String, String)> {
-    let overlaps = prefixes.iter().flat_map(|prefix| {
-        let publishers = store.overlapping(prefix);
-        publishers.map(move |one| (one.name().to_owned(), prefix.to_string()))
-    });
-    overlaps.collect()
-}
-
-/// Refuses prefixes for the document of `own` that a bare key overlaps with: the operator has not said that the key
-/// may keep them.
-///
-/// # Errors
-/// `prefix-taken`
-pub(super) fn hold_none_of(
-    store: &TrustStore,
-    own: &str,
-    prefixes: &[Prefix],
-) -> Result<(), Error> {
-    let held = prefixes.iter().find_map(|prefix| {
-        let mut bare = store.overlapping(prefix).filter(|one| one.is_bare());
-        Some((bare.find(|one| one.name() != own)?.name(), prefix))
-    });
-    let Some((holder, prefix)) = held else {
-        return Ok(());
-    };
-    let message = format!(
-        "the prefix {prefix} is inside, equal to or around one of {holder}'s, which is trusted by a bare key"
-    );
-    Err(Error::new(Kind::Denied, Code::PrefixTaken, message).hint(format!(
-        "take the key out first: toolward trust remove {holder}. If it shall publish such ids as well, add it again afterwards, with \
-         --takes-from {own}"
-    )))
-}
-
-/// Makes sure that the operator named exactly the publishers whose ids are affected.
-fn are_given_up(
-    overlaps: &[(String, String)],
-    possible: &[(String, String)],
-    named: &[String],
-) -> Result<(), Error> {
-    let taken = |message: String| Error::new(Kind::Denied, Code::PrefixTaken, message);
-    let missing = overlaps.iter().find(|(name, _)| !named.contains(name));
-    if let Some((name, prefix)) = missing {
-        let names: BTreeSet<&str> = overlaps.iter().map(|(name, _)| name.as_str()).collect();
-        let flags: Vec<String> = names
-            .iter()
-            .map(|name| format!("--takes-from {name}"))
-            .collect();
-        return Err(taken(format!(
-            "the prefix {prefix} is inside, equal to or around one of {name}'s"
-        ))
-        .hint(format!(
-            "if this key shall publish ids that are {name}'s otherwise, say so: {}",
-            flags.join(" ")
-        )));
-    }
-    let other = named
-        .iter()
-        .find(|named| !possible.iter().any(|(name, _)| name == *named));
-    match other {
-        Some(other) => Err(taken(format!(
-            "--takes-from {}: no prefix that was given overlaps with one of theirs",
-            visible_line(other, 100)
-        ))
-        .hint("name the publishers whose prefixes overlap, and no others; `toolward trust list` shows them")),
         None => Ok(()),
     }
 }

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::time::{Duration, SystemTime};
 
 use toolward_bundle::content::{Content, ContentOrigin};
+use toolward_bundle::libraries::Reading;
 use toolward_bundle::text::visible_line;
 use toolward_signing::Refusal;
 use toolward_signing::channel::Channel;
@@ -16,7 +17,8 @@ use toolward_signing::timestamp::Timestamp;
 use toolward_signing::trust::{TrustSettings, TrustStore};
 use toolward_signing::verify::{self, Bundle, ProgressFn, Verified, VerifyOptions};
 
-use crate::error::{Code, Error};
+use super::publishers::TrustedPublishers;
+use crate::error::{Code, Error, Kind, Result, content_error};
 
 /// The trust of one operation.
 #[derive(Debug)]
@@ -34,6 +36,22 @@ pub struct TrustContext {
 }
 
 impl TrustContext {
+    /// As of now.
+    pub(super) fn new(
+        store: TrustStore,
+        settings: TrustSettings,
+        revocations: Revocations,
+        trusted: &TrustedPublishers,
+    ) -> Self {
+        Self {
+            store,
+            settings,
+            revocations,
+            channels: trusted.channels(),
+            now: SystemTime::now(),
+        }
+    }
+
     /// The options for verifying a bundle.
     pub fn options<'a>(&'a self, progress: Option<&'a ProgressFn<'a>>) -> VerifyOptions<'a> {
         VerifyOptions {
@@ -51,7 +69,7 @@ impl TrustContext {
     ///
     /// # Errors
     /// `channel-unknown`.
-    pub fn channel(&self, name: &str) -> Result<&Channel, Error> {
+    pub fn channel(&self, name: &str) -> Result<&Channel> {
         self.settings.channel(name).ok_or_else(|| {
             Error::usage(
                 Code::ChannelUnknown,
@@ -68,6 +86,14 @@ impl TrustContext {
             mode: self.settings.mode,
             revocations: &self.revocations,
         }
+    }
+
+    /// Reads verified bundles, in order, each with the others as its action libraries.
+    pub(crate) fn read(&self, readings: Vec<Reading>) -> Vec<Result<Content>> {
+        let contents = Reading::finish(readings, &self.store).into_iter();
+        let contents =
+            contents.map(|content| content.map_err(|error| content_error(error, Kind::Refused)));
+        contents.collect()
     }
 
     /// Verifies a bundle again that was verified earlier.

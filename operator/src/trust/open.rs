@@ -2,23 +2,23 @@
 
 use std::path::{Path, PathBuf};
 
+use toolward_bundle::content::Content;
 use toolward_bundle::libraries::Reading;
 use toolward_bundle::parallel;
 use toolward_signing::verify::{self, Bundle, ProgressFn, Verified, VerifyProgress};
 
-use super::joint_progress::JointProgress;
 use super::{Trust, TrustContext};
 use crate::environment::Environment;
-use crate::error::{Code, Error};
-use crate::report::Report;
+use crate::error::{Code, Error, Result};
+use crate::report::{JointProgress, Report};
 
 /// Bundles that were opened together.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedBundles {
     pub(crate) bundles: Vec<Verified<Bundle>>,
-    /// Each of them, read by itself.
-    pub(crate) readings: Vec<Reading>,
-    /// What they were verified with.
+    /// What each contains, with the others as its action libraries.
+    pub(crate) contents: Vec<Content>,
+    /// The trust that they were verified with.
     pub(crate) context: TrustContext,
 }
 
@@ -29,7 +29,7 @@ impl Trust {
         path: &Path,
         environment: &Environment,
         report: &dyn Report,
-    ) -> Result<Verified<Bundle>, Error> {
+    ) -> Result<Verified<Bundle>> {
         there(path)?;
         let context = self.context_for(path, environment, report)?;
         let bar = report.begin("verifying");
@@ -37,17 +37,17 @@ impl Trust {
         open(path, &context, &report)
     }
 
-    /// Opens and verifies bundles, directories or archives, and reads each by itself, on all processors.
+    /// Opens, verifies and reads bundles, directories or archives, on all processors.
     ///
     /// # Errors
-    /// If a path leads nowhere or nobody is trusted. Otherwise the error of the first bundle that is refused, in the
-    /// order of the paths.
+    /// If a path leads nowhere or no publisher is trusted. Otherwise the error of the first bundle that is refused, in
+    /// the order of the paths.
     pub(crate) fn open_all(
         &self,
         paths: &[PathBuf],
         environment: &Environment,
         report: &dyn Report,
-    ) -> Result<Opened, Error> {
+    ) -> Result<OpenedBundles> {
         // A mistyped path is reported before any file is read.
         paths.iter().try_for_each(|path| there(path))?;
         let context = match paths.first() {
@@ -62,23 +62,27 @@ impl Trust {
                 open(path, &context, &report).map_err(|error| naming_bundle(error, path, paths))?;
             Ok((bundle.clone(), Reading::new(bundle)))
         });
-        let opened = opened.into_iter().collect::<Result<Vec<_>, Error>>()?;
-        let (bundles, readings) = opened.into_iter().unzip();
-        Ok(Opened {
+        let opened = opened.into_iter().collect::<Result<Vec<_>>>()?;
+        let (bundles, readings): (_, Vec<_>) = opened.into_iter().unzip();
+        let read = context.read(readings).into_iter().zip(paths);
+        let read =
+            read.map(|(content, path)| content.map_err(|error| naming_bundle(error, path, paths)));
+        let contents = read.collect::<Result<_, _>>()?;
+        Ok(OpenedBundles {
             bundles,
-            readings,
+            contents,
             context,
         })
     }
 
-    /// [`Trust::context`], for a file that is going to be opened. If nobody is trusted and the file is not a bundle,
-    /// the error says that it is not.
+    /// [`Trust::context`], for a file that is going to be opened. If no publisher is trusted and the file is not a
+    /// bundle, the error states that instead.
     fn context_for(
         &self,
         path: &Path,
         environment: &Environment,
         report: &dyn Report,
-    ) -> Result<TrustContext, Error> {
+    ) -> Result<TrustContext> {
         self.context(environment, report).map_err(|error| {
             let untrusted = error.code == Code::NobodyTrusted.code();
             match untrusted.then(|| verify::unsigned(path)) {
@@ -90,7 +94,7 @@ impl Trust {
 }
 
 /// Adds the path of the bundle to its error, and to the files of the error's diagnostics, if several bundles were named.
-pub(crate) fn naming_bundle(error: Error, path: &Path, paths: &[PathBuf]) -> Error {
+fn naming_bundle(error: Error, path: &Path, paths: &[PathBuf]) -> Error {
     if let [_] = paths {
         return error;
     }
@@ -106,12 +110,12 @@ fn open(
     path: &Path,
     context: &TrustContext,
     progress: &ProgressFn<'_>,
-) -> Result<Verified<Bundle>, Error> {
+) -> Result<Verified<Bundle>> {
     let options = context.options(Some(progress));
-    verify::open(path, &context.store, &options).map_err(Error::refused)
+    Ok(verify::open(path, &context.store, &options)?)
 }
 
-fn there(path: &Path) -> Result<(), Error> {
+fn there(path: &Path) -> Result<()> {
     match path.exists() {
         true => Ok(()),
         false => Err(Error::unreadable(
@@ -125,7 +129,6 @@ fn there(path: &Path) -> Result<(), Error> {
 mod tests {
     use super::*;
     use crate::report::Silent;
-    use crate::trust::finish;
 
     fn example(path: &str) -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -133,7 +136,7 @@ mod tests {
             .join(path)
     }
 
-    fn open_all(key: PathBuf, paths: &[PathBuf]) -> Result<Opened, Error> {
+    fn open_all(key: PathBuf, paths: &[PathBuf]) -> Result<OpenedBundles, Error> {
         let environment = Environment::default();
         Trust::new(vec![key], None).open_all(paths, &environment, &Silent)
     }
@@ -154,8 +157,8 @@ mod tests {
                 .all(|(id, name)| id.replace('.', "-").contains(name)),
             "{ids:?}"
         );
-        let contents = finish(opened.readings, &opened.context).into_iter();
-        let read = contents.map(|content| content.unwrap().manifest.id.clone());
+        let read = opened.contents.iter();
+        let read = read.map(|content| content.manifest.id.clone());
         assert_eq!(read.collect::<Vec<_>>(), ids);
     }
 

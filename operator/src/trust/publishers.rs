@@ -1,42 +1,29 @@
-//! The publishers of `toolward trust`: a folder for each beside the configuration, with
-//! the current document, the operator's settings, and the publisher's revocations.
+//! The publishers of `toolward trust`: trusted by their documents, or by bare keys.
 
-mod bare_key;
-mod private_dir;
-mod tombstone;
+mod folder;
+mod private_folder;
 mod transaction;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use toolward_signing::id::{self, Prefix};
-use toolward_signing::key::KeyId;
-use toolward_signing::publisher::{self, VerifiedPublisher};
-use toolward_signing::revocation::{self, Revocations, SignedList};
-use toolward_signing::trust::TrustStore;
+use toolward_signing::id::Prefix;
+use toolward_signing::key::{KeyId, PublicKey};
+use toolward_signing::publisher::VerifiedPublisher;
+use toolward_signing::revocation::{Revocations, SignedList};
+use toolward_signing::trust::{TrustStore, max_age};
 
-use crate::error::{Code, Error, Kind};
+use crate::error::{Error, Kind, Result};
 
-use private_dir::Folder;
-
-pub(super) use bare_key::MAX_KEY_BYTES;
-pub use bare_key::{BareKey, KeyGrant};
-pub use tombstone::Tombstone;
-pub use transaction::{Gone, Transaction};
-
-const DOCUMENT_FILE: &str = "publisher.json";
-const GRANT_FILE: &str = "grant.toml";
-const REVOCATIONS_FILE: &str = "revocations.json";
-
-/// Maximum size of a grant, in bytes.
-const MAX_GRANT_BYTES: usize = 64 * 1024;
+pub(super) use folder::MAX_KEY_BYTES;
+pub use folder::{Publishers, Tombstone, WHAT};
+pub use transaction::{RemovedPublisher, Transaction};
 
 /// The operator's settings for a publisher.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Grant {
+pub struct PublisherGrant {
     /// Prefixes of the ids that it may publish.
     pub prefixes: Vec<String>,
     /// Prefixes of the action ids that it may publish besides.
@@ -72,11 +59,9 @@ impl FreshnessRule {
     }
 
     /// The maximum age.
-    pub fn max_age(&self) -> Result<Option<Duration>, Error> {
-        let max_age = self.max_age_days.map(toolward_signing::trust::max_age);
-        max_age
-            .transpose()
-            .map_err(|refusal| Error::usage(refusal.kind(), &refusal))
+    pub fn max_age(&self) -> Result<Option<Duration>> {
+        let max_age = self.max_age_days.map(max_age).transpose();
+        max_age.map_err(|refusal| Error::usage(refusal.kind(), &refusal))
     }
 }
 
@@ -92,39 +77,39 @@ impl std::fmt::Display for FreshnessRule {
 
 /// One known publisher, by its document.
 #[derive(Debug, Clone)]
-pub struct Known {
+pub struct KnownPublisher {
     /// Its current document.
     pub document: VerifiedPublisher,
     /// The operator's settings for it.
-    pub grant: Grant,
+    pub grant: PublisherGrant,
     /// Its list of revocations, if it was fetched.
     pub revocations: Option<SignedList>,
 }
 
-impl Known {
+impl KnownPublisher {
     /// The prefixes of the ids that it may publish.
-    pub fn prefixes(&self) -> Result<Vec<Prefix>, Error> {
-        parsed(&self.grant.prefixes)
+    pub fn prefixes(&self) -> Result<Vec<Prefix>> {
+        parse_prefixes(&self.grant.prefixes)
     }
 
     /// The prefixes of the action ids that it may publish besides.
-    pub fn actions(&self) -> Result<Vec<Prefix>, Error> {
-        parsed(&self.grant.actions)
+    pub fn actions(&self) -> Result<Vec<Prefix>> {
+        parse_prefixes(&self.grant.actions)
     }
 }
 
-/// What is recorded of a publisher.
+/// The record of a publisher.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub enum Record {
+pub enum PublisherRecord {
     /// It is trusted by its document.
-    Document(Box<Known>),
+    Document(Box<KnownPublisher>),
     /// It is trusted by a bare key.
     Key(Box<BareKey>),
 }
 
 /// Reads prefixes.
-pub(super) fn parsed(prefixes: &[String]) -> Result<Vec<Prefix>, Error> {
+pub(super) fn parse_prefixes(prefixes: &[String]) -> Result<Vec<Prefix>> {
     let parse =
         |prefix: &String| Prefix::parse(prefix).map_err(|refusal| Error::of(Kind::Usage, refusal));
     prefixes.iter().map(parse).collect()
@@ -132,23 +117,23 @@ pub(super) fn parsed(prefixes: &[String]) -> Result<Vec<Prefix>, Error> {
 
 /// A snapshot of the publishers of `toolward trust`.
 #[derive(Debug, Default)]
-pub struct Trusted {
+pub struct TrustedPublishers {
     /// The publishers that are trusted by their documents, by name.
-    pub known: Vec<Known>,
-    /// Those that are trusted by a bare key, by name.
+    pub known: Vec<KnownPublisher>,
+    /// The publishers that are trusted by a bare key, by name.
     pub keys: Vec<BareKey>,
     /// The revocations of removed publishers.
     removed: Vec<Tombstone>,
 }
 
-impl Trusted {
-    /// Whether nobody is trusted.
+impl TrustedPublishers {
+    /// Whether no publisher is trusted.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty() && self.keys.is_empty()
     }
 
     /// A publisher that is trusted by its document, by name.
-    pub fn get(&self, name: &str) -> Option<&Known> {
+    pub fn get(&self, name: &str) -> Option<&KnownPublisher> {
         self.known.iter().find(|known| known.document.name == name)
     }
 
@@ -175,30 +160,27 @@ impl Trusted {
         known.chain(keys).collect()
     }
 
-    /// Adds all publishers to those of the configuration. Names and keys must be
+    /// Adds all publishers to the store of the configuration. Names and keys must be
     /// unique.
-    pub fn add_to(&self, store: &mut TrustStore) -> Result<(), Error> {
+    pub fn add_to(&self, store: &mut TrustStore) -> Result<()> {
+        let twice = |failure: Error, name: &str| {
+            failure.of_kind(Kind::Usage).hint(format!(
+                "take the publisher out of toolward.toml, or: toolward trust remove {name}"
+            ))
+        };
         for known in &self.known {
+            let name = &known.document.name;
             store
                 .add_document(&known.document, known.prefixes()?)
-                .map_err(|refusal| {
-                    let name = &known.document.name;
-                    Error::usage(refusal.kind(), &refusal).hint(format!(
-                        "take the publisher out of toolward.toml, or: toolward trust remove {name}"
-                    ))
-                })?;
-            store.give_actions(&known.document.name, known.actions()?);
+                .map_err(|refusal| twice(Error::usage(refusal.kind(), &refusal), name))?;
+            store.give_actions(name, known.actions()?);
             if let Some(max_age) = known.grant.freshness.max_age()? {
-                store.limit_age(&known.document.name, max_age);
+                store.limit_age(name, max_age);
             }
         }
         for key in &self.keys {
-            key.add_to(store).map_err(|failure| {
-                let name = &key.name;
-                failure.of_kind(Kind::Usage).hint(format!(
-                    "take the publisher out of toolward.toml, or: toolward trust remove {name}"
-                ))
-            })?;
+            key.add_to(store)
+                .map_err(|failure| twice(failure, &key.name))?;
         }
         Ok(())
     }
@@ -225,11 +207,12 @@ impl Trusted {
     /// The publishers that have or had this key, or that revoked it while no other has
     /// it. Their revocations apply even if the key is given by itself.
     pub fn owners(&self, key: &KeyId) -> Vec<&str> {
-        let has = |known: &&Known| known.document.keys.iter().any(|own| own.key_id() == *key);
+        let has =
+            |known: &&KnownPublisher| known.document.keys.iter().any(|own| own.key_id() == *key);
         if let Some(owner) = self.known.iter().find(has) {
             return vec![&owner.document.name];
         }
-        let revokes = |known: &&Known| {
+        let revokes = |known: &&KnownPublisher| {
             let list = known.revocations.iter();
             known.document.revokes(key)
                 || list
@@ -247,177 +230,68 @@ impl Trusted {
     }
 }
 
-/// The folder of all known publishers.
-#[derive(Debug)]
-pub struct Publishers(PathBuf);
-
-/// The description of the folder in messages.
-pub const WHAT: &str = "the folder of trusted publishers";
-
-impl Publishers {
-    /// The publishers beside a configuration file.
-    pub fn beside(configuration: &Path) -> Self {
-        let folder = configuration.parent().unwrap_or_else(|| Path::new("."));
-        let folder = folder.join("trust");
-        Self(std::path::absolute(&folder).unwrap_or(folder))
-    }
-
-    /// The path of the folder.
-    pub fn folder(&self) -> &Path {
-        &self.0
-    }
-
-    /// Reads all publishers. Fails if one can't be read: it may contain revocations.
-    pub fn all(&self) -> Result<Trusted, Error> {
-        let Some(folder) = Folder::open(&self.0)? else {
-            return Ok(Trusted::default());
-        };
-        folder.shared(&self.0)?;
-        self.read_all()
-    }
-
-    /// Creates the folder if it is missing, for a confined process that can only scan
-    /// paths that existed at its start.
-    pub fn make(&self) -> Result<(), Error> {
-        Folder::make(&self.0).map(drop)
-    }
-
-    /// Reads one publisher by name.
-    pub fn get(&self, name: &str) -> Result<Option<Record>, Error> {
-        let Some(folder) = Folder::open(&self.0)? else {
-            return Ok(None);
-        };
-        folder.shared(&self.0)?;
-        match self.has(name) {
-            true => self.read(name).map(Some),
-            false => Ok(None),
-        }
-    }
-
-    /// Locks the folder for changes. Creates it if it is missing.
-    pub fn exclusive(self) -> Result<Transaction, Error> {
-        Transaction::new(self)
-    }
-
-    /// Whether the folder has an entry for a publisher of this name.
-    pub fn has(&self, name: &str) -> bool {
-        // Any other name could be a path to elsewhere.
-        id::check(name).is_ok() && self.0.join(name).symlink_metadata().is_ok()
-    }
-
-    /// The names of the publishers, at most this many. No document is read or verified:
-    /// for completion only.
-    pub(crate) fn names(&self, max: usize) -> Result<Vec<String>, Error> {
-        if Folder::open(&self.0)?.is_none() {
-            return Ok(Vec::new());
-        }
-        let unreadable = |error| Error::unreadable(&self.0, error);
-        let entries = std::fs::read_dir(&self.0).map_err(unreadable)?;
-        let names = entries.take(max).filter_map(|entry| {
-            let entry = entry.ok().filter(|entry| entry.path().is_dir())?;
-            entry.file_name().into_string().ok()
-        });
-        // Tombstones and temporary folders begin with a dot, which no name does.
-        Ok(names.filter(|name| id::check(name).is_ok()).collect())
-    }
-
-    fn read_all(&self) -> Result<Trusted, Error> {
-        let unreadable = |error| Error::unreadable(&self.0, error);
-        let mut names = Vec::new();
-        let mut trusted = Trusted::default();
-        for entry in std::fs::read_dir(&self.0).map_err(unreadable)? {
-            let Ok(name) = entry.map_err(unreadable)?.file_name().into_string() else {
-                continue;
-            };
-            if let Some(name) = Tombstone::named_by(&name) {
-                trusted.removed.extend(Tombstone::read(&self.0, name)?);
-            } else if !name.starts_with('.') {
-                names.push(name);
-            }
-        }
-        names.sort();
-        for name in &names {
-            match self.read(name)? {
-                Record::Document(known) => trusted.known.push(*known),
-                Record::Key(key) => trusted.keys.push(*key),
-            }
-        }
-        Ok(trusted)
-    }
-
-    fn read(&self, name: &str) -> Result<Record, Error> {
-        let folder = self.0.join(name);
-        let remove = |failure: Error| {
-            let remove = format!("`toolward trust remove {name}` takes the publisher out");
-            failure.hint(remove)
-        };
-        let read = match BareKey::is_in(&folder) {
-            true => BareKey::read(&folder, name).map(|key| Record::Key(Box::new(key))),
-            false => self.read_known(&folder, name),
-        };
-        read.map_err(remove)
-    }
-
-    fn read_known(&self, folder: &Path, name: &str) -> Result<Record, Error> {
-        if Folder::open(folder)?.is_none() {
-            return Err(Error::unreadable(folder, "the folder is gone"));
-        }
-        let path = folder.join(GRANT_FILE);
-        let text = private_dir::read(&path, MAX_GRANT_BYTES)?;
-        let text = String::from_utf8(text).map_err(|error| Error::unreadable(&path, error))?;
-        let grant: Grant = toml::from_str(&text).map_err(|error| {
-            Error::usage(Code::TrustInvalid, format!("{}: {error}", path.display()))
-        })?;
-        let document = read_document(folder)?;
-        is_of(folder, name, &document.name)?;
-        let path = folder.join(REVOCATIONS_FILE);
-        let signers: Result<Vec<KeyId>, _> = grant
-            .revocation_signers
-            .iter()
-            .map(|signer| signer.parse())
-            .collect();
-        let signers = signers.map_err(|refusal| at(&path, refusal))?;
-        let revocations = read_list(folder, signers)?;
-        if let Some(list) = &revocations {
-            is_of(folder, name, &list.publisher)?;
-        }
-        Ok(Record::Document(Box::new(Known {
-            document,
-            grant,
-            revocations,
-        })))
-    }
+/// The operator's settings for a bare key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KeyGrant {
+    /// Prefixes of the ids that it may publish.
+    pub prefixes: Vec<String>,
+    /// The maximum age of its bundles. A bare key always has one.
+    pub max_age_days: u64,
+    /// The `[[channel]]` that must list its releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub channel: Option<String>,
+    /// The file that the key came from.
+    pub source: String,
 }
 
-fn read_document(folder: &Path) -> Result<VerifiedPublisher, Error> {
-    let path = folder.join(DOCUMENT_FILE);
-    let bytes = private_dir::read(&path, toolward_signing::envelope::MAX_BYTES)?;
-    publisher::stored(&bytes).map_err(|refusal| at(&path, refusal))
+/// A publisher that is trusted by a bare key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BareKey {
+    /// Its name, as its manifests have it.
+    pub name: String,
+    /// Its key.
+    pub key: PublicKey,
+    /// The operator's settings for it.
+    pub grant: KeyGrant,
 }
 
-fn read_list(folder: &Path, signers: Vec<KeyId>) -> Result<Option<SignedList>, Error> {
-    let path = folder.join(REVOCATIONS_FILE);
-    if path
-        .symlink_metadata()
-        .is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound)
-    {
-        return Ok(None);
+impl BareKey {
+    /// What a publisher's document has and a bare key lacks.
+    pub const LACKS: &[&str] = &["rotation", "revocation"];
+
+    /// The default maximum age of the bundles of a bare key, in days.
+    pub const DEFAULT_MAX_AGE_DAYS: u64 = 90;
+
+    /// The prefixes of the ids that it may publish.
+    pub fn prefixes(&self) -> Result<Vec<Prefix>> {
+        parse_prefixes(&self.grant.prefixes)
     }
-    let bytes = private_dir::read(&path, toolward_signing::envelope::MAX_BYTES)?;
-    let list = revocation::stored(&bytes, signers);
-    list.map(Some).map_err(|refusal| at(&path, refusal))
-}
 
-/// Refuses files that were moved from one publisher's folder to another's.
-fn is_of(folder: &Path, name: &str, found: &str) -> Result<(), Error> {
-    if name == found {
-        return Ok(());
+    /// The maximum age of its bundles.
+    pub fn max_age(&self) -> Result<Duration> {
+        max_age(self.grant.max_age_days).map_err(|refusal| {
+            Error::usage(refusal.kind(), &refusal)
+                .hint("give --max-age-days a number of days, such as 90")
+        })
     }
-    let message = format!("{}: what is in it is of {found}", folder.display());
-    Err(Error::usage(Code::TrustInvalid, message)
-        .hint("a folder has the name of its publisher, and its documents and nothing else"))
-}
 
-fn at(path: &Path, refusal: toolward_signing::Refusal) -> Error {
-    Error::refused(refusal).in_file(path)
+    /// The maximum age and the channel, for people.
+    pub fn freshness(&self) -> String {
+        let age = FreshnessRule {
+            max_age_days: Some(self.grant.max_age_days),
+            channel: None,
+        };
+        match &self.grant.channel {
+            Some(channel) => format!("{age}, and what the channel {channel} lists"),
+            None => age.to_string(),
+        }
+    }
+
+    /// Adds it to the trusted publishers.
+    pub(in crate::trust) fn add_to(&self, store: &mut TrustStore) -> Result<()> {
+        let (key, prefixes) = (self.key.clone(), self.prefixes()?);
+        let added = store.add_bare_key(&self.name, key, prefixes, self.max_age()?);
+        Ok(added?)
+    }
 }

@@ -46,7 +46,7 @@ impl fmt::Display for UnusedContext<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why = match self.is_installed {
             true => "the tool's contract has no contextSchema, so that its calls have no context",
-            false => "it is about no tool that is installed",
+            false => "it matches no installed tool",
         };
         let (tool, publisher) = (&self.rule.tool, &self.rule.publisher);
         write!(

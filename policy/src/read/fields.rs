@@ -1,6 +1,6 @@
 //! Problems of a TOML table in a policy's words, and what policies read more than once.
 
-use toolward_fields::{Content, Kind, Node, Problem, Span, nearest};
+use toolward_fields::{Content, FieldProblem, Kind, Node, Span, nearest};
 
 use crate::error::{self, PolicyError, quoted};
 
@@ -10,15 +10,15 @@ const MAX_ENTRIES: usize = 1024;
 pub(super) type Field<'t> = toolward_fields::Field<'t, Span>;
 pub(super) type Fields<'t> = toolward_fields::Fields<'t, Span>;
 
-impl From<Problem<'_, Span>> for PolicyError {
-    fn from(problem: Problem<'_, Span>) -> Self {
+impl From<FieldProblem<'_, Span>> for PolicyError {
+    fn from(problem: FieldProblem<'_, Span>) -> Self {
         match problem {
-            Problem::Missing { name, within, at } => PolicyError::new(
+            FieldProblem::Missing { name, within, at } => PolicyError::new(
                 &error::MISSING_KEY,
                 format!("expected `{name}` in {within}, found none"),
             )
             .at(at),
-            Problem::Unknown {
+            FieldProblem::Unknown {
                 key,
                 within,
                 at,
@@ -30,7 +30,7 @@ impl From<Problem<'_, Span>> for PolicyError {
                 let known: Vec<&str> = known.iter().map(String::as_str).collect();
                 error.hinted(did_you_mean(key, &known, "keys"))
             }
-            Problem::Type {
+            FieldProblem::Type {
                 name,
                 expected,
                 found,
@@ -42,7 +42,7 @@ impl From<Problem<'_, Span>> for PolicyError {
                 wrong_type(&name, expected, found)
             }
             // TOML's integers have 64 bits with a sign.
-            Problem::Integer { name, found, .. } if found.kind() == Kind::Integer => {
+            FieldProblem::Integer { name, found, .. } if found.kind() == Kind::Integer => {
                 let number = match &found.content {
                     Content::Other(_, number) => number.clone(),
                     _ => found.to_value().to_string(),
@@ -50,7 +50,7 @@ impl From<Problem<'_, Span>> for PolicyError {
                 let message = format!("expected `{name}` to be from 0 to 2^63 - 1, found {number}");
                 PolicyError::new(&error::WRONG_VALUE, message).at(found.at.clone())
             }
-            Problem::Integer { name, found, .. } => {
+            FieldProblem::Integer { name, found, .. } => {
                 wrong_type(&name, Kind::Integer.in_toml(), found)
             }
         }

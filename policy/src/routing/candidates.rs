@@ -72,7 +72,7 @@ impl<'a> Candidates<'a> {
                 });
             }
             let kind = || driver.kind.as_str().to_owned();
-            if !driver.kind.is_run() {
+            if !machine.runs(&driver.kind) {
                 reasons.push(Rejection::KindNotRun { kind: kind() });
             }
             if !tool.driver_constraints.permits(driver.kind.as_str()) {

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use toolward_registry::{Client, Credentials, Failure, Helpers, Login, PullOptions, Reference};
+use toolward_registry::{
+    Failure, Helpers, Login, PullOptions, Reference, RegistryClient, RegistryCredentials,
+};
 
 use crate::sample::{Sample, builder, by_key_one, client};
 use crate::server::Server;
@@ -23,13 +25,13 @@ fn login(password: &str) -> Login {
     Login::new("name", password.to_owned().into()).unwrap()
 }
 
-fn knowing(registry: &str, password: &str) -> Client {
-    let credentials = Credentials::none().with(registry, login(password));
+fn knowing(registry: &str, password: &str) -> RegistryClient {
+    let credentials = RegistryCredentials::none().with(registry, login(password));
     builder().credentials(credentials).build().unwrap()
 }
 
 /// Pushes and pulls.
-async fn round(client: &Client, target: &Reference) -> Result<(), Failure> {
+async fn round(client: &RegistryClient, target: &Reference) -> Result<(), Failure> {
     let sample = Sample::new(10_000, &[1]);
     client.push(&sample.outgoing(), target, None).await?;
     let downloads = tempfile::tempdir().unwrap();
@@ -72,7 +74,8 @@ async fn a_docker_config_and_a_helper_are_read_as_docker_reads_them() {
     let registry = target.registry();
     let config = format!(r#"{{"auths":{{"{registry}":{{"auth":"bmFtZTpjb3JyZWN0IGhvcnNl"}}}}}}"#);
     let from = |config: &str, helpers| {
-        let credentials = Credentials::from_docker_config(config.as_bytes(), helpers).unwrap();
+        let credentials =
+            RegistryCredentials::from_docker_config(config.as_bytes(), helpers).unwrap();
         builder().credentials(credentials).build().unwrap()
     };
     round(&from(&config, Helpers::off()), &target)
@@ -122,7 +125,7 @@ async fn a_token_is_fetched_where_that_is_allowed_and_opens_the_registry() {
     };
     let target = server.reference("team/a:1");
     let registry = target.registry();
-    let credentials = Credentials::none().with(&registry, login(PASSWORD));
+    let credentials = RegistryCredentials::none().with(&registry, login(PASSWORD));
 
     let careful = builder().credentials(credentials.clone()).build().unwrap();
     let failure = round(&careful, &target).await.unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use toolward_registry::{DocumentArtifact, Limits, Reason, media};
+use toolward_registry::{ClientLimits, DocumentArtifact, FailureReason, media};
 
 fn page() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -12,7 +12,7 @@ fn page() -> String {
 #[test]
 fn every_code_stands_in_the_book_with_its_advice() {
     let page = page();
-    for row in Reason::ALL.iter().map(|reason| reason.row()) {
+    for row in FailureReason::ALL.iter().map(|reason| reason.row()) {
         let row = format!("| `{}` | {} | {} |", row.code, row.meaning, row.advice);
         assert!(page.contains(&row), "the page lacks:\n{row}");
     }
@@ -47,7 +47,7 @@ fn every_media_type_and_annotation_stands_in_the_book() {
 
 #[test]
 fn the_limits_in_the_book_are_those_of_the_code() {
-    let limits = Limits::default();
+    let limits = ClientLimits::default();
     let page = page().split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(limits.content, 512 * 1024 * 1024);
     assert_eq!(limits.manifest, 1024 * 1024);

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use toolward_registry::{Details, Outgoing, Step, media};
+use toolward_registry::{Details, OutgoingBundle, Step, media};
 
 use crate::sample::{Sample, client, reference};
 use crate::server::Server;
@@ -40,7 +40,7 @@ async fn what_is_pushed_is_what_the_book_says_read_by_plain_http() {
         source: Some("https://example.org/source".to_owned()),
         licenses: Some("Apache-2.0".to_owned()),
     };
-    let outgoing = Outgoing::new(&sample.contents(), &details).unwrap();
+    let outgoing = OutgoingBundle::new(&sample.contents(), &details).unwrap();
     let target = server.reference("team/text-stats:1.2.3");
     let pushed = client().push(&outgoing, &target, None).await.unwrap();
     assert_eq!(pushed.digest, outgoing.digest());
@@ -145,7 +145,7 @@ async fn pushing_twice_changes_nothing_and_uploads_nothing_again() {
         .await
         .unwrap();
     assert_eq!(first, again);
-    let same = Outgoing::from_archive(&sample.archive(), &Details::default()).unwrap();
+    let same = OutgoingBundle::from_archive(&sample.archive(), &Details::default()).unwrap();
     assert_eq!(same.manifest(), sample.outgoing().manifest());
 }
 
@@ -197,14 +197,14 @@ async fn what_is_not_signed_for_this_manifest_is_not_pushed() {
     ] {
         let mut contents = good.contents();
         contents.envelope = envelope;
-        let failure = Outgoing::new(&contents, &Details::default()).unwrap_err();
+        let failure = OutgoingBundle::new(&contents, &Details::default()).unwrap_err();
         assert_eq!(failure.code(), code);
     }
     let details = Details {
         description: Some("two\nlines".to_owned()),
         ..Details::default()
     };
-    let failure = Outgoing::new(&good.contents(), &details).unwrap_err();
+    let failure = OutgoingBundle::new(&good.contents(), &details).unwrap_err();
     assert_eq!(failure.code(), "registry-not-publishable");
 }
 

@@ -2,7 +2,9 @@
 //! bundle is pulled, or refused because a signature is missing.
 
 use serde_json::json;
-use toolward_registry::{BlobDigest, Client, DocumentArtifact, Failure, PullOptions, media};
+use toolward_registry::{
+    BlobDigest, DocumentArtifact, Failure, PullOptions, RegistryClient, media,
+};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::manifest::MANIFEST_TYPE;
 use toolward_signing::{ErrorKind, Refusal};
@@ -92,8 +94,8 @@ fn index(manifests: &[(&[u8], Option<&str>)]) -> Vec<u8> {
 }
 
 /// A client that sends each request once, since answers such as 429 would be waited for.
-fn client() -> Client {
-    let mut limits = toolward_registry::Limits::default();
+fn client() -> RegistryClient {
+    let mut limits = toolward_registry::ClientLimits::default();
     limits.retries = 0;
     builder().limits(limits).build().unwrap()
 }

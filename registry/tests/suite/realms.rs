@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use toolward_registry::{Client, ClientBuilder, Credentials, Login};
+use toolward_registry::{ClientBuilder, Login, RegistryClient, RegistryCredentials};
 
 use crate::sample::{Sample, builder};
 use crate::scripted::{Asked, Held, Say, Scripted, ok, pull_code, status, with};
@@ -17,7 +17,7 @@ pub(crate) fn held() -> Held {
 pub(crate) fn knowing(server: &Scripted) -> ClientBuilder {
     let login = Login::new("name", PASSWORD.to_owned().into()).unwrap();
     let registry = server.address.to_string();
-    builder().credentials(Credentials::none().with(registry, login))
+    builder().credentials(RegistryCredentials::none().with(registry, login))
 }
 
 /// A registry that wants a token from `realm`, and takes the token `granted`.
@@ -84,7 +84,7 @@ async fn the_password_goes_to_the_realm_and_the_token_to_the_registry() {
 #[tokio::test]
 async fn a_password_that_is_refused_is_not_sent_for_ever() {
     let server = Scripted::start(|_| with(401, &[("WWW-Authenticate", "Basic realm=\"x\"")]));
-    let client: Client = knowing(&server).build().unwrap();
+    let client: RegistryClient = knowing(&server).build().unwrap();
     let code = pull_code(&client, &server).await.unwrap_err();
     assert_eq!(code, "registry-credentials-refused");
     assert_eq!(server.asked().len(), 2);

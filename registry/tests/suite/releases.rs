@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use toolward_registry::{Failure, MAX_RELEASES, Releases, TagPattern};
+use toolward_registry::{Failure, MAX_RELEASES, TagPattern, TaggedReleases};
 use toolward_signing::{ErrorKind, Refusal};
 
 use crate::attacks::{held, lying};
@@ -22,7 +22,7 @@ fn is_list(asked: &Asked) -> bool {
 }
 
 /// The tags behind which there is a release to take, and all that were looked at.
-fn taken<T>(releases: &Releases<T>) -> (Vec<&str>, usize) {
+fn taken<T>(releases: &TaggedReleases<T>) -> (Vec<&str>, usize) {
     let good = releases.found.iter().filter(|one| one.accepted.is_ok());
     let good = good.map(|one| one.tag.as_str()).collect();
     (good, releases.found.len())
@@ -188,7 +188,7 @@ async fn an_answer_that_is_final_for_its_tag_does_not_hide_the_others() {
 async fn found_with<T>(
     answer: Say,
     verify: impl Fn(&[u8]) -> Result<T, Refusal>,
-) -> Result<Releases<T>, Failure> {
+) -> Result<TaggedReleases<T>, Failure> {
     let held = held();
     let tags = ["1.0.0", "1.1.0"].map(str::to_owned);
     let server = lying(&held, move |asked| {
@@ -203,8 +203,8 @@ async fn found_with<T>(
 async fn look<T>(
     server: &Scripted,
     verify: impl Fn(&[u8]) -> Result<T, Refusal>,
-) -> Result<Releases<T>, Failure> {
-    let mut limits = toolward_registry::Limits::default();
+) -> Result<TaggedReleases<T>, Failure> {
+    let mut limits = toolward_registry::ClientLimits::default();
     limits.retries = 0;
     let client = builder().limits(limits).build().unwrap();
     let repository = server.reference("a:1.0.0");

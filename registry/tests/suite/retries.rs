@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use toolward_registry::{Limits, PullOptions};
+use toolward_registry::{ClientLimits, PullOptions};
 use toolward_signing::archive::Effort;
 
 use crate::sample::{Sample, builder, by_key_one, client};
@@ -116,7 +116,7 @@ async fn a_retry_after_beyond_all_patience_is_not_waited_for() {
         assert_eq!(server.asked().len(), 1);
     }
     let server = Scripted::start(move |_| with(503, &[("Retry-After", "40")]));
-    let mut limits = Limits::default();
+    let mut limits = ClientLimits::default();
     limits.patience = Duration::from_secs(2);
     let impatient = builder().limits(limits).build().unwrap();
     let started = Instant::now();
@@ -132,7 +132,7 @@ async fn trying_again_ends_at_the_limit_and_at_the_deadline() {
     assert_eq!(code, "registry-unreachable");
     assert_eq!(server.asked().len(), 5, "once, and four times again");
 
-    let mut limits = Limits::default();
+    let mut limits = ClientLimits::default();
     limits.total = Duration::from_secs(1);
     limits.retries = 1000;
     let impatient = builder().limits(limits).build().unwrap();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use toolward_registry::{Client, ClientBuilder, Limits, Outgoing, Reference};
+use toolward_registry::{ClientBuilder, ClientLimits, OutgoingBundle, Reference, RegistryClient};
 use toolward_signing::archive::{self, Contents};
 use toolward_signing::envelope::Envelope;
 use toolward_signing::key::SigningKey;
@@ -90,8 +90,8 @@ impl Sample {
         archive::to_bytes(&self.contents()).unwrap()
     }
 
-    pub(crate) fn outgoing(&self) -> Outgoing {
-        Outgoing::new(&self.contents(), &Default::default()).unwrap()
+    pub(crate) fn outgoing(&self) -> OutgoingBundle {
+        OutgoingBundle::new(&self.contents(), &Default::default()).unwrap()
     }
 }
 
@@ -129,17 +129,17 @@ pub(crate) fn verified(archive: &[u8]) -> Verified<Bundle> {
 
 /// A client for loopback. A busy machine takes its time.
 pub(crate) fn builder() -> ClientBuilder {
-    let mut limits = Limits::default();
+    let mut limits = ClientLimits::default();
     limits.connect = Duration::from_secs(30);
     limits.silence = Duration::from_secs(30);
     limits.total = Duration::from_secs(120);
-    Client::builder()
+    RegistryClient::builder()
         .plain_http_on_loopback(true)
         .system_roots(false)
         .limits(limits)
 }
 
-pub(crate) fn client() -> Client {
+pub(crate) fn client() -> RegistryClient {
     builder().build().unwrap()
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use toolward_registry::{Artifact, BlobDigest, Client, Failure, Outgoing, Reference};
+use toolward_registry::{Artifact, BlobDigest, Failure, OutgoingBundle, Reference, RegistryClient};
 
 use crate::sample::{Sample, reference};
 
@@ -236,7 +236,7 @@ pub(crate) struct Held {
 
 impl Held {
     pub(crate) fn new(sample: &Sample) -> Self {
-        let outgoing: Outgoing = sample.outgoing();
+        let outgoing: OutgoingBundle = sample.outgoing();
         let content = toolward_signing::archive::write_content(&sample.contents(), Vec::new());
         Self {
             manifest: outgoing.manifest().to_vec(),
@@ -281,7 +281,10 @@ pub(crate) fn range(from: usize, size: usize) -> (String, String) {
 }
 
 /// Pulls `server`'s `a:1` with key 1, and gives the code of the failure, if any.
-pub(crate) async fn pull_code(client: &Client, server: &Scripted) -> Result<Artifact, String> {
+pub(crate) async fn pull_code(
+    client: &RegistryClient,
+    server: &Scripted,
+) -> Result<Artifact, String> {
     pull(client, server).await.map_err(|failure| {
         assert!(failure.hint().is_some(), "{failure:?}");
         failure.code().to_owned()
@@ -289,7 +292,7 @@ pub(crate) async fn pull_code(client: &Client, server: &Scripted) -> Result<Arti
 }
 
 /// What `a:1` of the server has, or why it can't be pulled.
-pub(crate) async fn pull(client: &Client, server: &Scripted) -> Result<Artifact, Failure> {
+pub(crate) async fn pull(client: &RegistryClient, server: &Scripted) -> Result<Artifact, Failure> {
     let downloads = tempfile::tempdir().unwrap();
     let options = toolward_registry::PullOptions::new(downloads.path());
     let reference = server.reference("a:1");

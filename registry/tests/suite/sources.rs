@@ -93,7 +93,7 @@ async fn what_is_no_archive_or_has_no_end_is_refused() {
 async fn an_archive_is_not_downloaded_beyond_the_limit() {
     let archive = Sample::new(400_000, &[1]).archive();
     let server = Scripted::start(move |_| Say::Pieces(archive.clone()));
-    let mut limits = toolward_registry::Limits::default();
+    let mut limits = toolward_registry::ClientLimits::default();
     limits.content = 100_000;
     let client = builder().limits(limits).build().unwrap();
     let downloads = tempfile::tempdir().unwrap();
@@ -109,7 +109,7 @@ async fn no_credentials_are_ever_sent_to_the_web() {
     let server = Scripted::start(|_| with(401, &[("WWW-Authenticate", "Basic realm=\"x\"")]));
     let login = toolward_registry::Login::new("name", "hunter2".to_owned().into()).unwrap();
     let credentials =
-        toolward_registry::Credentials::none().with(server.address.to_string(), login);
+        toolward_registry::RegistryCredentials::none().with(server.address.to_string(), login);
     let client = builder().credentials(credentials).build().unwrap();
     let source = Source::parse(&server.origin()).unwrap();
     let kind = toolward_registry::DocumentArtifact::Publisher;

@@ -1,15 +1,16 @@
-//! An archive in two pieces: its envelope, and all the rest as an archive of its own. Registries keep them
-//! apart, so that a further signature changes the small piece only.
+//! An archive in two pieces: its envelope, and the rest as another archive. Registries store them separately, so that a
+//! further signature changes the small piece only.
 
 use std::io::{BufRead, Read, Write};
 
 use zstd::stream::read::Decoder;
 use zstd::zstd_safe;
 
-use super::decoder::{decoding, with_decoder};
-use super::header::{BLOCK, Claimed, ZEROS, canonical};
-use super::write::{self, COMPRESSION_LEVEL, encoder};
-use super::{Contents, END_BYTES, MAX_RATIO, RATIO_FLOOR, WINDOW_LOG, entry_size};
+use super::tar::{EntryHeader, ZEROS, fill, read_small};
+use super::write::{self, COMPRESSION_LEVEL, encoder, write_entry};
+use super::{
+    Contents, END_BYTES, MAX_RATIO, RATIO_FLOOR, WINDOW_LOG, decoding, entry_size, with_decoder,
+};
 use crate::bundle::MAX_BYTES;
 use crate::envelope;
 use crate::error::{ErrorKind, Refusal, io_failed};
@@ -22,26 +23,26 @@ const MAX_TAR_BYTES: u64 = MAX_BYTES + 16 * 1024 * 1024;
 /// How long the head of a zstd frame can be (RFC 8878, section 3.1.1.1).
 const MAX_FRAME_HEADER_BYTES: u64 = 18;
 
-/// How hard to compress what is put together again.
+/// How hard to compress an archive from two pieces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
-    /// As [`write`](super::write()) does: from the same contents, the same bytes. Some MB a second.
+    /// As [`write`](super::write()) does: the same contents give the same bytes. Some MB per second.
     #[default]
     Exact,
-    /// Many times faster, and larger: for an archive that is read once and thrown away.
+    /// Many times faster, with a larger archive: for one that is read once and deleted.
     Fast,
 }
 
 /// The two pieces of an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Detached {
-    /// `manifest.dsse.json`. Nothing in it was verified.
+    /// `manifest.dsse.json`, not verified.
     pub envelope: Vec<u8>,
     /// The archive without it.
     pub content: Vec<u8>,
 }
 
-/// Writes everything but the envelope: the archive's form, beginning with `manifest.toml`. The same contents
+/// Writes everything but the envelope, as an archive that starts with `manifest.toml`. The same contents
 /// give the same bytes for any signers.
 ///
 /// # Errors
@@ -52,33 +53,34 @@ pub fn write_content<W: Write>(contents: &Contents<'_>, out: W) -> Result<W, Ref
     write::write_entries(entries.get(1..).unwrap_or_default(), out)
 }
 
-/// Takes an archive apart. Only its first entry is looked at.
+/// Splits an archive. Only its first entry is checked.
 ///
 /// # Errors
 /// [`ErrorKind::ArchiveOrder`] if the first entry is not the envelope; [`ErrorKind::ArchiveFormat`],
 /// [`ErrorKind::ArchiveTruncated`], [`ErrorKind::ArchiveTrailingData`], [`ErrorKind::ArchiveRatio`] and
 /// [`ErrorKind::TooLarge`] for a decompression bomb.
 pub fn detach(archive: &[u8]) -> Result<Detached, Refusal> {
+    let io = |error: std::io::Error| io_failed("the archive", error);
     let mut tar = Frame::open(archive, archive.len() as u64)?;
-    let envelope = read_envelope(&mut tar)?;
+    let envelope = read_envelope(&mut tar.decoder)?;
     let rest = tar
         .size
         .checked_sub(entry_size(envelope.len() as u64))
         .ok_or_else(|| Refusal::new(ErrorKind::ArchiveTruncated))?;
-    let mut encoder = encoder(Vec::new(), COMPRESSION_LEVEL, rest)?;
+    let mut encoder = encoder(Vec::new(), COMPRESSION_LEVEL, rest).map_err(io)?;
     std::io::copy(&mut tar.decoder, &mut encoder).map_err(|error| decoding(&error))?;
     tar.end()?;
     let content = encoder.finish().map_err(|error| decoding(&error))?;
     Ok(Detached { envelope, content })
 }
 
-/// The envelope of an archive of which only the beginning is there: `None` if more of it is needed. At
-/// most [`envelope::MAX_BYTES`] and a little are ever decompressed.
+/// The envelope of an archive of which only the first bytes are known: `None` if more bytes are needed. Little more
+/// than [`envelope::MAX_BYTES`] is decompressed at most.
 ///
 /// # Errors
-/// Those of [`detach`], as far as they can be told.
+/// Those of [`detach`] that the first bytes show.
 pub fn first_envelope(beginning: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
-    let read = with_decoder(beginning, |mut decoder| read_envelope_from(&mut decoder));
+    let read = with_decoder(beginning, |mut decoder| read_envelope(&mut decoder));
     match read.map_err(|error| decoding(&error))? {
         Ok(envelope) => Ok(Some(envelope)),
         Err(refusal) if refusal.kind() == ErrorKind::ArchiveTruncated => Ok(None),
@@ -86,8 +88,8 @@ pub fn first_envelope(beginning: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
     }
 }
 
-/// Puts an archive together from its two pieces, and gives the writer back. `size` is the content's, in
-/// bytes. What comes out is to be verified like any archive.
+/// Joins an archive from its two pieces, and returns the writer. `size` is the content's, in bytes. The result must be
+/// verified like any archive.
 ///
 /// # Errors
 /// Those of [`detach`]; [`ErrorKind::Io`] if reading or writing fails.
@@ -111,24 +113,17 @@ pub fn attach<W: Write>(
         Effort::Fast => 1,
     };
     let io = |error: std::io::Error| io_failed("the archive", error);
-    let mut encoder = encoder(out, level, tar.size.saturating_add(own))?;
-    encoder
-        .write_all(&canonical(ENVELOPE_FILE, envelope.len() as u64))
-        .map_err(io)?;
-    encoder.write_all(envelope).map_err(io)?;
-    let padding = envelope.len().next_multiple_of(BLOCK) - envelope.len();
-    encoder
-        .write_all(ZEROS.get(..padding).unwrap_or_default())
-        .map_err(io)?;
+    let mut encoder = encoder(out, level, tar.size.saturating_add(own)).map_err(io)?;
+    write_entry(&mut encoder, ENVELOPE_FILE, envelope).map_err(io)?;
     std::io::copy(&mut tar.decoder, &mut encoder).map_err(|error| decoding(&error))?;
     tar.end()?;
     encoder.finish().map_err(io)
 }
 
-/// One zstd frame that says how much is in it, which is held to that.
+/// One zstd frame that states its size, which is enforced.
 struct Frame<'a, R: BufRead> {
     decoder: std::io::Take<Decoder<'a, std::io::Chain<std::io::Cursor<Vec<u8>>, R>>>,
-    /// What the frame's head says of its content, in bytes: within the limits.
+    /// The size in the frame's head, in bytes: within the limits.
     size: u64,
 }
 
@@ -167,7 +162,7 @@ impl<R: BufRead> Frame<'_, R> {
             .window_log_max(WINDOW_LOG)
             .map_err(|error| decoding(&error))?;
         Ok(Self {
-            // The decoder holds a frame to its size too; this doesn't depend on it.
+            // The decoder enforces the size of a frame too; this doesn't depend on it.
             decoder: decoder.take(size),
             size,
         })
@@ -192,40 +187,14 @@ impl<R: BufRead> Frame<'_, R> {
     }
 }
 
-fn read_envelope<R: BufRead>(tar: &mut Frame<'_, R>) -> Result<Vec<u8>, Refusal> {
-    read_envelope_from(&mut tar.decoder)
-}
-
-fn read_envelope_from(tar: &mut impl Read) -> Result<Vec<u8>, Refusal> {
+fn read_envelope(tar: &mut impl Read) -> Result<Vec<u8>, Refusal> {
     let mut block = ZEROS;
-    tar.read_exact(&mut block)
-        .map_err(|error| decoding(&error))?;
-    let claimed = Claimed::read(&block)?;
-    if claimed.path != ENVELOPE_FILE.as_bytes() {
+    fill(tar, &mut block)?;
+    let header = EntryHeader::read(&block)?;
+    if header.path != ENVELOPE_FILE.as_bytes() {
         return Err(Refusal::new(ErrorKind::ArchiveOrder)
             .at(ENVELOPE_FILE)
             .expected("`manifest.dsse.json` first"));
     }
-    let size = claimed
-        .size()
-        .map_err(|refusal| refusal.at(ENVELOPE_FILE))?;
-    claimed.must_be(ENVELOPE_FILE, size)?;
-    let length = usize::try_from(size)
-        .ok()
-        .filter(|length| *length <= envelope::MAX_BYTES)
-        .ok_or_else(|| {
-            Refusal::new(ErrorKind::TooLarge)
-                .at(ENVELOPE_FILE)
-                .expected(format!("at most {} bytes", envelope::MAX_BYTES))
-                .found(bytes(size))
-        })?;
-    let mut envelope = vec![0; length.next_multiple_of(BLOCK)];
-    tar.read_exact(&mut envelope)
-        .map_err(|error| decoding(&error))?;
-    if envelope.drain(length..).any(|byte| byte != 0) {
-        return Err(Refusal::new(ErrorKind::ArchiveHeader)
-            .at(ENVELOPE_FILE)
-            .expected("zeros after the content"));
-    }
-    Ok(envelope)
+    read_small(tar, &header, ENVELOPE_FILE, envelope::MAX_BYTES)
 }

@@ -1,64 +1,48 @@
-//! An archive that is not compressed: for a host's own disk, where the time to read it counts and every
-//! reader of archives still takes it.
+//! An archive that is not compressed: for a host's own disk, where the time to read it matters. Every reader of
+//! archives accepts it.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, Read, Write};
 
-use super::header::{BLOCK, ZEROS, canonical};
-use super::{Contents, END_BYTES, entry_size};
+use super::write::write_entry;
+use super::{Contents, END_BYTES, tar_size};
 
-/// How a zstd frame begins (RFC 8878, section 3.1.1): the magic number, a descriptor that announces a window
+/// How a zstd frame starts (RFC 8878, section 3.1.1): the magic number, a descriptor that announces a window
 /// and a size in 8 bytes and no checksum (each file has a digest), and a window of 128 KiB.
 const FRAME_HEADER: [u8; 6] = [0x28, 0xb5, 0x2f, 0xfd, 0b1100_0000, 7 << 3];
 /// The largest block of a frame.
 const CHUNK_BYTES: usize = 128 * 1024;
 
-/// The archive with these contents, uncompressed: the same contents give the same bytes. Whether a reader
-/// would take them is not looked at.
+/// The archive with these contents, uncompressed: the same contents give the same bytes. It is not checked whether a
+/// reader would accept them.
 #[must_use]
 pub fn to_stored_bytes(contents: &Contents<'_>) -> Vec<u8> {
     let entries = contents.entries();
-    let total = entries.iter().fold(END_BYTES as u64, |total, (_, bytes)| {
-        total.saturating_add(entry_size(bytes.len() as u64))
-    });
+    let total = tar_size(entries.iter().map(|(_, bytes)| bytes.len() as u64));
     let capacity = usize::try_from(total).unwrap_or(0);
-    let mut frame = Frame {
+    let mut frame = FrameWriter {
         out: Vec::with_capacity(capacity.saturating_add(capacity / CHUNK_BYTES * 3 + 32)),
         piece: Vec::with_capacity(CHUNK_BYTES),
     };
     frame.out.extend_from_slice(&FRAME_HEADER);
     frame.out.extend_from_slice(&total.to_le_bytes());
     for (path, bytes) in entries {
-        frame.write(&canonical(path, bytes.len() as u64));
-        frame.write(bytes);
-        let padding = bytes.len().next_multiple_of(BLOCK) - bytes.len();
-        frame.write(ZEROS.get(..padding).unwrap_or_default());
+        // Writing to memory can't fail.
+        let _ = write_entry(&mut frame, path, bytes);
     }
-    frame.write(&[0; END_BYTES]);
-    frame.block(true);
+    let _ = frame.write_all(&[0; END_BYTES]);
+    frame.end_block(true);
     frame.out
 }
 
-/// A frame of raw blocks in the making.
-struct Frame {
+/// Collects a frame of raw blocks.
+struct FrameWriter {
     out: Vec<u8>,
     piece: Vec<u8>,
 }
 
-impl Frame {
-    fn write(&mut self, mut bytes: &[u8]) {
-        while !bytes.is_empty() {
-            if self.piece.len() == CHUNK_BYTES {
-                self.block(false);
-            }
-            let room = CHUNK_BYTES - self.piece.len();
-            let (now, later) = bytes.split_at(room.min(bytes.len()));
-            self.piece.extend_from_slice(now);
-            bytes = later;
-        }
-    }
-
+impl FrameWriter {
     /// Section 3.1.1.2: whether it is the last, type 0 (raw), and the size, in three bytes.
-    fn block(&mut self, last: bool) {
+    fn end_block(&mut self, last: bool) {
         let size = u32::try_from(self.piece.len()).unwrap_or(0);
         let [a, b, c, _] = (size << 3 | u32::from(last)).to_le_bytes();
         self.out.extend_from_slice(&[a, b, c]);
@@ -66,21 +50,38 @@ impl Frame {
     }
 }
 
-/// The frame of an uncompressed archive, read as it comes. Only one that is just as [`to_stored_bytes`] makes it
-/// is read here; any other is for a decoder of zstd to read, or to refuse.
-pub(crate) struct Stored<R> {
+impl Write for FrameWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.piece.len() == CHUNK_BYTES {
+            self.end_block(false);
+        }
+        let room = CHUNK_BYTES - self.piece.len();
+        let (now, _) = bytes.split_at(room.min(bytes.len()));
+        self.piece.extend_from_slice(now);
+        Ok(now.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The frame of an uncompressed archive, read without a decoder. It must be exactly as [`to_stored_bytes`] makes it; a
+/// zstd decoder reads or refuses any other frame.
+pub(crate) struct StoredFrame<R> {
     inner: R,
-    /// What is left of the block that is read, in bytes.
+    /// How many bytes of the current block are left.
     left: usize,
-    /// Whether it is the last.
+    /// Whether the current block is the last.
     last: bool,
-    /// What the blocks after it have to come to, in bytes.
+    /// The size of the blocks after it, in bytes.
     to_come: u64,
+    /// Whether only a decoder can read it.
     odd: bool,
 }
 
-impl<R: BufRead> Stored<R> {
-    /// `None` if what comes begins otherwise.
+impl<R: BufRead> StoredFrame<R> {
+    /// `None` if the frame starts in another way.
     pub(crate) fn open(mut inner: R) -> Option<Self> {
         let mut head = [0; FRAME_HEADER.len()];
         let mut total = [0; 8];
@@ -95,12 +96,12 @@ impl<R: BufRead> Stored<R> {
         })
     }
 
-    /// Whether it turned out to be for a decoder: what was said of it so far doesn't count.
+    /// Whether only a decoder can read the frame: then results so far must be ignored.
     pub(crate) fn is_odd(&self) -> bool {
         self.odd
     }
 
-    /// Whether anything comes after the frame, all of which was read. Then it is odd.
+    /// Whether bytes follow the frame, all of which was read. Then it is odd.
     pub(crate) fn has_more(&mut self) -> bool {
         let ends = self
             .inner
@@ -110,7 +111,7 @@ impl<R: BufRead> Stored<R> {
         self.odd
     }
 
-    fn some(&mut self, buffer: &mut [u8]) -> Option<usize> {
+    fn read_some(&mut self, buffer: &mut [u8]) -> Option<usize> {
         while self.left == 0 && !self.last {
             let mut header = [0; 3];
             self.inner.read_exact(&mut header).ok()?;
@@ -147,9 +148,9 @@ fn block([a, b, c]: [u8; 3]) -> Option<(usize, bool)> {
     (kind == 0 && size <= CHUNK_BYTES).then_some((size, last))
 }
 
-impl<R: BufRead> Read for Stored<R> {
+impl<R: BufRead> Read for StoredFrame<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        self.some(buffer).ok_or_else(|| {
+        self.read_some(buffer).ok_or_else(|| {
             self.odd = true;
             std::io::Error::other("a frame that only a decoder can read")
         })
@@ -158,6 +159,7 @@ impl<R: BufRead> Read for Stored<R> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tar::BLOCK;
     use super::*;
     use crate::path::BundlePath;
 
@@ -184,11 +186,11 @@ mod tests {
             assert_eq!(tar, zstd::decode_all(&*compressed).unwrap());
             assert_eq!(stored, to_stored_bytes(&contents));
             let mut read = Vec::new();
-            let mut frame = Stored::open(&*stored).unwrap();
+            let mut frame = StoredFrame::open(&*stored).unwrap();
             frame.read_to_end(&mut read).unwrap();
             assert_eq!(read, tar);
             assert!(!frame.has_more() && !frame.is_odd());
-            assert!(Stored::open(&*compressed).is_none());
+            assert!(StoredFrame::open(&*compressed).is_none());
         }
     }
 
@@ -218,7 +220,7 @@ mod tests {
         assert_eq!(read, 0, "what is spoiled in these places is no frame");
         assert!(same_as_decoder(&stored));
         let longer = [&stored[..], b"more"].concat();
-        let mut frame = Stored::open(&*longer).unwrap();
+        let mut frame = StoredFrame::open(&*longer).unwrap();
         frame.read_to_end(&mut Vec::new()).unwrap();
         assert!(!frame.is_odd());
         assert!(frame.has_more() && frame.is_odd());
@@ -226,7 +228,7 @@ mod tests {
 
     /// Whether it is read here; if so, as a decoder does.
     fn same_as_decoder(archive: &[u8]) -> bool {
-        let Some(mut stored) = Stored::open(archive) else {
+        let Some(mut stored) = StoredFrame::open(archive) else {
             return false;
         };
         let mut read = Vec::new();

@@ -1,4 +1,4 @@
-//! Signing keys and the PKCS#8 files they live in. Secret bytes are wiped when they are dropped.
+//! Signing keys and their PKCS#8 files. Secret bytes are wiped when they are dropped.
 
 use std::fmt;
 
@@ -16,17 +16,17 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::{MAX_PEM_BYTES, PublicKey};
 use crate::error::{ErrorKind, Refusal};
 
-/// scrypt's cost for encrypted keys, N = 2^14, r = 8, p = 5: the most that OpenSSL still reads, whose
-/// limit on memory refuses N = 2^15. p = 5 makes up for it in time.
+/// scrypt's cost for encrypted keys, N = 2^14, r = 8, p = 5: the most that OpenSSL reads, whose memory limit refuses
+/// N = 2^15. p = 5 makes up for it in time.
 const SCRYPT_LOG_N: u8 = 14;
 const SCRYPT_R: u32 = 8;
 const SCRYPT_P: u32 = 5;
-/// What opening somebody else's encrypted key may cost: 256 MiB of memory, ten million rounds. More would
-/// stall or end this process, whoever wrote the file.
+/// What decrypting an untrusted key file may cost: 256 MiB of memory, ten million rounds. More would stall or end this
+/// process.
 const MAX_SCRYPT_BYTES: u64 = 256 * 1024 * 1024;
 const MAX_SCRYPT_PARALLELIZATION: u16 = 64;
 const MAX_PBKDF2_ROUNDS: u32 = 10_000_000;
-/// What stands before the 32 secret bytes in a PKCS#8 private key: the head of an inner octet string (RFC 8410,
+/// The bytes before the 32 secret bytes in a PKCS#8 private key: the head of an inner octet string (RFC 8410,
 /// section 7).
 const INNER_HEAD: [u8; 2] = [0x04, 0x20];
 
@@ -64,7 +64,7 @@ impl SigningKey {
     }
 
     /// Reads a PKCS#8 PEM file, plain or encrypted. OpenSSL's `genpkey -algorithm ed25519` writes one.
-    /// The passphrase is looked at only if the file is encrypted.
+    /// The passphrase is used only if the file is encrypted.
     ///
     /// # Errors
     /// [`ErrorKind::PassphraseNeeded`] for an encrypted file without passphrase, [`ErrorKind::PassphraseWrong`]
@@ -85,9 +85,8 @@ impl SigningKey {
         decrypt(&document, passphrase)
     }
 
-    /// Reads a key from a file of any form that is taken: PKCS#8, version 1 or 2, plain or encrypted, as PEM or
-    /// as DER. Written again, it is PEM and version 1. The copies made here are wiped; `bytes` is the caller's
-    /// to wipe.
+    /// Reads a key from a file of any supported form: PKCS#8, version 1 or 2, plain or encrypted, as PEM or as DER. It
+    /// is written as PEM, version 1. Copies made here are wiped; the caller wipes `bytes`.
     ///
     /// # Errors
     /// Those of [`SigningKey::from_pem`].
@@ -112,8 +111,8 @@ impl SigningKey {
         }
     }
 
-    /// The key as a PKCS#8 version 1 PEM file, not encrypted. Version 2, which has the public key in it,
-    /// is what OpenSSL 3.0 can't read.
+    /// The key as a PKCS#8 version 1 PEM file, not encrypted. OpenSSL 3.0 can't read version 2, which contains the
+    /// public key.
     ///
     /// # Errors
     /// [`ErrorKind::KeyInvalid`], should the encoder fail.
@@ -197,7 +196,7 @@ fn decrypt(
     read(&document).map_err(|_| Refusal::new(ErrorKind::PassphraseWrong))
 }
 
-/// Reads PKCS#8, version 1 or 2; says what it found if that is not an Ed25519 key.
+/// Reads PKCS#8, version 1 or 2; the error describes a key that is not Ed25519.
 fn read(document: &SecretDocument) -> Result<SigningKey, String> {
     let key =
         PrivateKeyInfoRef::try_from(document.as_bytes()).map_err(|error| error.to_string())?;
@@ -219,7 +218,7 @@ fn read(document: &SecretDocument) -> Result<SigningKey, String> {
     }
 }
 
-/// Whether a passphrase can be tried at a bearable cost.
+/// Whether trying a passphrase stays within the limits of cost.
 fn is_affordable(scheme: &EncryptionScheme) -> bool {
     let EncryptionScheme::Pbes2(parameters) = scheme else {
         return false;

@@ -1,4 +1,4 @@
-//! The revocations that are known, by whose they are.
+//! The known revocations, by publisher.
 
 use std::collections::BTreeMap;
 
@@ -15,54 +15,48 @@ pub enum Revoker {
     Publisher(String),
 }
 
-/// That something is revoked.
+/// Why a key or a bundle is revoked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Revoked {
-    /// By whom.
+pub struct Revocation {
+    /// Who revoked it.
     pub by: Revoker,
     /// Why, in the publisher's words: sanitise it before it is shown.
     pub reason: String,
 }
 
-impl Revoked {
-    fn by_operator() -> Self {
+impl Revocation {
+    fn new(by: Revoker, reason: &str) -> Self {
         Self {
-            by: Revoker::Operator,
-            reason: "it stands in `[trust.deny]`".to_owned(),
-        }
-    }
-
-    fn by_publisher(name: &str, reason: &str) -> Self {
-        Self {
-            by: Revoker::Publisher(name.to_owned()),
+            by,
             reason: reason.to_owned(),
         }
     }
 
-    fn described(&self) -> String {
-        match &self.by {
-            Revoker::Operator => "denied by the operator in `[trust.deny]`".to_owned(),
-            Revoker::Publisher(name) => format!(
-                "revoked by its publisher {name}: {}",
-                crate::text::quoted(&self.reason)
-            ),
-        }
+    fn by_operator() -> Self {
+        Self::new(Revoker::Operator, "it stands in `[trust.deny]`")
     }
 }
 
-/// What one publisher has revoked of its own.
+/// The keys and bundles that one publisher has revoked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Own {
-    keys: BTreeMap<KeyId, Revoked>,
-    bundles: BTreeMap<Digest, Revoked>,
+struct RevokedSet {
+    keys: BTreeMap<KeyId, Revocation>,
+    bundles: BTreeMap<Digest, Revocation>,
 }
 
-/// All revocations that are known. What a publisher revokes reaches its own keys and bundles only, what the
-/// operator denies reaches everybody's.
+impl RevokedSet {
+    fn extend(&mut self, other: Self) {
+        self.keys.extend(other.keys);
+        self.bundles.extend(other.bundles);
+    }
+}
+
+/// All known revocations. A publisher revokes only its own keys and bundles, the operator denies those of every
+/// publisher.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Revocations {
-    denied: Own,
-    publishers: BTreeMap<String, Own>,
+    denied: RevokedSet,
+    publishers: BTreeMap<String, RevokedSet>,
 }
 
 impl Revocations {
@@ -80,54 +74,51 @@ impl Revocations {
 
     /// Denies a key of any publisher.
     pub fn deny_key(&mut self, key: KeyId) {
-        self.denied.keys.insert(key, Revoked::by_operator());
+        self.denied.keys.insert(key, Revocation::by_operator());
     }
 
     /// Denies a bundle of any publisher, by its manifest's digest.
     pub fn deny_bundle(&mut self, digest: Digest) {
-        self.denied.bundles.insert(digest, Revoked::by_operator());
+        self.denied
+            .bundles
+            .insert(digest, Revocation::by_operator());
     }
 
     /// Adds a key that a publisher revokes.
     pub(super) fn add_key(&mut self, publisher: &str, key: KeyId, reason: &str) {
+        let revoked = Revocation::new(Revoker::Publisher(publisher.to_owned()), reason);
         let own = self.publishers.entry(publisher.to_owned()).or_default();
-        own.keys
-            .insert(key, Revoked::by_publisher(publisher, reason));
+        own.keys.insert(key, revoked);
     }
 
     /// Adds a bundle that a publisher revokes.
     pub(super) fn add_bundle(&mut self, publisher: &str, digest: Digest, reason: &str) {
+        let revoked = Revocation::new(Revoker::Publisher(publisher.to_owned()), reason);
         let own = self.publishers.entry(publisher.to_owned()).or_default();
-        own.bundles
-            .insert(digest, Revoked::by_publisher(publisher, reason));
+        own.bundles.insert(digest, revoked);
     }
 
-    /// Adds all that `other` has.
+    /// Adds all revocations of `other`.
     pub fn extend(&mut self, other: &Self) {
-        let merge = |into: &mut Own, from: &Own| {
-            into.keys.extend(from.keys.clone());
-            into.bundles.extend(from.bundles.clone());
-        };
-        merge(&mut self.denied, &other.denied);
-        for (name, own) in &other.publishers {
-            merge(self.publishers.entry(name.clone()).or_default(), own);
+        self.denied.extend(other.denied.clone());
+        for (name, revoked) in &other.publishers {
+            let own = self.publishers.entry(name.clone()).or_default();
+            own.extend(revoked.clone());
         }
     }
 
-    /// What `publisher` revokes counts for `other`, too: another name of the same, such as that of a key which
-    /// is named by itself.
+    /// Applies the revocations of `publisher` to `other`, too: another name of the same publisher, such as the name of
+    /// an ad-hoc key.
     pub fn share(&mut self, publisher: &str, other: &str) {
-        let Some(own) = self.publishers.get(publisher).cloned() else {
-            return;
-        };
-        let into = self.publishers.entry(other.to_owned()).or_default();
-        into.keys.extend(own.keys);
-        into.bundles.extend(own.bundles);
+        if let Some(revoked) = self.publishers.get(publisher).cloned() {
+            let own = self.publishers.entry(other.to_owned()).or_default();
+            own.extend(revoked);
+        }
     }
 
     /// Whether a key of `publisher` is revoked, and why.
     #[must_use]
-    pub fn key(&self, publisher: &str, key: &KeyId) -> Option<&Revoked> {
+    pub fn key(&self, publisher: &str, key: &KeyId) -> Option<&Revocation> {
         let own = || self.publishers.get(publisher)?.keys.get(key);
         self.denied.keys.get(key).or_else(own)
     }
@@ -139,18 +130,25 @@ impl Revocations {
 
     /// Whether a bundle of `publisher` is revoked, by its manifest's digest, and why.
     #[must_use]
-    pub fn bundle(&self, publisher: &str, digest: &Digest) -> Option<&Revoked> {
+    pub fn bundle(&self, publisher: &str, digest: &Digest) -> Option<&Revocation> {
         let own = || self.publishers.get(publisher)?.bundles.get(digest);
         self.denied.bundles.get(digest).or_else(own)
     }
 
     pub(crate) fn refuse_bundle(&self, publisher: &str, digest: &Digest) -> Result<(), Refusal> {
-        match self.bundle(publisher, digest) {
-            None => Ok(()),
-            Some(revoked) => Err(Refusal::new(ErrorKind::BundleRevoked)
-                .at(format!("publisher {publisher}"))
-                .expected("a bundle that is not revoked")
-                .found(format!("digest {digest}, {}", revoked.described()))),
-        }
+        let Some(revoked) = self.bundle(publisher, digest) else {
+            return Ok(());
+        };
+        let by = match &revoked.by {
+            Revoker::Operator => "denied by the operator in `[trust.deny]`".to_owned(),
+            Revoker::Publisher(name) => {
+                let reason = crate::text::quoted(&revoked.reason);
+                format!("revoked by its publisher {name}: {reason}")
+            }
+        };
+        Err(Refusal::new(ErrorKind::BundleRevoked)
+            .at(format!("publisher {publisher}"))
+            .expected("a bundle that is not revoked")
+            .found(format!("digest {digest}, {by}")))
     }
 }

@@ -1,11 +1,13 @@
-//! A publisher of the trust store.
+//! A publisher of the trust store, and the rules for every publisher, whether a table or a document describes it.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crate::fingerprint::Fingerprint;
+use crate::error::{ErrorKind, Refusal};
 use crate::id::Prefix;
 use crate::key::{KeyId, PublicKey};
-use crate::signers::Quorum;
+use crate::signers::{Fingerprint, MAX_KEYS, Quorum};
 use crate::timestamp::Timestamp;
 
 /// A publisher, as the operator knows it.
@@ -18,19 +20,55 @@ pub struct Publisher {
     pub(super) actions: Vec<Prefix>,
     pub(super) ad_hoc: bool,
     pub(super) bare: bool,
-    pub(super) document: Option<FromDocument>,
+    pub(super) document: Option<DocumentFacts>,
     pub(super) max_age: Option<Duration>,
 }
 
-/// What a publisher document says beyond keys and threshold.
+/// The facts of a publisher document besides keys and threshold.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FromDocument {
-    pub(super) version: u64,
+pub(super) struct DocumentFacts {
     pub(super) expires: Option<Timestamp>,
     pub(super) revoked: Vec<KeyId>,
 }
 
 impl Publisher {
+    pub(super) fn new(
+        name: String,
+        keys: Vec<PublicKey>,
+        threshold: usize,
+        prefixes: Vec<Prefix>,
+    ) -> Self {
+        Self {
+            name,
+            keys,
+            threshold,
+            prefixes,
+            actions: Vec::new(),
+            ad_hoc: false,
+            bare: false,
+            document: None,
+            max_age: None,
+        }
+    }
+
+    /// A configured publisher, whose keys and prefixes are checked.
+    pub(super) fn checked(
+        name: String,
+        keys: Vec<PublicKey>,
+        threshold: usize,
+        prefixes: Vec<Prefix>,
+    ) -> Result<Self, Refusal> {
+        let place = format!("publisher {name}");
+        check_keys(&place, &keys, threshold)?;
+        if prefixes.is_empty() {
+            return Err(Refusal::new(ErrorKind::TrustInvalid)
+                .at(place)
+                .expected("the prefixes that this publisher may publish")
+                .found("none: an empty list means nothing"));
+        }
+        Ok(Self::new(name, keys, threshold, prefixes))
+    }
+
     /// The publisher's name; `key:` and the key id for a key named with `--trust-key`.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -55,8 +93,7 @@ impl Publisher {
         &self.prefixes
     }
 
-    /// The prefixes of the action ids that it may publish besides those below [`Publisher::prefixes`]. They
-    /// cover ids of nothing else.
+    /// Prefixes for ids of actions only, besides [`Publisher::prefixes`].
     #[must_use]
     pub fn actions(&self) -> &[Prefix] {
         &self.actions
@@ -68,26 +105,20 @@ impl Publisher {
         self.ad_hoc
     }
 
-    /// Whether this is a bare key that the operator trusts lastingly: nothing rotates it, and no list revokes it or
-    /// what it signed.
+    /// Whether this is a bare key that the operator trusts permanently: nothing rotates it, and no list revokes it or
+    /// its bundles.
     #[must_use]
     pub fn is_bare(&self) -> bool {
         self.bare
     }
 
-    /// The version of the publisher document that its keys come from; nothing for a `[[publisher]]` table.
-    #[must_use]
-    pub fn document_version(&self) -> Option<u64> {
-        self.document.as_ref().map(|document| document.version)
-    }
-
-    /// When the publisher document that its keys come from stops being valid, if it says so.
+    /// When the publisher document that its keys come from stops being valid, if it does.
     #[must_use]
     pub fn expires(&self) -> Option<Timestamp> {
         self.document.as_ref()?.expires
     }
 
-    /// How old its bundles may be, where the operator says so of this publisher.
+    /// How old its bundles may be, if the operator limits that for this publisher.
     #[must_use]
     pub fn max_age(&self) -> Option<Duration> {
         self.max_age
@@ -101,7 +132,7 @@ impl Publisher {
             .is_some_and(|document| document.revoked.contains(key))
     }
 
-    /// What people compare before they trust this publisher; state about its signatures is kept under it.
+    /// People compare it before they trust this publisher; state about its signatures is stored under it.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(&self.name, self.threshold, &self.keys)
@@ -118,4 +149,73 @@ impl Publisher {
     pub(super) fn key(&self, id: &KeyId) -> Option<&PublicKey> {
         self.keys.iter().find(|key| key.key_id() == *id)
     }
+}
+
+/// How many publishers a trust store may have: each of their keys may cost a verification per signature.
+pub(super) const MAX_PUBLISHERS: usize = 256;
+
+/// Adds a publisher: names are used once, and no key belongs to two.
+pub(super) fn insert(
+    publishers: &mut BTreeMap<String, Arc<Publisher>>,
+    publisher: Publisher,
+) -> Result<(), Refusal> {
+    let refusal =
+        || Refusal::new(ErrorKind::TrustInvalid).at(format!("publisher {}", publisher.name));
+    if publishers.len() >= MAX_PUBLISHERS {
+        return Err(refusal()
+            .expected("at most 256 publishers")
+            .found("one more"));
+    }
+    if publishers.contains_key(&publisher.name) {
+        return Err(refusal()
+            .expected("each publisher once")
+            .found("the name twice"));
+    }
+    for key in &publisher.keys {
+        let owner = publishers
+            .values()
+            .find(|owner| owner.key(&key.key_id()).is_some());
+        if let Some(owner) = owner {
+            return Err(refusal()
+                .expected("keys that belong to one publisher each")
+                .found(format!(
+                    "key {}, which publisher {} has, too",
+                    key.key_id(),
+                    owner.name
+                )));
+        }
+    }
+    publishers.insert(publisher.name.clone(), Arc::new(publisher));
+    Ok(())
+}
+
+/// Checks the keys of a publisher or a channel, and how many of them must sign.
+pub(super) fn check_keys(place: &str, keys: &[PublicKey], threshold: usize) -> Result<(), Refusal> {
+    let refusal = || Refusal::new(ErrorKind::TrustInvalid).at(place);
+    if keys.is_empty() || keys.len() > MAX_KEYS {
+        return Err(refusal()
+            .expected("1 to 16 keys")
+            .found(keys.len().to_string()));
+    }
+    if let Some(key) = keys.iter().find(|key| key.is_example()) {
+        return Err(Refusal::new(ErrorKind::TrustExampleKey)
+            .at(place)
+            .found(format!("key {}", key.key_id())));
+    }
+    for (position, key) in keys.iter().enumerate() {
+        if keys.iter().skip(position + 1).any(|other| other == key) {
+            return Err(refusal()
+                .expected("each key once")
+                .found(format!("key {} twice", key.key_id())));
+        }
+    }
+    if threshold == 0 || threshold > keys.len() {
+        return Err(refusal()
+            .expected(format!(
+                "a threshold from 1 to {}, the number of keys",
+                keys.len()
+            ))
+            .found(threshold.to_string()));
+    }
+    Ok(())
 }

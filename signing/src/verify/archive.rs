@@ -1,5 +1,5 @@
-//! Reading an archive: one pass, each entry checked as it arrives. Nothing is ever unpacked by a library,
-//! and every header is compared with the only one that its file may have.
+//! Reading an archive in one pass, each entry checked as it arrives. No library unpacks anything, and every header is
+//! compared with the only one that its file may have.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek as _};
@@ -7,28 +7,26 @@ use std::io::{BufRead, BufReader, Read, Seek as _};
 use zstd::stream::read::Decoder;
 
 use super::directory::read_hashed;
-use super::document::{Files, Head};
-use crate::archive::header::{BLOCK, Claimed, TarBlock, ZEROS};
-use crate::archive::{
-    END_BYTES, MAX_RATIO, RATIO_FLOOR, Stored, decoding, entry_size, with_decoder,
-};
+use super::document::{BundleHead, Files};
+use crate::archive::tar::{EntryHeader, TarBlock, ZEROS, fill, read_padding, read_small};
+use crate::archive::{MAX_RATIO, RATIO_FLOOR, StoredFrame, decoding, tar_size, with_decoder};
 use crate::error::{ErrorKind, Refusal, io_failed};
-use crate::manifest::{self, ENVELOPE_FILE, Expected, Manifest};
+use crate::manifest::{self, ENVELOPE_FILE, FileDigest, Manifest};
 use crate::path::BundlePath;
 use crate::text::{bytes, quoted_bytes};
 use crate::{envelope, provenance};
 
-/// How a zstd frame begins (RFC 8878, section 3.1.1). A skippable frame begins otherwise.
+/// How a zstd frame starts (RFC 8878, section 3.1.1). A skippable frame starts differently.
 const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// How much of a file is read at once where little is asked for. More comes straight into its place.
+/// The size of the buffer for small reads from a file. Larger ones bypass it.
 const READ_BUFFER_BYTES: usize = 8 * 1024;
 
-/// The most that is read of one that may not be compressed: a bundle's limit, and its headers.
+/// The most that is read of an archive that may not be compressed: a bundle's limit, and its headers.
 const UNCOMPRESSED_BYTES: u64 = super::MAX_BYTES + 64 * 1024 * 1024;
 
 /// Reads an archive whose first two entries `open` accepts.
-pub(super) fn read<H: Head>(
+pub(super) fn read<H: BundleHead>(
     archive: &[u8],
     open: impl Fn(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
 ) -> Result<(H, Files), Refusal> {
@@ -42,13 +40,13 @@ pub(super) fn read<H: Head>(
     if let Some(result) = read_stored(archive, size, &open) {
         return result;
     }
-    with_decoder(archive, |frame| read_tar(&mut Tar { frame }, size, &open))
+    with_decoder(archive, |mut frame| read_tar(&mut frame, size, &open))
         .map_err(|error| decoding(&error))?
 }
 
-/// Reads an archive in a file from its beginning, as [`read`] does. Nothing but the files is kept in memory if it
-/// isn't compressed.
-pub(super) fn read_file<H: Head>(
+/// Reads an archive in a file from its start, as [`read`] does. If it isn't compressed, only the files are kept in
+/// memory.
+pub(super) fn read_file<H: BundleHead>(
     file: &mut File,
     open: impl Fn(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
 ) -> Result<(H, Files), Refusal> {
@@ -65,47 +63,47 @@ pub(super) fn read_file<H: Head>(
     read(&bytes, open)
 }
 
-/// Reads an archive that isn't compressed, as a host keeps it; `None` for any other.
-fn read_stored<H: Head>(
+/// Reads an archive that isn't compressed, as a host stores it; `None` for any other.
+fn read_stored<H: BundleHead>(
     archive: impl BufRead,
     size: u64,
     open: impl Fn(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
 ) -> Option<Result<(H, Files), Refusal>> {
-    let mut tar = Tar {
-        frame: Stored::open(archive)?,
-    };
-    let result = read_tar(&mut tar, size, open);
-    (!tar.frame.is_odd()).then_some(result)
+    let mut frame = StoredFrame::open(archive)?;
+    let result = read_tar(&mut frame, size, open);
+    (!frame.is_odd()).then_some(result)
 }
 
-fn read_tar<H: Head>(
-    tar: &mut Tar<impl Frame>,
+fn read_tar<H: BundleHead>(
+    tar: &mut impl Frame,
     size: u64,
     open: impl Fn(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
 ) -> Result<(H, Files), Refusal> {
-    let envelope = tar.document(
+    let envelope = read_document(
+        tar,
         ENVELOPE_FILE,
         envelope::MAX_BYTES,
         ErrorKind::EnvelopeMissing,
     )?;
-    let loose = tar.document(
+    let manifest = read_document(
+        tar,
         manifest::FILE,
         manifest::MAX_BYTES,
         ErrorKind::ManifestMissing,
     )?;
-    let mut head = open(Some(&envelope), Some(&loose))?;
+    let mut head = open(Some(&envelope), Some(&manifest))?;
     check_ratio(head.manifest(), size)?;
 
-    let mut header = tar.header()?;
-    if let Some(block) = &header
-        && let claimed = Claimed::read(block)?
-        && claimed.path == provenance::FILE.as_bytes()
+    let mut block = next_header(tar)?;
+    if let Some(third) = &block
+        && let header = EntryHeader::read(third)?
+        && header.path == provenance::FILE.as_bytes()
     {
-        let document = tar.small(&claimed, provenance::FILE, envelope::MAX_BYTES)?;
+        let document = read_small(tar, &header, provenance::FILE, envelope::MAX_BYTES)?;
         head.provenance(&document)?;
-        header = tar.header()?;
+        block = next_header(tar)?;
     }
-    let listed: Vec<(BundlePath, Expected)> = head
+    let listed: Vec<(BundlePath, FileDigest)> = head
         .manifest()
         .sorted()
         .into_iter()
@@ -113,39 +111,35 @@ fn read_tar<H: Head>(
         .collect();
     let mut files = Files::new();
     for (path, expected) in &listed {
-        let Some(block) = header else {
+        let Some(current) = block else {
             return Err(Refusal::new(ErrorKind::FileMissing).at(path.as_str()));
         };
-        let claimed = Claimed::read(&block)?;
-        if claimed.path != path.as_str().as_bytes() {
-            return Err(misplaced(&claimed, Some(path), head.manifest(), &files));
+        let header = EntryHeader::read(&current)?;
+        if header.path != path.as_str().as_bytes() {
+            return Err(misplaced(&header, Some(path), head.manifest(), &files));
         }
-        claimed.must_be(path.as_str(), expected.size)?;
+        header.must_be(path.as_str(), expected.size)?;
         let content = read_hashed(*expected, |piece| {
-            tar.fill(piece)?;
+            fill(tar, piece)?;
             head.progress(piece.len());
             Ok(())
         })
         .map_err(|refusal| refusal.at(path.as_str()))?;
-        tar.padding(expected.size, path.as_str())?;
+        read_padding(tar, expected.size, path.as_str())?;
         files.insert(path.clone(), content);
-        header = tar.header()?;
+        block = next_header(tar)?;
     }
-    if let Some(block) = &header {
-        let claimed = Claimed::read(block)?;
-        return Err(misplaced(&claimed, None, head.manifest(), &files));
+    if let Some(block) = &block {
+        let header = EntryHeader::read(block)?;
+        return Err(misplaced(&header, None, head.manifest(), &files));
     }
-    tar.end()?;
+    read_end(tar)?;
     Ok((head, files))
 }
 
-/// The size of the whole is known from the signed manifest, before anything large is read.
+/// The signed manifest gives the size of the whole before anything large is read.
 fn check_ratio(manifest: &Manifest, archive: u64) -> Result<(), Refusal> {
-    let total = manifest
-        .entries()
-        .fold(END_BYTES as u64, |total, (_, expected)| {
-            total.saturating_add(entry_size(expected.size))
-        });
+    let total = tar_size(manifest.entries().map(|(_, expected)| expected.size));
     if total > RATIO_FLOOR && total > archive.saturating_mul(MAX_RATIO) {
         return Err(Refusal::new(ErrorKind::ArchiveRatio)
             .expected(format!("at most {MAX_RATIO} times its {}", bytes(archive)))
@@ -154,15 +148,15 @@ fn check_ratio(manifest: &Manifest, archive: u64) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Why an entry is not the one that has to come now.
+/// Why an entry is not the expected one.
 fn misplaced(
-    claimed: &Claimed<'_>,
+    header: &EntryHeader<'_>,
     wanted: Option<&BundlePath>,
     manifest: &Manifest,
     seen: &Files,
 ) -> Refusal {
-    let place = quoted_bytes(&claimed.path);
-    let name = match std::str::from_utf8(&claimed.path) {
+    let place = quoted_bytes(&header.path);
+    let name = match std::str::from_utf8(&header.path) {
         Ok(name) => name,
         Err(_) => {
             return Refusal::new(ErrorKind::PathInvalid)
@@ -199,14 +193,9 @@ fn misplaced(
     }
 }
 
-/// A tar archive in a zstd frame, read forwards.
-struct Tar<F> {
-    frame: F,
-}
-
-/// A zstd frame: what is in it.
+/// A zstd frame that contains a tar archive, read forwards.
 trait Frame: Read {
-    /// Bytes that come after the frame, all of which was read.
+    /// How many bytes follow the frame, all of which was read.
     fn rest(&mut self) -> usize;
 }
 
@@ -216,109 +205,51 @@ impl Frame for Decoder<'_, &[u8]> {
     }
 }
 
-impl<R: BufRead> Frame for Stored<R> {
+impl<R: BufRead> Frame for StoredFrame<R> {
     fn rest(&mut self) -> usize {
-        // How many, its decoder finds out.
+        // If any follow, a decoder reads the frame instead, and counts them.
         usize::from(self.has_more())
     }
 }
 
-impl<F: Frame> Tar<F> {
-    fn fill(&mut self, buffer: &mut [u8]) -> Result<(), Refusal> {
-        self.frame
-            .read_exact(buffer)
-            .map_err(|error| decoding(&error))
-    }
+/// The next header, or `None` at the first of the two blocks of zeros that end the archive.
+fn next_header(tar: &mut impl Frame) -> Result<Option<TarBlock>, Refusal> {
+    let mut block = ZEROS;
+    fill(tar, &mut block)?;
+    Ok((block != ZEROS).then_some(block))
+}
 
-    /// The next header, or `None` at the first of the two blocks of zeros that end the archive.
-    fn header(&mut self) -> Result<Option<TarBlock>, Refusal> {
-        let mut block = ZEROS;
-        self.fill(&mut block)?;
-        Ok((block != ZEROS).then_some(block))
+/// Reads one of the first two entries.
+fn read_document(
+    tar: &mut impl Frame,
+    name: &'static str,
+    max: usize,
+    missing: ErrorKind,
+) -> Result<Vec<u8>, Refusal> {
+    let block = next_header(tar)?.ok_or_else(|| Refusal::new(missing).at(name))?;
+    let header = EntryHeader::read(&block)?;
+    if header.path == name.as_bytes() {
+        return read_small(tar, &header, name, max);
     }
+    Err(Refusal::new(ErrorKind::ArchiveOrder)
+        .at(name)
+        .expected("`manifest.dsse.json` first, then `manifest.toml`")
+        .found(quoted_bytes(&header.path)))
+}
 
-    /// One of the first two entries, whose name is known and whose size is not.
-    fn document(
-        &mut self,
-        name: &'static str,
-        max: usize,
-        missing: ErrorKind,
-    ) -> Result<Vec<u8>, Refusal> {
-        let block = self
-            .header()?
-            .ok_or_else(|| Refusal::new(missing).at(name))?;
-        let claimed = Claimed::read(&block)?;
-        if claimed.path == name.as_bytes() {
-            return self.small(&claimed, name, max);
-        }
-        Err(Refusal::new(ErrorKind::ArchiveOrder)
-            .at(name)
-            .expected("`manifest.dsse.json` first, then `manifest.toml`")
-            .found(quoted_bytes(&claimed.path)))
+/// After the first block of zeros: another, the end of the frame, the end of the file.
+fn read_end(tar: &mut impl Frame) -> Result<(), Refusal> {
+    let trailing = || Refusal::new(ErrorKind::ArchiveTrailingData);
+    if next_header(tar)?.is_some() {
+        return Err(trailing().found("data after a block of zeros"));
     }
-
-    fn small(
-        &mut self,
-        claimed: &Claimed<'_>,
-        name: &'static str,
-        max: usize,
-    ) -> Result<Vec<u8>, Refusal> {
-        let size = claimed.size().map_err(|refusal| refusal.at(name))?;
-        claimed.must_be(name, size)?;
-        let length = usize::try_from(size)
-            .ok()
-            .filter(|length| *length <= max)
-            .ok_or_else(|| {
-                Refusal::new(ErrorKind::TooLarge)
-                    .at(name)
-                    .expected(format!("at most {max} bytes"))
-                    .found(bytes(size))
-            })?;
-        let mut document = vec![0; length];
-        self.fill(&mut document)?;
-        self.padding(size, name)?;
-        Ok(document)
+    // This also makes the decoder check the frame's end.
+    if tar.read(&mut [0]).map_err(|error| decoding(&error))? != 0 {
+        return Err(trailing().found("data after the end of the tar archive"));
     }
-
-    /// Reads up to the next block; only zeros may stand there.
-    fn padding(&mut self, size: u64, place: &str) -> Result<(), Refusal> {
-        let over = usize::try_from(size % BLOCK as u64).unwrap_or(0);
-        if over == 0 {
-            return Ok(());
-        }
-        let mut padding = ZEROS;
-        let padding = padding.get_mut(over..).unwrap_or_default();
-        self.fill(padding)?;
-        if padding.iter().all(|byte| *byte == 0) {
-            Ok(())
-        } else {
-            Err(Refusal::new(ErrorKind::ArchiveHeader)
-                .at(place)
-                .expected("zeros after the content"))
-        }
-    }
-
-    /// After the first block of zeros: another, the end of the frame, the end of the file.
-    fn end(&mut self) -> Result<(), Refusal> {
-        let mut block = ZEROS;
-        self.fill(&mut block)?;
-        let trailing = || Refusal::new(ErrorKind::ArchiveTrailingData);
-        if block != ZEROS {
-            return Err(trailing().found("data after a block of zeros"));
-        }
-        // This also makes the decoder check the frame's end.
-        if self
-            .frame
-            .read(&mut [0])
-            .map_err(|error| decoding(&error))?
-            != 0
-        {
-            return Err(trailing().found("data after the end of the tar archive"));
-        }
-        match self.frame.rest() {
-            0 => Ok(()),
-            rest => Err(trailing().found(format!("{} after the zstd frame", bytes(rest as u64)))),
-        }
+    match tar.rest() {
+        0 => Ok(()),
+        rest => Err(trailing().found(format!("{} after the zstd frame", bytes(rest as u64)))),
     }
 }
 
@@ -329,7 +260,7 @@ mod tests {
 
     struct Nothing(Manifest);
 
-    impl Head for Nothing {
+    impl BundleHead for Nothing {
         fn manifest(&self) -> &Manifest {
             &self.0
         }
@@ -337,8 +268,6 @@ mod tests {
         fn provenance(&mut self, _bytes: &[u8]) -> Result<(), Refusal> {
             Ok(())
         }
-
-        fn progress(&mut self, _count: usize) {}
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Reading a bundle directory: through `cap-std`, beneath one handle, never through a link. A file is read
-//! the moment its folder is walked, so that no name is looked up twice.
+//! Reading a bundle directory: through `cap-std`, beneath one handle, never through a link. A file is read while its
+//! folder is walked, so that no name is looked up twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
@@ -8,19 +8,19 @@ use std::sync::Arc;
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::fs::{Dir, File, OpenOptions};
 
-use super::document::{Files, Head};
+use super::document::{BundleHead, Files};
 use crate::digest::Hasher;
 use crate::error::{ErrorKind, Refusal, io_failed, unplaced_io};
-use crate::manifest::{self, ENVELOPE_FILE, Expected};
+use crate::manifest::{self, ENVELOPE_FILE, FileDigest};
 use crate::path::BundlePath;
 use crate::text::{bytes, quoted};
 use crate::{envelope, provenance};
 
-/// How much is read before it is hashed: small enough to be still in the cache.
-pub(super) const CHUNK_BYTES: usize = 128 * 1024;
+/// How much is read before it is hashed: small enough to stay in the cache.
+const CHUNK_BYTES: usize = 128 * 1024;
 
-/// Reads a directory whose envelope and manifest, as far as they are there, `open` accepts.
-pub(super) fn read<H: Head>(
+/// Reads a directory whose envelope and manifest, if they exist, `open` accepts.
+pub(super) fn read<H: BundleHead>(
     root: &Dir,
     open: impl FnOnce(Option<&[u8]>, Option<&[u8]>) -> Result<H, Refusal>,
 ) -> Result<(H, Files), Refusal> {
@@ -30,7 +30,7 @@ pub(super) fn read<H: Head>(
     if let Some(provenance) = read_document(root, provenance::FILE, envelope::MAX_BYTES)? {
         head.provenance(&provenance)?;
     }
-    let expected: BTreeMap<String, Expected> = head
+    let expected: BTreeMap<String, FileDigest> = head
         .manifest()
         .entries()
         .map(|(path, expected)| (path.as_str().to_owned(), expected))
@@ -41,14 +41,14 @@ pub(super) fn read<H: Head>(
         .flat_map(|(path, _)| path.folders())
         .map(str::to_owned)
         .collect();
-    let mut walk = Walk {
+    let mut reader = FolderReader {
         expected,
         folders,
         head: &mut head,
         files: Files::new(),
     };
-    walk.folder(root, "")?;
-    let files = walk.files;
+    reader.folder(root, "")?;
+    let files = reader.files;
     let missing = head
         .manifest()
         .entries()
@@ -59,7 +59,7 @@ pub(super) fn read<H: Head>(
     Ok((head, files))
 }
 
-/// Reads one of the documents at the root, or `None` if it is not there.
+/// Reads one of the documents at the root, or `None` if it is missing.
 fn read_document(root: &Dir, name: &str, max: usize) -> Result<Option<Vec<u8>>, Refusal> {
     let file = match open_file(root, name, name) {
         Ok(file) => file,
@@ -83,7 +83,7 @@ enum OpenError {
     Refused(Refusal),
 }
 
-/// Opens a regular file in `folder` itself: no link is followed, no pipe is waited for.
+/// Opens a regular file in `folder` itself: no link is followed, no pipe blocks.
 fn open_file(folder: &Dir, name: &str, place: &str) -> Result<File, OpenError> {
     let refused = |refusal: Refusal| OpenError::Refused(refusal.at(place));
     let mut options = OpenOptions::new();
@@ -95,35 +95,35 @@ fn open_file(folder: &Dir, name: &str, place: &str) -> Result<File, OpenError> {
             let is_link = folder
                 .symlink_metadata(name)
                 .is_ok_and(|metadata| !metadata.is_file());
-            return Err(refused(if is_link {
-                Refusal::new(ErrorKind::FileType).expected("a regular file")
-            } else {
-                io_failed(place, error)
+            return Err(refused(match is_link {
+                true => not_regular(),
+                false => io_failed(place, error),
             }));
         }
     };
     let metadata = file
         .metadata()
         .map_err(|error| refused(io_failed(place, error)))?;
-    if metadata.is_file() {
-        Ok(file)
-    } else {
-        Err(refused(
-            Refusal::new(ErrorKind::FileType).expected("a regular file"),
-        ))
+    match metadata.is_file() {
+        true => Ok(file),
+        false => Err(refused(not_regular())),
     }
 }
 
-struct Walk<'a, H> {
-    expected: BTreeMap<String, Expected>,
+fn not_regular() -> Refusal {
+    Refusal::new(ErrorKind::FileType).expected("a regular file")
+}
+
+struct FolderReader<'a, H> {
+    expected: BTreeMap<String, FileDigest>,
     folders: BTreeSet<String>,
     head: &'a mut H,
     files: Files,
 }
 
-impl<H: Head> Walk<'_, H> {
-    /// Reads all files in and below a folder of the bundle; `prefix` is its path with a final slash. What
-    /// the manifest doesn't list is refused, so that the walk is no longer than the manifest.
+impl<H: BundleHead> FolderReader<'_, H> {
+    /// Reads all files in and below a folder of the bundle; `prefix` is its path with a final slash. A name that the
+    /// manifest doesn't list is refused, which bounds the walk by the manifest.
     fn folder(&mut self, folder: &Dir, prefix: &str) -> Result<(), Refusal> {
         let at = if prefix.is_empty() { "." } else { prefix };
         let mut names = Vec::new();
@@ -147,14 +147,11 @@ impl<H: Head> Walk<'_, H> {
             } else if kind.is_file() {
                 self.file(folder, &name, &path)?;
             } else {
-                return Err(Refusal::new(ErrorKind::FileType)
-                    .at(quoted(&path))
-                    .expected("a regular file")
-                    .found(if kind.is_symlink() {
-                        "a symbolic link"
-                    } else {
-                        "a special file"
-                    }));
+                return Err(not_regular().at(quoted(&path)).found(if kind.is_symlink() {
+                    "a symbolic link"
+                } else {
+                    "a special file"
+                }));
             }
         }
         Ok(())
@@ -192,26 +189,25 @@ impl<H: Head> Walk<'_, H> {
     }
 
     /// Reads a file of exactly the expected size and digest.
-    fn content(&mut self, mut file: File, expected: Expected) -> Result<Arc<[u8]>, Refusal> {
-        let io = unplaced_io;
+    fn content(&mut self, mut file: File, expected: FileDigest) -> Result<Arc<[u8]>, Refusal> {
         let wrong_size = |size: u64| {
             Refusal::new(ErrorKind::SizeMismatch)
                 .expected(bytes(expected.size))
                 .found(bytes(size))
         };
-        let size = file.metadata().map_err(io)?.len();
+        let size = file.metadata().map_err(unplaced_io)?.len();
         if size != expected.size {
             return Err(wrong_size(size));
         }
         let content = read_hashed(expected, |piece| {
             file.read_exact(piece).map_err(|error| match error.kind() {
                 io::ErrorKind::UnexpectedEof => wrong_size(0).found("less"),
-                _ => io(error),
+                _ => unplaced_io(error),
             })?;
             self.head.progress(piece.len());
             Ok(())
         })?;
-        if file.read(&mut [0]).map_err(io)? != 0 {
+        if file.read(&mut [0]).map_err(unplaced_io)? != 0 {
             return Err(wrong_size(0).found("more"));
         }
         Ok(content)
@@ -220,7 +216,7 @@ impl<H: Head> Walk<'_, H> {
 
 /// Fills a buffer of the expected size piece by piece, and compares the digest.
 pub(super) fn read_hashed(
-    expected: Expected,
+    expected: FileDigest,
     mut fill: impl FnMut(&mut [u8]) -> Result<(), Refusal>,
 ) -> Result<Arc<[u8]>, Refusal> {
     let too_large = || Refusal::new(ErrorKind::TooLarge).found(bytes(expected.size));

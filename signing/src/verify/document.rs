@@ -1,12 +1,10 @@
-//! The documents around the files: envelope, manifest, provenance. What comes out of here is signed; the
-//! files are still to be compared with it.
+//! The documents around the files: envelope, manifest, provenance. A [`VerifiedHead`] is signed; its files must still
+//! be compared with it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::announced::Announced;
-use super::{Bundle, MAX_BYTES, Mode, Verified, VerifyOptions, VerifyProgress, signers};
-use crate::age::{is_from_the_future, is_over};
+use super::{Bundle, MAX_BYTES, Verified, VerifyOptions, VerifyProgress, signers};
 use crate::digest::Digest;
 use crate::document::expired;
 use crate::envelope::Envelope;
@@ -21,25 +19,28 @@ use crate::trust::{EXAMPLE_WARNING, Publisher, TrustStore};
 /// The files of a bundle, by path.
 pub(super) type Files = BTreeMap<BundlePath, Arc<[u8]>>;
 
-/// The documents before the files, accepted: what a reader needs of them while it reads the files.
-pub(super) trait Head {
-    /// What the manifest lists is what is read.
+/// The accepted documents of a bundle, for the reader of its files.
+pub(super) trait BundleHead {
+    /// Lists the files to read.
     fn manifest(&self) -> &Manifest;
-    /// Takes the bytes of `provenance.dsse.json`, or refuses them.
+    /// Accepts the bytes of `provenance.dsse.json`, or refuses them.
     fn provenance(&mut self, bytes: &[u8]) -> Result<(), Refusal>;
-    /// Tells that `count` more bytes were hashed.
-    fn progress(&mut self, count: usize);
+    /// Reports that `count` more bytes were hashed.
+    fn progress(&mut self, _count: usize) {}
 }
 
-/// Reads an envelope over a bundle's manifest. Its signatures are not looked at.
+/// Reads an envelope over a bundle's manifest, without verifying its signatures.
 pub(super) fn parse_envelope(bytes: &[u8]) -> Result<Envelope, Refusal> {
-    let envelope = Envelope::parse(bytes).map_err(|refusal| refusal.at(ENVELOPE_FILE))?;
-    if envelope.payload_type() == MANIFEST_TYPE {
+    parse_envelope_of(MANIFEST_TYPE, bytes).map_err(|refusal| refusal.at(ENVELOPE_FILE))
+}
+
+fn parse_envelope_of(payload_type: &'static str, bytes: &[u8]) -> Result<Envelope, Refusal> {
+    let envelope = Envelope::parse(bytes)?;
+    if envelope.payload_type() == payload_type {
         return Ok(envelope);
     }
     Err(Refusal::new(ErrorKind::PayloadType)
-        .at(ENVELOPE_FILE)
-        .expected(MANIFEST_TYPE)
+        .expected(payload_type)
         .found(crate::text::quoted(envelope.payload_type())))
 }
 
@@ -67,10 +68,6 @@ pub(super) fn parse_manifest(bytes: &[u8]) -> Result<Manifest, Refusal> {
     Ok(manifest)
 }
 
-pub(super) fn envelope_missing() -> Refusal {
-    Refusal::new(ErrorKind::EnvelopeMissing).at(ENVELOPE_FILE)
-}
-
 pub(super) fn provenance_missing() -> Refusal {
     Refusal::new(ErrorKind::ProvenanceMissing)
         .at(provenance::FILE)
@@ -83,8 +80,8 @@ pub(super) fn manifest_missing() -> Refusal {
     Refusal::new(ErrorKind::ManifestMissing).at(FILE)
 }
 
-/// A manifest that somebody trusted signed, and who.
-pub(super) struct Signed<'a> {
+/// A manifest that a trusted publisher signed, and its signers.
+pub(super) struct VerifiedHead<'a> {
     manifest: Manifest,
     manifest_bytes: Arc<[u8]>,
     envelope_bytes: Arc<[u8]>,
@@ -98,16 +95,17 @@ pub(super) struct Signed<'a> {
     total: u64,
 }
 
-impl<'a> Signed<'a> {
-    /// Checks the envelope's signatures, then parses the payload, in that order: nothing of a manifest is
-    /// looked at before somebody trusted has signed it.
+impl<'a> VerifiedHead<'a> {
+    /// Checks the envelope's signatures, then parses the payload, in that order: no byte of a manifest is interpreted
+    /// before a trusted signature covers it.
     pub(super) fn new(
         envelope_bytes: Option<&[u8]>,
         loose_manifest: Option<&[u8]>,
         trust: &'a TrustStore,
         options: &'a VerifyOptions<'a>,
     ) -> Result<Self, Refusal> {
-        let envelope_bytes = envelope_bytes.ok_or_else(envelope_missing)?;
+        let envelope_bytes = envelope_bytes
+            .ok_or_else(|| Refusal::new(ErrorKind::EnvelopeMissing).at(ENVELOPE_FILE))?;
         let loose_manifest = loose_manifest.ok_or_else(manifest_missing)?;
         let envelope = parse_envelope(envelope_bytes)?;
         let signed_by = signers::trusted_signers(&envelope, trust)
@@ -132,12 +130,7 @@ impl<'a> Signed<'a> {
                 .expected("`provenance = true`, which `[trust]` requires")
                 .found("no such key"));
         }
-        for refusal in check_age(&manifest, &publisher, options) {
-            match options.mode {
-                Mode::Enforce => return Err(refusal),
-                Mode::Audit => warnings.push(refusal.to_string()),
-            }
-        }
+        check_age(&manifest, &publisher, options, &mut warnings)?;
         Ok(Self {
             manifest,
             manifest_bytes: envelope.into_payload().into(),
@@ -153,18 +146,7 @@ impl<'a> Signed<'a> {
         })
     }
 
-    /// What is known before the files are.
-    pub(super) fn announced(self) -> Announced {
-        Announced {
-            manifest_digest: Digest::of(&self.manifest_bytes),
-            manifest: self.manifest,
-            publisher: self.publisher,
-            signers: self.signers,
-            warnings: self.warnings,
-        }
-    }
-
-    /// The bundle, from files that were compared with the manifest, all of them.
+    /// The bundle, from files that were all compared with the manifest.
     pub(super) fn with_files(self, files: Files) -> Result<Verified<Bundle>, Refusal> {
         if self.manifest.provenance && self.provenance.is_none() {
             return Err(provenance_missing());
@@ -186,20 +168,14 @@ impl<'a> Signed<'a> {
     }
 }
 
-impl Head for Signed<'_> {
+impl BundleHead for VerifiedHead<'_> {
     fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
     fn provenance(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
         let at_provenance = |refusal: Refusal| refusal.at(provenance::FILE);
-        let envelope = Envelope::parse(bytes).map_err(at_provenance)?;
-        if envelope.payload_type() != provenance::PAYLOAD_TYPE {
-            return Err(Refusal::new(ErrorKind::PayloadType)
-                .at(provenance::FILE)
-                .expected(provenance::PAYLOAD_TYPE)
-                .found(crate::text::quoted(envelope.payload_type())));
-        }
+        let envelope = parse_envelope_of(provenance::PAYLOAD_TYPE, bytes).map_err(at_provenance)?;
         signers::signed_by(&envelope, &self.publisher, self.options.revocations)
             .map_err(at_provenance)?;
         let provenance =
@@ -229,7 +205,7 @@ fn check_host(manifest: &Manifest, options: &VerifyOptions<'_>) -> Result<(), Re
     }
 }
 
-/// The next step for who gets a bundle that is too old by the publisher's own maximum.
+/// The hint for a bundle that is too old by its publisher's maximum.
 fn own_max_age_hint(publisher: &Publisher) -> String {
     let name = publisher.name();
     let change = match publisher.is_bare() {
@@ -239,49 +215,85 @@ fn own_max_age_hint(publisher: &Publisher) -> String {
     format!("get the publisher's current release, or allow older ones of {name}: {change}")
 }
 
+/// Refuses by age and expiry; what [`Mode::Audit`](super::Mode::Audit) relaxes is added to the warnings.
 fn check_age(
     manifest: &Manifest,
     publisher: &Publisher,
     options: &VerifyOptions<'_>,
-) -> Vec<Refusal> {
+    warnings: &mut Vec<String>,
+) -> Result<(), Refusal> {
     let Some(now) = options.now else {
-        return Vec::new();
+        return Ok(());
     };
-    let mut refusals = Vec::new();
-    if is_from_the_future(manifest.created, now) {
-        refusals.push(
+    let mut refuse = |refusal: Refusal| options.mode.apply(refusal, warnings);
+    if manifest.created.is_from_the_future(now) {
+        refuse(
             Refusal::new(ErrorKind::NotYetValid)
                 .at(FILE)
                 .expected("`created` in the past")
                 .found(manifest.created.to_string()),
-        );
+        )?;
     }
     if let Some(expires) = manifest.expires
-        && is_over(expires, now)
+        && expires.is_over(now)
     {
-        refusals.push(
+        refuse(
             Refusal::new(ErrorKind::Expired)
                 .at(FILE)
                 .expected("`expires` in the future")
                 .found(expires.to_string()),
-        );
+        )?;
     }
-    if let Some(max_age) = freshness::shorter(options.max_age, publisher.max_age()) {
-        let refusal = freshness::check_age(manifest.created, max_age, now).err();
-        refusals.extend(
-            refusal.map(|refusal| match publisher.max_age() == Some(max_age) {
-                true => refusal.hinted(own_max_age_hint(publisher)),
-                false => refusal,
-            }),
-        );
+    if let Some(max_age) = freshness::shorter(options.max_age, publisher.max_age())
+        && let Err(refusal) = freshness::check_age(manifest.created, max_age, now)
+    {
+        refuse(match publisher.max_age() == Some(max_age) {
+            true => refusal.hinted(own_max_age_hint(publisher)),
+            false => refusal,
+        })?;
     }
     if let Some(expires) = publisher.expires()
-        && is_over(expires, now)
+        && expires.is_over(now)
     {
-        refusals.push(expired(
-            format!("document of publisher {}", publisher.name()),
-            expires,
-        ));
+        let place = format!("document of publisher {}", publisher.name());
+        refuse(expired(place, expires))?;
     }
-    refusals
+    Ok(())
+}
+
+/// A verified manifest, from an envelope without the bundle's files.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SignedManifest {
+    /// The manifest, parsed from the signed bytes.
+    pub manifest: Manifest,
+    /// The digest of the signed bytes: the identity of the bundle.
+    pub manifest_digest: Digest,
+    /// The publisher, as the trust store knows it.
+    pub publisher: Arc<Publisher>,
+    /// The publisher's keys that signed: sorted, distinct, at least the threshold.
+    pub signers: Vec<KeyId>,
+    /// What a person should know, one sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// Verifies `manifest.dsse.json` alone, for a download that verifies the whole bundle afterwards, as strictly as
+/// [`open`](super::open) does: signatures, threshold, prefix, age, revocation.
+///
+/// # Errors
+/// Those of [`open`](super::open) about envelope and manifest.
+pub fn envelope(
+    bytes: &[u8],
+    trust: &TrustStore,
+    options: &VerifyOptions<'_>,
+) -> Result<Verified<SignedManifest>, Refusal> {
+    let manifest = parse_envelope(bytes)?.into_payload();
+    let head = VerifiedHead::new(Some(bytes), Some(&manifest), trust, options)?;
+    Ok(Verified::new(SignedManifest {
+        manifest_digest: Digest::of(&head.manifest_bytes),
+        manifest: head.manifest,
+        publisher: head.publisher,
+        signers: head.signers,
+        warnings: head.warnings,
+    }))
 }

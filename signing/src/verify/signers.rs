@@ -1,4 +1,4 @@
-//! Which trusted keys signed an envelope, and for which publisher that counts.
+//! Which trusted keys signed an envelope, and for which publisher they count.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ pub(super) fn trusted_signers(
     Ok(verified.into_iter().collect())
 }
 
-/// A revoked key that a signature claims. It decides over the words of a refusal only.
+/// A revoked key that a signature claims. It only affects the message of a refusal.
 fn claimed_revoked<'a>(
     envelope: &Envelope,
     trust: &'a TrustStore,
@@ -60,8 +60,8 @@ fn claimed_revoked<'a>(
     })
 }
 
-/// The publisher on whose behalf the bundle counts as signed, and its keys among `signers`: the one that
-/// the manifest names, else a key that was named for this command.
+/// The publisher that counts as the signer of the bundle, and its keys among `signers`: the publisher that the manifest
+/// names, else an ad-hoc key of this command.
 pub(super) fn publisher(
     manifest: &Manifest,
     signers: &[KeyId],
@@ -75,7 +75,7 @@ pub(super) fn publisher(
     for publisher in trust.ad_hoc() {
         match counting(publisher, signers, revocations) {
             Ok(keys) => return Ok((Arc::clone(publisher), keys)),
-            // It did sign: this is why it doesn't count.
+            // The key did sign: this is why it doesn't count.
             Err(revoked)
                 if revoked.kind() == ErrorKind::KeyRevoked
                     && refusal.kind() == ErrorKind::WrongPublisher =>
@@ -125,7 +125,7 @@ fn named_publisher(
     Ok((Arc::clone(publisher), keys))
 }
 
-/// The publisher's keys among `signers` that count, at least its threshold.
+/// The publisher's keys among `signers` that are not revoked, at least its threshold.
 fn counting(
     publisher: &Publisher,
     signers: &[KeyId],
@@ -154,7 +154,7 @@ fn keys_among(publisher: &Publisher, signers: &[KeyId]) -> Vec<KeyId> {
     keys
 }
 
-/// Refuses a provenance envelope that no key of `publisher` signed that counts.
+/// Refuses a provenance envelope without a signature by a key of `publisher` that is not revoked.
 pub(super) fn signed_by(
     envelope: &Envelope,
     publisher: &Publisher,

@@ -1,40 +1,41 @@
-//! Reading a bundle whose files are those of its own manifest, without asking who signed it: for signing it,
-//! and for people who look at it before they decide whom to trust. Nothing read here may be run.
+//! Reading a bundle that matches its manifest, without verifying its signatures: to sign it, or to inspect it before
+//! deciding whom to trust. Nothing read here may be run.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use super::document::{
-    Files, Head, check_loose, manifest_missing, parse_envelope, parse_manifest, provenance_missing,
+    BundleHead, Files, check_loose, manifest_missing, parse_envelope, parse_manifest,
+    provenance_missing,
 };
-use super::{Form, archive, directory, locate};
+use super::{BundleSource, archive, directory, open_source};
 use crate::digest::Digest;
 use crate::envelope::Envelope;
 use crate::error::Refusal;
 use crate::manifest::Manifest;
 
-/// A bundle that is what its own manifest says. Anybody can make one: no signature was looked at.
+/// A bundle that matches its manifest. Anyone can make one: no signature was verified.
 #[derive(Clone)]
 #[non_exhaustive]
-pub struct Unsigned {
+pub struct UnsignedBundle {
     /// The manifest. Publisher and id are claims.
     pub manifest: Manifest,
     /// The bytes of `manifest.toml`.
     pub manifest_bytes: Arc<[u8]>,
     /// The digest of these bytes.
     pub manifest_digest: Digest,
-    /// `manifest.dsse.json`, of this manifest. A directory that was packed and not signed has none.
+    /// `manifest.dsse.json`, of this manifest. A directory that was packed but not signed has none.
     pub envelope: Option<Envelope>,
-    /// The bytes of `provenance.dsse.json`, if there. Not read.
+    /// The bytes of `provenance.dsse.json`, if the bundle has one, not parsed.
     pub provenance_bytes: Option<Arc<[u8]>>,
     /// `tools.json` and all other listed files, by path.
     pub files: Files,
 }
 
-impl fmt::Debug for Unsigned {
+impl fmt::Debug for UnsignedBundle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Unsigned")
+        f.debug_struct("UnsignedBundle")
             .field("id", &self.manifest.id)
             .field("version", &self.manifest.version)
             .field("files", &self.files.len())
@@ -42,20 +43,19 @@ impl fmt::Debug for Unsigned {
     }
 }
 
-/// Reads a bundle directory or a `.toolbundle` file, whichever `path` is, as strictly as
-/// [`open`](super::open) does, but for signatures.
+/// Reads a bundle directory or a `.toolbundle` file, as strictly as [`open`](super::open) does, except for signatures.
 ///
 /// # Errors
-/// Those of [`open`](super::open), but none of those about keys, publishers and age.
-pub fn unsigned(path: &Path) -> Result<Unsigned, Refusal> {
-    let (head, files) = match locate(path)? {
-        Form::Directory(root) => directory::read(&root, Claimed::new)?,
-        Form::Archive(bytes) => archive::read(&bytes, Claimed::new)?,
+/// Those of [`open`](super::open), except errors about keys, publishers and age.
+pub fn unsigned(path: &Path) -> Result<UnsignedBundle, Refusal> {
+    let (head, files) = match open_source(path)? {
+        BundleSource::Directory(root) => directory::read(&root, UnsignedHead::new)?,
+        BundleSource::Archive(bytes) => archive::read(&bytes, UnsignedHead::new)?,
     };
     if head.manifest.provenance && head.provenance.is_none() {
         return Err(provenance_missing());
     }
-    Ok(Unsigned {
+    Ok(UnsignedBundle {
         manifest_digest: Digest::of(&head.manifest_bytes),
         manifest: head.manifest,
         manifest_bytes: head.manifest_bytes,
@@ -66,14 +66,14 @@ pub fn unsigned(path: &Path) -> Result<Unsigned, Refusal> {
 }
 
 /// A manifest, signed or not.
-struct Claimed {
+struct UnsignedHead {
     manifest: Manifest,
     manifest_bytes: Arc<[u8]>,
     envelope: Option<Envelope>,
     provenance: Option<Arc<[u8]>>,
 }
 
-impl Claimed {
+impl UnsignedHead {
     fn new(envelope: Option<&[u8]>, manifest: Option<&[u8]>) -> Result<Self, Refusal> {
         let manifest_bytes = manifest.ok_or_else(manifest_missing)?;
         let envelope = envelope.map(parse_envelope).transpose()?;
@@ -89,7 +89,7 @@ impl Claimed {
     }
 }
 
-impl Head for Claimed {
+impl BundleHead for UnsignedHead {
     fn manifest(&self) -> &Manifest {
         &self.manifest
     }
@@ -98,6 +98,4 @@ impl Head for Claimed {
         self.provenance = Some(bytes.into());
         Ok(())
     }
-
-    fn progress(&mut self, _count: usize) {}
 }

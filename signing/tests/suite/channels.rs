@@ -1,6 +1,8 @@
 //! The index of a channel: as text, and who may sign it.
 
-use toolward_signing::channel::{Channel, ChannelIndex, Listed, ListedTool, VerifiedIndex, accept};
+use toolward_signing::channel::{
+    Channel, ChannelIndex, ListedRelease, ListedTool, VerifiedIndex, accept,
+};
 use toolward_signing::revocation::Revocations;
 use toolward_signing::trust::TrustSettings;
 use toolward_signing::verify::Mode;
@@ -29,7 +31,7 @@ pub(crate) fn index(version: u64) -> ChannelIndex {
         version,
         created: CREATED.parse().unwrap(),
         expires: "2026-11-08T12:00:00Z".parse().unwrap(),
-        bundles: vec![Listed {
+        bundles: vec![ListedRelease {
             id: "text.stats".to_owned(),
             version: "1.2.3".parse().unwrap(),
             sequence: 7,

@@ -15,7 +15,7 @@ fn refused(text: &[u8]) -> (&'static str, String) {
     signed.manifest = text.to_vec();
     signed.envelope = envelope(MANIFEST_TYPE, text, &[&key(1)]);
     let directory = signed.directory();
-    let refusal = verify::directory(directory.path(), &acme(), &options())
+    let refusal = verify::open(directory.path(), &acme(), &options())
         .expect_err(&String::from_utf8_lossy(text));
     (
         refusal.code(),

@@ -1,8 +1,7 @@
 //! `provenance.dsse.json`: optional, but never somebody else's and never about something else.
 
-use toolward_signing::provenance::{PAYLOAD_TYPE, Provenance, SourceSet};
-use toolward_signing::{Digest, sources};
-
+use toolward_signing::Digest;
+use toolward_signing::provenance::{PAYLOAD_TYPE, Provenance, SourceSet, source_digest};
 use toolward_signing::verify::VerifyOptions;
 
 use crate::support::{Sample, Signed, acme, code, envelope, key, options};
@@ -11,7 +10,7 @@ fn claim() -> Provenance {
     Provenance::new(
         vec![SourceSet {
             name: "driver".to_owned(),
-            digest: sources::digest([("src/lib.rs", b"fn main() {}".as_slice())]),
+            digest: source_digest([("src/lib.rs", b"fn main() {}".as_slice())]),
         }],
         "rustc 1.95.0".to_owned(),
         "wasm32-wasip2".to_owned(),

@@ -19,7 +19,7 @@ fn every_single_byte_change_of_a_listed_file_or_the_manifest_is_refused() {
     let signed = Sample::new().sign(&[&key(1)]);
     let directory = signed.directory();
     let trust = acme();
-    let verify = || verify::directory(directory.path(), &trust, &options());
+    let verify = || verify::open(directory.path(), &trust, &options());
     verify().unwrap();
     for name in [
         "manifest.toml",
@@ -96,7 +96,7 @@ fn every_single_byte_change_of_the_envelope_is_refused_or_verifies_to_the_same_b
         &["text"],
     ))
     .unwrap();
-    let verify = || verify::directory(directory.path(), &trust, &options());
+    let verify = || verify::open(directory.path(), &trust, &options());
     let original = verify().unwrap();
     assert_eq!(original.signers.len(), 2);
     let path = directory.path().join("manifest.dsse.json");

@@ -2,18 +2,18 @@
 
 use toolward_signing::Refusal;
 use toolward_signing::manifest::MANIFEST_TYPE;
-use toolward_signing::verify::{self, Unsigned};
+use toolward_signing::verify::{self, UnsignedBundle};
 
 use crate::support::{Sample, Signed, acme, compress, envelope, key, options, tar_of};
 
-fn archive(bytes: &[u8]) -> Result<Unsigned, Refusal> {
+fn archive(bytes: &[u8]) -> Result<UnsignedBundle, Refusal> {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), bytes).unwrap();
     verify::unsigned(file.path())
 }
 
 /// Reads a bundle in both forms, which must agree.
-fn read(bundle: &Signed) -> Result<Unsigned, &'static str> {
+fn read(bundle: &Signed) -> Result<UnsignedBundle, &'static str> {
     let in_directory = verify::unsigned(bundle.directory().path());
     let in_archive = archive(&bundle.archive());
     match (in_directory, in_archive) {

@@ -1,6 +1,6 @@
 //! Installing, updating, removing, and what stays on disk.
 
-use toolward_store::{Acceptance, Collected, InstallOutcome};
+use toolward_store::{Acceptance, CollectedFiles, InstallOutcome};
 
 use crate::support::{Place, Release, install, now, options, refused, verifier};
 
@@ -43,7 +43,7 @@ fn an_update_with_the_same_surface_replaces_and_its_old_file_is_collected() {
     assert!(place.object(&old.digest).exists());
     assert_eq!(
         store.gc().unwrap(),
-        Collected {
+        CollectedFiles {
             objects: 1,
             temporary: 0
         }
@@ -123,7 +123,9 @@ fn all_installed_bundles_load_by_id_and_one_refusal_keeps_none_of_the_others() {
     }
     let bad = store.installed("demo.greet07").unwrap().unwrap();
     std::fs::remove_file(place.object(&bad.digest)).unwrap();
-    let loaded = store.load_all(&verifier(), now()).unwrap();
+    let loaded = store
+        .load_all_as(&verifier(), &|bundle| bundle, now())
+        .unwrap();
     let ids: Vec<_> = loaded.iter().map(|one| one.installed.id.clone()).collect();
     assert!(ids.is_sorted() && ids.len() == 20);
     let refused: Vec<_> = loaded.iter().filter(|one| one.bundle.is_err()).collect();

@@ -2,7 +2,7 @@
 
 use toolward_signing::Digest;
 use toolward_signing::publisher::Reset;
-use toolward_store::rollback::{Following, VersionedDocument};
+use toolward_store::rollback::{NextDocument, VersionedDocument};
 use toolward_store::{InstallOptions, InstallOutcome};
 
 use crate::support::{Place, Release, install, now, options, refused};
@@ -88,8 +88,8 @@ fn a_stolen_keys_highest_sequence_is_taken_back_by_the_publishers_document() {
 }
 
 /// A document of which only the version matters, and what it resets.
-fn following(version: u64, resets: &[Reset]) -> Following<'_> {
-    Following {
+fn following(version: u64, resets: &[Reset]) -> NextDocument<'_> {
+    NextDocument {
         version,
         digest: Digest::of(&version.to_be_bytes()),
         resets,

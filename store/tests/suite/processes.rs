@@ -118,7 +118,9 @@ fn sixteen_installers_at_once_leave_every_bundle_and_the_highest_release() {
     let ended: Vec<bool> = children.into_iter().map(wait).collect();
     assert!(ended.iter().all(|success| *success), "{ended:?}");
     let store = place.open();
-    let loaded = store.load_all(&verifier(), now()).unwrap();
+    let loaded = store
+        .load_all_as(&verifier(), &|bundle| bundle, now())
+        .unwrap();
     assert_eq!(loaded.len(), 17);
     assert!(loaded.iter().all(|one| one.bundle.is_ok()));
     assert_eq!(store.installed("demo.greet").unwrap().unwrap().sequence, 16);

@@ -1,6 +1,6 @@
 //! What is recorded of decisions.
 
-use toolward_store::audit_log::{Filter, MAX_DECISIONS, NewDecision, Verdict};
+use toolward_store::audit_log::{DecisionFilter, MAX_DECISIONS, NewDecision, TrustVerdict};
 
 use crate::support::{Place, Release, install, now, refused, verifier};
 
@@ -10,7 +10,7 @@ fn decision(number: i64) -> NewDecision {
         subject: format!("publisher {number}"),
         publisher: None,
         digest: None,
-        verdict: Verdict::Accepted,
+        verdict: TrustVerdict::Accepted,
         code: None,
         reason: "fingerprint compared".to_owned(),
     }
@@ -22,9 +22,11 @@ fn installing_refusing_loading_and_removing_are_recorded_with_their_reason() {
     let store = place.open();
     let installed = install(&store, &Release::new(2));
     refused(&store, &Release::new(1));
-    store.load_all(&verifier(), now()).unwrap();
+    store
+        .load_all_as(&verifier(), &|bundle| bundle, now())
+        .unwrap();
     store.remove("demo.greet", now()).unwrap();
-    let all = store.decisions(&Filter::default()).unwrap();
+    let all = store.decisions(&DecisionFilter::default()).unwrap();
     let found: Vec<_> = all
         .iter()
         .map(|one| (one.decision.action.as_str(), one.decision.verdict))
@@ -32,19 +34,19 @@ fn installing_refusing_loading_and_removing_are_recorded_with_their_reason() {
     assert_eq!(
         found,
         [
-            ("remove", Verdict::Accepted),
-            ("load", Verdict::Accepted),
-            ("install", Verdict::Refused),
-            ("install", Verdict::Accepted),
+            ("remove", TrustVerdict::Accepted),
+            ("load", TrustVerdict::Accepted),
+            ("install", TrustVerdict::Refused),
+            ("install", TrustVerdict::Accepted),
         ]
     );
     assert_eq!(all[2].decision.code.as_deref(), Some("rollback"));
     assert_eq!(all[3].decision.digest, Some(installed.digest));
     assert!(all[3].decision.reason.contains("from a test"));
     assert_eq!(all[3].at.to_string(), "2027-01-15T08:00:00Z");
-    let filter = Filter {
-        verdict: Some(Verdict::Refused),
-        ..Filter::default()
+    let filter = DecisionFilter {
+        verdict: Some(TrustVerdict::Refused),
+        ..DecisionFilter::default()
     };
     assert_eq!(store.decisions(&filter).unwrap().len(), 1);
 }
@@ -67,7 +69,7 @@ fn the_record_is_bounded_and_the_oldest_go_first() {
     }
     let store = place.open();
     store.record(&decision(1), now()).unwrap();
-    let kept = store.decisions(&Filter::default()).unwrap();
+    let kept = store.decisions(&DecisionFilter::default()).unwrap();
     let kept: Vec<_> = kept
         .iter()
         .map(|one| one.decision.action.as_str())
@@ -83,16 +85,16 @@ fn a_list_goes_on_where_the_last_one_ended() {
         store.record(&decision(number), now()).unwrap();
     }
     let first = store
-        .decisions(&Filter {
+        .decisions(&DecisionFilter {
             limit: 3,
-            ..Filter::default()
+            ..DecisionFilter::default()
         })
         .unwrap();
     let before = Some(first[2].number);
     let rest = store
-        .decisions(&Filter {
+        .decisions(&DecisionFilter {
             before,
-            ..Filter::default()
+            ..DecisionFilter::default()
         })
         .unwrap();
     assert_eq!((first.len(), rest.len()), (3, 2));
@@ -124,6 +126,6 @@ fn the_log_of_processes_that_were_killed_is_short_again_when_the_state_is_opened
     count += 1;
     let store = place.open();
     assert_eq!(length(), 0);
-    let all = store.decisions(&Filter::default()).unwrap();
+    let all = store.decisions(&DecisionFilter::default()).unwrap();
     assert_eq!(i64::try_from(all.len()).unwrap(), count);
 }

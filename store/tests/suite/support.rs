@@ -9,7 +9,7 @@ use toolward_signing::key::SigningKey;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, Bundle, Verified, VerifyOptions};
 use toolward_signing::{Digest, Refusal};
-use toolward_store::{InstallOptions, InstallOutcome, Installed, Store};
+use toolward_store::{InstallOptions, InstallOutcome, InstalledBundle, Store};
 
 /// The publisher's key, the same each time.
 pub(crate) fn key() -> SigningKey {
@@ -174,7 +174,7 @@ impl Place {
     }
 }
 
-pub(crate) fn install(store: &Store, release: &Release) -> Installed {
+pub(crate) fn install(store: &Store, release: &Release) -> InstalledBundle {
     match store.install(&release.bundle(), &options()).unwrap() {
         InstallOutcome::Installed { installed, .. } => installed,
         other => panic!("expected an installation, found {other:?}"),

@@ -13,13 +13,13 @@ fn a_grant_that_is_about_no_installed_tool_is_reported_by_each_command() {
     machine.configure(&grant("text.stat"));
     for command in ["policy check", "policy list", "list"] {
         let ended = machine.toolward(command).ends(0);
-        ended.warns("it is about no tool that is installed");
+        ended.warns("it matches no installed tool");
         assert!(!ended.stdout.contains(": fine ("), "{ended}");
     }
     let doctor = machine.toolward("doctor").end();
     assert!(doctor.stdout.contains("warning  grant"), "{doctor}");
     assert!(
-        doctor.stdout.contains("no tool that is installed"),
+        doctor.stdout.contains("matches no installed tool"),
         "{doctor}"
     );
 }

@@ -129,7 +129,7 @@ fn the_readmes_install_and_trust_runs_as_printed() {
     let revocations = machine.read("acme.revocations.json");
     world.web.put("acme.revocations.json", revocations);
     let told = world.run(revoke).ends(0);
-    assert!(told.stdout.contains("1 bundles"), "{told}");
+    assert!(told.stdout.contains("1 bundle\n"), "{told}");
     world.run(call).ends(0);
 
     // What looks otherwise waits for a person.

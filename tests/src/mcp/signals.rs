@@ -146,7 +146,17 @@ fn at_sighup_a_policy_that_gives_less_is_taken_and_another_is_not() {
     hang_up(&machine, &raw);
     told(&mut raw);
     assert!(names(&mut raw, "least").len() < after.len());
+    // An editor that replaces the file: a confined process can't open the new one.
+    machine.write("new.toml", &policy);
+    std::fs::rename(machine.path("new.toml"), machine.path("policy.toml")).unwrap();
+    hang_up(&machine, &raw);
+    std::thread::sleep(Duration::from_secs(2));
     let said = raw.said();
+    let reached = !said.contains("(file-unreadable)");
+    assert!(
+        reached || said.contains("write into the file instead of replacing it"),
+        "{said}"
+    );
     assert!(said.contains("(reload-wider)"), "{said}");
     assert!(said.contains("(policy-syntax)"), "{said}");
 }

@@ -269,7 +269,7 @@ fn doctor_looks_behind_every_grant_and_shows_no_secret() {
         state(&doctor(&machine, "limits"), "fuel at most 1000"),
         "ok"
     );
-    assert_eq!(state(&doctor(&machine, "policy"), "1 grants"), "ok");
+    assert_eq!(state(&doctor(&machine, "policy"), "[[grant]]: 1"), "ok");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     assert_eq!(state(&doctor(&machine, "secret"), "open of acme"), "ok");
 }

@@ -106,7 +106,7 @@ impl Signed {
         let pem = fs::read_to_string(super::example_key()).unwrap();
         let trust = TrustStore::for_key(PublicKey::from_pem(&pem).unwrap());
         let options = VerifyOptions::default();
-        let bundle = verify::archive(&super::archive(example), &trust, &options)
+        let bundle = verify::open(&super::archive(example), &trust, &options)
             .unwrap_or_else(|refusal| panic!("{example}: {refusal}"))
             .into_inner();
         let files = bundle.files.iter();

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use toolward_author::{AuthorError, PackOptions, Packed, Sealed};
+use toolward_author::{AuthorError, PackOptions, PackedBundle, Sealed};
 use toolward_signing::key::{PublicKey, SigningKey};
 use toolward_signing::manifest::FileRole;
 use toolward_signing::trust::TrustStore;
@@ -90,7 +90,7 @@ fn check_one(root: &Path, example: &Example, trust: &TrustStore) -> Outcome {
         now: None,
         ..VerifyOptions::default()
     };
-    let bundle = verify::archive(&example.archive(root), trust, &options).map_err(shown)?;
+    let bundle = verify::open(&example.archive(root), trust, &options).map_err(shown)?;
     let provenance = bundle.provenance.as_ref().ok_or("it has no provenance")?;
     for now in sources::of_driver(root, &example.folder)? {
         if !provenance.sources.contains(&now) {
@@ -116,7 +116,7 @@ fn check_one(root: &Path, example: &Example, trust: &TrustStore) -> Outcome {
             .ok_or("a component is missing")?;
         std::fs::write(&path, bytes).map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    let packed: Packed = toolward_author::pack(scratch.path(), &PackOptions::default())
+    let packed: PackedBundle = toolward_author::pack(scratch.path(), &PackOptions::default())
         .map_err(|error| explained(&error.into()))?;
     if packed.manifest_bytes == *bundle.manifest_bytes {
         Ok(())

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use toolward_bundle::dev::{BuildKind, read_bundle_toml};
+use toolward_signing::provenance::source_digest;
 use toolward_signing::provenance::{Provenance, SourceSet};
-use toolward_signing::sources;
 
 use crate::Outcome;
 
@@ -162,7 +162,7 @@ fn set(
         .map(|(path, bytes)| (path.as_str(), bytes.as_slice()));
     Ok(SourceSet {
         name: name.to_owned(),
-        digest: sources::digest(files),
+        digest: source_digest(files),
     })
 }
 

@@ -1,30 +1,30 @@
-//! Whether a function can carry out a contract: its parameters are inputs, and the types of both
-//! have JSON in common. What a value is in detail, the call finds out.
+//! Whether a function can implement a contract: its parameters are inputs, and the types of both have JSON in common.
+//! The call checks the values.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolward_contract::driver::{Arguments, BytesForm, Implements, ResultForm, WitCall};
+use toolward_contract::driver::{BytesForm, Implements, ResultForm, WitArguments, WitCall};
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
 
 use super::{Function, Type};
 
-/// Types of JSON, as JSON Schema calls them.
+/// Types of JSON, by their names in JSON Schema.
 type Kinds = BTreeSet<&'static str>;
 
 const ALL: [&str; 6] = ["array", "boolean", "null", "number", "object", "string"];
 
 impl Function {
-    /// Whether it can carry out `tool` in this way.
+    /// Checks that it can implement `tool` with this call.
     ///
     /// # Errors
     ///
-    /// What is in the way, in words.
+    /// The reason, in words.
     pub fn fits(&self, call: &WitCall, entry: &Implements, tool: &Tool) -> Result<(), String> {
         match (call.arguments, &self.parameters[..]) {
-            (Arguments::Whole, [(name, only)]) => {
+            (WitArguments::Whole, [(name, only)]) => {
                 let found = of_schema(tool.inputs.value());
                 alike(
                     &format!("the parameter `{name}`"),
@@ -34,13 +34,13 @@ impl Function {
                     "the input",
                 )?;
             }
-            (Arguments::Whole, parameters) => {
+            (WitArguments::Whole, parameters) => {
                 return Err(format!(
                     "it has {} parameters, and `arguments: whole` is for one",
                     parameters.len()
                 ));
             }
-            (Arguments::Named, parameters) => named(parameters, call.bytes, entry, tool)?,
+            (WitArguments::Named, parameters) => named(parameters, call.bytes, entry, tool)?,
         }
         let ty = match (call.result, self.result.as_deref()) {
             (ResultForm::Unwrap, Some(Type::Result { ok, .. })) => ok.as_ref(),
@@ -62,7 +62,7 @@ fn named(
     tool: &Tool,
 ) -> Result<(), String> {
     let shape = tool.inputs.shape();
-    // What the driver gets: fields by their own names, each with the input that it comes from.
+    // The fields that the driver gets, each with its input.
     let mut fields: BTreeMap<&str, &str> = BTreeMap::new();
     let mut changed = BTreeSet::new();
     for (field, source) in entry.mapping.iter() {
@@ -118,7 +118,7 @@ fn property<'s>(schema: &'s Schema, name: &str) -> Option<&'s Value> {
     schema.value().get("properties")?.get(name)
 }
 
-/// The types of JSON that a schema lets through, as far as its `type` tells.
+/// The types of JSON that a schema allows, by its `type`.
 fn of_schema(schema: &Value) -> Kinds {
     let kind = |word: &Value| match word.as_str()? {
         "integer" => Some("number"),

@@ -1,35 +1,34 @@
-//! The JSON Schema of what a function takes and returns. Each type that occurs twice is
-//! written once, below `$defs`.
+//! The JSON Schema of a function's parameters and result. A type that occurs twice is written once, below `$defs`.
 
 use std::collections::BTreeMap;
 use std::ptr;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
-use toolward_contract::driver::{Arguments, BytesForm, ResultForm, WitCall};
+use toolward_contract::driver::{BytesForm, ResultForm, WitArguments, WitCall};
 
 use super::{Function, Type};
 
-/// The largest integer that all readers of JSON keep: 2^53 − 1.
+/// The largest integer that all readers of JSON preserve: 2^53 − 1.
 const MAX_INTEGER: i64 = (1 << 53) - 1;
 
-/// What numbers without digits are called in an output.
+/// The names of numbers without digits in an output.
 const WORDS: [&str; 3] = ["NaN", "Infinity", "-Infinity"];
 
 impl Function {
-    /// The JSON Schema of the input that this call takes.
+    /// The JSON Schema of the input of this call.
     #[must_use]
     pub fn inputs(&self, call: &WitCall) -> Value {
         let parameters = self.parameters.iter().map(|(_, ty)| ty);
         let mut schemas = Schemas::of(parameters, call.bytes, Direction::Input);
         let schema = match (call.arguments, &self.parameters[..]) {
-            (Arguments::Whole, [(_, only)]) => schemas.of_type(only),
+            (WitArguments::Whole, [(_, only)]) => schemas.of_type(only),
             _ => schemas.object(&self.parameters),
         };
         schemas.close(schema)
     }
 
-    /// The JSON Schema of the output that this call gives.
+    /// The JSON Schema of the output of this call.
     #[must_use]
     pub fn outputs(&self, call: &WitCall) -> Value {
         let ty = match (call.result, self.result.as_deref()) {
@@ -54,7 +53,7 @@ struct Schemas {
     direction: Direction,
     /// How often each type occurs, by its address.
     uses: BTreeMap<usize, usize>,
-    /// The names of those that are below `$defs`.
+    /// The names of the types below `$defs`.
     names: BTreeMap<usize, String>,
     defs: Map<String, Value>,
 }
@@ -74,7 +73,7 @@ impl Schemas {
         while let Some(ty) = open.pop() {
             let count = uses.entry(address(ty)).or_insert(0);
             *count += 1;
-            // What is inside is counted once.
+            // Nested types are counted once.
             if *count == 1 {
                 open.extend(ty.inner());
             }
@@ -157,10 +156,10 @@ impl Schemas {
             }
             Type::Record(fields) => self.object(fields),
             Type::Option(inner) => match **inner {
-                // `null` inside would be taken for none.
+                // A nested `null` would be taken for none.
                 Type::Option(_) => {
-                    let some = [("some".to_owned(), inner.clone())];
-                    json!({"anyOf": [self.members(&some), {"type": "null"}]})
+                    let some = closed_object(member("some", self.of_type(inner)), None);
+                    json!({"anyOf": [some, {"type": "null"}]})
                 }
                 _ => json!({"anyOf": [self.of_type(inner), {"type": "null"}]}),
             },
@@ -186,7 +185,7 @@ impl Schemas {
         }
     }
 
-    /// An object with these fields; those with an `option` may be left out.
+    /// An object with these fields; fields with an `option` may be omitted.
     fn object(&mut self, fields: &[(String, Arc<Type>)]) -> Value {
         let required: Vec<&str> = fields
             .iter()
@@ -195,26 +194,16 @@ impl Schemas {
             .collect();
         let properties: Map<String, Value> = fields
             .iter()
-            .map(|(name, ty)| (name.clone(), self.field(ty)))
+            .map(|(name, ty)| {
+                // A field without a value is omitted.
+                let ty = match &**ty {
+                    Type::Option(inner) if !matches!(**inner, Type::Option(_)) => inner,
+                    _ => ty,
+                };
+                (name.clone(), self.of_type(ty))
+            })
             .collect();
         closed_object(properties, Some(required))
-    }
-
-    /// An object with all of these fields.
-    fn members(&mut self, fields: &[(String, Arc<Type>)]) -> Value {
-        let properties: Map<String, Value> = fields
-            .iter()
-            .map(|(name, ty)| (name.clone(), self.of_type(ty)))
-            .collect();
-        closed_object(properties, None)
-    }
-
-    /// The value of a field, which is left out where it is none.
-    fn field(&mut self, ty: &Arc<Type>) -> Value {
-        match &**ty {
-            Type::Option(inner) if !matches!(**inner, Type::Option(_)) => self.of_type(inner),
-            _ => self.of_type(ty),
-        }
     }
 
     fn close(self, mut schema: Value) -> Value {
@@ -238,7 +227,7 @@ fn integer_or_text(minimum: i64, pattern: &str) -> Value {
     ]})
 }
 
-/// An object that has no other properties; all are required where nothing else is said.
+/// An object without other properties; all are required by default.
 fn closed_object(properties: Map<String, Value>, required: Option<Vec<&str>>) -> Value {
     let all = || properties.keys().map(String::as_str).collect();
     let required = json!(required.unwrap_or_else(all));

@@ -6,23 +6,21 @@ use toolward_report::Code;
 
 use super::Reader;
 use crate::codes;
-use crate::dev::relative_path::check_relative;
 
 /// One `[[build]]` table: a source that becomes a component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BuildEntry {
-    /// What the source is, and so which programs build it.
+    /// The kind of the source, which decides how it is built.
     pub kind: BuildKind,
     /// The source, below the bundle's directory: the crate's directory for
     /// [`BuildKind::Rust`], the package's for Go, the sources' for C, else a file.
     pub source: String,
-    /// What a driver in JavaScript or Python imports. In compiled languages it imports
-    /// what it calls.
+    /// The imports of a driver in JavaScript or Python. In compiled languages a driver imports what it calls.
     pub world: World,
     /// Whether the program's start runs when it is built, instead of in each call.
     pub snapshot: bool,
-    /// Where the component goes, below the bundle's directory.
+    /// The path of the component, below the bundle's directory.
     pub output: String,
 }
 
@@ -35,10 +33,10 @@ macro_rules! words {
         }
 
         impl $name {
-            /// All of them.
+            /// All values.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// The word in `bundle.toml`.
+            /// The name in `bundle.toml`.
             #[must_use]
             pub const fn word(self) -> &'static str {
                 match self {
@@ -50,7 +48,7 @@ macro_rules! words {
 }
 
 words! {
-    /// What the source of a component is.
+    /// The kind of a component's source.
     BuildKind {
         /// A crate, compiled by Cargo.
         Rust = "rust",
@@ -90,8 +88,8 @@ impl BuildKind {
         matches!(self, Self::Js | Self::Python)
     }
 
-    /// Whether its `[[build]]` may ask for a snapshot. The tools for JavaScript and Python take one in any case, and
-    /// drivers in Rust and C have no start worth it.
+    /// Whether its `[[build]]` may request a snapshot. The tools for JavaScript and Python always take one, and drivers
+    /// in Rust and C start too fast to need one.
     #[must_use]
     pub const fn may_snapshot(self) -> bool {
         matches!(self, Self::Go)
@@ -157,7 +155,7 @@ impl Reader<'_> {
         builds
     }
 
-    /// The path under `crate` or `source`, whichever the kind has.
+    /// The path under `crate` or `source`, depending on the kind.
     fn source(&mut self, kind: BuildKind, entry: &RawBuild) -> Option<String> {
         let (key, other, named, unused) = match kind {
             BuildKind::Rust => ("crate", "source", &entry.krate, &entry.source),
@@ -209,7 +207,7 @@ impl Reader<'_> {
         );
     }
 
-    /// The value with the word that was written, if any was.
+    /// The value with the given name, if there is one.
     fn word<T: Copy>(
         &mut self,
         key: &str,
@@ -236,5 +234,42 @@ impl Reader<'_> {
 
     fn wrong<T>(&mut self, code: &Code, at: &Spanned<T>, message: &str, hint: &str) {
         self.error(at.span().start, code, message.to_owned(), Some(hint));
+    }
+}
+
+/// Checks a path below the bundle's directory: `/` between segments, none of them empty, `.`, `..`, hidden, or with a
+/// character that some file system treats specially.
+fn check_relative(path: &str) -> Result<(), String> {
+    for segment in path.split('/') {
+        if segment.is_empty() {
+            return Err("it is empty, absolute, or has an empty segment".to_owned());
+        }
+        if segment.starts_with('.') {
+            return Err(format!("the segment {segment:?} starts with a dot"));
+        }
+        if let Some(bad) = segment
+            .chars()
+            .find(|c| !matches!(c, 'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' | '.'))
+        {
+            return Err(format!("it contains {bad:?}"));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_below_the_bundle() {
+        for good in ["driver", "drivers/x/driver.wasm"] {
+            assert_eq!(check_relative(good), Ok(()), "{good}");
+        }
+        for bad in [
+            "", "/etc", "../x", "a/../b", "a//b", "a/", ".", "C:x", "a\\b",
+        ] {
+            assert!(check_relative(bad).is_err(), "{bad}");
+        }
     }
 }

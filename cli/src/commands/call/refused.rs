@@ -4,7 +4,7 @@ use toolward_bundle::content::Content;
 use toolward_host::{
     CallError, ErrorClass, ErrorCode, Host, LOCAL, Native, RefusedCall, WithheldReason,
 };
-use toolward_operator::config::Granted;
+use toolward_operator::granted::Granted;
 use toolward_operator::installed;
 use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::runtime;

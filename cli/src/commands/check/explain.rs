@@ -6,7 +6,7 @@ use serde_json::json;
 use toolward_egress::{LimitKind, NetworkKind, Rule, SecretProblem, Stage};
 use toolward_fields::nearest;
 use toolward_operator::toolward_report::{self, Kind};
-use toolward_registry::Reason;
+use toolward_registry::FailureReason;
 use toolward_signing::ErrorKind;
 
 use crate::failure::{Code, Failure, OperatorCode, Result};
@@ -21,7 +21,7 @@ fn rows() -> impl Iterator<Item = toolward_report::Code> {
         .chain(toolward_author::aml::CODES)
         .chain(toolward_policy::CODES)
         .chain(each(ErrorKind::ALL))
-        .chain(each(Reason::ALL))
+        .chain(each(FailureReason::ALL))
         .chain(toolward_host::ErrorCode::CODES)
         .chain(each(OperatorCode::ALL))
         .chain(each(Code::ALL))

@@ -1,10 +1,10 @@
 //! A release that is held: what changes for agents and policies, whole, and what differs in it.
 
 use serde_json::{Value, json};
-use toolward_bundle::surface::Difference;
+use toolward_bundle::surface::SurfaceDifference;
 use toolward_bundle::text::visible_line;
 use toolward_contract::diagnostic::Severity;
-use toolward_store::Held;
+use toolward_store::HeldUpdate;
 
 use crate::failure::Result;
 use crate::output::Output;
@@ -14,7 +14,11 @@ use crate::wrap::wrapped;
 /// has seen all of it.
 const MAX_VALUE_CHARS: usize = 4 * 1024 * 1024;
 
-pub(super) fn show(held: &Held, difference: &Difference, output: &mut Output) -> Result {
+pub(super) fn show(
+    held: &HeldUpdate,
+    difference: &SurfaceDifference,
+    output: &mut Output,
+) -> Result {
     if output.json() {
         return output.value(&json!({
             "ok": false, "state": "held", "id": held.id, "version": held.version.to_string(),

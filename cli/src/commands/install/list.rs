@@ -4,11 +4,11 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::{Value, json};
 use toolward_bundle::text::visible_line;
-use toolward_operator::config::{Granted, PolicyFiles};
-use toolward_operator::installed::{self, Examined, StoreLocation, next_step};
-use toolward_operator::policy_review::{PolicyReview, Row};
+use toolward_operator::granted::{Granted, PolicyFiles};
+use toolward_operator::installed::{self, ExaminedBundle, StoreLocation, next_step};
+use toolward_operator::policy_review::{PolicyReview, ToolRow};
 use toolward_operator::trust::Trust;
-use toolward_store::{Held, InstalledTool};
+use toolward_store::{HeldUpdate, InstalledTool};
 
 use crate::environment::Environment;
 use crate::failure::Result;
@@ -84,8 +84,13 @@ impl List {
 
 impl List {
     /// What the policy makes of the tools that are loaded; nothing where that is not known.
-    fn rows(&self, examined: &[Examined], environment: &Environment, output: &Output) -> Vec<Row> {
-        let contents = examined.iter().filter_map(Examined::content).cloned();
+    fn rows(
+        &self,
+        examined: &[ExaminedBundle],
+        environment: &Environment,
+        output: &Output,
+    ) -> Vec<ToolRow> {
+        let contents = examined.iter().filter_map(ExaminedBundle::content).cloned();
         let policies = PolicyFiles::default();
         let review = PolicyReview::of(contents.collect(), &self.trust, &policies, environment);
         let review = review.inspect(|review| {
@@ -120,14 +125,14 @@ struct ListedTool<'a> {
 
 /// The tools of one bundle.
 fn tools<'a>(
-    one: &'a Examined,
+    one: &'a ExaminedBundle,
     known: &'a [InstalledTool],
-    rows: &'a [Row],
+    rows: &'a [ToolRow],
 ) -> Vec<ListedTool<'a>> {
     let own = known.iter().filter(|tool| tool.bundle == one.installed.id);
     own.map(|tool| {
         let tool = tool.major_id.as_str();
-        let row = Row::of_tool(rows, tool).filter(|_| one.content().is_some());
+        let row = ToolRow::of_tool(rows, tool).filter(|_| one.content().is_some());
         ListedTool {
             tool,
             state: match (row, one.refusal()) {
@@ -141,7 +146,7 @@ fn tools<'a>(
     .collect()
 }
 
-fn as_json(one: &Examined, held: Option<&Held>, tools: &[ListedTool<'_>]) -> Value {
+fn as_json(one: &ExaminedBundle, held: Option<&HeldUpdate>, tools: &[ListedTool<'_>]) -> Value {
     let installed = &one.installed;
     let error = one.refusal().map(|failure| {
         let mut hints = failure.hints.clone();
@@ -161,7 +166,7 @@ fn as_json(one: &Examined, held: Option<&Held>, tools: &[ListedTool<'_>]) -> Val
     })
 }
 
-fn lines(one: &Examined, held: Option<&Held>, tools: &[ListedTool<'_>]) -> String {
+fn lines(one: &ExaminedBundle, held: Option<&HeldUpdate>, tools: &[ListedTool<'_>]) -> String {
     let installed = &one.installed;
     let mut lines = format!(
         "{} {} (sequence {}) by {}",
@@ -207,7 +212,8 @@ pub(crate) struct Remove {
 impl Remove {
     pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         let now = std::time::SystemTime::now();
-        let installed::Removed { id, files, .. } = self.store.remove(&self.id, now, environment)?;
+        let installed::RemovedBundle { id, files, .. } =
+            self.store.remove(&self.id, now, environment)?;
         let value = json!({ "ok": true, "removed": id, "files": files });
         output.result(&value, format_args!("{id}: removed"))
     }

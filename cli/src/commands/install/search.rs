@@ -46,7 +46,7 @@ impl Search {
                 output,
             )?;
             let store = self.store.open(environment)?;
-            let channel = releases::channel(name, &standing)?;
+            let channel = standing.channel(name)?;
             let network = self.network.clone().fetcher(&self.trust, environment)?;
             let index = releases::fetch_index(channel, &network, &store, &standing)?;
             let mut entries = Vec::new();
@@ -88,7 +88,7 @@ impl Search {
             false => installed::examined(&store, &self.trust, environment, output)?,
         };
         for tool in &matches {
-            let of = |one: &&installed::Examined| one.installed.id == tool.bundle;
+            let of = |one: &&installed::ExaminedBundle| one.installed.id == tool.bundle;
             let refusal = examined.iter().find(of).and_then(|one| one.refusal());
             let version = tool.version.to_string();
             found(&tool.entry, &tool.bundle, &version, refusal, output)?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
-use toolward_operator::client_file::Form;
+use toolward_operator::client_file::ClientFileForm;
 
 use crate::environment;
 use crate::failure::{Code, Failure, Kind, Result};
@@ -98,12 +98,12 @@ impl Client {
         moved.then_some(variable)
     }
 
-    pub(super) fn form(self) -> Form {
+    pub(super) fn form(self) -> ClientFileForm {
         match self {
-            Self::ClaudeDesktop | Self::ClaudeCode | Self::Cursor => Form::Json,
-            Self::Gemini => Form::JsonWithComments,
-            Self::VsCode | Self::Zed => Form::Jsonc,
-            Self::Codex => Form::Toml,
+            Self::ClaudeDesktop | Self::ClaudeCode | Self::Cursor => ClientFileForm::Json,
+            Self::Gemini => ClientFileForm::JsonWithComments,
+            Self::VsCode | Self::Zed => ClientFileForm::Jsonc,
+            Self::Codex => ClientFileForm::Toml,
         }
     }
 

@@ -5,10 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, CommandFactory as _, FromArgMatches as _};
 use serde_json::json;
-use toolward_operator::client_file::{self, Outcome};
-use toolward_operator::clients;
-use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
-use toolward_operator::text_edit::TextEdit;
+use toolward_operator::client_file;
+use toolward_operator::lasting_changes::{LastingChange, LastingChanges, TextEdit};
+use toolward_operator::settings;
 use toolward_operator::trust::Trust;
 
 use super::client::{Client, Server, started};
@@ -152,7 +151,7 @@ impl Arguments {
         let edit = TextEdit::beneath(home, Path::new(file))?;
         let changes = LastingChanges::of(environment)?;
         let value = self.client.entry(server);
-        let entry = client_file::Entry {
+        let entry = client_file::ServerEntry {
             form: self.client.form(),
             table: self.client.table(),
             name: &self.name,
@@ -165,7 +164,7 @@ impl Arguments {
         let outcome = entry
             .put(edit.text(), own)
             .map_err(|failure| failure.in_file(&path))?;
-        let Outcome::Changed(after) = outcome else {
+        let Some(after) = outcome else {
             let value =
                 json!({ "ok": true, "state": "unchanged", "file": path.display().to_string() });
             return output.result(&value, format_args!("{} has it already", path.display()));
@@ -185,7 +184,7 @@ impl Arguments {
         let place = trust.place(environment)?.display().to_string();
         let edit = TextEdit::of(Path::new(&absolute(&place)))?;
         let path = edit.path().to_owned();
-        let Some(after) = clients::allowing(edit.text(), &path, &names)? else {
+        let Some(after) = settings::allow_clients(edit.text(), &path, &names)? else {
             return Ok(());
         };
         let why = "A tool that needs a person's approval can be used through this client only if the client may \

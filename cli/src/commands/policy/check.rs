@@ -10,8 +10,9 @@ use crate::environment::Environment;
 use crate::failure::{Code, Failure, Kind, Result};
 use crate::output::{Output, counted};
 use toolward_operator::bundles::BundleSource;
-use toolward_operator::config::{ConfigFile, PolicyFiles, default_config};
+use toolward_operator::config::{ConfigFile, default_config};
 use toolward_operator::doctor::{policy_warnings, unused_rule_warnings};
+use toolward_operator::granted::PolicyFiles;
 use toolward_operator::host_setup;
 use toolward_operator::trust::Trust;
 

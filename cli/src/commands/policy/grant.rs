@@ -5,8 +5,7 @@ use std::path::Path;
 use clap::Args;
 use serde_json::json;
 use toolward_bundle::text::visible_line;
-use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
-use toolward_operator::text_edit::TextEdit;
+use toolward_operator::lasting_changes::{LastingChange, LastingChanges, TextEdit};
 use toolward_policy::{Choices, OpenChoice, Policy};
 
 use super::Subject;

@@ -5,7 +5,7 @@ use clap::Args;
 use serde_json::json;
 use toolward_bundle::text::visible_line;
 use toolward_operator::bundles::SourceKind;
-use toolward_operator::policy_review::Row;
+use toolward_operator::policy_review::ToolRow;
 
 use super::{Subject, documents};
 use crate::environment::Environment;
@@ -76,7 +76,7 @@ fn subject_is_installed(arguments: &Arguments) -> bool {
     arguments.subject.source.kind() == SourceKind::Installed
 }
 
-fn line(row: &Row) -> String {
+fn line(row: &ToolRow) -> String {
     let word = match row.state {
         "blocked" => "BLOCKED",
         other => other,

@@ -116,7 +116,7 @@ impl Next {
             document.resets.push(reset(text)?);
         }
         write(&document, &self.writing, output)?;
-        output.note("the thresholds of the document before and of this one must sign it");
+        output.note("must be signed by the threshold of the earlier document and by its own: `toolward publisher sign` adds a signature");
         Ok(())
     }
 }

@@ -12,6 +12,11 @@ use crate::output::Output;
 
 pub(super) fn run(path: &Path, output: &mut Output) -> Result {
     let (document, envelope) = read(path)?;
+    let verifying = match document {
+        Document::Publisher(_) => "`toolward trust add`",
+        Document::Revocations(_) => "`toolward trust update NAME --revocations`",
+        Document::Channel(_) => "each command that uses the channel",
+    };
     let mut shown = match document {
         Document::Publisher(document) => json!({
             "kind": "publisher document",
@@ -78,7 +83,9 @@ pub(super) fn run(path: &Path, output: &mut Output) -> Result {
             value => output.line(format!("{name:16} {}", words(value)))?,
         }
     }
-    output.note("who signed this was not verified: `toolward trust add` does so");
+    output.note(format!(
+        "who signed this was not verified: {verifying} does so"
+    ));
     Ok(())
 }
 

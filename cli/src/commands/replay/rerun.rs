@@ -10,13 +10,13 @@ use toolward_host::{Host, Reply};
 use toolward_ledger::record::Invocation;
 use toolward_ledger::{DamagedRow, Reader};
 use toolward_operator::bundles::BundleSource;
-use toolward_operator::compile_cache::CompileCache;
-use toolward_operator::config::Granted;
+use toolward_operator::granted::Granted;
 use toolward_operator::host_setup::{HostSetup, opens_buckets};
 use toolward_operator::ledger::LedgerSettings;
+use toolward_operator::processes::CompileCache;
 use toolward_operator::recorder::{CallRecorder, StartedRecorder};
-use toolward_operator::replay::{Replay, Replayed};
-use toolward_operator::rerun::{Difference, Rerun, Surfaces, differences, prepare};
+use toolward_operator::replay::{Replay, ReplayedCall};
+use toolward_operator::rerun::{Rerun, RerunDifference, Surfaces, differences, prepare};
 use toolward_operator::runtime;
 
 use super::{Arguments, What, calls, row_missing};
@@ -252,9 +252,9 @@ fn left_out(of: Invocation, why: &str, output: &mut Output) -> Result {
 }
 
 fn show(
-    replayed: &Replayed,
+    replayed: &ReplayedCall,
     reply: &Reply,
-    differences: &[Difference],
+    differences: &[RerunDifference],
     output: &mut Output,
 ) -> Result {
     let of = replayed.call.invocation;

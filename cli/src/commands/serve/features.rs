@@ -5,11 +5,11 @@ use std::sync::Arc;
 use toolward_host::exec::ExecBroker;
 use toolward_host::{Broker, Host, SharedState};
 use toolward_mcp::{ServerFeatures, Service};
-use toolward_operator::config::Granted;
+use toolward_operator::granted::Granted;
 use toolward_operator::host_setup::opens_buckets;
 use toolward_operator::installed::LoadedBundles;
 use toolward_operator::recorder::{CallRecorder, RecordedConfinement};
-use toolward_operator::reload::Target;
+use toolward_operator::reload::ReloadTarget;
 use toolward_operator::{Operator, Report};
 use toolward_policy::Policy;
 
@@ -86,7 +86,7 @@ pub(super) struct ServedFeatures {
     pub(super) buckets: bool,
 }
 
-impl Target for ServedFeatures {
+impl ReloadTarget for ServedFeatures {
     type Made = ServerFeatures;
 
     fn make(&self, loaded: &LoadedBundles, granted: &Arc<Granted>) -> Result<ServerFeatures> {

@@ -6,7 +6,7 @@ use clap::Args;
 use toolward_host::{HostBuilder, Tape};
 use toolward_ledger::checkpoint::Verifier;
 use toolward_operator::Operator;
-use toolward_operator::cassette::{Callers, CassetteFile, CassetteSource};
+use toolward_operator::cassette::{CassetteFile, CassetteSource, ServedCallers};
 
 use crate::commands::ledger::verify::vkey;
 use crate::failure::Result;
@@ -59,8 +59,8 @@ impl ReplayFlags {
             loose: self.loose,
         };
         let callers = match over_http {
-            true => Callers::Named,
-            false => Callers::Local,
+            true => ServedCallers::Named,
+            false => ServedCallers::Local,
         };
         let environment = &operator.environment;
         let settings = operator.setup.ledger(&operator.source.trust, environment)?;

@@ -30,7 +30,7 @@ pub(super) fn welcome(features: &ServerFeatures, replaying: Option<&Replaying>) 
     }
     let blocked: Vec<&str> = features.blocked().map(|(_, id)| id).collect();
     if !blocked.is_empty() {
-        text.push_str("; blocked by the policy: ");
+        text.push_str("; blocked: ");
         text.push_str(&blocked.join(", "));
         text.push_str(" (see `toolward policy explain TOOL`)");
     }

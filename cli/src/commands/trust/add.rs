@@ -6,9 +6,9 @@ use std::path::Path;
 use clap::Args;
 use toolward_bundle::text::visible_line;
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
-use toolward_operator::trust::publishers::Known;
+use toolward_operator::trust::publishers::KnownPublisher;
 use toolward_signing::ErrorKind;
-use toolward_signing::fingerprint::Fingerprint;
+use toolward_signing::Fingerprint;
 use toolward_signing::verify::unsigned;
 
 use super::{FreshnessFlags, Subject, print};
@@ -120,7 +120,7 @@ fn beginning(path: &Path) -> String {
 }
 
 /// Makes sure that a person compared the fingerprint with the publisher's own statement.
-fn compared(known: &Known, given: Option<&str>) -> Result {
+fn compared(known: &KnownPublisher, given: Option<&str>) -> Result {
     let document = &known.document;
     let fingerprint = document.fingerprint();
     if let Some(given) = given {

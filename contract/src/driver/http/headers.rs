@@ -1,44 +1,37 @@
-//! `headers` and `default_headers`: which names a driver may set, and where a secret stands in a value.
+//! `headers` and `default_headers`: which names a driver may set, and where a value may have a secret.
 
 use crate::codes;
-use crate::diagnostic::Report;
-use crate::driver::template::{Part, Reading, Template};
+use crate::driver::template::{Template, TemplatePart, TemplateReader};
 use crate::header::{is_forbidden, may_precede_secret};
-use crate::source::Field;
+use crate::source::FieldReader;
 
-/// Headers of a driver, and of one of its entries. Each entry has those of the driver too.
+/// Headers of a driver, and of one of its entries, which also has all of the driver's.
 const MAX_HEADERS: usize = 32;
 
 /// Headers that hold credentials, which come out of a secret only.
 const CREDENTIALS: &[&str] = &["authorization", "cookie"];
 
 pub(super) fn read(
-    field: &Field<'_>,
-    reading: &mut Reading,
-    report: &mut Report<'_>,
+    field: &FieldReader<'_>,
+    reading: &mut TemplateReader,
 ) -> Vec<(String, Template)> {
     let mut headers: Vec<(String, Template)> = Vec::new();
-    for (index, (key, member)) in report
-        .read(field.members())
-        .unwrap_or_default()
-        .into_iter()
-        .enumerate()
-    {
+    for (index, (key, member)) in field.members().into_iter().flatten().enumerate() {
         if index == MAX_HEADERS {
             let message = format!("expected at most {MAX_HEADERS} headers in `{}`", field.name);
-            report.add(&codes::HTTP_HEADER_INVALID, member.key_at, message);
+            member.note_at_key(&codes::HTTP_HEADER_INVALID, message);
             break;
         }
         let name = key.to_ascii_lowercase();
-        let Some(value) = report.read(member.text()) else {
+        let Some(value) = member.text() else {
             continue;
         };
         if let Some(expected) = header_refusal(&name, value, &headers) {
             let message = format!("expected {expected} in `{}`, found {key:?}", field.name);
-            report.add(&codes::HTTP_HEADER_INVALID, member.key_at, message);
+            member.note_at_key(&codes::HTTP_HEADER_INVALID, message);
             continue;
         }
-        let Some(template) = reading.template(value, &member, report) else {
+        let Some(template) = reading.template(&member) else {
             continue;
         };
         if let Some(slug) = misplaced(&name, &template) {
@@ -46,7 +39,7 @@ pub(super) fn read(
                 "expected `{}` to be a secret, alone or after a scheme and a space (in a cookie, a name and `=`), found `{slug}` elsewhere",
                 member.name
             );
-            report.add(&codes::HTTP_SECRET_POSITION, member.at, message);
+            member.note(&codes::HTTP_SECRET_POSITION, message);
             continue;
         }
         headers.push((name, template));
@@ -58,51 +51,32 @@ pub(super) fn read(
 fn misplaced<'t>(header: &str, template: &'t Template) -> Option<&'t str> {
     let slug = template.secrets().next()?;
     let fits = match template.parts.as_slice() {
-        [Part::Secret(_)] => true,
-        [Part::Literal(before), Part::Secret(_)] => may_precede_secret(header, before.as_bytes()),
+        [TemplatePart::Secret(_)] => true,
+        [TemplatePart::Literal(before), TemplatePart::Secret(_)] => {
+            may_precede_secret(header, before.as_bytes())
+        }
         _ => false,
     };
     (!fits).then_some(slug)
 }
 
-/// The headers of an entry: its own go before the driver's of the same name.
-pub(super) fn merged(
-    defaults: &[(String, Template)],
-    own: Vec<(String, Template)>,
-) -> Vec<(String, Template)> {
-    let mut headers: Vec<(String, Template)> = defaults
-        .iter()
-        .filter(|(name, _)| !own.iter().any(|(other, _)| other == name))
-        .cloned()
-        .collect();
-    headers.extend(own);
-    headers
-}
-
-/// `idempotency_key_header`: a header of its own, in lower case.
+/// `idempotency_key_header`: a header that nothing else sets, in lower case.
 pub(super) fn idempotency_key(
-    field: &Field<'_>,
+    field: &FieldReader<'_>,
     headers: &[(String, Template)],
-    report: &mut Report<'_>,
 ) -> Option<String> {
-    let found = report.read(field.text())?;
+    let found = field.text()?;
     let name = found.to_ascii_lowercase();
-    let refusal = match header_refusal(&name, "", headers) {
-        Some(expected) => Some(expected),
-        None if CREDENTIALS.contains(&name.as_str()) || name == "content-type" => {
-            Some("a header that no other rule gives a value")
-        }
-        None => None,
-    };
-    if let Some(expected) = refusal {
+    let has_own_rule = CREDENTIALS.contains(&name.as_str()) || name == "content-type";
+    let own_rule = has_own_rule.then_some("a header that no other rule gives a value");
+    if let Some(expected) = header_refusal(&name, "", headers).or(own_rule) {
         let message = format!("expected {expected} as `{}`, found {found:?}", field.name);
-        report.add(&codes::HTTP_HEADER_INVALID, field.at, message);
-        return None;
+        return field.refuse(&codes::HTTP_HEADER_INVALID, message);
     }
     Some(name)
 }
 
-/// What a header would have to be to be sent, if it can't be. `name` is in lower case.
+/// What is expected of a header that can't be sent. `name` is in lower case.
 pub(crate) fn header_refusal(
     name: &str,
     value: &str,

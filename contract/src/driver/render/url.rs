@@ -1,15 +1,14 @@
 //! Path and query. What fills a slot stays in its segment, or in its value.
 
-use super::RenderError;
-use super::values::Values;
+use super::{RenderError, Values};
 use crate::driver::http::Endpoint;
-use crate::driver::template::{Part, Template};
-use crate::percent::{percent_decoded, percent_encoded};
+use crate::driver::template::{Template, TemplatePart};
+use crate::url_path::{percent_decoded, percent_encoded};
 
-/// Bytes of path and query: servers are asked to take 8000 (RFC 9110, section 4.1).
+/// Bytes of path and query: servers should take 8000 (RFC 9110, section 4.1).
 const MAX_URL_BYTES: usize = 8 << 10;
 
-/// Path and query; parameters that are a secret apart.
+/// Path and query, and the parameters that are a secret.
 pub(super) fn render(
     endpoint: &Endpoint,
     values: Values<'_>,
@@ -22,7 +21,7 @@ pub(super) fn render(
     let mut secrets = Vec::new();
     let mut separator = '?';
     for (name, template) in &endpoint.query {
-        if let [Part::Secret(slug)] = template.parts.as_slice() {
+        if let [TemplatePart::Secret(slug)] = template.parts.as_slice() {
             secrets.push((name.clone(), slug.clone()));
             continue;
         }
@@ -36,9 +35,9 @@ pub(super) fn render(
         }
         for part in &template.parts {
             match part {
-                Part::Literal(text) => push(&mut url, text)?,
-                Part::Value(slot) => encode(&values.text(slot, "the query")?, &mut url)?,
-                Part::Secret(slug) => return Err(RenderError::misplaced(slug)),
+                TemplatePart::Literal(text) => push(&mut url, text)?,
+                TemplatePart::Value(slot) => encode(&values.text(slot, "the query")?, &mut url)?,
+                TemplatePart::Secret(slug) => return Err(RenderError::misplaced(slug)),
             }
         }
         separator = '&';
@@ -55,11 +54,11 @@ fn segment(template: &Template, values: Values<'_>, url: &mut String) -> Result<
     let mut last = None;
     for part in &template.parts {
         match part {
-            Part::Literal(text) => {
+            TemplatePart::Literal(text) => {
                 decoded.extend(percent_decoded(text.as_bytes()));
                 push(url, text)?;
             }
-            Part::Value(slot) => {
+            TemplatePart::Value(slot) => {
                 let text = values.text(slot, POSITION)?;
                 if text.contains(|c: char| matches!(c, '/' | '\\') || c.is_control()) {
                     let expected = "neither `/`, `\\` nor control characters";
@@ -69,7 +68,7 @@ fn segment(template: &Template, values: Values<'_>, url: &mut String) -> Result<
                 encode(&text, url)?;
                 last = Some(slot);
             }
-            Part::Secret(slug) => return Err(RenderError::misplaced(slug)),
+            TemplatePart::Secret(slug) => return Err(RenderError::misplaced(slug)),
         }
     }
     match last {

@@ -1,8 +1,8 @@
-//! `response_extract`: a path into a JSON value (AIP-31, "Response extraction"). Parsed once; each evaluation looks at a
+//! `response_extract`: a path into a JSON value (AIP-31, "OutputPlace extraction"). Parsed once; each evaluation looks at a
 //! bounded number of values.
 //!
 //! `$`, then up to 16 of `.name`, `[0]`, one `[*]` and one `[?(@.name=='text')]`. As in RFC 9535, the last two select
-//! several values of a list, of which those that lack the rest of the path are left out; the result is then a list.
+//! several values of a list, without the values that lack the rest of the path; the result is then a list.
 
 use serde_json::Value;
 
@@ -71,7 +71,7 @@ impl JsonPath {
         })
     }
 
-    /// The path as it is written.
+    /// The path as written.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text

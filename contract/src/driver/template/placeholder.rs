@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::{Part, Slot, SlotSource};
+use super::{SlotSource, TemplatePart, TemplateSlot};
 use crate::capability::{Capability, Class};
 use crate::json;
 use crate::source::nearest;
 
-/// What the name of a placeholder begins with.
+/// What the name of a placeholder starts with.
 const SOURCES: [&str; 3] = ["input", "context", "secrets"];
 
 /// Where the placeholder ends: at the first `}` outside quotes.
@@ -25,7 +25,7 @@ pub(super) fn end(text: &str) -> Option<usize> {
 }
 
 /// The placeholder, and whether it is spelled as in version 0.1.
-pub(super) fn read(inner: &str) -> Result<(Part, bool), String> {
+pub(super) fn read(inner: &str) -> Result<(TemplatePart, bool), String> {
     let unknown = || {
         let near = inner.split_once('.').and_then(|(source, rest)| {
             let near = nearest(source, SOURCES).filter(|near| *near != source)?;
@@ -40,7 +40,7 @@ pub(super) fn read(inner: &str) -> Result<(Part, bool), String> {
         if let Some(slug) = inner.strip_prefix(prefix) {
             let known = slug != "*" && Capability::of(Class::Secret, slug).is_ok();
             return match known {
-                true => Ok((Part::Secret(slug.to_owned()), old)),
+                true => Ok((TemplatePart::Secret(slug.to_owned()), old)),
                 false => Err(unknown()),
             };
         }
@@ -62,7 +62,7 @@ pub(super) fn read(inner: &str) -> Result<(Part, bool), String> {
     {
         return Err(unknown());
     }
-    let mut slot = Slot::new(source, path);
+    let mut slot = TemplateSlot::new(source, path);
     for filter in pieces {
         filtered(&mut slot, filter).ok_or_else(|| {
             format!(
@@ -70,7 +70,7 @@ pub(super) fn read(inner: &str) -> Result<(Part, bool), String> {
             )
         })?;
     }
-    Ok((Part::Value(slot), false))
+    Ok((TemplatePart::Value(slot), false))
 }
 
 /// The parts between bars outside quotes, without the spaces around the bars.
@@ -99,7 +99,7 @@ fn pieces(inner: &str) -> Vec<&str> {
     pieces
 }
 
-fn filtered(slot: &mut Slot, filter: &str) -> Option<()> {
+fn filtered(slot: &mut TemplateSlot, filter: &str) -> Option<()> {
     if slot.json {
         return None;
     }
@@ -134,7 +134,7 @@ mod tests {
 
     fn slot(inner: &str) -> Option<(String, Option<Value>, bool)> {
         match read(inner) {
-            Ok((Part::Value(slot), false)) => Some((
+            Ok((TemplatePart::Value(slot), false)) => Some((
                 format!("{} {}", slot.source.as_str(), slot.path.join("/")),
                 slot.default,
                 slot.json,

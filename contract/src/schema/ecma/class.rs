@@ -1,70 +1,8 @@
-//! Classes: `[…]`, and escapes such as `\d`. All are written as ranges: in the engine's syntax a class within a class,
-//! `&&` and the like have a meaning that they don't have in ECMA-262.
+//! Classes: `[…]`. All are written as ranges: in the engine's syntax a class within a class, `&&` and the like have a
+//! meaning that they don't have in ECMA-262.
 
-use std::fmt::Write as _;
-
-use super::cursor::Cursor;
-use super::escape::{character, property};
-use super::{ANYTHING, NOTHING};
-
-type Ranges = &'static [(u32, u32)];
-
-const DIGITS: Ranges = &[(0x30, 0x39)];
-const WORD: Ranges = &[(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)];
-/// ECMA-262's `WhiteSpace` with its `LineTerminator`s.
-const SPACE: Ranges = &[
-    (0x09, 0x0D),
-    (0x20, 0x20),
-    (0xA0, 0xA0),
-    (0x1680, 0x1680),
-    (0x2000, 0x200A),
-    (0x2028, 0x2029),
-    (0x202F, 0x202F),
-    (0x205F, 0x205F),
-    (0x3000, 0x3000),
-    (0xFEFF, 0xFEFF),
-];
-/// Half of a surrogate pair: no text has one.
-const SURROGATES: (u32, u32) = (0xD800, 0xDFFF);
-
-/// `\d`, `\w`, `\s`, and what matches all else: `\D`, `\W`, `\S`.
-pub(super) struct ClassEscape {
-    ranges: Ranges,
-    negated: bool,
-}
-
-impl ClassEscape {
-    pub(super) fn read(cursor: &mut Cursor<'_>) -> Option<Self> {
-        let (ranges, negated) = match cursor.peek()? {
-            'd' => (DIGITS, false),
-            'D' => (DIGITS, true),
-            'w' => (WORD, false),
-            'W' => (WORD, true),
-            's' => (SPACE, false),
-            'S' => (SPACE, true),
-            _ => return None,
-        };
-        cursor.next();
-        Some(Self { ranges, negated })
-    }
-
-    pub(super) fn push_ranges(&self, out: &mut String) {
-        if !self.negated {
-            for (first, last) in self.ranges {
-                push_range(*first, *last, out);
-            }
-            return;
-        }
-        let mut next = 0;
-        for (first, last) in self.ranges {
-            if next < *first {
-                push_range(next, first - 1, out);
-            }
-            next = last + 1;
-        }
-        push_range(next, u32::from(char::MAX), out);
-    }
-}
+use super::escape::{ClassEscape, character, property, push_range};
+use super::{ANYTHING, Cursor, NOTHING};
 
 enum Atom<'p> {
     Character(u32),
@@ -138,30 +76,6 @@ fn push_atom(atom: &Atom<'_>, out: &mut String) {
         Atom::Property(text) => {
             out.push('\\');
             out.push_str(text);
-        }
-    }
-}
-
-/// A range, without surrogates.
-fn push_range(first: u32, last: u32, out: &mut String) {
-    let (lead, trail) = SURROGATES;
-    for (first, last) in [(first, last.min(lead - 1)), (first.max(trail + 1), last)] {
-        if first > last {
-            continue;
-        }
-        push_code(first, out);
-        if first < last {
-            out.push('-');
-            push_code(last, out);
-        }
-    }
-}
-
-fn push_code(code: u32, out: &mut String) {
-    match char::from_u32(code) {
-        Some(c) if c.is_ascii_alphanumeric() => out.push(c),
-        _ => {
-            let _ = write!(out, "\\u{{{code:X}}}");
         }
     }
 }

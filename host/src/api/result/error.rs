@@ -139,6 +139,16 @@ impl CallError {
         })
     }
 
+    /// The error for a secret that the policy gives and that has no value.
+    pub(crate) fn no_credential(slug: &str) -> Self {
+        Self::new(
+            ErrorCode::AUTH_REQUIRED,
+            ErrorClass::CredentialMissing,
+            format!("the secret `{slug}` is granted and has no value"),
+        )
+        .with_hint(ErrorCode::AUTH_REQUIRED.ask_the_operator("give the secret a value"))
+    }
+
     /// Whether the policy, or a person whom it has asked, denied the call. What a driver
     /// calls its own errors does not count.
     #[must_use]

@@ -3,41 +3,46 @@
 
 use std::sync::Arc;
 
+use super::admit::Admitted;
 use super::attempts::Finished;
-use super::prepare::Admitted;
 use crate::api::result::{CallError, Output};
-use crate::elicitation::{Asked, Facts, Questions, Spent};
+use crate::elicitation::{Asked, Facts, OpenForm, Questions, Spent};
+use crate::imports::HostImports;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::validate::RoutedCall;
 use crate::redact::Redactor;
-use crate::sandbox::context::Context;
 
 /// How a call ended that did not fail.
 pub(crate) enum Ended {
     /// With an output.
     Output(Output),
-    /// With questions.
-    Asked(Box<Asked>),
+    /// With questions, and the form that stays open if the caller gets them.
+    Asked(Box<Asked>, Option<OpenForm>),
 }
 
 /// Ends a call that ran.
 pub(super) async fn finish(
     call: &RoutedCall,
-    context: &Context,
+    imports: &HostImports,
     admitted: &Admitted,
     result: Result<Finished, CallError>,
     record: &mut CallRecord<'_>,
 ) -> Result<Ended, CallError> {
-    let found = context.violations.found();
+    let found = imports.violations.found();
     record.metadata.violations = found.first;
     record.metadata.violations_total = found.total;
     record.violated(found.own);
-    let redactor = context.secrets.redactor();
+    let redactor = imports.secrets.redactor();
+    let mut remains = None;
     let result = match result {
-        Ok(Finished::Done(output)) => Ok(output),
+        Ok(Finished::Done(output, dropped_later)) => {
+            remains = dropped_later;
+            Ok(output)
+        }
         Err(error) => Err(error),
         Ok(Finished::Asks(questions)) => match questions.keep(redactor.as_deref()) {
-            Ok(questions) => {
+            Ok(mut questions) => {
+                let form = questions.form.take();
                 if let Some(redactor) = redactor {
                     redactor.captured(&mut record.captured);
                 }
@@ -49,7 +54,7 @@ pub(super) async fn finish(
                 };
                 let invocation = &record.metadata.invocation;
                 let asked = asked(call, questions, admitted.rounds, spent, invocation);
-                return Ok(Ended::Asked(Box::new(asked)));
+                return Ok(Ended::Asked(Box::new(asked), form));
             }
             Err(error) => Err(error),
         },
@@ -58,7 +63,20 @@ pub(super) async fn finish(
         Some(redactor) => redacted(redactor, result, record).await,
         None => result,
     };
+    if let Some(remains) = remains {
+        drop_later(remains, admitted);
+    }
     result.map(Ended::Output)
+}
+
+/// Has a task of the runtime drop what is left of an attempt. It keeps the call's slot until then: a slot is room
+/// in the engine's pool.
+fn drop_later(remains: Box<dyn Send>, admitted: &Admitted) {
+    let slot = admitted.slot.take();
+    tokio::spawn(async move {
+        drop(remains);
+        drop(slot);
+    });
 }
 
 fn asked(

@@ -8,12 +8,12 @@ use toolward_contract::json as strict;
 use toolward_contract::tool::Tool;
 use toolward_policy::LimitName;
 
-use super::memory::AttemptMemory;
 use crate::api::limits::CallLimits;
 use crate::api::result::{
     Block, BlockContent, CallError, ErrorClass, ErrorCode, Hit, Output, ResourceBody, shortened,
     too_large, too_much_memory,
 };
+use crate::executor::AttemptMemory;
 use crate::invocation::DriverOutput;
 use crate::validation_pool::{self, ValidationPool};
 
@@ -36,17 +36,6 @@ pub(crate) async fn accept(
         check(output, &limits, &contract, &dropped, &memory)
     })
     .await
-}
-
-/// The output of a driver that succeeded and returned nothing, as a service does that answers 204: null if the
-/// contract accepts it, else an empty object. If it accepts neither, null, which is then refused.
-pub(super) fn of_nothing(contract: &Tool) -> Value {
-    let empty = Value::Object(serde_json::Map::new());
-    let accepts = |value: &Value| contract.outputs.validate(value).is_ok();
-    match !accepts(&Value::Null) && accepts(&empty) {
-        true => empty,
-        false => Value::Null,
-    }
 }
 
 fn check(

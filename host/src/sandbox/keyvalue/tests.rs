@@ -1,10 +1,12 @@
 //! The host's side of `wasi:keyvalue`, called as the bindings call it, and once
 //! by a component.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
-use toolward_policy::LimitName;
-use toolward_policy::OnViolation;
+use toolward_keyvalue::{Access, Limits as StoreLimits, Store};
+use toolward_policy::{BucketGrant, LimitName, OnViolation};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -12,11 +14,22 @@ use super::atomics::Host as _;
 use super::batch::Host as _;
 use super::store::{Error as GuestError, Host as _, HostBucket as _};
 use super::*;
+use crate::api::violations::{EndsCall, ViolationKind, Violations};
+use crate::exceeded::{DeadlinePassed, Exceeded};
+use crate::imports::{BoxFuture, BucketCounters, BucketLimits, Buckets};
 
 /// An attempt, with what outlives it.
 struct Attempt {
-    ctx: Ctx,
+    imports: OnlyBuckets,
     table: ResourceTable,
+}
+
+struct OnlyBuckets(Buckets);
+
+impl Imports for OnlyBuckets {
+    fn bucket(&self, request: BucketRequest) -> BoxFuture<'_, Result<BucketReply, BucketError>> {
+        Box::pin(self.0.answer(request))
+    }
 }
 
 fn grant(name: &str, write: bool) -> BucketGrant {
@@ -33,36 +46,36 @@ fn in_seconds(seconds: u64) -> Instant {
 
 impl Attempt {
     fn new(store: &Arc<Store>, grants: &[BucketGrant]) -> Self {
-        Self::with(store, grants, Limits::default(), Arc::default())
+        Self::with(store, grants, BucketLimits::default(), Arc::default())
     }
 
     fn with(
         store: &Arc<Store>,
         grants: &[BucketGrant],
-        limits: Limits,
-        counters: Arc<Counters>,
+        limits: BucketLimits,
+        counters: Arc<BucketCounters>,
     ) -> Self {
         Self {
-            ctx: Ctx::new(
-                grants,
-                Some(store.clone()),
-                "alice",
+            imports: OnlyBuckets(Buckets {
+                grants: grants.to_vec(),
+                store: Some(store.clone()),
+                principal: "alice".to_owned(),
                 limits,
                 counters,
-                in_seconds(30),
-                Violations::new(
+                deadline: in_seconds(30),
+                violations: Violations::new(
                     OnViolation::Record,
                     &crate::api::violations::Reported::default(),
                     None,
                 ),
-            ),
+            }),
             table: ResourceTable::new(),
         }
     }
 
     fn view(&mut self) -> View<'_> {
         View {
-            ctx: &self.ctx,
+            imports: &self.imports,
             table: &mut self.table,
         }
     }
@@ -74,7 +87,7 @@ impl Attempt {
     }
 
     fn tried(&self) -> Vec<String> {
-        let found = self.ctx.violations.found();
+        let found = self.imports.0.violations.found();
         assert!(
             found
                 .first
@@ -95,13 +108,7 @@ fn in_memory() -> Arc<Store> {
 
 /// What lies in a bucket, asked of the store itself.
 fn stored(store: &Store, owner: &str, principal: &str, name: &str) -> Vec<(String, Vec<u8>)> {
-    let bucket = store.bucket(
-        owner,
-        principal,
-        name,
-        Access::Read,
-        BucketLimits::default(),
-    );
+    let bucket = store.bucket(owner, principal, name, Access::Read, StoreLimits::default());
     let page = bucket.list_keys(None).expect("a page");
     let values = bucket.get_many(&page.keys).expect("values");
     page.keys
@@ -144,7 +151,7 @@ async fn a_bucket_that_is_not_granted_can_not_be_opened_and_the_attempt_is_recor
 async fn policy_can_end_the_call_where_it_goes_beyond_its_grant() {
     let store = in_memory();
     let mut attempt = Attempt::new(&store, &[grant("own", false)]);
-    attempt.ctx.violations = Violations::new(
+    attempt.imports.0.violations = Violations::new(
         OnViolation::End,
         &crate::api::violations::Reported::default(),
         None,
@@ -165,7 +172,7 @@ async fn a_bucket_granted_for_reading_is_read_and_never_changed() {
             "alice",
             "own",
             Access::Write,
-            BucketLimits::default(),
+            StoreLimits::default(),
         )
         .set("key", b"1")
         .expect("sets");
@@ -196,7 +203,7 @@ async fn a_bucket_granted_for_reading_is_read_and_never_changed() {
     for result in denied {
         assert!(matches!(refusal(result), GuestError::AccessDenied));
     }
-    assert_eq!(attempt.ctx.violations.found().total, 5);
+    assert_eq!(attempt.imports.0.violations.found().total, 5);
     assert_eq!(attempt.tried(), ["own"]);
     assert_eq!(
         stored(&store, "acme", "alice", "own"),
@@ -272,13 +279,13 @@ async fn a_grant_of_all_buckets_opens_what_a_contract_could_name_and_yields_to_a
 #[tokio::test]
 async fn going_beyond_a_quota_is_an_error_that_the_guest_is_told() {
     let store = in_memory();
-    let limits = Limits {
-        bucket: BucketLimits {
+    let limits = BucketLimits {
+        bucket: StoreLimits {
             bucket_keys: 1,
             value_bytes: 4,
-            ..BucketLimits::default()
+            ..StoreLimits::default()
         },
-        ..Limits::default()
+        ..BucketLimits::default()
     };
     let mut attempt = Attempt::with(&store, &[grant("own", true)], limits, Arc::default());
     let own = attempt.open("own").await;
@@ -313,13 +320,13 @@ async fn going_beyond_a_quota_is_an_error_that_the_guest_is_told() {
 #[tokio::test]
 async fn operations_and_bytes_are_counted_over_all_attempts_and_end_the_call() {
     let store = in_memory();
-    let limits = Limits {
+    let limits = BucketLimits {
         operations: 5,
         bytes: 30,
-        ..Limits::default()
+        ..BucketLimits::default()
     };
     let grants = [grant("own", true)];
-    let counters: Arc<Counters> = Arc::default();
+    let counters: Arc<BucketCounters> = Arc::default();
     let exceeded = |error: wasmtime::Error| *error.downcast_ref::<Exceeded>().expect("a limit");
 
     let mut first = Attempt::with(&store, &grants, limits, counters.clone());
@@ -358,13 +365,13 @@ async fn everything_that_is_read_is_counted() {
             "alice",
             "own",
             Access::Write,
-            BucketLimits::default(),
+            StoreLimits::default(),
         )
         .set_many(&pairs)
         .expect("sets");
-    let counters: Arc<Counters> = Arc::default();
+    let counters: Arc<BucketCounters> = Arc::default();
     let grants = [grant("own", false)];
-    let mut attempt = Attempt::with(&store, &grants, Limits::default(), counters.clone());
+    let mut attempt = Attempt::with(&store, &grants, BucketLimits::default(), counters.clone());
     let own = attempt.open("own").await;
     let mut view = attempt.view();
     let counted = || counters.bytes.swap(0, Ordering::Relaxed);
@@ -381,7 +388,7 @@ async fn everything_that_is_read_is_counted() {
 async fn nothing_is_done_after_the_deadline() {
     let store = in_memory();
     let mut attempt = Attempt::new(&store, &[grant("own", true)]);
-    attempt.ctx.deadline = Instant::now();
+    attempt.imports.0.deadline = Instant::now();
     let own = attempt.open("own").await;
     let error = trap(
         attempt
@@ -396,7 +403,7 @@ async fn nothing_is_done_after_the_deadline() {
 #[tokio::test]
 async fn a_host_without_a_store_says_so_for_what_is_granted_and_denies_the_rest() {
     let mut attempt = Attempt::new(&in_memory(), &[grant("own", true)]);
-    attempt.ctx.store = None;
+    attempt.imports.0.store = None;
     let refused = refusal(attempt.view().open("own".to_owned()).await);
     assert!(matches!(refused, GuestError::Other(text) if text.contains("no key-value store")));
     let refused = refusal(attempt.view().open("other".to_owned()).await);

@@ -60,17 +60,17 @@ pub(super) fn input_request(request: types::InputRequest) -> InputRequest {
 }
 
 /// The answers to what it asked.
-pub(super) fn resumption(resumption: Resumption) -> types::Resumption {
-    let answers = resumption.answers.into_iter().map(|answer| types::Answer {
-        key: answer.key,
-        reply: match answer.reply {
-            QuestionReply::Accepted(value) => types::Reply::Accepted(value),
+pub(super) fn resumption(resumption: &Resumption) -> types::Resumption {
+    let answers = resumption.answers.iter().map(|answer| types::Answer {
+        key: answer.key.clone(),
+        reply: match &answer.reply {
+            QuestionReply::Accepted(value) => types::Reply::Accepted(value.clone()),
             QuestionReply::Declined => types::Reply::Declined,
             QuestionReply::Cancelled => types::Reply::Cancelled,
         },
     });
     types::Resumption {
-        state: resumption.state,
+        state: resumption.state.clone(),
         answers: answers.collect(),
     }
 }

@@ -1,5 +1,7 @@
 //! Runs the handler of a component of this version.
 
+use std::mem::take;
+
 use wasmtime::{Engine, Result, Store};
 
 use super::bindings::exports::toolward::driver::handler::Outcome;
@@ -14,26 +16,22 @@ pub(crate) struct HandlerCall<'a> {
 }
 
 impl<'a> HandlerCall<'a> {
-    pub(crate) fn new(driver: &'a DriverPre<State>, call: Invocation) -> Self {
+    /// Takes the texts of `call` until [`HandlerCall::give_back`].
+    pub(crate) fn new(driver: &'a DriverPre<State>, call: &mut Invocation) -> Self {
         Self {
             driver,
             invocation: types::Invocation {
-                idempotency_key: call.idempotency_key,
-                id: call.id,
-                tool: call.tool,
-                tool_version: call.tool_version,
-                input: call.input,
-                context: call.context,
-                attempt: 0,
-                remaining_ms: 0,
-                resume: call.resume.map(convert::resumption),
+                idempotency_key: take(&mut call.idempotency_key),
+                id: take(&mut call.id),
+                tool: take(&mut call.tool),
+                tool_version: take(&mut call.tool_version),
+                input: take(&mut call.input),
+                context: take(&mut call.context),
+                attempt: call.attempt,
+                remaining_ms: call.remaining_ms,
+                resume: call.resume.as_ref().map(convert::resumption),
             },
         }
-    }
-
-    pub(crate) fn set_attempt(&mut self, number: u32, remaining_ms: u64) {
-        self.invocation.attempt = number;
-        self.invocation.remaining_ms = remaining_ms;
     }
 
     pub(crate) async fn execute(
@@ -56,7 +54,13 @@ impl<'a> HandlerCall<'a> {
         self.driver.engine()
     }
 
-    pub(crate) fn into_input(self) -> (String, String) {
-        (self.invocation.input, self.invocation.context)
+    pub(crate) fn give_back(self, call: &mut Invocation) {
+        let own = self.invocation;
+        call.idempotency_key = own.idempotency_key;
+        call.id = own.id;
+        call.tool = own.tool;
+        call.tool_version = own.tool_version;
+        call.input = own.input;
+        call.context = own.context;
     }
 }

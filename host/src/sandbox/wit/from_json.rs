@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Number, Value};
 use toolward_bundle::component::{Function, Type};
-use toolward_contract::driver::{Arguments as Form, BytesForm, WitCall};
+use toolward_contract::driver::{BytesForm, WitArguments as Form, WitCall};
 use toolward_contract::json;
 use wasmtime::component::Val;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolward_bundle::component::{Function, Functions, Surface, Type};
-use toolward_contract::driver::{Arguments as Form, BytesForm, ResultForm, WitCall};
+use toolward_contract::driver::{BytesForm, ResultForm, WitArguments as Form, WitCall};
 use toolward_contract::json::Limits;
 use wasmtime::component::Val;
 

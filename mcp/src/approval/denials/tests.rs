@@ -195,3 +195,37 @@ fn no_more_rows_are_kept_than_there_may_be() {
     assert!(!is_paused(&begun(&directory), "alice", &TOOL));
     assert!(is_paused(&begun(&directory), "alice", &[2; 32]));
 }
+
+/// Where the process that the test starts keeps denials; without it the test is that process's parent.
+const SHORT_OF_FILES: &str = "TOOLWARD_TEST_DENIALS";
+
+#[test]
+fn what_can_not_be_read_for_want_of_open_files_is_not_replaced() {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+    let Some(path) = std::env::var_os(SHORT_OF_FILES) else {
+        let directory = TempDir::new().unwrap();
+        let name = "approval::denials::tests::\
+                    what_can_not_be_read_for_want_of_open_files_is_not_replaced";
+        let status = std::process::Command::new(std::env::current_exe().unwrap())
+            .args([name, "--exact", "--nocapture"])
+            .env(SHORT_OF_FILES, directory.path().join("denials"))
+            .status()
+            .unwrap();
+        assert!(status.success());
+        return;
+    };
+    let path = PathBuf::from(path);
+    let open = || DenialBackoff::new(Some(Denials::open(&path).unwrap()));
+    let denied = open();
+    denied.denied(&alice(), TOOL, Instant::now());
+    let limit = getrlimit(Resource::Nofile);
+    let allow = |current| setrlimit(Resource::Nofile, Rlimit { current, ..limit }).unwrap();
+    allow(Some(0));
+    denied.denied(&alice(), [2; 32], Instant::now());
+    let opened = Denials::open(&path);
+    allow(limit.current);
+    assert!(matches!(opened, Err(DenialsError::Unusable { .. })));
+    assert!(is_paused(&denied, "alice", &[2; 32]));
+    assert!(is_paused(&open(), "alice", &TOOL));
+}

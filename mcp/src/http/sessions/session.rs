@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientJsonRpcMessage, ClientNotification,
-    RequestId,
+    ErrorData, RequestId,
 };
 use rmcp::transport::streamable_http_server::session::SessionId;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionHandle;
 
 use toolward_host::{Cancellation, SharedCancellation};
 
+use crate::request_ids::{self, CancelledIds};
 use crate::revision::Revision;
 
 /// How long ending a session waits for its worker.
@@ -38,6 +39,8 @@ struct Used {
     streams: usize,
     /// Calls that run, by the number of the request that began them.
     calls: HashMap<u64, Call>,
+    /// Calls that were cancelled, and may still be answered.
+    cancelled: CancelledIds,
 }
 
 #[derive(Debug)]
@@ -80,6 +83,7 @@ impl Session {
                 last: Instant::now(),
                 streams: 0,
                 calls: HashMap::new(),
+                cancelled: CancelledIds::default(),
             }),
         })
     }
@@ -119,9 +123,22 @@ impl Session {
         (used.streams == 0 && used.calls.is_empty()).then(|| used.last.elapsed())
     }
 
-    /// A call begins, and its client waits for it.
-    pub(super) fn begin(&self, number: u64, request: RequestId, cancellation: SharedCancellation) {
-        self.used().calls.insert(
+    /// A call begins, and its client waits for it. The error says why its id is refused: an answer finds its way by it.
+    pub(super) fn begin(
+        &self,
+        number: u64,
+        request: RequestId,
+        cancellation: SharedCancellation,
+    ) -> Result<(), ErrorData> {
+        if request_ids::is_too_long(&request) {
+            return Err(request_ids::too_long());
+        }
+        let mut used = self.used();
+        let is_open = used.calls.values().any(|call| call.request == request);
+        if is_open || used.cancelled.contain(&request) {
+            return Err(request_ids::in_use());
+        }
+        used.calls.insert(
             number,
             Call {
                 request,
@@ -130,6 +147,7 @@ impl Session {
                 turn: 0,
             },
         );
+        Ok(())
     }
 
     /// A stream is opened, for a call or none.
@@ -183,11 +201,13 @@ impl Session {
             .is_some_and(|call| call.request == *answered)
     }
 
-    /// A call was cancelled by its client: its id may be used again.
+    /// A call was cancelled by its client.
     pub(super) fn forget(&self, request: &RequestId) {
         let mut used = self.used();
+        let used = &mut *used;
         for (_, call) in (used.calls).extract_if(|_, call| call.request == *request) {
             call.cancellation.set(Cancellation::Caller);
+            used.cancelled.add(call.request);
         }
     }
 
@@ -195,10 +215,14 @@ impl Session {
     async fn abandon(&self, number: u64, turn: u64) {
         let call = {
             let mut used = self.used();
-            match used.calls.get(&number) {
+            let call = match used.calls.get(&number) {
                 Some(call) if call.watchers == 0 && call.turn == turn => used.calls.remove(&number),
                 _ => None,
+            };
+            if let Some(call) = &call {
+                used.cancelled.add(call.request.clone());
             }
+            call
         };
         if let Some(call) = call {
             tracing::debug!(session = %self.id, "a call is cancelled: its client has gone");

@@ -6,13 +6,13 @@ use std::task::{Context, Poll};
 
 use futures_util::Stream;
 use futures_util::future::{BoxFuture, FutureExt};
-use rmcp::model::{JsonRpcMessage, RequestId};
+use rmcp::model::{ErrorData, JsonRpcMessage, RequestId};
 use rmcp::transport::streamable_http_server::session::ServerSseMessage;
-use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::{Receiver, channel};
 use tokio_util::sync::CancellationToken;
-use toolward_host::SharedCancellation;
 
 use super::session::Session;
+use crate::request_ids;
 
 /// A stream of messages to a client.
 pub(super) struct WatchedStream {
@@ -24,19 +24,24 @@ pub(super) struct WatchedStream {
 }
 
 impl WatchedStream {
-    /// The stream of a call that begins.
-    pub(super) fn call(
-        session: &Arc<Session>,
-        number: u64,
-        (request, cancellation): (RequestId, SharedCancellation),
-        messages: Receiver<ServerSseMessage>,
-    ) -> Self {
-        session.begin(number, request, cancellation);
-        Self::resumed(session, number, messages)
+    /// The answer to a request that is refused, and nothing else.
+    pub(super) fn refused(session: &Arc<Session>, request: RequestId, error: ErrorData) -> Self {
+        let id = Some(request).filter(|id| !request_ids::is_too_long(id));
+        let answer = ServerSseMessage::from_message(JsonRpcMessage::error(error, id));
+        let (sender, messages) = channel(1);
+        // There is room for one.
+        let _ = sender.try_send(answer);
+        session.open(None);
+        Self {
+            session: Arc::clone(session),
+            number: None,
+            messages,
+            closing: None,
+        }
     }
 
-    /// The stream of a call whose client came back.
-    pub(super) fn resumed(
+    /// The stream of a call that has begun, or whose client came back.
+    pub(super) fn of_call(
         session: &Arc<Session>,
         number: u64,
         messages: Receiver<ServerSseMessage>,

@@ -6,6 +6,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, duplex};
 
 use super::*;
+use crate::request_ids::MAX_ID_BYTES;
 
 /// Longer than anything takes that comes at all.
 const TEST_TIMEOUT: Duration = Duration::from_secs(20);

@@ -15,8 +15,8 @@ use super::*;
 use crate::environment::Environment;
 use crate::installed::StoreLocation;
 use crate::network::Network;
-use crate::trust::changes::Update;
-use crate::trust::publishers::{FreshnessRule, Record};
+use crate::trust::publishers::{FreshnessRule, PublisherRecord};
+use crate::trust::update::PublisherUpdate;
 
 fn key(number: u8) -> SigningKey {
     SigningKey::from_bytes(&[number; 32])
@@ -72,8 +72,8 @@ impl World {
         self.trust = self.trust.unread();
     }
 
-    fn changes(&self) -> Changes<'_> {
-        Changes {
+    fn changes(&self) -> TrustChanges<'_> {
+        TrustChanges {
             trust: &self.trust,
             store: &self.store,
             network: &self.network,
@@ -93,7 +93,7 @@ impl World {
         self.changes().add_key(&candidate, request, || Ok(()))
     }
 
-    fn trusted(&self) -> Trusted {
+    fn trusted(&self) -> TrustedPublishers {
         self.trust.trusted(&self.environment).unwrap()
     }
 
@@ -172,7 +172,7 @@ fn a_bare_key_is_trusted_for_its_prefixes_and_ninety_days() {
     }
     // What was decided is in the record of trust.
     let store = world.store.open(&world.environment).unwrap();
-    let filter = toolward_store::audit_log::Filter::default();
+    let filter = toolward_store::audit_log::DecisionFilter::default();
     let decisions = store.decisions(&filter).unwrap();
     let id = key(1).public().key_id().to_string();
     assert!(

@@ -1,125 +1,125 @@
-//! Changes of the publishers' records, by one process at a time, based on the current
-//! state.
+//! Changes of the publishers' records, by one process at a time, based on the current state.
 
 use std::path::Path;
 
+use toolward_files::Lock;
 use toolward_signing::id;
 
-use super::private_dir::Folder;
-use super::{BareKey, DOCUMENT_FILE, GRANT_FILE, Known, MAX_GRANT_BYTES, Publishers};
-use super::{REVOCATIONS_FILE, Tombstone, Trusted};
-use super::{read_document, read_list};
-use crate::error::{Code, Error, Kind};
-use crate::file;
+use super::folder::{self, Publishers, Tombstone};
+use super::private_folder::TrustFolder;
+use super::{BareKey, KnownPublisher, TrustedPublishers};
+use crate::error::{Error, Result};
 
 /// The folder of publishers, exclusively locked. Don't block on the network or a person
 /// while holding it.
 #[derive(Debug)]
 pub struct Transaction {
     publishers: Publishers,
-    folder: Folder,
+    folder: TrustFolder,
 }
 
 /// The outcome of removing a publisher.
 #[derive(Debug)]
-pub struct Gone {
+pub struct RemovedPublisher {
     /// The number of keys and bundles that stay revoked.
     pub revoked: usize,
     /// Why its revocations could not be kept.
     pub lost: Vec<Error>,
 }
 
-impl Transaction {
-    pub(super) fn new(publishers: Publishers) -> Result<Self, Error> {
-        let folder = Folder::make(&publishers.0)?;
-        folder.exclusive(&publishers.0)?;
-        Ok(Self { publishers, folder })
+impl Publishers {
+    /// Locks the folder for changes. Creates it if it is missing.
+    pub fn exclusive(self) -> Result<Transaction> {
+        let folder = TrustFolder::make(self.folder())?;
+        folder.lock(Lock::Exclusive)?;
+        Ok(Transaction {
+            publishers: self,
+            folder,
+        })
     }
+}
 
+impl Transaction {
     /// Reads all records.
-    pub fn all(&self) -> Result<Trusted, Error> {
+    pub fn all(&self) -> Result<TrustedPublishers> {
         self.publishers.read_all()
     }
 
     /// Adds a new publisher atomically.
-    pub fn add(&self, known: &Known) -> Result<(), Error> {
-        self.add_folder(&known.document.name, |folder| write(folder, known))
+    pub fn add(&self, known: &KnownPublisher) -> Result<()> {
+        self.add_folder(&known.document.name, |folder| {
+            folder::write_known(folder, known)
+        })
     }
 
     /// Adds a publisher that is trusted by a bare key, atomically.
-    pub fn add_key(&self, key: &BareKey) -> Result<(), Error> {
-        self.add_folder(&key.name, |folder| key.write(folder))
+    pub fn add_key(&self, key: &BareKey) -> Result<()> {
+        self.add_folder(&key.name, |folder| folder::write_key(folder, key))
     }
 
-    fn add_folder(
-        &self,
-        name: &str,
-        write: impl FnOnce(&Path) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        let place = &self.publishers.0;
+    fn add_folder(&self, name: &str, write: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        let place = self.publishers.folder();
         let (folder, new) = (place.join(name), place.join(format!(".new-{name}")));
-        // Left behind by a killed process.
+        // A killed process may have left it.
         clear(&new)?;
-        let made = Folder::make(&new)?;
+        let made = TrustFolder::make(&new)?;
         write(&new)?;
-        made.sync(&new)?;
+        made.sync()?;
         std::fs::rename(&new, &folder).map_err(|error| Error::unwritable(&folder, error))?;
-        self.folder.sync(place)
+        self.folder.sync()
     }
 
     /// Updates a publisher. The document is written last, after everything it depends
     /// on.
-    pub fn write(&self, known: &Known) -> Result<(), Error> {
-        let folder = self.publishers.0.join(&known.document.name);
-        write(&folder, known)?;
-        Folder::make(&folder)?.sync(&folder)
+    pub fn write(&self, known: &KnownPublisher) -> Result<()> {
+        let folder = self.publishers.folder().join(&known.document.name);
+        folder::write_known(&folder, known)?;
+        TrustFolder::make(&folder)?.sync()
     }
 
     /// Updates the operator's settings for a bare key.
-    pub fn write_key(&self, key: &BareKey) -> Result<(), Error> {
-        let folder = self.publishers.0.join(&key.name);
-        key.write(&folder)?;
-        Folder::make(&folder)?.sync(&folder)
+    pub fn write_key(&self, key: &BareKey) -> Result<()> {
+        let folder = self.publishers.folder().join(&key.name);
+        folder::write_key(&folder, key)?;
+        TrustFolder::make(&folder)?.sync()
     }
 
     /// Removes a publisher, regardless of its folder's content, and keeps its
     /// revocations. `None` if there is no publisher of this name.
-    pub fn remove(&self, name: &str) -> Result<Option<Gone>, Error> {
+    pub fn remove(&self, name: &str) -> Result<Option<RemovedPublisher>> {
         if !self.publishers.has(name) {
             return Ok(None);
         }
-        let place = &self.publishers.0;
+        let place = self.publishers.folder();
         let folder = place.join(name);
         let gone = self.keep(name)?;
         let aside = place.join(format!(".gone-{name}"));
         clear(&aside)?;
         // Rename atomically, so that no reader sees a partial folder.
         std::fs::rename(&folder, &aside).map_err(|error| Error::unwritable(&folder, error))?;
-        self.folder.sync(place)?;
+        self.folder.sync()?;
         clear(&aside)?;
         Ok(Some(gone))
     }
 
-    /// Keeps a publisher's revocations, as far as they can be read.
-    fn keep(&self, name: &str) -> Result<Gone, Error> {
-        let place = &self.publishers.0;
+    /// Keeps a publisher's revocations that can be read.
+    fn keep(&self, name: &str) -> Result<RemovedPublisher> {
+        let place = self.publishers.folder();
         let folder = place.join(name);
         let mut lost = Vec::new();
-        if BareKey::is_alone_in(&folder) {
-            return Ok(Gone { revoked: 0, lost });
+        if folder::has_only_key(&folder) {
+            return Ok(RemovedPublisher { revoked: 0, lost });
         }
         let mut removed = match Tombstone::read(place, name) {
             Ok(Some(removed)) => removed,
             Ok(None) => Tombstone::new(name)?,
             // Don't replace it with fewer revocations.
             Err(failure) => {
-                return Ok(Gone {
-                    revoked: 0,
-                    lost: vec![failure],
-                });
+                let lost = vec![failure];
+                return Ok(RemovedPublisher { revoked: 0, lost });
             }
         };
-        match read_document(&folder) {
+        match folder::read_document(&folder) {
             Ok(document) if document.name == name => {
                 let keys = document.keys.iter().map(|key| key.key_id());
                 removed.keep(keys, &document.revoked_keys, &[]);
@@ -127,7 +127,7 @@ impl Transaction {
             Ok(_) => {}
             Err(failure) => lost.push(failure),
         }
-        match read_list(&folder, Vec::new()) {
+        match folder::read_list(&folder, Vec::new()) {
             Ok(Some(list)) if list.publisher == name => {
                 removed.keep([], &list.keys, &list.bundles);
             }
@@ -135,39 +135,20 @@ impl Transaction {
             Err(failure) => lost.push(failure),
         }
         let revoked = removed.write(place)?;
-        Ok(Gone { revoked, lost })
+        Ok(RemovedPublisher { revoked, lost })
     }
 
     /// Forgets the revocations of a removed publisher. Returns whether there were any.
-    pub fn forget(&self, name: &str) -> Result<bool, Error> {
+    pub fn forget(&self, name: &str) -> Result<bool> {
         match id::check(name) {
-            Ok(()) => Tombstone::forget(&self.publishers.0, name),
+            Ok(()) => Tombstone::forget(self.publishers.folder(), name),
             Err(_) => Ok(false),
         }
     }
 }
 
-fn write(folder: &Path, known: &Known) -> Result<(), Error> {
-    if let Some(list) = &known.revocations {
-        file::replace(&folder.join(REVOCATIONS_FILE), &list.envelope_bytes)?;
-    }
-    write_grant(folder, &known.grant)?;
-    file::replace(&folder.join(DOCUMENT_FILE), &known.document.envelope_bytes)
-}
-
-/// Writes the operator's settings for a publisher.
-pub(super) fn write_grant(folder: &Path, grant: &impl serde::Serialize) -> Result<(), Error> {
-    let grant = toml::to_string(grant)
-        .map_err(|error| Error::new(Kind::Failed, Code::UnwritableValue, error))?;
-    let path = folder.join(GRANT_FILE);
-    if grant.len() > MAX_GRANT_BYTES {
-        return Err(Error::unwritable(&path, "it would be too large"));
-    }
-    file::replace(&path, grant.as_bytes())
-}
-
 /// Removes a file or folder, if it exists.
-fn clear(path: &Path) -> Result<(), Error> {
+fn clear(path: &Path) -> Result<()> {
     let removed = match path.symlink_metadata() {
         Ok(metadata) if metadata.is_dir() => std::fs::remove_dir_all(path),
         Ok(_) => std::fs::remove_file(path),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use toolward_registry::Limits;
+use toolward_registry::ClientLimits;
 
 use crate::attacks::{held, lying};
 use crate::sample::{builder, client};
@@ -55,7 +55,7 @@ async fn a_registry_that_says_nothing_does_not_hold_a_pull_for_ever() {
         std::thread::sleep(Duration::from_secs(20));
         status(200)
     });
-    let mut limits = Limits::default();
+    let mut limits = ClientLimits::default();
     limits.total = Duration::from_millis(500);
     let client = builder().limits(limits).build().unwrap();
     let started = Instant::now();

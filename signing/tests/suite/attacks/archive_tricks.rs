@@ -402,6 +402,17 @@ fn a_bundle_larger_than_the_limit_is_refused_before_it_is_read() {
 }
 
 #[test]
+fn a_file_larger_than_the_limit_is_refused_by_its_size() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    // Most of it takes no room on the disk, and reading it would take seconds.
+    let size = verify::MAX_BYTES * 4;
+    file.as_file().set_len(size).unwrap();
+    let refusal = verify::open(file.path(), &acme(), &options()).unwrap_err();
+    assert_eq!(refusal.code(), "too-large");
+    assert!(refusal.to_string().contains(&size.to_string()), "{refusal}");
+}
+
+#[test]
 fn an_unsigned_bomb_is_not_expanded() {
     let mut tar = Tar::sample();
     let entry = tar.entry(b"manifest.dsse.json", b'0', &vec![0; 64 << 20]);

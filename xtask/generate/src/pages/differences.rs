@@ -14,12 +14,12 @@ mod table;
 const INTRODUCTION: &str = "\
 # Differences from the specifications
 
-AIP-14, AIP-30, AIP-31 and AIP-39 publish a JSON Schema of their documents. A document that its schema takes loads here, and one that
-it refuses is refused, but for what follows. The tests make documents from the schemas (of agentproto/agentproto at commit `dddee02`,
-9 August 2026) and fail on any other difference, and on a row that is not one.
+AIP-14, AIP-30, AIP-31 and AIP-39 each publish a JSON Schema of their documents. Toolward accepts what these schemas accept and
+refuses what they refuse, except for the differences below. The tests generate documents from the schemas (of agentproto/agentproto at
+commit `dddee02`, 9 August 2026); they fail on a difference that is not listed, and on a listed one that does not exist.
 
-What no JSON Schema speaks of is stricter everywhere: the front matter is YAML without anchors, tags, merge keys, duplicate keys and
-second documents, and a whole file has at most 1 MiB.
+All documents also have rules that a JSON Schema can't express: the front matter is YAML without anchors, tags, merge keys, duplicate
+keys and second documents, and a whole file has at most 1 MiB.
 ";
 
 const SECTIONS: [(Specification, &str, &str); 4] = [
@@ -27,15 +27,15 @@ const SECTIONS: [(Specification, &str, &str); 4] = [
     (
         Specification::Driver,
         "AIP-30: DRIVER.md",
-        "Drivers of kind `cli`, `mcp`, `sdk` and `builtin` may have any fields of their own besides.\n\n\
-         Decided otherwise at a call:\n\n| field | rule | why | code |\n|---|---|---|---|\n\
+        "Drivers of kind `cli`, `mcp`, `sdk` and `builtin` may also have any other fields.\n\n\
+         Handled differently at a call:\n\n| field | rule | why | code |\n|---|---|---|---|\n\
          | `region` | A driver of the region `global` does not serve a call that is to stay in another region, unless \
          `[resolve]` lists `global` too. | A driver that may send data anywhere does not keep it in one region. | `region` |\n\n",
     ),
     (
         Specification::Http,
         "AIP-31: kind http",
-        "What stands under AIP-30 holds too.\n\n",
+        "The differences under AIP-30 apply too.\n\n",
     ),
     (Specification::Action, "AIP-39: ACTION.md", ""),
 ];

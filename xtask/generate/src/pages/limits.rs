@@ -22,9 +22,9 @@ pub(super) fn page() -> String {
     let limits = Limits::default();
     let mut page = format!(
         "{GENERATED}# Limits\n\n\
-         What one call may spend. Contract and driver may ask for less or more than the default; they get \
-         `min(what they ask for or the default, the operator's maximum)`. The operator sets both in \
-         [`[limits]`](../policy.md) of the policy, an embedder in `toolward_host::Limits`, where `timeout_ms` and \
+         What one call may spend. Contract and driver may ask for less or more than the default. A call gets what \
+         they ask for, or else the default, and never more than the maximum. The operator sets default and maximum in \
+         [`[limits]`](../policy.md#limits) of the policy, an embedder in `toolward_host::Limits`, where `timeout_ms` and \
          `http_timeout_ms` are durations without `_ms`.\n\n\
          | limit | default | maximum | |\n|---|---|---|---|\n"
     );
@@ -45,7 +45,7 @@ pub(super) fn page() -> String {
         );
     }
     page.push_str(
-        "\nOf the rest there is one value, the operator's:\n\n| limit | value | |\n|---|---|---|\n",
+        "\nThe other limits have one value each, which the operator sets:\n\n| limit | value | |\n|---|---|---|\n",
     );
     for name in fixed {
         let Some(limit) = limits.get(*name) else {
@@ -61,7 +61,7 @@ pub(super) fn page() -> String {
          what was allowed, and whose hint says what to raise. An input \
          that is too large or too deep is `input_invalid`, without that field. Timeout, fuel, requests altogether, \
          egress and the host's own limits on buckets and stored secrets cover all attempts; everything else is \
-         counted anew for each. Starting a component is guest code and lies inside every limit.\n\n\
+         counted again for each. Starting a component runs guest code, so every limit counts it.\n\n\
          The host's own limits can't be set:\n\n| limit | value | |\n|---|---|---|\n",
     );
     for name in LimitName::ALL {

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use toolward_bundle::component::{Function, Type};
 use toolward_contract::NoScope;
-use toolward_contract::driver::{Arguments as Form, BytesForm, ResultForm, WitCall};
+use toolward_contract::driver::{BytesForm, ResultForm, WitArguments as Form, WitCall};
 use toolward_contract::json::{self, Limits};
 use toolward_contract::schema::Schema;
 use wasmtime::component::Val;

@@ -54,14 +54,14 @@ fn a_bare_key_is_removed_and_has_nothing_to_update() {
     let prefixes = words(&["acme"]);
     world.add(&request(&file, &prefixes)).unwrap();
     for update in [
-        Update::default(),
-        Update {
+        PublisherUpdate::default(),
+        PublisherUpdate {
             revocations: Some("list.json"),
-            ..Update::default()
+            ..PublisherUpdate::default()
         },
-        Update {
+        PublisherUpdate {
             actions: Some(&prefixes),
-            ..Update::default()
+            ..PublisherUpdate::default()
         },
     ] {
         let result = world.changes().update("acme", &update, |_| Ok(None));
@@ -71,7 +71,7 @@ fn a_bare_key_is_removed_and_has_nothing_to_update() {
         max_age_days: Some(36_500),
         channel: None,
     };
-    let update = Update::default();
+    let update = PublisherUpdate::default();
     let result = world.changes().update("acme", &update, |_| Ok(Some(rule)));
     refused(result, "publisher-bare");
     assert_eq!(world.trusted().keys[0].grant.max_age_days, 90);
@@ -152,6 +152,6 @@ fn show_finds_a_bare_key_by_its_name() {
     world.add(&request(&file, &prefixes)).unwrap();
     let publishers = world.trust.publishers(&world.environment).unwrap();
     let found = publishers.get("acme").unwrap().unwrap();
-    assert!(matches!(found, Record::Key(found) if found.key == key(1).public()));
+    assert!(matches!(found, PublisherRecord::Key(found) if found.key == key(1).public()));
     assert_eq!(publishers.names(10).unwrap(), ["acme"]);
 }

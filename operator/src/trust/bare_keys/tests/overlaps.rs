@@ -124,9 +124,9 @@ fn a_document_for_prefixes_that_a_bare_key_has_is_refused_until_the_key_is_gone(
     world.add_document(&document("beside", &[&key(3)]), &key(3), &["acme-crm"]);
     let known = world.changes().update(
         "beside",
-        &Update {
+        &PublisherUpdate {
             actions: Some(&words(&["acme.crm"])),
-            ..Update::default()
+            ..PublisherUpdate::default()
         },
         |_| {
             Ok(Some(FreshnessRule {
@@ -152,9 +152,9 @@ fn a_document_for_prefixes_that_a_bare_key_has_is_refused_until_the_key_is_gone(
     world.add(&wanted).unwrap();
     // The publisher beside whom the key may publish changes its actions as before.
     let actions = words(&["free"]);
-    let update = Update {
+    let update = PublisherUpdate {
         actions: Some(&actions),
-        ..Update::default()
+        ..PublisherUpdate::default()
     };
     let changes = world.changes();
     changes.update("acme", &update, |_| Ok(None)).unwrap();

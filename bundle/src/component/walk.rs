@@ -1,0 +1,465 @@
+//! Walks a component from start to end: its imports and exports, how many instances it makes, counting nested
+//! components, and an estimate of what these take in the host's own memory.
+
+use wasmparser::{
+    Chunk, ComponentAlias, ComponentAliasSectionReader, ComponentExportSectionReader,
+    ComponentExternalKind, ComponentImportSectionReader, ComponentInstance,
+    ComponentOuterAliasKind, ComponentTypeRef, Element, ElementItems, ElementKind, Encoding,
+    Instance, Parser, Payload,
+};
+
+use super::{
+    Export, MAX_CORE_INSTANCES, MAX_DEPTH, MAX_INSTANCE_BYTES, MAX_NAME, MAX_NAMES, MAX_NESTED,
+    Surface, SurfaceError, too_complex, truncated,
+};
+
+/// How many instances, of components and core modules together, a component may make. An engine lays them all out when
+/// it compiles: levels that each instantiate the next a hundred times request 10^12 of them in two kilobytes.
+const MAX_INSTANCES: usize = 256;
+
+/// What each instance takes besides its context.
+const INSTANCE_BYTES: u64 = 4 << 10;
+
+/// An import, a function that may be called indirectly, or a global. The largest of
+/// them, a function, has four pointers.
+const ITEM_BYTES: u64 = 40;
+
+/// An element of a passive segment: each instance has a copy.
+const ELEMENT_BYTES: u64 = 16;
+
+/// A memory or a table: its entry in the context, and the allocator's record of it.
+const SPACE_BYTES: u64 = 256;
+
+impl Surface {
+    pub(super) fn walk(&mut self, bytes: &[u8]) -> Result<(), SurfaceError> {
+        // The parsers of the enclosing components.
+        let mut enclosing: Vec<Parser> = Vec::new();
+        let mut made = Instantiations::default();
+        let mut parser = Parser::new(0);
+        let mut rest = bytes;
+        loop {
+            let (consumed, payload) = match parser.parse(rest, true)? {
+                Chunk::Parsed { consumed, payload } => (consumed, payload),
+                Chunk::NeedMoreData(_) => return Err(truncated(bytes)),
+            };
+            rest = rest.get(consumed..).ok_or_else(|| truncated(bytes))?;
+            let top = enclosing.is_empty();
+            match payload {
+                Payload::Version {
+                    encoding: Encoding::Module,
+                    ..
+                } => {
+                    return Err(SurfaceError::CoreModule);
+                }
+                Payload::ModuleSection {
+                    unchecked_range, ..
+                } => {
+                    self.modules += 1;
+                    self.bounded()?;
+                    let length = unchecked_range.end.saturating_sub(unchecked_range.start);
+                    let module = rest.get(..length).ok_or_else(|| truncated(bytes))?;
+                    made.module(instance_bytes(module));
+                    rest = rest.get(length..).ok_or_else(|| truncated(bytes))?;
+                }
+                Payload::ComponentSection { parser: inner, .. } => {
+                    self.components += 1;
+                    self.bounded()?;
+                    if enclosing.len() >= MAX_DEPTH {
+                        return Err(too_complex("levels of nesting", MAX_DEPTH));
+                    }
+                    enclosing.push(std::mem::replace(&mut parser, inner));
+                    made.enter();
+                }
+                Payload::InstanceSection(section) => {
+                    for instance in section {
+                        if let Instance::Instantiate { module_index, .. } = instance? {
+                            made.core(module_index);
+                        }
+                    }
+                }
+                Payload::ComponentInstanceSection(section) => {
+                    for instance in section {
+                        if let ComponentInstance::Instantiate {
+                            component_index, ..
+                        } = instance?
+                        {
+                            made.component(component_index);
+                        }
+                    }
+                }
+                Payload::ComponentAliasSection(section) => aliases(section, &mut made)?,
+                Payload::ComponentImportSection(section) if !top => {
+                    inner_imports(section, &mut made)?;
+                }
+                Payload::ComponentImportSection(section) => self.imports(section, &mut made)?,
+                Payload::ComponentExportSection(section) if top => self.exports(section)?,
+                Payload::End(_) => match enclosing.pop() {
+                    Some(outer) => {
+                        made.leave();
+                        parser = outer;
+                    }
+                    None if rest.is_empty() => {
+                        self.core_instances = made.made().core;
+                        self.instance_bytes = total_bytes(made.made());
+                        return bounded_instances(made.made());
+                    }
+                    None => return Err(truncated(bytes)),
+                },
+                _ => {}
+            }
+        }
+    }
+
+    /// The imports of the component itself.
+    fn imports(
+        &mut self,
+        section: ComponentImportSectionReader<'_>,
+        made: &mut Instantiations,
+    ) -> Result<(), SurfaceError> {
+        for import in section {
+            let import = import?;
+            match import.ty {
+                ComponentTypeRef::Component(_) => made.import(),
+                ComponentTypeRef::Module(_) => made.foreign_module(),
+                _ => {}
+            }
+            let name = checked_name(import.name.name)?;
+            if self.imports.len() >= MAX_NAMES {
+                return Err(too_complex("imports", MAX_NAMES));
+            }
+            self.imports.push(name);
+        }
+        Ok(())
+    }
+
+    fn exports(&mut self, section: ComponentExportSectionReader<'_>) -> Result<(), SurfaceError> {
+        for export in section {
+            let export = export?;
+            let name = checked_name(export.name.name)?;
+            if self.exports.len() >= MAX_NAMES {
+                return Err(too_complex("exports", MAX_NAMES));
+            }
+            self.exports.push(Export {
+                name,
+                kind: kind_name(export.kind),
+            });
+        }
+        Ok(())
+    }
+
+    fn bounded(&self) -> Result<(), SurfaceError> {
+        if self.modules + self.components > MAX_NESTED {
+            return Err(too_complex("nested modules and components", MAX_NESTED));
+        }
+        Ok(())
+    }
+}
+
+fn bounded_instances(made: InstanceCounts) -> Result<(), SurfaceError> {
+    if made.core > u64::from(MAX_CORE_INSTANCES) {
+        return Err(SurfaceError::TooManyInstances { found: made.core });
+    }
+    if made.total() > MAX_INSTANCES as u64 {
+        return Err(too_complex("instances", MAX_INSTANCES));
+    }
+    Ok(())
+}
+
+fn checked_name(name: &str) -> Result<String, SurfaceError> {
+    if name.len() > MAX_NAME {
+        return Err(too_complex("bytes in a name", MAX_NAME));
+    }
+    Ok(name.to_owned())
+}
+
+fn kind_name(kind: ComponentExternalKind) -> &'static str {
+    match kind {
+        ComponentExternalKind::Module => "module",
+        ComponentExternalKind::Func => "func",
+        ComponentExternalKind::Value => "value",
+        ComponentExternalKind::Type => "type",
+        ComponentExternalKind::Instance => "instance",
+        ComponentExternalKind::Component => "component",
+    }
+}
+
+/// The imports of a component inside another one.
+fn inner_imports(
+    section: ComponentImportSectionReader<'_>,
+    made: &mut Instantiations,
+) -> Result<(), SurfaceError> {
+    for import in section {
+        match import?.ty {
+            ComponentTypeRef::Component(_) => {
+                return Err(too_complex("components taken from elsewhere", 0));
+            }
+            ComponentTypeRef::Module(_) => made.foreign_module(),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn aliases(
+    section: ComponentAliasSectionReader<'_>,
+    made: &mut Instantiations,
+) -> Result<(), SurfaceError> {
+    for alias in section {
+        let alias = alias?;
+        if brings_a_component(&alias) {
+            return Err(too_complex("components taken from elsewhere", 0));
+        }
+        match alias {
+            ComponentAlias::Outer {
+                kind: ComponentOuterAliasKind::CoreModule,
+                count,
+                index,
+            } => made.outer_module(count, index),
+            ComponentAlias::InstanceExport {
+                kind: ComponentExternalKind::Module,
+                ..
+            } => made.foreign_module(),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether an alias refers to a component that is defined elsewhere. Such aliases would defeat the limit of nesting:
+/// siblings could instantiate each other, a hundred times each. No toolchain needs them for a driver.
+fn brings_a_component(alias: &ComponentAlias<'_>) -> bool {
+    matches!(
+        alias,
+        ComponentAlias::Outer {
+            kind: ComponentOuterAliasKind::Component,
+            ..
+        } | ComponentAlias::InstanceExport {
+            kind: ComponentExternalKind::Component,
+            ..
+        }
+    )
+}
+
+/// The instances that instantiating one component makes.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) struct InstanceCounts {
+    /// Instances of core modules.
+    pub(super) core: u64,
+    /// Instances of components.
+    pub(super) components: u64,
+    /// Bytes of the contexts of the core instances.
+    pub(super) bytes: u64,
+}
+
+impl InstanceCounts {
+    fn total(self) -> u64 {
+        self.core.saturating_add(self.components)
+    }
+}
+
+/// One component while it is read.
+#[derive(Debug, Default)]
+struct Level {
+    made: InstanceCounts,
+    /// The instances of each component that can be instantiated here, by its index.
+    known: Vec<InstanceCounts>,
+    /// Bytes of an instance of each core module here, by its index.
+    modules: Vec<u64>,
+}
+
+impl Level {
+    fn module(&self, index: u32) -> u64 {
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        self.modules
+            .get(index)
+            .copied()
+            .unwrap_or(MAX_INSTANCE_BYTES)
+    }
+}
+
+/// Counts the instances of a component while it is read from start to end. An instantiated component precedes its
+/// instantiation in the same component: it never comes from elsewhere.
+#[derive(Debug, Default)]
+struct Instantiations {
+    here: Level,
+    /// The enclosing components.
+    outer: Vec<Level>,
+}
+
+impl Instantiations {
+    /// A core module starts, whose instances take these bytes.
+    fn module(&mut self, bytes: u64) {
+        self.here.modules.push(bytes);
+    }
+
+    /// A core module comes from elsewhere: any module.
+    fn foreign_module(&mut self) {
+        self.module(MAX_INSTANCE_BYTES);
+    }
+
+    /// The core module with this index is aliased from an outer component, with the number of levels between.
+    fn outer_module(&mut self, levels: u32, index: u32) {
+        let levels = usize::try_from(levels).unwrap_or(usize::MAX);
+        let level = match levels.checked_sub(1) {
+            None => Some(&self.here),
+            Some(out) => self.outer.iter().rev().nth(out),
+        };
+        let bytes = level.map_or(MAX_INSTANCE_BYTES, |level| level.module(index));
+        self.module(bytes);
+    }
+
+    /// The core module with this index is instantiated.
+    fn core(&mut self, module: u32) {
+        let bytes = self.here.module(module);
+        let made = &mut self.here.made;
+        made.core = made.core.saturating_add(1);
+        made.bytes = made.bytes.saturating_add(bytes);
+    }
+
+    /// The component with this index is instantiated. The engine refuses a missing one.
+    fn component(&mut self, index: u32) {
+        let index = usize::try_from(index).unwrap_or(usize::MAX);
+        let inner = self.here.known.get(index).copied().unwrap_or_default();
+        let made = &mut self.here.made;
+        made.core = made.core.saturating_add(inner.core);
+        made.bytes = made.bytes.saturating_add(inner.bytes);
+        made.components = made
+            .components
+            .saturating_add(inner.components)
+            .saturating_add(1);
+    }
+
+    /// A component is imported. No host provides one.
+    fn import(&mut self) {
+        self.here.known.push(InstanceCounts::default());
+    }
+
+    /// A nested component starts.
+    fn enter(&mut self) {
+        self.outer.push(std::mem::take(&mut self.here));
+    }
+
+    /// A nested component ends.
+    fn leave(&mut self) {
+        let outer = self.outer.pop().unwrap_or_default();
+        let inner = std::mem::replace(&mut self.here, outer);
+        self.here.known.push(inner.made);
+    }
+
+    /// The instances that the component makes.
+    fn made(&self) -> InstanceCounts {
+        self.here.made
+    }
+}
+
+/// Bytes of the context of one instance of the core module: an estimate that is meant to be high, from the counts at
+/// the start of each section. A module that can't be read counts with the maximum; the engine refuses it.
+pub(super) fn instance_bytes(module: &[u8]) -> u64 {
+    count(module).unwrap_or(MAX_INSTANCE_BYTES)
+}
+
+/// Bytes of all instances that a component makes.
+pub(super) fn total_bytes(made: InstanceCounts) -> u64 {
+    let own = made.core.saturating_mul(INSTANCE_BYTES);
+    made.bytes.saturating_add(own)
+}
+
+fn count(module: &[u8]) -> Option<u64> {
+    let mut parser = Parser::new(0);
+    let mut rest = module;
+    let mut bytes: u64 = 0;
+    loop {
+        let Chunk::Parsed { consumed, payload } = parser.parse(rest, true).ok()? else {
+            return None;
+        };
+        rest = rest.get(consumed..)?;
+        let (items, each) = match payload {
+            Payload::ImportSection(section) => {
+                let imports = section.into_imports();
+                let count = imports.take_while(Result::is_ok).count();
+                (u64::try_from(count).unwrap_or(u64::MAX), ITEM_BYTES)
+            }
+            Payload::FunctionSection(section) => (u64::from(section.count()), ITEM_BYTES),
+            Payload::GlobalSection(section) => (u64::from(section.count()), ITEM_BYTES),
+            Payload::TableSection(section) => (u64::from(section.count()), SPACE_BYTES),
+            Payload::MemorySection(section) => (u64::from(section.count()), SPACE_BYTES),
+            Payload::ElementSection(section) => {
+                let segments = section.into_iter().take_while(Result::is_ok).flatten();
+                (
+                    segments.fold(0, |sum: u64, one| sum.saturating_add(passive(&one))),
+                    1,
+                )
+            }
+            Payload::CodeSectionStart { size, .. } => {
+                parser.skip_section();
+                rest = rest.get(usize::try_from(size).ok()?..)?;
+                (0, 0)
+            }
+            Payload::End(_) => return Some(bytes),
+            _ => (0, 0),
+        };
+        bytes = bytes.saturating_add(items.saturating_mul(each));
+    }
+}
+
+/// Bytes of a segment's copy.
+fn passive(segment: &Element<'_>) -> u64 {
+    if !matches!(segment.kind, ElementKind::Passive) {
+        return 0;
+    }
+    let count = match &segment.items {
+        ElementItems::Functions(items) => items.count(),
+        ElementItems::Expressions(_, items) => items.count(),
+    };
+    u64::from(count)
+        .saturating_mul(ELEMENT_BYTES)
+        .saturating_add(SPACE_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn size(wat: &str) -> u64 {
+        instance_bytes(&wat::parse_str(wat).unwrap())
+    }
+
+    #[test]
+    fn imports_functions_globals_tables_and_memories_count() {
+        assert_eq!(size("(module)"), 0);
+        let one = size(
+            "(module (import \"a\" \"f\" (func)) (func) (func) (global i32 (i32.const 0))
+             (table 1 funcref) (memory 1))",
+        );
+        assert_eq!(one, 4 * ITEM_BYTES + 2 * SPACE_BYTES);
+        let many = size(&format!("(module {})", "(func)".repeat(1000)));
+        assert_eq!(many, 1000 * ITEM_BYTES);
+    }
+
+    #[test]
+    fn elements_of_passive_segments_count_and_others_do_not() {
+        let size = |segment: &str| size(&format!("(module (table 9 funcref) (func) {segment})"));
+        let without = size("");
+        let passive = size("(elem func 0 0 0)");
+        assert_eq!(passive - without, 3 * ELEMENT_BYTES + SPACE_BYTES);
+        let expressions = size("(elem funcref (ref.null func) (ref.func 0))");
+        assert_eq!(expressions - without, 2 * ELEMENT_BYTES + SPACE_BYTES);
+        assert_eq!(size("(elem declare func 0 0)"), without);
+        assert_eq!(size("(elem (i32.const 0) func 0 0)"), without);
+    }
+
+    #[test]
+    fn all_instances_count() {
+        let made = |core, bytes| InstanceCounts {
+            core,
+            bytes,
+            ..InstanceCounts::default()
+        };
+        assert_eq!(total_bytes(made(3, 100)), 100 + 3 * INSTANCE_BYTES);
+        assert_eq!(total_bytes(made(2, u64::MAX)), u64::MAX);
+        assert_eq!(
+            instance_bytes(b"\0asm\x01\0\0\0\x02\xff"),
+            MAX_INSTANCE_BYTES
+        );
+    }
+}

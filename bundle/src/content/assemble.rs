@@ -1,0 +1,205 @@
+//! Assembles the contents of a bundle from its files, and checks that its publisher may publish every id in it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use toolward_contract::diagnostic::Severity;
+use toolward_contract::tool::{Tool, mapped};
+use toolward_signing::digest::Digest;
+use toolward_signing::manifest::Manifest;
+
+use super::{Content, ContentError, ContentOrigin, DriverEntry, ToolEntry, takes_action};
+use crate::documents::{Documents, role_of};
+use crate::index::{self, TOOLS_JSON};
+use crate::libraries::{Libraries, Library, Surroundings};
+use crate::rules;
+use crate::shown::{self, PromptEntry};
+
+impl Content {
+    pub(super) fn assemble(
+        origin: ContentOrigin,
+        manifest_digest: Digest,
+        manifest: Arc<Manifest>,
+        files: BTreeMap<String, Arc<[u8]>>,
+        publisher: &str,
+        granted: Prefixes<'_>,
+        libraries: &dyn Libraries,
+    ) -> Result<Self, ContentError> {
+        check_roles(&manifest)?;
+        // Without signatures the publisher is a claim.
+        let owner = match origin.is_dev() {
+            true => manifest.publisher.as_str(),
+            false => publisher,
+        };
+        let own = Library {
+            publisher: owner,
+            id: &manifest.id,
+        };
+        let surroundings = Surroundings {
+            own: Some(own),
+            others: libraries,
+        };
+        let (documents, mut diagnostics) = rules::read_in(&files, surroundings);
+        // The signed tools.json was written without libraries.
+        let takes_actions = documents.tools.iter().any(|tool| takes_action(&tool.value));
+        let written = takes_actions.then(|| {
+            let surroundings = Surroundings::of_author(owner, &manifest.id);
+            Documents::read_in(&files, surroundings)
+        });
+        let signed = written.as_ref().unwrap_or(&documents);
+        let indexed = index::read(&files, signed, &mut diagnostics);
+        if let Some(index) = &indexed.index {
+            diagnostics.extend(index::check_version(&manifest, index));
+        }
+        let written = documents.tools.iter();
+        let written = written.map(|tool| (Arc::clone(&tool.value), Some(tool.path.clone())));
+        let indexed_only = indexed.contracts.into_iter().map(|tool| (tool, None));
+        let entry = |(tool, path): (Arc<Tool>, Option<String>)| ToolEntry {
+            names_itself: tool
+                .mcp_name
+                .as_deref()
+                .is_some_and(|name| (granted.of_all)(&id_of(name))),
+            tool,
+            path,
+            arrival: None,
+        };
+        let tools: Vec<ToolEntry> = written.chain(indexed_only).map(entry).collect();
+
+        let mut drivers = Vec::with_capacity(documents.drivers.len());
+        for driver in &documents.drivers {
+            match rules::component(driver, &documents, &files, Some(&manifest)) {
+                Ok(component) => drivers.push(DriverEntry {
+                    driver: Arc::clone(&driver.value),
+                    path: driver.path.clone(),
+                    component,
+                }),
+                Err(diagnostic) => diagnostics.push(*diagnostic),
+            }
+        }
+        drivers.extend(indexed.drivers.into_iter().map(|driver| DriverEntry {
+            driver,
+            path: TOOLS_JSON.to_owned(),
+            component: None,
+        }));
+        let (errors, warnings): (Vec<_>, Vec<_>) = diagnostics
+            .into_iter()
+            .partition(|diagnostic| diagnostic.severity == Severity::Error);
+        let Some(index) = indexed.index.filter(|_| errors.is_empty()) else {
+            return Err(ContentError::Invalid(errors));
+        };
+        check_prefixes(&manifest, &documents, &tools, publisher, granted)?;
+
+        let prompts = documents.prompts.iter().map(|prompt| PromptEntry {
+            prompt: Arc::clone(&prompt.value),
+            path: prompt.path.clone(),
+        });
+        let mut prompts: Vec<PromptEntry> = prompts.collect();
+        prompts.sort_by(|a, b| a.prompt.id.cmp(&b.prompt.id));
+        let resources = shown::resources(&documents, &files);
+        let mut content = Self {
+            origin,
+            manifest_digest,
+            manifest,
+            tools,
+            drivers,
+            denied: indexed.denied,
+            actions: documents
+                .actions
+                .iter()
+                .map(|action| Arc::clone(&action.value))
+                .collect(),
+            prompts,
+            resources,
+            index,
+            files,
+            provenance: None,
+            warnings,
+        };
+        content.tools.sort_by(|a, b| {
+            let versions = a.tool.version.cmp(&b.tool.version);
+            a.tool.id.cmp(&b.tool.id).then(versions)
+        });
+        content.drivers.sort_by(|a, b| {
+            let versions = a.driver.version.cmp(&b.driver.version);
+            a.driver.id.cmp(&b.driver.id).then(versions)
+        });
+        Ok(content)
+    }
+}
+
+fn check_roles(manifest: &Manifest) -> Result<(), ContentError> {
+    for entry in &manifest.files {
+        let expected = role_of(entry.path.as_str());
+        if entry.role != expected {
+            return Err(ContentError::RoleMismatch {
+                path: entry.path.as_str().to_owned(),
+                found: entry.role.to_string(),
+                expected: expected.to_string(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The id for a name over MCP, to which prefixes apply. Each `_` ends a segment, so that a name inside another
+/// publisher's prefix never counts as inside a shorter one.
+fn id_of(name: &str) -> String {
+    mapped(name).to_ascii_lowercase().replace('_', ".")
+}
+
+/// The ids that a publisher may publish.
+#[derive(Clone, Copy)]
+pub(super) struct Prefixes<'a> {
+    pub(super) of_all: &'a dyn Fn(&str) -> bool,
+    pub(super) of_actions: &'a dyn Fn(&str) -> bool,
+}
+
+/// Refuses a bundle with an id that its publisher may not publish.
+fn check_prefixes(
+    manifest: &Manifest,
+    documents: &Documents,
+    tools: &[ToolEntry],
+    publisher: &str,
+    granted: Prefixes<'_>,
+) -> Result<(), ContentError> {
+    let bundle = std::iter::once(("bundle", manifest.id.as_str(), "manifest.toml"));
+    let contracts = tools.iter().map(|entry| {
+        let path = entry.path.as_deref().unwrap_or(TOOLS_JSON);
+        ("contract", entry.tool.id.as_str(), path)
+    });
+    let drivers = documents
+        .drivers
+        .iter()
+        .map(|driver| ("driver", driver.value.id.as_str(), driver.path.as_str()));
+    let actions = documents
+        .actions
+        .iter()
+        .map(|action| ("action", action.value.id.as_str(), action.path.as_str()));
+    // A host accepts an alias like an id.
+    let aliases = tools.iter().flat_map(|entry| {
+        let path = entry.path.as_deref().unwrap_or(TOOLS_JSON);
+        let aliases = entry.tool.aliases.iter();
+        aliases.map(move |alias| ("contract alias", alias.as_str(), path))
+    });
+    let prompts = documents
+        .prompts
+        .iter()
+        .map(|prompt| ("prompt", prompt.value.id.as_str(), prompt.path.as_str()));
+    let ids = bundle.chain(contracts).chain(drivers).chain(actions);
+    let ids = ids.chain(prompts);
+    for (kind, id, path) in ids.chain(aliases) {
+        let granted = match kind {
+            "action" => granted.of_actions,
+            _ => granted.of_all,
+        };
+        if !granted(id) {
+            return Err(ContentError::PrefixNotGranted {
+                path: path.to_owned(),
+                kind,
+                id: id.to_owned(),
+                publisher: publisher.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,341 @@
+//! Checks the component of a driver: it exists, exports known worlds, imports only what is declared, and has the
+//! functions that implement contracts in another world than the driver's own.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use toolward_contract::diagnostic::{Diagnostic, Position};
+use toolward_contract::driver::{Driver, DriverKind, Implements, WitCall, World};
+use toolward_fields::nearest;
+use toolward_report::Code;
+use toolward_signing::digest::Digest;
+use toolward_signing::manifest::Manifest;
+
+use super::source;
+use crate::codes;
+use crate::component::{
+    AMPLIFIER_EXECUTE, Component, Function, Functions, HANDLER, MadeFor, Surface, Type,
+    WithheldFunction,
+};
+use crate::declared::DeclaredCapabilities;
+use crate::documents::{Documents, Located, beside};
+use crate::files::Files;
+use crate::locate::key_position;
+use crate::text::list;
+
+/// Checks the component of one driver. `None` for a driver of another kind; the error is the first problem.
+pub(crate) fn component(
+    driver: &Located<Driver>,
+    documents: &Documents,
+    files: &Files,
+    manifest: Option<&Manifest>,
+) -> Result<Option<Component>, Box<Diagnostic>> {
+    let mut component = readable(driver, files, manifest)?;
+    if let Some(component) = &mut component {
+        component.functions = usable(component, driver, documents, files)?;
+    }
+    Ok(component)
+}
+
+/// Reads the component of one driver, if it has one. With a `manifest` that the files match, its digest is the listed
+/// one.
+pub(crate) fn readable(
+    driver: &Located<Driver>,
+    files: &Files,
+    manifest: Option<&Manifest>,
+) -> Result<Option<Component>, Box<Diagnostic>> {
+    if !matches!(driver.value.kind, DriverKind::Component) {
+        return Ok(None);
+    }
+    let report = DriverReport { driver, files };
+    // A driver of this kind has the field.
+    let name = driver.value.component.as_deref().unwrap_or("driver.wasm");
+    let path = beside(&driver.path, name);
+    let Some(bytes) = files.get(&path) else {
+        return Err(report.error(
+            "component",
+            &codes::COMPONENT_MISSING,
+            format!("the component {path} is not in the bundle"),
+            Some("build it: `toolward build`".to_owned()),
+        ));
+    };
+    let surface = Surface::read(bytes).map_err(|error| {
+        report.error(
+            "component",
+            &codes::COMPONENT_INVALID,
+            format!("{path}: {error}"),
+            error.hint().map(Into::into),
+        )
+    })?;
+    let listed = manifest.and_then(|manifest| manifest.entry(&path));
+    Ok(Some(Component {
+        digest: listed.map_or_else(|| Digest::of(bytes), |listed| listed.blake3),
+        path,
+        bytes: Arc::clone(bytes),
+        surface,
+        functions: BTreeMap::new(),
+    }))
+}
+
+/// Checks that a host accepts the component of a driver: its worlds, its imports and their declarations. Returns the
+/// functions that are called in the world `wit`.
+pub(crate) fn usable(
+    component: &Component,
+    driver: &Located<Driver>,
+    documents: &Documents,
+    files: &Files,
+) -> Result<BTreeMap<String, Arc<Function>>, Box<Diagnostic>> {
+    let report = DriverReport { driver, files };
+    let (path, surface) = (&component.path, &component.surface);
+    let entries = &driver.value.implements;
+    if entries.iter().any(|entry| entry.world == World::Toolward) && !surface.exports_handler() {
+        return Err(report.world(path, surface));
+    }
+    let unknown = surface.unknown_imports();
+    if !unknown.is_empty() {
+        return Err(report.error(
+            "component",
+            &codes::COMPONENT_IMPORT,
+            format!("{path} imports {}, which no host provides", list(&unknown)),
+            Some(
+                "a driver may import toolward:driver@0.1 and the WASI 0.2 packages cli, io, clocks, random, filesystem, sockets, http and keyvalue"
+                    .to_owned(),
+            ),
+        ));
+    }
+    report.declared(path, surface, documents)?;
+    called_functions(component, driver, documents)
+}
+
+struct DriverReport<'a> {
+    driver: &'a Located<Driver>,
+    files: &'a Files,
+}
+
+impl DriverReport<'_> {
+    fn error(
+        &self,
+        key: &str,
+        code: &Code,
+        message: String,
+        hint: Option<String>,
+    ) -> Box<Diagnostic> {
+        let at = key_position(source(self.files, &self.driver.path), key);
+        let found = Diagnostic::new(code, &self.driver.path, at, message);
+        Box::new(Diagnostic { hint, ..found })
+    }
+
+    fn world(&self, path: &str, surface: &Surface) -> Box<Diagnostic> {
+        let exports: Vec<&str> = surface
+            .exports
+            .iter()
+            .map(|export| export.name.as_str())
+            .collect();
+        let found = if exports.is_empty() {
+            "nothing".to_owned()
+        } else {
+            list(&exports)
+        };
+        let hint = match MadeFor::of(surface) {
+            MadeFor::OtherToolward => {
+                "build the driver against the version of toolward-guest that belongs to this host"
+            }
+            MadeFor::Functions => {
+                "to call its functions, say so in `metadata.component`: `toolward import component` writes that"
+            }
+            MadeFor::Amplifier => {
+                "to call a tool of Amplifier, say so in `metadata.component`: `toolward import amplifier` writes that"
+            }
+            _ => {
+                "export a handler: by `toolward_guest::driver!`, or by the `driver` world of toolward:driver"
+            }
+        };
+        self.error(
+            "component",
+            &codes::COMPONENT_WORLD,
+            format!("{path} exports {found}; expected {HANDLER}"),
+            Some(hint.to_owned()),
+        )
+    }
+
+    /// A component with undeclared imports is refused at load, not only denied at run time.
+    fn declared(
+        &self,
+        path: &str,
+        surface: &Surface,
+        documents: &Documents,
+    ) -> Result<(), Box<Diagnostic>> {
+        let tools = documents.tools.iter().map(|tool| tool.value.as_ref());
+        let declared = DeclaredCapabilities::of(&self.driver.value, tools);
+        let egress = &self.driver.value.egress;
+        let refused = |key: &str, message: String, hint: &str| {
+            Err(self.error(
+                key,
+                &codes::COMPONENT_UNDECLARED,
+                message,
+                Some(hint.to_owned()),
+            ))
+        };
+        // An empty list grants nothing: toolchains import HTTP even if it is unused.
+        let without_host = self.driver.value.declares_network && egress.is_empty();
+        if surface.imports_package("wasi:http") && !without_host {
+            if egress.is_empty() {
+                return refused(
+                    "network",
+                    format!(
+                        "{path} imports wasi:http, and {} declares no network",
+                        self.driver.path
+                    ),
+                    "name the hosts in `network.egress`, write `egress: []` if it reaches none, or build the driver without HTTP",
+                );
+            }
+            if !declared.accounts_for("wasi:http") {
+                return refused(
+                    "implements",
+                    format!(
+                        "{path} imports wasi:http, and no contract that it implements declares network"
+                    ),
+                    "add `requires.network` to the contract, or build the driver without HTTP",
+                );
+            }
+            if !declared.shares_a_host(egress) {
+                return refused(
+                    "network",
+                    format!("{path} imports wasi:http, and the contracts declare none of {egress}"),
+                    "name hosts in `network.egress` that the contract declares",
+                );
+            }
+        }
+        if surface.imports_package("wasi:keyvalue") && !declared.accounts_for("wasi:keyvalue") {
+            return refused(
+                "component",
+                format!(
+                    "{path} imports wasi:keyvalue, and no contract that it implements declares a database"
+                ),
+                "add `mutates: [\"database:NAME\"]` to the contract, or build the driver without it",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The functions that a driver calls in the world `wit`, by name.
+fn called_functions(
+    component: &Component,
+    driver: &Located<Driver>,
+    documents: &Documents,
+) -> Result<BTreeMap<String, Arc<Function>>, Box<Diagnostic>> {
+    let mut called = BTreeMap::new();
+    let entries = &driver.value.implements;
+    if entries.iter().all(|entry| entry.world == World::Toolward) {
+        return Ok(called);
+    }
+    let report = ComponentReport { driver, component };
+    let functions = Functions::read(&component.bytes, &component.surface.exports)
+        .map_err(|error| report.error(0, &codes::COMPONENT_INVALID, error.to_string()))?;
+    for (index, entry) in entries.iter().enumerate() {
+        match &entry.world {
+            World::Wit(call) => {
+                let function = report.function(index, &call.export, &functions)?;
+                report.fits(index, function, (call, entry), documents)?;
+                called.insert(call.export.clone(), Arc::new(function.clone()));
+            }
+            World::AmplifierTool => {
+                let function = report.function(index, AMPLIFIER_EXECUTE, &functions)?;
+                if !is_execute(function) {
+                    let message = format!(
+                        "{AMPLIFIER_EXECUTE} of {} is no func(list<u8>) -> result<list<u8>, string>",
+                        component.path
+                    );
+                    return Err(report.error(index, &codes::COMPONENT_SIGNATURE, message));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(called)
+}
+
+/// Whether this is `func(input: list<u8>) -> result<list<u8>, string>`.
+fn is_execute(function: &Function) -> bool {
+    let result = match function.result.as_deref() {
+        Some(Type::Result {
+            ok: Some(ok),
+            err: Some(err),
+        }) => ok.is_bytes() && **err == Type::String,
+        _ => false,
+    };
+    result && matches!(&function.parameters[..], [(_, input)] if input.is_bytes())
+}
+
+/// A component and its driver, for findings about its functions.
+struct ComponentReport<'a> {
+    driver: &'a Located<Driver>,
+    component: &'a Component,
+}
+
+impl ComponentReport<'_> {
+    fn error(&self, index: usize, code: &Code, message: String) -> Box<Diagnostic> {
+        let at = self
+            .driver
+            .value
+            .implements
+            .get(index)
+            .map(|entry| entry.at);
+        let at = at.unwrap_or(Position::START);
+        Box::new(Diagnostic::new(code, &self.driver.path, at, message))
+    }
+
+    fn function<'f>(
+        &self,
+        index: usize,
+        name: &str,
+        functions: &'f Functions,
+    ) -> Result<&'f Function, Box<Diagnostic>> {
+        let path = &self.component.path;
+        if let Some(function) = functions.offered.get(name) {
+            return Ok(function);
+        }
+        if let Some(reason) = functions.withheld.get(name) {
+            let code = match reason {
+                WithheldFunction::Unsupported(_) => &codes::COMPONENT_TYPE_UNSUPPORTED,
+                WithheldFunction::TooLarge { .. } => &codes::COMPONENT_TYPE_TOO_LARGE,
+            };
+            let message = format!("{path} exports {name}, which can't be called: {reason}");
+            return Err(self.error(index, code, message));
+        }
+        let all: Vec<&str> = functions.offered.keys().map(String::as_str).collect();
+        let found = match all[..] {
+            [] => "no function that can be called".to_owned(),
+            _ => list(&all),
+        };
+        let message = format!("{path} has no function {name}; it exports {found}");
+        let mut problem = self.error(index, &codes::COMPONENT_EXPORT_MISSING, message);
+        let near = nearest(name, all);
+        problem.hint = near.map(|near| format!("did you mean {near}?"));
+        Err(problem)
+    }
+
+    /// Checks a function against the contract that it implements, if that is known.
+    fn fits(
+        &self,
+        index: usize,
+        function: &Function,
+        (call, entry): (&WitCall, &Implements),
+        documents: &Documents,
+    ) -> Result<(), Box<Diagnostic>> {
+        let driver = &self.driver.value;
+        for tool in documents.tools.iter().map(|tool| &tool.value) {
+            let serving = driver.implements_tool(tool.id.as_str(), &tool.version);
+            if serving.is_none_or(|serving| serving.at != entry.at) {
+                continue;
+            }
+            function.fits(call, entry, tool).map_err(|reason| {
+                let (path, export) = (&self.component.path, &call.export);
+                let message = format!("{export} of {path} does not fit {}: {reason}", tool.id);
+                self.error(index, &codes::COMPONENT_SIGNATURE, message)
+            })?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,251 @@
+//! The fields of a driver of `kind: http`: `base_url`, `default_headers` and others for all of its requests,
+//! `metadata.http` for one entry of `implements`.
+
+use serde_json::{Map, Value};
+
+use super::url::{BaseUrl, one_place_each, read_query};
+use super::{Endpoint, HttpCall, Method, headers, status_errors, statuses};
+use crate::capability::{Capability, CapabilitySet};
+use crate::codes;
+use crate::driver::DriverKind;
+use crate::driver::response::OutputPlace;
+use crate::driver::template::{BodyTemplate, Template, TemplateReader};
+use crate::json::MAX_SAFE_INTEGER;
+use crate::shared;
+use crate::source::{FieldReader, MappingReader, PlacedValue};
+
+/// What all entries of a driver have in common.
+#[derive(Default)]
+pub(in crate::driver) struct HttpDefaults {
+    base: Option<BaseUrl>,
+    /// Whether `base_url` is written, right or wrong.
+    has_base: bool,
+    headers: Vec<(String, Template)>,
+    method: Option<Method>,
+    /// What the templates have in common.
+    pub(in crate::driver) reading: TemplateReader,
+    /// As written.
+    pub(in crate::driver) written: Map<String, Value>,
+    /// `streaming` and `rate_limit`, as written: no call depends on them.
+    pub(in crate::driver) hints: Map<String, Value>,
+}
+
+impl HttpDefaults {
+    /// Takes the fields that only drivers of `kind: http` have.
+    pub(in crate::driver) fn read(
+        fields: &mut MappingReader<'_>,
+        kind: Option<&DriverKind>,
+    ) -> Self {
+        let mut defaults = HttpDefaults::default();
+        // With a misspelt kind, these fields are reported as well.
+        if !matches!(kind, Some(DriverKind::Http) | None) {
+            return defaults;
+        }
+        let written = &mut defaults.written;
+        if let Some(field) = take_written("base_url", fields, written) {
+            defaults.has_base = true;
+            defaults.base = base(&field);
+        }
+        if let Some(field) = take_written("default_method", fields, written) {
+            defaults.method = field.word(Method::WORDS, &codes::WRONG_VALUE);
+        }
+        if let Some(field) = take_written("default_headers", fields, written) {
+            defaults.headers = headers::read(&field, &mut defaults.reading);
+        }
+        let hints = &mut defaults.hints;
+        if let Some(field) = take_written("streaming", fields, hints) {
+            streaming(&field, true);
+        }
+        if let Some(field) = take_written("rate_limit", fields, hints) {
+            rate_limit(&field);
+        }
+        defaults
+    }
+
+    /// The part of `network.egress` that the requests use: the one host of `base_url`, or, in the
+    /// form of version 0.1, the only one of the list.
+    pub(in crate::driver) fn egress(
+        &mut self,
+        egress: PlacedValue<CapabilitySet>,
+        root: &FieldReader<'_>,
+    ) -> CapabilitySet {
+        let PlacedValue { value: hosts, at } = egress;
+        if let Some(base) = &self.base {
+            let host = &base.host;
+            if !hosts.covers_one(host) {
+                let message = format!(
+                    "expected `network.egress` to hold the host of `base_url`, found {hosts}"
+                );
+                let hint = format!("write `network: {{ egress: [\"{}\"] }}`", host.scope());
+                root.report
+                    .add_with_hint(&codes::HTTP_EGRESS, at, message, hint);
+            }
+            let others = hosts.iter().filter(|one| !one.covers(host));
+            let others: Vec<String> = others.map(Capability::scope).collect();
+            if hosts.covers_one(host) && !others.is_empty() {
+                let message = format!(
+                    "expected a field that has an effect, found {} in `network.egress`: requests go to the host of `base_url`",
+                    others.join(", ")
+                );
+                root.report
+                    .add(&codes::DRIVER_FIELD_WITHOUT_EFFECT, at, message);
+            }
+            return CapabilitySet::from_iter([host.clone()]);
+        }
+        if self.has_base {
+            return hosts;
+        }
+        let literal = |one: &Capability| one.host().is_some_and(|host| host.is_literal());
+        if hosts.len() != 1 || !hosts.iter().all(literal) {
+            let message = format!(
+                "expected `base_url`, or exactly one host without wildcard in `network.egress`, found {hosts}"
+            );
+            root.report.add(&codes::HTTP_EGRESS, at, message);
+        }
+        self.reading.old("no `base_url`", root.at);
+        hosts
+    }
+}
+
+/// Takes a field, and notes it as written.
+fn take_written<'n>(
+    key: &'static str,
+    fields: &mut MappingReader<'n>,
+    written: &mut Map<String, Value>,
+) -> Option<FieldReader<'n>> {
+    let field = fields.take(key)?;
+    written.insert(key.to_owned(), field.to_value());
+    Some(field)
+}
+
+fn base(field: &FieldReader<'_>) -> Option<BaseUrl> {
+    let found = field.text()?;
+    let refuse = |expected| {
+        let message = format!("expected `{}` {expected}, found {found:?}", field.name);
+        field.note(&codes::HTTP_BASE_URL_INVALID, message);
+    };
+    BaseUrl::parse(found).map_err(refuse).ok()
+}
+
+impl HttpCall {
+    pub(in crate::driver) fn read(
+        field: &FieldReader<'_>,
+        defaults: &mut HttpDefaults,
+    ) -> Option<Self> {
+        let mut fields = field.fields()?;
+        let mut endpoint = endpoint(&mut fields, defaults);
+        let method = match fields.take("method") {
+            Some(field) => field.word(Method::WORDS, &codes::WRONG_VALUE),
+            None if defaults.has_base => Some(defaults.method.unwrap_or(Method::Post)),
+            None => Some(defaults.method.unwrap_or(Method::Get)),
+        };
+        let own = fields.take("headers");
+        let own = own.map(|field| headers::read(&field, &mut defaults.reading));
+        let own = own.unwrap_or_default();
+        // A header of the entry replaces the driver's of the same name.
+        let is_own = |name: &str| own.iter().any(|(other, _)| other == name);
+        let mut headers = defaults.headers.clone();
+        headers.retain(|(name, _)| !is_own(name));
+        headers.extend(own);
+        if let Some(field) = fields.take("query_template") {
+            let mut nowhere = Endpoint {
+                segments: Vec::new(),
+                query: Vec::new(),
+            };
+            let endpoint = endpoint.as_mut().unwrap_or(&mut nowhere);
+            read_query(&field, endpoint, &mut defaults.reading);
+        }
+        if let Some(endpoint) = &endpoint {
+            one_place_each(endpoint, &headers, field);
+        }
+        let body = body(&mut fields, method);
+        let response = OutputPlace::read(&mut fields, &mut defaults.reading);
+        let idempotency_key_header = fields.read("idempotency_key_header", |field| {
+            headers::idempotency_key(field, &headers)
+        });
+        let errors = fields.take("errors").map(|field| status_errors(&field));
+        let retry_statuses = fields.take("retry_statuses").map(|field| statuses(&field));
+        let timeout = shared::milliseconds(&mut fields, "timeout_ms");
+        if let Some(field) = fields.take("streaming") {
+            streaming(&field, false);
+        }
+        fields.unknown();
+        if body.is_none() {
+            // One of `default_headers` is for the requests that have a body.
+            headers.retain(|(name, _)| name != "content-type");
+        }
+        Some(HttpCall {
+            endpoint: endpoint?,
+            method: method?,
+            headers,
+            body,
+            response,
+            idempotency_key_header,
+            errors: errors.unwrap_or_default(),
+            retry_statuses,
+            timeout: timeout.map(|given| given.value),
+            secrets_by_policy: Vec::new(),
+        })
+    }
+}
+
+fn endpoint(fields: &mut MappingReader<'_>, defaults: &mut HttpDefaults) -> Option<Endpoint> {
+    let field = fields.required("endpoint")?;
+    match Endpoint::read(field.text()?) {
+        Ok(endpoint) => {
+            if !endpoint.query.is_empty() {
+                defaults.reading.old("a query in `endpoint`", field.at);
+            }
+            let base = defaults.base.as_ref().map(|base| base.segments.as_slice());
+            Some(endpoint.below(base.unwrap_or_default()))
+        }
+        Err((code, message)) => field.refuse(code, message),
+    }
+}
+
+/// `body_template`, or the input for a method that sends one.
+fn body(fields: &mut MappingReader<'_>, method: Option<Method>) -> Option<BodyTemplate> {
+    let Some(field) = fields.take("body_template") else {
+        let input = method.filter(|method| method.sends_input());
+        return input.map(|_| BodyTemplate::whole());
+    };
+    if let Some(method) = method.filter(|method| method.is_safe()) {
+        let (name, method) = (&field.name, method.as_str());
+        let message = format!("expected no `{name}` with {method}, found one");
+        field.note_at_key(&codes::HTTP_BODY_UNEXPECTED, message);
+    }
+    let refuse = |(code, message, pointer): (_, String, String)| {
+        field.report.add(code, field.place(&pointer), message);
+    };
+    BodyTemplate::read(&field.to_value(), "")
+        .map_err(refuse)
+        .ok()
+}
+
+/// `streaming` of a driver, which must have `transport`, or of an entry.
+fn streaming(field: &FieldReader<'_>, of_driver: bool) {
+    let Some(mut fields) = field.fields() else {
+        return;
+    };
+    let transport = match of_driver {
+        true => fields.required("transport"),
+        false => fields.take("transport"),
+    };
+    if let Some(transport) = transport {
+        let words = [("sse", ()), ("ndjson", ()), ("chunked", ())];
+        transport.word(&words, &codes::WRONG_VALUE);
+    }
+    for key in ["event_field", "terminator"] {
+        fields.take(key).map(|field| field.text());
+    }
+    fields.unknown();
+}
+
+fn rate_limit(field: &FieldReader<'_>) {
+    if let Some(mut fields) = field.fields() {
+        for key in ["requests_per_minute", "burst"] {
+            fields.integer(key, 1..=MAX_SAFE_INTEGER);
+        }
+        fields.unknown();
+    }
+}

@@ -1,0 +1,231 @@
+//! What a driver needs, and what its calls cost: platform, secrets (`auth`), `cost_override`. Nothing is logged in or
+//! counted here. Operating systems and processors have two vocabularies: AIP-30's (`darwin`, `x64`) and Rust's (`macos`,
+//! `x86_64`).
+
+use std::fmt;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Driver, Implements};
+use crate::capability::{CapabilitySet, Class};
+use crate::codes;
+use crate::shared::{self, scopes};
+use crate::source::MappingReader;
+use crate::terms::CostClass;
+use crate::tool::Tool;
+
+/// Where a driver can run. Empty lists and `None`: anywhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Platform {
+    /// `requires.os`
+    pub os: Vec<String>,
+    /// `requires.arch`
+    pub arch: Vec<String>,
+    /// `requires.min_disk_mb`, in megabytes.
+    pub min_disk_mb: Option<u64>,
+    /// `requires.min_memory_mb`, in megabytes.
+    pub min_memory_mb: Option<u64>,
+}
+
+impl Platform {
+    /// Whether it runs on this operating system, named as in [`std::env::consts::OS`].
+    #[must_use]
+    pub fn runs_on_os(&self, os: &str) -> bool {
+        includes(&self.os, os, rust_os)
+    }
+
+    /// Whether it runs on this processor, named as in [`std::env::consts::ARCH`].
+    #[must_use]
+    pub fn runs_on_arch(&self, arch: &str) -> bool {
+        includes(&self.arch, arch, rust_arch)
+    }
+}
+
+fn includes(list: &[String], own: &str, to_rust: fn(&str) -> &str) -> bool {
+    list.is_empty() || list.iter().any(|name| to_rust(name) == to_rust(own))
+}
+
+/// Rust's name of an operating system that AIP-30 or Node.js names otherwise.
+fn rust_os(name: &str) -> &str {
+    match name {
+        "darwin" => "macos",
+        "win32" => "windows",
+        other => other,
+    }
+}
+
+/// Rust's name of a processor that AIP-30, Node.js or Docker names otherwise.
+fn rust_arch(name: &str) -> &str {
+    match name {
+        "x64" | "amd64" => "x86_64",
+        "arm64" => "aarch64",
+        "ia32" | "i386" | "i686" => "x86",
+        other => other,
+    }
+}
+
+/// `cost_override`. `None`: for an entry the driver's, for a driver the contract's.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CostOverride {
+    /// Cost of a call, finite and not negative. AIP-30 counts in thousandths of a cent.
+    pub cost_units_per_call: Option<f64>,
+    /// Replaces the contract's class.
+    pub cost_class: Option<CostClass>,
+    /// Three capital letters, as in ISO 4217.
+    pub currency: Option<String>,
+}
+
+/// What a call of a contract through a driver costs, as its publishers state.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Cost {
+    /// Cost of a call, finite and not negative; `None` if it is not stated.
+    pub units_per_call: Option<f64>,
+    /// The currency, where one is stated. Nothing is converted.
+    pub currency: Option<String>,
+    /// The class.
+    pub class: CostClass,
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.units_per_call {
+            Some(units) => write!(f, "{units}")?,
+            None => f.write_str("unpriced")?,
+        }
+        if let (Some(_), Some(currency)) = (self.units_per_call, &self.currency) {
+            write!(f, " {currency}")?;
+        }
+        match self.class {
+            CostClass::Trivial => Ok(()),
+            class => write!(f, ", {class}"),
+        }
+    }
+}
+
+impl Driver {
+    /// What a call of `tool` through `entry` costs: each part is the entry's, else the driver's, else the contract's.
+    #[must_use]
+    pub fn cost(&self, tool: &Tool, entry: &Implements) -> Cost {
+        let (entry, driver) = (&entry.cost_override, &self.cost_override);
+        let units = entry.cost_units_per_call.or(driver.cost_units_per_call);
+        let currency = entry.currency.as_ref().or(driver.currency.as_ref());
+        let class = entry.cost_class.or(driver.cost_class);
+        Cost {
+            units_per_call: units,
+            currency: currency.cloned(),
+            class: class.unwrap_or(tool.cost_class),
+        }
+    }
+}
+
+/// Reads `cost_override` of a driver or of an entry.
+pub(super) fn read_cost(fields: &mut MappingReader<'_>) -> CostOverride {
+    let Some(mut inner) = fields.take_fields("cost_override") else {
+        return CostOverride::default();
+    };
+    let cost_units_per_call = inner.read("cost_units_per_call", |field| field.amount());
+    let cost_class = shared::cost_class(&mut inner);
+    let currency = inner.read("currency", |field| {
+        field.text_as(&codes::WRONG_VALUE, "three capital letters", |found| {
+            let fits = found.len() == 3 && found.chars().all(|c| c.is_ascii_uppercase());
+            fits.then(|| found.to_owned())
+        })
+    });
+    inner.unknown();
+    CostOverride {
+        cost_units_per_call,
+        cost_class,
+        currency,
+    }
+}
+
+/// The field as written, and the secrets that `auth.state.env` names. `sent`: the secrets in the requests of a
+/// declarative driver.
+pub(super) fn read_auth(
+    fields: &mut MappingReader<'_>,
+    sent: Option<&CapabilitySet>,
+) -> (Option<Map<String, Value>>, CapabilitySet) {
+    let Some(field) = fields.take("auth") else {
+        return (None, CapabilitySet::new());
+    };
+    let Some(mut inner) = field.fields() else {
+        return (None, CapabilitySet::new());
+    };
+    // SECRETS.md is for people: its path has no effect here.
+    inner.take("ref").map(|reference| reference.text());
+    // These describe a flow that this host does not have.
+    for key in ["login", "refresh", "expiry"] {
+        inner.take(key);
+    }
+    let state = inner.take_fields("state");
+    let secrets = state.map(|state| stored_secrets(state, sent));
+    inner.unknown();
+    (Some(field.mapping()), secrets.unwrap_or_default())
+}
+
+/// `auth.state`: variables, which become secrets of the same names, and files, which are not read.
+fn stored_secrets(mut state: MappingReader<'_>, sent: Option<&CapabilitySet>) -> CapabilitySet {
+    let env = state.take("env");
+    let secrets = env.as_ref().map(|field| scopes(field, &Class::Secret));
+    state.strings("paths");
+    state.unknown();
+    let secrets = secrets.into_iter().flatten();
+    let secrets: CapabilitySet = secrets.filter(|secret| !secret.is_wildcard()).collect();
+    if let (Some(sent), Some(field)) = (sent, &env) {
+        for unused in secrets.iter().filter(|secret| !sent.covers_one(secret)) {
+            let name = unused.scope();
+            let message = format!(
+                "expected requests that send every secret of `{}`, found none that sends {name}",
+                field.name
+            );
+            let hint = format!("write `${{secrets.{name}}}` where the service expects it");
+            field.note_with_hint(&codes::HTTP_SECRET_UNUSED, message, hint);
+        }
+    }
+    secrets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn platform(os: &[&str], arch: &[&str]) -> Platform {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        Platform {
+            os: owned(os),
+            arch: owned(arch),
+            ..Platform::default()
+        }
+    }
+
+    #[test]
+    fn the_words_of_aip_30_and_of_rust_name_the_same_machine() {
+        for (aip, rust) in [
+            ("x64", "x86_64"),
+            ("arm64", "aarch64"),
+            ("x86", "x86"),
+            ("arm", "arm"),
+        ] {
+            assert!(platform(&[], &[aip]).runs_on_arch(rust), "{aip}");
+            assert!(platform(&[], &[rust]).runs_on_arch(rust), "{rust}");
+            assert!(!platform(&[], &[aip]).runs_on_arch("riscv64"), "{aip}");
+        }
+        for (aip, rust) in [
+            ("darwin", "macos"),
+            ("linux", "linux"),
+            ("windows", "windows"),
+        ] {
+            assert!(platform(&[aip], &[]).runs_on_os(rust), "{aip}");
+            assert!(platform(&[rust], &[]).runs_on_os(rust), "{rust}");
+            assert!(!platform(&[aip], &[]).runs_on_os("freebsd"), "{aip}");
+        }
+    }
+
+    #[test]
+    fn a_driver_that_names_no_platform_runs_everywhere() {
+        assert!(Platform::default().runs_on_os("linux"));
+        assert!(Platform::default().runs_on_arch("aarch64"));
+    }
+}

@@ -1,0 +1,294 @@
+//! Marks in a schema, `x-internal`, `x-sensitive` and `writeOnly`: which parts of values only the host may see, and which
+//! no log may have. Not validation.
+
+use std::collections::{HashMap, HashSet};
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use super::compile::compile_pattern;
+use super::walk::{Applies, Child, children, escape, targets, unescape};
+use super::{Schema, ecma};
+
+/// Replaces a sensitive value wherever a person, a record or a log would see it. The ledger has it on
+/// disk.
+pub const HIDDEN: &str = "[hidden]";
+
+impl Schema {
+    /// Whether some property is marked `x-internal`.
+    #[must_use]
+    pub fn has_internal(&self) -> bool {
+        self.inner.has_internal
+    }
+
+    /// Whether some value is marked `writeOnly` or `x-sensitive`.
+    #[must_use]
+    pub fn has_sensitive(&self) -> bool {
+        self.inner.has_sensitive
+    }
+
+    /// JSON pointers of the values in `instance` that the schema marks `writeOnly` or `x-sensitive`,
+    /// in any of its branches. They belong in no ledger, log or trace.
+    #[must_use]
+    pub fn sensitive_paths(&self, instance: &Value) -> Vec<String> {
+        match self.has_sensitive() {
+            true => self.marked(instance, SchemaMark::Sensitive),
+            false => Vec::new(),
+        }
+    }
+
+    /// JSON pointers of the values in `instance` that the schema marks `x-internal`: a model should
+    /// not send them.
+    #[must_use]
+    pub fn internal_paths(&self, instance: &Value) -> Vec<String> {
+        match self.has_internal() {
+            true => self.marked(instance, SchemaMark::Internal),
+            false => Vec::new(),
+        }
+    }
+
+    /// Pointers of the values in `instance` that some branch of the schema marks.
+    fn marked(&self, instance: &Value, mark: SchemaMark) -> Vec<String> {
+        let mut search = Search {
+            root: &self.inner.closed,
+            patterns: &self.inner.patterns,
+            mark,
+            seen: HashSet::new(),
+            found: Vec::new(),
+        };
+        search.visit(search.root, instance, "");
+        search.found.sort();
+        search.found.dedup();
+        search.found
+    }
+
+    /// JSON pointers of the subschemas of [`Schema::closed`] that are marked `x-internal`.
+    #[must_use]
+    pub fn internal_fields(&self) -> Vec<String> {
+        self.marked_fields(SchemaMark::Internal)
+    }
+
+    /// JSON pointers of the subschemas of [`Schema::closed`] that are marked `writeOnly` or
+    /// `x-sensitive`.
+    #[must_use]
+    pub fn sensitive_fields(&self) -> Vec<String> {
+        self.marked_fields(SchemaMark::Sensitive)
+    }
+
+    fn marked_fields(&self, mark: SchemaMark) -> Vec<String> {
+        let mut found = Vec::new();
+        marked_schemas(&self.inner.closed, mark, "", &mut found);
+        found
+    }
+
+    /// `instance` as a model may see it: without the values marked `x-internal`. Items of a list
+    /// become `null`, so that the others keep their positions.
+    #[must_use]
+    pub fn outward_value(&self, mut instance: Value) -> Value {
+        for path in self.internal_paths(&instance) {
+            remove(&mut instance, &path);
+        }
+        instance
+    }
+
+    /// `instance` as people, records and logs may see it (the observable input of Agent Tool): with
+    /// [`HIDDEN`] for each sensitive value.
+    #[must_use]
+    pub fn observable(&self, instance: &Value) -> Value {
+        let mut copy = instance.clone();
+        for path in self.sensitive_paths(instance) {
+            if let Some(value) = copy.pointer_mut(&path) {
+                *value = HIDDEN.into();
+            }
+        }
+        copy
+    }
+}
+
+/// A mark in a schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SchemaMark {
+    Internal,
+    Sensitive,
+}
+
+impl SchemaMark {
+    pub(super) fn is_on(self, schema: &Value) -> bool {
+        let mut keywords = schema.as_object().into_iter().flatten();
+        keywords.any(|(keyword, value)| *value == Value::Bool(true) && self.is_set_by(keyword))
+    }
+
+    /// Whether this is the keyword of the mark.
+    pub(super) fn is_set_by(self, keyword: &str) -> bool {
+        match self {
+            SchemaMark::Internal => keyword == "x-internal",
+            SchemaMark::Sensitive => matches!(keyword, "x-sensitive" | "writeOnly"),
+        }
+    }
+
+    /// Whether some schema below a value has the mark. Looks everywhere, since a reference may point to a place that no
+    /// keyword leads to.
+    pub(super) fn is_within(self, value: &Value) -> bool {
+        self.is_on(value)
+            || match value {
+                Value::Array(items) => items.iter().any(|item| self.is_within(item)),
+                Value::Object(members) => members.values().any(|member| self.is_within(member)),
+                _ => false,
+            }
+    }
+}
+
+/// Pointers of the subschemas that are marked, found as [`SchemaMark::is_within`] finds them.
+fn marked_schemas(value: &Value, mark: SchemaMark, at: &str, found: &mut Vec<String>) {
+    if mark.is_on(value) {
+        found.push(at.to_owned());
+    }
+    match value {
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                marked_schemas(item, mark, &format!("{at}/{index}"), found);
+            }
+        }
+        Value::Object(members) => {
+            for (name, member) in members {
+                marked_schemas(member, mark, &format!("{at}/{}", escape(name)), found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Takes the value at a JSON pointer out of another one.
+fn remove(value: &mut Value, pointer: &str) {
+    let Some((parent, name)) = pointer.rsplit_once('/') else {
+        *value = Value::Null;
+        return;
+    };
+    match value.pointer_mut(parent) {
+        Some(Value::Object(members)) => {
+            members.shift_remove(&unescape(name));
+        }
+        Some(Value::Array(items)) => {
+            let item = name.parse().ok().and_then(|at: usize| items.get_mut(at));
+            if let Some(item) = item {
+                *item = Value::Null;
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The patterns of `patternProperties`, compiled. A pattern that the engine here does not read fits every
+/// name: too much is hidden rather than too little.
+#[derive(Default)]
+pub(super) struct NamePatterns {
+    compiled: HashMap<String, Option<Regex>>,
+}
+
+impl NamePatterns {
+    pub(super) fn of(closed: &Value) -> Self {
+        let mut patterns = Self::default();
+        patterns.collect(closed);
+        patterns
+    }
+
+    fn collect(&mut self, value: &Value) {
+        let named = value.get("patternProperties").and_then(Value::as_object);
+        for pattern in named.into_iter().flat_map(Map::keys) {
+            let regex = ecma::translate(pattern).ok();
+            let regex = regex.and_then(|regex| compile_pattern(&regex).ok());
+            self.compiled.entry(pattern.clone()).or_insert(regex);
+        }
+        match value {
+            Value::Array(items) => items.iter().for_each(|item| self.collect(item)),
+            Value::Object(members) => members.values().for_each(|member| self.collect(member)),
+            _ => {}
+        }
+    }
+
+    fn fit(&self, pattern: &str, name: &str) -> bool {
+        let regex = self.compiled.get(pattern).and_then(Option::as_ref);
+        regex.is_none_or(|regex| regex.is_match(name))
+    }
+}
+
+struct Search<'r> {
+    root: &'r Value,
+    patterns: &'r NamePatterns,
+    mark: SchemaMark,
+    /// Schema (by address) and pointer: each pair is visited once.
+    seen: HashSet<(usize, String)>,
+    found: Vec<String>,
+}
+
+impl Search<'_> {
+    /// Whether a subschema is about parts of a value that have no pointer: names of an object's
+    /// members, and a document within a text. If these may be sensitive, the whole value is.
+    fn hides_whole(&self, child: &Child<'_>, instance: &Value) -> bool {
+        self.mark == SchemaMark::Sensitive
+            && match child.keyword {
+                "contentSchema" => instance.is_string(),
+                "propertyNames" => {
+                    let refers = child.schema.get("$ref").is_some();
+                    instance.is_object() && (refers || self.mark.is_within(child.schema))
+                }
+                _ => false,
+            }
+    }
+
+    fn visit_member(&mut self, schema: &Value, name: &str, member: &Value, pointer: &str) {
+        self.visit(schema, member, &format!("{pointer}/{}", escape(name)));
+    }
+
+    fn visit(&mut self, schema: &Value, instance: &Value, pointer: &str) {
+        let place = (std::ptr::from_ref(schema).addr(), pointer.to_owned());
+        if !self.seen.insert(place) {
+            return;
+        }
+        if self.mark.is_on(schema) {
+            self.found.push(pointer.to_owned());
+        }
+        for target in targets(schema, self.root) {
+            self.visit(target, instance, pointer);
+        }
+        for child in children(schema) {
+            match child.applies {
+                _ if self.hides_whole(&child, instance) => {
+                    // Names can't be hidden one by one, and a text has no parts.
+                    self.found.push(pointer.to_owned());
+                }
+                Applies::InPlace => self.visit(child.schema, instance, pointer),
+                Applies::Property(name) => {
+                    if let Some(value) = instance.get(name) {
+                        self.visit_member(child.schema, name, value, pointer);
+                    }
+                }
+                Applies::Inside if child.keyword != "propertyNames" => match instance {
+                    Value::Array(items) => {
+                        for (index, item) in items.iter().enumerate() {
+                            self.visit(child.schema, item, &format!("{pointer}/{index}"));
+                        }
+                    }
+                    Value::Object(members) => {
+                        let inner = members.iter().filter(|(name, _)| match child.keyword {
+                            "additionalProperties" => {
+                                let named = schema.get("properties");
+                                named.and_then(|named| named.get(name)).is_none()
+                            }
+                            "patternProperties" => {
+                                let pattern = child.key.as_deref();
+                                pattern.is_none_or(|pattern| self.patterns.fit(pattern, name))
+                            }
+                            _ => true,
+                        });
+                        for (name, member) in inner {
+                            self.visit_member(child.schema, name, member, pointer);
+                        }
+                    }
+                    _ => {}
+                },
+                Applies::Inside | Applies::Nowhere => {}
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! System calls without a safe function, and signals that end a process unless it handles them.
+
+#![expect(
+    unsafe_code,
+    reason = "calls of the kernel, and the handler of a signal"
+)]
+
+use std::io;
+
+/// Makes a write beyond the limit on the size of files (`ulimit -f`) fail with `EFBIG`. Without it the signal `SIGXFSZ` ends the
+/// process. A handler that does nothing, rather than ignoring the signal: programs that this process executes start with
+/// the default again. An application's own handler stays.
+///
+/// # Errors
+/// If the system refuses.
+pub fn survive_file_limit() -> io::Result<()> {
+    survive(libc::SIGXFSZ)
+}
+
+/// Makes `SIGTERM`, `SIGINT` and `SIGHUP` do nothing. A service manager tells all processes of a service to end: a
+/// helper ends with its connection, when its host has told it all. Needs neither files nor threads.
+///
+/// # Errors
+/// If the system refuses.
+pub fn survive_termination() -> io::Result<()> {
+    [libc::SIGTERM, libc::SIGINT, libc::SIGHUP]
+        .into_iter()
+        .try_for_each(survive)
+}
+
+/// Handles a signal by doing nothing, unless it has another disposition than the default.
+fn survive(signal: libc::c_int) -> io::Result<()> {
+    extern "C" fn nothing(_signal: libc::c_int) {}
+
+    // SAFETY: numbers and pointers, for which zero is a value.
+    let mut before: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: only writes what is set now into `before`.
+    let done = unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut before) };
+    if done != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    if before.sa_sigaction != libc::SIG_DFL {
+        return Ok(());
+    }
+    // SAFETY: as above; an empty mask.
+    let mut handler: libc::sigaction = unsafe { std::mem::zeroed() };
+    handler.sa_sigaction = nothing as *const () as libc::sighandler_t;
+    handler.sa_flags = libc::SA_RESTART | libc::SA_ONSTACK;
+    // SAFETY: the handler does nothing, so that it may run at any time on any thread.
+    let done = unsafe { libc::sigaction(signal, &raw const handler, std::ptr::null_mut()) };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Has all files but the standard streams closed when a program is executed: the process that started this one may have
+/// left some open.
+///
+/// # Errors
+/// If the kernel is older than 5.11.
+pub fn close_on_exec() -> io::Result<()> {
+    const FIRST: libc::c_uint = 3;
+    const CLOSE_RANGE_CLOEXEC: libc::c_uint = 4;
+    // SAFETY: three numbers; it closes nothing in this program.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            FIRST,
+            libc::c_uint::MAX,
+            CLOSE_RANGE_CLOEXEC,
+        )
+    };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::process::Command;
+
+    use super::*;
+
+    /// Where the process that the test starts writes; without it the test is that process's parent.
+    const FILE: &str = "TOOLWARD_TEST_LIMITED_FILE";
+
+    #[test]
+    fn a_write_beyond_the_limit_fails_and_a_program_that_is_executed_has_the_default() {
+        if let Some(path) = std::env::var_os(FILE) {
+            return write_beyond(std::path::Path::new(&path));
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let name = "system::tests::\
+                    a_write_beyond_the_limit_fails_and_a_program_that_is_executed_has_the_default";
+        let status = Command::new("sh")
+            .args(["-c", "ulimit -f 8; exec \"$0\" \"$@\""])
+            .arg(std::env::current_exe().unwrap())
+            .args([name, "--exact", "--nocapture"])
+            .env(FILE, directory.path().join("file"))
+            .output()
+            .unwrap();
+        assert!(status.status.success(), "{status:?}");
+    }
+
+    fn write_beyond(path: &std::path::Path) {
+        survive_file_limit().unwrap();
+        let mut file = std::fs::File::create(path).unwrap();
+        let block = vec![b'x'; 1 << 20];
+        let error = file.write_all(&block).unwrap_err();
+        assert_eq!(error.raw_os_error(), Some(libc::EFBIG));
+        let mut program = Command::new("sh");
+        program.args(["-c", "kill -XFSZ $$; exit 0"]);
+        assert!(!program.status().unwrap().success(), "it has the default");
+    }
+}

@@ -1,0 +1,252 @@
+//! Executors: what carries out the call of a driver. A kind of driver has one implementation of
+//! [`Executor`], in a module of this folder with a line in [`registry`], or of an application
+//! ([`HostBuilder::executor`](crate::HostBuilder::executor)). The stages around it, limits, deadlines, retries and
+//! records are the same for all of them.
+
+mod clock;
+pub(crate) mod component;
+mod form;
+mod http;
+mod limits;
+mod memory;
+mod program;
+mod registry;
+
+use std::any::Any;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::Value;
+use toolward_bundle::component::Component;
+use toolward_contract::driver::{Driver, Implements};
+use toolward_contract::tool::Tool;
+use toolward_policy::{ContextText, Grant};
+
+pub(crate) use self::clock::Clock;
+pub(crate) use self::memory::AttemptMemory;
+pub(crate) use self::registry::{Executors, MakeExecutor};
+use crate::api::approval::ShownRequest;
+use crate::api::limits::CallLimits;
+use crate::api::result::{CallError, Captured, Origin};
+use crate::elicitation::{Asker, Questions};
+use crate::imports::{BoxFuture, CallerBudget, SlotCell};
+use crate::invocation::{DriverOutput, Invocation};
+use crate::sandbox::call_scope::CallScope;
+use crate::sandbox::context::CallContext;
+
+/// Carries out the calls of one driver.
+///
+/// ```
+/// use toolward_host::{AttemptReport, BoxFuture, CallContext, CallEnd, DriverOutput, Executor, Job};
+///
+/// /// Answers each call with its input.
+/// struct Echo;
+///
+/// impl Executor for Echo {
+///     fn attempt<'a>(
+///         &'a self,
+///         job: &'a mut Job,
+///         _call: &'a CallContext,
+///     ) -> BoxFuture<'a, AttemptReport> {
+///         let output = DriverOutput::new(job.invocation.input.clone());
+///         Box::pin(async { AttemptReport::new(CallEnd::Done(output)) })
+///     }
+/// }
+/// ```
+pub trait Executor: Send + Sync {
+    /// What the stages before it have to know.
+    fn features(&self) -> Features {
+        Features::default()
+    }
+
+    /// Whether a grant can be used on this host.
+    ///
+    /// # Errors
+    /// What the operator has to set up.
+    fn check(&self, _grant: &Grant) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    /// Whether [`Executor::prepare`] returns at once.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    /// Makes the driver ready, for a call or ahead of all calls.
+    ///
+    /// # Errors
+    /// Why it can't be used, now or ever.
+    fn prepare<'a>(&'a self, _call: Option<&'a CallScope>) -> BoxFuture<'a, Result<(), CallError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// The request that a person is shown before they approve the call. [`Executor::attempt`] makes the
+    /// same one: it depends on nothing but these values.
+    ///
+    /// # Errors
+    /// Why no request can be made of them.
+    fn request(&self, _call: &RequestValues<'_>) -> Result<Option<ShownRequest>, CallError> {
+        Ok(None)
+    }
+
+    /// Checks a job before its first attempt.
+    ///
+    /// # Errors
+    /// Why no driver can carry it out.
+    fn begin(&self, _job: &mut Job, _call: &CallContext) -> Result<(), CallError> {
+        Ok(())
+    }
+
+    /// Makes one attempt. The host drops it a second after the [deadline](Job::deadline) at the latest, or as soon
+    /// as the call is cancelled.
+    fn attempt<'a>(
+        &'a self,
+        job: &'a mut Job,
+        call: &'a CallContext,
+    ) -> BoxFuture<'a, AttemptReport>;
+}
+
+/// A verified driver, for which an executor is made.
+pub(crate) struct DriverSource {
+    pub(crate) driver: Arc<Driver>,
+    pub(crate) publisher: Arc<str>,
+    pub(crate) component: Option<Component>,
+}
+
+/// What the stages before an executor have to know of it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Features {
+    /// Its attempts consume fuel.
+    pub uses_fuel: bool,
+    /// The host holds the whole bodies of its requests.
+    pub holds_bodies: bool,
+    /// It asks again if an answer does not fit its question.
+    pub asks_again: bool,
+    /// A person who approves a call is shown its request.
+    pub shows_request: bool,
+}
+
+/// One call of a driver, for all attempts.
+pub struct Job {
+    /// The contract of the tool.
+    pub contract: Arc<Tool>,
+    /// The driver's entry for the contract.
+    pub implements: Arc<Implements>,
+    /// The input as the contract has it; `null` unless a driver of [`Features::asks_again`] needs it.
+    pub(crate) contract_input: Value,
+    /// What the driver gets.
+    pub invocation: Invocation,
+    /// What it may ask.
+    pub(crate) asker: Asker,
+    pub(crate) clock: Clock,
+    /// Fuel for all attempts, and what those before this one consumed.
+    pub(crate) fuel: u64,
+    pub(crate) spent_fuel: u64,
+    /// Has the memory of the call.
+    pub(crate) slot: SlotCell,
+    /// Whether the reply may come before the attempt's remains are dropped.
+    pub(crate) answers_first: bool,
+    /// What the executor keeps from one attempt to the next.
+    pub(crate) extension: Option<Box<dyn Any + Send + Sync>>,
+}
+
+impl Job {
+    /// When the call ends.
+    #[must_use]
+    pub fn deadline(&self) -> Instant {
+        self.clock.deadline
+    }
+
+    /// What is left for the tools that an attempt without fuel of its own calls.
+    #[must_use]
+    pub fn left(&self, call: &CallContext) -> CallerBudget {
+        CallerBudget {
+            fuel: self.fuel.saturating_sub(self.spent_fuel),
+            memory_bytes: call.limits.memory_bytes,
+        }
+    }
+}
+
+/// The result of one attempt.
+pub struct AttemptReport {
+    /// How it ended.
+    pub end: CallEnd,
+    /// Whether only the driver's declaration makes its error retryable. The host then does not repeat what
+    /// changes something.
+    pub claimed: bool,
+    /// Whether anything of it may have left the host, or the driver's code ran.
+    pub dispatched: bool,
+    /// Whether the host itself saw the driver fail: connection, TLS, a status from 500 on, a trap.
+    pub failing: bool,
+    /// Units of fuel that it consumed.
+    pub fuel: u64,
+    /// The most memory that it had, in bytes.
+    pub peak_memory: u64,
+    /// What the driver logged and printed.
+    pub captured: Captured,
+    /// Who gave the output, if it is not the driver.
+    pub(crate) origin: Option<Origin>,
+    /// What takes time to drop, if it may be dropped after the reply.
+    pub(crate) remains: Option<Box<dyn Send>>,
+}
+
+/// How an attempt ended.
+pub enum CallEnd {
+    /// With an output, not yet checked.
+    Done(DriverOutput),
+    /// With questions.
+    Asks(Questions),
+    /// With an error.
+    Failed(CallError),
+}
+
+impl AttemptReport {
+    /// An attempt without fuel, memory or logs.
+    #[must_use]
+    pub fn new(end: CallEnd) -> Self {
+        Self {
+            end,
+            claimed: false,
+            dispatched: true,
+            failing: false,
+            fuel: 0,
+            peak_memory: 0,
+            captured: Captured::default(),
+            origin: None,
+            remains: None,
+        }
+    }
+}
+
+impl From<Result<DriverOutput, CallError>> for CallEnd {
+    fn from(result: Result<DriverOutput, CallError>) -> Self {
+        result.map_or_else(Self::Failed, Self::Done)
+    }
+}
+
+/// What the request of a call is made of.
+pub struct RequestValues<'a> {
+    pub(crate) contract: &'a Tool,
+    pub(crate) implements: &'a Implements,
+    pub(crate) grant: &'a Grant,
+    pub(crate) limits: &'a CallLimits,
+    /// JSON texts, as the driver gets them.
+    pub(crate) input: &'a str,
+    pub(crate) context: &'a str,
+    /// The input as the contract has it.
+    pub(crate) contract_input: &'a Value,
+    /// The confidential texts of the context.
+    pub(crate) context_secrets: &'a [(String, ContextText)],
+}
+
+/// The output of a driver that succeeded and returned nothing, as a service does that answers 204: null if the
+/// contract accepts it, else an empty object. If it accepts neither, null, which is then refused.
+fn empty_output(contract: &Tool) -> DriverOutput {
+    let empty = Value::Object(serde_json::Map::new());
+    let accepts = |value: &Value| contract.outputs.validate(value).is_ok();
+    let output = match !accepts(&Value::Null) && accepts(&empty) {
+        true => empty,
+        false => Value::Null,
+    };
+    DriverOutput::new(output.to_string())
+}

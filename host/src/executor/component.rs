@@ -1,0 +1,134 @@
+//! The executor of components: each attempt in a new sandbox.
+
+mod outcome;
+mod preparation;
+mod preparer;
+
+use std::sync::Arc;
+
+pub(crate) use self::preparer::Preparer;
+use self::preparer::{LoadedComponent, refused};
+use super::{AttemptReport, CallEnd, DriverSource, Executor, Features, Job};
+use crate::api::result::{CallError, Captured};
+use crate::imports::BoxFuture;
+use crate::sandbox::AttemptLimits;
+use crate::sandbox::call_scope::CallScope;
+use crate::sandbox::context::CallContext;
+use crate::sandbox::run::{self, AttemptOutcome};
+use crate::sandbox::turns::{Spender, Turns};
+
+/// Longer outputs are checked and redacted after the guest's memory has been freed.
+const SHORT_OUTPUT_BYTES: usize = 16 << 10;
+
+/// The executor of one component.
+pub(crate) struct ComponentExecutor {
+    component: Arc<LoadedComponent>,
+    publisher: Arc<str>,
+    preparer: Arc<Preparer>,
+    turns: Arc<Turns>,
+}
+
+impl ComponentExecutor {
+    pub(crate) fn new(source: DriverSource, preparer: Arc<Preparer>, turns: Arc<Turns>) -> Self {
+        Self {
+            component: Arc::new(LoadedComponent::new(source.driver, source.component)),
+            publisher: source.publisher,
+            preparer,
+            turns,
+        }
+    }
+}
+
+impl Executor for ComponentExecutor {
+    fn features(&self) -> Features {
+        Features {
+            uses_fuel: true,
+            ..Features::default()
+        }
+    }
+
+    fn is_ready(&self) -> bool {
+        self.component.preparation.is_ready()
+    }
+
+    fn prepare<'a>(&'a self, call: Option<&'a CallScope>) -> BoxFuture<'a, Result<(), CallError>> {
+        Box::pin(async move {
+            let prepared = self.preparer.prepared(&self.component, call).await;
+            prepared.map(drop)
+        })
+    }
+
+    fn attempt<'a>(
+        &'a self,
+        job: &'a mut Job,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, AttemptReport> {
+        Box::pin(self.run(job, context))
+    }
+}
+
+impl ComponentExecutor {
+    async fn run(&self, job: &mut Job, context: &CallContext) -> AttemptReport {
+        let prepared = match self.component.preparation.done.get() {
+            Some(Ok(prepared)) => prepared,
+            Some(Err(error)) => {
+                return AttemptReport::new(CallEnd::Failed(refused(&self.component, error)));
+            }
+            None => {
+                let error = CallError::internal("a driver was called before it was prepared");
+                return AttemptReport::new(CallEnd::Failed(error));
+            }
+        };
+        job.invocation.remaining_ms = job.clock.remaining_ms();
+        let Some(call) = prepared.call(&job.implements.world, &mut job.invocation) else {
+            let error = CallError::internal("the driver is bound to no such world");
+            return AttemptReport::new(CallEnd::Failed(error));
+        };
+        let limits = AttemptLimits {
+            // Earlier attempts have used up a part of the budget.
+            fuel: job.fuel.saturating_sub(job.spent_fuel),
+            fuel_total: job.fuel,
+            memory_bytes: context.limits.memory_bytes,
+        };
+        // A called tool runs in its caller's turns.
+        let spender = (!job.asker.nested).then_some(Spender {
+            turns: &self.turns,
+            principal: &context.scope.principal,
+            publisher: &self.publisher,
+        });
+        let memory = (spender, job.slot.memory());
+        let (ended, mut usage, instance) =
+            run::attempt(&call, context, limits, memory, job.clock.deadline).await;
+        let failing = matches!(ended, AttemptOutcome::Trapped(_));
+        // The end of the driver's texts is quoted, and cut for that.
+        if failing {
+            context.imports.redact(&mut usage.stderr);
+            if let Some(last) = usage.logs.last_mut() {
+                context.imports.redact(&mut last.message);
+            }
+        }
+        call.give_back();
+        let end = outcome::end_of(ended, &usage, job, context);
+        let is_short = match &end {
+            CallEnd::Done(output) => {
+                output.content.is_empty() && output.structured.len() <= SHORT_OUTPUT_BYTES
+            }
+            CallEnd::Asks(_) | CallEnd::Failed(_) => false,
+        };
+        AttemptReport {
+            failing,
+            fuel: usage.fuel,
+            peak_memory: usage.peak_memory,
+            captured: Captured {
+                logs: usage.logs,
+                stdout: usage.stdout,
+                stderr: usage.stderr,
+            },
+            remains: match instance.filter(|_| is_short && job.answers_first) {
+                Some(instance) => Some(Box::new(instance)),
+                None => None,
+            },
+            ..AttemptReport::new(end)
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Prepares a driver for its first call: compiles it or loads it from the cache, links
+//! it, finds its exports. Success and verdicts on the component are kept; failures of
+//! the machine are not.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::ops::ControlFlow;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use toolward_bundle::component::Function;
+use toolward_contract::driver::Driver;
+use toolward_signing::Digest;
+use wasmtime::component::Component;
+
+use super::preparation::Preparation;
+use crate::api::error::HostError;
+use crate::api::observer::{Compiling, Observer};
+use crate::api::result::{CallError, ErrorClass, ErrorCode};
+use crate::compile::{CompileBackend, CompileError, CompileReason, Stage};
+use crate::sandbox::call_scope::CallScope;
+use crate::sandbox::engine::Ready;
+use crate::sandbox::run::Prepared;
+use crate::sandbox::world::World;
+use crate::shared_state::HostEngine;
+
+/// How often waiting calls report progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+
+/// The retry-after of failures of the machine.
+const RETRY_AFTER: Duration = Duration::from_secs(1);
+
+/// The largest artifact that is loaded on the thread of its call, which stands still for half a millisecond. To wake
+/// another one takes 0.1 ms.
+const SMALL_ARTIFACT_BYTES: u64 = 2 << 20;
+
+/// The component of a driver: its bytes until they are compiled.
+pub(super) struct LoadedComponent {
+    driver: Arc<Driver>,
+    digest: Option<Digest>,
+    /// The verified bytes, until they are compiled.
+    wasm: Mutex<Option<Arc<[u8]>>>,
+    /// The functions that it calls in the world `wit`, by name.
+    functions: BTreeMap<String, Arc<Function>>,
+    /// Bytes that the instances of its core modules take.
+    instance_bytes: u64,
+    pub(super) preparation: Preparation,
+}
+
+impl LoadedComponent {
+    pub(super) fn new(
+        driver: Arc<Driver>,
+        component: Option<toolward_bundle::component::Component>,
+    ) -> Self {
+        let (digest, wasm, functions, instance_bytes) = match component {
+            Some(component) => (
+                Some(component.digest),
+                Some(component.bytes),
+                component.functions,
+                component.surface.instance_bytes,
+            ),
+            None => (None, None, BTreeMap::new(), 0),
+        };
+        Self {
+            driver,
+            digest,
+            wasm: Mutex::new(wasm),
+            functions,
+            instance_bytes,
+            preparation: Preparation::default(),
+        }
+    }
+
+    /// The component's bytes, until it is compiled.
+    fn wasm(&self) -> Option<Arc<[u8]>> {
+        self.wasm
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Frees the component's bytes once it is compiled.
+    fn drop_wasm(&self) {
+        *self.wasm.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// What all drivers of a host are prepared with.
+pub(crate) struct Preparer {
+    engine: HostEngine,
+    backend: CompileBackend,
+    /// The largest component, in bytes.
+    component_bytes: usize,
+}
+
+impl Preparer {
+    pub(crate) fn new(engine: HostEngine, backend: CompileBackend, component_bytes: usize) -> Self {
+        Self {
+            engine,
+            backend,
+            component_bytes,
+        }
+    }
+
+    /// Makes the engine, unless it is there.
+    pub(crate) fn make_engine(&self) -> Result<(), HostError> {
+        self.engine.get().map(drop)
+    }
+
+    /// The prepared driver; for a call, or ahead of calls.
+    pub(super) async fn prepared<'a>(
+        self: &Arc<Self>,
+        driver: &'a Arc<LoadedComponent>,
+        call: Option<&CallScope>,
+    ) -> Result<&'a Prepared, CallError> {
+        let preparation = &driver.preparation;
+        if preparation.done.get().is_none() {
+            if let Some(call) = call {
+                preparation.callers.add(&call.principal);
+            }
+            let asked = Instant::now();
+            let observer = call.and_then(|call| call.observer.as_deref());
+            // A nested call runs on the stack of a guest; ahead of calls there may be many drivers.
+            let inline = call.is_some_and(|call| call.chain.caller().is_none());
+            let ready = self.make(driver, asked, inline);
+            let mut ready = std::pin::pin!(ready);
+            while tokio::time::timeout(PROGRESS_INTERVAL, &mut ready)
+                .await
+                .is_err()
+            {
+                if let Some(observer) = observer {
+                    self.tell(driver, observer);
+                }
+            }
+            if preparation.done.get().is_none() {
+                return Err(refused(driver, &preparation.last_failure()));
+            }
+        }
+        match preparation.done.get() {
+            Some(Ok(prepared)) => Ok(prepared),
+            Some(Err(error)) => Err(refused(driver, error)),
+            None => Err(refused(driver, &preparation.last_failure())),
+        }
+    }
+
+    /// Prepares a driver, unless another call did or tried since `asked`; on this thread if that may be and is quick.
+    async fn make(self: &Arc<Self>, driver: &Arc<LoadedComponent>, asked: Instant, inline: bool) {
+        let preparation = &driver.preparation;
+        let busy = preparation.busy.clone().lock_owned().await;
+        if preparation.done.get().is_some() || preparation.failed_since(asked) {
+            return;
+        }
+        if inline && let Some(prepared) = self.load_small_artifact(driver) {
+            return preparation.finish(prepared);
+        }
+        let (host, shared) = (self.clone(), driver.clone());
+        // The thread holds the lock, not the caller: it continues if the caller is
+        // dropped, and even if nothing drives the caller's runtime.
+        let task = tokio::task::spawn_blocking(move || {
+            // The engine is made here, where it blocks no worker of the runtime.
+            let job = Job::new(&host);
+            drop(host);
+            let result = job.and_then(|job| job.run(&shared));
+            shared.preparation.finish(result);
+            drop(busy);
+        });
+        if let Err(error) = task.await {
+            tracing::error!(%error, "preparing a driver failed");
+            preparation.finish(Err(match error.is_panic() {
+                // It would panic again: kept, like other verdicts on the component.
+                true => CompileError::new(CompileReason::Crashed, "the compiler panicked"),
+                false => CompileError::new(
+                    CompileReason::Cancelled,
+                    "preparing it was cancelled with the runtime",
+                ),
+            }));
+        }
+    }
+
+    /// The driver of a small artifact, if the cache has one and the engine has been made.
+    fn load_small_artifact(
+        self: &Arc<Self>,
+        driver: &LoadedComponent,
+    ) -> Option<Result<Prepared, CompileError>> {
+        let job = Job::on(self, self.engine.made()?);
+        let digest = driver.digest?;
+        // Too large a component is refused where it is compiled.
+        if driver.wasm()?.len() > self.component_bytes {
+            return None;
+        }
+        // Where it panics or loads nothing, another thread tries, and what comes of that counts.
+        std::panic::catch_unwind(AssertUnwindSafe(|| {
+            let component = job
+                .backend
+                .load_small(&job.ready, &digest, SMALL_ARTIFACT_BYTES)?;
+            Some(job.link(driver, &component))
+        }))
+        .unwrap_or_default()
+    }
+
+    fn tell(&self, driver: &LoadedComponent, observer: &dyn Observer) {
+        let stage = *driver.preparation.stage();
+        let elapsed = match stage {
+            None => return,
+            Some(Stage::Waiting) => None,
+            Some(Stage::Compiling(elapsed)) => Some(elapsed),
+        };
+        observer.compiling(&Compiling {
+            driver: driver.driver.id.to_string(),
+            elapsed,
+            longest: self.backend.longest(),
+        });
+    }
+}
+
+/// The part of a [`Preparer`] that a preparing thread keeps. Not the host itself:
+/// dropping the host cancels compiling.
+struct Job {
+    host: Weak<Preparer>,
+    ready: Ready,
+    backend: CompileBackend,
+    component_bytes: usize,
+}
+
+impl Job {
+    fn new(host: &Arc<Preparer>) -> Result<Self, CompileError> {
+        let ready = host
+            .engine
+            .get()
+            .map_err(|error| CompileError::new(CompileReason::Unavailable, error.to_string()))?;
+        Ok(Self::on(host, ready))
+    }
+
+    fn on(host: &Arc<Preparer>, ready: &Ready) -> Self {
+        Self {
+            host: Arc::downgrade(host),
+            ready: ready.clone(),
+            backend: host.backend.clone(),
+            component_bytes: host.component_bytes,
+        }
+    }
+
+    fn run(self, driver: &LoadedComponent) -> Result<Prepared, CompileError> {
+        let (Some(digest), Some(wasm)) = (driver.digest, driver.wasm()) else {
+            return Err(CompileError::new(
+                CompileReason::Invalid,
+                "it has no component",
+            ));
+        };
+        let component = self.load(driver, &digest, &wasm)?;
+        self.link(driver, &component)
+    }
+
+    /// Links a loaded component, and finds its exports.
+    fn link(
+        &self,
+        driver: &LoadedComponent,
+        component: &Component,
+    ) -> Result<Prepared, CompileError> {
+        if self.host.strong_count() == 0 {
+            return Err(CompileError::new(
+                CompileReason::Cancelled,
+                "its host has gone",
+            ));
+        }
+        let invalid = |text: String| CompileError::new(CompileReason::Invalid, text);
+        let pre = self
+            .ready
+            .linker
+            .instantiate_pre(component)
+            .map_err(|error| {
+                invalid(format!(
+                    "it asks for what this host does not have: {error:#}"
+                ))
+            })?;
+        let mut worlds = HashMap::new();
+        for entry in &driver.driver.implements {
+            if worlds.contains_key(&entry.world) {
+                continue;
+            }
+            let world = World::new(pre.clone(), &entry.world, &driver.functions);
+            let world = world.map_err(|missing| {
+                let export = missing.export;
+                let source = missing.source.map(|source| format!(": {source:#}"));
+                let source = source.unwrap_or_default();
+                invalid(format!("it does not export `{export}`{source}"))
+            })?;
+            worlds.insert(entry.world.clone(), world);
+        }
+        driver.drop_wasm();
+        let layout = self.ready.profile.layout();
+        Ok(Prepared::new(worlds, driver.instance_bytes, layout))
+    }
+
+    fn load(
+        &self,
+        driver: &LoadedComponent,
+        digest: &Digest,
+        wasm: &[u8],
+    ) -> Result<Component, CompileError> {
+        let allowed = self.component_bytes;
+        if wasm.len() > allowed {
+            return Err(CompileError::new(
+                CompileReason::TooLarge,
+                format!(
+                    "its component has {} bytes; the limit `component_bytes` is {allowed}",
+                    wasm.len()
+                ),
+            ));
+        }
+        let mut watch = |stage| {
+            *driver.preparation.stage() = Some(stage);
+            match self.host.strong_count() {
+                0 => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        };
+        self.backend.load(
+            &self.ready,
+            digest,
+            wasm,
+            &driver.preparation.callers,
+            &mut watch,
+        )
+    }
+}
+
+pub(super) fn refused(driver: &LoadedComponent, error: &CompileError) -> CallError {
+    let reason = error.reason();
+    let call = CallError::new(
+        ErrorCode::UPSTREAM_ERROR,
+        ErrorClass::DependencyUnavailable,
+        format!("the driver `{}` can't be used: {error}", driver.driver.id),
+    )
+    .with_cause(json!({ "code": reason.code() }));
+    match reason {
+        CompileReason::Invalid | CompileReason::Crashed => {
+            call.with_hint("report this to the driver's publisher")
+        }
+        reason if reason.is_verdict() => call.with_hint(
+            "report this to the driver's publisher, or raise the host's limit on compiling",
+        ),
+        _ => call
+            .retry_after(RETRY_AFTER)
+            .with_hint("try again; if it lasts, start the host again"),
+    }
+}
+
+impl fmt::Debug for Preparer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Preparer")
+            .field("profile", self.engine.profile())
+            .field("backend", &self.backend)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,181 @@
+//! A driver of `kind: form`: a person fills in the contract's `outputs`, and their answer
+//! is the output.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use toolward_contract::driver::Driver;
+
+use super::{AttemptReport, CallEnd, Executor, Features, Job};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Origin};
+use crate::elicitation::{MAX_ROUNDS, OpenForms, unavailable};
+use crate::imports::BoxFuture;
+use crate::invocation::{DriverAsk, DriverOutput, DriverQuestion, InputRequest, QuestionReply};
+use crate::sandbox::context::CallContext;
+
+/// The key of the one question.
+const KEY: &str = "form";
+/// Bytes of the tool's description, and of the input, that the person sees.
+const MAX_DESCRIPTION_BYTES: usize = 1500;
+const MAX_INPUT_BYTES: usize = 2000;
+
+/// The executor of forms.
+pub(crate) struct FormExecutor {
+    driver: Arc<Driver>,
+    forms: Arc<OpenForms>,
+}
+
+impl FormExecutor {
+    pub(crate) fn new(driver: Arc<Driver>, forms: Arc<OpenForms>) -> Self {
+        Self { driver, forms }
+    }
+}
+
+impl Executor for FormExecutor {
+    fn features(&self) -> Features {
+        Features {
+            asks_again: true,
+            ..Features::default()
+        }
+    }
+
+    fn attempt<'a>(
+        &'a self,
+        job: &'a mut Job,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, AttemptReport> {
+        let end = self.end(job, &context.scope.principal);
+        let report = AttemptReport {
+            dispatched: false,
+            origin: Some(Origin::Person),
+            ..AttemptReport::new(end.unwrap_or_else(CallEnd::Failed))
+        };
+        Box::pin(std::future::ready(report))
+    }
+}
+
+impl FormExecutor {
+    fn end(&self, job: &mut Job, principal: &str) -> Result<CallEnd, CallError> {
+        let Some(resumption) = job.invocation.resume.take() else {
+            return self.ask(job, principal, None);
+        };
+        if !self.forms.close(principal, &job.invocation.id) {
+            return Err(unanswered("nobody answered in time"));
+        }
+        if let Some(problem) = resumption.rejected {
+            return self.ask(job, principal, Some(&problem));
+        }
+        let reply = resumption.answers.into_iter().next();
+        match reply.map(|answer| answer.reply) {
+            Some(QuestionReply::Accepted(structured)) => {
+                Ok(CallEnd::Done(DriverOutput::new(structured)))
+            }
+            Some(QuestionReply::Declined) => Err(unanswered("the person declined")),
+            Some(QuestionReply::Cancelled) | None => Err(unanswered("nobody answered")),
+        }
+    }
+
+    fn ask(
+        &self,
+        job: &Job,
+        principal: &str,
+        rejected: Option<&str>,
+    ) -> Result<CallEnd, CallError> {
+        if !job.asker.granted.form {
+            return Err(CallError::new(
+                ErrorCode::UNAUTHORISED,
+                ErrorClass::CapabilityGap,
+                "the driver asks a person, and is not granted that".to_owned(),
+            ));
+        }
+        if job.asker.rounds >= MAX_ROUNDS {
+            return Err(unanswered(&format!(
+                "no answer in {MAX_ROUNDS} rounds is what the contract takes"
+            )));
+        }
+        let schema = self.driver.form(&job.contract, &job.implements);
+        let schema = schema.map_err(|problem| {
+            CallError::new(
+                ErrorCode::UPSTREAM_ERROR,
+                ErrorClass::ExecutionFailed,
+                format!("the contract's `outputs` can't be asked as a form: {problem}"),
+            )
+            .with_hint("report this to the tool's publisher")
+        })?;
+        let request = InputRequest {
+            questions: vec![DriverQuestion {
+                key: KEY.to_owned(),
+                ask: DriverAsk::Form {
+                    message: message(job, rejected)?,
+                    schema: schema.to_string(),
+                },
+            }],
+            state: Vec::new(),
+        };
+        let mut questions = job.asker.take(request)?;
+        let open = OpenForms::open(&self.forms, principal, &job.invocation.id).map_err(busy)?;
+        questions.form = Some(open);
+        Ok(CallEnd::Asks(questions))
+    }
+}
+
+/// What the tool is for, and the input behind a bar, so that no line of it passes for one of
+/// these.
+fn message(job: &Job, rejected: Option<&str>) -> Result<String, CallError> {
+    let contract = &job.contract;
+    let description = &contract.description;
+    let end = description.floor_char_boundary(MAX_DESCRIPTION_BYTES);
+    let mut message = String::new();
+    if let Some(problem) = rejected {
+        let end = problem.floor_char_boundary(MAX_DESCRIPTION_BYTES / 3);
+        let problem = problem.get(..end).unwrap_or_default();
+        message.push_str(&format!("Your last answer was not taken: {problem}\n\n"));
+    }
+    message.push_str(description.get(..end).unwrap_or_default());
+    let input = contract.inputs.observable(&job.contract_input);
+    if input.as_object().is_some_and(|members| members.is_empty()) {
+        return Ok(message);
+    }
+    let input = serde_json::to_string_pretty(&input).unwrap_or_default();
+    if input.len() > MAX_INPUT_BYTES {
+        return Err(CallError::new(
+            ErrorCode::INPUT_INVALID,
+            ErrorClass::InvalidArguments,
+            format!(
+                "a person is shown at most {MAX_INPUT_BYTES} bytes of input, and this has {}",
+                input.len()
+            ),
+        )
+        .with_hint("shorten the input"));
+    }
+    message.push_str("\n\narguments:\n");
+    for line in input.lines() {
+        message.extend(["| ", line, "\n"]);
+    }
+    Ok(message)
+}
+
+/// There is no answer.
+fn unanswered(why: &str) -> CallError {
+    let cause: Value = json!({ "rule": "form-unanswered" });
+    CallError {
+        message: format!("a person was asked, and there is no answer: {why}"),
+        ..unavailable(&[])
+    }
+    .with_cause(cause)
+    .with_hint("ask the person whether they want to answer, then call again")
+}
+
+fn busy(wait: Duration) -> CallError {
+    CallError {
+        retryable: true,
+        retry_after: Some(wait),
+        ..CallError::new(
+            ErrorCode::RATE_LIMITED,
+            ErrorClass::RateLimited,
+            "a person is asked by another call already".to_owned(),
+        )
+        .with_hint("call again once that call has ended")
+    }
+}

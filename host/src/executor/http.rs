@@ -1,0 +1,400 @@
+//! The executor of drivers without code (`kind: http`): the host itself makes the one request
+//! that DRIVER.md describes, under the same grant and client.
+
+mod request;
+mod status;
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use toolward_contract::driver::{Driver, HeaderPiece, HttpCall, Rendered};
+use toolward_contract::json::JsonErrorKind;
+use toolward_egress::{
+    BoxError, Error as EgressError, NetworkKind, Rule, SecretProblem, Stage, Timeouts, target,
+};
+use toolward_policy::{LimitName, SecretPosition};
+
+use self::status::Failed;
+use super::limits::{ended, over};
+use super::{
+    AttemptMemory, AttemptReport, CallEnd, Executor, Features, Job, RequestValues, empty_output,
+};
+use crate::api::approval::ShownRequest;
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit, too_much_memory};
+use crate::imports::{BoxFuture, HttpError, HttpRequest, SecretReply, SecretRequest};
+use crate::invocation::DriverOutput;
+use crate::sandbox::context::CallContext;
+use crate::sandbox::deadline;
+
+/// What a chunk of a body takes besides its bytes.
+const CHUNK_BYTES: u64 = 128;
+
+/// The executor of one driver's requests.
+pub(crate) struct HttpExecutor {
+    driver: Arc<Driver>,
+}
+
+impl HttpExecutor {
+    pub(crate) fn new(driver: Arc<Driver>) -> Self {
+        Self { driver }
+    }
+
+    fn exchange<'a>(&'a self, job: &'a Job, context: &'a CallContext) -> Option<Exchange<'a>> {
+        Some(Exchange {
+            http: job.implements.http.as_ref()?,
+            rendered: job.extension.as_ref()?.downcast_ref()?,
+            driver: &self.driver,
+            job,
+            context,
+        })
+    }
+}
+
+impl Executor for HttpExecutor {
+    fn features(&self) -> Features {
+        Features {
+            holds_bodies: true,
+            shows_request: true,
+            ..Features::default()
+        }
+    }
+
+    fn request(&self, call: &RequestValues<'_>) -> Result<Option<ShownRequest>, CallError> {
+        request::preview(&self.driver, call)
+    }
+
+    fn begin(&self, job: &mut Job, context: &CallContext) -> Result<(), CallError> {
+        let Some(http) = &job.implements.http else {
+            return Err(CallError::internal("this driver has no request"));
+        };
+        let texts = (&*job.invocation.input, &*job.invocation.context);
+        let rendered = request::render(http, texts, context.limits.http_body_bytes)?;
+        job.extension = Some(Box::new(rendered));
+        Ok(())
+    }
+
+    fn attempt<'a>(
+        &'a self,
+        job: &'a mut Job,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, AttemptReport> {
+        Box::pin(async move {
+            match self.exchange(job, context) {
+                Some(exchange) => exchange.attempt().await,
+                None => {
+                    let error = CallError::internal("this driver has no request ");
+                    AttemptReport::new(CallEnd::Failed(error))
+                }
+            }
+        })
+    }
+}
+
+/// One request, and what it is made with.
+struct Exchange<'a> {
+    http: &'a HttpCall,
+    rendered: &'a Rendered,
+    driver: &'a Driver,
+    job: &'a Job,
+    context: &'a CallContext,
+}
+
+impl Exchange<'_> {
+    async fn attempt(&self) -> AttemptReport {
+        let clock = &self.job.clock;
+        let own = self.http.timeout.map_or(*clock, |own| clock.within(own));
+        let memory = AttemptMemory::of(&self.job.slot, self.context.limits.memory_bytes);
+        let exchanged = pin!(self.exchange(&memory));
+        let exchanged = pin!(memory.until_ended(exchanged));
+        let result = match deadline::before(own.deadline, exchanged).await {
+            Ok(Ok(result)) => result,
+            Ok(Err(ended)) => Err(ended.into()),
+            Err(deadline::Elapsed) if own.deadline < clock.deadline => Err(self.late().into()),
+            Err(deadline::Elapsed) => Err(clock.late().into()),
+        };
+        match result {
+            Ok(output) => AttemptReport::new(CallEnd::Done(output)),
+            Err(failed) => AttemptReport {
+                claimed: failed.claimed,
+                dispatched: failed.dispatched,
+                failing: failed.failing,
+                ..AttemptReport::new(CallEnd::Failed(failed.error))
+            },
+        }
+    }
+
+    async fn exchange(&self, memory: &AttemptMemory) -> Result<DriverOutput, Failed> {
+        let body = self.rendered.body.as_ref().map_or(0, Vec::len) as u64;
+        let sent_bytes = body.saturating_mul(2);
+        memory.cover(sent_bytes).map_err(Failed::unsent)?;
+        let request = self.request().await.map_err(Failed::unsent)?;
+        let is_safe = request.method().is_safe();
+        let sent = self.context.imports.http(HttpRequest {
+            request,
+            timeouts: Timeouts::default(),
+        });
+        let response = sent.await.map_err(|error| match error {
+            HttpError::NoNetwork => Failed::unsent(CallError::internal("no host is granted")),
+            HttpError::Exceeded(exceeded) => Failed::unsent(over(exceeded)),
+            HttpError::Egress(error) => Failed {
+                dispatched: !is_unsent(&error, is_safe),
+                failing: is_failing(&error),
+                ..Failed::from(self.failed(&error))
+            },
+        })?;
+        let (head, body) = response.into_parts();
+        let mut body = pin!(body);
+        let mut chunks = Vec::new();
+        let mut held = sent_bytes;
+        while let Some(frame) = body.frame().await {
+            let frame = frame.map_err(|error| self.failed(&error))?;
+            if let Ok(chunk) = frame.into_data() {
+                // Together they are copied.
+                let bytes = (chunk.len() as u64).saturating_mul(2);
+                held = held.saturating_add(bytes).saturating_add(CHUNK_BYTES);
+                memory.cover(held)?;
+                chunks.push(chunk);
+            }
+        }
+        let bytes = chunks.concat();
+        drop(chunks);
+        if !head.status.is_success() {
+            return Err(status::refused(self.http, head.status, &head.headers));
+        }
+        Ok(self.output(&bytes, memory)?)
+    }
+
+    async fn request(&self) -> Result<http::Request<UnsyncBoxBody<Bytes, BoxError>>, CallError> {
+        let rendered = self.rendered;
+        let by_policy = self.placed_by_policy(&rendered.secrets_by_policy).await?;
+        let mut query = Vec::new();
+        for (name, slug) in request::query_secrets(rendered, &self.context.access.grant) {
+            query.push((name, self.placeholder(slug).await?));
+        }
+        let origin = self.driver.origin();
+        let origin = origin.ok_or_else(|| CallError::internal("this driver has no origin"))?;
+        let url = request::url(&format!("https://{origin}"), rendered, &query);
+        let uri = target::uri(&url).map_err(|denied| self.failed_to_build(&denied.to_string()))?;
+        let mut headers = HeaderMap::new();
+        for (name, pieces) in &rendered.headers {
+            let mut value = String::new();
+            for piece in pieces {
+                match piece {
+                    HeaderPiece::Text(text) => value.push_str(text),
+                    HeaderPiece::Secret(slug) => value.push_str(&self.placeholder(slug).await?),
+                }
+            }
+            self.put(&mut headers, name, &value)?;
+        }
+        if let Some(name) = &rendered.idempotency_key_header {
+            self.put(&mut headers, name, &self.job.invocation.idempotency_key)?;
+        }
+        for (name, placeholder) in by_policy {
+            if headers.contains_key(name) {
+                return Err(self.failed_to_build(&format!(
+                    "the header `{name}` is set by the driver and by the policy"
+                )));
+            }
+            self.put(&mut headers, name, &placeholder)?;
+        }
+        let body = rendered.body.clone().unwrap_or_default();
+        let body = Full::new(Bytes::from(body)).map_err(|never| match never {});
+        let mut request = http::Request::new(body.boxed_unsync());
+        *request.uri_mut() = uri;
+        *request.method_mut() = http::Method::from_bytes(rendered.method.as_str().as_bytes())
+            .map_err(|error| self.failed_to_build(&error.to_string()))?;
+        *request.headers_mut() = headers;
+        Ok(request)
+    }
+
+    /// The headers of secrets that the driver itself gives no place, with placeholders.
+    async fn placed_by_policy(&self, slugs: &[String]) -> Result<Vec<(&str, String)>, CallError> {
+        let mut placed: Vec<(&str, String)> = Vec::new();
+        for slug in slugs {
+            let mut secrets = self.context.access.grant.secrets().iter();
+            let binding = secrets
+                .find(|grant| &grant.slug == slug)
+                .and_then(|grant| grant.binding.as_ref())
+                .ok_or_else(|| self.no_credential(slug))?;
+            if let SecretPosition::Header(name) = &binding.position {
+                placed.push((name, self.placeholder(slug).await?));
+            }
+        }
+        Ok(placed)
+    }
+
+    fn put(&self, headers: &mut HeaderMap, name: &str, value: &str) -> Result<(), CallError> {
+        let name =
+            HeaderName::try_from(name).map_err(|error| self.failed_to_build(&error.to_string()))?;
+        let value = HeaderValue::try_from(value)
+            .map_err(|error| self.failed_to_build(&error.to_string()))?;
+        headers.insert(name, value);
+        Ok(())
+    }
+
+    async fn placeholder(&self, slug: &str) -> Result<String, CallError> {
+        let mut secrets = self.context.access.grant.secrets().iter();
+        if !secrets.any(|grant| grant.slug == slug) {
+            return Err(self.no_credential(slug));
+        }
+        let request = SecretRequest::Placeholder(slug.to_owned());
+        match self.context.imports.secret(request).await {
+            Ok(SecretReply::Placeholder(placeholder)) => Ok(placeholder),
+            Ok(_) | Err(_) => Err(self.no_credential(slug)),
+        }
+    }
+
+    fn no_credential(&self, slug: &str) -> CallError {
+        CallError::no_credential(slug).of_attachment(self.driver.is_attachment)
+    }
+
+    fn failed_to_build(&self, problem: &str) -> CallError {
+        upstream(format!("the driver's request can't be made: {problem}"))
+            .with_hint("report this to the driver's publisher")
+    }
+
+    fn failed(&self, error: &EgressError) -> CallError {
+        if let EgressError::Denied(denied) = error {
+            if let Some(violation) = self.context.violations.ends() {
+                return ended(&violation);
+            }
+            let message = format!("the request is not allowed: {error}");
+            return match denied.rule {
+                Rule::Address => {
+                    let code = ErrorCode::ADDRESS_NOT_GRANTED;
+                    let hint = code.ask_the_operator("grant the address");
+                    CallError::new(code, ErrorClass::PolicyBlocked, message).with_hint(hint)
+                }
+                _ => CallError::new(ErrorCode::UNAUTHORISED, ErrorClass::PolicyBlocked, message),
+            };
+        }
+        match error {
+            EgressError::Timeout(timeout) if timeout.deadline => self.job.clock.late(),
+            EgressError::Limit(limit) => CallError::new(
+                ErrorCode::LIMIT_EXCEEDED,
+                ErrorClass::ExecutionFailed,
+                format!("the request went over a limit: {error}"),
+            )
+            .with_limit(Hit {
+                limit: LimitName::HttpBody,
+                used: limit.used,
+                allowed: limit.allowed,
+            }),
+            EgressError::Secret(secret) => {
+                tracing::warn!(error = %secret, "a request was not sent, since its secret can't be put in");
+                match secret.problem {
+                    SecretProblem::Unavailable => self.no_credential(&secret.slug),
+                    problem => unfit_credential(&secret.slug, problem)
+                        .of_attachment(self.driver.is_attachment),
+                }
+            }
+            _ => CallError {
+                retryable: self.repeats_unanswered(),
+                ..upstream(format!("the request failed: {error}"))
+            },
+        }
+    }
+
+    /// The error of a request that did not end in the time that its driver gives it.
+    fn late(&self) -> CallError {
+        let allowed = self.http.timeout.unwrap_or_default();
+        CallError {
+            retryable: self.repeats_unanswered(),
+            ..upstream(format!(
+                "the server did not answer within the {} ms of a request",
+                allowed.as_millis()
+            ))
+        }
+    }
+
+    /// Whether a request without an answer may be repeated. A list of statuses to retry has all that is.
+    fn repeats_unanswered(&self) -> bool {
+        self.http.retry_statuses.is_none()
+    }
+
+    fn output(&self, bytes: &[u8], memory: &AttemptMemory) -> Result<DriverOutput, CallError> {
+        if bytes.is_empty() {
+            return Ok(empty_output(&self.job.contract));
+        }
+        // The response is in memory at the same time.
+        let held = bytes.len() as u64;
+        let body = memory.parse(bytes, &self.context.limits.json, held)?;
+        let (body, values) = body.map_err(|error| match error.kind {
+            JsonErrorKind::TooMuchMemory => too_much_memory(self.context.limits.memory_bytes),
+            _ => upstream(format!(
+                "the response is not the JSON that is allowed: {error}"
+            )),
+        })?;
+        // What is extracted is a copy.
+        memory.cover(held.saturating_add(values.saturating_mul(2)))?;
+        let structured = self
+            .http
+            .response
+            .extract(&body, &self.context.limits.json)
+            .map_err(|error| upstream(format!("the response lacks what is looked for: {error}")))?;
+        Ok(DriverOutput::new(structured.to_string()))
+    }
+}
+
+/// Whether nothing of the request was sent. A request by a safe method may have gone out over an
+/// idle connection before a new one failed.
+fn is_unsent(error: &EgressError, is_safe: bool) -> bool {
+    match error {
+        EgressError::Secret(_) => true,
+        EgressError::Network(error) => {
+            let connects = is_connecting(error.kind) || error.kind == NetworkKind::TlsRoots;
+            connects && !is_safe
+        }
+        EgressError::Timeout(timeout) => {
+            let waits = timeout.stage == Stage::Queue || is_connecting_stage(timeout.stage);
+            waits && !is_safe
+        }
+        _ => false,
+    }
+}
+
+/// Whether the service could not be reached. What this call's deadline ends says nothing of it.
+fn is_failing(error: &EgressError) -> bool {
+    match error {
+        EgressError::Network(error) => is_connecting(error.kind),
+        EgressError::Timeout(timeout) => !timeout.deadline && is_connecting_stage(timeout.stage),
+        _ => false,
+    }
+}
+
+fn is_connecting(kind: NetworkKind) -> bool {
+    matches!(
+        kind,
+        NetworkKind::Dns
+            | NetworkKind::Connect
+            | NetworkKind::TlsCertificate
+            | NetworkKind::TlsProtocol
+    )
+}
+
+fn is_connecting_stage(stage: Stage) -> bool {
+    matches!(stage, Stage::Resolve | Stage::Connect | Stage::Tls)
+}
+
+fn upstream(message: String) -> CallError {
+    CallError::new(
+        ErrorCode::UPSTREAM_ERROR,
+        ErrorClass::ExecutionFailed,
+        message,
+    )
+}
+
+/// The secret has a value that can't be sent.
+fn unfit_credential(slug: &str, problem: SecretProblem) -> CallError {
+    let (message, code) = (problem.message(), problem.code());
+    CallError::new(
+        ErrorCode::AUTH_REQUIRED,
+        ErrorClass::CredentialMissing,
+        format!("the secret `{slug}` can't be sent: {message} ({code})"),
+    )
+    .with_hint(ErrorCode::AUTH_REQUIRED.ask_the_operator("give the secret another value"))
+}

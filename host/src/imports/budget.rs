@@ -1,0 +1,102 @@
+//! The budgets that a call and all its nested calls share.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use toolward_egress::Meter;
+use toolward_policy::LimitName;
+
+use super::{BucketCounters, StoredSecrets};
+use crate::admission::{OpenFile, Path};
+use crate::api::limits::CallLimits;
+use crate::api::observer::Observer;
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
+use crate::exceeded::Exceeded;
+use crate::sandbox::files::{FileCounters, FileLimits};
+
+pub(crate) struct CallBudget {
+    calls: AtomicU64,
+    calls_allowed: u64,
+    depth_allowed: u32,
+    /// Requests and bytes on the network.
+    pub(crate) network: Meter,
+    /// Made for the first of the calls that is granted files.
+    files: OnceLock<Arc<FileCounters>>,
+    /// The gates that the first call passed.
+    gates: Path,
+    /// The root's limits on files, which also bound its nested calls.
+    pub(crate) file_limits: FileLimits,
+    pub(crate) buckets: Arc<BucketCounters>,
+    pub(crate) stores: Arc<StoredSecrets>,
+    /// Who observes the root.
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+}
+
+impl CallBudget {
+    pub(crate) fn new(
+        limits: &CallLimits,
+        depth_allowed: u32,
+        observer: Option<Arc<dyn Observer>>,
+        gates: Path,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            calls: AtomicU64::new(0),
+            calls_allowed: limits.nested_calls,
+            depth_allowed,
+            network: Meter::budget(limits.http_requests_total, limits.egress_bytes),
+            files: OnceLock::new(),
+            gates,
+            file_limits: FileLimits::of(limits),
+            buckets: Arc::default(),
+            stores: Arc::default(),
+            observer,
+        })
+    }
+
+    /// What the calls have done with files.
+    pub(crate) fn files(&self) -> Arc<FileCounters> {
+        let files = self
+            .files
+            .get_or_init(|| Arc::new(FileCounters::within(self.gates.clone())));
+        files.clone()
+    }
+
+    /// Counts a connection among the open files of all calls, until what is returned is dropped.
+    pub(crate) fn connection(&self) -> Result<OpenFile, Exceeded> {
+        self.gates.open_file()
+    }
+
+    /// Counts a call of another tool by a call at `depth` (the root's is 0).
+    pub(crate) fn count_call(&self, depth: usize) -> Result<(), CallError> {
+        let over = |limit, used, allowed| {
+            Err(CallError::new(
+                ErrorCode::RATE_LIMITED,
+                ErrorClass::RateLimited,
+                format!("calls of tools by tools: {used}, {allowed} are allowed (limit `{limit}`)"),
+            )
+            .with_limit(Hit {
+                limit,
+                used,
+                allowed,
+            })
+            .with_hint(format!("raise the host's limit `{limit}`")))
+        };
+        let depth = (depth as u64).saturating_add(1);
+        if depth > u64::from(self.depth_allowed) {
+            return over(LimitName::NestedDepth, depth, u64::from(self.depth_allowed));
+        }
+        let used = self.calls.fetch_add(1, Ordering::AcqRel).saturating_add(1);
+        if used > self.calls_allowed {
+            return over(LimitName::NestedCalls, used, self.calls_allowed);
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for CallBudget {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallBudget")
+            .field("calls", &self.calls)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,235 @@
+//! The answers of this process to a call's driver: each request is checked against the grant, counted, and
+//! recorded if it was not granted.
+
+use std::sync::Arc;
+
+use http_body_util::BodyExt as _;
+use toolward_egress::{Call, Denied, Error as EgressError};
+
+use super::tools::NestedCalls;
+use super::{
+    BoxFuture, BucketError, BucketReply, BucketRequest, Buckets, CallBudget, CallSecrets,
+    CallerBudget, HttpError, HttpRequest, HttpResponse, Imports, LogMessage, Reports, SecretError,
+    SecretReply, SecretRequest, ToolReply, not_granted,
+};
+use crate::api::observer::{Observer, Progress};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, LogRecord};
+use crate::api::violations::{EndsCall, ViolationKind, Violations};
+use crate::events::ProgressEvents;
+use crate::exceeded::Exceeded;
+use crate::invocation::ToolCall;
+
+/// Bytes of a progress message; a longer one is cut.
+const MAX_PROGRESS_MESSAGE_BYTES: usize = 1024;
+
+/// Bytes that a report of progress takes in addition to its message.
+pub(crate) const PROGRESS_REPORT_BYTES: u64 = 128;
+
+/// What answers the drivers of one call.
+pub(crate) struct HostImports {
+    pub(crate) secrets: Arc<CallSecrets>,
+    /// `None` if no host is granted.
+    pub(crate) network: Option<Call>,
+    pub(crate) buckets: Buckets,
+    /// `None` if no tool is granted.
+    pub(crate) tools: Option<NestedCalls>,
+    pub(crate) reports: Reports,
+    pub(crate) budget: Arc<CallBudget>,
+    pub(crate) violations: Violations,
+    pub(crate) observer: Option<Arc<dyn Observer>>,
+    /// Set if there were readers of events when the driver was picked.
+    pub(crate) events: Option<ProgressEvents>,
+}
+
+impl Imports for HostImports {
+    fn secret(&self, request: SecretRequest) -> BoxFuture<'_, Result<SecretReply, SecretError>> {
+        Box::pin(async move {
+            let (slug, result) = match request {
+                SecretRequest::Placeholder(slug) => {
+                    let placeholder = self.placeholder(&slug);
+                    (slug, placeholder.map(SecretReply::Placeholder))
+                }
+                SecretRequest::Reveal(slug) => {
+                    let value = self.secrets.reveal(&slug);
+                    (slug, value.map(SecretReply::Value))
+                }
+                SecretRequest::Store(slug, value) => {
+                    let stored = self.secrets.store(&slug, value).await;
+                    (slug, stored.map(|()| SecretReply::Stored))
+                }
+            };
+            if let Err(SecretError::Denied) = result {
+                let recorded = self.violations.record(ViolationKind::Secret, &slug);
+                recorded.map_err(|ends| SecretError::Ends(ends.into()))?;
+            }
+            result
+        })
+    }
+
+    fn bucket(&self, request: BucketRequest) -> BoxFuture<'_, Result<BucketReply, BucketError>> {
+        Box::pin(self.buckets.answer(request))
+    }
+
+    fn http(&self, request: HttpRequest) -> BoxFuture<'static, Result<HttpResponse, HttpError>> {
+        let HttpRequest { request, timeouts } = request;
+        let violations = self.violations.clone();
+        let Some(network) = &self.network else {
+            let host = request.uri().authority().map_or("", |name| name.as_str());
+            // The guest ends when it is entered again.
+            let _ = violations.record(ViolationKind::Network, host);
+            return Box::pin(std::future::ready(Err(HttpError::NoNetwork)));
+        };
+        let open = match self.budget.connection() {
+            Ok(open) => open,
+            Err(exceeded) => {
+                return Box::pin(std::future::ready(Err(HttpError::Exceeded(exceeded))));
+            }
+        };
+        let sending = network.send(request, timeouts);
+        Box::pin(async move {
+            match sending.await {
+                Ok(response) => Ok(response.map(|body| {
+                    // The connection is open until the body ends.
+                    body.map_frame(move |frame| {
+                        let _open = &open;
+                        frame
+                    })
+                    .boxed_unsync()
+                })),
+                Err(error) => {
+                    if let EgressError::Denied(denied) = &error {
+                        record(denied, &violations);
+                    }
+                    Err(HttpError::Egress(error))
+                }
+            }
+        })
+    }
+
+    fn call_tool(
+        &self,
+        call: ToolCall,
+        left: CallerBudget,
+    ) -> BoxFuture<'_, Result<ToolReply, EndsCall>> {
+        Box::pin(async move {
+            if let Some(slug) = self.secret_in(&call.input) {
+                self.violations.record(ViolationKind::Secret, &slug)?;
+                return Ok(ToolReply::refused(CallError::new(
+                    ErrorCode::UNAUTHORISED,
+                    ErrorClass::CapabilityGap,
+                    format!("the secret `{slug}` can't be passed to a tool"),
+                )));
+            }
+            match &self.tools {
+                Some(tools) => tools.call(call, left, &self.violations).await,
+                None => {
+                    self.violations.record(ViolationKind::Tool, &call.tool)?;
+                    Ok(ToolReply::refused(not_granted(&call.tool)))
+                }
+            }
+        })
+    }
+
+    fn has_tools(&self) -> bool {
+        self.tools.is_some()
+    }
+
+    fn log(&self, message: LogMessage) -> Result<LogRecord, Exceeded> {
+        let fields = message.fields.as_ref().map_or(0, String::len);
+        let bytes = (message.message.len() as u64).saturating_add(fields as u64);
+        self.reports.admit_log(bytes)?;
+        let mut record = message.into_record();
+        if let Some(redactor) = self.secrets.redactor() {
+            redactor.record(&mut record);
+        }
+        if let Some(observer) = &self.observer {
+            observer.log(&record);
+        }
+        Ok(record)
+    }
+
+    fn progress(&self, progress: Progress) -> u64 {
+        if !self.reports.admits_progress(progress.done) {
+            return 0;
+        }
+        let total = progress.total.filter(|total| total.is_finite());
+        if let Some(events) = &self.events {
+            events.tell(progress.done, total);
+        }
+        // An observer may keep it queued until the call ends.
+        let bytes = progress.message.as_ref().map_or(0, String::len);
+        let bytes = bytes.min(MAX_PROGRESS_MESSAGE_BYTES) as u64;
+        if let Some(observer) = &self.observer {
+            observer.progress(&Progress {
+                done: progress.done,
+                total,
+                message: progress.message.map(|mut message| {
+                    if let Some(redactor) = self.secrets.redactor() {
+                        redactor.text(&mut message);
+                    }
+                    message.truncate(message.floor_char_boundary(MAX_PROGRESS_MESSAGE_BYTES));
+                    message
+                }),
+            });
+        }
+        PROGRESS_REPORT_BYTES.saturating_add(bytes)
+    }
+
+    fn http_bytes(&self) -> u64 {
+        self.network.as_ref().map_or(0, Call::memory)
+    }
+
+    fn redact(&self, text: &mut String) {
+        if let Some(redactor) = self.secrets.redactor() {
+            redactor.text(text);
+        }
+    }
+
+    fn redact_end(&self, text: Vec<u8>, is_cut: bool) -> Vec<u8> {
+        match self.secrets.redactor() {
+            Some(redactor) => redactor.end_of_text(text, is_cut),
+            None => text,
+        }
+    }
+}
+
+impl HostImports {
+    /// Takes over what the driver that was tried before used and tried.
+    pub(crate) fn follow(&self, before: &Self) {
+        if let Some(redactor) = before.secrets.redactor() {
+            self.secrets.keep_out_earlier(&redactor);
+        }
+        let found = before.violations.found();
+        self.violations.absorb(&found.first, found.total);
+    }
+
+    fn placeholder(&self, slug: &str) -> Result<String, SecretError> {
+        self.secrets.may_use(slug)?;
+        let network = self.network.as_ref();
+        let placeholder = network.and_then(|network| network.placeholder(slug));
+        placeholder.ok_or(SecretError::Denied)
+    }
+
+    /// The secret that the input of a nested call would leak. A placeholder is only
+    /// valid in this call, and the other tool would not redact a value.
+    fn secret_in(&self, input: &str) -> Option<String> {
+        let network = self.network.as_ref();
+        let placeholder = network.and_then(|network| network.placeholder_in(input.as_bytes()));
+        placeholder.or_else(|| {
+            let redactor = self.secrets.redactor()?;
+            redactor.slug_in_json(input).map(str::to_owned)
+        })
+    }
+}
+
+/// Records what the egress rules refused, unless it is not about the grant.
+fn record(denied: &Denied, violations: &Violations) {
+    let kind = if denied.rule.is_about_secret() {
+        ViolationKind::Secret
+    } else if denied.rule.is_about_grant() {
+        ViolationKind::Network
+    } else {
+        return;
+    };
+    let _ = violations.record(kind, &denied.subject);
+}

@@ -1,0 +1,200 @@
+//! Secrets for a driver: placeholders, and values if policy allows it. Values that were
+//! used are redacted in everything that the call shows.
+
+use std::fmt;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use toolward_egress::{SecretValues, ValueError};
+use toolward_policy::{ContextText, Grant, SecretGrant};
+use toolward_policy::{LimitName, own};
+use zeroize::Zeroizing;
+
+use super::SecretError;
+use crate::api::violations::RedactText;
+use crate::exceeded::{self, Exceeded};
+use crate::redact::Redactor;
+use crate::secrets::{self, SecretStore, SecretValue};
+
+/// Bytes of a value that a guest may store.
+const MAX_VALUE_BYTES: usize = 64 << 10;
+
+/// What a call and all calls below it have stored.
+#[derive(Debug, Default)]
+pub(crate) struct StoredSecrets {
+    count: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl StoredSecrets {
+    fn count(&self) -> Result<(), Exceeded> {
+        exceeded::take(&self.count, LimitName::SecretStores, 1, own::SECRET_STORES)
+    }
+
+    fn grow(&self, bytes: usize) -> Result<(), Exceeded> {
+        exceeded::take(
+            &self.bytes,
+            LimitName::SecretStoreBytes,
+            bytes as u64,
+            own::SECRET_STORE_BYTES,
+        )
+    }
+}
+
+/// The secrets of one call.
+pub(crate) struct CallSecrets {
+    granted: Vec<SecretGrant>,
+    store: Option<Arc<dyn SecretStore>>,
+    principal: String,
+    stores: Arc<StoredSecrets>,
+    /// Redacts the values that were used; `None` if there are none.
+    used: Mutex<Option<Arc<Redactor>>>,
+}
+
+impl fmt::Debug for CallSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CallSecrets").finish_non_exhaustive()
+    }
+}
+
+impl CallSecrets {
+    pub(crate) fn new(
+        grant: &Grant,
+        store: Option<Arc<dyn SecretStore>>,
+        principal: &str,
+        stores: Arc<StoredSecrets>,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            granted: grant.secrets().to_vec(),
+            store,
+            principal: principal.to_owned(),
+            stores,
+            used: Mutex::default(),
+        })
+    }
+
+    /// Also redacts what drivers used that were tried before.
+    pub(crate) fn keep_out_earlier(&self, earlier: &Redactor) {
+        let earlier = earlier.hidden();
+        self.remember(earlier.map(|(slug, value)| (slug, value.clone())));
+    }
+
+    /// Also redacts these texts of the call's context.
+    pub(crate) fn keep_out(&self, texts: &[(String, ContextText)]) {
+        self.remember(texts.iter().map(|(name, text)| {
+            let value = SecretValue::new(text.as_str().as_bytes().to_vec());
+            (name.as_str(), value)
+        }));
+    }
+
+    fn grant(&self, slug: &str) -> Option<&SecretGrant> {
+        self.granted.iter().find(|grant| grant.slug == slug)
+    }
+
+    /// Whether a guest may have a placeholder for this secret.
+    pub(crate) fn may_use(&self, slug: &str) -> Result<(), SecretError> {
+        let grant = self
+            .grant(slug)
+            .filter(|grant| grant.binding.is_some())
+            .ok_or(SecretError::Denied)?;
+        self.value(grant).map(drop)
+    }
+
+    /// The value, for a guest that may see it.
+    pub(crate) fn reveal(&self, slug: &str) -> Result<Vec<u8>, SecretError> {
+        let grant = self
+            .grant(slug)
+            .filter(|grant| grant.reveal)
+            .ok_or(SecretError::Denied)?;
+        Ok(self.value(grant)?.bytes().to_vec())
+    }
+
+    /// Stores a value in the publisher's own space.
+    ///
+    /// The outer error ends the guest: it stores too much.
+    pub(crate) async fn store(&self, slug: &str, value: Vec<u8>) -> Result<(), SecretError> {
+        let value = SecretValue::new(value);
+        let Some(grant) = self.grant(slug).filter(|grant| grant.store) else {
+            return Err(SecretError::Denied);
+        };
+        self.stores.count().map_err(ended)?;
+        let Some(store) = self.store.clone() else {
+            return Err(SecretError::Failed);
+        };
+        if value.bytes().len() > MAX_VALUE_BYTES {
+            return Err(SecretError::Failed);
+        }
+        self.stores.grow(value.bytes().len()).map_err(ended)?;
+        self.remember([(slug, value.clone())]);
+        let (publisher, principal) = (grant.publisher.clone(), self.principal.clone());
+        let own = slug.to_owned();
+        // Blocks on the disk.
+        let put = move || store.put(&publisher, &principal, &own, value);
+        let kept = tokio::task::spawn_blocking(put)
+            .await
+            .unwrap_or_else(|error| {
+                Err(secrets::SecretError(format!("storing it failed: {error}")))
+            });
+        kept.map_err(|error| failed(slug, &error))
+    }
+
+    fn value(&self, grant: &SecretGrant) -> Result<SecretValue, SecretError> {
+        let store = self.store.as_ref().ok_or(SecretError::Missing)?;
+        let value = store
+            .get(&grant.publisher, &self.principal, &grant.slug)
+            .map_err(|error| failed(&grant.slug, &error))?
+            .ok_or(SecretError::Missing)?;
+        self.remember([(grant.slug.as_str(), value.clone())]);
+        Ok(value)
+    }
+
+    fn remember<'v>(&self, values: impl IntoIterator<Item = (&'v str, SecretValue)>) {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(more) = Redactor::with(used.as_deref(), values) {
+            *used = Some(Arc::new(more));
+        }
+    }
+
+    /// The redactor for the used values; `None` if none was used.
+    pub(crate) fn redactor(&self) -> Option<Arc<Redactor>> {
+        self.used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+fn ended(exceeded: Exceeded) -> SecretError {
+    SecretError::Ends(exceeded.into())
+}
+
+fn failed(slug: &str, error: &secrets::SecretError) -> SecretError {
+    tracing::warn!(slug, %error, "a secret could not be read or stored");
+    SecretError::Failed
+}
+
+impl RedactText for CallSecrets {
+    fn redacted(&self, text: &str) -> Option<String> {
+        let redactor = self.redactor()?;
+        let mut text = text.to_owned();
+        redactor.text(&mut text);
+        Some(text)
+    }
+}
+
+impl SecretValues for CallSecrets {
+    fn get(&self, slug: &str) -> Result<Zeroizing<Vec<u8>>, ValueError> {
+        let value = self
+            .grant(slug)
+            .ok_or(SecretError::Denied)
+            .and_then(|grant| self.value(grant));
+        match value {
+            Ok(value) => Ok(Zeroizing::new(value.bytes().to_vec())),
+            Err(SecretError::Denied) => Err(ValueError::new("it is not granted")),
+            Err(SecretError::Missing) => Err(ValueError::new("it has no value")),
+            Err(SecretError::Failed | SecretError::Ends(_)) => {
+                Err(ValueError::new("it could not be read"))
+            }
+        }
+    }
+}

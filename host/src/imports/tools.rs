@@ -1,0 +1,158 @@
+//! Nested calls: a guest calls another tool, through the whole pipeline, within what is
+//! left of the root's budgets. A waiting caller releases its slot.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use toolward_ledger::record::Native;
+
+use super::{CallBudget, CallerBudget, ToolReply, not_granted};
+use crate::admission::{MemoryLease, Path, Slot};
+use crate::api::result::{CallError, Reply};
+use crate::api::violations::{EndsCall, ViolationKind, Violations};
+use crate::elicitation::Answerable;
+use crate::invocation::ToolCall;
+use crate::sandbox::access::Access;
+use crate::sandbox::call_chain::{CallChain, Caller};
+use crate::sandbox::call_scope::CallScope;
+
+/// The host as a sandbox sees it: runs nested calls.
+pub(crate) trait CallTools: Send + Sync {
+    /// Runs a call through all stages.
+    fn call_tool(self: Arc<Self>, call: NestedCall) -> Pin<Box<dyn Future<Output = Reply> + Send>>;
+}
+
+/// A nested call.
+pub(crate) struct NestedCall {
+    pub(crate) tool: String,
+    /// JSON text.
+    pub(crate) input: String,
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) scope: CallScope,
+}
+
+/// The slot of a running call; empty while it waits for a tool.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SlotCell(Arc<Mutex<Option<Slot>>>);
+
+impl SlotCell {
+    pub(crate) fn new(slot: Slot) -> Self {
+        Self(Arc::new(Mutex::new(Some(slot))))
+    }
+
+    pub(crate) fn take(&self) -> Option<Slot> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The memory of the call, while it has its slot.
+    pub(crate) fn memory(&self) -> Option<Arc<MemoryLease>> {
+        let slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.as_ref().map(|slot| slot.memory().clone())
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_none()
+    }
+
+    pub(crate) fn put(&self, slot: Slot) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(slot);
+    }
+}
+
+/// The state for nested calls. Made only if tools are granted.
+pub(crate) struct NestedCalls {
+    pub(crate) host: Arc<dyn CallTools>,
+    pub(crate) budget: Arc<CallBudget>,
+    pub(crate) access: Arc<Access>,
+    /// The id of the invocation that calls.
+    pub(crate) invocation: String,
+    /// The id of the first invocation of the chain.
+    pub(crate) root: String,
+    /// `id@major` from the first call to this one.
+    pub(crate) names: Vec<String>,
+    /// The bundles of these tools and of their drivers.
+    pub(crate) bundles: Vec<String>,
+    pub(crate) covered: Vec<String>,
+    pub(crate) scope: Arc<CallScope>,
+    pub(crate) dev: bool,
+    pub(crate) deadline: Instant,
+    pub(crate) gates: Path,
+    pub(crate) slot: SlotCell,
+}
+
+impl NestedCalls {
+    /// Calls a tool.
+    ///
+    /// An error ends the caller, if policy ends calls at a violation.
+    pub(crate) async fn call(
+        &self,
+        request: ToolCall,
+        left: CallerBudget,
+        violations: &Violations,
+    ) -> Result<ToolReply, EndsCall> {
+        let refused = |error: CallError| Ok(ToolReply::refused(error));
+        if !self.access.grant.tools().contains(&request.tool) {
+            violations.record(ViolationKind::Tool, &request.tool)?;
+            return refused(not_granted(&request.tool));
+        }
+        if let Err(error) = self.budget.count_call(self.names.len().saturating_sub(1)) {
+            return refused(error);
+        }
+        let Some(slot) = self.slot.take() else {
+            return refused(CallError::internal("the call has no slot"));
+        };
+        let parked = match self.gates.park(slot) {
+            Ok(parked) => parked,
+            Err(left) => {
+                let (slot, error) = *left;
+                self.slot.put(slot);
+                return refused(error);
+            }
+        };
+        let chain = CallChain::of(Caller {
+            invocation: self.invocation.clone(),
+            root: self.root.clone(),
+            budget: self.budget.clone(),
+            names: self.names.clone(),
+            bundles: self.bundles.clone(),
+            deadline: self.deadline,
+            fuel: left.fuel,
+            memory_bytes: left.memory_bytes,
+            covered: self.covered.clone(),
+            dev: self.dev,
+        });
+        let nested = NestedCall {
+            tool: request.tool,
+            input: request.input,
+            timeout: request.timeout_ms.map(Duration::from_millis),
+            scope: CallScope {
+                principal: self.scope.principal.clone(),
+                approver: self.scope.approver.clone(),
+                observer: None,
+                chain,
+                answerable: Answerable::default(),
+                answers_first: false,
+                native: Native::default(),
+                cancellation: None,
+            },
+        };
+        let reply = self.host.clone().call_tool(nested).await;
+        violations.absorb(&reply.metadata.violations, reply.metadata.violations_total);
+        let result = match self.gates.resume(parked).await {
+            Ok(slot) => {
+                self.slot.put(slot);
+                reply.result
+            }
+            Err(error) => Err(error),
+        };
+        Ok(ToolReply {
+            fuel: reply.metadata.fuel,
+            peak_memory: reply.metadata.peak_memory,
+            result,
+        })
+    }
+}

@@ -1,0 +1,160 @@
+//! Processes of the operator's program: the brokers that compile drivers and run programs, and how this process confines
+//! itself before it runs guests.
+
+use std::path::PathBuf;
+
+use toolward_host::confine::{ConfineError, Confinement, SystemCalls};
+use toolward_host::exec::{ExecBroker, ExecCommand};
+use toolward_host::{Broker, BrokerCommand, Host, HostBuilder, HostError};
+
+use crate::environment::Environment;
+use crate::error::{Error, Kind, Result};
+use crate::granted::Granted;
+use crate::report::Report;
+use crate::trust::Trust;
+
+/// Where compiled drivers are kept.
+#[derive(Debug, Default, Clone)]
+pub struct CompileCache {
+    /// The directory; by default in the user's cache directory.
+    pub directory: Option<PathBuf>,
+    /// Disables the cache.
+    pub disabled: bool,
+}
+
+impl CompileCache {
+    /// A broker that compiles and caches drivers. It is not started yet.
+    ///
+    /// # Errors
+    /// If the given directory can't be used.
+    pub fn broker(
+        &self,
+        command: &BrokerCommand,
+        environment: &Environment,
+        report: &dyn Report,
+    ) -> Result<Broker> {
+        let builder = || Broker::builder(command.clone());
+        let directory = match (&self.directory, &environment.cache_directory) {
+            _ if self.disabled => None,
+            // A given directory must be usable; the default need not be.
+            (Some(directory), _) => return Ok(builder().cache(directory).open()?),
+            (None, directory) => directory.as_ref(),
+        };
+        if let Some(directory) = directory {
+            match builder().cache(directory).open() {
+                Err(error @ HostError::Cache { .. }) => {
+                    report.warning(&format!("{error}; compiled drivers are not kept"));
+                }
+                opened => return Ok(opened?),
+            }
+        }
+        Ok(builder().open()?)
+    }
+
+    /// Builds the host, with its drivers compiled by this broker.
+    pub fn host(&self, builder: HostBuilder, broker: &Broker) -> Result<Host> {
+        let mut builder = builder.broker(broker.clone());
+        if let Some(directory) = broker.directory() {
+            builder = builder.protect("the cache directory", directory);
+        }
+        Ok(builder.build()?)
+    }
+}
+
+/// Confines this process to what `confinement` allows, and to reading the broker's
+/// artifacts. `[confine]` of the configuration chooses the list of system calls.
+///
+/// Call it after the host is made and the broker started, and before the runtime: a
+/// process with more than one thread is refused.
+///
+/// ```no_run
+/// use toolward_host::{Broker, Host};
+/// use toolward_operator::trust::Trust;
+/// use toolward_operator::{Environment, Silent, processes};
+///
+/// # fn confined(host: &Host, broker: &Broker) -> Result<(), toolward_operator::Error> {
+/// let (trust, environment) = (Trust::default(), Environment::of_process());
+/// let keep = host.requirements().confinement();
+/// processes::confine(keep, broker, &trust, &environment, &Silent)?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// If the configuration can't be read, or the kernel refuses.
+pub fn confine(
+    confinement: Confinement,
+    broker: &Broker,
+    trust: &Trust,
+    environment: &Environment,
+    report: &dyn Report,
+) -> Result<()> {
+    let confinement = match broker.artifacts() {
+        Some(path) => confinement.read(path),
+        None => confinement,
+    };
+    let calls = trust.system_calls(environment)?;
+    if calls == SystemCalls::DenyList {
+        report.warning(
+            "`[confine] system_calls = \"deny-list\"`: whoever escapes the sandbox may make every \
+             system call that is not known to do harm",
+        );
+    }
+    let confined = confinement.system_calls(calls).apply()?;
+    if let Some(warning) = confined.warning() {
+        report.warning(&warning.to_string());
+    }
+    Ok(())
+}
+
+/// Starts the broker of programs, if the policy names any. Call it before this process confines itself, and while
+/// it has one thread.
+///
+/// ```no_run
+/// use toolward_host::exec::ExecCommand;
+/// use toolward_operator::{Operator, processes};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let operator = Operator::of_process();
+/// let command = ExecCommand {
+///     program: std::env::current_exe()?,
+///     broker: vec!["exec-broker".into()],
+///     runner: vec!["exec-runner".into()],
+/// };
+/// let granted = operator.granted()?;
+/// let programs = processes::start_programs(&command, &granted, &operator.environment)?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// If the broker's program can't be started.
+pub fn start_programs(
+    command: &ExecCommand,
+    granted: &Granted,
+    environment: &Environment,
+) -> Result<Option<ExecBroker>> {
+    let policy = &granted.policy;
+    if policy.execs().is_empty() {
+        return Ok(None);
+    }
+    let broker = ExecBroker::start(command, policy, "/".as_ref(), environment.variable)?;
+    Ok(Some(broker))
+}
+
+impl From<HostError> for Error {
+    fn from(error: HostError) -> Self {
+        let kind = match error {
+            // The policy is invalid.
+            HostError::Workspace { .. } => Kind::Usage,
+            _ => Kind::Failed,
+        };
+        Self::of(kind, error)
+    }
+}
+
+impl From<ConfineError> for Error {
+    fn from(error: ConfineError) -> Self {
+        Self::of(Kind::Failed, error)
+    }
+}

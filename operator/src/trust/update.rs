@@ -1,0 +1,305 @@
+//! Updates of known publishers: next documents, revocations, and other settings.
+
+use std::time::SystemTime;
+
+use toolward_bundle::text::visible_line;
+use toolward_ledger::record::TrustAction;
+use toolward_registry::DocumentArtifact;
+use toolward_signing::trust::TrustSettings;
+use toolward_signing::{Digest, publisher, revocation};
+use toolward_store::Store;
+use toolward_store::rollback::{self, NextDocument};
+
+use super::bare_key_rules::hold_none_of;
+use super::changes::{TrustChanges, record, refused, unknown};
+use super::publishers::{
+    FreshnessRule, KnownPublisher, PublisherRecord, Transaction, parse_prefixes,
+};
+use super::rows::{self, StoredRelease};
+use crate::error::{Code, Error, Result};
+use crate::installed;
+use crate::report::Silent;
+
+/// Changes of a known publisher.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PublisherUpdate<'u> {
+    /// The next documents, in order.
+    pub sources: &'u [String],
+    /// A list of what the publisher revokes.
+    pub revocations: Option<&'u str>,
+    /// The prefixes of the action ids that its libraries may have as well, in place of the present prefixes.
+    pub actions: Option<&'u [String]>,
+    /// More prefixes of ids that it may publish.
+    pub prefixes: &'u [String],
+}
+
+impl TrustChanges<'_> {
+    /// Applies the next documents of a publisher, its list of revocations, another
+    /// freshness rule, or other actions. Without any of them, fetches the next document
+    /// from the source of the first.
+    ///
+    /// # Errors
+    /// `publisher-unknown`, or if a document can't be fetched or is refused.
+    pub fn update(
+        &self,
+        name: &str,
+        update: &PublisherUpdate<'_>,
+        rule: impl FnOnce(&TrustSettings) -> Result<Option<FreshnessRule>>,
+    ) -> Result<KnownPublisher> {
+        let publishers = self.trust.publishers(self.environment)?;
+        let store = self.store.open(self.environment)?;
+        let own = match publishers.get(name)?.ok_or_else(|| unknown(name))? {
+            PublisherRecord::Document(known) => *known,
+            PublisherRecord::Key(_) => {
+                let message = format!(
+                    "{name} is trusted by a bare key, which has no documents, revocations or actions"
+                );
+                return Err(Error::usage(Code::PublisherBare, message).hint(
+                    "`toolward trust add KEY.pub.pem` changes its prefixes, maximum age and channel. To revoke what it \
+                     signed, add the digest or the key id to `[trust.deny]` of toolward.toml, or take the key out: \
+                     `toolward trust remove`",
+                ));
+            }
+        };
+        let revoked: Vec<Digest> = digests(&own).collect();
+        let own = [own.grant.source];
+        let trust = self.trust;
+        let settings = trust.context_or_empty(&publishers.all()?, self.environment, self.report)?;
+        let freshness = rule(&settings.settings)?;
+        let PublisherUpdate {
+            sources,
+            revocations,
+            actions,
+            prefixes,
+        } = *update;
+        // Before anything else changes: an invalid prefix would make all trust unreadable.
+        parse_prefixes(actions.unwrap_or_default())?;
+        parse_prefixes(prefixes)?;
+        let more = revocations.is_some()
+            || freshness.is_some()
+            || actions.is_some()
+            || !prefixes.is_empty();
+        let sources = match (sources, more) {
+            ([], true) => &[][..],
+            ([], false) => &own[..],
+            (sources, _) => sources,
+        };
+        // Fetch first, without holding the lock.
+        let network = self.fetcher()?;
+        let chain = sources.iter();
+        let chain = chain.map(|source| network.document(source, DocumentArtifact::Publisher));
+        let chain: Vec<Vec<u8>> = chain.collect::<Result<_, _>>()?;
+        let list = revocations
+            .map(|source| network.document(source, DocumentArtifact::Revocations))
+            .transpose()?;
+
+        let transaction = publishers.exclusive()?;
+        // Before anything is written.
+        if let Some(actions) = actions {
+            let store = trust.store_of(&transaction.all()?, self.environment)?;
+            hold_none_of(&store, name, &parse_prefixes(actions)?)?;
+        }
+        if !prefixes.is_empty() {
+            self.can_have(name, prefixes, &transaction)?;
+        }
+        let mut known = self.rotated(name, &chain, &transaction, &store)?;
+        if let Some(list) = list {
+            known = self.revoked(known, &list, &transaction, &store)?;
+        }
+        let write = |known: &KnownPublisher, reason: String| {
+            transaction.write(known)?;
+            record(
+                &store,
+                "trust-update",
+                name,
+                None,
+                &reason,
+                SystemTime::now(),
+            )
+        };
+        if let Some(rule) = freshness {
+            known.grant.freshness = rule;
+            let reason = format!("freshness: {}", known.grant.freshness);
+            write(&known, reason)?;
+        }
+        if !prefixes.is_empty() {
+            for prefix in prefixes {
+                if !known.grant.prefixes.contains(prefix) {
+                    known.grant.prefixes.push(prefix.clone());
+                }
+            }
+            write(
+                &known,
+                format!("prefixes: {}", visible_line(&prefixes.join(", "), 400)),
+            )?;
+        }
+        if let Some(actions) = actions {
+            known.grant.actions = actions.to_vec();
+            write(
+                &known,
+                format!("actions: {}", visible_line(&actions.join(", "), 400)),
+            )?;
+        }
+        drop(transaction);
+        self.record_revoked(&store, &known, &revoked)?;
+        if actions.is_some() {
+            let waiting = rows::waiting(&store)?;
+            self.settle_actions(name, &store)?;
+            rows::record_held(self.rows, &store, &waiting)?;
+        }
+        Ok(known)
+    }
+
+    /// Refuses prefixes that a publisher can't have in addition to its own.
+    fn can_have(&self, name: &str, prefixes: &[String], transaction: &Transaction) -> Result<()> {
+        let trusted = transaction.all()?;
+        let own = trusted.get(name).ok_or_else(|| unknown(name))?.clone();
+        let mut others = self
+            .trust
+            .store_of(&trusted.without(name), self.environment)?;
+        hold_none_of(&others, name, &parse_prefixes(prefixes)?)?;
+        let all = [own.grant.prefixes.as_slice(), prefixes].concat();
+        others.add_document(&own.document, parse_prefixes(&all)?)?;
+        Ok(())
+    }
+
+    /// Records which releases in the store the publisher's list revokes now and did not revoke `before`.
+    fn record_revoked(
+        &self,
+        store: &Store,
+        known: &KnownPublisher,
+        before: &[Digest],
+    ) -> Result<()> {
+        let Some(rows) = &self.rows else {
+            return Ok(());
+        };
+        let revoked: Vec<Digest> = digests(known)
+            .filter(|digest| !before.contains(digest))
+            .collect();
+        if revoked.is_empty() {
+            return Ok(());
+        }
+        let installed = store
+            .list()?
+            .iter()
+            .map(StoredRelease::from)
+            .collect::<Vec<_>>();
+        let held = store
+            .pending()?
+            .into_iter()
+            .map(|(held, _)| StoredRelease::from(&held));
+        let mut releases: Vec<StoredRelease> = installed.into_iter().chain(held).collect();
+        releases.retain(|release| revoked.contains(&release.digest));
+        rows.record(TrustAction::Revoked, &releases);
+        Ok(())
+    }
+
+    /// Holds the installed bundles that now take other actions, and reports which bundles of the publisher are no longer
+    /// loaded.
+    fn settle_actions(&self, name: &str, store: &Store) -> Result<()> {
+        let context = self.trust.context(self.environment, self.report)?;
+        installed::hold_changed(store, &context, self.report)?;
+        for one in installed::examined(store, self.trust, self.environment, &Silent)? {
+            if let Some(refusal) = one.refusal()
+                && one.installed.publisher == name
+            {
+                self.report.warning(&format!(
+                    "{} is no longer loaded: {} ({})",
+                    one.installed.id, refusal.message, refusal.code
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Rotates to the newest of these documents.
+    fn rotated(
+        &self,
+        name: &str,
+        chain: &[Vec<u8>],
+        transaction: &Transaction,
+        store: &Store,
+    ) -> Result<KnownPublisher> {
+        let trust = self.trust;
+        let trusted = transaction.all()?;
+        let current = trusted.get(name).ok_or_else(|| unknown(name))?.clone();
+        let context = trust.context_of(&trusted, self.environment, self.report)?;
+        let now = context.now;
+        let chain: Vec<&[u8]> = chain.iter().map(Vec::as_slice).collect();
+        let accepted = publisher::rotate_through(&current.document, &chain, &context.terms())
+            .map_err(|refusal| refused(store, name, &refusal, now))?;
+        let Some(newest) = accepted.last() else {
+            return Ok(current);
+        };
+        let known = KnownPublisher {
+            document: newest.clone(),
+            ..current
+        };
+        // A key of another publisher would make the whole trust store invalid.
+        trust
+            .store_of(&trusted.without(name), self.environment)?
+            .add_document(newest, known.prefixes()?)
+            .map_err(|refusal| refused(store, name, &refusal, now))?;
+        let following = accepted.iter().map(|next| NextDocument {
+            version: next.version,
+            digest: next.digest,
+            resets: &next.resets,
+        });
+        let following: Vec<NextDocument<'_>> = following.collect();
+        // Do this first: sequences that a thief used up are reset only once, even after
+        // retries.
+        store.follow(name, &following, now)?;
+        transaction.write(&known)?;
+        for next in &accepted {
+            let reason = format!("version {} follows", next.version);
+            record(store, "trust-update", name, Some(next.digest), &reason, now)?;
+        }
+        Ok(known)
+    }
+
+    /// Applies the publisher's revocations, verified with the keys of its newest
+    /// document.
+    fn revoked(
+        &self,
+        known: KnownPublisher,
+        list: &[u8],
+        transaction: &Transaction,
+        store: &Store,
+    ) -> Result<KnownPublisher> {
+        let trust = self.trust;
+        let trusted = transaction.all()?;
+        let context = trust.context_of(&trusted, self.environment, self.report)?;
+        let now = context.now;
+        let name = &known.document.name;
+        let all = trust.store_of(&trusted, self.environment)?;
+        let publisher = all.publisher(name).ok_or_else(|| unknown(name))?;
+        let previous = known.revocations.as_ref();
+        let list = revocation::accept(list, publisher, &all, previous, &context.terms())
+            .map_err(|refusal| refused(store, name, &refusal, now))?;
+        for warning in &list.warnings {
+            self.report.warning(warning);
+        }
+        // Recorded by keys: versions that a thief used up don't count for new keys.
+        let kind = rollback::VersionedDocument::Revocations;
+        let under = publisher.fingerprint().digest().to_string();
+        store.see_document(kind, &under, list.version, list.digest, now)?;
+        let mut grant = known.grant.clone();
+        grant.revocation_signers = list.signers.iter().map(ToString::to_string).collect();
+        let known = KnownPublisher {
+            grant,
+            revocations: Some(list.into_inner()),
+            ..known
+        };
+        transaction.write(&known)?;
+        let (name, digest) = (&known.document.name, known.document.digest);
+        let reason = "its list was taken in";
+        record(store, "trust-revoke", name, Some(digest), reason, now)?;
+        Ok(known)
+    }
+}
+
+/// The bundles that a publisher's list revokes.
+fn digests(known: &KnownPublisher) -> impl Iterator<Item = Digest> {
+    let list = known.revocations.iter();
+    list.flat_map(|list| list.bundles.iter().map(|bundle| bundle.digest))
+}

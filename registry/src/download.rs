@@ -1,0 +1,334 @@
+//! Downloading a blob to memory or to a file: never more than its size, never another one. A broken download resumes,
+//! and a file is resumed by a later attempt.
+
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _};
+use cap_std::ambient_authority;
+use cap_std::fs::{Dir, OpenOptions};
+use reqwest::StatusCode;
+use reqwest::header::{CONTENT_RANGE, RANGE};
+use sha2::{Digest as _, Sha256};
+use url::Url;
+
+use crate::address::shown;
+use crate::artifact::Blob;
+use crate::client::RegistryClient;
+use crate::digest::BlobDigest;
+use crate::failure::{Failure, FailureReason, bytes, io_failed, quoted};
+use crate::reference::Reference;
+use crate::response::{broken, unexpected};
+use crate::retry::Deadline;
+use crate::transfer::Reporter;
+use crate::transport::{AccessScope, RegistryRequest};
+
+/// How a request for a blob ended.
+enum TransferEnd {
+    /// The blob has its full size.
+    Complete,
+    /// The connection broke; resuming may help.
+    Broken(Failure),
+    /// The registry must not be asked again.
+    Hostile(Failure),
+}
+
+impl RegistryClient {
+    /// Downloads `blob` to `sink`, which may have its first bytes already, and returns the complete sink.
+    pub(crate) async fn download(
+        &self,
+        reference: &Reference,
+        blob: &Blob,
+        mut sink: BlobSink,
+        reporter: Reporter<'_>,
+        deadline: Deadline,
+    ) -> Result<BlobSink, Failure> {
+        let url = self.url(reference, &format!("blobs/{}", blob.digest))?;
+        let place = shown(&url);
+        let io = |error: std::io::Error| io_failed("a download", error);
+        let retries = self.transport.limits.retries;
+        let mut tries = self.transport.tries(deadline);
+        loop {
+            let before = sink.length;
+            let work = self.request_rest(&url, reference, blob, &mut sink, reporter, deadline);
+            match deadline.within(&place, work).await? {
+                TransferEnd::Complete => {}
+                TransferEnd::Broken(failure) => {
+                    if sink.length > before {
+                        tries.refill(retries);
+                    }
+                    tries.again(failure, None).await?;
+                    continue;
+                }
+                TransferEnd::Hostile(failure) => {
+                    sink.discard();
+                    return Err(failure);
+                }
+            }
+            let found = BlobDigest::from(sink.hasher.clone());
+            if found == blob.digest {
+                return Ok(sink);
+            }
+            if sink.resumed {
+                // The part from an earlier attempt may be wrong: restart from the first byte.
+                sink.restart().map_err(io)?;
+                continue;
+            }
+            sink.discard();
+            return Err(Failure::new(FailureReason::BlobDiffers)
+                .at(place)
+                .expected(blob.digest.to_string())
+                .found(found.to_string()));
+        }
+    }
+
+    /// One request for the missing bytes.
+    async fn request_rest(
+        &self,
+        url: &Url,
+        reference: &Reference,
+        blob: &Blob,
+        sink: &mut BlobSink,
+        reporter: Reporter<'_>,
+        deadline: Deadline,
+    ) -> Result<TransferEnd, Failure> {
+        reporter.report(sink.length, Some(blob.size));
+        if sink.length == blob.size {
+            return Ok(TransferEnd::Complete);
+        }
+        let mut ask = RegistryRequest::get(url.clone(), AccessScope::pull(reference));
+        ask.follow = true;
+        if sink.length > 0 {
+            ask = ask.header(RANGE, &format!("bytes={}-", sink.length))?;
+        }
+        let mut response = self.transport.send(&ask, deadline).await?;
+        let place = shown(response.url());
+        let io = |error: std::io::Error| io_failed("a download", error);
+        match response.status() {
+            StatusCode::PARTIAL_CONTENT if sink.length > 0 => {
+                let range = response
+                    .headers()
+                    .get(CONTENT_RANGE)
+                    .and_then(|value| value.to_str().ok());
+                let last = blob.size.saturating_sub(1);
+                let wanted = format!("bytes {}-{last}/{}", sink.length, blob.size);
+                if range != Some(wanted.as_str()) {
+                    return Ok(TransferEnd::Hostile(
+                        Failure::new(FailureReason::ResponseInvalid)
+                            .at(place)
+                            .expected(format!("`Content-Range: {wanted}`"))
+                            .found(range.map_or("none".to_owned(), quoted)),
+                    ));
+                }
+            }
+            StatusCode::OK => sink.restart().map_err(io)?,
+            // It does not have the next bytes, so the bytes so far are not its first ones.
+            StatusCode::RANGE_NOT_SATISFIABLE if sink.length > 0 => {
+                sink.restart().map_err(io)?;
+                let failure = unexpected(response).await;
+                return Ok(TransferEnd::Broken(failure));
+            }
+            _ => return Err(unexpected(response).await),
+        }
+        let missing = blob.size.saturating_sub(sink.length);
+        if let Some(length) = response.content_length()
+            && length != missing
+        {
+            return Ok(TransferEnd::Hostile(wrong_size(place, missing, length)));
+        }
+        loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) => {
+                    let length = sink.length.saturating_add(chunk.len() as u64);
+                    if length > blob.size {
+                        return Ok(TransferEnd::Hostile(wrong_size(place, blob.size, length)));
+                    }
+                    sink.append(&chunk).map_err(io)?;
+                    reporter.report(sink.length, Some(blob.size));
+                }
+                Ok(None) if sink.length == blob.size => return Ok(TransferEnd::Complete),
+                // A regular end, not a broken connection.
+                Ok(None) => {
+                    return Ok(TransferEnd::Hostile(wrong_size(
+                        place,
+                        blob.size,
+                        sink.length,
+                    )));
+                }
+                Err(error) => return Ok(TransferEnd::Broken(broken(&error).at(place))),
+            }
+        }
+    }
+}
+
+fn wrong_size(place: String, expected: u64, found: u64) -> Failure {
+    let (reason, found) = match found > expected {
+        true => (FailureReason::BlobEndless, "more".to_owned()),
+        false => (FailureReason::BlobTruncated, bytes(found)),
+    };
+    Failure::new(reason)
+        .at(place)
+        .expected(bytes(expected))
+        .found(found)
+}
+
+/// The bytes of a blob so far, and their hash.
+pub(crate) struct BlobSink {
+    target: SinkTarget,
+    pub(crate) length: u64,
+    hasher: Sha256,
+    /// Whether some bytes are from an earlier attempt.
+    resumed: bool,
+}
+
+enum SinkTarget {
+    Memory(Vec<u8>),
+    File(PartialFile),
+}
+
+/// A file named after the expected digest, or an unnamed file, which disappears when it is closed.
+struct PartialFile {
+    folder: Dir,
+    name: Option<String>,
+    file: File,
+}
+
+impl BlobSink {
+    pub(crate) fn memory() -> Self {
+        Self {
+            target: SinkTarget::Memory(Vec::new()),
+            length: 0,
+            hasher: Sha256::default(),
+            resumed: false,
+        }
+    }
+
+    /// Opens or creates the file for a blob in `folder`, and hashes its bytes. Falls back to an unnamed file while
+    /// another process has it locked.
+    pub(crate) fn file(folder: &Path, blob: &Blob) -> Result<Self, Failure> {
+        let io = |error: std::io::Error| io_failed(folder.display().to_string(), error);
+        let name = format!("{}.partial", blob.digest.hex());
+        let directory = Dir::open_ambient_dir(folder, ambient_authority()).map_err(io)?;
+        let file = open(&directory, &name, OpenOptions::new().create(true)).map_err(io)?;
+        if file.try_lock().is_err() {
+            return Self::fresh(folder);
+        }
+        let mut sink = Self::of(directory, Some(name), file);
+        let SinkTarget::File(partial) = &mut sink.target else {
+            return Ok(sink);
+        };
+        if partial.file.metadata().map_err(io)?.len() > blob.size {
+            sink.restart().map_err(io)?;
+            return Ok(sink);
+        }
+        partial.file.seek(SeekFrom::Start(0)).map_err(io)?;
+        let mut buffer = vec![0; 64 * 1024];
+        loop {
+            let count = partial.file.read(&mut buffer).map_err(io)?;
+            if count == 0 {
+                break;
+            }
+            sink.hasher.update(buffer.get(..count).unwrap_or_default());
+            sink.length = sink.length.saturating_add(count as u64);
+        }
+        sink.resumed = sink.length > 0;
+        Ok(sink)
+    }
+
+    /// An unnamed file, which no later attempt resumes.
+    pub(crate) fn fresh(folder: &Path) -> Result<Self, Failure> {
+        let io = |error: std::io::Error| io_failed(folder.display().to_string(), error);
+        let folder = Dir::open_ambient_dir(folder, ambient_authority()).map_err(io)?;
+        let file = unnamed(&folder).map_err(io)?;
+        Ok(Self::of(folder, None, file))
+    }
+
+    fn of(folder: Dir, name: Option<String>, file: File) -> Self {
+        Self {
+            target: SinkTarget::File(PartialFile { folder, name, file }),
+            ..Self::memory()
+        }
+    }
+
+    pub(crate) fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        match &mut self.target {
+            SinkTarget::Memory(memory) => memory.extend_from_slice(bytes),
+            SinkTarget::File(partial) => partial.file.write_all(bytes)?,
+        }
+        self.hasher.update(bytes);
+        self.length = self.length.saturating_add(bytes.len() as u64);
+        Ok(())
+    }
+
+    /// Removes all bytes.
+    pub(crate) fn restart(&mut self) -> std::io::Result<()> {
+        match &mut self.target {
+            SinkTarget::Memory(memory) => memory.clear(),
+            SinkTarget::File(partial) => {
+                partial.file.set_len(0)?;
+                partial.file.seek(SeekFrom::Start(0))?;
+            }
+        }
+        self.length = 0;
+        self.hasher = Sha256::default();
+        self.resumed = false;
+        Ok(())
+    }
+
+    /// Removes the file: its bytes must not be reused.
+    pub(crate) fn discard(self) {
+        if let SinkTarget::File(partial) = self.target {
+            partial.remove();
+        }
+    }
+
+    /// The bytes of a blob in memory.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        match self.target {
+            SinkTarget::Memory(memory) => memory,
+            SinkTarget::File(_) => Vec::new(),
+        }
+    }
+
+    /// The file, at its first byte, and unnamed: it disappears when the last handle is closed.
+    pub(crate) fn into_file(self) -> std::io::Result<Option<File>> {
+        match self.target {
+            SinkTarget::Memory(_) => Ok(None),
+            SinkTarget::File(mut partial) => {
+                partial.file.seek(SeekFrom::Start(0))?;
+                partial.remove();
+                Ok(Some(partial.file))
+            }
+        }
+    }
+}
+
+impl PartialFile {
+    fn remove(&self) {
+        if let Some(name) = &self.name {
+            // If this fails, the next attempt finds and hashes the file.
+            let _ = self.folder.remove_file(name);
+        }
+    }
+}
+
+/// An unnamed file: no other process finds it, not even after a crash.
+fn unnamed(folder: &Dir) -> std::io::Result<File> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).map_err(std::io::Error::other)?;
+    let name = format!("{:032x}.download", u128::from_be_bytes(random));
+    let file = open(folder, &name, OpenOptions::new().create_new(true))?;
+    folder.remove_file(&name)?;
+    Ok(file)
+}
+
+fn open(folder: &Dir, name: &str, options: &mut OpenOptions) -> std::io::Result<File> {
+    options.read(true).write(true).follow(FollowSymlinks::No);
+    // A bundle may be private to its owner.
+    #[cfg(unix)]
+    cap_std::fs::OpenOptionsExt::mode(options, 0o600);
+    folder
+        .open_with(name, options)
+        .map(cap_std::fs::File::into_std)
+}

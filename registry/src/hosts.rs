@@ -1,0 +1,377 @@
+//! Hosts that a registry may involve. Redirects of downloads lead only to allowed origins, at addresses that pass a
+//! check: a redirect must not make this machine connect to its own network. The token servers and download hosts of the
+//! best-known public registries are known, so that these need no setting. A person may be asked about any other host.
+
+use std::error::Error;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use url::{Host, Url};
+
+use crate::address::origin;
+use crate::failure::Failure;
+use crate::reference::{Reference, is_loopback};
+
+/// The hint for a redirect to an address that fails the check.
+pub(crate) const NOT_GLOBAL: &str = "the registry has to serve its downloads itself: only `redirects_to` of a registry on this \
+     machine allows such an address";
+
+/// Checks that a redirect may lead to an address; the error is its kind of address.
+pub type AddressCheck = fn(IpAddr) -> Result<(), &'static str>;
+
+/// The origins that downloads may be redirected to.
+pub(crate) struct Redirects {
+    /// At addresses that pass the check.
+    pub(crate) origins: Vec<String>,
+    /// At any address.
+    pub(crate) local: Vec<String>,
+    pub(crate) check: AddressCheck,
+}
+
+/// How to follow a redirect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RedirectTarget {
+    /// To the origin of the request, or to an origin that may have any address.
+    Any,
+    /// To addresses that pass the check.
+    Checked,
+}
+
+impl Redirects {
+    /// Whether a request to `from` may be redirected to `to`, and how. `Err` has what would be allowed, and the kind of
+    /// address of `to`, if that is why it is refused.
+    pub(crate) fn target(
+        &self,
+        from: &Url,
+        to: &Url,
+    ) -> Result<RedirectTarget, (String, Option<&str>)> {
+        let (own, target) = (origin(from), origin(to));
+        if target == own || self.local.contains(&target) {
+            return Ok(RedirectTarget::Any);
+        }
+        // These are not resolved.
+        let literal = match to.host() {
+            Some(Host::Ipv4(address)) => Some(IpAddr::V4(address)),
+            Some(Host::Ipv6(address)) => Some(IpAddr::V6(address)),
+            _ => None,
+        };
+        let refused = literal.and_then(|address| (self.check)(address).err());
+        let allowed = self.origins.contains(&target) || is_redirect(&own, &target);
+        match refused {
+            // A setting could allow it only for a registry on this machine.
+            Some(kind) if allowed || !from.host_str().is_some_and(is_loopback) => {
+                Err(("a global unicast address".to_owned(), Some(kind)))
+            }
+            _ if allowed => Ok(RedirectTarget::Checked),
+            _ => Err((format!("{own}, or an origin that is allowed"), None)),
+        }
+    }
+}
+
+/// Resolves names to their addresses that pass the check.
+pub(crate) struct CheckedResolver(pub(crate) AddressCheck);
+
+impl Resolve for CheckedResolver {
+    fn resolve(&self, name: Name) -> Resolving {
+        let check = self.0;
+        Box::pin(async move {
+            let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
+            let mut allowed: Vec<SocketAddr> = Vec::new();
+            let mut refused = None;
+            for address in found {
+                match check(address.ip()) {
+                    Ok(()) => allowed.push(address),
+                    Err(kind) => refused = Some(kind),
+                }
+            }
+            match (allowed.is_empty(), refused) {
+                (true, Some(kind)) => Err(AddressRefused(kind).into()),
+                _ => Ok(Box::new(allowed.into_iter()) as Addrs),
+            }
+        })
+    }
+}
+
+/// All addresses of a name are of a kind that no redirect may lead to.
+#[derive(Debug)]
+pub(crate) struct AddressRefused(pub(crate) &'static str);
+
+impl fmt::Display for AddressRefused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "an address that is {}", self.0)
+    }
+}
+
+impl Error for AddressRefused {}
+
+/// The hosts of a public registry: exact hosts, as its operator publishes them for firewalls. Each row lets the
+/// credentials for that registry go to its realm; credentials never go to a download host.
+struct KnownRegistry {
+    /// `host[:port]`.
+    registry: &'static str,
+    /// The origin of its token server, if that is not its own.
+    realm: Option<&'static str>,
+    /// Origins that it redirects downloads to.
+    redirects: &'static [&'static str],
+}
+
+const KNOWN: &[KnownRegistry] = &[
+    KnownRegistry {
+        registry: "registry-1.docker.io",
+        realm: Some("https://auth.docker.io"),
+        redirects: &[
+            "https://production.cloudflare.docker.com",
+            "https://production.cloudfront.docker.com",
+            "https://docker-images-prod.6aa30f8b08e16409b46e0173d6de2f56.r2.cloudflarestorage.com",
+        ],
+    },
+    KnownRegistry {
+        registry: "ghcr.io",
+        realm: None,
+        redirects: &["https://pkg-containers.githubusercontent.com"],
+    },
+    KnownRegistry {
+        registry: "quay.io",
+        realm: None,
+        redirects: &[
+            "https://cdn.quay.io",
+            "https://cdn01.quay.io",
+            "https://cdn02.quay.io",
+            "https://cdn03.quay.io",
+            "https://cdn04.quay.io",
+            "https://cdn05.quay.io",
+            "https://cdn06.quay.io",
+        ],
+    },
+    KnownRegistry {
+        registry: "registry.gitlab.com",
+        realm: Some("https://gitlab.com"),
+        redirects: &["https://cdn.registry.gitlab-static.net"],
+    },
+];
+
+fn known(registry: &str) -> Option<&'static KnownRegistry> {
+    KNOWN.iter().find(|known| known.registry == registry)
+}
+
+/// Whether this is the token server of that registry.
+pub(crate) fn is_realm(registry: &str, origin: &str) -> bool {
+    known(registry).is_some_and(|known| known.realm == Some(origin))
+}
+
+/// Whether the registry at `own`, an origin, redirects downloads to `origin`.
+fn is_redirect(own: &str, origin: &str) -> bool {
+    let registry = own.strip_prefix("https://");
+    let known = registry.and_then(known);
+    known.is_some_and(|known| known.redirects.contains(&origin))
+}
+
+/// Endings of names outside the public DNS (RFC 6761, RFC 6762, RFC 8375, and `internal`, which ICANN reserved).
+/// A proxy would resolve them in its own network.
+const PRIVATE_NAMES: [&str; 4] = ["localhost", "local", "internal", "home.arpa"];
+
+/// The purpose of a host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostRole {
+    /// Credentials are sent there, and a token comes back.
+    TokenServer,
+    /// Downloads are redirected there, without credentials.
+    Downloads,
+}
+
+/// A host that a registry names, and that neither a setting nor the list of known hosts allows: a name in the public
+/// DNS, reached by https. It is the [source](Error::source) of a failure, whose text does not change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnknownHost {
+    /// The purpose of the host.
+    pub role: HostRole,
+    /// `https://host[:port]`, in lower-case ASCII letters, digits, dots and dashes.
+    pub origin: String,
+}
+
+impl UnknownHost {
+    /// The host, if a person may be asked about it: no address, no name of this machine or its network, and no name
+    /// that looks like another one when it is shown.
+    #[must_use]
+    pub fn of(role: HostRole, url: &Url) -> Option<Self> {
+        let Some(Host::Domain(name)) = url.host() else {
+            return None;
+        };
+        let is_below = |end: &str| {
+            let above = name.strip_suffix(end);
+            above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+        };
+        let has_login = !url.username().is_empty() || url.password().is_some();
+        let is_public = name.contains('.') && !PRIVATE_NAMES.into_iter().any(is_below);
+        let port = url.port().map(|port| format!(":{port}"));
+        let authority = format!("{name}{}", port.unwrap_or_default());
+        let reference = format!("oci://{authority}/x").parse::<Reference>();
+        let is_plain = reference.is_ok_and(|found| found.registry() == authority);
+        let allowed = url.scheme() == "https" && !has_login && is_public && is_plain;
+        (allowed && !is_loopback(name)).then(|| Self {
+            role,
+            origin: origin(url),
+        })
+    }
+
+    /// The unknown host behind a failure, if there is one.
+    #[must_use]
+    pub fn behind<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e Self> {
+        let mut error = error;
+        loop {
+            match error.downcast_ref() {
+                Some(found) => return Some(found),
+                None => error = error.source()?,
+            }
+        }
+    }
+
+    /// Whether the name encodes a name with letters beyond ASCII (RFC 5890).
+    #[must_use]
+    pub fn is_encoded(&self) -> bool {
+        let name = self.origin.trim_start_matches("https://");
+        name.split('.').any(|label| label.starts_with("xn--"))
+    }
+
+    /// The failure with this as its source.
+    pub(crate) fn explain(found: Option<Self>, failure: Failure) -> Failure {
+        let text = failure.found_text().map(str::to_owned);
+        match (found, text) {
+            (Some(found), Some(text)) => failure.caused_by(found).found(text),
+            (Some(found), None) => failure.caused_by(found),
+            (None, _) => failure,
+        }
+    }
+}
+
+impl fmt::Display for UnknownHost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.origin)
+    }
+}
+
+impl Error for UnknownHost {}
+
+#[cfg(test)]
+mod redirect_tests {
+    use super::*;
+
+    #[test]
+    fn an_address_that_no_setting_allows_is_refused_as_that() {
+        let redirects = Redirects {
+            origins: Vec::new(),
+            local: Vec::new(),
+            check: |address| match address.is_loopback() {
+                true => Err("loopback"),
+                false => Ok(()),
+            },
+        };
+        let kind = |from: &str, to: &str| {
+            let (from, to) = (Url::parse(from).unwrap(), Url::parse(to).unwrap());
+            redirects.target(&from, &to).unwrap_err().1
+        };
+        let inside = "https://127.0.0.9/x";
+        assert_eq!(kind("https://r.example/v2/", inside), Some("loopback"));
+        assert_eq!(kind("https://127.0.0.1/v2/", inside), None);
+        assert_eq!(kind("https://r.example/v2/", "https://192.0.2.1/x"), None);
+    }
+}
+
+#[cfg(test)]
+mod known_tests {
+    use super::*;
+
+    #[test]
+    fn a_known_pair_is_exact_and_https() {
+        assert!(is_realm("registry-1.docker.io", "https://auth.docker.io"));
+        assert!(is_redirect(
+            "https://ghcr.io",
+            "https://pkg-containers.githubusercontent.com"
+        ));
+        for (registry, origin) in [
+            ("registry-1.docker.io", "http://auth.docker.io"),
+            ("registry-1.docker.io", "https://auth.docker.io:444"),
+            ("registry-1.docker.io", "https://x.auth.docker.io"),
+            ("ghcr.io", "https://auth.docker.io"),
+            ("registry-1.docker.io:5000", "https://auth.docker.io"),
+            ("", ""),
+        ] {
+            assert!(!is_realm(registry, origin), "{registry} {origin}");
+        }
+        let host = "https://pkg-containers.githubusercontent.com";
+        for own in [
+            "http://ghcr.io",
+            "https://ghcr.io:444",
+            "https://x.ghcr.io",
+            "",
+        ] {
+            assert!(!is_redirect(own, host), "{own}");
+        }
+        assert!(!is_redirect("https://ghcr.io", "https://cdn.quay.io"));
+    }
+
+    #[test]
+    fn every_row_is_an_origin_with_https_and_no_port() {
+        for known in KNOWN {
+            for origin in known.realm.iter().chain(known.redirects) {
+                let url = url::Url::parse(origin).unwrap();
+                assert_eq!(crate::address::origin(&url), *origin);
+                assert!(url.scheme() == "https" && url.port().is_none(), "{origin}");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod unknown_host_tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_asked_about_a_host_that_is_not_a_public_name_with_https() {
+        let of = |url: &str| UnknownHost::of(HostRole::Downloads, &Url::parse(url).unwrap());
+        for (url, origin) in [
+            ("https://blobs.example/x?y", "https://blobs.example"),
+            ("https://BLOBS.example:443/", "https://blobs.example"),
+            ("https://blobs.example:8443/", "https://blobs.example:8443"),
+            (
+                "https://bl\u{f6}bs.example/",
+                "https://xn--blbs-6qa.example",
+            ),
+            (
+                "https://blobs.localhost.example/",
+                "https://blobs.localhost.example",
+            ),
+        ] {
+            let found = of(url).unwrap();
+            assert_eq!(found.origin, origin);
+            assert_eq!(found.is_encoded(), origin.contains("xn--"), "{url}");
+        }
+        for url in [
+            "http://blobs.example/",
+            "https://me:word@blobs.example/",
+            "https://192.0.2.1/",
+            "https://127.0.0.1/",
+            "https://0x7f.1/",
+            "https://[2001:db8::1]/",
+            "https://localhost/",
+            "https://a.localhost/",
+            "https://LOCALHOST./",
+            "https://blobs/",
+            "https://blobs.example./",
+            "https://nas.local/",
+            "https://registry.cluster.internal/",
+            "https://a_b.example/",
+            "https://a\"b.example/",
+            "https://*.example/",
+            "https://a..example/",
+            "ftp://blobs.example/",
+            "data:text/plain,x",
+        ] {
+            let Ok(url) = Url::parse(url) else { continue };
+            let found = UnknownHost::of(HostRole::TokenServer, &url);
+            assert_eq!(found, None, "{url}");
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Bundles as files: `objects/DIGEST.toolbundle`, each an archive that isn't compressed. One rename puts a file in
+//! place, and an opened file stays whole whatever happens to its name. A lock keeps readers and writers of files apart
+//! from the collection of garbage.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::io::Errno;
+use toolward_files::Lock as LockKind;
+use toolward_signing::Digest;
+
+use crate::error::Error;
+
+/// The ending of an object's name.
+const ENDING: &str = ".toolbundle";
+
+/// The directories of the objects.
+pub(crate) struct Objects {
+    objects: OwnedFd,
+    temporary: OwnedFd,
+}
+
+impl Objects {
+    pub(crate) fn new(objects: OwnedFd, temporary: OwnedFd) -> Self {
+        Self { objects, temporary }
+    }
+
+    /// Writes a file, in place of an existing one. It is on disk when this returns.
+    pub(crate) fn write(&self, digest: &Digest, bytes: &[u8]) -> Result<(), Error> {
+        let fail = |error: std::io::Error| Error::io("a file of the store", error);
+        let name = temporary_name();
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        // A process with the same id may have left it.
+        let _ = rustix::fs::unlinkat(&self.temporary, &name, AtFlags::empty());
+        let file = rustix::fs::openat(&self.temporary, &name, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(|error| fail(error.into()))?;
+        let mut file = File::from(file);
+        let written = file
+            .write_all(bytes)
+            .and_then(|()| file.sync_all())
+            .and_then(|()| {
+                rustix::fs::renameat(&self.temporary, &name, &self.objects, file_name(digest))?;
+                Ok(rustix::fs::fsync(&self.objects)?)
+            });
+        written.map_err(|error| {
+            // If this fails, the file is collected as garbage later.
+            let _ = rustix::fs::unlinkat(&self.temporary, &name, AtFlags::empty());
+            fail(error)
+        })
+    }
+
+    /// Opens a file. `None` if it is missing.
+    pub(crate) fn open(&self, digest: &Digest) -> Result<Option<File>, Error> {
+        let fail = |error: std::io::Error| Error::io("a file of the store", error);
+        // A pipe in the file's place must not block.
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let file = match rustix::fs::openat(&self.objects, file_name(digest), flags, Mode::empty())
+        {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(error) => return Err(fail(error.into())),
+        };
+        if !file.metadata().map_err(fail)?.is_file() {
+            return Err(Error::Io(
+                format!("{} is not a regular file", file_name(digest)).into(),
+            ));
+        }
+        Ok(Some(file))
+    }
+
+    /// Whether a file exists, with exactly these bytes.
+    pub(crate) fn holds(&self, digest: &Digest, bytes: &[u8]) -> Result<bool, Error> {
+        let Some(file) = self.open(digest)? else {
+            return Ok(false);
+        };
+        let most = (bytes.len() as u64).saturating_add(1);
+        let mut found = Vec::with_capacity(bytes.len());
+        file.take(most)
+            .read_to_end(&mut found)
+            .map_err(|error| Error::io("a file of the store", error))?;
+        Ok(found == bytes)
+    }
+
+    /// Removes every file except the bundles to `keep`. The caller must hold the lock exclusively.
+    pub(crate) fn sweep(&self, keep: impl Fn(&Digest) -> bool) -> Result<CollectedFiles, Error> {
+        let kept = |name: &str| {
+            let digest = name.strip_suffix(ENDING).and_then(|hex| hex.parse().ok());
+            digest.is_some_and(|digest| keep(&digest))
+        };
+        let objects = remove_all(&self.objects, kept)?;
+        let temporary = remove_all(&self.temporary, |_| false)?;
+        Ok(CollectedFiles { objects, temporary })
+    }
+}
+
+/// A name that no other file has, of this process or another.
+fn temporary_name() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    format!("object-{}-{count}", std::process::id())
+}
+
+fn file_name(digest: &Digest) -> String {
+    format!("{digest}{ENDING}")
+}
+
+/// Removes the files of a directory except those that `kept` names, and counts them.
+fn remove_all(directory: &OwnedFd, kept: impl Fn(&str) -> bool) -> Result<u64, Error> {
+    let fail = |error: Errno| Error::io("a directory of the store", error);
+    let mut removed = 0_u64;
+    let mut names = Vec::new();
+    for entry in rustix::fs::Dir::read_from(directory).map_err(fail)? {
+        let name = entry.map_err(fail)?.file_name().to_owned();
+        if !matches!(name.to_bytes(), b"." | b"..") && !name.to_str().is_ok_and(&kept) {
+            names.push(name);
+        }
+    }
+    for name in names {
+        match rustix::fs::unlinkat(directory, &name, AtFlags::empty()) {
+            Ok(()) => removed = removed.saturating_add(1),
+            Err(Errno::ROFS | Errno::ACCESS) => return Err(Error::ReadOnly),
+            // The store makes no directories here.
+            Err(Errno::NOENT | Errno::ISDIR | Errno::PERM) => {}
+            Err(error) => return Err(fail(error)),
+        }
+    }
+    Ok(removed)
+}
+
+/// The locked file. It is empty, and never removed.
+const LOCK_FILE: &str = "lock";
+/// How long one process waits for others, for the objects or for the state.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A lock on the objects of a store, until it is dropped.
+pub(crate) struct ObjectsLock {
+    _file: Option<OwnedFd>,
+}
+
+/// Locks the objects: shared by all who read or write one, exclusive for who removes them.
+pub(crate) fn lock_objects(directory: impl AsFd, kind: LockKind) -> Result<ObjectsLock, Error> {
+    let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    // Opened each time: a lock belongs to the open file, so that each thread has another lock.
+    let fail = |error: std::io::Error| Error::io("the store's lock", error);
+    let directory = directory.as_fd();
+    let file = match rustix::fs::openat(directory, LOCK_FILE, flags, Mode::RUSR | Mode::WUSR) {
+        Ok(file) => file,
+        // Read access is enough for a lock if the file exists.
+        Err(Errno::ROFS | Errno::ACCESS | Errno::NOSPC) => {
+            let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+            match rustix::fs::openat(directory, LOCK_FILE, flags, Mode::empty()) {
+                Ok(file) => file,
+                // Where no process can create the file, none can hold the lock.
+                Err(Errno::NOENT) => return Ok(ObjectsLock { _file: None }),
+                Err(error) => return Err(fail(error.into())),
+            }
+        }
+        Err(error) => return Err(fail(error.into())),
+    };
+    match toolward_files::lock(&file, kind, BUSY_TIMEOUT) {
+        Ok(()) => Ok(ObjectsLock { _file: Some(file) }),
+        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Error::Busy),
+        Err(error) => Err(fail(error)),
+    }
+}
+
+/// How many files were removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CollectedFiles {
+    /// Bundles that are neither installed nor held.
+    pub objects: u64,
+    /// Files whose writing never finished.
+    pub temporary: u64,
+}
