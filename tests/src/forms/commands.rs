@@ -9,7 +9,7 @@ use crate::installing::registry::Server;
 use crate::installing::web::Web;
 use crate::installing::{document, installed, key, release, reworded, ship, trusting};
 use crate::policy::{notes, notes_policy};
-use crate::support::{Ended, Machine};
+use crate::support::{Ended, Machine, Run};
 
 /// Commands that write something else whatever is asked.
 pub(super) const WITHOUT_JSON: [&str; 1] = ["completions"];
@@ -55,19 +55,15 @@ impl<'a> Script<'a> {
         Self { machine, forms }
     }
 
-    pub(super) fn run(&mut self, words: &str) -> Ended {
-        self.run_with(words, "")
+    pub(super) fn run(&mut self, words: &str) {
+        self.run_with(words, &[]);
     }
 
-    /// Runs it with one more argument, which may have spaces.
-    fn run_with(&mut self, words: &str, argument: &str) -> Ended {
-        let mut run = self.machine.toolward(&format!("{words} --json"));
-        if !argument.is_empty() {
-            run = run.arg(argument);
-        }
-        let ended = run.end();
+    /// Runs it with more arguments, which may have spaces.
+    fn run_with(&mut self, words: &str, arguments: &[String]) {
+        let run = self.machine.toolward(&format!("{words} --json"));
+        let ended = arguments.iter().fold(run, Run::arg).end();
         self.forms.add(&file(leaf(words)), words, form(&ended));
-        ended
     }
 }
 
@@ -129,7 +125,7 @@ pub(super) fn trust(forms: &mut Forms) {
     script.run("publisher show other.json");
     script.run_with(
         "trust add acme.publisher.json --prefix text --prefix text-stats",
-        &format!("--fingerprint={fingerprint}"),
+        &[format!("--fingerprint={fingerprint}")],
     );
     for words in [
         "trust add other.json --prefix other",

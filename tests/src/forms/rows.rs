@@ -16,50 +16,22 @@ use crate::mcp::raw::{PATIENCE, Raw};
 use crate::replay;
 use crate::support::Machine;
 
-/// Rows with each field that their kind has; `DIGEST`, `PERSON` and `ID` stand for values of that form.
-const RECORDS: [(&str, &str); 14] = [
-    (
-        "opened",
-        r#"{"build":"0.1.0","bundles":["DIGEST"],"bundles_set":"DIGEST","confinement":"full","cut":1,"policy":"DIGEST"}"#,
-    ),
-    ("started", r#"{"call":CALL,"invocation":"ID"}"#),
-    (
-        "ended",
-        r#"{"call":CALL,"invocation":"ID","outcome":OUTCOME}"#,
-    ),
-    (
-        "refused",
-        r#"{"call":CALL,"invocation":"ID","outcome":OUTCOME}"#,
-    ),
-    (
-        "replayed",
-        r#"{"call":CALL,"invocation":"ID","ledger":"PERSON","of":"ID","outcome":OUTCOME}"#,
-    ),
-    (
-        "refused-more",
-        r#"{"codes":{"input_invalid":2},"cut":1,"person":"PERSON","since":1}"#,
-    ),
-    (
-        "trust",
-        r#"{"action":"rolled-back","bundle":"DIGEST","id":"text.stats-bundle","publisher":"acme","sequence":2,"version":"1.0.0"}"#,
-    ),
-    (
-        "approval",
-        r#"{"answer":"approved","event":"answered","invocation":"ID","person":"PERSON","rule":"grant:1","scope":"session","tool":"notes.append@1.0.0","until":1}"#,
-    ),
-    (
-        "abandoned",
-        r#"{"invocation":"ID","of":"PERSON","why":"not-dispatched"}"#,
-    ),
-    ("gap", r#"{"missing":3,"since":1,"why":"ledger-full"}"#),
-    (
-        "erased",
-        r#"{"before":1,"invocation":"ID","payloads":2,"person":"PERSON"}"#,
-    ),
-    ("pruned", r#"{"to":256}"#),
-    ("closed", r#"{"why":"ledger-full"}"#),
-    ("closed", r#"{}"#),
-];
+/// Rows with each field that their kind has: on each line a kind and a body. Words in capitals stand for values.
+const RECORDS: &str = r#"
+opened {"build":"1.0.0","bundles":["DIGEST"],"bundles_set":"DIGEST","confinement":"full","cut":1,"policy":"DIGEST"}
+started {"call":CALL,"invocation":"ID"}
+ended {"call":CALL,"invocation":"ID","outcome":OUTCOME}
+refused {"call":CALL,"invocation":"ID","outcome":OUTCOME}
+replayed {"call":CALL,"invocation":"ID","ledger":"PERSON","of":"ID","outcome":OUTCOME}
+refused-more {"codes":{"input_invalid":2},"cut":1,"person":"PERSON","since":1}
+trust {"action":"rolled-back","bundle":"DIGEST","id":"text.stats-bundle","publisher":"acme","sequence":2,"version":"1.0.0"}
+approval {"answer":"approved","event":"answered","invocation":"ID","person":"PERSON","rule":"grant:1","scope":"session","tool":"notes.append@1.0.0","until":1}
+abandoned {"invocation":"ID","of":"PERSON","why":"not-dispatched"}
+gap {"missing":3,"since":1,"why":"ledger-full"}
+erased {"before":1,"invocation":"ID","payloads":2,"person":"PERSON"}
+pruned {"to":256}
+closed {"why":"ledger-full"}
+"#;
 
 const CALL: &str = r#"{"context":CONTENT,"cut":1,"driver":{"bundle":"DIGEST","id":"notes","publisher":"acme"},"input":CONTENT,"mutates":["workspace:/notes"],"native":{"call_id":"7","tool_call_id":"call_1","traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"},"parent":"ID","person":"PERSON","policy":"DIGEST","rejected":[{"driver":"other","why":"not-bound"}],"rerun_of":"ID","root":"ID","rules":["grant:1"],"surface":"DIGEST","tool":{"bundle":"DIGEST","id":"notes.append@1.0.0","publisher":"acme"}}"#;
 
@@ -127,20 +99,20 @@ fn lines(text: &str) -> Vec<Value> {
 }
 
 pub(super) fn ledger(forms: &mut Forms) {
-    let kinds: BTreeSet<&str> = RECORDS.iter().map(|(kind, _)| *kind).collect();
+    let records = RECORDS
+        .trim()
+        .lines()
+        .map(|line| line.split_once(' ').unwrap());
+    let kinds: BTreeSet<&str> = records.clone().map(|(kind, _)| kind).collect();
     assert_eq!(kinds, Event::KINDS.iter().copied().collect());
-    for (number, (kind, body)) in RECORDS.iter().enumerate() {
-        let text = String::from_utf8(record(kind, body).encode()).unwrap();
-        let case = format!("{kind} {number}");
-        forms.add(
-            "ledger-records",
-            &case,
-            serde_json::from_str(&text).unwrap(),
-        );
+    for (kind, body) in records.clone() {
+        let line = record(kind, body).encode();
+        let value = serde_json::from_slice(&line).unwrap();
+        forms.add("ledger-records", kind, value);
     }
     let machine = Machine::new();
     let writer = replay::open(&machine, Keep::All);
-    for (kind, body) in RECORDS {
+    for (kind, body) in records {
         let entry = Entry::new(record(kind, body).event).principal("alice");
         // The writer alone opens and closes a session.
         if !matches!(entry.event(), Event::Opened(_) | Event::Closed(_)) {
