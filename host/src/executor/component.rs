@@ -52,10 +52,14 @@ impl Executor for ComponentExecutor {
     }
 
     fn prepare<'a>(&'a self, call: Option<&'a CallScope>) -> BoxFuture<'a, Result<(), CallError>> {
-        Box::pin(async move {
-            let prepared = self.preparer.prepared(&self.component, call).await;
-            prepared.map(drop)
-        })
+        match self.component.preparation.done.get() {
+            // Most calls: the future that prepares is far larger.
+            Some(Ok(_)) => Box::pin(std::future::ready(Ok(()))),
+            _ => Box::pin(async move {
+                let prepared = self.preparer.prepared(&self.component, call).await;
+                prepared.map(drop)
+            }),
+        }
     }
 
     fn attempt<'a>(
