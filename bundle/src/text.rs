@@ -32,7 +32,7 @@ const TAB: &str = "    ";
 /// The line that a finding points at and a second one with the caret; `None` where it points at no line.
 ///
 /// A line that is too long is cut around the column. Tabs are shown as spaces, and what
-/// [`visible_line`](super::visible_line) replaces is replaced.
+/// [`visible_line`] replaces is replaced.
 #[must_use]
 pub fn excerpt(finding: &Diagnostic) -> Option<String> {
     let excerpt = finding.excerpt.as_ref()?;
