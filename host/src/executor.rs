@@ -97,8 +97,8 @@ pub trait Executor: Send + Sync {
         Ok(())
     }
 
-    /// Makes one attempt. The host drops it a second after the [deadline](Job::deadline) at the latest, or as soon
-    /// as the call is cancelled.
+    /// Makes one attempt. The host drops it at the [deadline](Job::deadline), when other calls need its memory, and when
+    /// the call is cancelled.
     fn attempt<'a>(
         &'a self,
         job: &'a mut Job,
@@ -118,6 +118,9 @@ pub(crate) struct DriverSource {
 pub struct Features {
     /// Its attempts consume fuel.
     pub uses_fuel: bool,
+    /// An attempt ends by itself at the deadline and when other calls need its memory, and reports what it used. The
+    /// host then sets no bound.
+    pub(crate) ends_in_time: bool,
     /// The host holds the whole bodies of its requests.
     pub holds_bodies: bool,
     /// It asks again if an answer does not fit its question.

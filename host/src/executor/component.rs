@@ -43,6 +43,7 @@ impl Executor for ComponentExecutor {
     fn features(&self) -> Features {
         Features {
             uses_fuel: true,
+            ends_in_time: true,
             ..Features::default()
         }
     }

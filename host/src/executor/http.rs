@@ -109,10 +109,8 @@ impl Exchange<'_> {
         let own = self.http.timeout.map_or(*clock, |own| clock.within(own));
         let memory = AttemptMemory::of(&self.job.slot, self.context.limits.memory_bytes);
         let exchanged = pin!(self.exchange(&memory));
-        let exchanged = pin!(memory.until_ended(exchanged));
         let result = match deadline::before(own.deadline, exchanged).await {
-            Ok(Ok(result)) => result,
-            Ok(Err(ended)) => Err(ended.into()),
+            Ok(result) => result,
             Err(deadline::Elapsed) if own.deadline < clock.deadline => Err(self.late().into()),
             Err(deadline::Elapsed) => Err(clock.late().into()),
         };

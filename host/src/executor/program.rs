@@ -1,7 +1,6 @@
 //! The executor of programs outside the sandbox: the broker runs it, as the operator's line says. It is never tried
 //! again: nothing declares what it does.
 
-use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -14,7 +13,6 @@ use crate::exec::{Ending, ExecBroker, ExecProblem, Run};
 use crate::imports::{BoxFuture, SecretRequest};
 use crate::invocation::DriverOutput;
 use crate::sandbox::context::CallContext;
-use crate::sandbox::deadline;
 
 /// When to try again where the broker runs as many programs as it can.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
@@ -65,15 +63,8 @@ impl ProgramExecutor {
 
     async fn run(&self, job: &Job, context: &CallContext) -> AttemptReport {
         let mut captured = Captured::default();
-        let result = {
-            let memory = AttemptMemory::of(&job.slot, context.limits.memory_bytes);
-            let run = pin!(self.output(job, context, &mut captured, &memory));
-            let run = pin!(memory.until_ended(run));
-            match deadline::before(job.clock.deadline, run).await {
-                Ok(result) => result.flatten(),
-                Err(deadline::Elapsed) => Err(job.clock.late()),
-            }
-        };
+        let memory = AttemptMemory::of(&job.slot, context.limits.memory_bytes);
+        let result = self.output(job, context, &mut captured, &memory).await;
         AttemptReport {
             captured,
             ..AttemptReport::new(result.into())

@@ -18,9 +18,6 @@ use crate::sandbox::context::CallContext;
 use crate::sandbox::deadline;
 use crate::validation_pool::ValidationPool;
 
-/// How long after its deadline an attempt may still report: its end is known then, and what it logged.
-const REPORT_TIME: Duration = Duration::from_secs(1);
-
 /// The end of a call that did not fail.
 pub(crate) enum Finished {
     /// An output that matches its contract, and what may be dropped after the reply.
@@ -55,12 +52,11 @@ pub(crate) async fn run(
         record.starts();
         job.invocation.attempt = record.metadata.attempts.saturating_sub(earlier);
         job.spent_fuel = record.metadata.fuel;
-        let latest = clock.deadline.checked_add(REPORT_TIME);
-        let latest = latest.unwrap_or(clock.deadline);
-        let attempt = executor.attempt(job, context);
-        let report = deadline::before(latest, attempt).await;
-        let report = report
-            .unwrap_or_else(|deadline::Elapsed| AttemptReport::new(CallEnd::Failed(clock.late())));
+        let report = match executor.features().ends_in_time {
+            true => executor.attempt(job, context).await,
+            // No part of the future of a component's call.
+            false => Box::pin(in_time(executor, job, context)).await,
+        };
         record.attempted(match &report.end {
             CallEnd::Failed(error) => Some(error),
             CallEnd::Done(_) | CallEnd::Asks(_) => None,
@@ -123,6 +119,19 @@ pub(crate) async fn run(
         }
         resolve::still_served(plan.tool, plan.route)?;
     }
+}
+
+/// One attempt, until the deadline or until other calls need its memory.
+async fn in_time(executor: &dyn Executor, job: &mut Job, context: &CallContext) -> AttemptReport {
+    let clock = job.clock;
+    let memory = AttemptMemory::of(&job.slot, context.limits.memory_bytes);
+    let attempt = pin!(memory.until_ended(executor.attempt(job, context)));
+    let error = match deadline::before(clock.deadline, attempt).await {
+        Ok(Ok(report)) => return report,
+        Ok(Err(error)) => error,
+        Err(deadline::Elapsed) => clock.late(),
+    };
+    AttemptReport::new(CallEnd::Failed(error))
 }
 
 /// How long to wait before the next attempt; `None` where there is none.
