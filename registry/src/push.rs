@@ -2,9 +2,7 @@
 //! manifest that names them.
 
 use bytes::Bytes;
-use reqwest::header::{
-    CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderName, LOCATION, RANGE,
-};
+use reqwest::header::{CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, HeaderMap, HeaderName, RANGE};
 use reqwest::{Method, Response, StatusCode};
 use url::Url;
 
@@ -15,6 +13,7 @@ use crate::digest::BlobDigest;
 use crate::failure::{Cause, Failure, FailureReason, bytes, quoted};
 use crate::media;
 use crate::reference::Reference;
+use crate::response::location;
 use crate::retry::Deadline;
 use crate::transfer::{ProgressFn, Reporter, Step};
 use crate::transport::{AccessScope, RegistryRequest};
@@ -168,7 +167,7 @@ impl RegistryClient {
         ask.body = Some(Bytes::new());
         let is_accepted = |status| status == StatusCode::ACCEPTED;
         let response = self.transport.expect(&ask, is_accepted, deadline).await?;
-        let mut at = location(&ask.url, &response)?;
+        let mut at = upload_location(&ask.url, &response)?;
         let mut done = 0;
         let mut last = content.clone();
         if content.len() > CHUNK_BYTES {
@@ -228,7 +227,7 @@ impl RegistryClient {
                     .expected(format!("{} received", bytes(end.saturating_add(1) as u64)))
                     .found(bytes(got as u64)))
             }
-            _ => location(at, &response),
+            _ => upload_location(at, &response),
         }
     }
 
@@ -243,7 +242,7 @@ impl RegistryClient {
         let is_empty = |status| status == StatusCode::NO_CONTENT;
         let response = self.transport.expect(&ask, is_empty, deadline).await?;
         let got = received(response.headers()).unwrap_or(0);
-        let next = location(at, &response).unwrap_or_else(|_| at.clone());
+        let next = upload_location(at, &response).unwrap_or_else(|_| at.clone());
         Ok((next, got))
     }
 
@@ -283,17 +282,8 @@ fn piece(content: &Bytes, done: usize) -> Option<Bytes> {
 }
 
 /// The address at which an upload continues: at the registry itself, which receives the bytes and the credentials.
-fn location(from: &Url, response: &Response) -> Result<Url, Failure> {
-    let to = response
-        .headers()
-        .get(LOCATION)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|location| from.join(location).ok())
-        .ok_or_else(|| {
-            Failure::new(FailureReason::ResponseInvalid)
-                .at(shown(from))
-                .expected("`Location`, where the upload continues")
-        })?;
+fn upload_location(from: &Url, response: &Response) -> Result<Url, Failure> {
+    let to = location(from, response, "`Location`, where the upload continues")?;
     if origin(&to) == origin(from) {
         return Ok(to);
     }

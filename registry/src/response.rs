@@ -1,7 +1,7 @@
 //! Responses: the failure for a status, bodies of bounded size, the pages of lists.
 
 use bytes::{Bytes, BytesMut};
-use reqwest::header::{HeaderMap, LINK};
+use reqwest::header::{HeaderMap, LINK, LOCATION};
 use reqwest::{Response, StatusCode};
 use url::Url;
 
@@ -189,4 +189,22 @@ pub(crate) fn next_page(from: &Url, headers: &HeaderMap) -> Result<Option<Url>, 
         return Ok(Some(to));
     }
     Err(refuse().found(shown(&to)))
+}
+
+/// The address that a response names in `Location`; `expected` says what it is, if there is none.
+pub(crate) fn location(
+    from: &Url,
+    response: &Response,
+    expected: &'static str,
+) -> Result<Url, Failure> {
+    response
+        .headers()
+        .get(LOCATION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(|location| from.join(location).ok())
+        .ok_or_else(|| {
+            Failure::new(FailureReason::ResponseInvalid)
+                .at(shown(from))
+                .expected(expected)
+        })
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Mutex;
 
 use bytes::Bytes;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::{Method, Response, StatusCode};
 use url::Url;
 
@@ -15,7 +15,7 @@ use crate::failure::{Failure, FailureReason};
 use crate::hosts::{HostRole, NOT_GLOBAL, RedirectTarget, Redirects, UnknownHost};
 use crate::proxy::Proxy;
 use crate::reference::Reference;
-use crate::response::{broken, is_final, unexpected};
+use crate::response::{broken, is_final, location, unexpected};
 use crate::retry::{Deadline, Tries, retry_after};
 use crate::transfer::ClientLimits;
 
@@ -266,16 +266,7 @@ impl RegistryTransport {
         from: &Url,
         response: &Response,
     ) -> Result<(Url, RedirectTarget), Failure> {
-        let to = response
-            .headers()
-            .get(LOCATION)
-            .and_then(|value| value.to_str().ok())
-            .and_then(|location| from.join(location).ok())
-            .ok_or_else(|| {
-                Failure::new(FailureReason::ResponseInvalid)
-                    .at(shown(from))
-                    .expected("an address to go to")
-            })?;
+        let to = location(from, response, "an address to go to")?;
         let refuse = || {
             Failure::new(FailureReason::RedirectRefused)
                 .at(shown(from))
