@@ -399,7 +399,7 @@ fn folder(path: &str) -> &str {
 
 fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
     // A pipe in the file's place is not waited for.
-    let file = toolward_files::open_regular(path).map_err(std::io::Error::other)?;
+    let file = toolward_support::files::open_regular(path).map_err(std::io::Error::other)?;
     let mut bytes = Vec::new();
     // One byte more than a component may have, so that a larger one is seen.
     file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use toolward_bundle::ReadError;
 use toolward_bundle::files::FilesError;
 use toolward_contract::diagnostic::Diagnostic;
-use toolward_report::codes;
+use toolward_support::codes;
 use toolward_signing::Refusal;
 
 /// Why a bundle can't be packed, signed or written.

@@ -73,7 +73,7 @@ pub fn write_public(path: &Path, bytes: &[u8]) -> Result<(), AuthorError> {
 
 fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), AuthorError> {
     let path = path.to_owned();
-    toolward_files::write_new(&path, &[bytes], mode).map_err(|source| match source.kind() {
+    toolward_support::files::write_new(&path, &[bytes], mode).map_err(|source| match source.kind() {
         ErrorKind::AlreadyExists => AuthorError::Exists { path },
         _ => AuthorError::Write { path, source },
     })

@@ -22,7 +22,7 @@ use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
 use toolward_contract::driver::DriverKind;
 use toolward_contract::index::Index;
 use toolward_contract::tool::Tool;
-use toolward_fields::{NearNames, nearest};
+use toolward_support::fields::{NearNames, nearest};
 use toolward_signing::manifest::FileRole;
 use toolward_signing::path::{BundlePath, check_set};
 

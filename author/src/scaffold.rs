@@ -8,7 +8,7 @@ mod runloop;
 
 use std::path::Path;
 
-use toolward_report::codes;
+use toolward_support::codes;
 use toolward_signing::id::Id;
 use toolward_signing::timestamp::Timestamp;
 

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use toolward_report::codes;
+use toolward_support::codes;
 use toolward_signing::Digest;
 use wasmparser::{Validator, WasmFeatures};
 

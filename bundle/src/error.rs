@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use toolward_contract::action;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
-use toolward_report::codes;
+use toolward_support::codes;
 use toolward_signing::Refusal;
 
 /// How deep folders may be nested (at most 8 segments).

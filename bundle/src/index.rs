@@ -11,7 +11,7 @@ use toolward_contract::driver::Driver;
 use toolward_contract::index::Index;
 use toolward_contract::json;
 use toolward_contract::tool::Tool;
-use toolward_fields::without_mark_bytes;
+use toolward_support::fields::without_mark_bytes;
 use toolward_signing::manifest::{FileRole, Manifest};
 
 use crate::codes;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use toolward_contract::diagnostic::{Diagnostic, Position};
-use toolward_fields::without_mark;
-use toolward_report::{Code, Coded};
+use toolward_support::fields::without_mark;
+use toolward_support::report::{Code, Coded};
 
 use crate::codes;
 

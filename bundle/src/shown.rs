@@ -8,7 +8,7 @@ use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::placeholder::Text;
 use toolward_contract::prompt::{Part, Prompt};
 use toolward_contract::resource::{Resource, SIDECAR};
-use toolward_fields::NearNames;
+use toolward_support::fields::NearNames;
 use toolward_signing::manifest::FileRole;
 
 use crate::codes;

@@ -3,7 +3,7 @@
 
 use toolward_contract::diagnostic::{Diagnostic, Excerpt};
 
-pub use toolward_text::{is_hidden, is_plain, visible, visible_json, visible_line};
+pub use toolward_support::text::{is_hidden, is_plain, visible, visible_json, visible_line};
 
 /// Names in a sentence, at most eight of them.
 ///

@@ -1,6 +1,6 @@
 //! Hints for unknown names of tools.
 
-use toolward_fields::nearest;
+use toolward_support::fields::nearest;
 
 /// Tools that a hint lists.
 const MAX_NAMED: usize = 10;

@@ -1,7 +1,7 @@
 //! The command's own codes, one table. Those of what it calls are in the tables of the
 //! crates that give them.
 
-use toolward_operator::toolward_report::codes;
+use toolward_support::codes;
 
 codes! {
     /// Why the command did not do what it was asked to.

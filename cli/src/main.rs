@@ -41,7 +41,7 @@ use crate::output::{Look, Output};
 
 fn main() -> ExitCode {
     // Where the system refuses, such a write ends the process, as in any program.
-    let _ = toolward_helper::survive_file_limit();
+    let _ = toolward_support::helper::survive_file_limit();
     let exit = match Helper::of_process() {
         Some(helper) => helper.run(),
         None => command(),

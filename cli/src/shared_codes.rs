@@ -2,7 +2,7 @@
 //! words of their own, so that their tables have no meanings. `check --explain` and the book's page on the errors of
 //! the command are made of this.
 
-use toolward_operator::toolward_report::Severity;
+use toolward_support::report::Severity;
 
 /// Codes with one meaning.
 pub(crate) struct Shared {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use toolward_report::codes;
+use toolward_support::codes;
 
 /// Why a process is not confined.
 #[derive(Debug, thiserror::Error)]

@@ -8,8 +8,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-pub use toolward_fields::Position;
-pub use toolward_report::{Code, Severity};
+pub use toolward_support::fields::Position;
+pub use toolward_support::report::{Code, Severity};
 
 use crate::codes;
 

@@ -2,7 +2,7 @@
 //! so that an answer is checked against exactly what the person saw.
 
 use serde_json::{Map, Value, json};
-use toolward_text::is_hidden;
+use toolward_support::text::is_hidden;
 
 use crate::NoScope;
 use crate::schema::Schema;

@@ -1,7 +1,7 @@
 //! Front matter of Markdown files: splits it from the body, and reads it with places. Knows no field.
 
 use serde_json::Value;
-use toolward_fields::without_mark;
+use toolward_support::fields::without_mark;
 
 use crate::codes;
 use crate::diagnostic::{FileReport, Parsed, Position};
@@ -99,7 +99,7 @@ fn is_fence(line: &str) -> bool {
 /// assert_eq!(codes.get("404").unwrap().at.to_string(), "3:8");
 /// ```
 #[must_use]
-pub fn read(file: &str, source: &str) -> Parsed<toolward_fields::Node<Position>> {
+pub fn read(file: &str, source: &str) -> Parsed<toolward_support::fields::Node<Position>> {
     let report = FileReport::new(file);
     let matter = split_with(source, KeyForm::Integers, &report);
     report.finish(matter.map(|matter| matter.fields))

@@ -7,18 +7,18 @@ mod yaml;
 use std::ops::{Deref, RangeInclusive};
 
 use serde_json::{Map, Value};
-use toolward_fields::{FieldProblem, Kind};
+use toolward_support::fields::{FieldProblem, Kind};
 
 use crate::codes;
 use crate::diagnostic::{Code, FileReport, Position, missing};
 
 pub(crate) use json::located;
-pub(crate) use toolward_fields::{Spelling, nearest};
+pub(crate) use toolward_support::fields::{Spelling, nearest};
 pub(crate) use yaml::{KeyForm, parse as parse_yaml};
 
-pub(crate) type Node = toolward_fields::Node<Position>;
-pub(crate) type Content = toolward_fields::Content<Position>;
-pub(crate) type Entry = toolward_fields::MappingEntry<Position>;
+pub(crate) type Node = toolward_support::fields::Node<Position>;
+pub(crate) type Content = toolward_support::fields::Content<Position>;
+pub(crate) type Entry = toolward_support::fields::MappingEntry<Position>;
 
 /// What was read from a value of a document, with its place.
 #[derive(Clone, Debug)]
@@ -30,12 +30,12 @@ pub(crate) struct PlacedValue<T> {
 /// A value under the name that messages give it. What is wrong with it goes to the report of its file.
 #[derive(Clone)]
 pub(crate) struct FieldReader<'n> {
-    inner: toolward_fields::Field<'n, Position>,
+    inner: toolward_support::fields::Field<'n, Position>,
     pub(crate) report: &'n FileReport<'n>,
 }
 
 impl<'n> Deref for FieldReader<'n> {
-    type Target = toolward_fields::Field<'n, Position>;
+    type Target = toolward_support::fields::Field<'n, Position>;
 
     fn deref(&self) -> &Self::Target {
         &self.inner
@@ -45,7 +45,7 @@ impl<'n> Deref for FieldReader<'n> {
 impl<'n> FieldReader<'n> {
     /// A value without a key.
     pub(crate) fn new(name: &str, node: &'n Node, report: &'n FileReport<'n>) -> Self {
-        let inner = toolward_fields::Field::new(name, node);
+        let inner = toolward_support::fields::Field::new(name, node);
         Self { inner, report }
     }
 
@@ -130,7 +130,7 @@ impl<'n> FieldReader<'n> {
     }
 
     pub(crate) fn fields(&self) -> Option<MappingReader<'n>> {
-        let inner = self.read(toolward_fields::Fields::of(&self.inner))?;
+        let inner = self.read(toolward_support::fields::Fields::of(&self.inner))?;
         Some(MappingReader {
             inner,
             report: self.report,
@@ -209,12 +209,12 @@ impl<'n> FieldReader<'n> {
 
 /// The fields of one mapping. What is wrong with them goes to the report of their file.
 pub(crate) struct MappingReader<'n> {
-    inner: toolward_fields::Fields<'n, Position>,
+    inner: toolward_support::fields::Fields<'n, Position>,
     pub(crate) report: &'n FileReport<'n>,
 }
 
 impl<'n> Deref for MappingReader<'n> {
-    type Target = toolward_fields::Fields<'n, Position>;
+    type Target = toolward_support::fields::Fields<'n, Position>;
 
     fn deref(&self) -> &Self::Target {
         &self.inner

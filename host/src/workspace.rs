@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolward_policy::UnusableDirectory;
-use toolward_report::codes;
+use toolward_support::codes;
 
 use crate::api::error::HostError;
 use crate::sandbox::files::Root;

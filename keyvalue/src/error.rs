@@ -1,7 +1,7 @@
 //! Why a store could not be opened, or an operation on a bucket was refused or
 //! failed.
 
-use toolward_report::codes;
+use toolward_support::codes;
 
 /// An operation was refused, or failed.
 #[derive(Debug, thiserror::Error)]
@@ -9,7 +9,7 @@ use toolward_report::codes;
 pub enum Error {
     /// The store's directory or file can't be used safely.
     #[error(transparent)]
-    Unusable(#[from] toolward_files::Error),
+    Unusable(#[from] toolward_support::files::Error),
     /// The file is not a store, or is damaged.
     #[error("the key-value store is damaged, or another program's file: {0}")]
     Corrupt(#[source] Box<dyn std::error::Error + Send + Sync>),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolward_report::codes;
+use toolward_support::codes;
 
 use crate::record::RecordError;
 
@@ -12,7 +12,7 @@ use crate::record::RecordError;
 pub enum Error {
     /// A directory or file can't be used safely.
     #[error(transparent)]
-    Unusable(Arc<toolward_files::Error>),
+    Unusable(Arc<toolward_support::files::Error>),
     /// The file is not a ledger's, or is damaged.
     #[error("the ledger is damaged, or another program's file: {0}")]
     Corrupt(Arc<dyn std::error::Error + Send + Sync>),
@@ -127,7 +127,7 @@ impl Error {
     /// A failure of the operating system.
     #[cfg(feature = "sqlite")]
     pub(crate) fn io(what: &str, error: impl Into<std::io::Error>) -> Self {
-        toolward_sqlite::Error::io(what, error).into()
+        toolward_support::sqlite::Error::io(what, error).into()
     }
 
     pub(crate) fn corrupt(what: &'static str) -> Self {
@@ -141,10 +141,10 @@ impl Error {
     }
 }
 
-impl From<toolward_files::Error> for Error {
-    fn from(error: toolward_files::Error) -> Self {
+impl From<toolward_support::files::Error> for Error {
+    fn from(error: toolward_support::files::Error) -> Self {
         use std::io::ErrorKind;
-        use toolward_files::Problem;
+        use toolward_support::files::Problem;
         match &error.problem {
             Problem::Io { source, .. } => match source.kind() {
                 ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
@@ -159,9 +159,9 @@ impl From<toolward_files::Error> for Error {
 }
 
 #[cfg(feature = "sqlite")]
-impl From<toolward_sqlite::Error> for Error {
-    fn from(error: toolward_sqlite::Error) -> Self {
-        use toolward_sqlite::Error as E;
+impl From<toolward_support::sqlite::Error> for Error {
+    fn from(error: toolward_support::sqlite::Error) -> Self {
+        use toolward_support::sqlite::Error as E;
         match error {
             E::Unusable(error) => error.into(),
             E::Corrupt(problem) => Self::Corrupt(problem.into()),
@@ -178,6 +178,6 @@ impl From<toolward_sqlite::Error> for Error {
 #[cfg(feature = "sqlite")]
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        toolward_sqlite::Error::from(error).into()
+        toolward_support::sqlite::Error::from(error).into()
     }
 }

@@ -53,7 +53,7 @@ impl Maintenance {
             None => None,
         };
         opening::check(&mut records, &verifier, outside)?;
-        toolward_sqlite::wait_for_disk(&records, true)?;
+        toolward_support::sqlite::wait_for_disk(&records, true)?;
         let session = Hex(random()?);
         let limits = PayloadLimits::default();
         let (payloads, lost) = Payloads::open_whole(&place.payloads(), Keep::None, limits)?;

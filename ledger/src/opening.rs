@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use rusqlite::Connection;
-use toolward_files::{Links, Protection};
+use toolward_support::files::{Links, Protection};
 
 use crate::append::{head, integer, newest, unsigned};
 use crate::checkpoint::{Checkpoint, Verifier};
@@ -132,7 +132,7 @@ pub(crate) fn newest_outside(
     verifier: &Verifier,
 ) -> Result<Option<Checkpoint>, Error> {
     let fail = |error| Error::io("the file of checkpoints", error);
-    let mut file = match toolward_files::open(path, Protection::Own, Links::Refuse) {
+    let mut file = match toolward_support::files::open(path, Protection::Own, Links::Refuse) {
         Err(error) if error.is_missing() => return Ok(None),
         opened => opened?,
     };

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use secrecy::ExposeSecret as _;
-use toolward_files::{Folder, Links, Protection};
+use toolward_support::files::{Folder, Links, Protection};
 use toolward_signing::key::{MAX_PEM_BYTES, SigningKey};
 
 use crate::checkpoint::Verifier;
@@ -57,9 +57,9 @@ impl Place {
     /// the old one is gone.
     pub(crate) fn signing_key(&self, is_new: bool) -> Result<SigningKey, Error> {
         let path = self.key();
-        match toolward_files::open(&path, Protection::Private, Links::Refuse) {
+        match toolward_support::files::open(&path, Protection::Private, Links::Refuse) {
             Ok(file) => {
-                let bytes = toolward_files::read(file, &path, MAX_PEM_BYTES as u64)?;
+                let bytes = toolward_support::files::read(file, &path, MAX_PEM_BYTES as u64)?;
                 let key = SigningKey::import(&bytes, None).map_err(Error::key)?;
                 self.publish(&key)?;
                 Ok(key)
@@ -67,7 +67,7 @@ impl Place {
             Err(error) if error.is_missing() && is_new => {
                 let key = SigningKey::generate().map_err(Error::key)?;
                 let pem = key.to_pem().map_err(Error::key)?;
-                match toolward_files::create(&path, pem.expose_secret().as_bytes(), 0o600) {
+                match toolward_support::files::create(&path, pem.expose_secret().as_bytes(), 0o600) {
                     // Another process was faster.
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                         self.signing_key(false)
@@ -88,7 +88,7 @@ impl Place {
     fn publish(&self, key: &SigningKey) -> Result<(), Error> {
         let verifier = Verifier::new(key.public());
         let line = format!("{}\n", verifier.to_vkey());
-        match toolward_files::create(&self.vkey(), line.as_bytes(), 0o600) {
+        match toolward_support::files::create(&self.vkey(), line.as_bytes(), 0o600) {
             Ok(()) => Ok(()),
             Err(error) if error.kind() == ErrorKind::AlreadyExists => match self.verifier()? {
                 found if found == verifier => Ok(()),
@@ -101,8 +101,8 @@ impl Place {
     /// Whose checkpoints are the ledger's.
     pub(crate) fn verifier(&self) -> Result<Verifier, Error> {
         let path = self.vkey();
-        let file = toolward_files::open(&path, Protection::Own, Links::Refuse)?;
-        let bytes = toolward_files::read(file, &path, 1024)?;
+        let file = toolward_support::files::open(&path, Protection::Own, Links::Refuse)?;
+        let bytes = toolward_support::files::read(file, &path, 1024)?;
         std::str::from_utf8(&bytes)
             .ok()
             .and_then(|text| Verifier::from_vkey(text.trim_end()))

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
-use toolward_files::{Folder, Problem, Protection};
-use toolward_sqlite::{OpenMode, Schema};
+use toolward_support::files::{Folder, Problem, Protection};
+use toolward_support::sqlite::{OpenMode, Schema};
 
 use crate::error::Error;
 
@@ -56,14 +56,14 @@ CREATE TABLE person (id BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT, WIT
 
 /// Opens a file for writing, and makes it where it is missing.
 pub(crate) fn open(path: &Path, schema: &Schema) -> Result<Connection, Error> {
-    let path = toolward_files::private_file(path)?;
-    let mut sql = toolward_sqlite::open(&path, OpenMode::Write)?;
+    let path = toolward_support::files::private_file(path)?;
+    let mut sql = toolward_support::sqlite::open(&path, OpenMode::Write)?;
     sql.busy_timeout(BUSY_TIMEOUT)?;
     sql.pragma_update(None, "secure_delete", true)?;
     let now = Instant::now();
     let deadline = now.checked_add(BUSY_TIMEOUT).unwrap_or(now);
     if schema.prepare(&mut sql, deadline)? {
-        toolward_sqlite::shorten_log(&sql, &path, MAX_LOG_BYTES, BUSY_TIMEOUT)?;
+        toolward_support::sqlite::shorten_log(&sql, &path, MAX_LOG_BYTES, BUSY_TIMEOUT)?;
     }
     Ok(sql)
 }
@@ -72,7 +72,7 @@ pub(crate) fn open(path: &Path, schema: &Schema) -> Result<Connection, Error> {
 /// could not be read then: the newest rows may be in it.
 pub(crate) fn open_to_read(path: &Path, schema: &Schema) -> Result<(Connection, bool), Error> {
     let path = existing(path)?;
-    let opened = toolward_sqlite::open(&path, OpenMode::Read).and_then(|mut sql| {
+    let opened = toolward_support::sqlite::open(&path, OpenMode::Read).and_then(|mut sql| {
         sql.busy_timeout(BUSY_TIMEOUT)?;
         schema.require(&mut sql)?;
         Ok(sql)
@@ -80,11 +80,11 @@ pub(crate) fn open_to_read(path: &Path, schema: &Schema) -> Result<(Connection, 
     match opened {
         // A full disk has no room for the index of the log.
         Err(
-            toolward_sqlite::Error::Full
-            | toolward_sqlite::Error::Io(_)
-            | toolward_sqlite::Error::ReadOnly(_),
+            toolward_support::sqlite::Error::Full
+            | toolward_support::sqlite::Error::Io(_)
+            | toolward_support::sqlite::Error::ReadOnly(_),
         ) => {
-            let unwritable = toolward_sqlite::open_unwritable(&path, schema, BUSY_TIMEOUT)?;
+            let unwritable = toolward_support::sqlite::open_unwritable(&path, schema, BUSY_TIMEOUT)?;
             Ok((unwritable.connection, unwritable.log_unread))
         }
         opened => Ok((opened?, false)),
@@ -104,7 +104,7 @@ fn existing(path: &Path) -> Result<PathBuf, Error> {
         true => Protection::Private.check(&metadata),
         false => Err(Problem::NotAFile),
     };
-    checked.map_err(|problem| toolward_files::Error {
+    checked.map_err(|problem| toolward_support::files::Error {
         path: path.clone(),
         problem,
     })?;

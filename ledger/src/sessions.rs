@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::OFlags;
-use toolward_files::{Folder, Lock, Protection};
+use toolward_support::files::{Folder, Lock, Protection};
 
 use crate::append::Appending;
 use crate::entry::now;
@@ -42,7 +42,7 @@ impl Own {
                 .mode(0o600)
                 .open(&path)
                 .map_err(fail)?;
-            toolward_files::lock(&file, Lock::Exclusive, Duration::from_secs(5)).map_err(fail)?;
+            toolward_support::files::lock(&file, Lock::Exclusive, Duration::from_secs(5)).map_err(fail)?;
             // Somebody may have found it before it was locked, and ended it.
             if file.metadata().map_err(fail)?.nlink() > 0 {
                 return Ok(Self {
@@ -84,7 +84,7 @@ fn lock(folder: &Path, id: Session) -> Result<Option<Dead>, Error> {
         .custom_flags(flags.bits().cast_signed())
         .open(&path);
     let lock = match opened {
-        Ok(file) => match toolward_files::lock(&file, Lock::Exclusive, Duration::ZERO) {
+        Ok(file) => match toolward_support::files::lock(&file, Lock::Exclusive, Duration::ZERO) {
             Ok(()) => Some(file),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(None),
             Err(error) => return Err(fail(error)),

@@ -1,6 +1,6 @@
 //! What is said of a private file that is not private.
 
-use toolward_files::Problem;
+use toolward_support::files::Problem;
 
 /// What is wrong with a file's owner or mode. Reads on after its path.
 pub(crate) fn describe(problem: &Problem) -> String {

@@ -130,7 +130,7 @@ impl ConfigFile {
 
     /// Reports a text that is not TOML like an invalid policy.
     fn check_toml(&self) -> Result<()> {
-        match toolward_fields::parse_toml(&self.text) {
+        match toolward_support::fields::parse_toml(&self.text) {
             Ok(_) => Ok(()),
             Err(_) => self.policy().map(drop),
         }

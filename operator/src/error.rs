@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use toolward_bundle::content::ContentError;
 use toolward_contract::diagnostic::Diagnostic;
-use toolward_report::{Coded, codes};
+use toolward_support::report::{Coded, codes};
 use toolward_signing::Refusal;
 
 /// The kind of a failure; the command's exit code follows from it. Ordered by
@@ -77,7 +77,7 @@ impl std::error::Error for Error {
 
 impl Error {
     /// A failure with a code from this crate's [table](Code) or another crate's.
-    pub fn new(kind: Kind, code: impl toolward_report::Kind, message: impl Display) -> Self {
+    pub fn new(kind: Kind, code: impl toolward_support::report::Kind, message: impl Display) -> Self {
         Self::with_code(kind, code.row().code, message)
     }
 
@@ -104,12 +104,12 @@ impl Error {
     }
 
     /// A failure of [`Kind::Failed`].
-    pub fn failed(code: impl toolward_report::Kind, message: impl Display) -> Self {
+    pub fn failed(code: impl toolward_support::report::Kind, message: impl Display) -> Self {
         Self::new(Kind::Failed, code, message)
     }
 
     /// A failure of [`Kind::Usage`].
-    pub fn usage(code: impl toolward_report::Kind, message: impl Display) -> Self {
+    pub fn usage(code: impl toolward_support::report::Kind, message: impl Display) -> Self {
         Self::new(Kind::Usage, code, message)
     }
 

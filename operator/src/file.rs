@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use toolward_files::{Folder, Links, Lock, Problem, Protection};
+use toolward_support::files::{Folder, Links, Lock, Problem, Protection};
 
 use crate::error::{Code, Error, Result};
 
@@ -19,16 +19,16 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 /// Reads a file of at most `limit` bytes. Refuses anything but a regular file, and does
 /// not block on it.
 pub fn read(path: &Path, limit: usize) -> Result<Vec<u8>> {
-    let file = toolward_files::open_regular(path).map_err(|error| unreadable(path, error))?;
+    let file = toolward_support::files::open_regular(path).map_err(|error| unreadable(path, error))?;
     read_opened(file, path, limit)
 }
 
 /// Reads at most `limit` bytes of a file that was opened at `path`.
 pub(crate) fn read_opened(file: File, path: &Path, limit: usize) -> Result<Vec<u8>> {
-    toolward_files::read(file, path, limit as u64).map_err(|error| unreadable(path, error))
+    toolward_support::files::read(file, path, limit as u64).map_err(|error| unreadable(path, error))
 }
 
-fn unreadable(path: &Path, error: toolward_files::Error) -> Error {
+fn unreadable(path: &Path, error: toolward_support::files::Error) -> Error {
     match error.problem {
         Problem::Io { source, .. } => Error::unreadable(path, source),
         other => Error::unreadable(path, format!("the file {other}")),
@@ -59,7 +59,7 @@ pub fn write_new_private(path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 fn create(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
-    toolward_files::create(path, bytes, mode).map_err(|error| match error.kind() {
+    toolward_support::files::create(path, bytes, mode).map_err(|error| match error.kind() {
         ErrorKind::AlreadyExists => exists(path),
         _ => Error::unwritable(path, error),
     })
@@ -67,7 +67,7 @@ fn create(path: &Path, bytes: &[u8], mode: u32) -> Result<()> {
 
 /// Replaces a file atomically: a reader sees the old one or the new one.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<()> {
-    toolward_files::replace(path, bytes, PUBLIC_MODE)
+    toolward_support::files::replace(path, bytes, PUBLIC_MODE)
         .map_err(|error| Error::unwritable(path, error))
 }
 
@@ -92,9 +92,9 @@ impl StateFile {
     /// Its bytes; `None` if it does not exist.
     pub(crate) fn read(&self) -> Result<Option<Vec<u8>>> {
         let path = &self.path;
-        let read = match toolward_files::open(path, Protection::Private, Links::Refuse) {
+        let read = match toolward_support::files::open(path, Protection::Private, Links::Refuse) {
             Err(error) if error.is_missing() => return Ok(None),
-            opened => opened.and_then(|file| toolward_files::read(file, path, self.limit)),
+            opened => opened.and_then(|file| toolward_support::files::read(file, path, self.limit)),
         };
         read.map(Some)
             .map_err(|error| Error::unreadable(path, error))
@@ -105,13 +105,13 @@ impl StateFile {
         let folder = self.path.parent().unwrap_or(&self.path);
         let folder = Folder::make(folder, Protection::Own)
             .map_err(|error| Error::unwritable(&self.path, error))?;
-        toolward_files::lock(&folder, Lock::Exclusive, LOCK_TIMEOUT)
+        toolward_support::files::lock(&folder, Lock::Exclusive, LOCK_TIMEOUT)
             .map_err(|error| Error::unwritable(&self.path, error))?;
         Ok(folder)
     }
 
     pub(crate) fn write(&self, text: &str) -> Result<()> {
-        toolward_files::replace(&self.path, text.as_bytes(), PRIVATE_MODE)
+        toolward_support::files::replace(&self.path, text.as_bytes(), PRIVATE_MODE)
             .map_err(|error| Error::unwritable(&self.path, error))
     }
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use toolward_bundle::content::Content;
 use toolward_contract::capability::{CapabilitySet, Class};
 use toolward_egress::Transport;
-use toolward_files::{Folder, Links, Problem, Protection};
+use toolward_support::files::{Folder, Links, Problem, Protection};
 use toolward_host::confine::Confinement;
 use toolward_host::secrets::Sources;
 use toolward_host::{Host, HostBuilder, SharedState};
@@ -251,17 +251,17 @@ pub fn transport(policy: &Policy) -> Result<Option<Transport>> {
 
 /// The secret that drivers' idempotency keys are made with, for calls with ids that callers gave. It is in a separate
 /// folder of the state directory, and is made if it is missing.
-fn id_secret(state: &Path) -> Result<[u8; 32], toolward_files::Error> {
+fn id_secret(state: &Path) -> Result<[u8; 32], toolward_support::files::Error> {
     let folder = state.join("ids");
     Folder::make(&folder, Protection::Private)?;
     let path = folder.join("secret");
-    let failed = |action, source| toolward_files::Error {
+    let failed = |action, source| toolward_support::files::Error {
         path: path.clone(),
         problem: Problem::Io { action, source },
     };
     let read = || {
-        let file = toolward_files::open(&path, Protection::Private, Links::Refuse)?;
-        let bytes = toolward_files::read(file, &path, 64)?;
+        let file = toolward_support::files::open(&path, Protection::Private, Links::Refuse)?;
+        let bytes = toolward_support::files::read(file, &path, 64)?;
         let secret = <[u8; 32]>::try_from(bytes);
         secret.map_err(|_| failed("read", io::Error::other("expected 32 bytes")))
     };
@@ -272,7 +272,7 @@ fn id_secret(state: &Path) -> Result<[u8; 32], toolward_files::Error> {
     let mut secret = [0; 32];
     getrandom::fill(&mut secret)
         .map_err(|error| failed("made", io::Error::other(error.to_string())))?;
-    match toolward_files::create(&path, &secret, 0o600) {
+    match toolward_support::files::create(&path, &secret, 0o600) {
         Ok(()) => Ok(secret),
         // Another process was faster.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => read(),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use toolward_files::{EditedFile, Problem};
+use toolward_support::files::{EditedFile, Problem};
 use toolward_signing::Digest;
 use toolward_signing::timestamp::Timestamp;
 
@@ -310,7 +310,7 @@ fn newline(text: &str) -> &'static str {
     }
 }
 
-fn unusable(error: toolward_files::Error) -> Error {
+fn unusable(error: toolward_support::files::Error) -> Error {
     let path = error.path.clone();
     let unfit = |hint: &str| Error::failed(Code::FileUnfit, &error).hint(hint);
     match &error.problem {

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use toolward_fields::{Field, Fields, Span};
+use toolward_support::fields::{Field, Fields, Span};
 use toolward_host::HostBuilder;
 use toolward_ledger::Options;
 use toolward_ledger::payload::{Keep, PayloadLimits};

@@ -49,4 +49,4 @@ pub use runtime::{RUNTIME_THREAD, runtime, runtime_with};
 
 // Crates whose types occur in this crate's signatures, and that an application does not
 // use otherwise.
-pub use {toolward_registry as registry, toolward_report, toolward_store as store};
+pub use {toolward_registry as registry, toolward_store as store};

@@ -10,8 +10,8 @@ use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolward_bundle::content::Content;
-use toolward_files::{Folder, Protection};
-use toolward_helper::ENDING;
+use toolward_support::files::{Folder, Protection};
+use toolward_support::helper::ENDING;
 use toolward_host::HostBuilder;
 use toolward_host::confine::{State, only_files};
 use toolward_ledger::record::{Event, Hex, Invocation, Opened, Version, Word};
@@ -63,7 +63,7 @@ struct Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let child = self.child.get_mut().unwrap_or_else(PoisonError::into_inner);
-        toolward_helper::end(child, &self.socket);
+        toolward_support::helper::end(child, &self.socket);
     }
 }
 
@@ -128,7 +128,7 @@ impl StartedRecorder {
         let Some(options) = settings.options(environment)? else {
             return Ok(None);
         };
-        let started = toolward_helper::start(&command.program, &command.arguments, stderr);
+        let started = toolward_support::helper::start(&command.program, &command.arguments, stderr);
         let (child, socket) = started.map_err(|error| {
             let program = command.program.display();
             let message =
@@ -276,7 +276,7 @@ fn opened(
 /// # Errors
 /// If standard input is not a connection to such a process, or the ledger can't be used.
 pub fn run_recorder(confined: impl FnOnce()) -> io::Result<()> {
-    let socket = UnixStream::from(OwnedFd::from(toolward_helper::connection()?));
+    let socket = UnixStream::from(OwnedFd::from(toolward_support::helper::connection()?));
     let Some(connection) = Connection::accept(socket).map_err(io::Error::other)? else {
         return Ok(());
     };
@@ -295,7 +295,7 @@ fn confine(options: &Options) -> Result<(), Box<dyn std::error::Error + Send + S
     let directory = options.directory.canonicalize()?;
     let mut kept = vec![directory.as_path()];
     if let Some(path) = &options.checkpoints {
-        match toolward_files::create(path, b"", 0o600) {
+        match toolward_support::files::create(path, b"", 0o600) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
                 return Err(format!("{}: {error}", path.display()).into());
             }

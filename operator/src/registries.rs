@@ -5,7 +5,7 @@ pub(crate) mod kept_hosts;
 
 use std::path::{Path, PathBuf};
 
-use toolward_fields::{Content, Field, Fields, Span};
+use toolward_support::fields::{Content, Field, Fields, Span};
 use toolward_host::secrets;
 use toolward_registry::secrecy::SecretString;
 use toolward_registry::{

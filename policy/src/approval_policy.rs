@@ -131,7 +131,7 @@ fn name(text: &str) -> Result<(), PolicyError> {
     if fits
         && !text
             .chars()
-            .any(|c| c.is_whitespace() || toolward_text::is_hidden(c))
+            .any(|c| c.is_whitespace() || toolward_support::text::is_hidden(c))
     {
         return Ok(());
     }

@@ -7,7 +7,7 @@ use std::path::Component;
 
 use serde::Serialize;
 use toolward_contract::capability::{Capability, CapabilitySet, Class};
-use toolward_report::Code;
+use toolward_support::report::Code;
 
 use crate::context::rule::ContextRule;
 use crate::document;

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 use toolward_contract::diagnostic::Position;
-use toolward_report::{Code, codes};
+use toolward_support::{codes, report::Code};
 
 /// Why a policy is refused. Nothing of a refused policy holds.
 ///
@@ -113,7 +113,7 @@ impl fmt::Display for PolicyError {
 /// Text of a policy file for a message: quoted, shortened, on one line.
 pub(crate) fn quoted(text: &str) -> String {
     const MAX_SHOWN_CHARS: usize = 80;
-    toolward_text::quoted(text, MAX_SHOWN_CHARS)
+    toolward_support::text::quoted(text, MAX_SHOWN_CHARS)
 }
 
 codes! {

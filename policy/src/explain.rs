@@ -479,7 +479,7 @@ impl fmt::Display for Explanation {
 
 impl fmt::Display for ExplainedProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let command = toolward_text::quoted(&self.command.join(" "), 200);
+        let command = toolward_support::text::quoted(&self.command.join(" "), 200);
         writeln!(f, "  runs {command} OUTSIDE THE SANDBOX")?;
         for granted in &self.granted {
             writeln!(f, "    exec    {granted}")?;

@@ -9,7 +9,7 @@ mod tables;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use toolward_fields::{Span, parse_toml};
+use toolward_support::fields::{Span, parse_toml};
 
 use crate::check::{MAX_RULES, MAX_TABLES, Place, Table};
 use crate::error::{self, PolicyError};

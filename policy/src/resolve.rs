@@ -180,7 +180,7 @@ impl Resolve {
 /// Checks a region or tag, which is compared with what drivers claim, letter by letter.
 pub(crate) fn label(text: &str) -> Result<String, PolicyError> {
     let fits = (1..=MAX_LABEL_BYTES).contains(&text.len()) && text.trim() == text;
-    if fits && text != "*" && !text.chars().any(toolward_text::is_hidden) {
+    if fits && text != "*" && !text.chars().any(toolward_support::text::is_hidden) {
         return Ok(text.to_owned());
     }
     Err(PolicyError::new(

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 use toolward_contract::schema::Schema;
 use toolward_host::{BlockContent, CallError, ErrorClass, ErrorCode, Output, Reply};
-use toolward_text::visible;
+use toolward_support::text::visible;
 
 use crate::references::milliseconds;
 

@@ -7,7 +7,7 @@ use toolward_contract::driver::DriverKind;
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
 use toolward_host::{DriverInfo, ToolInfo};
-use toolward_text::{visible, visible_line};
+use toolward_support::text::{visible, visible_line};
 
 use crate::references::serving;
 use crate::version::SchemaVersion;

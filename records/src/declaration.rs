@@ -4,7 +4,7 @@ use serde::Serialize;
 use toolward_contract::driver::{Cost, DriverKind};
 use toolward_host::{DriverInfo, ToolInfo};
 use toolward_policy::Decision;
-use toolward_text::{visible, visible_line};
+use toolward_support::text::{visible, visible_line};
 
 use crate::contracts::{InputContract, OutputContract};
 use crate::mapping::ExternalMapping;

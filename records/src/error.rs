@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Hit, Origin};
-use toolward_text::visible;
+use toolward_support::text::visible;
 
 use crate::declaration::line;
 use crate::ended_call::EndedCall;

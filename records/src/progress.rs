@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
-use toolward_text::visible_line;
+use toolward_support::text::visible_line;
 
 use crate::references::{milliseconds, timestamp};
 use crate::version::SchemaVersion;

@@ -1,7 +1,7 @@
 //! Why something failed: a stable code, what was expected, found, where, and what to do. One type for the crate. It
 //! never contains a secret or the query of an address.
 
-use toolward_report::{Code, Kind, Report, codes};
+use toolward_support::report::{Code, Kind, Report, codes};
 use toolward_signing::{ErrorKind, Refusal};
 
 /// A failure. Nothing that was pulled is kept, except the part of a blob that a later attempt resumes.
@@ -125,7 +125,7 @@ const MAX_CHARS: usize = 200;
 
 /// Hostile text in quotes, shortened, with hidden characters escaped.
 pub(crate) fn quoted(text: &str) -> String {
-    format!("`{}`", toolward_text::visible_line(text, MAX_CHARS))
+    format!("`{}`", toolward_support::text::visible_line(text, MAX_CHARS))
 }
 
 /// A number of bytes, for messages.

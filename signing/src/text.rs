@@ -1,6 +1,6 @@
 //! Characters that no signed text may hold, and quoting of hostile text for messages.
 
-use toolward_fields::Position;
+use toolward_support::fields::Position;
 
 use crate::error::{ErrorKind, Refusal};
 
@@ -8,16 +8,16 @@ use crate::error::{ErrorKind, Refusal};
 /// little to flood a terminal.
 const MAX_QUOTED_CHARS: usize = 80;
 
-pub use toolward_text::is_hidden;
+pub use toolward_support::text::is_hidden;
 
 /// Hostile text between quotation marks, shortened, with misleading characters escaped.
 pub(crate) fn quoted(text: &str) -> String {
-    toolward_text::quoted(text, MAX_QUOTED_CHARS)
+    toolward_support::text::quoted(text, MAX_QUOTED_CHARS)
 }
 
 /// A parser's message, which may repeat hostile text, on one line of bounded length.
 pub(crate) fn visible(message: &str) -> String {
-    toolward_text::visible_line(message.trim_end(), MAX_QUOTED_CHARS * 4)
+    toolward_support::text::visible_line(message.trim_end(), MAX_QUOTED_CHARS * 4)
 }
 
 /// [`quoted`] for bytes that may not be UTF-8.

@@ -1,7 +1,7 @@
 //! Why opening the store or an operation on it was refused or failed.
 
 use toolward_bundle::ContentError;
-use toolward_report::codes;
+use toolward_support::codes;
 use toolward_signing::{Digest, Refusal};
 
 /// Why an operation was refused or failed. Installed bundles stay installed.
@@ -90,7 +90,7 @@ pub enum Error {
     },
     /// A directory or file can't be used safely.
     #[error(transparent)]
-    Unusable(#[from] toolward_files::Error),
+    Unusable(#[from] toolward_support::files::Error),
     /// The file is not a store's state, or it is damaged.
     #[error("the store's state is damaged, or another program's file: {0}")]
     Corrupt(#[source] Box<dyn std::error::Error + Send + Sync>),
@@ -164,7 +164,7 @@ codes! {
 impl Error {
     /// A failure of the operating system.
     pub(crate) fn io(what: &str, error: impl Into<std::io::Error>) -> Self {
-        toolward_sqlite::Error::io(what, error).into()
+        toolward_support::sqlite::Error::io(what, error).into()
     }
 }
 
@@ -174,9 +174,9 @@ impl From<ContentError> for Error {
     }
 }
 
-impl From<toolward_sqlite::Error> for Error {
-    fn from(error: toolward_sqlite::Error) -> Self {
-        use toolward_sqlite::Error as E;
+impl From<toolward_support::sqlite::Error> for Error {
+    fn from(error: toolward_support::sqlite::Error) -> Self {
+        use toolward_support::sqlite::Error as E;
         match error {
             E::Unusable(error) => Self::Unusable(error),
             E::Corrupt(problem) => Self::Corrupt(problem),
@@ -192,6 +192,6 @@ impl From<toolward_sqlite::Error> for Error {
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        toolward_sqlite::Error::from(error).into()
+        toolward_support::sqlite::Error::from(error).into()
     }
 }

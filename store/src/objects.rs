@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
-use toolward_files::Lock as LockKind;
+use toolward_support::files::Lock as LockKind;
 use toolward_signing::Digest;
 
 use crate::error::Error;
@@ -162,7 +162,7 @@ pub(crate) fn lock_objects(directory: impl AsFd, kind: LockKind) -> Result<Objec
         }
         Err(error) => return Err(fail(error.into())),
     };
-    match toolward_files::lock(&file, kind, BUSY_TIMEOUT) {
+    match toolward_support::files::lock(&file, kind, BUSY_TIMEOUT) {
         Ok(()) => Ok(ObjectsLock { _file: Some(file) }),
         Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Error::Busy),
         Err(error) => Err(fail(error)),

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::SystemTime;
 
-use toolward_files::Lock as LockKind;
+use toolward_support::files::Lock as LockKind;
 use toolward_signing::Digest;
 
 use crate::audit_log::{self, NewDecision, TrustVerdict};

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use rusqlite::{Transaction, params};
 use semver::Version;
 use toolward_bundle::surface::BundleSurface;
-use toolward_search::{Document, Index};
+use toolward_support::search::{Document, Index};
 
 use crate::error::Error;
 use crate::model;

@@ -8,7 +8,7 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use rustix::fs::Access as Permission;
 use rustix::io::Errno;
 use toolward_signing::timestamp::Timestamp;
-use toolward_sqlite::{OpenMode, Schema};
+use toolward_support::sqlite::{OpenMode, Schema};
 
 use crate::error::Error;
 use crate::objects::BUSY_TIMEOUT;
@@ -175,7 +175,7 @@ impl StateDatabase {
         // A panic in between rolled its transaction back: the connection is sound.
         let mut sql = self.sql.lock().unwrap_or_else(PoisonError::into_inner);
         // Set each time: writes differ in whether they wait.
-        toolward_sqlite::wait_for_disk(&sql, wait)?;
+        toolward_support::sqlite::wait_for_disk(&sql, wait)?;
         transact(&mut sql, TransactionBehavior::Immediate, work)
     }
 }
@@ -204,14 +204,14 @@ pub(crate) fn open(path: &Path) -> Result<Connection, Error> {
 }
 
 fn opened(path: &Path) -> Result<Connection, Error> {
-    let mut sql = toolward_sqlite::open(path, OpenMode::Write)?;
+    let mut sql = toolward_support::sqlite::open(path, OpenMode::Write)?;
     sql.busy_timeout(BUSY_TIMEOUT)?;
     // Commits survive a power cut: otherwise the state could name a file that was collected since.
-    toolward_sqlite::wait_for_disk(&sql, true)?;
+    toolward_support::sqlite::wait_for_disk(&sql, true)?;
     let now = Instant::now();
     let deadline = now.checked_add(BUSY_TIMEOUT).unwrap_or(now);
     if SCHEMA.prepare(&mut sql, deadline)? {
-        toolward_sqlite::shorten_log(&sql, path, MAX_LOG_BYTES, BUSY_TIMEOUT)?;
+        toolward_support::sqlite::shorten_log(&sql, path, MAX_LOG_BYTES, BUSY_TIMEOUT)?;
     }
     Ok(sql)
 }

@@ -7,9 +7,9 @@ use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use toolward_bundle::surface::BundleSurface;
-use toolward_files::{Folder, Lock as LockKind, Protection, private_file};
+use toolward_support::files::{Folder, Lock as LockKind, Protection, private_file};
 use toolward_signing::Digest;
-use toolward_sqlite::{open_untouched, open_unwritable};
+use toolward_support::sqlite::{open_untouched, open_unwritable};
 
 use crate::audit_log::{self, DecisionFilter, NewDecision, RecordedDecision, TrustVerdict};
 use crate::error::Error;
@@ -98,14 +98,14 @@ impl Store {
         directory: &Path,
         state: &Path,
         why: ReadOnlyReason,
-        read: impl FnOnce(&Path) -> Result<toolward_sqlite::Unwritable, toolward_sqlite::Error>,
+        read: impl FnOnce(&Path) -> Result<toolward_support::sqlite::Unwritable, toolward_support::sqlite::Error>,
     ) -> Result<Option<Self>, Error> {
         let open = |path: &Path| Folder::open(path, Protection::Private);
         let folders = || {
             let opened = open(directory)?;
             let objects = open(&directory.join("objects"))?;
             let temporary = open(&directory.join("tmp"))?;
-            Ok::<_, toolward_files::Error>((opened, objects, temporary))
+            Ok::<_, toolward_support::files::Error>((opened, objects, temporary))
         };
         let (Ok((opened, objects, temporary)), true) = (folders(), state.is_file()) else {
             return Ok(None);

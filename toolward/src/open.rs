@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use toolward_bundle::content::{Content, ContentError};
-use toolward_report::codes;
+use toolward_support::codes;
 use toolward_signing::Refusal;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};

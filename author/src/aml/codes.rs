@@ -1,6 +1,6 @@
 //! The codes of findings in AML's tool definitions, one table. Those of YAML are the contract crate's.
 
-use toolward_report::{Code, codes};
+use toolward_support::{codes, report::Code};
 
 codes! {
     pub(super) const Code;

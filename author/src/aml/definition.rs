@@ -3,7 +3,7 @@
 use serde_json::Value;
 use toolward_contract::diagnostic::{Diagnostic, Parsed};
 use toolward_contract::front_matter;
-use toolward_fields::Content;
+use toolward_support::fields::Content;
 
 use super::fields::Node;
 use super::rules::{BEHAVIOURS, Behaviour, STATES, Status};
@@ -142,7 +142,7 @@ fn error_codes(node: &Node) -> Vec<(String, ErrorCode)> {
     let Content::Mapping(entries) = &node.content else {
         return Vec::new();
     };
-    let one = |entry: &toolward_fields::MappingEntry<_>| {
+    let one = |entry: &toolward_support::fields::MappingEntry<_>| {
         let code = ErrorCode {
             meaning: text(&entry.value, "meaning"),
             agent_action: text(&entry.value, "agent_action"),

@@ -1,14 +1,14 @@
 //! The fields of a definition as values or findings.
 
 use toolward_contract::diagnostic::{Diagnostic, Position};
-use toolward_fields::{Content, FieldProblem, Kind, nearest};
-use toolward_report::Code;
+use toolward_support::fields::{Content, FieldProblem, Kind, nearest};
+use toolward_support::report::Code;
 
 use super::codes;
 
-pub(super) type Node = toolward_fields::Node<Position>;
-pub(super) type Field<'n> = toolward_fields::Field<'n, Position>;
-pub(super) type Fields<'n> = toolward_fields::Fields<'n, Position>;
+pub(super) type Node = toolward_support::fields::Node<Position>;
+pub(super) type Field<'n> = toolward_support::fields::Field<'n, Position>;
+pub(super) type Fields<'n> = toolward_support::fields::Fields<'n, Position>;
 
 /// The findings in one file.
 pub(super) struct Findings<'f> {

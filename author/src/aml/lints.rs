@@ -1,6 +1,6 @@
 //! AML's recommended lints: valid, and probably not meant.
 
-use toolward_fields::Content;
+use toolward_support::fields::Content;
 
 use super::codes;
 use super::fields::{Findings, Node, is_empty, present};

@@ -1,6 +1,6 @@
 //! Fields that AML does not know and that look like one it does: its compiler reads past them.
 
-use toolward_fields::{Content, Node as Tree, nearest};
+use toolward_support::fields::{Content, Node as Tree, nearest};
 
 use super::codes;
 use super::fields::{Findings, Node};

@@ -5,8 +5,8 @@ use toolward_contract::NoScope;
 use toolward_contract::diagnostic::Position;
 use toolward_contract::driver::Method;
 use toolward_contract::schema::Schema;
-use toolward_fields::Content;
-use toolward_report::Code;
+use toolward_support::fields::Content;
+use toolward_support::report::Code;
 
 use super::codes;
 use super::fields::{Field, Fields, Findings, Node, is_empty, present};

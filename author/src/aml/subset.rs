@@ -1,7 +1,7 @@
 //! AML's subset of JSON Schema ("JSON Schema in YAML"): an object at the top, and everything written out in place.
 
 use toolward_contract::diagnostic::Position;
-use toolward_fields::Content;
+use toolward_support::fields::Content;
 
 use super::fields::Node;
 

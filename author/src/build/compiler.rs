@@ -56,8 +56,8 @@ fn answer(mut tool: Tool) -> Option<String> {
 
 /// A JSON file, if it is one and of reasonable size.
 pub(super) fn read_json(path: &Path) -> Option<Value> {
-    let file = toolward_files::open_regular(path).ok()?;
-    let bytes = toolward_files::read(file, path, MAX_FILE_BYTES).ok()?;
+    let file = toolward_support::files::open_regular(path).ok()?;
+    let bytes = toolward_support::files::read(file, path, MAX_FILE_BYTES).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 

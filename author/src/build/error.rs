@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use toolward_bundle::component::{HANDLER, SurfaceError};
-use toolward_report::codes;
+use toolward_support::codes;
 
 use super::TARGET;
 use crate::error::AuthorError;

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use toolward_files::{Folder, Lock, Protection};
+use toolward_support::files::{Folder, Lock, Protection};
 
 pub use self::packages::Installable;
 use self::packages::{NPM, pinned};
@@ -75,7 +75,7 @@ pub fn install(
     let own = &std::path::absolute(own).map_err(unwritable(own))?;
     // Its programs run with this user's rights.
     let folder = Folder::make(own, Protection::Own).map_err(unsafe_folder)?;
-    toolward_files::lock(&folder, Lock::Exclusive, LOCK_TIMEOUT).map_err(|error| {
+    toolward_support::files::lock(&folder, Lock::Exclusive, LOCK_TIMEOUT).map_err(|error| {
         match error.kind() {
             ErrorKind::WouldBlock => BuildError::ToolchainBusy { path: own.clone() },
             _ => unwritable(own)(error),
@@ -235,7 +235,7 @@ fn temporary(own: &Path) -> Result<tempfile::TempDir, BuildError> {
     new.map_err(unwritable(own))
 }
 
-fn unsafe_folder(error: toolward_files::Error) -> BuildError {
+fn unsafe_folder(error: toolward_support::files::Error) -> BuildError {
     unwritable(&error.path)(std::io::Error::other(error.problem))
 }
 

@@ -5,8 +5,8 @@ mod build_entry;
 use serde::Deserialize;
 use toml::Spanned;
 use toolward_contract::diagnostic::{Diagnostic, Parsed, Position};
-use toolward_fields::{nearest, without_mark};
-use toolward_report::Code;
+use toolward_support::fields::{nearest, without_mark};
+use toolward_support::report::Code;
 use toolward_signing::id::Id;
 use toolward_signing::timestamp::Timestamp;
 

@@ -10,7 +10,7 @@ use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
 use toolward_contract::{Scope, json};
-use toolward_fields::without_mark_bytes;
+use toolward_support::fields::without_mark_bytes;
 use toolward_signing::manifest::FileRole;
 
 use super::{Located, Unread, file_name, folder};

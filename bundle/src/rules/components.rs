@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use toolward_contract::diagnostic::{Diagnostic, Position};
 use toolward_contract::driver::{Driver, DriverKind, Implements, WitCall, World};
-use toolward_fields::nearest;
-use toolward_report::Code;
+use toolward_support::fields::nearest;
+use toolward_support::report::Code;
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
 

@@ -248,7 +248,7 @@ fn input(input: &InputView) -> String {
 pub(super) fn read_component(path: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     // One byte more than a component may have, so that a larger one is seen.
-    toolward_files::open_regular(path)
+    toolward_support::files::open_regular(path)
         .map_err(|error| Failure::unreadable(path, error.problem))?
         .take(MAX_SIZE + 1)
         .read_to_end(&mut bytes)

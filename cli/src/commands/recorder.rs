@@ -94,7 +94,7 @@ pub(crate) fn recorder(arguments: &Arguments) -> Result {
     logging::start_of_recorder(arguments.log_format, arguments.brief);
     let confined = || {
         // It ends with its connection, which has the last rows.
-        let _ = toolward_helper::survive_termination();
+        let _ = toolward_support::helper::survive_termination();
         // Without the thread, lines are written at once.
         let _ = stderr::detach();
     };

@@ -1,7 +1,7 @@
 //! Holds a driver to a contract that it implements: it may narrow, never widen. Looks at one pair.
 
 use serde_json::Value;
-use toolward_fields::NearNames;
+use toolward_support::fields::NearNames;
 
 use super::{Driver, DriverKind, HttpCall, Implements, InputMapping, SlotSource};
 use crate::capability::{Capability, Class};

@@ -47,7 +47,7 @@ pub enum ExtractError {
     },
 }
 
-toolward_report::codes! {
+toolward_support::codes! {
     for ExtractError {
         Self::Missing { .. } = "http-response-missing";
         Self::Limit(error) = (error.code());

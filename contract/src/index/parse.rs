@@ -1,7 +1,7 @@
 //! tools.json field by field.
 
 use serde_json::{Map, Value, json};
-use toolward_fields::without_mark_bytes;
+use toolward_support::fields::without_mark_bytes;
 
 use super::{Index, IndexEntry, parse_family, transport};
 use crate::Scope;

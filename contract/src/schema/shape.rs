@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use toolward_fields::nearest;
+use toolward_support::fields::nearest;
 
 use super::Schema;
 use super::walk::{Applies, children, resolve, unescape};

@@ -2,7 +2,7 @@
 //! itself refuses; and what clients can't use. For authors; hosts accept such schemas.
 
 use serde_json::{Map, Value};
-use toolward_fields::nearest;
+use toolward_support::fields::nearest;
 
 use super::compile::build;
 use super::inline::{self, Stays};

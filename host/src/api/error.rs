@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use toolward_report::codes;
+use toolward_support::codes;
 
 /// Building a host failed.
 #[derive(Debug, thiserror::Error)]

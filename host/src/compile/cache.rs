@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use toolward_files::{Folder, Links, Protection};
+use toolward_support::files::{Folder, Links, Protection};
 use toolward_signing::key::{PublicKey, SigningKey};
 use wasmtime::Engine;
 use wasmtime::component::Component;
@@ -141,7 +141,7 @@ fn write(directory: &Path, artifact: &Path, parts: [&[u8]; 2]) -> io::Result<()>
         .mode(0o700)
         .create(directory)?;
     let temporary = directory.join(format!("{TEMPORARY}{}", uuid::Uuid::now_v7()));
-    let written = toolward_files::write_new(&temporary, &parts, 0o400).and_then(|()| {
+    let written = toolward_support::files::write_new(&temporary, &parts, 0o400).and_then(|()| {
         let folder = File::open(directory)?;
         std::fs::rename(&temporary, artifact)?;
         folder.sync_all()
@@ -224,7 +224,7 @@ fn open_genuine(
     public: &PublicKey,
     most_bytes: u64,
 ) -> Result<Option<File>, String> {
-    let mut file = match toolward_files::open(path, Protection::Own, Links::Refuse) {
+    let mut file = match toolward_support::files::open(path, Protection::Own, Links::Refuse) {
         Ok(file) => file,
         Err(error) if error.is_missing() => return Ok(None),
         Err(error) => return Err(error.problem.to_string()),

@@ -12,7 +12,7 @@ use super::cost::microseconds;
 use crate::sandbox::engine::compiling_engine;
 use crate::sandbox::memory_layout::MemoryLayout;
 use toolward_confine::worker_profile;
-use toolward_helper::connection;
+use toolward_support::helper::connection;
 
 /// What the answer begins with.
 pub(super) const COMPILED: u8 = b'+';

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::file::ExecProblem;
 use super::line::Line;
-use toolward_helper::frames::{Body, frame, head};
+use toolward_support::helper::frames::{Body, frame, head};
 
 /// The version of the protocol; both sides are usually of one build.
 pub(super) const PROTOCOL: u32 = 2;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::frame::{self, Answer, Ending, Run};
-use toolward_helper::{self as helper, Outgoing, lock};
+use toolward_support::helper::{self as helper, Outgoing, lock};
 
 /// Runs that the broker has not answered, with those that nobody waits for any more: beyond it, it hangs or is busy.
 const MAX_OPEN: usize = 256;

@@ -12,7 +12,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 use toolward_policy::{ExecLimits, WorkspaceAccess};
 
-use toolward_helper::frames::{Body, frame, head};
+use toolward_support::helper::frames::{Body, frame, head};
 
 /// Files that a runner is given at most: see [`Files`].
 const MAX_FILES: usize = 48;

@@ -15,7 +15,7 @@ use toolward_policy::{ExecLimits, WorkspaceAccess};
 use super::kernel;
 use super::plan::{self, Files, Plan};
 use toolward_confine::program_profile::{self, Kept};
-use toolward_helper::connection;
+use toolward_support::helper::connection;
 
 /// Open files of a program.
 const OPEN_FILES: u64 = 128;
@@ -55,7 +55,7 @@ pub fn run_runner() -> io::Result<()> {
 /// Does not return where it succeeds: then the socket is closed with nothing said.
 fn execute(plan: &Plan, files: Files<OwnedFd>) -> io::Error {
     let tried = || -> io::Result<io::Error> {
-        toolward_helper::close_on_exec()?;
+        toolward_support::helper::close_on_exec()?;
         let mut command = command(plan, &files)?;
         match files.workspaces.first() {
             Some(directory) => rustix::process::fchdir(directory)?,

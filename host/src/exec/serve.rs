@@ -13,7 +13,7 @@ use super::broker::Broker;
 use super::file::ExecProblem;
 use super::frame::{self, Ending, PROTOCOL, Request, Run};
 use super::job;
-use toolward_helper::connection;
+use toolward_support::helper::connection;
 
 /// Programs that run at once.
 const AT_ONCE: usize = 16;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use toolward_files::{Folder, Links, Problem, Protection};
+use toolward_support::files::{Folder, Links, Problem, Protection};
 use toolward_policy::{Policy, SecretSource};
 use zeroize::Zeroizing;
 
@@ -177,12 +177,12 @@ pub fn read_file(path: &Path) -> Result<Option<SecretValue>, SecretError> {
 
 /// Reads a private file. Drops a final line end if people write the file.
 fn read(path: &Path, by_people: bool) -> Result<Option<SecretValue>, SecretError> {
-    let file = match toolward_files::open(path, Protection::Private, Links::Refuse) {
+    let file = match toolward_support::files::open(path, Protection::Private, Links::Refuse) {
         Ok(file) => file,
         Err(error) if error.is_missing() => return Ok(None),
         Err(error) => return Err(unreadable(path, error.problem)),
     };
-    let bytes = toolward_files::read(file, path, MAX_VALUE_BYTES)
+    let bytes = toolward_support::files::read(file, path, MAX_VALUE_BYTES)
         .map_err(|error| unreadable(path, error.problem))?;
     let mut bytes = Zeroizing::new(bytes);
     if by_people {
@@ -211,7 +211,7 @@ fn unreadable(path: &Path, problem: Problem) -> SecretError {
 /// Writes a file atomically.
 fn write(directory: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
     Folder::make(directory, Protection::Private).map_err(|error| error.problem)?;
-    toolward_files::replace(path, bytes, 0o600)
+    toolward_support::files::replace(path, bytes, 0o600)
 }
 
 #[cfg(test)]

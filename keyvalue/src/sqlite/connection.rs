@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use toolward_sqlite::OpenMode;
+use toolward_support::sqlite::OpenMode;
 
 use crate::error::Error;
 
@@ -30,13 +30,13 @@ pub(crate) struct Connection {
 impl Connection {
     /// Opens an existing file.
     pub(crate) fn open(path: &Path, access: OpenMode) -> Result<Self, Error> {
-        Self::new(toolward_sqlite::open(path, access)?)
+        Self::new(toolward_support::sqlite::open(path, access)?)
     }
 
     /// Opens an empty store that lives as long as this connection.
     pub(crate) fn in_memory() -> Result<Self, Error> {
         let sql = rusqlite::Connection::open_in_memory()?;
-        toolward_sqlite::harden(&sql)?;
+        toolward_support::sqlite::harden(&sql)?;
         Self::new(sql)
     }
 
@@ -54,7 +54,7 @@ impl Connection {
         // statement prepared again, which takes ten times as long as running it.
         sql.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         // At most the newest writes are lost when the machine dies.
-        toolward_sqlite::wait_for_disk(&sql, false)?;
+        toolward_support::sqlite::wait_for_disk(&sql, false)?;
         sql.pragma_update(None, "journal_size_limit", MAX_LOG_BYTES)?;
         Ok(Self { sql, deadline })
     }

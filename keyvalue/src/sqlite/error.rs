@@ -2,9 +2,9 @@
 
 use crate::error::Error;
 
-impl From<toolward_sqlite::Error> for Error {
-    fn from(error: toolward_sqlite::Error) -> Self {
-        use toolward_sqlite::Error as E;
+impl From<toolward_support::sqlite::Error> for Error {
+    fn from(error: toolward_support::sqlite::Error) -> Self {
+        use toolward_support::sqlite::Error as E;
         match error {
             E::Unusable(error) => Self::Unusable(error),
             E::Corrupt(problem) => Self::Corrupt(problem),
@@ -22,6 +22,6 @@ impl From<toolward_sqlite::Error> for Error {
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
-        toolward_sqlite::Error::from(error).into()
+        toolward_support::sqlite::Error::from(error).into()
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rusqlite::{Connection as Sql, TransactionBehavior};
-use toolward_sqlite::{OpenMode, Schema};
+use toolward_support::sqlite::{OpenMode, Schema};
 
 use super::connection::Connection;
 use crate::error::Error;

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use toolward_files::{Links, Lock, Protection};
+use toolward_support::files::{Links, Lock, Protection};
 
 use crate::entry::now;
 use crate::error::Error;
@@ -25,11 +25,11 @@ impl FileId {
 
 /// Sets the file aside, unless it is another one by now: another process may have been faster.
 pub(super) fn set_aside(path: &Path, damaged: Option<FileId>) -> Result<(), Error> {
-    let file = match toolward_files::open(path, Protection::Private, Links::Refuse) {
+    let file = match toolward_support::files::open(path, Protection::Private, Links::Refuse) {
         Err(error) if error.is_missing() => return Ok(()),
         opened => opened?,
     };
-    toolward_files::lock(&file, Lock::Exclusive, BUSY_TIMEOUT).map_err(fail)?;
+    toolward_support::files::lock(&file, Lock::Exclusive, BUSY_TIMEOUT).map_err(fail)?;
     let metadata = file.metadata().map_err(fail)?;
     let opened = Some(FileId(metadata.dev(), metadata.ino()));
     if opened != FileId::of(path) || damaged.is_some_and(|damaged| Some(damaged) != opened) {

@@ -49,7 +49,7 @@ impl Payloads {
     fn open(path: &Path, keep: Keep, limits: PayloadLimits) -> Result<Self, Error> {
         let sql = schema::open(path, &PAYLOADS)?;
         // It may be lost: the records are what waits for the disk.
-        toolward_sqlite::wait_for_disk(&sql, false)?;
+        toolward_support::sqlite::wait_for_disk(&sql, false)?;
         sql.execute_batch(BY_PERSON)?;
         Ok(Self {
             sql,

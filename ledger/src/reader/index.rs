@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, OptionalExtension as _};
-use toolward_sqlite::Schema;
+use toolward_support::sqlite::Schema;
 
 use crate::append::{head, integer, unsigned};
 use crate::error::Error;
@@ -183,7 +183,7 @@ impl Reader {
 
     fn fill(&self) -> Result<Connection, Error> {
         let mut index = schema::open(&self.index, &INDEX)?;
-        toolward_sqlite::wait_for_disk(&index, false)?;
+        toolward_support::sqlite::wait_for_disk(&index, false)?;
         let size = head(&self.records)?.size();
         let tx = index.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         let made: Option<(String, i64, Option<[u8; 32]>)> = tx

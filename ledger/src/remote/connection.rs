@@ -9,7 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::time::Instant;
 
 use sha2::{Digest as _, Sha256};
-use toolward_helper::frames::is_whole;
+use toolward_support::helper::frames::is_whole;
 
 use super::BUFFER_BYTES;
 use super::allowance::Allowance;

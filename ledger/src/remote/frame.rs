@@ -2,7 +2,7 @@
 
 use std::io::{self, Read, Write};
 
-use toolward_helper::frames::{Body as Incoming, frame, head};
+use toolward_support::helper::frames::{Body as Incoming, frame, head};
 
 use super::body::{Body, counted};
 use super::entry::{self, MAX_ENTRY_BYTES};

@@ -86,7 +86,7 @@ impl Core {
         let session = Own::begin(&place.sessions())?;
         let known = sessions::unfinished(&records)?;
         let dead = sessions::dead(&place.sessions(), &session, known)?;
-        toolward_sqlite::wait_for_disk(&records, true)?;
+        toolward_support::sqlite::wait_for_disk(&records, true)?;
         let mut rows = Appending::begin(&mut records)?;
         for dead in &dead {
             dead.abandon(session.id, &mut rows)?;
@@ -313,7 +313,7 @@ impl Core {
     fn wait_for_disk(&mut self, wait: bool) -> Result<(), Error> {
         if self.durable != Some(wait) {
             self.durable = None;
-            toolward_sqlite::wait_for_disk(&self.records, wait)?;
+            toolward_support::sqlite::wait_for_disk(&self.records, wait)?;
             self.durable = Some(wait);
         }
         Ok(())

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
-use toolward_files::{Lock, Protection};
-use toolward_report::codes;
+use toolward_support::files::{Lock, Protection};
+use toolward_support::codes;
 
 use super::ApprovalKey;
 use crate::unsafe_file::describe;
@@ -271,7 +271,7 @@ impl Denials {
     fn lock(&self) -> Option<OwnedFd> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let lock = rustix::fs::openat(&self.directory, ".", flags, Mode::empty()).ok()?;
-        toolward_files::lock(&lock, Lock::Exclusive, LOCK_TIMEOUT).ok()?;
+        toolward_support::files::lock(&lock, Lock::Exclusive, LOCK_TIMEOUT).ok()?;
         Some(lock)
     }
 }

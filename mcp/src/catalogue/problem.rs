@@ -1,6 +1,6 @@
 //! Problems with the names of tools.
 
-use toolward_report::codes;
+use toolward_support::codes;
 
 /// Why a tool does not have its preferred name.
 ///

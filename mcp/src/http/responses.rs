@@ -10,7 +10,7 @@ use http::header::{
 };
 use http::{HeaderValue, StatusCode};
 use serde_json::{Value, json};
-use toolward_report::codes;
+use toolward_support::codes;
 
 use super::Refusal;
 use crate::params::NotAnObject;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use toolward_bundle::text::visible_line;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Host};
 use toolward_records::{DeferredTool, LoadingState, SchemaVersion, SchemaVisibility, namespace_of};
-use toolward_search::{Document, Index};
+use toolward_support::search::{Document, Index};
 
 use super::schemas::{MAX_MATCHES, MAX_NAMES};
 use super::{reference, schemas};

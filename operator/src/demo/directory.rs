@@ -112,14 +112,14 @@ impl DemoDirectory {
         let path = self.config_file();
         let text =
             std::fs::read_to_string(&path).map_err(|error| Error::unreadable(&path, error))?;
-        toolward_files::replace(&path, format!("{text}\n{lines}").as_bytes(), 0o600)
+        toolward_support::files::replace(&path, format!("{text}\n{lines}").as_bytes(), 0o600)
             .map_err(|error| Error::unwritable(&path, error))
     }
 
     /// Writes an archive; returns where, as a source to install from.
     pub(super) fn write_bundle(&self, name: &str, archive: &[u8]) -> Result<String> {
         let path = self.join(BUNDLES).join(format!("{name}.toolbundle"));
-        toolward_files::write_new(&path, &[archive], 0o600)
+        toolward_support::files::write_new(&path, &[archive], 0o600)
             .map_err(|error| Error::unwritable(&path, error))?;
         Ok(path.display().to_string())
     }
@@ -135,7 +135,7 @@ impl DemoDirectory {
 
     fn write(&self, name: &str, text: &str) -> Result<()> {
         let path = self.join(name);
-        toolward_files::write_new(&path, &[text.as_bytes()], 0o600)
+        toolward_support::files::write_new(&path, &[text.as_bytes()], 0o600)
             .map_err(|error| Error::unwritable(&path, error))
     }
 }

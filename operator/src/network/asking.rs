@@ -6,7 +6,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use toolward_fields::{Field, Fields, parse_toml};
+use toolward_support::fields::{Field, Fields, parse_toml};
 use toolward_registry::{HostRole, Reference, RegistryClient, Source, UnknownHost};
 
 use super::Fetcher;

@@ -217,7 +217,7 @@ mod tests {
         ] {
             let text = format!("{{\"{key}\":[\"{origin}\"]}}");
             let path = home.path().join(FILE);
-            toolward_files::replace(&path, text.as_bytes(), 0o600).unwrap();
+            toolward_support::files::replace(&path, text.as_bytes(), 0o600).unwrap();
             let error = kept.of(&reference(repository)).unwrap_err();
             assert_eq!(error.code, "file-unreadable", "{text}");
         }

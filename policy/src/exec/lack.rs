@@ -122,7 +122,7 @@ pub struct ExecLack {
 
 impl fmt::Display for ExecLack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let command = toolward_text::quoted(&self.command, 200);
+        let command = toolward_support::text::quoted(&self.command, 200);
         write!(f, "the program {command}: {}", self.why)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
-use toolward_fields::{Content, Kind, Node, Span};
+use toolward_support::fields::{Content, Kind, Node, Span};
 
 use super::fields::{Field, Fields, finish, flag, text};
 use super::tables::{optional, required};

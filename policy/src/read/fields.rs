@@ -1,14 +1,14 @@
 //! Problems of a TOML table in a policy's words, and what policies read more than once.
 
-use toolward_fields::{Content, FieldProblem, Kind, Node, Span, nearest};
+use toolward_support::fields::{Content, FieldProblem, Kind, Node, Span, nearest};
 
 use crate::error::{self, PolicyError, quoted};
 
 /// Entries of a list.
 const MAX_ENTRIES: usize = 1024;
 
-pub(super) type Field<'t> = toolward_fields::Field<'t, Span>;
-pub(super) type Fields<'t> = toolward_fields::Fields<'t, Span>;
+pub(super) type Field<'t> = toolward_support::fields::Field<'t, Span>;
+pub(super) type Fields<'t> = toolward_support::fields::Fields<'t, Span>;
 
 impl From<FieldProblem<'_, Span>> for PolicyError {
     fn from(problem: FieldProblem<'_, Span>) -> Self {

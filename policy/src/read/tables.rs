@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use toolward_contract::capability::{Capability, CapabilitySet, HostPattern, PathPattern};
 use toolward_contract::tool::McpResult;
-use toolward_fields::{Kind, Span};
+use toolward_support::fields::{Kind, Span};
 
 use super::fields::{
     Field, Fields, did_you_mean, finish, flag, integer, number, table, text, texts, wrong_type,

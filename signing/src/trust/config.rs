@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
-use toolward_fields::Position;
+use toolward_support::fields::Position;
 
 use super::publisher::{MAX_PUBLISHERS, Publisher, check_keys, insert};
 use crate::channel::Channel;

@@ -46,7 +46,7 @@ fn child() {
         return;
     };
     // As the command does first.
-    toolward_helper::survive_file_limit().unwrap();
+    toolward_support::helper::survive_file_limit().unwrap();
     let directory = Path::new(&directory);
     let open = || Store::open(&directory.join("store"), &directory.join("state/trust.db")).unwrap();
     let read = |name: &str| std::fs::read(directory.join(name)).unwrap();

@@ -204,7 +204,7 @@ fn two_installs_exclude_each_other() {
     let (root, tools) = place("npm", NPM_MAKES);
     let own = root.path().join("toolchain");
     let other = Folder::make(&own, Protection::Own).unwrap();
-    toolward_files::lock(&other, Lock::Exclusive, Duration::ZERO).unwrap();
+    toolward_support::files::lock(&other, Lock::Exclusive, Duration::ZERO).unwrap();
     let busy = installed(BuildKind::Js, root.path(), &tools).unwrap_err();
     assert_eq!(busy.code(), "toolchain-busy", "{busy}");
     assert!(!own.join("js").exists());

@@ -1,7 +1,7 @@
 //! `policy.caps`: what Runloop gives an agent. TOML with one table of lists and booleans.
 
 use toolward_contract::capability::{Capability, Class};
-use toolward_fields::without_mark;
+use toolward_support::fields::without_mark;
 
 /// The largest file, in bytes.
 const MAX_BYTES: usize = 64 * 1024;

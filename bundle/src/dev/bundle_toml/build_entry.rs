@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use toml::Spanned;
-use toolward_report::Code;
+use toolward_support::report::Code;
 
 use super::Reader;
 use crate::codes;

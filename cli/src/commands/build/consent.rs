@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use toolward_author::build::Plan;
 use toolward_bundle::text::visible_line;
-use toolward_files::{Folder, Protection};
+use toolward_support::files::{Folder, Protection};
 use toolward_signing::Digest;
 
 use crate::codes::Code;
@@ -87,7 +87,7 @@ pub(crate) fn remember(plan: &Plan, confined: bool, environment: &Environment) {
     let Some(folder) = mark.parent() else { return };
     if Folder::make(folder, Protection::Private).is_ok() {
         // It exists already where another process was as quick.
-        let _ = toolward_files::write_new(&mark, &[], 0o600);
+        let _ = toolward_support::files::write_new(&mark, &[], 0o600);
     }
 }
 

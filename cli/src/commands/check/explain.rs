@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 use toolward_egress::{LimitKind, NetworkKind, Rule, SecretProblem, Stage};
-use toolward_fields::nearest;
-use toolward_operator::toolward_report::{self, Kind};
+use toolward_support::fields::nearest;
+use toolward_support::report::{self, Kind};
 use toolward_registry::FailureReason;
 use toolward_signing::ErrorKind;
 
@@ -14,7 +14,7 @@ use crate::output::Output;
 use crate::shared_codes::{OTHER_WORLDS, SHARED};
 
 /// The rows of all tables whose codes the command prints, those of `check` first.
-fn rows() -> impl Iterator<Item = toolward_report::Code> {
+fn rows() -> impl Iterator<Item = toolward_support::report::Code> {
     let documents = toolward_contract::CODES.iter();
     documents
         .chain(toolward_bundle::codes::CODES)
@@ -34,14 +34,14 @@ fn rows() -> impl Iterator<Item = toolward_report::Code> {
         .chain(shared())
 }
 
-fn each<K: Kind>(all: &'static [K]) -> impl Iterator<Item = &'static toolward_report::Code> {
+fn each<K: Kind>(all: &'static [K]) -> impl Iterator<Item = &'static toolward_support::report::Code> {
     all.iter().map(|kind| kind.row())
 }
 
 /// The codes whose tables have no meanings.
-fn shared() -> impl Iterator<Item = toolward_report::Code> {
+fn shared() -> impl Iterator<Item = toolward_support::report::Code> {
     SHARED.iter().chain(OTHER_WORLDS).flat_map(|row| {
-        row.codes.iter().map(|code| toolward_report::Code {
+        row.codes.iter().map(|code| toolward_support::report::Code {
             code,
             severity: row.severity,
             meaning: row.meaning,

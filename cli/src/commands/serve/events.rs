@@ -12,7 +12,7 @@ use clap::Args;
 use rustix::fs::OFlags;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
-use toolward_files::{Lock, Problem, Protection};
+use toolward_support::files::{Lock, Problem, Protection};
 use toolward_host::{Events, Heard, HostBuilder};
 use toolward_records::Event;
 
@@ -153,7 +153,7 @@ fn open(path: &Path) -> std::result::Result<File, Problem> {
         return Err(Problem::NotAFile);
     }
     Protection::Private.check(&metadata)?;
-    toolward_files::lock(&file, Lock::Exclusive, Duration::ZERO).map_err(failed("locked"))?;
+    toolward_support::files::lock(&file, Lock::Exclusive, Duration::ZERO).map_err(failed("locked"))?;
     Ok(file)
 }
 
@@ -253,7 +253,7 @@ mod tests {
     fn half_a_line_of_an_earlier_process_is_ended_first() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("events.jsonl");
-        toolward_files::create(&path, b"{\"ha", 0o600).unwrap();
+        toolward_support::files::create(&path, b"{\"ha", 0o600).unwrap();
         EventFile::open(&path, 100)
             .unwrap()
             .write(b"whole\n")
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(std::fs::read(&target).unwrap(), b"kept");
 
         std::fs::remove_file(&path).unwrap();
-        toolward_files::create(&path, b"", 0o644).unwrap();
+        toolward_support::files::create(&path, b"", 0o644).unwrap();
         assert!(EventFile::open(&path, 100).is_err());
 
         std::fs::remove_file(&path).unwrap();

@@ -109,7 +109,7 @@ fn explained(failure: Failure, source: &str) -> Failure {
 fn beginning(path: &Path) -> String {
     const MAX_KEY_BYTES: u64 = 16 * 1024;
     let mut text = String::new();
-    let read = toolward_files::open_regular(path).map(|file| {
+    let read = toolward_support::files::open_regular(path).map(|file| {
         let mut file = file.take(MAX_KEY_BYTES);
         file.read_to_string(&mut text).is_ok()
     });

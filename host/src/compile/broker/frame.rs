@@ -12,7 +12,7 @@ use super::super::cost::{COST_BYTES, CompileCost};
 use super::super::error::{CompileError, CompileReason, MAX_MESSAGE_BYTES};
 use super::super::limits::CompileLimits;
 use crate::sandbox::engine_hash::EngineHash;
-use toolward_helper::frames::{Body, frame, head};
+use toolward_support::helper::frames::{Body, frame, head};
 
 /// The version of the protocol; both sides are usually of one build.
 pub(super) const PROTOCOL: u32 = 4;

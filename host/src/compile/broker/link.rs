@@ -19,7 +19,7 @@ use super::super::{Stage, Watch};
 use super::frame::{self, Answer};
 use super::permits::POLL_INTERVAL;
 use crate::sandbox::engine_hash::EngineHash;
-use toolward_helper::{self as helper, ENDING, Outgoing, lock};
+use toolward_support::helper::{self as helper, ENDING, Outgoing, lock};
 
 /// How long a broker may take until it compiles a component: it gets no more of them than it has workers.
 const BEGINNING: Duration = Duration::from_secs(30);

@@ -24,7 +24,7 @@ use crate::sandbox::engine::compiling_engine;
 use crate::sandbox::engine_hash::EngineHash;
 use crate::sandbox::memory_layout::MemoryLayout;
 use toolward_confine::broker_profile;
-use toolward_helper::connection;
+use toolward_support::helper::connection;
 
 /// Requests that may be queued. A host sends no more than there are workers; more mean
 /// that a guest has taken it over.

@@ -4,7 +4,7 @@
 use std::io;
 use std::path::Path;
 
-use toolward_files::{Folder, Links, Protection};
+use toolward_support::files::{Folder, Links, Protection};
 use toolward_signing::key::{PublicKey, SigningKey};
 use toolward_signing::secrecy::ExposeSecret;
 
@@ -25,7 +25,7 @@ pub(super) fn signing(directory: &Path) -> io::Result<SigningKey> {
         let key = SigningKey::generate().map_err(io::Error::other)?;
         let pem = key.to_pem().map_err(io::Error::other)?;
         // Two processes may race here: the first file stays, and both read it.
-        match toolward_files::create(&path, pem.expose_secret().as_bytes(), 0o600) {
+        match toolward_support::files::create(&path, pem.expose_secret().as_bytes(), 0o600) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
             _ => {}
         }
@@ -34,7 +34,7 @@ pub(super) fn signing(directory: &Path) -> io::Result<SigningKey> {
     let key = SigningKey::from_pem(&pem, None).map_err(io::Error::other)?;
     if public(directory).ok().as_ref() != Some(&key.public()) {
         let pem = key.public().to_pem().map_err(io::Error::other)?;
-        toolward_files::replace(&directory.join(PUBLIC), pem.as_bytes(), 0o400)?;
+        toolward_support::files::replace(&directory.join(PUBLIC), pem.as_bytes(), 0o400)?;
     }
     Ok(key)
 }
@@ -46,8 +46,8 @@ pub(super) fn public(directory: &Path) -> io::Result<PublicKey> {
 }
 
 fn read(path: &Path, protection: Protection) -> io::Result<String> {
-    let bytes = toolward_files::open(path, protection, Links::Refuse)
-        .and_then(|file| toolward_files::read(file, path, MAX_PEM_BYTES))
+    let bytes = toolward_support::files::open(path, protection, Links::Refuse)
+        .and_then(|file| toolward_support::files::read(file, path, MAX_PEM_BYTES))
         .map_err(|error| error.problem)?;
     String::from_utf8(bytes).map_err(io::Error::other)
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 use toolward_contract::Position;
-use toolward_files::{Links, Problem, Protection};
+use toolward_support::files::{Links, Problem, Protection};
 
 use super::{Token, TokenHash, Tokens};
 use crate::http::{HttpError, Identity};
@@ -54,8 +54,8 @@ pub fn read(path: &Path) -> Result<Tokens, HttpError> {
 
 /// The text of such a file. A link to it is followed.
 pub(super) fn text(path: &Path) -> Result<String, HttpError> {
-    let bytes = toolward_files::open(path, Protection::Private, Links::Follow)
-        .and_then(|file| toolward_files::read(file, path, MAX_FILE_BYTES))
+    let bytes = toolward_support::files::open(path, Protection::Private, Links::Follow)
+        .and_then(|file| toolward_support::files::read(file, path, MAX_FILE_BYTES))
         .map_err(|error| refused(path, error.problem))?;
     String::from_utf8(bytes).map_err(|error| {
         let source = io::Error::new(io::ErrorKind::InvalidData, error.utf8_error());

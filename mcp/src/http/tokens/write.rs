@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::Duration;
 
-use toolward_files::{Lock, lock};
+use toolward_support::files::{Lock, lock};
 
 use super::file::{self, WrittenToken};
 use super::{Secret, TokenHash};
@@ -133,7 +133,7 @@ fn unusable(path: &Path, source: std::io::Error) -> HttpError {
 
 /// Replaces a file atomically.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), HttpError> {
-    toolward_files::replace(path, bytes, 0o600).map_err(|error| unusable(path, error))
+    toolward_support::files::replace(path, bytes, 0o600).map_err(|error| unusable(path, error))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use toolward_files::Lock;
+use toolward_support::files::Lock;
 use toolward_signing::envelope::MAX_BYTES;
 use toolward_signing::key::{KeyId, PublicKey};
 use toolward_signing::publisher::{self, RevokedKey, VerifiedPublisher};

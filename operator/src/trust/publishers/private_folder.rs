@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::io::Errno;
-use toolward_files::{Folder, Links, Lock, Problem, Protection};
+use toolward_support::files::{Folder, Links, Lock, Problem, Protection};
 
 use crate::error::{Code, Error, Result};
 use crate::file;
@@ -55,7 +55,7 @@ impl TrustFolder {
     /// Locks the folder. Don't block on the network or a person while holding an exclusive lock.
     pub(super) fn lock(&self, how: Lock) -> Result<()> {
         let path = &self.path;
-        toolward_files::lock(&self.opened, how, LOCK_TIMEOUT).map_err(|error| match error.kind() {
+        toolward_support::files::lock(&self.opened, how, LOCK_TIMEOUT).map_err(|error| match error.kind() {
             ErrorKind::WouldBlock => {
                 let busy = format!("{}: another process holds the folder", path.display());
                 Error::failed(Code::TrustBusy, busy)
@@ -74,7 +74,7 @@ pub(super) fn is_missing(path: &Path) -> bool {
 
 /// Reads a file, and checks that only the user could have written it.
 pub(super) fn read(path: &Path, limit: usize) -> Result<Vec<u8>> {
-    let file = toolward_files::open(path, Protection::OwnOrRoot, Links::Refuse)
+    let file = toolward_support::files::open(path, Protection::OwnOrRoot, Links::Refuse)
         .map_err(|error| refused(path, error.problem))?;
     file::read_opened(file, path, limit)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use toolward_files::Lock;
+use toolward_support::files::Lock;
 use toolward_signing::id;
 
 use super::folder::{self, Publishers, Tombstone};

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use toolward_egress::{LimitKind, NetworkKind, Rule, SecretProblem, Stage};
-use toolward_report::Code;
+use toolward_support::report::Code;
 use toolward_signing::ErrorKind;
 
 use super::GENERATED;

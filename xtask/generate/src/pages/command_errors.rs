@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use toolward_operator::Code as OperatorCode;
-use toolward_operator::toolward_report::Kind;
+use toolward_support::report::Kind;
 
 use self::codes::Code;
 use self::shared_codes::SHARED;

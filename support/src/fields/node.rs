@@ -1,0 +1,286 @@
+//! A value that knows the place of each of its parts. Made from TOML or a bare value here, from other formats by their
+//! readers.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde_json::{Map, Number, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Error};
+
+use crate::fields::position::without_mark;
+
+/// A value and its place: a `P` of the format that it comes from.
+#[derive(Clone, Debug)]
+pub struct Node<P> {
+    /// The value.
+    pub content: Content<P>,
+    /// Where it starts.
+    pub at: P,
+}
+
+/// A value of a document.
+#[derive(Clone, Debug)]
+pub enum Content<P> {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number that JSON has.
+    Number(Number),
+    /// Text.
+    Text(String),
+    /// A list.
+    List(Vec<Node<P>>),
+    /// A mapping, in the order of the document; each key once.
+    Mapping(Vec<MappingEntry<P>>),
+    /// A value that JSON does not have, as text: a date, a number beyond 64 bits.
+    Other(Kind, String),
+}
+
+/// A key of a mapping with its value.
+#[derive(Clone, Debug)]
+pub struct MappingEntry<P> {
+    /// The key.
+    pub key: String,
+    /// Where the key starts.
+    pub key_at: P,
+    /// The value.
+    pub value: Node<P>,
+}
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `null`.
+    Null,
+    /// `true` or `false`.
+    Bool,
+    /// A number without a fraction.
+    Integer,
+    /// Any other number.
+    Float,
+    /// Text.
+    Text,
+    /// A date, a time, or both.
+    Date,
+    /// A list.
+    List,
+    /// A mapping.
+    Mapping,
+}
+
+/// In YAML's and JSON's words, with an article.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Null => "null",
+            Kind::Bool => "a boolean",
+            Kind::Integer | Kind::Float => "a number",
+            Kind::Text => "text",
+            Kind::Date => "a date",
+            Kind::List => "a list",
+            Kind::Mapping => "a mapping",
+        })
+    }
+}
+
+impl Kind {
+    /// In TOML's words, with an article.
+    #[must_use]
+    pub fn in_toml(self) -> &'static str {
+        match self {
+            Kind::Null => "nothing",
+            Kind::Bool => "true or false",
+            Kind::Integer => "a whole number",
+            Kind::Float => "a number",
+            Kind::Text => "a text",
+            Kind::Date => "a date or time",
+            Kind::List => "a list",
+            Kind::Mapping => "a table",
+        }
+    }
+}
+
+impl<P> Node<P> {
+    /// What the value is.
+    #[must_use]
+    pub fn kind(&self) -> Kind {
+        match &self.content {
+            Content::Null => Kind::Null,
+            Content::Bool(_) => Kind::Bool,
+            Content::Number(number) if number.is_f64() => Kind::Float,
+            Content::Number(_) => Kind::Integer,
+            Content::Text(_) => Kind::Text,
+            Content::List(_) => Kind::List,
+            Content::Mapping(_) => Kind::Mapping,
+            Content::Other(kind, _) => *kind,
+        }
+    }
+
+    /// Whether it is `null`.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(self.content, Content::Null)
+    }
+
+    /// The value of a key; `None` if there is none, or this is not a mapping.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Node<P>> {
+        match &self.content {
+            Content::Mapping(entries) => {
+                let entry = entries.iter().find(|entry| entry.key == key)?;
+                Some(&entry.value)
+            }
+            _ => None,
+        }
+    }
+
+    /// The value without its places; what JSON does not have is text. The parser that made the node bounds the depth.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        match &self.content {
+            Content::Null => Value::Null,
+            Content::Bool(value) => Value::Bool(*value),
+            Content::Number(number) => Value::Number(number.clone()),
+            Content::Text(text) | Content::Other(_, text) => Value::String(text.clone()),
+            Content::List(items) => Value::Array(items.iter().map(Node::to_value).collect()),
+            Content::Mapping(entries) => {
+                let members = entries.iter();
+                let members = members.map(|entry| (entry.key.clone(), entry.value.to_value()));
+                Value::Object(members.collect::<Map<_, _>>())
+            }
+        }
+    }
+}
+
+impl<P: Copy + Default> Node<P> {
+    /// A node for a value that never was text: every part has the first place.
+    #[must_use]
+    pub fn from_value(value: &Value) -> Node<P> {
+        let at = P::default();
+        let content = match value {
+            Value::Null => Content::Null,
+            Value::Bool(value) => Content::Bool(*value),
+            Value::Number(number) => Content::Number(number.clone()),
+            Value::String(text) => Content::Text(text.clone()),
+            Value::Array(items) => Content::List(items.iter().map(Node::from_value).collect()),
+            Value::Object(members) => {
+                let entry = |(key, value): (&String, &Value)| MappingEntry {
+                    key: key.clone(),
+                    key_at: at,
+                    value: Node::from_value(value),
+                };
+                Content::Mapping(members.iter().map(entry).collect())
+            }
+        };
+        Node { content, at }
+    }
+
+    /// Where a JSON pointer leads: the key of a member, the item of a list; the nearest part that
+    /// exists if the last does not.
+    #[must_use]
+    pub fn place(&self, pointer: &str) -> P {
+        let mut node = self;
+        let mut at = self.at;
+        for token in pointer.split('/').skip(1) {
+            let token = token.replace("~1", "/").replace("~0", "~");
+            let part = match &node.content {
+                Content::Mapping(entries) => {
+                    let entry = entries.iter().find(|entry| entry.key == token);
+                    entry.map(|entry| (&entry.value, entry.key_at))
+                }
+                Content::List(items) => {
+                    let item = token.parse().ok().and_then(|index: usize| items.get(index));
+                    item.map(|item| (item, item.at))
+                }
+                _ => None,
+            };
+            let Some(part) = part else { break };
+            (node, at) = part;
+        }
+        at
+    }
+}
+
+/// Nested tables and lists that are read. No field is deeper.
+const MAX_DEPTH: usize = 64;
+
+/// The bytes of a value in a TOML text: lines are counted only for wrong values.
+pub type Span = Range<usize>;
+
+/// The value of a TOML text, with places; `null` for what is nested deeper than any field.
+///
+/// # Errors
+/// What the parser refuses.
+pub fn parse_toml(text: &str) -> Result<Node<Span>, Error> {
+    // A byte order mark is dropped. Blanks of its length keep the places.
+    let blanks = without_mark(text);
+    let blanks = (blanks.len() < text.len()).then(|| format!("   {blanks}"));
+    let document = DeTable::parse(blanks.as_deref().unwrap_or(text))?;
+    Ok(Node {
+        content: table(document.get_ref(), MAX_DEPTH),
+        at: 0..0,
+    })
+}
+
+fn node(value: &Spanned<DeValue<'_>>, depth: usize) -> Node<Span> {
+    let content = match value.get_ref() {
+        DeValue::String(text) => Content::Text(text.as_ref().to_owned()),
+        DeValue::Boolean(value) => Content::Bool(*value),
+        DeValue::Integer(integer) => i64::from_str_radix(integer.as_str(), integer.radix())
+            .map(|value| Content::Number(value.into()))
+            .unwrap_or_else(|_| Content::Other(Kind::Integer, integer.to_string())),
+        DeValue::Float(float) => {
+            let value = float.as_str().parse().ok().and_then(Number::from_f64);
+            value.map_or_else(
+                || Content::Other(Kind::Float, float.to_string()),
+                Content::Number,
+            )
+        }
+        DeValue::Datetime(date) => Content::Other(Kind::Date, date.to_string()),
+        DeValue::Array(_) | DeValue::Table(_) if depth == 0 => Content::Null,
+        DeValue::Array(items) => {
+            Content::List(items.iter().map(|item| node(item, depth - 1)).collect())
+        }
+        DeValue::Table(entries) => table(entries, depth - 1),
+    };
+    Node {
+        content,
+        at: value.span(),
+    }
+}
+
+fn table(entries: &DeTable<'_>, depth: usize) -> Content<Span> {
+    let entry = |(key, value): (&Spanned<_>, &_)| MappingEntry {
+        key: AsRef::<str>::as_ref(key.get_ref()).to_owned(),
+        key_at: key.span(),
+        value: node(value, depth),
+    };
+    Content::Mapping(entries.iter().map(entry).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_dropped_and_places_are_those_of_the_text() {
+        let text = "\u{feff}name = \"notes\"\n";
+        let document = parse_toml(text).unwrap();
+        let at = document.get("name").unwrap().at.clone();
+        assert_eq!(text.get(at), Some("\"notes\""));
+    }
+
+    #[test]
+    fn what_is_nested_deeper_than_any_field_is_not_read() {
+        let document = parse_toml(&format!("{}z = 1", "a.".repeat(70))).unwrap();
+        let mut node = &document;
+        let mut depth = 0;
+        while let Some(inner) = node.get("a") {
+            (node, depth) = (inner, depth + 1);
+        }
+        assert!(node.is_null());
+        assert_eq!(depth, MAX_DEPTH + 1);
+    }
+}

@@ -1,0 +1,300 @@
+//! A file of the user's that other programs own and read, changed with the user's consent: opened beneath a folder
+//! without links, kept from being changed twice at once, written whole, with one backup.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write as _;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{AtFlags, FileType, Gid, Mode, OFlags, RenameFlags};
+use rustix::io::Errno;
+
+use crate::files::file::{read, temporary_name};
+use crate::files::folder::Folder;
+use crate::files::protection::{Error, Problem, Protection};
+
+/// The mode of a new file and of a backup.
+const PRIVATE: u32 = 0o600;
+
+/// What follows a file's name in the name of its backup.
+const BACKUP: &str = ".toolward-backup";
+
+/// A file that is to be changed, and its contents as they were read.
+///
+/// ```
+/// use std::path::Path;
+/// use toolward_support::files::EditedFile;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let home = tempfile::tempdir()?;
+/// let name = Path::new(".client/settings.json");
+/// let file = EditedFile::beneath(home.path(), name, 1024)?;
+/// assert_eq!(file.bytes(), None);
+/// file.write(b"{}")?;
+/// assert_eq!(std::fs::read(home.path().join(name))?, b"{}");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct EditedFile {
+    path: PathBuf,
+    /// The deepest existing folder of the path.
+    folder: OwnedFd,
+    /// The folders below it that are missing.
+    missing: Vec<OsString>,
+    name: OsString,
+    limit: u64,
+    before: Option<Before>,
+}
+
+#[derive(Debug)]
+struct Before {
+    bytes: Vec<u8>,
+    mode: u32,
+    group: u32,
+}
+
+impl EditedFile {
+    /// Reads a file beneath `root`, at most `limit` bytes of it. Links to `root` are followed, but none below it.
+    /// Nothing is changed or made.
+    ///
+    /// # Errors
+    /// [`Problem::NoName`] for a path that is absolute, empty, or has `.` or `..`; [`Problem::Link`],
+    /// [`Problem::NotAFile`], [`Problem::HardLinks`], [`Problem::Owner`], [`Problem::Mode`] for a file or a folder of
+    /// the path that others could change; [`Problem::TooLarge`], [`Problem::Io`].
+    pub fn beneath(root: &Path, path: &Path, limit: u64) -> Result<Self, Error> {
+        let whole = root.join(path);
+        let mut names = names(path).ok_or_else(|| Error::new(&whole, Problem::NoName))?;
+        let name = names.pop().unwrap_or_default();
+        let mut folder = OwnedFd::from(Folder::open(root, Protection::Own)?);
+        let mut at = root.to_owned();
+        let mut missing = names.into_iter();
+        let mut lacking = Vec::new();
+        for name in missing.by_ref() {
+            at.push(&name);
+            match open_folder(&folder, &name, &at) {
+                Ok(opened) => folder = opened,
+                Err(error) if error.is_missing() => {
+                    lacking.push(name);
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        lacking.extend(missing);
+        let mut file = Self {
+            path: whole,
+            folder,
+            missing: lacking,
+            name,
+            limit,
+            before: None,
+        };
+        if file.missing.is_empty() {
+            file.before = file.look()?;
+        }
+        Ok(file)
+    }
+
+    /// Its path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its contents; `None` if it does not exist.
+    #[must_use]
+    pub fn bytes(&self) -> Option<&[u8]> {
+        self.before.as_ref().map(|before| before.bytes.as_slice())
+    }
+
+    /// The path of the backup of its earlier contents, if it has any.
+    #[must_use]
+    pub fn backup(&self) -> Option<PathBuf> {
+        self.before.as_ref()?;
+        Some(self.path.with_file_name(self.backup_name()))
+    }
+
+    /// Whether the backup exists already. It has the contents before the first change, and is kept.
+    #[must_use]
+    pub fn has_backup(&self) -> bool {
+        is_of_type(&self.folder, &self.backup_name(), FileType::RegularFile)
+    }
+
+    /// Writes it in place of the contents that were read, with the mode and the group that it had (0600 if it is new).
+    /// The contents before the first change become the one backup, mode 0600, next to it; anything but a regular file
+    /// in the place of the backup is replaced. Missing folders are made, mode 0700.
+    ///
+    /// # Errors
+    /// [`Problem::Changed`] if it has changed since it was read; as [`EditedFile::beneath`]. The file then stays
+    /// unchanged.
+    pub fn write(mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.make_folders()?;
+        if self.look()?.as_ref().map(|now| &now.bytes) != self.before.as_ref().map(|old| &old.bytes)
+        {
+            return Err(Error::new(&self.path, Problem::Changed));
+        }
+        let folder = self.folder.as_fd();
+        if let Some(before) = self.before.as_ref().filter(|_| !self.has_backup()) {
+            let backup = self.backup_name();
+            let temporary = self.written(&before.bytes, PRIVATE, None)?;
+            let moved = rustix::fs::renameat(folder, &temporary, folder, &backup);
+            self.renamed(&temporary, moved)?;
+        }
+        let (mode, group) = match &self.before {
+            Some(before) => (before.mode, Some(before.group)),
+            None => (PRIVATE, None),
+        };
+        let temporary = self.written(bytes, mode, group)?;
+        let moved = match self.before {
+            Some(_) => rustix::fs::renameat(folder, &temporary, folder, &self.name),
+            None => {
+                let flags = RenameFlags::NOREPLACE;
+                rustix::fs::renameat_with(folder, &temporary, folder, &self.name, flags)
+            }
+        };
+        self.renamed(&temporary, moved)?;
+        rustix::fs::fsync(folder).map_err(|error| self.failed("written", error))
+    }
+
+    fn backup_name(&self) -> OsString {
+        let mut name = self.name.clone();
+        name.push(BACKUP);
+        name
+    }
+
+    fn failed(&self, action: &'static str, error: Errno) -> Error {
+        Error::io(&self.path, action, error)
+    }
+
+    fn make_folders(&mut self) -> Result<(), Error> {
+        let mut at = self.path.clone();
+        for _ in 0..=self.missing.len() {
+            at.pop();
+        }
+        for name in std::mem::take(&mut self.missing) {
+            at.push(&name);
+            match rustix::fs::mkdirat(&self.folder, &name, Mode::RWXU) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(Error::io(&at, "created", error)),
+            }
+            self.folder = open_folder(&self.folder, &name, &at)?;
+        }
+        Ok(())
+    }
+
+    /// Reads the current file.
+    fn look(&self) -> Result<Option<Before>, Error> {
+        let problem = |problem| Error::new(&self.path, problem);
+        // A pipe would wait for a writer, a terminal become ours.
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let opened = match rustix::fs::openat(&self.folder, &self.name, flags, Mode::empty()) {
+            Ok(opened) => File::from(opened),
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP) => return Err(problem(Problem::Link)),
+            Err(Errno::NXIO) => return Err(problem(Problem::NotAFile)),
+            Err(error) => return Err(self.failed("opened", error)),
+        };
+        let metadata = opened
+            .metadata()
+            .map_err(|error| Error::io(&self.path, "read", error))?;
+        if !metadata.is_file() {
+            return Err(problem(Problem::NotAFile));
+        }
+        Protection::Own.check(&metadata).map_err(problem)?;
+        if metadata.nlink() != 1 {
+            let count = metadata.nlink();
+            return Err(problem(Problem::HardLinks { count }));
+        }
+        Ok(Some(Before {
+            bytes: read(opened, &self.path, self.limit)?,
+            mode: metadata.mode() & 0o7777,
+            group: metadata.gid(),
+        }))
+    }
+
+    /// Writes a file of another name in the same folder, through to the disk. Returns its name.
+    fn written(&self, bytes: &[u8], mode: u32, group: Option<u32>) -> Result<OsString, Error> {
+        let fail = |error| Error::io(&self.path, "written", error);
+        let name = OsString::from(temporary_name().map_err(fail)?);
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let opened = rustix::fs::openat(&self.folder, &name, flags, Mode::from_raw_mode(PRIVATE));
+        let mut file = File::from(opened.map_err(|error| self.failed("written", error))?);
+        let mut write = || -> std::io::Result<()> {
+            if let Some(group) = group
+                && file.metadata()?.gid() != group
+            {
+                rustix::fs::fchown(&file, None, Some(Gid::from_raw(group)))?;
+            }
+            // Independent of the umask, and after the group, which clears set-id bits.
+            rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
+            file.write_all(bytes)?;
+            file.sync_all()
+        };
+        match write() {
+            Ok(()) => Ok(name),
+            Err(error) => {
+                self.remove(&name);
+                Err(fail(error))
+            }
+        }
+    }
+
+    fn renamed(&self, temporary: &OsStr, renamed: Result<(), Errno>) -> Result<(), Error> {
+        renamed.map_err(|error| {
+            self.remove(temporary);
+            match error {
+                Errno::EXIST => Error::new(&self.path, Problem::Changed),
+                error => self.failed("written", error),
+            }
+        })
+    }
+
+    fn remove(&self, temporary: &OsStr) {
+        let _ = rustix::fs::unlinkat(&self.folder, temporary, AtFlags::empty());
+    }
+}
+
+/// The parts of a relative path, all of them names; at least one.
+fn names(path: &Path) -> Option<Vec<OsString>> {
+    let names = path.components().map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        _ => None,
+    });
+    let names: Option<Vec<OsString>> = names.collect();
+    names.filter(|names| !names.is_empty())
+}
+
+/// Whether an entry of a folder, not followed if it is a link, has this type.
+fn is_of_type(folder: &OwnedFd, name: &OsStr, wanted: FileType) -> bool {
+    let found = rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW);
+    found.is_ok_and(|found| FileType::from_raw_mode(found.st_mode) == wanted)
+}
+
+/// Opens a folder in another one, not through a link.
+fn open_folder(above: &OwnedFd, name: &OsStr, path: &Path) -> Result<OwnedFd, Error> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = match rustix::fs::openat(above, name, flags, Mode::empty()) {
+        Ok(opened) => File::from(opened),
+        // A link, too, is "not a directory" for some kernels.
+        Err(Errno::LOOP | Errno::NOTDIR) => {
+            let problem = match is_of_type(above, name, FileType::Symlink) {
+                true => Problem::Link,
+                false => Problem::NotAFolder,
+            };
+            return Err(Error::new(path, problem));
+        }
+        Err(error) => return Err(Error::io(path, "opened", error)),
+    };
+    let metadata = opened
+        .metadata()
+        .map_err(|error| Error::io(path, "read", error))?;
+    Protection::Own
+        .check(&metadata)
+        .map_err(|problem| Error::new(path, problem))?;
+    Ok(opened.into())
+}

@@ -1,0 +1,18 @@
+//! What every crate of Toolward needs and none is about.
+//!
+//! * [`report`]: error codes, and reports of what went wrong;
+//! * [`text`]: other people's text, made safe to show to a person;
+//! * [`fields`]: fields of YAML, JSON and TOML documents, each with its place;
+//! * [`files`]: private files and folders;
+//! * [`helper`]: processes that a program starts to do one thing for it;
+//! * [`search`]: tools by a few words;
+//! * `sqlite`, a feature: SQLite files.
+
+pub mod fields;
+pub mod files;
+pub mod helper;
+pub mod report;
+pub mod search;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
+pub mod text;

@@ -1,0 +1,183 @@
+//! Reading a file where nothing can be written: on a full or read-only disk. What was committed last may lie in
+//! the write-ahead log, so that the log is read, or it is known that it was not.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read as _};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use rusqlite::{Connection, MAIN_DB};
+
+use crate::sqlite::connection::{OpenMode, harden, index_of, log_of, open};
+use crate::sqlite::error::Error;
+use crate::sqlite::schema::Schema;
+
+/// Largest file that is read into memory, in bytes.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
+/// Where a SQLite file says how it is written and read (file format, section 1.3), and what it says of one
+/// without a write-ahead log.
+const FORMAT: std::ops::Range<usize> = 18..20;
+const ROLLBACK_JOURNAL: [u8; 2] = [1, 1];
+
+/// A file that can be read and not written.
+#[derive(Debug)]
+pub struct Unwritable {
+    /// A connection to the file, or to a copy of it in memory.
+    pub connection: Connection,
+    /// Whether there is a log that could not be read: newer changes may be missing.
+    pub log_unread: bool,
+}
+
+/// Opens a file for reading where nothing can be written beside it, waiting for others at most this long.
+///
+/// # Errors
+/// [`Error::Corrupt`], [`Error::Version`]; [`Error::Busy`] also if somebody wrote the file meanwhile;
+/// [`Error::Io`] also for more than 256 MiB.
+pub fn open_unwritable(
+    path: &Path,
+    schema: &Schema,
+    busy_timeout: Duration,
+) -> Result<Unwritable, Error> {
+    match with_log(path, schema, busy_timeout) {
+        Ok(connection) => Ok(Unwritable {
+            connection,
+            log_unread: false,
+        }),
+        Err(error @ (Error::Corrupt(_) | Error::Version { .. } | Error::Busy)) => Err(error),
+        // SQLite reads a log only beside an index of it, which it may have to make.
+        Err(_) => without_log(path, schema),
+    }
+}
+
+/// Opens a file for reading and makes no file beside it, waiting for others at most this long. Where no other
+/// process has it open, that is a copy in memory: SQLite would make an index of the log, which a reader can't remove.
+///
+/// # Errors
+/// Those of [`open_unwritable`].
+pub fn open_untouched(
+    path: &Path,
+    schema: &Schema,
+    busy_timeout: Duration,
+) -> Result<Unwritable, Error> {
+    match index_of(path).exists() {
+        true => open_unwritable(path, schema, busy_timeout),
+        false => without_log(path, schema),
+    }
+}
+
+/// As SQLite reads it, with the log.
+fn with_log(path: &Path, schema: &Schema, busy_timeout: Duration) -> Result<Connection, Error> {
+    let mut connection = open(path, OpenMode::Read)?;
+    connection.busy_timeout(busy_timeout)?;
+    schema.require(&mut connection)?;
+    Ok(connection)
+}
+
+/// The file alone, from memory. Where there is no log, that is all there is.
+fn without_log(path: &Path, schema: &Schema) -> Result<Unwritable, Error> {
+    let log = log_of(path);
+    let before = stamp(path)?;
+    let mut log_unread = has_content(&log);
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(fail)?;
+    file.take(MAX_BYTES.saturating_add(1))
+        .read_to_end(&mut bytes)
+        .map_err(fail)?;
+    log_unread |= has_content(&log);
+    if stamp(path)? != before {
+        return Err(Error::Busy);
+    }
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(Error::Io(
+            format!("the file is larger than {MAX_BYTES} bytes").into(),
+        ));
+    }
+    // In memory there is no log to be looked for.
+    let format = bytes.get_mut(FORMAT);
+    let format = format.ok_or_else(|| Error::Corrupt("the file is too short".into()))?;
+    format.copy_from_slice(&ROLLBACK_JOURNAL);
+    let mut connection = Connection::open_in_memory()?;
+    connection.deserialize_read_exact(MAIN_DB, bytes.as_slice(), bytes.len(), true)?;
+    harden(&connection)?;
+    schema.require(&mut connection)?;
+    Ok(Unwritable {
+        connection,
+        log_unread,
+    })
+}
+
+/// What changes when somebody writes the file.
+fn stamp(path: &Path) -> Result<(u64, SystemTime), Error> {
+    let metadata = std::fs::metadata(path).map_err(fail)?;
+    Ok((metadata.len(), metadata.modified().map_err(fail)?))
+}
+
+/// Whether there is a log with anything in it. One that can't be looked at counts as one.
+fn has_content(log: &Path) -> bool {
+    match std::fs::metadata(log) {
+        Ok(metadata) => metadata.len() > 0,
+        Err(error) => error.kind() != ErrorKind::NotFound,
+    }
+}
+
+fn fail(error: std::io::Error) -> Error {
+    Error::io("the file", error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    const SCHEMA: Schema = Schema {
+        application_id: 0x544c_4558,
+        version: 1,
+        tables: "CREATE TABLE one (number INTEGER PRIMARY KEY) STRICT;",
+        owner: "an example",
+    };
+
+    fn count(connection: &Connection) -> i64 {
+        let counted = connection.query_row("SELECT count(*) FROM one", [], |row| row.get(0));
+        counted.unwrap()
+    }
+
+    #[test]
+    fn a_copy_in_memory_has_what_is_in_the_file_and_says_whether_a_log_was_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = toolward_support::files::private_file(&folder.path().join("private/file")).unwrap();
+        let mut writer = open(&path, OpenMode::Write).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        assert!(!SCHEMA.prepare(&mut writer, deadline).unwrap());
+        let checkpoint = "PRAGMA wal_checkpoint(TRUNCATE)";
+        writer.query_row(checkpoint, [], |_| Ok(())).unwrap();
+        writer.execute("INSERT INTO one VALUES (7)", []).unwrap();
+        let copy = without_log(&path, &SCHEMA).unwrap();
+        assert!(copy.log_unread);
+        assert_eq!(count(&copy.connection), 0);
+        let with_log = open_unwritable(&path, &SCHEMA, Duration::ZERO).unwrap();
+        assert!(!with_log.log_unread);
+        assert_eq!(count(&with_log.connection), 1);
+        drop(with_log);
+        // The last one that writes empties the log.
+        drop(writer);
+        let copy = without_log(&path, &SCHEMA).unwrap();
+        assert!(!copy.log_unread);
+        assert_eq!(count(&copy.connection), 1);
+        let written = copy.connection.execute("INSERT INTO one VALUES (8)", []);
+        written.unwrap_err();
+    }
+
+    #[test]
+    fn a_file_that_is_no_database_is_damaged_with_a_log_or_without() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = toolward_support::files::private_file(&folder.path().join("private/file")).unwrap();
+        for content in ["", "short", &"a diary of some length ".repeat(100)] {
+            std::fs::write(&path, content).unwrap();
+            let error = open_unwritable(&path, &SCHEMA, Duration::ZERO).unwrap_err();
+            assert!(matches!(error, Error::Corrupt(_)), "{error}");
+            let error = without_log(&path, &SCHEMA).unwrap_err();
+            assert!(matches!(error, Error::Corrupt(_)), "{error}");
+        }
+    }
+}
