@@ -1,6 +1,6 @@
 //! The codes of this crate's diagnostics, one table. The contract crate has the codes of the documents.
 
-use toolward_support::{codes, report::Code};
+use toolward_support::report::{Code, codes};
 
 codes! {
     pub const Code;

@@ -1,7 +1,7 @@
 //! The command's own codes, one table. Those of what it calls are in the tables of the
 //! crates that give them.
 
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 codes! {
     /// Why the command did not do what it was asked to.

@@ -1,7 +1,7 @@
 //! Every diagnostic code with its severity, its rule and its explanation. The book's page is generated from it.
 //! Not the checks.
 
-use toolward_support::{codes, report::Code};
+use toolward_support::report::{Code, codes};
 
 codes! {
     pub(crate) const Code;

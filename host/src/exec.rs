@@ -36,7 +36,7 @@ use self::frame::{PROTOCOL, Start};
 use self::line::Line;
 use self::link::Link;
 use crate::api::error::HostError;
-use toolward_support::helper as helper;
+use toolward_support::helper;
 
 /// Where the programs are.
 #[derive(Debug, Clone)]

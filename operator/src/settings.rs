@@ -4,8 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
-use toolward_support::fields::{Content, Field, FieldProblem, Fields, Node, Span, nearest, parse_toml};
 use toolward_host::confine::SystemCalls;
+use toolward_support::fields::{
+    Content, Field, FieldProblem, Fields, Node, Span, nearest, parse_toml,
+};
 
 use crate::error::{Code, Error, Result};
 

@@ -1,6 +1,6 @@
 //! The codes of findings in AML's tool definitions, one table. Those of YAML are the contract crate's.
 
-use toolward_support::{codes, report::Code};
+use toolward_support::report::{Code, codes};
 
 codes! {
     pub(super) const Code;

@@ -11,8 +11,8 @@ use toolward_contract::capability::{Capability, CapabilitySet, Class};
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::index::{Index, IndexEntry, Transport};
 use toolward_contract::json;
-use toolward_support::fields::without_mark_bytes;
 use toolward_signing::id::Id;
+use toolward_support::fields::without_mark_bytes;
 
 mod caps;
 

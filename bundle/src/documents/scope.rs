@@ -10,8 +10,8 @@ use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
 use toolward_contract::{Scope, json};
-use toolward_support::fields::without_mark_bytes;
 use toolward_signing::manifest::FileRole;
+use toolward_support::fields::without_mark_bytes;
 
 use super::{Located, Unread, file_name, folder};
 use crate::libraries::Surroundings;

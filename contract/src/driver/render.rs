@@ -10,7 +10,7 @@ use std::borrow::Cow;
 use std::io;
 
 use serde_json::Value;
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 use super::http::{HttpCall, Method};
 use super::template::{BodyTemplate, SlotSource, Template, TemplatePart, TemplateSlot};

@@ -1,6 +1,6 @@
 //! What an import says about a definition: why no tool is made of it, or what the tool does not take over.
 
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 /// Why no tool is made of a definition.
 #[derive(Debug, thiserror::Error)]

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use toolward_author::build::Plan;
 use toolward_bundle::text::visible_line;
-use toolward_support::files::{Folder, Protection};
 use toolward_signing::Digest;
+use toolward_support::files::{Folder, Protection};
 
 use crate::codes::Code;
 use crate::environment::{Environment, has_terminal};

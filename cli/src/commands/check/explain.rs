@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 use toolward_egress::{LimitKind, NetworkKind, Rule, SecretProblem, Stage};
-use toolward_support::fields::nearest;
-use toolward_support::report::{self, Kind};
 use toolward_registry::FailureReason;
 use toolward_signing::ErrorKind;
+use toolward_support::fields::nearest;
+use toolward_support::report::Kind;
 
 use crate::failure::{Code, Failure, OperatorCode, Result};
 use crate::output::Output;
@@ -34,7 +34,9 @@ fn rows() -> impl Iterator<Item = toolward_support::report::Code> {
         .chain(shared())
 }
 
-fn each<K: Kind>(all: &'static [K]) -> impl Iterator<Item = &'static toolward_support::report::Code> {
+fn each<K: Kind>(
+    all: &'static [K],
+) -> impl Iterator<Item = &'static toolward_support::report::Code> {
     all.iter().map(|kind| kind.row())
 }
 

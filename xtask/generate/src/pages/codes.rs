@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use toolward_egress::{LimitKind, NetworkKind, Rule, SecretProblem, Stage};
-use toolward_support::report::Code;
 use toolward_signing::ErrorKind;
+use toolward_support::report::Code;
 
 use super::GENERATED;
 
