@@ -66,8 +66,8 @@ pub(super) fn refusals() -> String {
 pub(super) fn outgoing_requests() -> String {
     let mut page = format!(
         "{GENERATED}# Outgoing requests\n\n\
-         Why a driver's HTTP request was not sent, or what ended it. The codes are those of the crate\n\
-         `toolward-egress`. A component gets the nearest code of `wasi:http` instead (mostly `HTTP-request-denied`); the\n\
+         Why a driver's HTTP request was not sent, or what ended it. The crate\n\
+         `toolward-egress` has the codes. A component gets the nearest code of `wasi:http` instead (mostly `HTTP-request-denied`); the\n\
          error of a driver without code (`kind: http`) has the message.\n"
     );
     let mut table = |title: &str, rows: &mut dyn Iterator<Item = &'static Code>| {
