@@ -18,8 +18,9 @@ pub(crate) struct Checkpoint {
 
 #[derive(Debug, Args)]
 pub(crate) struct Prune {
-    /// Delete the records of the rows before this one: whole groups of 256 that
-    /// a checkpoint covers
+    /// Delete the records of the rows before this one
+    ///
+    /// Whole groups of 256 rows that a checkpoint covers.
     #[arg(long, value_name = "ROW")]
     before: u64,
 
@@ -53,9 +54,10 @@ struct What {
     #[arg(long, value_parser = invocation, value_name = "ID")]
     invocation: Option<Invocation>,
 
-    /// What was kept before this time, or so long ago: 2026-05-01,
-    /// 2026-05-01T12:00:00Z, 12h, 7d
-    #[arg(long, value_parser = time::parse, value_name = "TIME")]
+    /// What was kept before this time, or so long ago
+    ///
+    /// 2026-05-01, 2026-05-01T12:00:00Z, 12h or 7d.
+    #[arg(long, value_parser = time, value_name = "TIME")]
     before: Option<Number>,
 }
 
