@@ -126,6 +126,22 @@ pub(crate) fn confirmed(text: &str, question: &str) -> std::io::Result<bool> {
     keys::answer()
 }
 
+/// Whether a person says yes, after this text if there is one. Without a terminal, or if the output is for a program,
+/// there is no question.
+pub(crate) fn agrees(text: &str, question: &str, output: &Output) -> bool {
+    if !has_terminal() || output.json() {
+        return false;
+    }
+    if !text.is_empty() {
+        output.say(text);
+    }
+    let asked = dialoguer::Confirm::new()
+        .with_prompt(question)
+        .default(false)
+        .interact();
+    matches!(asked, Ok(true))
+}
+
 /// Shows a text and a question, and waits for a line. What was typed before is dropped. `None`: the person gives none.
 pub(crate) fn typed(text: &str, question: &str) -> std::io::Result<Option<String>> {
     let keys = Keys::take()?;

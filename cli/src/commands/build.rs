@@ -24,8 +24,9 @@ use toolward_signing::Digest;
 use toolward_support::files::{Folder, Protection};
 
 use super::compile_broker;
+use crate::approve;
 use crate::codes::Code;
-use crate::environment::{Environment, has_terminal, search_path};
+use crate::environment::{Environment, search_path};
 use crate::failure::{Failure, Kind, Result};
 use crate::output::{Output, counted};
 
@@ -208,9 +209,9 @@ fn confirm(plan: &Plan, asked: &Consent, environment: &Environment, output: &mut
     let programs = plan.programs();
     // Whoever let it run with all rights has also let it run with few.
     let known = || {
-        [false, asked.confined]
-            .into_iter()
-            .any(|confined| consent_mark(plan, confined, environment).is_some_and(|mark| mark.is_file()))
+        [false, asked.confined].into_iter().any(|confined| {
+            consent_mark(plan, confined, environment).is_some_and(|mark| mark.is_file())
+        })
     };
     if programs.is_empty() || known() {
         return Ok(());
@@ -225,31 +226,18 @@ fn confirm(plan: &Plan, asked: &Consent, environment: &Environment, output: &mut
         visible_line(&place, 1000),
         programs.join(", ")
     );
-    let unconfirmed = || {
-        let message = format!("{starts}: not confirmed");
-        Failure::new(Kind::Denied, Code::BuildUnconfirmed, message)
-            .hint("if you trust its sources: --allow-build")
-    };
-    // Output for a program has no notes, so that a person would be asked about nothing.
-    if !has_terminal() || output.json() {
-        return Err(unconfirmed());
-    }
     let reach = match asked.confined {
         true => "They read nothing in your home but the checkout and the toolchain.",
         false => "They run with your rights, and can read what you can read.",
     };
-    output.say(format!("{starts}. {reach}"));
-    match dialoguer::Confirm::new()
-        .with_prompt("Build it?")
-        .default(false)
-        .interact()
-    {
-        Ok(true) => {
-            remember_consent(plan, asked.confined, environment);
-            Ok(())
-        }
-        _ => Err(unconfirmed()),
+    // Output for a program has no notes, so that a person would be asked about nothing.
+    if !approve::agrees(&format!("{starts}. {reach}"), "Build it?", output) {
+        let message = format!("{starts}: not confirmed");
+        let failure = Failure::new(Kind::Denied, Code::BuildUnconfirmed, message);
+        return Err(failure.hint("if you trust its sources: --allow-build"));
     }
+    remember_consent(plan, asked.confined, environment);
+    Ok(())
 }
 
 /// Remembers that these programs may build this directory, only confined or in any case.

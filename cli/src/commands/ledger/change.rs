@@ -6,7 +6,8 @@ use toolward_ledger::record::{Invocation, Number};
 use toolward_ledger::{Maintenance, payload};
 
 use super::{Found, Which, time};
-use crate::environment::{Environment, has_terminal};
+use crate::approve;
+use crate::environment::Environment;
 use crate::failure::{Code, Failure, Kind, Result};
 use crate::output::{Output, raw};
 
@@ -74,25 +75,15 @@ fn invocation(text: &str) -> Result<Invocation, String> {
 
 impl Consent {
     fn obtain(&self, what: &str, output: &Output) -> Result {
-        if self.yes {
+        let question = format!("{what}: it can't be undone. Delete?");
+        if self.yes || approve::agrees("", &question, output) {
             return Ok(());
         }
-        let unconfirmed = || {
-            let message = format!("{what}: not confirmed");
+        let message = format!("{what}: not confirmed");
+        Err(
             Failure::new(Kind::Denied, Code::DeletionUnconfirmed, message)
-                .hint("to delete without being asked: --yes")
-        };
-        if !has_terminal() || output.json() {
-            return Err(unconfirmed());
-        }
-        let asked = dialoguer::Confirm::new()
-            .with_prompt(format!("{what}: it can't be undone. Delete?"))
-            .default(false)
-            .interact();
-        match asked {
-            Ok(true) => Ok(()),
-            _ => Err(unconfirmed()),
-        }
+                .hint("to delete without being asked: --yes"),
+        )
     }
 }
 

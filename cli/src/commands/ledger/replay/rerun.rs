@@ -20,9 +20,9 @@ use toolward_operator::rerun::{Rerun, RerunDifference, Surfaces, differences, pr
 use toolward_operator::runtime;
 
 use super::{Arguments, What, calls, row_missing};
-use crate::approve::Terminal;
+use crate::approve::{self, Terminal};
 use crate::commands::{compile_broker, exec_broker, recorder};
-use crate::environment::{Environment, has_terminal};
+use crate::environment::Environment;
 use crate::failure::{Code, Exit, Failure, Kind, Result};
 use crate::flags::{ConfineFlags, Flagged};
 use crate::output::{Output, counted};
@@ -225,25 +225,15 @@ impl Arguments {
             (false, true) if !self.rerun.yes => format!("{} to make", counted(count, "call")),
             _ => return Ok(()),
         };
-        let unconfirmed = || {
-            let message = format!("{what}: not confirmed");
-            let failure = Failure::new(Kind::Denied, Code::RerunUnconfirmed, message);
-            match writes {
-                true => failure.hint("a person at a terminal has to say yes to it"),
-                false => failure.hint("name fewer rows, or say --yes"),
-            }
-        };
-        if !has_terminal() || output.json() {
-            return Err(unconfirmed());
+        if approve::agrees("", &format!("{what}. Go on?"), output) {
+            return Ok(());
         }
-        let asked = dialoguer::Confirm::new()
-            .with_prompt(format!("{what}. Go on?"))
-            .default(false)
-            .interact();
-        match asked {
-            Ok(true) => Ok(()),
-            _ => Err(unconfirmed()),
-        }
+        let message = format!("{what}: not confirmed");
+        let failure = Failure::new(Kind::Denied, Code::RerunUnconfirmed, message);
+        Err(match writes {
+            true => failure.hint("a person at a terminal has to say yes to it"),
+            false => failure.hint("name fewer rows, or say --yes"),
+        })
     }
 }
 
