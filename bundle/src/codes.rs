@@ -14,7 +14,7 @@ codes! {
     BUNDLE_TOML_VALUE = "bundle-toml-value", "a value in `bundle.toml` is not what its key takes",
         "Ids and publisher names are lower-case ASCII, versions are semantic, times are RFC 3339, and paths stay below the bundle's directory.";
     BUNDLE_TOML_WANTED = "bundle-toml-wanted" Warning, "a workspace has documents and no `bundle.toml`",
-        "The documents were checked as what they are. `pack`, `sign` and `serve` need a bundle: write the `bundle.toml` that the hint shows.";
+        "The documents were checked as what they are. `pack` and `serve` need a bundle: write the `bundle.toml` that the hint shows.";
     BUNDLE_TOML_MISSING = "bundle-toml-missing", "the directory has no `bundle.toml`",
         "A bundle under work has a `bundle.toml` at its root. `toolward new` writes one.";
     BUNDLE_EMPTY = "bundle-empty", "the bundle brings nothing to use",

@@ -7,7 +7,7 @@ use crate::commands::{compile_broker, exec_broker, recorder};
 use crate::failure::Exit;
 use crate::output::{Look, Output};
 
-/// What a process of this program does for the one that started it.
+/// What a process of this program does for its parent.
 #[derive(Debug, Parser)]
 #[command(name = "toolward")]
 pub(crate) enum Helper {

@@ -202,7 +202,7 @@ codes! {
         "A driver field must not take the name of another input that still passes under its own name. The key is what the driver receives, the value is what the contract calls it.";
     TRANSFORM_UNKNOWN = "transform-unknown" Warning, "transforms come from the closed set",
         "The message lists them. AIP-30 has others in the driver's entry file, which no host runs: a call that gives the \
-         input goes to another driver. `toolward why` names the transform.";
+         input goes to another driver. `toolward show TOOL --drivers` names the transform.";
     COMPONENT_CALL_INVALID = "component-call-invalid", "`metadata.component` describes how to call a component",
         "Only with `kind: component`. `world` is toolward, wit or amplifier-tool. For wit, `export` names a function, `arguments` is named or \
          whole, `result` unwrap or keep, `bytes` base64, utf8 or array. The other worlds have no more fields.";

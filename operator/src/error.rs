@@ -310,13 +310,13 @@ codes! {
         SourceInvalid = "source-invalid", "a source is not a file, `https://…` or `oci://…`";
         CaFileInvalid = "ca-file-invalid", "the policy's `ca_file` holds no certificates in PEM";
         ConfineSettingInvalid = "confine-setting-invalid",
-            "[`[confine]`](confinement.md#system-calls) of `toolward.toml` has an unknown value, or stands in a file of `--policy`";
+            "[`[confine]`](confinement.md#system-calls) of `toolward.toml` has an unknown value, or stands in a file of `--policy-file`";
         ClientSettingInvalid = "client-setting-invalid",
-            "[`[clients]`](serve.md#questions-and-approvals) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy`";
+            "[`[clients]`](serve.md#questions-and-approvals) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy-file`";
         LedgerSettingInvalid = "ledger-setting-invalid",
-            "[`[ledger]`](policy.md#ledger) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy`";
+            "[`[ledger]`](policy.md#ledger) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy-file`";
         RegistrySettingInvalid = "registry-setting-invalid",
-            "[`[[registry]]`](registries.md) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy`";
+            "[`[[registry]]`](registries.md) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy-file`";
         RegistryPasswordMissing = "registry-password-missing",
             "the variable or file that `password` of [`[[registry]]`](registries.md) names can't be read";
         LedgerPlaceless = "ledger-placeless",

@@ -52,7 +52,7 @@ pub use error::{Recoverability, ToolError};
 pub use event::{Event, EventDetails, TraceRef, Transition};
 pub use hints::Hints;
 pub use interface::{ExecutionProfile, Interface};
-pub use mapping::{ExternalMapping, function_definition};
+pub use mapping::{ExternalMapping, amplifier_spec, function_definition};
 pub use native::{NativeCall, NativeRefs};
 pub use permission::{PermissionProfile, RiskLevel};
 pub use progress::Progress;

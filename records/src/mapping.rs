@@ -85,3 +85,14 @@ pub fn function_definition(definition: &Value) -> Value {
         },
     })
 }
+
+/// Amplifier's specification of a tool. `definition` is the tool as MCP lists it.
+#[must_use]
+pub fn amplifier_spec(definition: &Value) -> Value {
+    let of = |key: &str| definition.get(key).cloned().unwrap_or_default();
+    json!({
+        "name": of("name"),
+        "description": of("description"),
+        "parameters": of("inputSchema"),
+    })
+}

@@ -99,7 +99,7 @@ codes! {
         ManifestDiffers = "registry-manifest-differs", "the registry serves another manifest than the one named",
             "do not use this registry for this bundle; tell the publisher";
         ManifestInvalid = "registry-manifest-invalid", "the manifest in the registry is wrong",
-            "push it again with `toolward push`";
+            "push it again with `toolward publisher push`";
         ArtifactUnsupported = "registry-artifact-unsupported", "this artifact is something else",
             "check repository and tag";
         BlobTooLarge = "blob-too-large", "the artifact is larger than it may be",
@@ -112,7 +112,7 @@ codes! {
             "do not use this registry for this bundle; tell the publisher";
         /// What shall be pushed is not signed, or signed for something else.
         NotPublishable = "registry-not-publishable", "this can't be pushed",
-            "sign it first: `toolward sign`";
+            "sign it first: `toolward publisher sign`";
         AttachmentInvalid = "registry-attachment-invalid", "an attachment is wrong",
             "it must be a signed document of its kind; others are passed over";
         Io = "registry-io", "a file could not be read or written",

@@ -137,7 +137,7 @@ impl Scene {
         let mut command = self.program(toolward());
         command
             .args(["serve", "--trust-key", "example.pub.pem"])
-            .args(["--policy", "policy.toml"])
+            .args(["--policy-file", "policy.toml"])
             .args(flags.split_whitespace());
         for example in EXAMPLES {
             command.arg("--bundle").arg(format!("{example}.toolbundle"));

@@ -37,7 +37,7 @@ use crate::output::Output;
 use crate::progress::{Bar, SHOW_DELAY};
 use refused::Early;
 
-/// Longest input, in bytes: one more than the host takes, so that the host says
+/// Longest input, in bytes: one more than the host takes, so that the host names
 /// which limit it is.
 const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -46,21 +46,9 @@ pub(crate) struct Arguments {
     /// The tool's id, or id@major
     tool: String,
 
-    /// What stands where no flag does: told what it may have been meant as.
+    /// Words after the tool: the error names the flag that may have been meant.
     #[arg(hide = true)]
     stray: Vec<String>,
-
-    #[command(flatten)]
-    source: Flagged<BundleSource>,
-
-    #[command(flatten)]
-    means: Flagged<HostSetup>,
-
-    #[command(flatten)]
-    cache: Flagged<CompileCache>,
-
-    #[command(flatten)]
-    confine: ConfineFlags,
 
     /// The input: JSON, @FILE with JSON in it, or - for standard input
     #[arg(short, long, value_name = "JSON|@FILE|-")]
@@ -74,8 +62,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "JSON|@FILE")]
     context: Option<String>,
 
-    /// Give the tool this for the call, too: network:HOST or workspace:/PATH=DIR (may
-    /// be given again). A deny wins, and what it may change is asked about
+    /// Give the tool this, too: network:HOST or workspace:/PATH=DIR
+    ///
+    /// For this call only. May be given again. A deny wins, and a person is asked about what it may
+    /// change.
     #[arg(long, value_name = "CAPABILITY")]
     grant: Vec<String>,
 
@@ -83,8 +73,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MS")]
     timeout: Option<u64>,
 
-    /// Give the call an id, as an idempotency key: a UUIDv7 of the last day. A call
-    /// that changes something runs once for each id
+    /// Give the call an id, as an idempotency key: a UUIDv7 of the last day
+    ///
+    /// A call that changes something runs once for each id.
     #[arg(long, value_name = "UUID")]
     id: Option<String>,
 
@@ -92,14 +83,28 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ID")]
     driver: Option<String>,
 
-    /// Write the result as records of Agent Tool 0.2.0, or as Amplifier's ToolResult
-    /// [default: the value alone, with --json the envelope]
+    /// Write the result in the form of another specification
+    ///
+    /// Records of Agent Tool 0.2.0, or Amplifier's ToolResult. [default: the value alone, with
+    /// --json the envelope]
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
 
     /// Show what the driver logged and printed, on standard error
     #[arg(short, long)]
     verbose: bool,
+
+    #[command(flatten)]
+    source: Flagged<BundleSource>,
+
+    #[command(flatten)]
+    means: Flagged<HostSetup>,
+
+    #[command(flatten)]
+    cache: Flagged<CompileCache>,
+
+    #[command(flatten)]
+    confine: ConfineFlags,
 }
 
 /// Other forms of a result.
@@ -330,7 +335,7 @@ fn heard(events: &mut Events) -> Vec<Arc<CallEvent>> {
     heard
 }
 
-/// Says that a call is expensive, where nobody is asked about it.
+/// Warns of an expensive call, if no person is asked about it.
 fn warn_of_cost(host: &Host, arguments: &Arguments, output: &Output) {
     let Some(tool) = host.tool(&arguments.tool) else {
         return;
@@ -388,7 +393,7 @@ impl Observer for Watch {
     }
 }
 
-/// Whether the tool has to be given something.
+/// Whether the tool needs an input.
 fn lacks_input(arguments: &Arguments, contents: &[Content]) -> bool {
     let id = arguments.tool.split('@').next().unwrap_or_default();
     let mut tools = contents.iter().filter_map(|content| content.tool(id));

@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     deny_warnings: bool,
 
-    /// Compare the contracts with those of an earlier release: a bundle's directory or archive
+    /// Compare the contracts with an earlier release: a bundle's directory or archive
     #[arg(long, value_name = "BUNDLE")]
     against: Option<PathBuf>,
 
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit> {
 fn against(path: &Path, old: &Path) -> Result<CheckReport> {
     let earlier = Earlier::read(old).map_err(packed)?;
     let report = check_against(path, &earlier);
-    // Without a readable bundle.toml there is no id, and an error says why.
+    // Without a readable bundle.toml there is no id, and an error has the reason.
     if report.compared == 0 && report.errors() == 0 {
         let message = format!(
             "{} has no bundle with the id of {}, {}",

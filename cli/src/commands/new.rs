@@ -9,7 +9,7 @@ use serde_json::json;
 use toolward_author::build::Plan;
 use toolward_author::scaffold::{self, Language, Options};
 
-use super::build::consent;
+use super::build;
 use crate::environment::Environment;
 use crate::failure::{Failure, Kind, Result};
 use crate::output::Output;
@@ -19,8 +19,9 @@ pub(crate) struct Arguments {
     /// Where; the directory must not exist
     directory: PathBuf,
 
-    /// The id of the bundle and its tool, such as text.greet [default: the
-    /// directory's name]
+    /// The id of the bundle and its tool, such as text.greet
+    ///
+    /// [default: the directory's name]
     #[arg(long)]
     id: Option<String>,
 
@@ -28,8 +29,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     publisher: Option<String>,
 
-    /// What the bundle is made of: contracts and drivers of its own, or a tools.json of version 1 as Runloop
-    /// writes it, whose tools are requests
+    /// What the bundle is made of
+    ///
+    /// Contracts and drivers, or a tools.json of version 1 as Runloop writes it, whose tools are
+    /// requests.
     #[arg(long, value_enum, default_value = "bundle")]
     format: Format,
 
@@ -45,7 +48,7 @@ pub(crate) struct Arguments {
 const NO_PUBLISHER: &str = "local";
 
 impl Arguments {
-    /// The publisher. Reports it if nobody chose it: operators trust a publisher by its name.
+    /// The publisher. Reports it if none was chosen: operators trust a publisher by its name.
     fn publisher(&self, output: &Output) -> String {
         self.publisher.clone().unwrap_or_else(|| {
             output.note(format!(
@@ -95,9 +98,9 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         "ok": true, "directory": directory.display().to_string(), "id": options.id, "files": files,
     });
     output.result(&value, paths.collect::<Vec<_>>().join("\n"))?;
-    // Its sources are those of this command.
+    // Its sources come from this command.
     if let Ok(plan) = Plan::read(directory) {
-        consent::remember(&plan, false, environment);
+        build::remember_consent(&plan, false, environment);
     }
     let directory = directory.display();
     output.note(format!(

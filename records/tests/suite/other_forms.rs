@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use toolward_contract::NoScope;
 use toolward_contract::schema::Schema;
 use toolward_host::{Block, BlockContent, Host, Output, Reply, Request};
-use toolward_records::{AmplifierResult, function_definition};
+use toolward_records::{AmplifierResult, amplifier_spec, function_definition};
 
 /// A reply with this output. Only a host makes replies: it takes that of a call that fails
 /// at once.
@@ -90,7 +90,7 @@ async fn amplifier_gets_the_code_as_the_type_of_an_error() {
 }
 
 #[test]
-fn a_function_has_the_name_the_text_and_the_input_of_the_listed_tool() {
+fn functions_have_the_name_the_text_and_the_input_of_the_listed_tool() {
     let listed = json!({
         "name": "text_stats",
         "description": "Counts.",
@@ -107,4 +107,10 @@ fn a_function_has_the_name_the_text_and_the_input_of_the_listed_tool() {
         },
     });
     assert_eq!(function_definition(&listed), expected);
+    let spec = json!({
+        "name": "text_stats",
+        "description": "Counts.",
+        "parameters": { "type": "object" },
+    });
+    assert_eq!(amplifier_spec(&listed), spec);
 }

@@ -26,13 +26,16 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "cassette"])]
     tiles: Option<PathBuf>,
 
-    /// Write the calls of attachments (tools.json, version 1) that are installed
-    /// as Runloop's frames, with the payloads that were kept
+    /// Write the calls of installed attachments as Runloop's frames
+    ///
+    /// Attachments are the entries of tools.json, version 1. The frames have the payloads that were
+    /// kept.
     #[arg(long, value_enum, value_name = "FORMAT", conflicts_with = "cassette")]
     format: Option<Format>,
 
-    /// Write calls with their payloads and proofs to this file, mode 0600, for
-    /// `serve --replay`
+    /// Write calls with their payloads and proofs to this file
+    ///
+    /// For `serve --replay`. The file has mode 0600.
     #[arg(long, value_name = "FILE")]
     cassette: Option<PathBuf>,
 

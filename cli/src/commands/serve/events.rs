@@ -1,5 +1,5 @@
 //! `serve --events`: what happens to calls, appended to a file as JSON lines. The file is
-//! opened before the process confines itself, and written on a thread of its own.
+//! opened before the process confines itself, and written on a separate thread.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -26,9 +26,10 @@ const BATCH_BYTES: usize = 64 << 10;
 /// Where events of calls are written.
 #[derive(Debug, Args)]
 pub(crate) struct EventFlags {
-    /// Append what happens to calls to this file, one JSON object a line, mode 0600.
-    /// At 64 MiB its lines move to FILE.1
-    #[arg(long, value_name = "FILE")]
+    /// Append what happens to calls to this file, one JSON object a line
+    ///
+    /// The file has mode 0600. At 64 MiB its lines move to FILE.1.
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     events: Option<PathBuf>,
 }
 
@@ -124,8 +125,8 @@ impl EventFile {
         Ok(())
     }
 
-    /// Writes what `events` hears, on a thread of its own. Call it when the process is
-    /// confined: a thread that is there before would go free.
+    /// Writes what `events` hears, on a separate thread. Call it when the process is
+    /// confined: a thread that exists before would go free.
     pub(super) fn follow(self, events: Events, runtime: &Handle) -> Result<Following> {
         let stop = CancellationToken::new();
         let (stopped, runtime) = (stop.clone(), runtime.clone());
