@@ -28,7 +28,8 @@ use toolward_operator::runtime;
 use toolward_policy::Decision;
 use toolward_records::{AmplifierResult, CallRecords, EndedCall, Recorder};
 
-use super::{compile_broker, exec_broker, recorder, reply, show};
+use super::exec_broker::Programs;
+use super::{compile_broker, recorder, reply, show};
 use crate::approve::Terminal;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure, Kind, OperatorCode, Result};
@@ -157,7 +158,7 @@ pub(crate) fn run(
         .cache
         .broker(&compile_broker::command()?, environment, output)?;
     broker.start()?;
-    let programs = exec_broker::start(&granted, environment)?;
+    let programs = Programs::start(&granted, environment)?;
     let bar = Arc::new(Bar::new(
         format!("calling {}", arguments.tool),
         output.tells(),
@@ -168,7 +169,7 @@ pub(crate) fn run(
     let records = Recorder::new();
     let builder = builder.approver(records.approver(Terminal::new(&bar)));
     let builder = source.store.protect(builder, environment);
-    let builder = exec_broker::given(builder, programs.as_ref());
+    let builder = programs.attach(builder);
     let mut builder = recorder::given(builder, call_recorder.as_ref(), &granted);
     if arguments.id.is_some() {
         builder = builder.shared_state(&means.shared_state(environment));

@@ -6,7 +6,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{compile_broker, exec_broker, recorder};
+use super::exec_broker::Programs;
+use super::{compile_broker, recorder};
 use clap::Args;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -165,8 +166,8 @@ pub(crate) fn run(
     let builder = FeaturesBuilder {
         broker: operator.broker(&compile_broker::command()?, output)?,
         programs: match &replaying {
-            None => exec_broker::start(watch.granted(), environment)?,
-            Some(_) => None,
+            None => Programs::start(watch.granted(), environment)?,
+            Some(_) => Programs::default(),
         },
         replaying,
         http: Arc::new(arguments.http_flags),

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use toolward_host::exec::ExecBroker;
 use toolward_host::{Broker, Host, SharedState};
 use toolward_mcp::{ServerFeatures, Service};
 use toolward_operator::granted::Granted;
@@ -15,10 +14,11 @@ use toolward_policy::Policy;
 
 use super::HttpFlags;
 use super::events::EventFlags;
+use super::exec_broker::Programs;
 #[cfg(feature = "metrics")]
 use super::metrics::Metrics;
+use super::recorder;
 use super::replay::Replaying;
-use super::{exec_broker, recorder};
 use crate::failure::{Failure, Kind, Result};
 
 /// Makes what clients see of bundles.
@@ -32,7 +32,7 @@ pub(super) struct FeaturesBuilder {
     pub(super) events: Arc<EventFlags>,
     pub(super) broker: Broker,
     /// Runs the programs that the policy named when the server started.
-    pub(super) programs: Option<ExecBroker>,
+    pub(super) programs: Programs,
     /// Records calls, unless the configuration says that nothing is recorded.
     pub(super) recorder: Option<CallRecorder>,
     pub(super) confinement: RecordedConfinement,
@@ -57,7 +57,7 @@ impl FeaturesBuilder {
         let builder = (self.operator).host_builder(contents.clone(), granted, buckets)?;
         let builder = builder.withheld(loaded.withheld.iter().cloned());
         // The handshake needs no engine.
-        let builder = exec_broker::given(builder, self.programs.as_ref());
+        let builder = self.programs.attach(builder);
         let builder = Replaying::given(self.replaying.as_ref(), builder);
         let builder = recorder::given(builder, self.recorder.as_ref(), granted);
         let builder = self.http.protect(builder);

@@ -13,12 +13,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, SealFlags};
 use rustix::process::{Pid, PidfdFlags};
 
-use super::broker::Broker;
-use super::file::ExecProblem;
-use super::frame::{Ending, Run, STDERR_BYTES};
-use super::kernel::{self, Namespace};
-use super::open_line::OpenLine;
-use super::plan::{self, Files, Plan, READY, Script};
+use crate::broker::{Broker, OpenLine};
+use crate::file::ExecProblem;
+use crate::frame::{Ending, Run, STDERR_BYTES};
+use crate::kernel::{self, Namespace};
+use crate::plan::{self, Files, Plan, READY, Script};
 use toolward_confine::program_profile;
 
 /// How often a run is checked for cancellation.
@@ -32,7 +31,7 @@ const MESSAGE_BYTES: u64 = 1024;
 
 /// Runs the program of a line; without an input, only lets the kernel load it. For a thread of its own, whose
 /// children get a namespace of processes.
-pub(super) fn run(
+pub(crate) fn run(
     broker: &Broker,
     line: &OpenLine,
     input: Option<&[u8]>,

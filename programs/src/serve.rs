@@ -9,10 +9,10 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::broker::Broker;
-use super::file::ExecProblem;
-use super::frame::{self, Ending, PROTOCOL, Request, Run};
-use super::job;
+use crate::broker::Broker;
+use crate::file::ExecProblem;
+use crate::frame::{self, Ending, PROTOCOL, Request, Run};
+use crate::job;
 use toolward_support::helper::connection;
 
 /// Programs that run at once.
@@ -23,7 +23,7 @@ const AT_ONCE: usize = 16;
 const MAX_THREADS: usize = 2 * AT_ONCE;
 
 /// Serves one host as the broker of its programs, until that host goes. For the process that
-/// [`ExecBroker`](super::ExecBroker) starts: standard input is the connection.
+/// [`ExecBroker`](crate::ExecBroker) starts: standard input is the connection.
 ///
 /// # Errors
 ///

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::frame::{self, Answer, Ending, Run};
-use toolward_support::helper::{self as helper, Outgoing, lock};
+use crate::frame::{self, Answer, Ending, Run};
+use toolward_support::helper::{self, Outgoing, lock};
 
 /// Runs that the broker has not answered, with those that nobody waits for any more: beyond it, it hangs or is busy.
 const MAX_OPEN: usize = 256;
@@ -21,7 +21,7 @@ const TAKEN_WITHIN: Duration = Duration::from_secs(5);
 
 /// The connection, and the process at its other end.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     child: Mutex<Child>,
     socket: UnixStream,
     /// Set once the first input is sent: until then this process must have no second thread.
@@ -78,7 +78,7 @@ impl Drop for Cancel {
 }
 
 impl Link {
-    pub(super) fn new(child: Child, socket: UnixStream, output_bytes: u64) -> Self {
+    pub(crate) fn new(child: Child, socket: UnixStream, output_bytes: u64) -> Self {
         Self {
             child: Mutex::new(child),
             socket,
@@ -90,7 +90,7 @@ impl Link {
 
     /// Runs the program of a line, until it ends or the future is dropped. Without an input, the kernel only loads it.
     /// A run that is dropped before the broker has taken it never starts, however late the broker reads of it.
-    pub(super) async fn run(&self, line: u32, input: Option<String>) -> Result<Run, String> {
+    pub(crate) async fn run(&self, line: u32, input: Option<String>) -> Result<Run, String> {
         let outgoing = self.listen()?;
         let mut run = Vec::new();
         let Some((id, receivers)) = self.shared.register()? else {

@@ -12,8 +12,8 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Resource, Rlimit, Signal};
 use toolward_policy::{ExecLimits, WorkspaceAccess};
 
-use super::kernel;
-use super::plan::{self, Files, Plan};
+use crate::kernel;
+use crate::plan::{self, Files, Plan};
 use toolward_confine::program_profile::{self, Kept};
 use toolward_support::helper::connection;
 
@@ -29,10 +29,10 @@ const SLACK_BYTES: usize = 64 << 10;
 
 /// The address space of a trial. The kernel finds, checks and loads the program, and then has no room for its stack:
 /// the process ends by [`TRIAL_SIGNALS`] before the first instruction of the program.
-pub(super) const TRIAL_MEMORY: u64 = 0;
+pub(crate) const TRIAL_MEMORY: u64 = 0;
 
 /// How a trial ends that loaded its program: kernels use one or the other.
-pub(super) const TRIAL_SIGNALS: [i32; 2] = [Signal::SEGV.as_raw(), Signal::KILL.as_raw()];
+pub(crate) const TRIAL_SIGNALS: [i32; 2] = [Signal::SEGV.as_raw(), Signal::KILL.as_raw()];
 
 /// Becomes the program that a broker says. For the process that it starts; ends with that broker.
 ///

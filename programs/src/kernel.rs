@@ -9,7 +9,7 @@ use std::io;
 
 /// A namespace that calls can be made in.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Namespace {
+pub(crate) enum Namespace {
     /// Of users: in it this process has the rights that it takes to make others. Only while it has one thread.
     User,
     /// Of processes: for the children of this thread. All of them end with the first.
@@ -17,7 +17,7 @@ pub(super) enum Namespace {
 }
 
 /// Leaves the namespace of this process, or of this thread's children.
-pub(super) fn leave(namespace: Namespace) -> io::Result<()> {
+pub(crate) fn leave(namespace: Namespace) -> io::Result<()> {
     let flag = match namespace {
         Namespace::User => libc::CLONE_NEWUSER,
         Namespace::Processes => libc::CLONE_NEWPID,
@@ -28,7 +28,7 @@ pub(super) fn leave(namespace: Namespace) -> io::Result<()> {
 }
 
 /// Gives up all capabilities of this thread, for good once it can gain no rights.
-pub(super) fn drop_capabilities() -> io::Result<()> {
+pub(crate) fn drop_capabilities() -> io::Result<()> {
     const VERSION_3: u32 = 0x2008_0522;
     #[repr(C)]
     struct Header {

@@ -25,45 +25,45 @@ const PLAN: u8 = 1;
 /// What a runner becomes.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     /// What the program sees as its own name.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// How it is run, if it is a script.
-    pub(super) script: Option<Script>,
+    pub(crate) script: Option<Script>,
     /// Its arguments after the path of the input.
-    pub(super) args: Vec<String>,
-    pub(super) env: Vec<(String, String)>,
-    pub(super) network: bool,
-    pub(super) processes: bool,
+    pub(crate) args: Vec<String>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) network: bool,
+    pub(crate) processes: bool,
     /// Whether tasks are counted for this broker alone.
-    pub(super) counted: bool,
-    pub(super) workspaces: Vec<WorkspaceAccess>,
-    pub(super) limits: ExecLimits,
+    pub(crate) counted: bool,
+    pub(crate) workspaces: Vec<WorkspaceAccess>,
+    pub(crate) limits: ExecLimits,
     /// Whether the kernel only loads the program: see [`TRIAL_MEMORY`](super::runner::TRIAL_MEMORY).
-    pub(super) trial: bool,
+    pub(crate) trial: bool,
 }
 
 /// How a script is run. JSON has one null, so an argument can't be an option within an option.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Script {
+pub(crate) struct Script {
     /// The one argument that its first line may have.
-    pub(super) argument: Option<String>,
+    pub(crate) argument: Option<String>,
 }
 
 /// The open files of a run.
-pub(super) struct Files<F> {
-    pub(super) stdout: F,
-    pub(super) stderr: F,
-    pub(super) input: F,
-    pub(super) command: F,
-    pub(super) interpreter: Option<F>,
+pub(crate) struct Files<F> {
+    pub(crate) stdout: F,
+    pub(crate) stderr: F,
+    pub(crate) input: F,
+    pub(crate) command: F,
+    pub(crate) interpreter: Option<F>,
     /// As many as the plan has.
-    pub(super) workspaces: Vec<F>,
+    pub(crate) workspaces: Vec<F>,
 }
 
 /// Sends both. The runner takes them while it has one thread.
-pub(super) fn send(
+pub(crate) fn send(
     to: &mut UnixStream,
     plan: &Plan,
     files: &Files<BorrowedFd<'_>>,
@@ -86,7 +86,7 @@ pub(super) fn send(
 }
 
 /// Takes both.
-pub(super) fn receive(from: &mut (impl Read + AsFd)) -> io::Result<(Plan, Files<OwnedFd>)> {
+pub(crate) fn receive(from: &mut (impl Read + AsFd)) -> io::Result<(Plan, Files<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut byte = [0];
@@ -128,10 +128,10 @@ pub(super) fn receive(from: &mut (impl Read + AsFd)) -> io::Result<(Plan, Files<
 }
 
 /// The byte by which a runner says that it will not outlive its broker.
-pub(super) const READY: u8 = b'r';
+pub(crate) const READY: u8 = b'r';
 
 /// Says so.
-pub(super) fn ready(to: &mut impl Write) -> io::Result<()> {
+pub(crate) fn ready(to: &mut impl Write) -> io::Result<()> {
     to.write_all(&[READY])
 }
 

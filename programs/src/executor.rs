@@ -4,15 +4,14 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
+use toolward_host::{
+    AttemptReport, BoxFuture, CallContext, CallError, Captured, DriverOutput, ErrorClass,
+    ErrorCode, Executor, Job, LOCAL, SecretRequest,
+};
 use toolward_policy::{ExecRule, Grant};
 
-use super::{AttemptMemory, AttemptReport, Executor, Job, empty_output};
-use crate::api::principal::LOCAL;
-use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, timed_out, too_large};
-use crate::exec::{Ending, ExecBroker, ExecProblem, Run};
-use crate::imports::{BoxFuture, SecretRequest};
-use crate::invocation::DriverOutput;
-use crate::sandbox::context::CallContext;
+use crate::frame::{Ending, Run};
+use crate::{ExecBroker, ExecProblem};
 
 /// When to try again where the broker runs as many programs as it can.
 const BUSY_RETRY: Duration = Duration::from_secs(1);
@@ -25,46 +24,33 @@ const QUOTED_STDERR_BYTES: u64 = 2048;
 
 /// The executor of programs.
 pub(crate) struct ProgramExecutor {
-    broker: Option<ExecBroker>,
+    broker: ExecBroker,
 }
 
 impl ProgramExecutor {
-    pub(crate) fn new(broker: Option<ExecBroker>) -> Self {
+    pub(crate) fn new(broker: ExecBroker) -> Self {
         Self { broker }
     }
 
     /// The operator's line of a grant, and its number at the broker.
-    fn line<'g>(&self, grant: &'g Grant) -> Result<(&ExecBroker, u32, &'g ExecRule), CallError> {
-        let refused = |message: &str, rule: &str, to: &str| {
-            CallError::new(ErrorCode::UNAUTHORISED, ErrorClass::SetupRequired, message)
-                .with_cause(json!({ "rule": rule }))
-                .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator(to))
-        };
+    fn line<'g>(&self, grant: &'g Grant) -> Result<(u32, &'g ExecRule), CallError> {
         let rule = grant
             .program()
             .ok_or_else(|| CallError::internal("this driver has no program"))?;
-        let broker = self.broker.as_ref().ok_or_else(|| {
-            refused(
-                "the policy lets a program run, and this host has no broker that runs programs",
-                "exec-broker-missing",
-                "let this host run programs",
-            )
-        })?;
         // A broker takes up no lines after its start.
-        let line = broker.number(rule).ok_or_else(|| {
-            refused(
+        let line = self.broker.number(rule).ok_or_else(|| {
+            not_run(
                 "the policy lets this program run since after the host was started",
                 "exec-line-new",
-                "start the host again",
             )
+            .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("start the host again"))
         })?;
-        Ok((broker, line, rule))
+        Ok((line, rule))
     }
 
     async fn run(&self, job: &Job, context: &CallContext) -> AttemptReport {
         let mut captured = Captured::default();
-        let memory = AttemptMemory::of(&job.slot, context.limits.memory_bytes);
-        let result = self.output(job, context, &mut captured, &memory).await;
+        let result = self.output(job, context, &mut captured).await;
         AttemptReport {
             captured,
             ..AttemptReport::new(result.into())
@@ -76,22 +62,23 @@ impl ProgramExecutor {
         job: &Job,
         context: &CallContext,
         captured: &mut Captured,
-        memory: &AttemptMemory,
     ) -> Result<DriverOutput, CallError> {
-        let (broker, line, rule) = self.line(&context.access.grant)?;
+        let (line, rule) = self.line(context.grant())?;
         // The broker reads the values where the operator keeps them. The host reads them too, to redact
         // them in what it shows.
         for slug in rule.env.keys() {
-            let value = context.imports.secret(SecretRequest::Reveal(slug.clone()));
+            let value = context
+                .imports()
+                .secret(SecretRequest::Reveal(slug.clone()));
             value
                 .await
                 .map_err(|_| CallError::no_credential(slug).of_attachment(true))?;
         }
         let input = job.invocation.input.clone();
         // As text, and in the frame for the broker.
-        memory.cover((input.len() as u64).saturating_mul(2))?;
+        job.cover(context, (input.len() as u64).saturating_mul(2))?;
         let started = Instant::now();
-        let ran = broker.run(line, input).await.map_err(|problem| {
+        let ran = self.broker.run(line, input).await.map_err(|problem| {
             tracing::error!(%problem, "no program can be run");
             not_run(
                 "the broker that runs programs has ended",
@@ -105,18 +92,20 @@ impl ProgramExecutor {
             stdout,
             stderr,
         } = ran;
-        memory.cover(stdout.len().saturating_add(stderr.len()) as u64)?;
+        job.cover(context, stdout.len().saturating_add(stderr.len()) as u64)?;
         // Before it is cut again: no later search finds the rest of a value.
-        let stderr = context.imports.redact_end(stderr, is_cut);
-        captured.stderr = end_of(&stderr, context.limits.stdio_bytes);
+        let stderr = context.imports().redact_end(stderr, is_cut);
+        captured.stderr = end_of(&stderr, context.stdio_bytes());
         let failed = Failed {
             rule,
             stderr: &stderr,
             took: started.elapsed(),
-            is_local: context.scope.principal == LOCAL,
+            is_local: context.principal() == LOCAL,
         };
         match ending {
-            Ending::Exited(0) if stdout.trim_ascii().is_empty() => Ok(empty_output(&job.contract)),
+            Ending::Exited(0) if stdout.trim_ascii().is_empty() => {
+                Ok(DriverOutput::empty(&job.contract))
+            }
             Ending::Exited(0) => output_of(stdout),
             ending => Err(failed.error(ending)),
         }
@@ -170,10 +159,10 @@ impl Failed<'_> {
                 "signal 9 means that it used more processor time than it may, or that memory is short",
             ),
             Ending::Late => {
-                timed_out(limits.timeout(), self.took).with_hint(less(ErrorCode::TIMEOUT))
+                CallError::timed_out(limits.timeout(), self.took).with_hint(less(ErrorCode::TIMEOUT))
             }
             Ending::TooMuch => {
-                too_large(limits.output_bytes.saturating_add(1), limits.output_bytes)
+                CallError::too_large(limits.output_bytes.saturating_add(1), limits.output_bytes)
                     .with_hint(less(ErrorCode::RESULT_TOO_LARGE))
             }
             Ending::Busy => CallError::new(
@@ -181,14 +170,14 @@ impl Failed<'_> {
                 ErrorClass::RateLimited,
                 "as many programs run as this host runs at once",
             )
-            .retry_after(BUSY_RETRY),
+            .with_retry_after(BUSY_RETRY),
             Ending::Silent => CallError::new(
                 ErrorCode::RATE_LIMITED,
                 ErrorClass::DependencyUnavailable,
                 "the broker that runs programs does not answer; the program was not started",
             )
             .with_cause(json!({ "rule": BROKER_UNAVAILABLE }))
-            .retry_after(BUSY_RETRY),
+            .with_retry_after(BUSY_RETRY),
             Ending::Cancelled => CallError::internal(
                 "the broker ended a program that this host did not cancel",
             ),

@@ -6,12 +6,12 @@ use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::file::ExecProblem;
-use super::line::Line;
+use crate::file::ExecProblem;
+use crate::line::Line;
 use toolward_support::helper::frames::{Body, frame, head};
 
 /// The version of the protocol; both sides are usually of one build.
-pub(super) const PROTOCOL: u32 = 2;
+pub(crate) const PROTOCOL: u32 = 2;
 
 /// The most bytes of a [`Start`], which has all lines of a policy.
 const START_BYTES: usize = 64 << 20;
@@ -20,24 +20,24 @@ const START_BYTES: usize = 64 << 20;
 const ENDING_BYTES: usize = 64 << 10;
 
 /// Bytes that are kept of a program's standard error: the last ones.
-pub(super) const STDERR_BYTES: usize = 64 << 10;
+pub(crate) const STDERR_BYTES: usize = 64 << 10;
 
 /// The first frame of the host, sent before it handles anything hostile; the only one that names anything.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Start {
-    pub(super) protocol: u32,
+pub(crate) struct Start {
+    pub(crate) protocol: u32,
     /// The program that becomes the program of a line, and its arguments.
-    pub(super) program: OsString,
-    pub(super) arguments: Vec<OsString>,
+    pub(crate) program: OsString,
+    pub(crate) arguments: Vec<OsString>,
     /// The largest input, in bytes.
-    pub(super) input_bytes: usize,
-    pub(super) lines: Vec<Line>,
+    pub(crate) input_bytes: usize,
+    pub(crate) lines: Vec<Line>,
 }
 
 /// From the host to the broker.
 #[derive(Debug)]
-pub(super) enum Request {
+pub(crate) enum Request {
     Start(Box<Start>),
     Run {
         id: u64,
@@ -76,7 +76,7 @@ pub(crate) enum Ending {
 
 /// From the broker to the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// The broker has a run, and starts it once the host still wants it.
     Taken(u64),
     Ended(u64, Run),
@@ -116,11 +116,11 @@ const GO: u8 = 5;
 const ENDED: u8 = 11;
 const TAKEN: u8 = 12;
 
-pub(super) fn start(to: &mut impl Write, start: &Start) -> io::Result<()> {
+pub(crate) fn start(to: &mut impl Write, start: &Start) -> io::Result<()> {
     frame(to, START, &[&serde_json::to_vec(start)?])
 }
 
-pub(super) fn run(to: &mut impl Write, id: u64, line: u32, input: Option<&[u8]>) -> io::Result<()> {
+pub(crate) fn run(to: &mut impl Write, id: u64, line: u32, input: Option<&[u8]>) -> io::Result<()> {
     let (kind, input) = match input {
         Some(input) => (RUN, input),
         None => (TRIAL, &[][..]),
@@ -128,21 +128,21 @@ pub(super) fn run(to: &mut impl Write, id: u64, line: u32, input: Option<&[u8]>)
     frame(to, kind, &[&id.to_le_bytes(), &line.to_le_bytes(), input])
 }
 
-pub(super) fn go(to: &mut impl Write, id: u64) -> io::Result<()> {
+pub(crate) fn go(to: &mut impl Write, id: u64) -> io::Result<()> {
     frame(to, GO, &[&id.to_le_bytes()])
 }
 
-pub(super) fn taken(to: &mut impl Write, id: u64) -> io::Result<()> {
+pub(crate) fn taken(to: &mut impl Write, id: u64) -> io::Result<()> {
     frame(to, TAKEN, &[&id.to_le_bytes()])
 }
 
-pub(super) fn cancel(to: &mut impl Write, id: u64) -> io::Result<()> {
+pub(crate) fn cancel(to: &mut impl Write, id: u64) -> io::Result<()> {
     frame(to, CANCEL, &[&id.to_le_bytes()])
 }
 
 impl Request {
     /// The next request; `None` at the end. No input is larger than `input_bytes`.
-    pub(super) fn read(from: &mut impl Read, input_bytes: usize) -> io::Result<Option<Self>> {
+    pub(crate) fn read(from: &mut impl Read, input_bytes: usize) -> io::Result<Option<Self>> {
         let Some((kind, length)) = head(from)? else {
             return Ok(None);
         };
@@ -173,7 +173,7 @@ impl Request {
 }
 
 impl Run {
-    pub(super) fn write(&self, to: &mut impl Write, id: u64) -> io::Result<()> {
+    pub(crate) fn write(&self, to: &mut impl Write, id: u64) -> io::Result<()> {
         let ending = serde_json::to_vec(&self.ending)?;
         let length = |bytes: &[u8]| u32::try_from(bytes.len()).map_err(io::Error::other);
         let parts: [&[u8]; 6] = [
@@ -190,7 +190,7 @@ impl Run {
 
 impl Answer {
     /// The next answer; `None` at the end. No output is larger than `output_bytes`.
-    pub(super) fn read(from: &mut impl Read, output_bytes: usize) -> io::Result<Option<Self>> {
+    pub(crate) fn read(from: &mut impl Read, output_bytes: usize) -> io::Result<Option<Self>> {
         let Some((kind, length)) = head(from)? else {
             return Ok(None);
         };

@@ -8,13 +8,13 @@
 //! [`run_broker`], the other [`run_runner`], first thing in `main`. A host without a broker runs no program.
 
 mod broker;
+mod executor;
 mod file;
 mod frame;
 mod job;
 mod kernel;
 mod line;
 mod link;
-mod open_line;
 mod plan;
 mod runner;
 mod serve;
@@ -24,19 +24,34 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
+use toolward_contract::driver::Driver;
+use toolward_host::Executor;
 use toolward_policy::{ExecRule, Limits, Policy};
+use toolward_support::{codes, helper};
 
-pub use file::{ExecProblem, check};
-pub use runner::run_runner;
-pub use serve::run_broker;
-
-pub(crate) use frame::{Ending, Run};
-
-use self::frame::{PROTOCOL, Start};
+use self::executor::ProgramExecutor;
+pub use self::file::{ExecProblem, check};
+use self::frame::{Ending, PROTOCOL, Run, Start};
 use self::line::Line;
 use self::link::Link;
-use crate::api::error::HostError;
-use toolward_support::helper as helper;
+pub use self::runner::run_runner;
+pub use self::serve::run_broker;
+
+/// The broker that runs programs can't be started.
+#[derive(Debug, thiserror::Error)]
+#[error("the broker of programs {} can't be started: {source}", program.display())]
+pub struct StartError {
+    /// The program.
+    pub program: PathBuf,
+    /// What went wrong.
+    pub source: std::io::Error,
+}
+
+codes! {
+    for StartError {
+        Self { .. } = "exec-broker-unavailable", "name a program that is there and that you may run";
+    }
+}
 
 /// Where the programs are.
 #[derive(Debug, Clone)]
@@ -53,9 +68,9 @@ pub struct ExecCommand {
 /// the broker, and with it all programs.
 ///
 /// ```no_run
-/// use toolward_host::exec::{ExecBroker, ExecCommand, run_broker, run_runner};
 /// use toolward_host::Host;
 /// use toolward_policy::Policy;
+/// use toolward_programs::{ExecBroker, ExecCommand, run_broker, run_runner};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// match std::env::args().nth(1).as_deref() {
@@ -72,7 +87,7 @@ pub struct ExecCommand {
 /// let variables = |name: &str| std::env::var(name).ok();
 /// // Before the process confines itself.
 /// let broker = ExecBroker::start(&command, &policy, "/etc/example".as_ref(), variables)?;
-/// let host = Host::builder().policy(policy).programs(broker).build()?;
+/// let host = Host::builder().policy(policy).executor("exec", broker.executor()).build()?;
 /// # Ok(())
 /// # }
 /// ```
@@ -95,15 +110,15 @@ impl ExecBroker {
     ///
     /// # Errors
     ///
-    /// [`HostError::ExecBroker`] when the program can't be started. A line whose program can't be used is
+    /// When the program can't be started. A line whose program can't be used is
     /// reported for the calls that need it.
     pub fn start(
         command: &ExecCommand,
         policy: &Policy,
         base: &Path,
         environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<Self, HostError> {
-        let fail = |source| HostError::ExecBroker {
+    ) -> Result<Self, StartError> {
+        let fail = |source| StartError {
             program: command.program.clone(),
             source,
         };
@@ -135,14 +150,20 @@ impl ExecBroker {
         }
     }
 
+    /// Makes the executors of programs, for [`HostBuilder::executor`](toolward_host::HostBuilder::executor).
+    pub fn executor(&self) -> impl Fn(&Arc<Driver>) -> Arc<dyn Executor> + Send + Sync + 'static {
+        let broker = self.clone();
+        move |_| Arc::new(ProgramExecutor::new(broker.clone()))
+    }
+
     /// The number of a line, if the broker was started with it.
-    pub(crate) fn number(&self, rule: &ExecRule) -> Option<u32> {
+    fn number(&self, rule: &ExecRule) -> Option<u32> {
         let place = self.inner.rules.iter().position(|known| known == rule)?;
         u32::try_from(place).ok()
     }
 
     /// Runs the program of a line. Dropping the future ends it.
-    pub(crate) async fn run(&self, line: u32, input: String) -> Result<Run, String> {
+    async fn run(&self, line: u32, input: String) -> Result<Run, String> {
         let inner = self.inner.clone();
         inner.link.run(line, Some(input)).await
     }

@@ -8,29 +8,29 @@ use toolward_policy::{ExecLimits, ExecRule, Policy, SecretSource, Workspace, Wor
 /// A line, with what stands behind the names in it.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Line {
-    pub(super) command: Named,
-    pub(super) interpreter: Option<Named>,
-    pub(super) args: Vec<String>,
+pub(crate) struct Line {
+    pub(crate) command: Named,
+    pub(crate) interpreter: Option<Named>,
+    pub(crate) args: Vec<String>,
     /// Variables, and where their values come from.
-    pub(super) env: Vec<(String, Source)>,
-    pub(super) network: bool,
-    pub(super) processes: bool,
-    pub(super) workspaces: Vec<(PathBuf, WorkspaceAccess)>,
-    pub(super) limits: ExecLimits,
+    pub(crate) env: Vec<(String, Source)>,
+    pub(crate) network: bool,
+    pub(crate) processes: bool,
+    pub(crate) workspaces: Vec<(PathBuf, WorkspaceAccess)>,
+    pub(crate) limits: ExecLimits,
 }
 
 /// A file and its digest. One that is still to be chosen fits nothing.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Named {
-    pub(super) path: PathBuf,
-    pub(super) digest: Option<[u8; 32]>,
+pub(crate) struct Named {
+    pub(crate) path: PathBuf,
+    pub(crate) digest: Option<[u8; 32]>,
 }
 
 /// Where the value of a secret comes from.
 #[derive(Serialize, Deserialize)]
-pub(super) enum Source {
+pub(crate) enum Source {
     /// A variable of the operator, as it stood when the broker was started.
     Value(String),
     File(PathBuf),
@@ -45,7 +45,7 @@ impl std::fmt::Debug for Source {
 }
 
 impl Line {
-    pub(super) fn of(
+    pub(crate) fn of(
         rule: &ExecRule,
         policy: &Policy,
         base: &Path,

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use serde::{Deserialize, Serialize};
-use toolward_support::files::{Problem, Protection};
 use toolward_policy::ExecRule;
 use toolward_support::codes;
+use toolward_support::files::{Problem, Protection};
 
-use super::line::Named;
+use crate::line::Named;
 
 /// Bytes of the first line of a `#!` file: what the kernel reads of it.
 const HEAD_BYTES: usize = 256;
@@ -117,21 +117,21 @@ pub fn check(rule: &ExecRule) -> Result<(), ExecProblem> {
 
 /// A program whose files are open.
 #[derive(Debug)]
-pub(super) struct Program {
-    pub(super) command: OpenFile,
-    pub(super) interpreter: Option<Script>,
+pub(crate) struct Program {
+    pub(crate) command: OpenFile,
+    pub(crate) interpreter: Option<Script>,
 }
 
 /// How a `#!` file is run.
 #[derive(Debug)]
-pub(super) struct Script {
-    pub(super) file: OpenFile,
+pub(crate) struct Script {
+    pub(crate) file: OpenFile,
     /// The one argument that the first line may have.
-    pub(super) argument: Option<String>,
+    pub(crate) argument: Option<String>,
 }
 
 impl Program {
-    pub(super) fn open(command: &Named, interpreter: Option<&Named>) -> Result<Self, ExecProblem> {
+    pub(crate) fn open(command: &Named, interpreter: Option<&Named>) -> Result<Self, ExecProblem> {
         let command = OpenFile::open(command)?;
         let wrong = |problem: String| ExecProblem::Interpreter {
             path: command.named.path.clone(),
@@ -166,7 +166,7 @@ impl Program {
     }
 
     /// Checks modes and digests, as they are now.
-    pub(super) fn check(&self) -> Result<(), ExecProblem> {
+    pub(crate) fn check(&self) -> Result<(), ExecProblem> {
         self.command.check()?;
         match &self.interpreter {
             Some(script) => script.file.check(),
@@ -177,9 +177,9 @@ impl Program {
 
 /// A file that is open for good.
 #[derive(Debug)]
-pub(super) struct OpenFile {
-    pub(super) named: Named,
-    pub(super) file: File,
+pub(crate) struct OpenFile {
+    pub(crate) named: Named,
+    pub(crate) file: File,
 }
 
 impl OpenFile {
