@@ -5,10 +5,12 @@ use std::ffi::OsString;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    build, call, check, completions, demo, describe, doctor, import, inspect, install, keys,
-    ledger, man_pages, mcp, names, new, pack, policy, publisher, pull, push, replay, serve, show,
-    sign, test, toolchain, trust, verify, why,
+    build, call, check, completions, demo, doctor, inspect, install, keys, ledger, man_pages, mcp,
+    names, new, pack, policy, publisher, pull, push, replay, serve, show, sign, test, toolchain,
+    trust, verify, why,
 };
+#[cfg(feature = "adapters")]
+use crate::commands::{describe, import};
 use crate::environment::{Color, Colours};
 use crate::output::{Look, Output};
 use crate::{help, stderr, usage};
@@ -75,6 +77,7 @@ pub(crate) enum Command {
     /// Make a new bundle: a contract, a driver and a test
     New(new::Arguments),
     /// Make a bundle of a component that was made for another host
+    #[cfg(feature = "adapters")]
     #[command(subcommand)]
     Import(import::Command),
     /// Check contracts, drivers and bundles, like a compiler
@@ -115,6 +118,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Policy(policy::Command),
     /// Describe a tool in the form of another specification
+    #[cfg(feature = "adapters")]
     Describe(describe::Arguments),
     /// Show which driver serves a tool, and why the others do not
     Why(why::Arguments),

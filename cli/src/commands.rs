@@ -7,9 +7,11 @@ pub(crate) mod check;
 pub(crate) mod compile_broker;
 pub(crate) mod completions;
 pub(crate) mod demo;
+#[cfg(feature = "adapters")]
 pub(crate) mod describe;
 pub(crate) mod doctor;
 pub(crate) mod exec_broker;
+#[cfg(feature = "adapters")]
 pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod install;
@@ -65,6 +67,7 @@ pub(crate) fn run(
         Command::Doctor(arguments) => return doctor::run(&arguments, environment, output),
         Command::Toolchain(arguments) => return toolchain::run(&arguments, environment, output),
         Command::Mcp(command) => mcp::run(&command, environment, output),
+        #[cfg(feature = "adapters")]
         Command::Import(command) => command.run(environment, output),
         Command::New(arguments) => new::run(&arguments, environment, output),
         Command::Build(arguments) => build::run(&arguments, environment, output),
@@ -79,6 +82,7 @@ pub(crate) fn run(
         Command::Trust(command) => command.run(environment, output),
         Command::Publisher(command) => command.run(environment, output),
         Command::Policy(command) => command.run(environment, output),
+        #[cfg(feature = "adapters")]
         Command::Describe(arguments) => describe::run(&arguments, environment, output),
         Command::Why(arguments) => why::run(&arguments, environment, output),
         Command::Keys(command) => command.run(output),

@@ -36,7 +36,6 @@ pub mod reload;
 pub mod replay;
 mod report;
 pub mod rerun;
-pub mod runloop;
 mod runtime;
 pub mod settings;
 

@@ -146,14 +146,13 @@ pub use toolward_ledger as ledger;
 pub use toolward_policy as policy;
 pub use toolward_signing as signing;
 
+#[cfg(feature = "records")]
+pub use toolward_adapters::records::{
+    self, AmplifierResult, CallRecords, Described, EndedCall, NativeCall, Recorder, ToolDescription,
+};
 #[cfg(feature = "mcp")]
 pub use toolward_mcp as mcp;
 #[cfg(feature = "installed")]
 pub use toolward_operator::{self as operator, Environment, LiveHost, Operator, Report};
 #[cfg(feature = "programs")]
 pub use toolward_programs as programs;
-#[cfg(feature = "records")]
-pub use toolward_records::{
-    self as records, AmplifierResult, CallRecords, Described, EndedCall, NativeCall, Recorder,
-    ToolDescription,
-};

@@ -4,13 +4,13 @@ use std::time::SystemTime;
 
 use clap::{Args, ValueEnum};
 use serde_json::Value;
+use toolward_adapters::records::{Described, ToolDescription, function_definition};
 use toolward_bundle::tool_names;
 use toolward_host::{Host, LOCAL, ToolInfo};
 use toolward_mcp::ServerFeatures;
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::granted::{Granted, PolicyFiles};
 use toolward_operator::host_setup::HostSetup;
-use toolward_records::{Described, ToolDescription, function_definition};
 
 use super::reply;
 use crate::environment::Environment;

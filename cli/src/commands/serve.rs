@@ -36,6 +36,7 @@ use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::reload::{BundleWatch, prepare};
 use toolward_operator::{Operator, Report, runtime_with};
 
+#[cfg(feature = "adapters")]
 mod events;
 mod features;
 mod http;
@@ -46,6 +47,7 @@ mod replay;
 mod signals;
 mod welcome;
 
+#[cfg(feature = "adapters")]
 use events::{EventFile, EventFlags};
 use features::{FeaturesBuilder, ServedFeatures, warn_of_names};
 use http::{HttpFlags, HttpServer};
@@ -97,6 +99,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "COUNT", default_value_t = DEFER_ABOVE)]
     defer_above: usize,
 
+    #[cfg(feature = "adapters")]
     #[command(flatten)]
     events: EventFlags,
 
@@ -158,6 +161,7 @@ pub(crate) fn run(
         started.begin(&watch.loaded().contents, watch.granted(), confinement)
     };
     let recorder = started.map(begin).transpose()?;
+    #[cfg(feature = "adapters")]
     let events = arguments.events.open()?;
     #[cfg(feature = "metrics")]
     let (counted, scraped) = arguments
@@ -175,6 +179,7 @@ pub(crate) fn run(
         metrics: counted,
         recorder,
         confinement,
+        #[cfg(feature = "adapters")]
         events: Arc::new(arguments.events),
         shared_state: operator.setup.shared_state(environment),
         defer_above: arguments.defer_above,
@@ -211,6 +216,7 @@ pub(crate) fn run(
         transport,
         trust_client,
         approving,
+        #[cfg(feature = "adapters")]
         events,
         #[cfg(feature = "metrics")]
         scraped,
@@ -248,6 +254,7 @@ struct Server {
     trust_client: bool,
     /// The clients at the standard streams that may ask their person for approval.
     approving: Vec<String>,
+    #[cfg(feature = "adapters")]
     events: Option<EventFile>,
     #[cfg(feature = "metrics")]
     scraped: Option<metrics::MetricsServer>,
@@ -312,10 +319,12 @@ impl Server {
             runtime.spawn(recorder_ends(ended, tell, shutdown.clone()));
         }
         let shared_state = self.builder.shared_state.clone();
+        #[cfg(feature = "adapters")]
         let events = self.events.map(|file| {
             let events = shared_state.events(EventFilter::all());
             file.follow(events, runtime.handle())
         });
+        #[cfg(feature = "adapters")]
         let events = events.transpose()?;
         #[cfg(feature = "metrics")]
         if let Some(scraped) = self.scraped {
@@ -366,6 +375,7 @@ impl Server {
             runtime.shutdown_timeout(CANCEL_TIMEOUT);
         }
         // Calls that were cut off have their last events by now.
+        #[cfg(feature = "adapters")]
         if let Some(events) = events {
             events.end();
         }

@@ -12,9 +12,9 @@ use clap::Args;
 use rustix::fs::OFlags;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
-use toolward_support::files::{Lock, Problem, Protection};
+use toolward_adapters::records::Event;
 use toolward_host::{Events, Heard, HostBuilder};
-use toolward_records::Event;
+use toolward_support::files::{Lock, Problem, Protection};
 
 use crate::failure::{Failure, Result};
 
@@ -153,7 +153,8 @@ fn open(path: &Path) -> std::result::Result<File, Problem> {
         return Err(Problem::NotAFile);
     }
     Protection::Private.check(&metadata)?;
-    toolward_support::files::lock(&file, Lock::Exclusive, Duration::ZERO).map_err(failed("locked"))?;
+    toolward_support::files::lock(&file, Lock::Exclusive, Duration::ZERO)
+        .map_err(failed("locked"))?;
     Ok(file)
 }
 

@@ -13,6 +13,7 @@ use toolward_operator::{Operator, Report};
 use toolward_policy::Policy;
 
 use super::HttpFlags;
+#[cfg(feature = "adapters")]
 use super::events::EventFlags;
 use super::exec_broker::Programs;
 #[cfg(feature = "metrics")]
@@ -29,6 +30,7 @@ pub(super) struct FeaturesBuilder {
     /// Counts calls, where that was asked for.
     #[cfg(feature = "metrics")]
     pub(super) metrics: Option<Arc<Metrics>>,
+    #[cfg(feature = "adapters")]
     pub(super) events: Arc<EventFlags>,
     pub(super) broker: Broker,
     /// Runs the programs that the policy named when the server started.
@@ -61,10 +63,9 @@ impl FeaturesBuilder {
         let builder = Replaying::given(self.replaying.as_ref(), builder);
         let builder = recorder::given(builder, self.recorder.as_ref(), granted);
         let builder = self.http.protect(builder);
-        let builder = self
-            .events
-            .protect(builder)
-            .shared_state(&self.shared_state);
+        #[cfg(feature = "adapters")]
+        let builder = self.events.protect(builder);
+        let builder = builder.shared_state(&self.shared_state);
         #[cfg(feature = "metrics")]
         let (builder, counting) = Metrics::given(self.metrics.as_deref(), builder);
         let host = self.operator.build(builder.defer_engine(), &self.broker)?;

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use toolward_egress::{LimitKind, NetworkKind, Rule, SecretProblem, Stage};
-use toolward_support::report::Code;
 use toolward_signing::ErrorKind;
+use toolward_support::report::Code;
 
 use super::GENERATED;
 
@@ -19,7 +19,7 @@ pub(super) fn diagnostics() -> String {
     section(
         &mut page,
         "Tool definitions of AML",
-        toolward_author::aml::CODES,
+        toolward_adapters::aml::CODES,
     );
     page
 }
@@ -106,7 +106,7 @@ mod tests {
         for row in toolward_contract::CODES
             .iter()
             .chain(toolward_bundle::codes::CODES)
-            .chain(toolward_author::aml::CODES)
+            .chain(toolward_adapters::aml::CODES)
         {
             assert!(seen.insert(row.code), "{}", row.code);
         }
