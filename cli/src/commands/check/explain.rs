@@ -21,7 +21,7 @@ const FOREIGN: &[report::Code] = &[];
 
 /// The rows of all tables whose codes the command prints, those of `check` first.
 fn rows() -> impl Iterator<Item = toolward_support::report::Code> {
-    let documents = toolward_contract::CODES.iter();
+    let documents = toolward_contract::codes();
     documents
         .chain(toolward_bundle::codes::CODES)
         .chain(FOREIGN)

@@ -80,7 +80,7 @@ const MAX_STEPS: usize = 64;
 /// Several violations as one line: what is expected, after the JSON pointer of a part of the value.
 ///
 /// ```
-/// use toolward_contract::schema::in_words;
+/// use toolward_schema::schema::in_words;
 ///
 /// let found = [("", "\"text\" is a required property"), ("/top", "0 is less than the minimum of 1")];
 /// assert_eq!(in_words(found), "\"text\" is a required property; `/top`: 0 is less than the minimum of 1");

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
-use toolward_contract::NoScope;
-use toolward_contract::schema::{Schema, SchemaError};
+use toolward_schema::NoScope;
+use toolward_schema::schema::{Schema, SchemaError};
 
 fn compile(value: &Value) -> Result<Schema, SchemaError> {
     Schema::compile(value, &NoScope)

@@ -2,8 +2,6 @@
 
 use serde_json::{Map, Value};
 
-use crate::url_path::percent_decoded;
-
 /// To which part of a value a subschema applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Applies<'s> {
@@ -40,7 +38,7 @@ impl Child<'_> {
 /// Escapes a key for use in a JSON pointer (RFC 6901).
 ///
 /// ```
-/// assert_eq!(toolward_contract::schema::escape("a/b~c"), "a~1b~0c");
+/// assert_eq!(toolward_schema::schema::escape("a/b~c"), "a~1b~0c");
 /// ```
 #[must_use]
 pub fn escape(key: &str) -> String {
@@ -213,8 +211,8 @@ pub(super) fn targets<'r>(schema: &Value, root: &'r Value) -> impl Iterator<Item
 pub(super) fn resolve<'r>(root: &'r Value, reference: &str) -> Option<&'r Value> {
     let fragment = reference.strip_prefix('#')?;
     if fragment.is_empty() || fragment.starts_with('/') {
-        let pointer = percent_decoded(fragment.as_bytes());
-        return root.pointer(&String::from_utf8_lossy(&pointer));
+        let pointer = percent_encoding::percent_decode_str(fragment);
+        return root.pointer(&pointer.decode_utf8_lossy());
     }
     find_anchor(root, fragment)
 }

@@ -20,7 +20,7 @@ use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::Value;
 
-use crate::Scope;
+use crate::SchemaScope;
 use crate::diagnostic::Code;
 use compile::{Translated, build};
 use marks::{NamePatterns, SchemaMark};
@@ -72,7 +72,8 @@ pub struct Violation {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message} (at {})", place(document.as_deref(), path))]
 pub struct SchemaError {
-    pub(crate) info: &'static Code,
+    /// The row of its code.
+    pub info: &'static Code,
     /// What was expected and what was found.
     pub message: String,
     /// JSON pointer into the document.
@@ -80,7 +81,7 @@ pub struct SchemaError {
     /// The `schema:` id of the document that the path leads into; `None`: the schema itself.
     pub document: Option<String>,
     /// The `schema:` id that is referred to and that the scope does not have, where that is the reason.
-    pub(crate) missing: Option<String>,
+    pub missing: Option<String>,
 }
 
 fn place(document: Option<&str>, path: &str) -> String {
@@ -119,7 +120,7 @@ impl Schema {
     /// # Errors
     /// The first rule broken: another dialect, a keyword misused, a reference out of the bundle, a
     /// pattern that needs backtracking, too large, too deep, or able to take exponential time.
-    pub fn compile(value: &Value, scope: &dyn Scope) -> Result<Schema, SchemaError> {
+    pub fn compile(value: &Value, scope: &dyn SchemaScope) -> Result<Schema, SchemaError> {
         let closed = documents::close(value, scope)?;
         let explainable = cost::check(&closed)?;
         let weight = documents::weight(&closed);

@@ -7,9 +7,9 @@ use serde_json::{Map, Value};
 
 use super::SchemaError;
 use super::walk::{children, escape, for_each_child_mut, patterns, references};
-use crate::Scope;
+use crate::SchemaScope;
 use crate::codes;
-use crate::source::json_kind;
+use crate::json::kind_name;
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
@@ -81,7 +81,7 @@ fn check_keywords(
         Value::Object(keywords) => keywords,
         Value::Bool(_) => return Ok(()),
         other => {
-            let kind = json_kind(other);
+            let kind = kind_name(other);
             let message = format!("expected a schema (an object, true or false), found {kind}");
             return Err(SchemaError::new(&codes::SCHEMA_INVALID, path, message));
         }
@@ -168,7 +168,7 @@ pub(super) fn has_keyword(schema: &Value, names: &[&str]) -> bool {
 const MAX_DOCUMENTS: usize = 64;
 
 /// The document with all that it refers to below `$defs`, under the key `schema:ID`.
-pub(super) fn close(value: &Value, scope: &dyn Scope) -> Result<Value, SchemaError> {
+pub(super) fn close(value: &Value, scope: &dyn SchemaScope) -> Result<Value, SchemaError> {
     check(value, None)?;
     let mut documents: BTreeMap<String, Value> = BTreeMap::new();
     let found = bundle_references(value, "").into_iter();

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolward_contract::NoScope;
-use toolward_contract::schema::{Schema, SchemaWarningKind};
+use toolward_schema::NoScope;
+use toolward_schema::schema::{Schema, SchemaWarningKind};
 
 fn schema(value: &Value) -> Schema {
     Schema::compile(value, &NoScope).unwrap_or_else(|error| panic!("{error}: {value}"))

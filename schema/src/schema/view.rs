@@ -43,8 +43,8 @@ impl Schema {
     ///
     /// ```
     /// use serde_json::json;
-    /// use toolward_contract::NoScope;
-    /// use toolward_contract::schema::Schema;
+    /// use toolward_schema::NoScope;
+    /// use toolward_schema::schema::Schema;
     ///
     /// let schema = json!({ "oneOf": [
     ///     { "properties": { "id": { "type": "integer" }, "all": { "const": false } }, "required": ["all", "id"] },
@@ -57,7 +57,7 @@ impl Schema {
     ///     "properties": { "id": { "type": "integer" }, "all": { "enum": [false, true] } },
     ///     "required": ["all"],
     /// })));
-    /// # Ok::<(), toolward_contract::schema::SchemaError>(())
+    /// # Ok::<(), toolward_schema::schema::SchemaError>(())
     /// ```
     #[must_use]
     pub fn plain_view(&self, show: &dyn Fn(&str) -> String) -> Option<Map<String, Value>> {
@@ -104,7 +104,7 @@ fn change(schema: &mut Value, at: &str, show: &dyn Fn(&str) -> String) {
 ///
 /// ```
 /// use serde_json::json;
-/// use toolward_contract::schema::without_annotations;
+/// use toolward_schema::schema::without_annotations;
 ///
 /// let schema = json!({ "items": { "type": "string", "title": "Name" }, "x-note": 1 });
 /// assert_eq!(without_annotations(&schema), json!({ "items": { "type": "string" } }));

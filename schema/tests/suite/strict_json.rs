@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolward_contract::json::{JsonError, JsonErrorKind, JsonRules, Limits, check, inspect, parse};
+use toolward_schema::json::{JsonError, JsonErrorKind, JsonRules, Limits, check, inspect, parse};
 
 fn refused(text: &str) -> JsonError {
     parse(text.as_bytes(), &Limits::default()).expect_err(text)

@@ -3,6 +3,7 @@
 //! JSON leaves open what duplicate keys, huge integers and deep nesting mean, and two readers that
 //! choose differently see two documents. Here they are refused.
 
+mod located;
 mod parse;
 pub mod weight;
 
@@ -14,6 +15,7 @@ use serde_json::{Number, Value};
 
 use crate::diagnostic::{Code, Diagnostic, Position};
 
+pub use located::located;
 pub use parse::{Breach, JsonRules, inspect, parse, parse_within};
 
 /// The largest integer that a double holds exactly together with its neighbours: 2^53 − 1.
@@ -101,7 +103,9 @@ impl JsonError {
         Diagnostic::new(self.info(), file, at, self.message.clone())
     }
 
-    pub(crate) fn info(&self) -> &'static Code {
+    /// The row of its code.
+    #[must_use]
+    pub fn info(&self) -> &'static Code {
         use crate::codes as c;
         match self.kind {
             JsonErrorKind::Syntax => &c::JSON_SYNTAX,
@@ -193,8 +197,22 @@ fn check_level(
     }
 }
 
+/// The name of a value's type for messages, with its article.
+#[must_use]
+pub fn kind_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a mapping",
+    }
+}
+
 /// Whether a number is a float, or an integer that a double holds exactly.
-pub(crate) fn number_in_range(number: &Number) -> bool {
+#[must_use]
+pub fn number_in_range(number: &Number) -> bool {
     match (number.as_u64(), number.as_i64()) {
         (Some(positive), _) => positive <= MAX_SAFE_INTEGER,
         (None, Some(negative)) => negative.unsigned_abs() <= MAX_SAFE_INTEGER,

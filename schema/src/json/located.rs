@@ -2,11 +2,14 @@
 
 use serde_json::Number;
 
-use super::{Content, Entry, Node};
-use crate::diagnostic::Position;
+use toolward_support::fields::{Content, MappingEntry, Position};
+
+type Node = toolward_support::fields::Node<Position>;
+type Entry = MappingEntry<Position>;
 
 /// The value of a JSON text that the strict parser has accepted, with places; `None` if it has not.
-pub(crate) fn located(text: &str) -> Option<Node> {
+#[must_use]
+pub fn located(text: &str) -> Option<Node> {
     let mut reader = JsonReader {
         rest: text,
         at: Position::START,
