@@ -4,7 +4,6 @@
 
 mod language;
 mod libraries;
-mod runloop;
 
 use std::path::Path;
 
@@ -13,7 +12,6 @@ use toolward_signing::timestamp::Timestamp;
 use toolward_support::report::codes;
 
 pub use self::language::Language;
-pub use self::runloop::{Attachment, RunloopOptions, check_entry, create_runloop};
 use crate::error::AuthorError;
 use crate::output;
 

@@ -5,9 +5,11 @@ use std::ffi::OsString;
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    build, call, check, completions, demo, doctor, import, inspect, install, ledger, mcp, new,
-    pack, policy, publisher, serve, show, test, trust, verify,
+    build, call, check, completions, demo, doctor, inspect, install, ledger, mcp, new, pack, policy,
+    publisher, serve, show, test, trust, verify,
 };
+#[cfg(feature = "adapters")]
+use crate::commands::import;
 use crate::environment::{Color, Colours};
 use crate::output::{Look, Output};
 use crate::{help, stderr, usage};
@@ -100,6 +102,7 @@ pub(crate) enum Command {
     /// Make a new bundle: a contract, a driver and a test
     New(new::Arguments),
     /// Make a bundle of a component that was made for another host
+    #[cfg(feature = "adapters")]
     #[command(subcommand)]
     Import(import::Command),
     /// Check contracts, drivers and bundles, like a compiler

@@ -9,6 +9,7 @@ pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod exec_broker;
+#[cfg(feature = "adapters")]
 pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod install;
@@ -52,6 +53,7 @@ pub(crate) fn run(
         Command::Ledger(command) => return command.run(environment, output),
         Command::Doctor(arguments) => return doctor::run(&arguments, environment, output),
         Command::Mcp(command) => mcp::run(&command, environment, output),
+        #[cfg(feature = "adapters")]
         Command::Import(command) => command.run(environment, output),
         Command::New(arguments) => new::run(&arguments, environment, output),
         Command::Build(arguments) => build::run(&arguments, environment, output),

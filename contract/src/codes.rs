@@ -100,30 +100,8 @@ codes! {
         "Everything required is forbidden as well, so that no driver could serve the tool. A component counts \
          as `component` and as `sdk`.";
     // Schemas
-    SCHEMA_DIALECT = "schema-dialect", "schemas are JSON Schema 2020-12",
-        "Remove `$schema`, or set it to `https://json-schema.org/draft/2020-12/schema`, and convert older \
-         keywords (`items` as a list is `prefixItems`, `definitions` is `$defs`).";
-    SCHEMA_INVALID = "schema-invalid", "schemas satisfy the JSON Schema 2020-12 meta-schema",
-        "The message names the keyword. A frequent cause is an older draft: `exclusiveMinimum: true`, `items` \
-         as a list, `required: true` on a property.";
     SCHEMA_REFS_UNRESOLVED = "schema-refs-unresolved" Warning, "`schema_refs` of tools.json leads to schemas of the bundle",
         "A name there may stand behind `$ref: \"schema:NAME\"` of the same entry. Its value is the id of `schemas/ID.json`, with or without `schema:`.";
-    SCHEMA_REF = "schema-ref", "`$ref` points into the same document or to a schema of the bundle",
-        "Use `#/$defs/name`, or `schema:NAME` for `schemas/NAME.json`. Nothing is ever fetched, and nested \
-         `$id` is refused because it changes what `#` means.";
-    SCHEMA_PATTERN = "schema-pattern", "patterns are of ECMA-262, and can be matched in linear time",
-        "Look-around and back-references need a backtracking engine, which hostile input can hang. Rewrite \
-         the pattern without them; at most 1024 characters, and 48 KiB once it is compiled.";
-    SCHEMA_TOO_LARGE = "schema-too-large", "a schema, with all it refers to, has at most 256 KiB and 10 000 values",
-        "Split the tool, or shorten enumerations.";
-    SCHEMA_TOO_DEEP = "schema-too-deep", "a schema has at most 64 levels",
-        "Move inner schemas to `$defs`.";
-    SCHEMA_LOOP = "schema-loop", "a schema does not refer to itself without going into the value",
-        "`$ref: \"#\"` next to `allOf` and the like would be followed for ever. A recursive reference must lie \
-         below `properties`, `items` or the like.";
-    SCHEMA_COST = "schema-cost", "a schema can be checked in reasonable time",
-        "References that fan out again and again make every check exponential, and every pattern \
-         looks at all of a text. Refer to each shared schema once per place, and use fewer patterns there.";
     INPUTS_NOT_OBJECT = "inputs-not-object" Warning, "`inputs` describes an object",
         "Callers send named arguments; MCP needs an object. Wrap the value in a property.";
     CONTEXT_SCHEMA_CONFLICT = "context-schema-conflict", "`contextSchema` and `metadata.contextSchema` are equal if both are given",
@@ -275,22 +253,6 @@ codes! {
         "Hosts skip the driver for this contract, and take others of the bundle. Use another kind: do not \
          work around the constraint.";
     // JSON and tools.json
-    JSON_SYNTAX = "json-syntax", "the text is JSON (RFC 8259, UTF-8)",
-        "No comments, no trailing commas, double quotes only.";
-    JSON_TRAILING_DATA = "json-trailing-data", "nothing follows the JSON value",
-        "Send one value.";
-    JSON_DUPLICATE_KEY = "json-duplicate-key", "a key occurs once in an object",
-        "Readers disagree on which of two equal keys wins. Remove one.";
-    JSON_TOO_DEEP = "json-too-deep", "at most 64 nested arrays and objects",
-        "Flatten the value.";
-    JSON_TOO_LARGE = "json-too-large", "the text is within the size limit",
-        "The message gives the limit: 1 MiB for inputs and index documents.";
-    JSON_TOO_MANY = "json-too-many", "at most 250,000 values",
-        "Small values take far more memory than text. Send fewer, or send them as one text.";
-    JSON_INTEGER_RANGE = "json-integer-range", "integers lie between -(2^53-1) and 2^53-1",
-        "Many readers keep numbers as doubles and would round. Send larger integers as text.";
-    JSON_RESERVED_KEY = "json-reserved-key", "no key starts with `$serde_json::private::`",
-        "Some readers take the text under such a key for nested JSON. Use another key.";
     INDEX_VERSION_UNSUPPORTED = "index-version-unsupported", "`version` of tools.json is 1 or 2",
         "A newer document needs a newer host. Update the host, or pack the bundle with an older `toolward`.";
     INDEX_DUPLICATE_ID = "index-duplicate-id", "a tool occurs once in tools.json",

@@ -75,7 +75,7 @@ fn toolward() -> &'static Path {
 
 /// The root of the repository.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// What a server is started among.

@@ -1,7 +1,7 @@
 //! Tools and calls as records of Agent Tool 0.2.0, by the real command: each object of a
 //! script of calls matches its schema.
 
-#[path = "../../records/tests/suite/objects.rs"]
+#[path = "../../adapters/tests/suite/objects.rs"]
 mod objects;
 
 use std::collections::BTreeSet;

@@ -6,17 +6,23 @@ use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+#[cfg(feature = "adapters")]
+use clap::ValueEnum;
 use serde_json::{Map, Value};
+#[cfg(feature = "adapters")]
+use toolward_adapters::records::{AmplifierResult, CallRecords, EndedCall, Recorder};
 use toolward_bundle::arguments;
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
 use toolward_contract::json::{self, Limits};
 use toolward_contract::tool::{CONTEXT_PIN, CostClass};
+#[cfg(feature = "adapters")]
+use toolward_host::{CallEvent, EventFilter, Events, Heard};
 use toolward_host::{
-    CallEvent, Compiling, EventFilter, Events, Heard, Host, Observer, Progress, Reply, Request,
-    Resume, ToolInfo, ViolationKind,
+    Compiling, Host, Observer, Progress, Reply, Request, Resume, ToolInfo, ViolationKind,
 };
+#[cfg(feature = "adapters")]
 use toolward_ledger::record::Invocation;
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::granted::Granted;
@@ -26,9 +32,9 @@ use toolward_operator::processes::CompileCache;
 use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::runtime;
 use toolward_policy::Decision;
-use toolward_records::{AmplifierResult, CallRecords, EndedCall, Recorder};
 
-use super::{compile_broker, exec_broker, recorder, reply, show};
+use super::exec_broker::Programs;
+use super::{compile_broker, recorder, reply, show};
 use crate::approve::Terminal;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure, Kind, OperatorCode, Result};
@@ -87,6 +93,7 @@ pub(crate) struct Arguments {
     ///
     /// Records of Agent Tool 0.2.0, or Amplifier's ToolResult. [default: the value alone, with
     /// --json the envelope]
+    #[cfg(feature = "adapters")]
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
 
@@ -108,6 +115,7 @@ pub(crate) struct Arguments {
 }
 
 /// Other forms of a result.
+#[cfg(feature = "adapters")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     AgentTool,
@@ -162,7 +170,7 @@ pub(crate) fn run(
         .cache
         .broker(&compile_broker::command()?, environment, output)?;
     broker.start()?;
-    let programs = exec_broker::start(&granted, environment)?;
+    let programs = Programs::start(&granted, environment)?;
     let bar = Arc::new(Bar::new(
         format!("calling {}", arguments.tool),
         output.tells(),
@@ -170,10 +178,14 @@ pub(crate) fn run(
     let means = &arguments.means;
     let buckets = opens_buckets(&contents, &granted.policy);
     let builder = means.host(contents, &granted, &source.trust, environment, buckets)?;
+    #[cfg(feature = "adapters")]
     let records = Recorder::new();
+    #[cfg(feature = "adapters")]
     let builder = builder.approver(records.approver(Terminal::new(&bar)));
+    #[cfg(not(feature = "adapters"))]
+    let builder = builder.approver(Terminal::new(&bar));
     let builder = source.store.protect(builder, environment);
-    let builder = exec_broker::given(builder, programs.as_ref());
+    let builder = programs.attach(builder);
     let mut builder = recorder::given(builder, call_recorder.as_ref(), &granted);
     if arguments.id.is_some() {
         builder = builder.shared_state(&means.shared_state(environment));
@@ -191,9 +203,11 @@ pub(crate) fn run(
     let request = request.answerable(Terminal::answerable());
     let request = request.observer(Arc::new(Watch {
         bar: Arc::clone(&bar),
+        #[cfg(feature = "adapters")]
         recorder: records.clone(),
     }));
     let runtime = runtime()?;
+    #[cfg(feature = "adapters")]
     let mut events = host.events(EventFilter::all());
     let reply = runtime.block_on(async {
         let mut call = std::pin::pin!(answered(&host, request, &bar));
@@ -212,33 +226,62 @@ pub(crate) fn run(
     bar.clear();
     compile_broker::warn_if_not_kept(&broker, output);
     recorder::close(call_recorder.as_ref(), output);
-    let ended = Ended {
-        reply: &reply,
-        input: input.as_ref(),
-        recorder: &records,
-        tool: host.tool(&arguments.tool),
-        events: heard(&mut events),
-        rows: call_recorder.as_ref().and_then(|recorder| {
-            let invocation = Invocation::parse(&reply.metadata.invocation).ok()?;
-            recorder.rows_of(invocation)
-        }),
-    };
-    ended.show(arguments, &granted, output)
+    let tool = host.tool(&arguments.tool);
+    #[cfg(feature = "adapters")]
+    if let Some(format) = arguments.format {
+        let ended = Ended {
+            reply: &reply,
+            input: input.as_ref(),
+            recorder: &records,
+            tool: tool.as_ref(),
+            events: heard(&mut events),
+            rows: call_recorder.as_ref().and_then(|recorder| {
+                let invocation = Invocation::parse(&reply.metadata.invocation).ok()?;
+                recorder.rows_of(invocation)
+            }),
+        };
+        return ended.show(format, arguments.verbose, output);
+    }
+    show(&reply, tool.as_ref(), arguments, &granted, output)
 }
 
-/// A call that has ended.
+/// Shows how a call ended.
+fn show(
+    reply: &Reply,
+    tool: Option<&ToolInfo>,
+    arguments: &Arguments,
+    granted: &Granted,
+    output: &mut Output,
+) -> Result<Exit> {
+    reply::show(reply, arguments.verbose, output).map_err(|failure| {
+        let hints = tool.iter().flat_map(|tool| internal_addresses(tool, reply));
+        let failure = hints.fold(failure, |failure, one| failure.hint(one.to_string()));
+        match tool.and_then(|tool| tool.lines_to_add(reply)) {
+            Some(lines) => {
+                let narrower = tool.and_then(|tool| tool.narrower_lines(reply));
+                let failure = failure.lines_for(&granted.place, lines);
+                failure.or_only(narrower.unwrap_or_default())
+            }
+            None => failure,
+        }
+    })
+}
+
+/// A call that has ended, for other forms of its result.
+#[cfg(feature = "adapters")]
 struct Ended<'a> {
     reply: &'a Reply,
     input: Option<&'a Value>,
     recorder: &'a Recorder,
-    tool: Option<ToolInfo>,
+    tool: Option<&'a ToolInfo>,
     events: Vec<Arc<CallEvent>>,
     /// The origin of the ledger, and its rows about the call.
     rows: Option<(String, Vec<u64>)>,
 }
 
+#[cfg(feature = "adapters")]
 impl Ended<'_> {
-    fn show(self, arguments: &Arguments, granted: &Granted, output: &mut Output) -> Result<Exit> {
+    fn show(self, format: Format, verbose: bool, output: &mut Output) -> Result<Exit> {
         let Self {
             reply,
             input,
@@ -247,19 +290,13 @@ impl Ended<'_> {
             events,
             rows,
         } = self;
-        match arguments.format {
-            None => {}
-            Some(Format::Amplifier) => {
-                let outputs = tool.as_ref().map(|tool| &tool.contract.outputs);
-                return reply::formatted(
-                    reply,
-                    &AmplifierResult::of(reply, outputs),
-                    arguments.verbose,
-                    output,
-                );
+        match format {
+            Format::Amplifier => {
+                let outputs = tool.map(|tool| &tool.contract.outputs);
+                reply::formatted(reply, &AmplifierResult::of(reply, outputs), verbose, output)
             }
-            Some(Format::AgentTool) => {
-                let ended = EndedCall::now(reply, tool.as_ref(), recorder);
+            Format::AgentTool => {
+                let ended = EndedCall::now(reply, tool, recorder);
                 let ended = ended.with_events(events);
                 let ended = match rows {
                     Some((origin, rows)) => ended.with_rows(&origin, rows),
@@ -269,26 +306,9 @@ impl Ended<'_> {
                     Some(input) => ended.with_input(input),
                     None => ended,
                 };
-                return reply::formatted(
-                    reply,
-                    &CallRecords::of(&ended),
-                    arguments.verbose,
-                    output,
-                );
+                reply::formatted(reply, &CallRecords::of(&ended), verbose, output)
             }
         }
-        reply::show(reply, arguments.verbose, output).map_err(|failure| {
-            let hints = tool.iter().flat_map(|tool| internal_addresses(tool, reply));
-            let failure = hints.fold(failure, |failure, one| failure.hint(one.to_string()));
-            match tool.as_ref().and_then(|tool| tool.lines_to_add(reply)) {
-                Some(lines) => {
-                    let narrower = tool.and_then(|tool| tool.narrower_lines(reply));
-                    let failure = failure.lines_for(&granted.place, lines);
-                    failure.or_only(narrower.unwrap_or_default())
-                }
-                None => failure,
-            }
-        })
     }
 }
 
@@ -325,6 +345,7 @@ async fn answered(host: &Host, request: Request, bar: &Arc<Bar>) -> Reply {
 }
 
 /// What happened so far. Of more events than a reader's ring holds, the oldest are missing.
+#[cfg(feature = "adapters")]
 fn heard(events: &mut Events) -> Vec<Arc<CallEvent>> {
     let mut heard = Vec::new();
     while let Some(next) = events.try_next() {
@@ -359,6 +380,7 @@ fn warn_of_cost(host: &Host, arguments: &Arguments, output: &Output) {
 /// Shows what the driver reports on the bar, and records it.
 struct Watch {
     bar: Arc<Bar>,
+    #[cfg(feature = "adapters")]
     recorder: Recorder,
 }
 
@@ -379,6 +401,7 @@ impl Observer for Watch {
     }
 
     fn progress(&self, progress: &Progress) {
+        #[cfg(feature = "adapters")]
         self.recorder.progress(progress);
         let message = progress.message.as_deref().unwrap_or_default();
         let total = progress

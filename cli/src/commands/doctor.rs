@@ -12,7 +12,7 @@ use toolward_contract::diagnostic::Severity;
 
 use languages::{LanguageFlags, LanguageTools};
 
-use super::exec_broker;
+use super::exec_broker::Programs;
 use crate::environment::Environment;
 use crate::failure::{Exit, Result};
 use crate::flags::Flagged;
@@ -72,12 +72,7 @@ pub(crate) fn run(
     ));
     checks.extend(doctor::lasting_changes(environment));
     checks.extend(doctor::policy(&trust, &arguments.policies, environment));
-    checks.extend(doctor::programs(
-        &exec_broker::command()?,
-        &trust,
-        &arguments.policies,
-        environment,
-    ));
+    checks.extend(Programs::checks(&trust, &arguments.policies, environment)?);
     let source = BundleSource {
         trust,
         store: arguments.store.clone(),

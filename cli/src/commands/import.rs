@@ -8,7 +8,7 @@ use std::process::{Command as Process, Stdio};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use toolward_author::import::{self, ImportError, Imported, Options};
+use toolward_adapters::import::{self, ImportError, Imported, Options};
 use toolward_bundle::component::Surface;
 use toolward_bundle::text::{visible, visible_line};
 use toolward_operator::file;

@@ -1,5 +1,6 @@
 //! `new`: a bundle to start from.
 
+#[cfg(feature = "adapters")]
 mod runloop;
 
 use std::path::PathBuf;
@@ -33,9 +34,11 @@ pub(crate) struct Arguments {
     ///
     /// Contracts and drivers, or a tools.json of version 1 as Runloop writes it, whose tools are
     /// requests.
+    #[cfg(feature = "adapters")]
     #[arg(long, value_enum, default_value = "bundle")]
     format: Format,
 
+    #[cfg(feature = "adapters")]
     #[command(flatten)]
     entry: runloop::Entry,
 
@@ -60,6 +63,7 @@ impl Arguments {
     }
 }
 
+#[cfg(feature = "adapters")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     Bundle,
@@ -79,6 +83,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let name = || directory.file_name().unwrap_or_default();
     let id = arguments.id.clone();
     let id = id.unwrap_or_else(|| name().to_string_lossy().to_ascii_lowercase());
+    #[cfg(feature = "adapters")]
     match arguments.format {
         Format::Runloop => return runloop::run(arguments, id, environment, output),
         Format::Bundle => arguments.entry.unused()?,

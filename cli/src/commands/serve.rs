@@ -6,7 +6,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{compile_broker, exec_broker, recorder};
+use super::exec_broker::Programs;
+use super::{compile_broker, recorder};
 use clap::Args;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -35,6 +36,7 @@ use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::reload::{BundleWatch, prepare};
 use toolward_operator::{Operator, Report, runtime_with};
 
+#[cfg(feature = "adapters")]
 mod events;
 mod features;
 mod http;
@@ -43,6 +45,7 @@ mod metrics;
 mod process;
 mod replay;
 
+#[cfg(feature = "adapters")]
 use events::{EventFile, EventFlags};
 use features::{FeaturesBuilder, ServedFeatures, warn_of_changes, warn_of_names, welcome};
 use http::{HttpFlags, HttpServer};
@@ -92,6 +95,7 @@ pub(crate) struct Arguments {
     #[arg(long, hide_short_help = true, value_name = "COUNT", default_value_t = DEFER_ABOVE)]
     defer_above: usize,
 
+    #[cfg(feature = "adapters")]
     #[command(flatten)]
     events: EventFlags,
 
@@ -157,6 +161,7 @@ pub(crate) fn run(
         started.begin(&watch.loaded().contents, watch.granted(), confinement)
     };
     let recorder = started.map(begin).transpose()?;
+    #[cfg(feature = "adapters")]
     let events = arguments.events.open()?;
     #[cfg(feature = "metrics")]
     let (counted, scraped) = arguments
@@ -165,8 +170,8 @@ pub(crate) fn run(
     let builder = FeaturesBuilder {
         broker: operator.broker(&compile_broker::command()?, output)?,
         programs: match &replaying {
-            None => exec_broker::start(watch.granted(), environment)?,
-            Some(_) => None,
+            None => Programs::start(watch.granted(), environment)?,
+            Some(_) => Programs::default(),
         },
         replaying,
         http: Arc::new(arguments.http_flags),
@@ -174,6 +179,7 @@ pub(crate) fn run(
         metrics: counted,
         recorder,
         confinement,
+        #[cfg(feature = "adapters")]
         events: Arc::new(arguments.events),
         shared_state: operator.setup.shared_state(environment),
         defer_above: arguments.defer_above,
@@ -210,6 +216,7 @@ pub(crate) fn run(
         transport,
         trust_client,
         approving,
+        #[cfg(feature = "adapters")]
         events,
         #[cfg(feature = "metrics")]
         scraped,
@@ -247,6 +254,7 @@ struct Server {
     trust_client: bool,
     /// The clients at the standard streams that may ask their person for approval.
     approving: Vec<String>,
+    #[cfg(feature = "adapters")]
     events: Option<EventFile>,
     #[cfg(feature = "metrics")]
     scraped: Option<metrics::MetricsServer>,
@@ -311,10 +319,12 @@ impl Server {
             runtime.spawn(recorder_ends(ended, tell, shutdown.clone()));
         }
         let shared_state = self.builder.shared_state.clone();
+        #[cfg(feature = "adapters")]
         let events = self.events.map(|file| {
             let events = shared_state.events(EventFilter::all());
             file.follow(events, runtime.handle())
         });
+        #[cfg(feature = "adapters")]
         let events = events.transpose()?;
         #[cfg(feature = "metrics")]
         if let Some(scraped) = self.scraped {
@@ -365,6 +375,7 @@ impl Server {
             runtime.shutdown_timeout(CANCEL_TIMEOUT);
         }
         // Calls that were cut off have their last events by now.
+        #[cfg(feature = "adapters")]
         if let Some(events) = events {
             events.end();
         }

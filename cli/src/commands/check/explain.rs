@@ -13,12 +13,18 @@ use crate::failure::{Code, Failure, OperatorCode, Result};
 use crate::output::Output;
 use crate::shared_codes::{OTHER_WORLDS, SHARED};
 
+/// Of other hosts' formats.
+#[cfg(feature = "adapters")]
+const FOREIGN: &[report::Code] = toolward_adapters::aml::CODES;
+#[cfg(not(feature = "adapters"))]
+const FOREIGN: &[report::Code] = &[];
+
 /// The rows of all tables whose codes the command prints, those of `check` first.
 fn rows() -> impl Iterator<Item = toolward_support::report::Code> {
-    let documents = toolward_contract::CODES.iter();
+    let documents = toolward_contract::codes();
     documents
         .chain(toolward_bundle::codes::CODES)
-        .chain(toolward_author::aml::CODES)
+        .chain(FOREIGN)
         .chain(toolward_policy::CODES)
         .chain(each(ErrorKind::ALL))
         .chain(each(FailureReason::ALL))

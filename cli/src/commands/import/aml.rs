@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use toolward_author::aml::EXTENSION;
-use toolward_author::import::{self, AmlFile, AmlOptions};
+use toolward_adapters::aml::EXTENSION;
+use toolward_adapters::import::{self, AmlFile, AmlOptions};
 
 use super::{Budget, written};
 use crate::codes::Code;

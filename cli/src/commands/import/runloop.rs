@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use toolward_author::import::{self, RunloopFiles, RunloopOptions};
+use toolward_adapters::import::{self, RunloopFiles, RunloopOptions};
 use toolward_operator::file;
 
 use super::{Budget, written};

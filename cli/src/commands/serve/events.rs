@@ -12,8 +12,8 @@ use clap::Args;
 use rustix::fs::OFlags;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
+use toolward_adapters::records::Event;
 use toolward_host::{Events, Heard, HostBuilder};
-use toolward_records::Event;
 use toolward_support::files::{Lock, Problem, Protection};
 
 use crate::failure::{Failure, Result};

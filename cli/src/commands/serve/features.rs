@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use toolward_host::exec::ExecBroker;
 use toolward_host::{Broker, Host, SharedState};
 use toolward_mcp::{ServerFeatures, Service};
 use toolward_operator::granted::Granted;
@@ -14,11 +13,14 @@ use toolward_operator::reload::ReloadTarget;
 use toolward_operator::{Operator, Report};
 use toolward_policy::Policy;
 
+use super::HttpFlags;
+#[cfg(feature = "adapters")]
 use super::events::EventFlags;
+use super::exec_broker::Programs;
 #[cfg(feature = "metrics")]
 use super::metrics::Metrics;
+use super::recorder;
 use super::replay::Replaying;
-use super::{HttpFlags, exec_broker, recorder};
 use crate::environment::Environment;
 use crate::failure::{Failure, Kind, Result};
 use crate::output::{Output, counted};
@@ -31,10 +33,11 @@ pub(super) struct FeaturesBuilder {
     /// Counts calls, where that was asked for.
     #[cfg(feature = "metrics")]
     pub(super) metrics: Option<Arc<Metrics>>,
+    #[cfg(feature = "adapters")]
     pub(super) events: Arc<EventFlags>,
     pub(super) broker: Broker,
     /// Runs the programs that the policy named when the server started.
-    pub(super) programs: Option<ExecBroker>,
+    pub(super) programs: Programs,
     /// Records calls, unless the configuration turns the ledger off.
     pub(super) recorder: Option<CallRecorder>,
     pub(super) confinement: RecordedConfinement,
@@ -59,14 +62,13 @@ impl FeaturesBuilder {
         let builder = (self.operator).host_builder(contents.clone(), granted, buckets)?;
         let builder = builder.withheld(loaded.withheld.iter().cloned());
         // The handshake needs no engine.
-        let builder = exec_broker::given(builder, self.programs.as_ref());
+        let builder = self.programs.attach(builder);
         let builder = Replaying::given(self.replaying.as_ref(), builder);
         let builder = recorder::given(builder, self.recorder.as_ref(), granted);
         let builder = self.http.protect(builder);
-        let builder = self
-            .events
-            .protect(builder)
-            .shared_state(&self.shared_state);
+        #[cfg(feature = "adapters")]
+        let builder = self.events.protect(builder);
+        let builder = builder.shared_state(&self.shared_state);
         #[cfg(feature = "metrics")]
         let (builder, counting) = Metrics::given(self.metrics.as_deref(), builder);
         let host = self.operator.build(builder.defer_engine(), &self.broker)?;

@@ -4,13 +4,13 @@ use std::time::SystemTime;
 
 use clap::ValueEnum;
 use serde_json::Value;
+use toolward_adapters::records::{Described, ToolDescription, amplifier_spec, function_definition};
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_json;
 use toolward_host::{Host, LOCAL, ToolInfo};
 use toolward_mcp::ServerFeatures;
 use toolward_operator::host_setup::HostSetup;
 use toolward_operator::policy_review::PolicyReview;
-use toolward_records::{Described, ToolDescription, amplifier_spec, function_definition};
 
 use super::{Shown, Subject};
 use crate::commands::reply;

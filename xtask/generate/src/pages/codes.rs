@@ -14,12 +14,13 @@ pub(super) fn diagnostics() -> String {
          Every finding of `toolward check` has one of these codes. Codes are stable: tools may match on them.\n"
     );
     let documents = "Contracts, drivers, actions and the index";
-    section(&mut page, documents, toolward_contract::CODES);
+    let codes: Vec<Code> = toolward_contract::codes().copied().collect();
+    section(&mut page, documents, &codes);
     section(&mut page, "Bundles", toolward_bundle::codes::CODES);
     section(
         &mut page,
         "Tool definitions of AML",
-        toolward_author::aml::CODES,
+        toolward_adapters::aml::CODES,
     );
     page
 }
@@ -103,10 +104,9 @@ mod tests {
     #[test]
     fn no_code_has_two_meanings() {
         let mut seen = BTreeSet::new();
-        for row in toolward_contract::CODES
-            .iter()
+        for row in toolward_contract::codes()
             .chain(toolward_bundle::codes::CODES)
-            .chain(toolward_author::aml::CODES)
+            .chain(toolward_adapters::aml::CODES)
         {
             assert!(seen.insert(row.code), "{}", row.code);
         }

@@ -21,7 +21,8 @@ use toolward_operator::runtime;
 
 use super::{Arguments, What, calls, row_missing};
 use crate::approve::{self, Terminal};
-use crate::commands::{compile_broker, exec_broker, recorder};
+use crate::commands::exec_broker::Programs;
+use crate::commands::{compile_broker, recorder};
 use crate::environment::Environment;
 use crate::failure::{Code, Exit, Failure, Kind, Result};
 use crate::flags::{ConfineFlags, Flagged};
@@ -133,13 +134,13 @@ impl Arguments {
         let surfaces = Surfaces::of(&contents);
         let broker = (flags.cache).broker(&compile_broker::command()?, environment, output)?;
         broker.start()?;
-        let programs = exec_broker::start(granted, environment)?;
+        let programs = Programs::start(granted, environment)?;
         let bar = Arc::new(Bar::new("calling".to_owned(), output.tells()));
         let buckets = opens_buckets(&contents, &granted.policy);
         let builder = (flags.means).host(contents, granted, &source.trust, environment, buckets)?;
         let builder = builder.approver(Terminal::new(&bar));
         let builder = source.store.protect(builder, environment);
-        let builder = exec_broker::given(builder, programs.as_ref());
+        let builder = programs.attach(builder);
         let builder = recorder::given(builder, calling.recorder, granted);
         let host = flags.cache.host(builder, &broker)?;
 
