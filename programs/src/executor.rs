@@ -51,10 +51,9 @@ impl ProgramExecutor {
     async fn run(&self, job: &Job, context: &CallContext) -> AttemptReport {
         let mut captured = Captured::default();
         let result = self.output(job, context, &mut captured).await;
-        AttemptReport {
-            captured,
-            ..AttemptReport::new(result.into())
-        }
+        let mut report = AttemptReport::new(result.into());
+        report.captured = captured;
+        report
     }
 
     async fn output(

@@ -148,7 +148,7 @@ impl Declaration {
             tool_id: contract.id.to_string(),
             version: contract.version.to_string(),
             publisher: line(&info.publisher),
-            namespace: line(references::namespace_of(contract)),
+            namespace: line(contract.effective_namespace()),
             name: name.to_owned(),
             aliases: lines(&contract.aliases),
             search_hint: contract.search_hint.as_deref().map(line),

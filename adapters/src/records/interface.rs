@@ -126,7 +126,7 @@ impl Interface {
             interface_id: references::interface(info),
             tool_id: contract.id.to_string(),
             name: name.to_owned(),
-            namespace: line(references::namespace_of(contract)),
+            namespace: line(contract.effective_namespace()),
             aliases: contract.aliases.iter().map(|alias| line(alias)).collect(),
             model_input_schema: model_view(&contract.inputs),
             runtime_input_schema: contract.inputs.closed().clone(),

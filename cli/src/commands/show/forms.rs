@@ -1,13 +1,17 @@
 //! `show --as`: a tool in the form of another specification.
 
+#[cfg(feature = "adapters")]
 use std::time::SystemTime;
 
 use clap::ValueEnum;
 use serde_json::Value;
+#[cfg(feature = "adapters")]
 use toolward_adapters::records::{Described, ToolDescription, amplifier_spec, function_definition};
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_json;
-use toolward_host::{Host, LOCAL, ToolInfo};
+#[cfg(feature = "adapters")]
+use toolward_host::{Host, LOCAL};
+use toolward_host::ToolInfo;
 use toolward_mcp::ServerFeatures;
 use toolward_operator::host_setup::HostSetup;
 use toolward_operator::policy_review::PolicyReview;
@@ -21,12 +25,15 @@ use crate::failure::{Code, Failure, Kind, OperatorCode, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
     /// The records of Agent Tool 0.2.0
+    #[cfg(feature = "adapters")]
     AgentTool,
     /// A function for OpenAI's chat completions
+    #[cfg(feature = "adapters")]
     Openai,
     /// The tool as `serve` lists it
     Mcp,
     /// Amplifier's tool specification
+    #[cfg(feature = "adapters")]
     Amplifier,
 }
 
@@ -54,9 +61,12 @@ pub(super) fn of(
     let features = ServerFeatures::new(host.clone(), &contents, &granted.policy, usize::MAX)
         .map_err(|error| Failure::of(Kind::Failed, error))?;
     let value = match form {
+        #[cfg(feature = "adapters")]
         Form::AgentTool => records(&tool, &host, &features)?,
         Form::Mcp => definition(&tool, &features)?,
+        #[cfg(feature = "adapters")]
         Form::Openai => function_definition(&definition(&tool, &features)?),
+        #[cfg(feature = "adapters")]
         Form::Amplifier => amplifier_spec(&definition(&tool, &features)?),
     };
     let lines = serde_json::to_string_pretty(&value).map_err(unwritable)?;
@@ -68,6 +78,7 @@ fn unwritable(error: serde_json::Error) -> Failure {
 }
 
 /// The records of the tool, among the other tools of its host.
+#[cfg(feature = "adapters")]
 fn records(tool: &ToolInfo, host: &Host, features: &ServerFeatures) -> Result<Value> {
     let tools: Vec<ToolInfo> = host.tools().collect();
     let named = |info: &ToolInfo| name_of(info, features).map(str::to_owned);
