@@ -22,11 +22,6 @@ mod logging;
 mod open_files;
 mod output;
 mod progress;
-#[expect(
-    dead_code,
-    reason = "the generator of the book's pages reads the exit codes"
-)]
-mod shared_codes;
 mod stderr;
 mod usage;
 mod wrap;

@@ -78,6 +78,7 @@ pub use api::request::Request;
 pub use api::result::{
     Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, LogLevel,
     LogRecord, Metadata, Origin, Output, Reply, ResourceBody, Role, Tried,
+    WorldErrorCode,
 };
 pub use api::violations::{EndsCall, Violation, ViolationKind};
 pub use api::withheld::{WithheldReason, WithheldTool};
@@ -109,3 +110,9 @@ pub use shared_state::{SharedState, UnreadResult};
 pub use tape::{Replayed, Tape};
 pub use toolward_ledger::record::{Native, NativeId, TraceParent};
 pub use toolward_policy::{Limit, LimitName, Limits};
+
+/// The codes of workspaces that can't be used.
+pub const WORKSPACE_TABLES: &[&[toolward_support::report::Code]] = &[
+    workspace::Unusable::CODES,
+    sandbox::files::PlanError::CODES,
+];

@@ -51,7 +51,7 @@ pub fn create_runloop(
     options: &RunloopOptions,
 ) -> Result<Vec<String>, ScaffoldError> {
     for (what, name) in [("id", &options.id), ("publisher", &options.publisher)] {
-        Id::parse(name).map_err(|refusal| ScaffoldError::Name { what, refusal })?;
+        Id::parse(name).map_err(|source| ScaffoldError::Name { what, source })?;
     }
     let created = Timestamp::from_unix(options.created)
         .map_err(|_| ScaffoldError::Unwritable { what: "the time" })?;
