@@ -3,7 +3,7 @@
 
 use toolward_contract::driver::{ExtractError, RenderErrorKind};
 use toolward_egress::{LimitKind, NetworkKind, Rule, SecretProblem, Stage};
-use toolward_support::{codes, report::Code as Row};
+use toolward_support::report::{Code as Row, codes};
 
 codes! {
     /// Why the command did not do what it was asked to.
@@ -47,7 +47,7 @@ codes! {
         BuildUnconfirmed = "build-unconfirmed" ["4"],
             "a directory is to be built for the first time, which starts programs on its sources, and this was not confirmed";
         InstallUnconfirmed = "toolchain-unconfirmed" ["4"],
-            "`toolchain --install` would fetch tools, and this was not confirmed on a terminal";
+            "`doctor --install` would fetch tools, and this was not confirmed on a terminal";
         EntryMissing = "entry-missing" ["2"], "a new tools.json needs an entry, and nobody described one";
         ImportTooMany = "import-too-many" ["2"], "a bundle can't be made of so many definitions";
         ImportSpecFailed = "import-spec-failed", "a tool of Amplifier gave no description of itself";
@@ -55,7 +55,7 @@ codes! {
         DeletionUnconfirmed = "deletion-unconfirmed" ["4"],
             "`ledger prune` or `erase` without `--yes`, and without confirmation on a terminal";
         RerunUnconfirmed = "rerun-unconfirmed" ["4"],
-            "`replay --rerun` of many calls, or of one that may change something, was not confirmed";
+            "`ledger replay --rerun` of many calls, or of one that may change something, was not confirmed";
         NothingToTest = "nothing-to-test", "no contract with examples has a driver here";
     }
 }
@@ -63,15 +63,15 @@ codes! {
 /// The page of the book on the errors of the command.
 pub(crate) const COMMAND_ERRORS: &str = "command-errors.md";
 
-/// Tables, each with the page of the book that lists its codes. A row without a meaning has that of an earlier or later
-/// table.
+/// Tables, each with the page of the book that lists its codes. A row without a meaning has that of another table.
 pub(crate) const TABLES: &[(&str, &[&[Row]])] = &[
+    ("reference/diagnostics.md", toolward_contract::TABLES),
     (
         "reference/diagnostics.md",
         &[
-            toolward_contract::CODES,
             toolward_bundle::codes::CODES,
-            toolward_author::aml::CODES,
+            #[cfg(feature = "adapters")]
+            toolward_adapters::aml::CODES,
         ],
     ),
     ("policy-errors.md", &[toolward_policy::CODES]),
@@ -106,7 +106,6 @@ pub(crate) const TABLES: &[(&str, &[&[Row]])] = &[
             toolward_author::scaffold::ScaffoldError::CODES,
             toolward_host::HostError::CODES,
             toolward_host::confine::ConfineError::CODES,
-            toolward_host::exec::ExecProblem::CODES,
             toolward_mcp::NameProblem::CODES,
             toolward_mcp::DocumentsError::CODES,
             toolward_mcp::DenialsError::CODES,
@@ -114,8 +113,17 @@ pub(crate) const TABLES: &[(&str, &[&[Row]])] = &[
             toolward_mcp::http::HttpError::CODES,
         ],
     ),
-    (COMMAND_ERRORS, toolward_author::import::TABLES),
-    (COMMAND_ERRORS, toolward_host::WORKSPACE_TABLES),
+    (COMMAND_ERRORS, toolward_host::BLOCKED_TABLES),
+    #[cfg(feature = "adapters")]
+    (COMMAND_ERRORS, toolward_adapters::import::TABLES),
+    #[cfg(feature = "programs")]
+    (
+        COMMAND_ERRORS,
+        &[
+            toolward_programs::StartError::CODES,
+            toolward_programs::ExecProblem::CODES,
+        ],
+    ),
     (
         "reference/outgoing-requests.md",
         &[

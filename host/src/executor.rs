@@ -9,7 +9,6 @@ mod form;
 mod http;
 mod limits;
 mod memory;
-mod program;
 mod registry;
 
 use std::any::Any;
@@ -24,7 +23,7 @@ use toolward_policy::{ContextText, Grant};
 
 pub(crate) use self::clock::Clock;
 pub(crate) use self::memory::AttemptMemory;
-pub(crate) use self::registry::{Executors, MakeExecutor};
+pub(crate) use self::registry::{CODES, Executors, MakeExecutor};
 use crate::api::approval::ShownRequest;
 use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, Captured, Origin};
@@ -154,6 +153,15 @@ pub struct Job {
 }
 
 impl Job {
+    /// Takes memory of the call for the bytes that an executor holds at a time.
+    ///
+    /// # Errors
+    /// If the call may have no more, or has to end for others.
+    pub fn cover(&self, call: &CallContext, bytes: u64) -> Result<(), CallError> {
+        let memory = AttemptMemory::of(&self.slot, call.limits.memory_bytes);
+        memory.cover(bytes).map(drop)
+    }
+
     /// When the call ends.
     #[must_use]
     pub fn deadline(&self) -> Instant {
@@ -240,16 +248,4 @@ pub struct RequestValues<'a> {
     pub(crate) contract_input: &'a Value,
     /// The confidential texts of the context.
     pub(crate) context_secrets: &'a [(String, ContextText)],
-}
-
-/// The output of a driver that succeeded and returned nothing, as a service does that answers 204: null if the
-/// contract accepts it, else an empty object. If it accepts neither, null, which is then refused.
-fn empty_output(contract: &Tool) -> DriverOutput {
-    let empty = Value::Object(serde_json::Map::new());
-    let accepts = |value: &Value| contract.outputs.validate(value).is_ok();
-    let output = match !accepts(&Value::Null) && accepts(&empty) {
-        true => empty,
-        false => Value::Null,
-    };
-    DriverOutput::new(output.to_string())
 }

@@ -16,14 +16,13 @@ use crate::api::event::EventFilter;
 use crate::api::listener::CallStage;
 use crate::api::refused::RefusedCall;
 use crate::api::request::Request;
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Reply, timed_out};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Reply};
 use crate::api::withheld::WithheldTool;
 use crate::catalogue::Catalogue;
 use crate::catalogue::ToolInfo;
 use crate::compile::CompileBackend;
 use crate::elicitation::{self, Asked, OpenForm, OpenForms};
 use crate::events::Events;
-use crate::exec::ExecBroker;
 use crate::executor::component::Preparer;
 use crate::executor::{Executors, MakeExecutor};
 use crate::imports::{CallTools, NestedCall};
@@ -78,7 +77,6 @@ impl Host {
         withheld: Vec<WithheldTool>,
         services: Services,
         backend: CompileBackend,
-        programs: Option<ExecBroker>,
         others: HashMap<String, MakeExecutor>,
         shared_state: SharedState,
     ) -> Result<Self, HostError> {
@@ -91,7 +89,6 @@ impl Host {
             preparer: preparer.clone(),
             turns: shared_state.turns(),
             forms: shared_state.forms(),
-            programs,
             others,
         };
         let catalogue = Catalogue::build(
@@ -340,7 +337,7 @@ impl Host {
         let checking = inner.validation.run(
             &scope.principal,
             deadline,
-            || timed_out(allowed, started.elapsed()),
+            || CallError::timed_out(allowed, started.elapsed()),
             move || validate::validate(resolved, request, &host.inner.services),
         );
         // No part of the future of a call with a short input.

@@ -39,7 +39,6 @@ pub mod digest;
 mod elicitation;
 mod events;
 mod exceeded;
-pub mod exec;
 mod executor;
 mod health;
 mod host;
@@ -111,8 +110,9 @@ pub use tape::{Replayed, Tape};
 pub use toolward_ledger::record::{Native, NativeId, TraceParent};
 pub use toolward_policy::{Limit, LimitName, Limits};
 
-/// The codes of workspaces that can't be used.
-pub const WORKSPACE_TABLES: &[&[toolward_support::report::Code]] = &[
+/// The codes of why a tool is blocked that this host can't give what was granted.
+pub const BLOCKED_TABLES: &[&[toolward_support::report::Code]] = &[
+    executor::CODES,
     workspace::Unusable::CODES,
     sandbox::files::PlanError::CODES,
 ];

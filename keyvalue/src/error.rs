@@ -1,7 +1,7 @@
 //! Why a store could not be opened, or an operation on a bucket was refused or
 //! failed.
 
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 

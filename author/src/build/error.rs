@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 
 use toolward_bundle::component::{HANDLER, SurfaceError};
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 use super::TARGET;
 use crate::error::AuthorError;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 codes! {
     /// Building a host failed.
@@ -15,9 +15,6 @@ codes! {
             => "name another cache directory, or repair this one";
         Broker { program: PathBuf, source: std::io::Error } = "broker-unavailable",
             ("the compile broker {} can't be started: {source}", program.display())
-            => "name a program that is there and that you may run";
-        ExecBroker { program: PathBuf, source: std::io::Error } = "exec-broker-unavailable",
-            ("the broker of programs {} can't be started: {source}", program.display())
             => "name a program that is there and that you may run";
         /// `kind` is `tool` or `driver`; a tool's `id` has its major version.
         Duplicate { kind: &'static str, id: String, first: String, second: String } = "duplicate-id",

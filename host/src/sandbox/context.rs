@@ -36,6 +36,12 @@ impl CallContext {
         &self.scope.principal
     }
 
+    /// How much of what a driver prints is kept, in bytes.
+    #[must_use]
+    pub fn stdio_bytes(&self) -> u64 {
+        self.limits.stdio_bytes
+    }
+
     /// What policy grants the driver.
     #[must_use]
     pub fn grant(&self) -> &Grant {

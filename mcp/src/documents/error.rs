@@ -1,6 +1,6 @@
 //! Why documents can't be served together.
 
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 codes! {
     /// Why documents, or the features of a host, can't be served together.

@@ -10,7 +10,7 @@ use http::header::{
 };
 use http::{HeaderValue, StatusCode};
 use serde_json::{Value, json};
-use toolward_support::{codes, report::Code};
+use toolward_support::report::{Code, codes};
 
 use super::Refusal;
 use crate::messages::Flaw;

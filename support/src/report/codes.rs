@@ -102,7 +102,7 @@ impl AsSource for dyn Error + Send + Sync {
 /// command's exit codes if they are not 1.
 ///
 /// ```
-/// use toolward_support::{codes, report::{Code, Severity}};
+/// use toolward_support::report::{Code, Severity, codes};
 ///
 /// // An enum with `ALL`, `CODES`, `row`, `code` and `message`.
 /// codes! {
@@ -202,15 +202,16 @@ macro_rules! codes {
         }
     };
     ($vis:vis const $type:ty;
-        $($name:ident = $code:literal $($severity:ident)?, $meaning:literal $(, $advice:literal)?;)+
+        $($name:ident = $code:literal $($severity:ident)? $([$exit:literal])?,
+            $meaning:literal $(, $advice:literal)?;)+
     ) => {
         $(#[doc = concat!("`", $code, "`: ", $meaning)]
         $vis const $name: $type =
-            <$type>::of($crate::codes!(@row $code [$($severity)?] [] [$meaning] [$($advice)?]));)+
+            <$type>::of($crate::codes!(@row $code [$($severity)?] [$($exit)?] [$meaning] [$($advice)?]));)+
 
         /// All codes of the table, in its order.
         pub const CODES: &'static [$crate::report::Code] =
-            &[$($crate::codes!(@row $code [$($severity)?] [] [$meaning] [$($advice)?])),+];
+            &[$($crate::codes!(@row $code [$($severity)?] [$($exit)?] [$meaning] [$($advice)?])),+];
     };
     ($(#[$outer:meta])* $vis:vis enum $name:ident: Error {
         $($(#[$inner:meta])* $variant:ident
