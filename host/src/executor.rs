@@ -23,7 +23,7 @@ use toolward_policy::{ContextText, Grant};
 
 pub(crate) use self::clock::Clock;
 pub(crate) use self::memory::AttemptMemory;
-pub(crate) use self::registry::{Executors, MakeExecutor};
+pub(crate) use self::registry::{CODES, Executors, MakeExecutor};
 use crate::api::approval::ShownRequest;
 use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, Captured, Origin};

@@ -77,6 +77,7 @@ pub use api::request::Request;
 pub use api::result::{
     Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, LogLevel,
     LogRecord, Metadata, Origin, Output, Reply, ResourceBody, Role, Tried,
+    WorldErrorCode,
 };
 pub use api::violations::{EndsCall, Violation, ViolationKind};
 pub use api::withheld::{WithheldReason, WithheldTool};
@@ -108,3 +109,10 @@ pub use shared_state::{SharedState, UnreadResult};
 pub use tape::{Replayed, Tape};
 pub use toolward_ledger::record::{Native, NativeId, TraceParent};
 pub use toolward_policy::{Limit, LimitName, Limits};
+
+/// The codes of why a tool is blocked that this host can't give what was granted.
+pub const BLOCKED_TABLES: &[&[toolward_support::report::Code]] = &[
+    executor::CODES,
+    workspace::Unusable::CODES,
+    sandbox::files::PlanError::CODES,
+];

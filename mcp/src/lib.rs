@@ -33,5 +33,5 @@ mod unsafe_file;
 pub use approval::denials::{Denials, DenialsError};
 pub use catalogue::NameProblem;
 pub use documents::DocumentsError;
-pub use features::{ServerFeatures, ServerFeaturesError};
+pub use features::ServerFeatures;
 pub use server::{Connection, Service};

@@ -39,10 +39,8 @@ impl ProgramExecutor {
             .ok_or_else(|| CallError::internal("this driver has no program"))?;
         // A broker takes up no lines after its start.
         let line = self.broker.number(rule).ok_or_else(|| {
-            not_run(
-                "the policy lets this program run since after the host was started",
-                "exec-line-new",
-            )
+            let problem = ExecProblem::LineNew;
+            not_run(&problem.to_string(), problem.code())
             .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("start the host again"))
         })?;
         Ok((line, rule))

@@ -38,19 +38,13 @@ use self::link::Link;
 pub use self::runner::run_runner;
 pub use self::serve::run_broker;
 
-/// The broker that runs programs can't be started.
-#[derive(Debug, thiserror::Error)]
-#[error("the broker of programs {} can't be started: {source}", program.display())]
-pub struct StartError {
-    /// The program.
-    pub program: PathBuf,
-    /// What went wrong.
-    pub source: std::io::Error,
-}
-
 codes! {
-    for StartError {
-        Self { .. } = "exec-broker-unavailable", "name a program that exists and that you may run";
+    /// The programs of a policy can't be run.
+    #[derive(Debug)]
+    pub enum StartError: Error {
+        Broker { program: PathBuf, source: std::io::Error } = "exec-broker-unavailable",
+            ("the broker of programs {} can't be started: {source}", program.display())
+            => "name a program that exists and that you may run";
     }
 }
 
@@ -119,7 +113,7 @@ impl ExecBroker {
         base: &Path,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, StartError> {
-        let fail = |source| StartError {
+        let fail = |source| StartError::Broker {
             program: command.program.clone(),
             source,
         };

@@ -7,7 +7,7 @@ mod error;
 mod log_record;
 pub(crate) mod weight;
 
-pub use code::{ErrorClass, ErrorCode};
+pub use code::{ErrorClass, ErrorCode, WorldErrorCode};
 pub use content::{Annotations, Block, BlockContent, ResourceBody, Role};
 pub use error::{CallError, Hit, Origin};
 

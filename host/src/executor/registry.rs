@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 use toolward_contract::driver::{Driver, DriverKind};
 use toolward_policy::Grant;
+use toolward_support::report::{Code, codes};
 
 use super::component::{ComponentExecutor, Preparer};
 use super::form::FormExecutor;
@@ -48,6 +49,13 @@ impl Executors {
     }
 }
 
+codes! {
+    pub const Code;
+
+    BROKER_MISSING = "exec-broker-missing" ["4"],
+        "the policy lets a program run, and this host has no broker that runs programs";
+}
+
 /// The executor of programs on a host that got none.
 struct NoPrograms;
 
@@ -56,9 +64,9 @@ impl NoPrograms {
         CallError::new(
             ErrorCode::UNAUTHORISED,
             ErrorClass::SetupRequired,
-            "the policy lets a program run, and this host has no broker that runs programs",
+            BROKER_MISSING.meaning,
         )
-        .with_cause(json!({ "rule": "exec-broker-missing" }))
+        .with_cause(json!({ "rule": BROKER_MISSING.code }))
         .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("let this host run programs"))
     }
 }

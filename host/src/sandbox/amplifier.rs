@@ -9,6 +9,7 @@ use wasmtime::{Engine, Result, Store};
 
 use super::{State, wit};
 use crate::api::limits::CallLimits;
+use crate::api::result::WorldErrorCode;
 use crate::invocation::{DriverError, DriverOutput, Invocation, Returned};
 
 /// A tool of Amplifier.
@@ -64,7 +65,7 @@ impl<'a> ToolCall<'a> {
                     read => result(read),
                 }
             }
-            Err(message) => Err(error("amplifier:error", message, None)),
+            Err(message) => Err(error(WorldErrorCode::AmplifierError.code(), message, None)),
         })
     }
 
@@ -87,7 +88,7 @@ fn error(code: &str, message: String, cause: Option<String>) -> DriverError {
 fn result(read: Result<Value, JsonError>) -> Result<Returned, DriverError> {
     let invalid = |why: String| {
         let message = format!("what the tool returned is no result of Amplifier: {why}");
-        error("component:result", message, None)
+        error(WorldErrorCode::Result.code(), message, None)
     };
     let value = read.map_err(|error| invalid(error.to_string()))?;
     match value.get("success").and_then(Value::as_bool) {
@@ -100,7 +101,7 @@ fn result(read: Result<Value, JsonError>) -> Result<Returned, DriverError> {
             let text = |key: &str| found.get(key).and_then(Value::as_str);
             let code = match text("type").filter(|kind| !kind.is_empty()) {
                 Some(kind) => wit::own_code("amplifier", kind),
-                None => "amplifier:failed".to_owned(),
+                None => WorldErrorCode::AmplifierFailed.code().to_owned(),
             };
             let message = text("message")
                 .or_else(|| found.as_str())

@@ -15,6 +15,7 @@ use self::typed::Typed;
 use super::State;
 use super::limiter::ResultSize;
 use crate::api::limits::CallLimits;
+use crate::api::result::WorldErrorCode;
 use crate::exceeded::Exceeded;
 use crate::invocation::{DriverError, DriverOutput, Invocation, Returned};
 
@@ -125,7 +126,7 @@ impl<'a> FunctionCall<'a> {
                 Ok(Ok(parameters))
             }
             Err(Refused::Memory) => Err(no_memory(store)),
-            Err(Refused::Input(message)) => Ok(Err(failure("component:input", message, None))),
+            Err(Refused::Input(message)) => Ok(Err(failure(WorldErrorCode::Input.code(), message, None))),
         }
     }
 
@@ -220,7 +221,7 @@ impl<'a> FunctionCall<'a> {
         };
         let code = match value {
             Some((Val::Variant(case, _) | Val::Enum(case), _)) => own_code("wit", case),
-            _ => "wit:error".to_owned(),
+            _ => WorldErrorCode::WitError.code().to_owned(),
         };
         let message = match value {
             Some((Val::String(text), _)) => text.clone(),
@@ -258,7 +259,9 @@ fn written(
     let text = match returned {
         typed::Returned::Text(text) => Some(text),
         typed::Returned::Bytes(found) => typed::text_of(found, bytes),
-        typed::Returned::Failed(message) => return Ok(Err(failure("wit:error", message, None))),
+        typed::Returned::Failed(message) => {
+            return Ok(Err(failure(WorldErrorCode::WitError.code(), message, None)));
+        }
     };
     let mut json = JsonText::new(allowed, bytes);
     match text.map(|text| json.text(&text)) {
@@ -303,7 +306,11 @@ fn unwritten(refused: &to_json::Refused, allowed: u64) -> Result<Result<Returned
         to_json::Refused::NotUtf8 => {
             let message =
                 "the result has bytes that are not UTF-8, and `bytes: utf8` says they are";
-            Ok(Err(failure("component:not-utf8", message.to_owned(), None)))
+            Ok(Err(failure(
+                WorldErrorCode::NotUtf8.code(),
+                message.to_owned(),
+                None,
+            )))
         }
         to_json::Refused::Mismatch => Err(Error::msg("the result is of another type")),
     }

@@ -51,32 +51,18 @@ enum Unusable {
     Unread(std::io::Error),
 }
 
-/// Why denials can't be kept.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DenialsError {
-    /// The directory or the key can't be used.
-    #[error("{path}: {source}")]
-    Unusable {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Other users could read or change it.
-    #[error("{path} {problem}")]
-    Unsafe {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        problem: String,
-    },
-}
-
 codes! {
-    for DenialsError {
-        Self::Unusable { .. } = "denials-unusable";
-        Self::Unsafe { .. } = "denials-unsafe";
+    /// Why denials can't be kept.
+    #[derive(Debug)]
+    pub enum DenialsError: Error {
+        /// `path` is the directory or the key.
+        Unusable { path: PathBuf, source: std::io::Error } = "denials-unusable" Warning,
+            "denials can't be kept in the state directory; they are forgotten when the server ends",
+            ("{}: {source}", path.display());
+        /// `path` is the directory or the key.
+        Unsafe { path: PathBuf, problem: String } = "denials-unsafe" Warning,
+            "other users could read or change denials in the state directory; they are forgotten when the server ends",
+            ("{} {problem}", path.display());
     }
 }
 
