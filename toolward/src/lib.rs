@@ -127,8 +127,8 @@ pub use toolward_policy::{Decision, Policy, PolicyError};
 // A call: what it takes, what it tells on the way, and what it returns.
 pub use toolward_host::{
     Answer, Answerable, ApprovalRequest, ApprovalScope, Approver, Ask, Asked, CallError,
-    CallListener, CallStage, Canceled, Cancellation, Chained, Compiling, DriverInfo, ErrorClass,
-    ErrorCode, FinishedCall, LOCAL, LogLevel, LogRecord, Metadata, Native, NativeId, Observer,
+    CallFacts, CallListener, CallStage, Cancellation, Chained, Compiling, DriverInfo, ErrorClass,
+    ErrorCode, LOCAL, LogLevel, LogRecord, Native, NativeId, Observer,
     Origin, Output, Progress, Question, Remembered, Reply, Request, Resume, SharedCancellation,
     ShownRequest, ToolInfo, TraceParent, Verdict, Violation,
 };

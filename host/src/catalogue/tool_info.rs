@@ -138,7 +138,7 @@ impl ToolInfo {
         Self {
             contract: entry.contract.clone(),
             publisher: entry.publisher.to_string(),
-            bundle: entry.bundle.clone(),
+            bundle: entry.bundle.to_string(),
             drivers: entry
                 .routes
                 .iter()

@@ -63,7 +63,7 @@ impl ProgramExecutor {
 
     async fn run(&self, job: &Job, context: &CallContext) -> AttemptReport {
         let mut captured = Captured::default();
-        let memory = AttemptMemory::of(&job.slot, context.limits.memory_bytes);
+        let memory = AttemptMemory::of(&context.slot, context.limits.memory_bytes);
         let result = self.output(job, context, &mut captured, &memory).await;
         AttemptReport {
             captured,
@@ -113,10 +113,12 @@ impl ProgramExecutor {
             rule,
             stderr: &stderr,
             took: started.elapsed(),
-            is_local: context.scope.principal == LOCAL,
+            is_local: context.principal() == LOCAL,
         };
         match ending {
-            Ending::Exited(0) if stdout.trim_ascii().is_empty() => Ok(empty_output(&job.contract)),
+            Ending::Exited(0) if stdout.trim_ascii().is_empty() => {
+                Ok(empty_output(&context.contract))
+            }
             Ending::Exited(0) => output_of(stdout),
             ending => Err(failed.error(ending)),
         }

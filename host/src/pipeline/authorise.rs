@@ -21,6 +21,11 @@ pub(crate) struct Granted<T> {
 }
 
 impl<T> Granted<T> {
+    /// Whether a person has to approve the call.
+    pub(crate) fn asks(&self) -> bool {
+        self.question.is_some()
+    }
+
     pub(crate) fn into_parts(self) -> (T, Option<Arc<ApprovalQuestion>>) {
         (self.call, self.question)
     }
