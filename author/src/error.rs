@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use toolward_bundle::ReadError;
 use toolward_bundle::files::FilesError;
 use toolward_contract::diagnostic::Diagnostic;
-use toolward_support::codes;
 use toolward_signing::Refusal;
+use toolward_support::report::codes;
 
 /// Why a bundle can't be packed, signed or written.
 #[derive(Debug, thiserror::Error)]

@@ -4,16 +4,14 @@
 
 mod language;
 mod libraries;
-mod runloop;
 
 use std::path::Path;
 
-use toolward_support::codes;
 use toolward_signing::id::Id;
 use toolward_signing::timestamp::Timestamp;
+use toolward_support::report::codes;
 
 pub use self::language::Language;
-pub use self::runloop::{Attachment, RunloopOptions, check_entry, create_runloop};
 use crate::error::AuthorError;
 use crate::output;
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use toolward_contract::json::{self, Limits};
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 /// One property to set.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use toolward_support::codes;
 use toolward_signing::Digest;
+use toolward_support::report::codes;
 use wasmparser::{Validator, WasmFeatures};
 
 mod functions;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use toolward_contract::action;
 use toolward_contract::diagnostic::{Diagnostic, Severity};
-use toolward_support::codes;
 use toolward_signing::Refusal;
+use toolward_support::report::codes;
 
 /// How deep folders may be nested (at most 8 segments).
 pub(crate) const MAX_DEPTH: usize = 8;

@@ -1,7 +1,7 @@
 //! The command's own codes, one table. Those of what it calls are in the tables of the
 //! crates that give them.
 
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 codes! {
     /// Why the command did not do what it was asked to.
@@ -45,7 +45,7 @@ codes! {
         BuildUnconfirmed = "build-unconfirmed",
             "a directory is to be built for the first time, which starts programs on its sources, and this was not confirmed";
         InstallUnconfirmed = "toolchain-unconfirmed",
-            "`toolchain --install` would fetch tools, and this was not confirmed on a terminal";
+            "`doctor --install` would fetch tools, and this was not confirmed on a terminal";
         EntryMissing = "entry-missing", "a new tools.json needs an entry, and nobody described one";
         ImportTooMany = "import-too-many", "a bundle can't be made of so many definitions";
         ImportSpecFailed = "import-spec-failed", "a tool of Amplifier gave no description of itself";
@@ -53,7 +53,7 @@ codes! {
         DeletionUnconfirmed = "deletion-unconfirmed",
             "`ledger prune` or `erase` without `--yes`, and without confirmation on a terminal";
         RerunUnconfirmed = "rerun-unconfirmed",
-            "`replay --rerun` of many calls, or of one that may change something, was not confirmed";
+            "`ledger replay --rerun` of many calls, or of one that may change something, was not confirmed";
         NothingToTest = "nothing-to-test", "no contract with examples has a driver here";
     }
 }

@@ -9,7 +9,6 @@
 
 mod approve;
 mod arguments;
-mod change;
 mod codes;
 mod commands;
 mod environment;
@@ -19,7 +18,6 @@ mod help;
 mod helper;
 mod keyfile;
 mod logging;
-mod open_files;
 mod output;
 mod progress;
 #[expect(

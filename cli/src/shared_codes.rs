@@ -259,7 +259,7 @@ pub(crate) const SHARED: &[Shared] = &[
         codes: &["toolchain-unplaced"],
         exit: "1",
         severity: Severity::Error,
-        meaning: "`toolchain --install` has no directory to install into: none was named, and this user has no data directory",
+        meaning: "`doctor --install` has no directory to install into: none was named, and this user has no data directory",
     },
     Shared {
         codes: &["toolchain-busy"],

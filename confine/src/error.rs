@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 /// Why a process is not confined.
 #[derive(Debug, thiserror::Error)]

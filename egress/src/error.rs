@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 /// Any error of a body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

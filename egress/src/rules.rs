@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use http::{HeaderName, Method};
 use ipnet::IpNet;
 use toolward_contract::capability::HostPattern;
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 use crate::address;
 use crate::error::{Denied, Rule};

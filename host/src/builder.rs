@@ -18,7 +18,6 @@ use crate::api::error::HostError;
 use crate::api::listener::CallListener;
 use crate::api::withheld::WithheldTool;
 use crate::compile::{Broker, Cache, CompileBackend, Compiler, InProcess};
-use crate::exec::ExecBroker;
 use crate::executor::{Executor, MakeExecutor};
 use crate::host::Host;
 use crate::recording::Recording;
@@ -76,7 +75,6 @@ pub struct HostBuilder {
     compiler: Option<Arc<dyn Compiler>>,
     cache: Option<Cache>,
     broker: Option<Broker>,
-    programs: Option<ExecBroker>,
     executors: HashMap<String, MakeExecutor>,
     shared_state: SharedState,
     defer_engine: bool,
@@ -194,14 +192,8 @@ impl HostBuilder {
         self
     }
 
-    /// Has the programs of `[[exec]]` run by this broker. Default: none; their tools can't be called.
-    pub fn programs(mut self, broker: ExecBroker) -> Self {
-        self.programs = Some(broker);
-        self
-    }
-
     /// Has drivers of a kind that this crate does not run (`builtin`, for example) carried out by `make`'s executors.
-    /// Default: no route has such a driver.
+    /// Default: no route has such a driver, and the programs of `[[exec]]` can't be called.
     pub fn executor(
         mut self,
         kind: impl Into<String>,
@@ -266,7 +258,6 @@ impl HostBuilder {
             self.withheld,
             services,
             backend,
-            self.programs,
             self.executors,
             self.shared_state,
         )?;

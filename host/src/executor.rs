@@ -9,7 +9,6 @@ mod form;
 mod http;
 pub(crate) mod limits;
 mod memory;
-mod program;
 mod registry;
 mod replay;
 
@@ -221,16 +220,4 @@ pub struct RequestValues<'a> {
     pub(crate) contract_input: &'a Value,
     /// The confidential texts of the context.
     pub(crate) context_secrets: &'a [(String, ContextText)],
-}
-
-/// The output of a driver that succeeded and returned nothing, as a service does that answers 204: null if the
-/// contract accepts it, else an empty object. If it accepts neither, null, which is then refused.
-fn empty_output(contract: &Tool) -> DriverOutput {
-    let empty = Value::Object(serde_json::Map::new());
-    let accepts = |value: &Value| contract.outputs.validate(value).is_ok();
-    let output = match !accepts(&Value::Null) && accepts(&empty) {
-        true => empty,
-        false => Value::Null,
-    };
-    DriverOutput::new(output.to_string())
 }

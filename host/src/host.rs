@@ -23,7 +23,6 @@ use crate::catalogue::ToolInfo;
 use crate::compile::CompileBackend;
 use crate::elicitation::{Asked, OpenForm, OpenForms};
 use crate::events::Events;
-use crate::exec::ExecBroker;
 use crate::executor::component::Preparer;
 use crate::executor::{Executors, MakeExecutor};
 use crate::imports::{CallTools, NestedCall};
@@ -75,7 +74,6 @@ impl Host {
         withheld: Vec<WithheldTool>,
         services: Services,
         backend: CompileBackend,
-        programs: Option<ExecBroker>,
         others: HashMap<String, MakeExecutor>,
         shared_state: SharedState,
     ) -> Result<Self, HostError> {
@@ -88,7 +86,6 @@ impl Host {
             preparer: preparer.clone(),
             turns: shared_state.turns(),
             forms: shared_state.forms(),
-            programs,
             tape: services.tape.clone(),
             others,
         };

@@ -3,6 +3,8 @@
 //! uses them, too.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use toolward_contract::tool::Tool;
 
 use crate::api::result::{Block, CallError};
 
@@ -102,6 +104,19 @@ impl DriverOutput {
             content: Vec::new(),
             lifted_bytes: 0,
         }
+    }
+
+    /// The output of a driver that succeeded and returned nothing, as a service does that answers 204: null if the
+    /// contract accepts it, else an empty object. If it accepts neither, null, which is then refused.
+    #[must_use]
+    pub fn empty(contract: &Tool) -> Self {
+        let empty = Value::Object(serde_json::Map::new());
+        let accepts = |value: &Value| contract.outputs.validate(value).is_ok();
+        let output = match !accepts(&Value::Null) && accepts(&empty) {
+            true => empty,
+            false => Value::Null,
+        };
+        Self::new(output.to_string())
     }
 }
 

@@ -39,7 +39,6 @@ pub mod digest;
 mod elicitation;
 mod events;
 mod exceeded;
-pub mod exec;
 mod executor;
 mod extensions;
 mod health;

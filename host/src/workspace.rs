@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toolward_policy::UnusableDirectory;
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 use crate::api::error::HostError;
 use crate::sandbox::files::Root;

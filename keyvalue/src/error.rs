@@ -1,7 +1,7 @@
 //! Why a store could not be opened, or an operation on a bucket was refused or
 //! failed.
 
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 /// An operation was refused, or failed.
 #[derive(Debug, thiserror::Error)]

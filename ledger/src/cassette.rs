@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use write::Writing;
 
 use crate::record::{Hash, Invocation, Number, Outcome, Part, Person, Tool};
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 /// The most bytes of a cassette: it is read into memory.
 pub const MAX_CASSETTE_BYTES: usize = 64 * 1024 * 1024;

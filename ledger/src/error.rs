@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 use crate::record::RecordError;
 

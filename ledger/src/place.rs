@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use secrecy::ExposeSecret as _;
-use toolward_support::files::{Folder, Links, Protection};
 use toolward_signing::key::{MAX_PEM_BYTES, SigningKey};
+use toolward_support::files::{Folder, Links, Protection};
 
 use crate::checkpoint::Verifier;
 use crate::error::Error;
@@ -67,7 +67,8 @@ impl Place {
             Err(error) if error.is_missing() && is_new => {
                 let key = SigningKey::generate().map_err(Error::key)?;
                 let pem = key.to_pem().map_err(Error::key)?;
-                match toolward_support::files::create(&path, pem.expose_secret().as_bytes(), 0o600) {
+                match toolward_support::files::create(&path, pem.expose_secret().as_bytes(), 0o600)
+                {
                     // Another process was faster.
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                         self.signing_key(false)

@@ -84,7 +84,8 @@ pub(crate) fn open_to_read(path: &Path, schema: &Schema) -> Result<(Connection, 
             | toolward_support::sqlite::Error::Io(_)
             | toolward_support::sqlite::Error::ReadOnly(_),
         ) => {
-            let unwritable = toolward_support::sqlite::open_unwritable(&path, schema, BUSY_TIMEOUT)?;
+            let unwritable =
+                toolward_support::sqlite::open_unwritable(&path, schema, BUSY_TIMEOUT)?;
             Ok((unwritable.connection, unwritable.log_unread))
         }
         opened => Ok((opened?, false)),

@@ -42,7 +42,8 @@ impl Own {
                 .mode(0o600)
                 .open(&path)
                 .map_err(fail)?;
-            toolward_support::files::lock(&file, Lock::Exclusive, Duration::from_secs(5)).map_err(fail)?;
+            toolward_support::files::lock(&file, Lock::Exclusive, Duration::from_secs(5))
+                .map_err(fail)?;
             // Somebody may have found it before it was locked, and ended it.
             if file.metadata().map_err(fail)?.nlink() > 0 {
                 return Ok(Self {

@@ -20,7 +20,9 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use tokio::runtime::Handle;
-use toolward_host::{CallEnd, CallError, ErrorClass, ErrorCode, RefusedCall, Request, SharedCancellation};
+use toolward_host::{
+    CallEnd, CallError, ErrorClass, ErrorCode, RefusedCall, Request, SharedCancellation,
+};
 
 use crate::catalogue::{Found, Listed};
 use crate::client::{Client, Era};
@@ -33,8 +35,8 @@ use crate::revision::Revision;
 use crate::search::{self, Asked};
 use crate::strict::{self, Malformed};
 pub(crate) use named::new_session;
-pub(crate) use round_trips::RoundTrips;
 use round_trips::Called;
+pub(crate) use round_trips::RoundTrips;
 use runtime::CallRuntime;
 pub(crate) use runtime::OthersOpen;
 

@@ -113,7 +113,7 @@ impl Blocked {
             name,
             target,
             id: info.contract.id.to_string(),
-            namespace: toolward_records::namespace_of(&info.contract).to_owned(),
+            namespace: info.contract.effective_namespace().to_owned(),
             publisher: info.publisher.clone(),
             withheld: None,
             major: info.contract.version.major,

@@ -3,7 +3,7 @@
 //! once and keeps nothing.
 
 use rmcp::model::RequestId;
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 /// Longest message, in bytes. A tool's input is limited to 1 MiB before; the rest is
 /// room for escapes, and for answers and state that come with it.

@@ -19,7 +19,7 @@ use rustix::fs::{FileType, Mode, OFlags};
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 use toolward_host::{ReadProgress, SharedState};
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 use read_ahead::CallThreads;
 use streams::{Input, Output};

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use toolward_bundle::content::ContentError;
 use toolward_contract::diagnostic::Diagnostic;
-use toolward_support::report::{Coded, codes};
 use toolward_signing::Refusal;
+use toolward_support::report::{Coded, codes};
 
 /// The kind of a failure; the command's exit code follows from it. Ordered by
 /// severity, so that the worst of several failures is their maximum.
@@ -77,7 +77,11 @@ impl std::error::Error for Error {
 
 impl Error {
     /// A failure with a code from this crate's [table](Code) or another crate's.
-    pub fn new(kind: Kind, code: impl toolward_support::report::Kind, message: impl Display) -> Self {
+    pub fn new(
+        kind: Kind,
+        code: impl toolward_support::report::Kind,
+        message: impl Display,
+    ) -> Self {
         Self::with_code(kind, code.row().code, message)
     }
 
@@ -306,13 +310,13 @@ codes! {
         SourceInvalid = "source-invalid", "a source is not a file, `https://…` or `oci://…`";
         CaFileInvalid = "ca-file-invalid", "the policy's `ca_file` holds no certificates in PEM";
         ConfineSettingInvalid = "confine-setting-invalid",
-            "[`[confine]`](confinement.md#system-calls) of `toolward.toml` has an unknown value, or stands in a file of `--policy`";
+            "[`[confine]`](confinement.md#system-calls) of `toolward.toml` has an unknown value, or stands in a file of `--policy-file`";
         ClientSettingInvalid = "client-setting-invalid",
-            "[`[clients]`](serve.md#questions-and-approvals) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy`";
+            "[`[clients]`](serve.md#questions-and-approvals) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy-file`";
         LedgerSettingInvalid = "ledger-setting-invalid",
-            "[`[ledger]`](policy.md#ledger) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy`";
+            "[`[ledger]`](policy.md#ledger) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy-file`";
         RegistrySettingInvalid = "registry-setting-invalid",
-            "[`[[registry]]`](registries.md) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy`";
+            "[`[[registry]]`](registries.md) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy-file`";
         RegistryPasswordMissing = "registry-password-missing",
             "the variable or file that `password` of [`[[registry]]`](registries.md) names can't be read";
         LedgerPlaceless = "ledger-placeless",

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use toolward_bundle::content::Content;
 use toolward_contract::capability::{CapabilitySet, Class};
 use toolward_egress::Transport;
-use toolward_support::files::{Folder, Links, Problem, Protection};
 use toolward_host::confine::Confinement;
 use toolward_host::secrets::Sources;
 use toolward_host::{Host, HostBuilder, SharedState};
 use toolward_keyvalue::Store;
 use toolward_policy::{ContextRule, Policy, Rule, Secret, SecretSource};
+use toolward_support::files::{Folder, Links, Problem, Protection};
 
 use crate::bundles::declares;
 use crate::config::read_text;

@@ -171,7 +171,7 @@ impl<'r> Replay<'r> {
 }
 
 /// A payload of a call, or why it is missing.
-pub(crate) fn payload(
+pub fn payload(
     reader: &Reader,
     call: &RecordedCall,
     kind: PayloadKind,
@@ -208,7 +208,7 @@ fn explain(missing: Missing, settings: &LedgerSettings) -> String {
 }
 
 /// Why a payload is missing, for programs.
-pub(crate) fn missing_json(missing: Missing, settings: &LedgerSettings) -> Value {
+pub fn missing_json(missing: Missing, settings: &LedgerSettings) -> Value {
     json!({ "why": missing.as_str(), "message": explain(missing, settings) })
 }
 

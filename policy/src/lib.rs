@@ -20,6 +20,7 @@ mod exec;
 mod explain;
 mod file_name;
 mod grant;
+mod hints;
 mod implementation;
 mod limits;
 mod machine;
@@ -61,6 +62,7 @@ pub use grant::{
     BucketGrant, Grant, HostGrant, OnViolation, SecretBinding, SecretGrant, SecretPosition,
     UserGrant, WorkspaceGrant,
 };
+pub use hints::Hints;
 pub use implementation::{Contract, Implementation};
 pub use limits::{Limit, LimitName, LimitSetting, LimitSettings, Limits, fuel_for, own};
 pub use machine::{Machine, UnusableDirectory};

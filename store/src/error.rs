@@ -1,8 +1,8 @@
 //! Why opening the store or an operation on it was refused or failed.
 
 use toolward_bundle::ContentError;
-use toolward_support::codes;
 use toolward_signing::{Digest, Refusal};
+use toolward_support::report::codes;
 
 /// Why an operation was refused or failed. Installed bundles stay installed.
 #[derive(Debug, thiserror::Error)]

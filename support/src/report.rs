@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
+pub use crate::codes;
 pub use codes::{Code, Coded, Kind, Severity};
 
 /// A refusal or a failure. `C` is the crate's table of codes.

@@ -92,6 +92,7 @@
 //! | `keyvalue` (default) | the module `keyvalue`: buckets of tools are kept, in SQLite |
 //! | `ledger` (default) | `ledger::Writer` and `ledger::Reader`: records of calls are written, in SQLite |
 //! | `mcp` | the module `mcp`: serves a host's tools to clients of the Model Context Protocol |
+//! | `programs` | the module `programs`: native programs run outside the sandbox, if the policy has an `[[exec]]` for them |
 //! | `records` | `Recorder`, `CallRecords`, `ToolDescription`, the module `records`: tools and calls as records of Agent Tool |
 //!
 //! Without `http`, a call of a tool that was granted the network is refused with
@@ -145,12 +146,13 @@ pub use toolward_ledger as ledger;
 pub use toolward_policy as policy;
 pub use toolward_signing as signing;
 
+#[cfg(feature = "records")]
+pub use toolward_adapters::records::{
+    self, AmplifierResult, CallRecords, Described, EndedCall, NativeCall, Recorder, ToolDescription,
+};
 #[cfg(feature = "mcp")]
 pub use toolward_mcp as mcp;
 #[cfg(feature = "installed")]
 pub use toolward_operator::{self as operator, Environment, LiveHost, Operator, Report};
-#[cfg(feature = "records")]
-pub use toolward_records::{
-    self as records, AmplifierResult, CallRecords, Described, EndedCall, NativeCall, Recorder,
-    ToolDescription,
-};
+#[cfg(feature = "programs")]
+pub use toolward_programs as programs;

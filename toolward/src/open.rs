@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use toolward_bundle::content::{Content, ContentError};
-use toolward_support::codes;
 use toolward_signing::Refusal;
 use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};
+use toolward_support::report::codes;
 
 /// Why a bundle can't be used.
 ///

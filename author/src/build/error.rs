@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use toolward_bundle::component::{HANDLER, SurfaceError};
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 use super::TARGET;
 use crate::error::AuthorError;

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use toolward_contract::driver::WitCall;
-use toolward_support::codes;
+use toolward_support::report::codes;
 use wasmparser::component_types::{
     ComponentDefinedType, ComponentDefinedTypeId, ComponentEntityType, ComponentFuncTypeId,
     ComponentValType,

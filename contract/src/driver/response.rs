@@ -47,7 +47,7 @@ pub enum ExtractError {
     },
 }
 
-toolward_support::codes! {
+toolward_support::report::codes! {
     for ExtractError {
         Self::Missing { .. } = "http-response-missing";
         Self::Limit(error) = (error.code());

@@ -150,5 +150,5 @@ pub(super) fn full(
             allowed,
         })
         .with_hint(hint)
-        .retry_after(RETRY_AFTER)
+        .with_retry_after(RETRY_AFTER)
 }

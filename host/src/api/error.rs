@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 /// Building a host failed.
 #[derive(Debug, thiserror::Error)]
@@ -22,14 +22,6 @@ pub enum HostError {
     /// The compile broker can't be started.
     #[error("the compile broker {} can't be started: {source}", program.display())]
     Broker {
-        /// The program.
-        program: PathBuf,
-        /// What went wrong.
-        source: std::io::Error,
-    },
-    /// The broker that runs programs can't be started.
-    #[error("the broker of programs {} can't be started: {source}", program.display())]
-    ExecBroker {
         /// The program.
         program: PathBuf,
         /// What went wrong.
@@ -65,8 +57,6 @@ codes! {
             "raise the limit on address space (`ulimit -v unlimited`)";
         Self::Cache { .. } = "cache-unusable", "name another cache directory, or repair this one";
         Self::Broker { .. } = "broker-unavailable",
-            "name a program that is there and that you may run";
-        Self::ExecBroker { .. } = "exec-broker-unavailable",
             "name a program that is there and that you may run";
         Self::Duplicate { .. } = "duplicate-id", "load only one of the two bundles";
         Self::Workspace { .. } = "workspace-refused", "map the workspace to a directory of its own";

@@ -13,7 +13,7 @@ pub use error::{CallError, Hit, Origin};
 
 pub use log_record::{LogLevel, LogRecord};
 
-pub(crate) use error::{shortened, timed_out, too_large, too_much_memory};
+pub(crate) use error::{shortened, too_much_memory};
 
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Serialize, Serializer};

@@ -20,9 +20,7 @@ use toolward_policy::{LimitName, SecretPosition};
 
 use self::status::Failed;
 use super::limits::{ended, over};
-use super::{
-    AttemptMemory, AttemptReport, CallEnd, Executor, Features, Job, RequestValues, empty_output,
-};
+use super::{AttemptMemory, AttemptReport, CallEnd, Executor, Features, Job, RequestValues};
 use crate::api::approval::ShownRequest;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit, too_much_memory};
 use crate::imports::{BoxFuture, HttpError, HttpRequest, SecretReply, SecretRequest};
@@ -316,7 +314,7 @@ impl Exchange<'_> {
 
     fn output(&self, bytes: &[u8], memory: &AttemptMemory) -> Result<DriverOutput, CallError> {
         if bytes.is_empty() {
-            return Ok(empty_output(&self.context.contract));
+            return Ok(DriverOutput::empty(&self.context.contract));
         }
         // The response is in memory at the same time.
         let held = bytes.len() as u64;

@@ -7,7 +7,7 @@ use super::Host;
 use crate::api::approval::Verdict;
 use crate::api::facts::CallStage;
 use crate::api::request::Request;
-use crate::api::result::{CallError, Output, timed_out};
+use crate::api::result::{CallError, Output};
 use crate::elicitation;
 use crate::invocation::CallEnd;
 use crate::named::{CallName, Entered, already_run};
@@ -134,7 +134,7 @@ impl Host {
         let checking = inner.validation.run(
             &scope.principal,
             deadline,
-            || timed_out(allowed, started.elapsed()),
+            || CallError::timed_out(allowed, started.elapsed()),
             move || validate::validate(resolved, request, &host.inner.services),
         );
         // No part of the future of a call with a short input.

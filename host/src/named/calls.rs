@@ -10,7 +10,7 @@ use zeroize::Zeroizing;
 use super::kept::KeptReply;
 use super::memory::{Ending, Found, MAX_WAITING, Memory};
 use super::{CallName, other_input};
-use crate::api::result::{CallError, ErrorClass, ErrorCode, timed_out};
+use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::sandbox::deadline;
 
 /// The calls of ids, of all hosts that replace each other.
@@ -86,7 +86,7 @@ impl NamedCalls {
             let _waiting = Waiting(self.clone(), name.clone());
             // An error says that the call has ended.
             if deadline::before(until, pin!(runs.changed())).await.is_err() {
-                return Err(timed_out(wait, started.elapsed()));
+                return Err(CallError::timed_out(wait, started.elapsed()));
             }
         }
     }
@@ -155,7 +155,7 @@ fn busy() -> CallError {
         ErrorClass::RateLimited,
         format!("{MAX_WAITING} calls of this principal wait for the first call of their id"),
     )
-    .retry_after(Duration::from_secs(1))
+    .with_retry_after(Duration::from_secs(1))
     .with_hint("wait for the reply of the first call")
 }
 

@@ -12,8 +12,10 @@ use super::call_scope::CallScope;
 use super::files::{self, FileLimits};
 use super::held;
 use crate::api::limits::CallLimits;
+use crate::api::result::CallError;
 use crate::api::violations::Violations;
 use crate::elicitation::Asker;
+use crate::executor::AttemptMemory;
 use crate::executor::clock::Clock;
 use crate::extensions::Extensions;
 use crate::imports::{CallBudget, Imports, SlotCell};
@@ -61,6 +63,15 @@ impl CallContext {
         self.clock.deadline
     }
 
+    /// Takes memory of the call for the bytes that an executor holds at a time.
+    ///
+    /// # Errors
+    /// If the call may have no more, or must end for others.
+    pub fn cover(&self, bytes: u64) -> Result<(), CallError> {
+        let memory = AttemptMemory::of(&self.slot, self.limits.memory_bytes);
+        memory.cover(bytes).map(drop)
+    }
+
     /// Leaves what is left of an attempt to be dropped after the reply.
     pub(crate) fn leave(&self, remains: Box<dyn Send>) {
         let mut left = self.remains.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,6 +88,12 @@ impl CallContext {
     #[must_use]
     pub fn principal(&self) -> &str {
         &self.scope.principal
+    }
+
+    /// How much of what a driver prints is kept, in bytes.
+    #[must_use]
+    pub fn stdio_bytes(&self) -> u64 {
+        self.limits.stdio_bytes
     }
 
     /// What policy grants the driver.

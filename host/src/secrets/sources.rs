@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use toolward_support::files::{Folder, Links, Problem, Protection};
 use toolward_policy::{Policy, SecretSource};
+use toolward_support::files::{Folder, Links, Problem, Protection};
 use zeroize::Zeroizing;
 
 use super::{SecretError, SecretStore, SecretValue};

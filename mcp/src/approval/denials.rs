@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use toolward_support::files::{Lock, Protection};
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 use super::ApprovalKey;
 use crate::unsafe_file::describe;

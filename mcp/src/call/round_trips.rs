@@ -23,8 +23,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolward_host::digest;
 use toolward_host::{
-    Answer, Answerable, Asked, CallEnd, CallError, ErrorClass, ErrorCode, Host, Native, Origin, RefusedCall,
-    Reply, Request, Resume,
+    Answer, Answerable, Asked, CallEnd, CallError, ErrorClass, ErrorCode, Host, Native, Origin,
+    RefusedCall, Reply, Request, Resume,
 };
 
 use super::runtime::CallRuntime;

@@ -7,8 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, ErrorCode as Fault, InputRequest, InputRequiredResult,
-    JsonObject,
+    CallToolRequestParams, ErrorCode as Fault, InputRequest, InputRequiredResult, JsonObject,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;

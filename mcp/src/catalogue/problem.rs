@@ -1,6 +1,6 @@
 //! Problems with the names of tools.
 
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 /// Why a tool does not have its preferred name.
 ///

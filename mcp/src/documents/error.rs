@@ -1,6 +1,6 @@
 //! Why documents can't be served together.
 
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 /// Why documents can't be served together. Display: one line; see also
 /// [`DocumentsError::code`] and [`DocumentsError::hint`].

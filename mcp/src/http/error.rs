@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 /// Starting the server, or reading its tokens, failed.
 #[derive(Debug, thiserror::Error)]

@@ -10,7 +10,7 @@ use http::header::{
 };
 use http::{HeaderValue, StatusCode};
 use serde_json::{Value, json};
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 use super::Refusal;
 use crate::params::NotAnObject;

@@ -67,7 +67,7 @@ pub trait Coded {
 /// Declares stable codes. One of three forms, with the same kind of rows:
 ///
 /// ```
-/// use toolward_support::{codes, report::Code};
+/// use toolward_support::report::{Code, codes};
 ///
 /// // An enum with `ALL`, `row`, `code` and `message`: code, meaning, and advice that may be left out.
 /// codes! {

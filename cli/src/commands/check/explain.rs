@@ -4,21 +4,27 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 use toolward_egress::{LimitKind, NetworkKind, Rule, SecretProblem, Stage};
-use toolward_support::fields::nearest;
-use toolward_support::report::{self, Kind};
 use toolward_registry::FailureReason;
 use toolward_signing::ErrorKind;
+use toolward_support::fields::nearest;
+use toolward_support::report::Kind;
 
 use crate::failure::{Code, Failure, OperatorCode, Result};
 use crate::output::Output;
 use crate::shared_codes::{OTHER_WORLDS, SHARED};
 
+/// Of other hosts' formats.
+#[cfg(feature = "adapters")]
+const FOREIGN: &[report::Code] = toolward_adapters::aml::CODES;
+#[cfg(not(feature = "adapters"))]
+const FOREIGN: &[report::Code] = &[];
+
 /// The rows of all tables whose codes the command prints, those of `check` first.
 fn rows() -> impl Iterator<Item = toolward_support::report::Code> {
-    let documents = toolward_contract::CODES.iter();
+    let documents = toolward_contract::codes();
     documents
         .chain(toolward_bundle::codes::CODES)
-        .chain(toolward_author::aml::CODES)
+        .chain(FOREIGN)
         .chain(toolward_policy::CODES)
         .chain(each(ErrorKind::ALL))
         .chain(each(FailureReason::ALL))
@@ -34,7 +40,9 @@ fn rows() -> impl Iterator<Item = toolward_support::report::Code> {
         .chain(shared())
 }
 
-fn each<K: Kind>(all: &'static [K]) -> impl Iterator<Item = &'static toolward_support::report::Code> {
+fn each<K: Kind>(
+    all: &'static [K],
+) -> impl Iterator<Item = &'static toolward_support::report::Code> {
     all.iter().map(|kind| kind.row())
 }
 

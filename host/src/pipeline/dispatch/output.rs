@@ -92,7 +92,7 @@ fn map_output(
 ) -> Result<Mapped, CallError> {
     let used = size(&output);
     if used > limits.output_bytes {
-        return Err(too_large(used, limits.output_bytes));
+        return Err(CallError::too_large(used, limits.output_bytes));
     }
     let own = size_of::<Block>() as u64;
     let blocks = own.saturating_mul(output.content.len() as u64);

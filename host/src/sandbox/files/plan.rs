@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use toolward_policy::WorkspaceGrant;
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 use super::path::VirtualPath;
 use super::resolve_beneath::Root;

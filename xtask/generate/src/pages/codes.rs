@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use toolward_egress::{LimitKind, NetworkKind, Rule, SecretProblem, Stage};
-use toolward_support::report::Code;
 use toolward_signing::ErrorKind;
+use toolward_support::report::Code;
 
 use super::GENERATED;
 
@@ -14,12 +14,13 @@ pub(super) fn diagnostics() -> String {
          Every finding of `toolward check` has one of these codes. Codes are stable: tools may match on them.\n"
     );
     let documents = "Contracts, drivers, actions and the index";
-    section(&mut page, documents, toolward_contract::CODES);
+    let codes: Vec<Code> = toolward_contract::codes().copied().collect();
+    section(&mut page, documents, &codes);
     section(&mut page, "Bundles", toolward_bundle::codes::CODES);
     section(
         &mut page,
         "Tool definitions of AML",
-        toolward_author::aml::CODES,
+        toolward_adapters::aml::CODES,
     );
     page
 }
@@ -66,8 +67,8 @@ pub(super) fn refusals() -> String {
 pub(super) fn outgoing_requests() -> String {
     let mut page = format!(
         "{GENERATED}# Outgoing requests\n\n\
-         Why a driver's HTTP request was not sent, or what ended it. The codes are those of the crate\n\
-         `toolward-egress`. A component gets the nearest code of `wasi:http` instead (mostly `HTTP-request-denied`); the\n\
+         Why a driver's HTTP request was not sent, or what ended it. The crate\n\
+         `toolward-egress` has the codes. A component gets the nearest code of `wasi:http` instead (mostly `HTTP-request-denied`); the\n\
          error of a driver without code (`kind: http`) has the message.\n"
     );
     let mut table = |title: &str, rows: &mut dyn Iterator<Item = &'static Code>| {
@@ -103,10 +104,9 @@ mod tests {
     #[test]
     fn no_code_has_two_meanings() {
         let mut seen = BTreeSet::new();
-        for row in toolward_contract::CODES
-            .iter()
+        for row in toolward_contract::codes()
             .chain(toolward_bundle::codes::CODES)
-            .chain(toolward_author::aml::CODES)
+            .chain(toolward_adapters::aml::CODES)
         {
             assert!(seen.insert(row.code), "{}", row.code);
         }

@@ -24,7 +24,7 @@ const INTRODUCTION: &str = "\
 
 Errors of the `toolward` command itself, by code. Errors of a call are in [Results and error codes](results.md), of policy
 files in [Policy](policy-errors.md), findings in documents in [Diagnostics](reference/diagnostics.md), refused bundles and
-documents in [Refusals](reference/refusals.md), those of registries and `https` in [Registry](formats/registry.md#codes),
+documents in [Refusals](reference/refusals.md), of registries and `https` in [Registry](formats/registry.md#codes),
 of requests in [Outgoing requests](reference/outgoing-requests.md). `toolward check --explain CODE` prints what any of them
 means. With `--json` the code is in `error.code`.
 ";
