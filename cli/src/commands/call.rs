@@ -11,7 +11,7 @@ use clap::Args;
 use clap::ValueEnum;
 use serde_json::{Map, Value};
 #[cfg(feature = "adapters")]
-use toolward_adapters::records::{AmplifierResult, CallRecords, EndedCall, Recorder};
+use toolward_adapters::records::{EndedCall, Recorder, amplifier_result, call_records};
 use toolward_bundle::arguments;
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
@@ -293,7 +293,7 @@ impl Ended<'_> {
         match format {
             Format::Amplifier => {
                 let outputs = tool.map(|tool| &tool.contract.outputs);
-                reply::formatted(reply, &AmplifierResult::of(reply, outputs), verbose, output)
+                reply::formatted(reply, &amplifier_result(reply, outputs), verbose, output)
             }
             Format::AgentTool => {
                 let ended = EndedCall::now(reply, tool, recorder);
@@ -306,7 +306,7 @@ impl Ended<'_> {
                     Some(input) => ended.with_input(input),
                     None => ended,
                 };
-                reply::formatted(reply, &CallRecords::of(&ended), verbose, output)
+                reply::formatted(reply, &call_records(&ended), verbose, output)
             }
         }
     }

@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use clap::ValueEnum;
 use serde_json::Value;
-use toolward_adapters::records::{Described, ToolDescription, amplifier_spec, function_definition};
+use toolward_adapters::records::{Described, amplifier_spec, function_definition, tool_records};
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_json;
 use toolward_host::{Host, LOCAL, ToolInfo};
@@ -86,8 +86,7 @@ fn records(tool: &ToolInfo, host: &Host, features: &ServerFeatures) -> Result<Va
     let Some(described) = same.find(|one| one.info.contract.major_id() == target) else {
         return Err(unnamed(tool));
     };
-    let description = ToolDescription::of(described, &all, LOCAL, SystemTime::now());
-    serde_json::to_value(description).map_err(unwritable)
+    Ok(tool_records(described, &all, LOCAL, SystemTime::now()))
 }
 
 /// The tool as the server lists it; the error of its calls if it lists none.
