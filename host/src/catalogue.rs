@@ -5,7 +5,7 @@ mod brought;
 mod driver;
 mod icon;
 mod routes;
-mod tool_info;
+mod tool_facts;
 mod unserved;
 
 use std::collections::{BTreeMap, HashMap};
@@ -29,7 +29,7 @@ pub(crate) use brought::BundledTool;
 pub(crate) use driver::LoadedDriver;
 pub use icon::Icon;
 pub(crate) use routes::Route;
-pub use tool_info::{DriverInfo, ToolInfo};
+pub use tool_facts::{DriverFacts, ToolFacts};
 pub use unserved::{Unserved, UnservedDriver};
 
 /// One tool, with its routes in the order of preference.

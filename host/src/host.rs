@@ -19,7 +19,7 @@ use crate::api::request::Request;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Reply};
 use crate::api::withheld::WithheldTool;
 use crate::catalogue::Catalogue;
-use crate::catalogue::ToolInfo;
+use crate::catalogue::ToolFacts;
 use crate::compile::CompileBackend;
 use crate::elicitation::{Asked, OpenForm, OpenForms};
 use crate::events::Events;
@@ -118,11 +118,11 @@ impl Host {
     }
 
     /// The tools of this host, by id and major version.
-    pub fn tools(&self) -> impl Iterator<Item = ToolInfo> + '_ {
+    pub fn tools(&self) -> impl Iterator<Item = ToolFacts> + '_ {
         self.inner
             .catalogue
             .tools()
-            .map(|entry| ToolInfo::of(entry))
+            .map(|entry| ToolFacts::of(entry))
     }
 
     /// The grants of all drivers that policy lets run.
@@ -132,10 +132,10 @@ impl Host {
     }
 
     /// The tool that a call of `name` would reach.
-    pub fn tool(&self, name: &str) -> Option<ToolInfo> {
+    pub fn tool(&self, name: &str) -> Option<ToolFacts> {
         let found = self.inner.catalogue.find(name);
         let served = found.filter(|entry| entry.withdrawal.withdrawn().is_none());
-        served.map(|entry| ToolInfo::of(entry))
+        served.map(|entry| ToolFacts::of(entry))
     }
 
     /// The tools that this host knows and does not serve: those given to [`HostBuilder::withheld`](crate::HostBuilder::withheld),

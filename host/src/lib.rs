@@ -83,7 +83,7 @@ pub use api::result::{
 pub use api::violations::{EndsCall, Violation, ViolationKind};
 pub use api::withheld::{WithheldReason, WithheldTool};
 pub use builder::HostBuilder;
-pub use catalogue::{DriverInfo, Icon, ToolInfo, Unserved, UnservedDriver};
+pub use catalogue::{DriverFacts, Icon, ToolFacts, Unserved, UnservedDriver};
 pub use compile::{
     Ahead, Broker, BrokerCommand, Cache, CompileCost, CompileError, CompileLimits, CompileReason,
     Compiler, InProcess,

@@ -127,11 +127,11 @@ pub use toolward_policy::{Decision, Policy, PolicyError};
 
 // A call: what it takes, what it tells on the way, and what it returns.
 pub use toolward_host::{
-    Answer, Answerable, ApprovalRequest, ApprovalScope, Approver, Ask, Asked, CallError,
-    CallFacts, CallListener, CallStage, Cancellation, Chained, Compiling, DriverInfo, ErrorClass,
-    ErrorCode, LOCAL, LogLevel, LogRecord, Native, NativeId, Observer,
-    Origin, Output, Progress, Question, Remembered, Reply, Request, Resume, SharedCancellation,
-    ShownRequest, ToolInfo, TraceParent, Verdict, Violation,
+    Answer, Answerable, ApprovalRequest, ApprovalScope, Approver, Ask, Asked, CallError, CallFacts,
+    CallListener, CallStage, Cancellation, Chained, Compiling, DriverFacts, ErrorClass, ErrorCode,
+    LOCAL, LogLevel, LogRecord, Native, NativeId, Observer, Origin, Output, Progress, Question,
+    Remembered, Reply, Request, Resume, SharedCancellation, ShownRequest, ToolFacts, TraceParent,
+    Verdict, Violation,
 };
 
 // The crates, with every type that stands in a signature of what is above.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use toolward_contract::driver::DriverKind;
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
-use toolward_host::{DriverInfo, ToolInfo};
+use toolward_host::{DriverFacts, ToolFacts};
 use toolward_support::text::{visible, visible_line};
 
 use crate::records::object::{object, record};
@@ -46,10 +46,10 @@ pub(crate) fn input_contract(contract: &Tool) -> Value {
 }
 
 /// What a tool gives: a result is whole, or the call ends with `result_too_large`.
-pub(crate) fn output_contract(info: &ToolInfo) -> Value {
+pub(crate) fn output_contract(info: &ToolFacts) -> Value {
     let schema = &info.contract.outputs;
     let driver = serving(info);
-    let requested = |driver: &DriverInfo| driver.declaration.limits.output_bytes;
+    let requested = |driver: &DriverFacts| driver.declaration.limits.output_bytes;
     let content_types: &[&str] = match driver.map(|driver| &driver.declaration.kind) {
         Some(DriverKind::Component) => &[
             "structured",

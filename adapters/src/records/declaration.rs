@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolward_contract::driver::{Cost, DriverKind};
-use toolward_host::{DriverInfo, ToolInfo};
+use toolward_host::{DriverFacts, ToolFacts};
 use toolward_policy::Decision;
 use toolward_support::text::{visible, visible_line};
 
@@ -22,7 +22,7 @@ const DEV: &str = "dev:";
 #[derive(Debug, Clone, Copy)]
 pub struct Described<'a> {
     /// The tool.
-    pub info: &'a ToolInfo,
+    pub info: &'a ToolFacts,
     /// Its name over MCP.
     pub name: &'a str,
 }
@@ -30,8 +30,8 @@ pub struct Described<'a> {
 /// A tool's state: `draft` is unsigned, under work; `available` can be called; `deprecated` too, and its publisher calls
 /// it so (`metadata.aml.status`); `disabled` is denied by the operator; `requires_setup` lacks a grant, a driver or a
 /// context.
-fn lifecycle(info: &ToolInfo) -> &'static str {
-    let denied = |driver: &DriverInfo| match &driver.decision {
+fn lifecycle(info: &ToolFacts) -> &'static str {
+    let denied = |driver: &DriverFacts| match &driver.decision {
         Decision::Deny(denial) => !denial.denied_by.is_empty(),
         _ => false,
     };
@@ -49,7 +49,7 @@ fn lifecycle(info: &ToolInfo) -> &'static str {
 }
 
 /// Whether the definition of AML that the contract was made of is deprecated.
-fn is_deprecated(info: &ToolInfo) -> bool {
+fn is_deprecated(info: &ToolFacts) -> bool {
     let aml = info.contract.metadata.get("aml");
     let status = aml.and_then(|aml| aml.get("status"));
     status.is_some_and(|status| status == "deprecated")
@@ -92,7 +92,7 @@ pub fn tool_declaration(tool: &Described<'_>) -> Value {
 }
 
 /// How calls through a driver are carried out.
-pub(crate) fn kind(driver: &DriverInfo) -> &'static str {
+pub(crate) fn kind(driver: &DriverFacts) -> &'static str {
     match driver.declaration.kind {
         DriverKind::Component => "wasm_component",
         DriverKind::Http => "http_request",
@@ -102,7 +102,7 @@ pub(crate) fn kind(driver: &DriverInfo) -> &'static str {
     }
 }
 
-fn cost(info: &ToolInfo, driver: &DriverInfo) -> Option<Cost> {
+fn cost(info: &ToolFacts, driver: &DriverFacts) -> Option<Cost> {
     let contract = &info.contract;
     let (id, version) = (contract.id.as_str(), &contract.version);
     let entry = driver.declaration.implements_tool(id, version)?;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use toolward_contract::capability::Class;
 use toolward_contract::tool::Requires;
-use toolward_host::{DriverInfo, ToolInfo};
+use toolward_host::{DriverFacts, ToolFacts};
 use toolward_policy::{Decision, Hints};
 
 use crate::records::contracts::model_view;
@@ -23,7 +23,7 @@ pub(crate) fn tool_interface(tool: &Described<'_>) -> Value {
         Hints::of(contract, effects, info.confirmed)
     });
     let refusal = info.refusal();
-    let asks = |driver: &DriverInfo| matches!(driver.decision, Decision::Ask(..));
+    let asks = |driver: &DriverFacts| matches!(driver.decision, Decision::Ask(..));
     let own = driver.map(|driver| &driver.declaration.requires);
     let requires = || own.into_iter().chain([&contract.requires]);
     let questions = requires().any(|requires| requires.user().next().is_some());
@@ -63,7 +63,7 @@ pub(crate) fn tool_interface(tool: &Described<'_>) -> Value {
 
 /// How calls of a tool through one driver run. A result is whole, a call ends with its reply and changes nothing for
 /// the calls after it.
-pub(crate) fn execution_profile(info: &ToolInfo, driver: &DriverInfo) -> Value {
+pub(crate) fn execution_profile(info: &ToolFacts, driver: &DriverFacts) -> Value {
     let (contract, declared) = (&info.contract, &driver.declaration);
     let (id, version) = (contract.id.as_str(), &contract.version);
     let retry = declared
@@ -96,7 +96,7 @@ pub(crate) fn execution_profile(info: &ToolInfo, driver: &DriverInfo) -> Value {
 
 /// What confines the calls of a driver: its code, or, where it has none, the host's own
 /// request.
-pub(crate) fn sandbox(driver: &DriverInfo) -> &'static str {
+pub(crate) fn sandbox(driver: &DriverFacts) -> &'static str {
     match kind(driver) {
         "wasm_component" => "wasm-component",
         "host_program" => "program-broker",
@@ -104,7 +104,7 @@ pub(crate) fn sandbox(driver: &DriverInfo) -> &'static str {
     }
 }
 
-fn timeout(info: &ToolInfo, driver: &DriverInfo) -> std::time::Duration {
+fn timeout(info: &ToolFacts, driver: &DriverFacts) -> std::time::Duration {
     let contract = &info.contract;
     let (id, version) = (contract.id.as_str(), &contract.version);
     let entry = driver.declaration.implements_tool(id, version);

@@ -1,7 +1,7 @@
 //! `tool_permission_profile`: what a tool may do through one driver, from its grant.
 
 use serde_json::Value;
-use toolward_host::{DriverInfo, ToolInfo};
+use toolward_host::{DriverFacts, ToolFacts};
 use toolward_policy::{Decision, Grant};
 
 use crate::records::declaration::line;
@@ -13,7 +13,7 @@ use crate::records::references;
 const RISK_LEVELS: [&str; 4] = ["low", "medium", "high", "critical"];
 
 /// What a tool may do through one driver. Of a blocked tool that is nothing.
-pub(crate) fn permission_profile(info: &ToolInfo, driver: &DriverInfo) -> Value {
+pub(crate) fn permission_profile(info: &ToolFacts, driver: &DriverFacts) -> Value {
     let nothing = Grant::default();
     let granted = granted(driver.decision.grant().unwrap_or(&nothing));
     let mut writes = !granted.writes.is_empty() || !info.contract.mutates.is_empty();

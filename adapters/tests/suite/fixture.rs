@@ -8,7 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use toolward_adapters::records::{Described, EndedCall, Recorder, call_records, tool_records};
 use toolward_bundle::content::Content;
-use toolward_host::{Approver, Cache, EventFilter, Heard, Host, Reply, Request, ToolInfo};
+use toolward_host::{Approver, Cache, EventFilter, Heard, Host, Reply, Request, ToolFacts};
 use toolward_policy::Policy;
 
 /// A host with these tools:
@@ -143,7 +143,7 @@ impl Fixture {
 
 /// What a program sees of one tool.
 pub(crate) fn described(host: &Host, tool: &str) -> Value {
-    let infos: Vec<ToolInfo> = host.tools().collect();
+    let infos: Vec<ToolFacts> = host.tools().collect();
     let names = infos
         .iter()
         .map(|info| info.contract.id.as_str().replace('.', "_"));

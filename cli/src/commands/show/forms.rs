@@ -7,7 +7,7 @@ use serde_json::Value;
 use toolward_adapters::records::{Described, amplifier_spec, function_definition, tool_records};
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_json;
-use toolward_host::{Host, LOCAL, ToolInfo};
+use toolward_host::{Host, LOCAL, ToolFacts};
 use toolward_mcp::ServerFeatures;
 use toolward_operator::host_setup::HostSetup;
 use toolward_operator::policy_review::PolicyReview;
@@ -68,9 +68,9 @@ fn unwritable(error: serde_json::Error) -> Failure {
 }
 
 /// The records of the tool, among the other tools of its host.
-fn records(tool: &ToolInfo, host: &Host, features: &ServerFeatures) -> Result<Value> {
-    let tools: Vec<ToolInfo> = host.tools().collect();
-    let named = |info: &ToolInfo| name_of(info, features).map(str::to_owned);
+fn records(tool: &ToolFacts, host: &Host, features: &ServerFeatures) -> Result<Value> {
+    let tools: Vec<ToolFacts> = host.tools().collect();
+    let named = |info: &ToolFacts| name_of(info, features).map(str::to_owned);
     let names: Vec<Option<String>> = tools.iter().map(named).collect();
     let all = tools.iter().zip(&names);
     let all: Vec<Described<'_>> = all
@@ -90,7 +90,7 @@ fn records(tool: &ToolInfo, host: &Host, features: &ServerFeatures) -> Result<Va
 }
 
 /// The tool as the server lists it; the error of its calls if it lists none.
-fn definition(tool: &ToolInfo, features: &ServerFeatures) -> Result<Value> {
+fn definition(tool: &ToolFacts, features: &ServerFeatures) -> Result<Value> {
     if let Some(refusal) = tool.refusal() {
         return Err(reply::refused(&refusal, &tool.contract.major_id()));
     }
@@ -99,14 +99,14 @@ fn definition(tool: &ToolInfo, features: &ServerFeatures) -> Result<Value> {
 }
 
 /// What the server calls the tool.
-fn name_of<'f>(tool: &ToolInfo, features: &'f ServerFeatures) -> Option<&'f str> {
+fn name_of<'f>(tool: &ToolFacts, features: &'f ServerFeatures) -> Option<&'f str> {
     let target = tool.contract.major_id();
     let mut names = features.tool_names();
     let (name, _) = names.find(|(_, of)| *of == target)?;
     Some(name)
 }
 
-fn unnamed(tool: &ToolInfo) -> Failure {
+fn unnamed(tool: &ToolFacts) -> Failure {
     let tool = tool.contract.major_id();
     let message = format!(
         "`{tool}` has no name over MCP: other tools have taken every name that it could have"
