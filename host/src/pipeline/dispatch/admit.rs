@@ -13,6 +13,7 @@ use crate::api::result::CallError;
 use crate::elicitation::{Resumed, Spent};
 use crate::executor::{Clock, Executor};
 use crate::imports::{CallBudget, HostImports, SlotCell};
+use crate::named::CallName;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::resolve;
 use crate::pipeline::validate::RoutedCall;
@@ -47,6 +48,9 @@ pub(super) async fn ready<'a>(
             admitted
         }
     };
+    let name = call.extensions.get::<Arc<CallName>>();
+    let driver = call.route.driver.driver.id.as_str();
+    let key = name.map(|name| host.named.idempotency_key(name, driver));
     let events = record.progress();
     let with = (executor, access);
     let (mut attempts, own) = Attempts::new(
@@ -55,6 +59,7 @@ pub(super) async fn ready<'a>(
         with,
         admitted,
         (&record.facts, events),
+        key,
     );
     if let Some(before) = imports.as_deref() {
         own.follow(before);

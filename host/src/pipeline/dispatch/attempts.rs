@@ -24,7 +24,6 @@ use crate::imports::{
     BucketLimits, Buckets, CallBudget, CallSecrets, HostImports, NestedCalls, Reports, SlotCell,
 };
 use crate::invocation::{CallEnd, Invocation, Resumption};
-use crate::named::CallName;
 use crate::pipeline::resolve;
 use crate::pipeline::validate::RoutedCall;
 use crate::sandbox::access::Access;
@@ -82,6 +81,7 @@ impl Attempts {
         (executor, access): (Arc<dyn Executor>, Arc<Access>),
         admitted: &mut Admitted,
         (facts, events): (&CallFacts, Option<ProgressEvents>),
+        idempotency_key: Option<String>,
     ) -> (Self, Arc<HostImports>) {
         let clock = admitted.clock.within(call.route.limits.timeout);
         let id = &facts.invocation;
@@ -90,13 +90,9 @@ impl Attempts {
         context.extensions = std::mem::take(&mut call.extensions);
         let features = executor.features();
         let (route, contract) = (&call.route, &call.tool.contract);
-        let key = context.extensions.get().map(|name: &Arc<CallName>| {
-            let driver = route.driver.driver.id.as_str();
-            host.named.idempotency_key(name, driver)
-        });
         let job = Job {
             invocation: Invocation {
-                idempotency_key: key.unwrap_or_else(|| id.clone()),
+                idempotency_key: idempotency_key.unwrap_or_else(|| id.clone()),
                 id: id.clone(),
                 tool: contract.id.as_str().to_owned(),
                 tool_version: call.tool.version.clone(),
