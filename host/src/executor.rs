@@ -29,7 +29,7 @@ use crate::api::approval::ShownRequest;
 use crate::api::limits::CallLimits;
 use crate::api::result::{CallError, Captured};
 use crate::imports::{BoxFuture, CallerBudget};
-use crate::invocation::{CallEnd, DriverOutput, Invocation};
+use crate::invocation::{CallEnd, Invocation};
 use crate::sandbox::call_scope::CallScope;
 use crate::sandbox::context::CallContext;
 use crate::tape::Replayed;

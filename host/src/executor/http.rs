@@ -20,11 +20,11 @@ use toolward_policy::{LimitName, SecretPosition};
 
 use self::status::Failed;
 use super::limits::{ended, over};
-use super::{AttemptMemory, AttemptReport, CallEnd, Executor, Features, Job, RequestValues};
+use super::{AttemptMemory, AttemptReport, Executor, Features, Job, RequestValues};
 use crate::api::approval::ShownRequest;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit, too_much_memory};
 use crate::imports::{BoxFuture, HttpError, HttpRequest, SecretReply, SecretRequest};
-use crate::invocation::DriverOutput;
+use crate::invocation::{CallEnd, DriverOutput};
 use crate::sandbox::context::CallContext;
 use crate::sandbox::deadline;
 
