@@ -73,7 +73,7 @@ impl ProgramExecutor {
         }
         let input = job.invocation.input.clone();
         // As text, and in the frame for the broker.
-        job.cover(context, (input.len() as u64).saturating_mul(2))?;
+        context.cover((input.len() as u64).saturating_mul(2))?;
         let started = Instant::now();
         let ran = self.broker.run(line, input).await.map_err(|problem| {
             tracing::error!(%problem, "no program can be run");
@@ -89,7 +89,7 @@ impl ProgramExecutor {
             stdout,
             stderr,
         } = ran;
-        job.cover(context, stdout.len().saturating_add(stderr.len()) as u64)?;
+        context.cover(stdout.len().saturating_add(stderr.len()) as u64)?;
         // Before it is cut again: no later search finds the rest of a value.
         let stderr = context.imports().redact_end(stderr, is_cut);
         captured.stderr = end_of(&stderr, context.stdio_bytes());
@@ -101,7 +101,7 @@ impl ProgramExecutor {
         };
         match ending {
             Ending::Exited(0) if stdout.trim_ascii().is_empty() => {
-                Ok(DriverOutput::empty(&job.contract))
+                Ok(DriverOutput::empty(context.contract()))
             }
             Ending::Exited(0) => output_of(stdout),
             ending => Err(failed.error(ending)),
