@@ -15,7 +15,7 @@ use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::{WitArguments, WitCall};
 use toolward_contract::tool::Tool;
 use toolward_contract::{NoScope, Parsed};
-use toolward_support::report::{Coded, codes};
+use toolward_support::{codes, report::Coded};
 use toolward_signing::id::Id;
 
 use crate::error::AuthorError;

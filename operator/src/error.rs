@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use toolward_bundle::content::ContentError;
 use toolward_contract::diagnostic::Diagnostic;
-use toolward_support::report::{Coded, codes};
+use toolward_support::{codes, report::Coded};
 use toolward_signing::Refusal;
 
 /// The kind of a failure; the command's exit code follows from it. Ordered by

@@ -1,7 +1,7 @@
 //! Why something failed: a stable code, what was expected, found, where, and what to do. One type for the crate. It
 //! never contains a secret or the query of an address.
 
-use toolward_support::report::{Code, Kind, Report, codes};
+use toolward_support::{codes, report::{Code, Kind, Report}};
 use toolward_signing::{ErrorKind, Refusal};
 
 /// A failure. Nothing that was pulled is kept, except the part of a blob that a later attempt resumes.

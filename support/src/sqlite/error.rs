@@ -12,7 +12,7 @@ const INDEX_SIZE: i32 = 10 | (19 << 8);
 pub enum Error {
     /// A file or folder is not private to its user.
     #[error(transparent)]
-    Unusable(#[from] toolward_support::files::Error),
+    Unusable(#[from] crate::files::Error),
     /// The file is another program's, or damaged.
     #[error("damaged, or another program's file: {0}")]
     Corrupt(#[source] Box<dyn std::error::Error + Send + Sync>),

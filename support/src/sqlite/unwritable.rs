@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn a_copy_in_memory_has_what_is_in_the_file_and_says_whether_a_log_was_left_out() {
         let folder = tempfile::tempdir().unwrap();
-        let path = toolward_support::files::private_file(&folder.path().join("private/file")).unwrap();
+        let path = crate::files::private_file(&folder.path().join("private/file")).unwrap();
         let mut writer = open(&path, OpenMode::Write).unwrap();
         let deadline = Instant::now() + Duration::from_secs(10);
         assert!(!SCHEMA.prepare(&mut writer, deadline).unwrap());
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn a_file_that_is_no_database_is_damaged_with_a_log_or_without() {
         let folder = tempfile::tempdir().unwrap();
-        let path = toolward_support::files::private_file(&folder.path().join("private/file")).unwrap();
+        let path = crate::files::private_file(&folder.path().join("private/file")).unwrap();
         for content in ["", "short", &"a diary of some length ".repeat(100)] {
             std::fs::write(&path, content).unwrap();
             let error = open_unwritable(&path, &SCHEMA, Duration::ZERO).unwrap_err();
