@@ -12,7 +12,7 @@ use toolward_support::files::{Folder, Links, Problem, Protection};
 use toolward_host::confine::Confinement;
 use toolward_host::secrets::Sources;
 use toolward_host::{Host, HostBuilder, SharedState};
-use toolward_keyvalue::Store;
+use toolward_state::Store;
 use toolward_policy::{ContextRule, Policy, Rule, Secret, SecretSource};
 
 use crate::bundles::declares;

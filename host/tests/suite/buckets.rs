@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use toolward_host::{Host, Request};
-use toolward_keyvalue::{Access, Limits, Store};
+use toolward_state::{Access, Limits, Store};
 use toolward_policy::Policy;
 
 use crate::fixture::{Extra, Fixture};

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use toolward_host::secrets::SecretStore as _;
 use toolward_host::{Host, LOCAL};
-use toolward_keyvalue::Store;
+use toolward_state::Store;
 use toolward_policy::{
     ContextRule, LimitName, LimitSetting, Policy, SecretSource, Service, Workspace,
 };

@@ -15,7 +15,7 @@ use crate::api::violations::Violations;
 use crate::elicitation::Spent;
 use crate::executor::{Clock, Executor};
 use crate::imports::{
-    BucketLimits, Buckets, CallBudget, CallSecrets, HostImports, NestedCalls, Reports, SlotCell,
+    BucketLimits, CallBuckets, CallBudget, CallSecrets, HostImports, NestedCalls, Reports, SlotCell,
 };
 use crate::invocation::Resumption;
 use crate::pipeline::call_record::CallRecord;
@@ -278,8 +278,8 @@ fn buckets(
     clock: &Clock,
     budget: &CallBudget,
     violations: &Violations,
-) -> Buckets {
-    Buckets {
+) -> CallBuckets {
+    CallBuckets {
         grants: grant.buckets().to_vec(),
         store: host.services.buckets.clone(),
         // What can't be used is not copied.
@@ -288,10 +288,10 @@ fn buckets(
             _ => call.scope.principal.clone(),
         },
         limits: BucketLimits {
-            bucket: toolward_keyvalue::Limits {
+            bucket: toolward_state::Limits {
                 bucket_bytes: limits.bucket_bytes,
                 bucket_keys: limits.bucket_keys,
-                ..toolward_keyvalue::Limits::default()
+                ..toolward_state::Limits::default()
             },
             ..BucketLimits::default()
         },

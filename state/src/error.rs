@@ -27,6 +27,9 @@ pub enum Error {
     /// The operation was not done at the deadline, and was undone.
     #[error("the key-value store was not done at the deadline")]
     Deadline,
+    /// The store did not answer: the operation may have been done.
+    #[error("it is unknown whether the key-value store did it")]
+    Unknown,
     /// A key, a value or an operation is larger than allowed.
     #[error("`{limit}` exceeded: {used} of {allowed} allowed")]
     TooLarge {
@@ -78,6 +81,7 @@ codes! {
             "find out which process holds the store, or allow the call more time";
         Self::Deadline = "store-deadline",
             "find out which process holds the store, or allow the call more time";
+        Self::Unknown = "store-unknown", "look at the value before the change is made again";
         Self::TooLarge { .. } = "too-large", "raise the limit, if the tool is to have more";
         Self::Quota { .. } = "quota-exceeded", "raise the limit, if the tool is to have more";
         Self::ReadOnly = "bucket-read-only";

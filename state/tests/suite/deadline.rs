@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use toolward_keyvalue::Store;
+use toolward_state::Store;
 
 use crate::process::Other;
 use crate::{Place, bucket, check, in_seconds};

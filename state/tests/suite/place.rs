@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
-use toolward_keyvalue::{Error, Store};
+use toolward_state::{Error, Store};
 
 use crate::{Place, bucket};
 

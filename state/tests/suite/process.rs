@@ -5,12 +5,12 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use toolward_keyvalue::Store;
+use toolward_state::Store;
 
 use crate::bucket;
 
-const TASK: &str = "KEYVALUE_TEST_TASK";
-const FILE: &str = "KEYVALUE_TEST_FILE";
+const TASK: &str = "STATE_TEST_TASK";
+const FILE: &str = "STATE_TEST_FILE";
 
 /// Increments that the second process makes, each confirmed by the store.
 pub(crate) const COUNT: u64 = 300;

@@ -18,11 +18,12 @@ mod operations;
 mod place;
 mod process;
 mod quotas;
+mod traits;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use toolward_keyvalue::{Access, Bucket, Limits, Store};
+use toolward_state::{Access, Bucket, Limits, Store};
 
 /// A directory that is removed in the end, and a store's place in it.
 struct Place {

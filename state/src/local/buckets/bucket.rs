@@ -5,13 +5,11 @@ use std::time::{Duration, Instant};
 
 use rusqlite::OptionalExtension;
 
-use super::address::Address;
 use super::store::Store;
 use super::write::{Change, count};
-use crate::access::Access;
+use crate::BoxFuture;
+use crate::buckets::{Access, BucketOperation, BucketReply, BucketScope, Buckets, Limits};
 use crate::error::Error;
-use crate::limits::Limits;
-use crate::page::Page;
 
 /// How long an operation may take where the bucket has no deadline.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -36,9 +34,9 @@ ORDER BY e.position";
 /// Keys are compared byte by byte.
 ///
 /// ```
-/// use toolward_keyvalue::{Access, Bucket, Limits, Page, Store};
+/// use toolward_state::{Access, Bucket, Limits, Page, Store};
 ///
-/// # fn main() -> Result<(), toolward_keyvalue::Error> {
+/// # fn main() -> Result<(), toolward_state::Error> {
 /// let store = Store::in_memory()?;
 /// let limits = Limits { page_keys: 2, ..Limits::default() };
 /// let bucket: Bucket = store.bucket("acme", "alice", "notes", Access::Write, limits);
@@ -58,10 +56,41 @@ ORDER BY e.position";
 #[derive(Debug, Clone)]
 pub struct Bucket {
     store: Store,
-    address: Arc<Address>,
-    access: Access,
-    limits: Limits,
+    scope: Arc<BucketScope>,
     deadline: Option<Instant>,
+}
+
+/// A page of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page {
+    /// Keys, in the order in which they first came into the bucket.
+    pub keys: Vec<String>,
+    /// What gives the next page; `None` after the last one.
+    pub cursor: Option<u64>,
+}
+
+impl Buckets for Store {
+    fn operate(
+        &self,
+        bucket: BucketScope,
+        operation: BucketOperation,
+        deadline: Instant,
+    ) -> BoxFuture<'_, Result<BucketReply, Error>> {
+        Box::pin(async move {
+            if matches!(operation, BucketOperation::Open) {
+                return Ok(BucketReply::Done);
+            }
+            let bucket = Bucket::new(self.clone(), bucket).until(deadline);
+            match tokio::task::spawn_blocking(move || bucket.operate(operation)).await {
+                Ok(done) => done,
+                Err(error) => match error.try_into_panic() {
+                    Ok(panic) => std::panic::resume_unwind(panic),
+                    // The runtime ends.
+                    Err(_cancelled) => Err(Error::Deadline),
+                },
+            }
+        })
+    }
 }
 
 impl Store {
@@ -76,30 +105,48 @@ impl Store {
         access: Access,
         limits: Limits,
     ) -> Bucket {
-        Bucket::new(self.clone(), owner, principal, name, access, limits)
+        let scope = BucketScope {
+            owner: owner.to_owned(),
+            principal: principal.to_owned(),
+            name: name.to_owned(),
+            access,
+            limits,
+        };
+        Bucket::new(self.clone(), scope)
     }
 }
 
 impl Bucket {
-    pub(crate) fn new(
-        store: Store,
-        owner: &str,
-        principal: &str,
-        name: &str,
-        access: Access,
-        limits: Limits,
-    ) -> Self {
+    fn new(store: Store, scope: BucketScope) -> Self {
         Self {
             store,
-            address: Arc::new(Address {
-                owner: owner.to_owned(),
-                principal: principal.to_owned(),
-                name: name.to_owned(),
-            }),
-            access,
-            limits,
+            scope: Arc::new(scope),
             deadline: None,
         }
+    }
+
+    fn operate(&self, operation: BucketOperation) -> Result<BucketReply, Error> {
+        use BucketOperation as Op;
+        Ok(match operation {
+            Op::Open => BucketReply::Done,
+            Op::Get(key) => BucketReply::Value(self.get(&key)?),
+            Op::Exists(key) => BucketReply::Exists(self.exists(&key)?),
+            Op::Keys { cursor } => {
+                let Page { keys, cursor } = self.list_keys(cursor)?;
+                BucketReply::Keys { keys, cursor }
+            }
+            Op::GetMany(keys) => {
+                let values = self.get_many(&keys)?;
+                let values = keys.into_iter().zip(values);
+                let values = values.map(|(key, value)| value.map(|value| (key, value)));
+                BucketReply::Values(values.collect())
+            }
+            Op::Increment(key, by) => BucketReply::Number(self.increment(&key, by)?),
+            Op::Set(key, value) => done(self.set(&key, &value))?,
+            Op::Delete(key) => done(self.delete(&key))?,
+            Op::SetMany(pairs) => done(self.set_many(&pairs))?,
+            Op::DeleteMany(keys) => done(self.delete_many(&keys))?,
+        })
     }
 
     /// Ends all operations at `deadline`: one that is not done by then fails and
@@ -113,13 +160,13 @@ impl Bucket {
     /// The bucket's name.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.address.name
+        &self.scope.name
     }
 
     /// What the bucket was opened for.
     #[must_use]
     pub fn access(&self) -> Access {
-        self.access
+        self.scope.access
     }
 
     /// The value of `key`.
@@ -215,7 +262,7 @@ impl Bucket {
                 let key: String = row.get(1)?;
                 bytes = bytes.saturating_add(key.len() as u64);
                 let full =
-                    keys.len() as u64 >= self.limits.page_keys || bytes > self.limits.page_bytes;
+                    keys.len() as u64 >= self.scope.limits.page_keys || bytes > self.scope.limits.page_bytes;
                 if full && last.is_some() {
                     return Ok(Page { keys, cursor: last });
                 }
@@ -313,9 +360,9 @@ impl Bucket {
         work: impl FnOnce(&mut Change<'_>) -> Result<R, Error>,
     ) -> Result<R, Error> {
         self.store.write(self.end(), |sql| {
-            let mut change = Change::begin(sql, &self.address)?;
+            let mut change = Change::begin(sql, &self.scope)?;
             let result = work(&mut change)?;
-            change.end(&self.limits)?;
+            change.end(&self.scope.limits)?;
             Ok(result)
         })
     }
@@ -328,32 +375,36 @@ impl Bucket {
     }
 
     fn owner(&self) -> &str {
-        &self.address.owner
+        &self.scope.owner
     }
 
     fn principal(&self) -> &str {
-        &self.address.principal
+        &self.scope.principal
     }
 
     fn writable(&self) -> Result<(), Error> {
-        match self.access {
+        match self.scope.access {
             Access::Read => Err(Error::ReadOnly),
             Access::Write => Ok(()),
         }
     }
 
     fn key_fits(&self, key: &str) -> Result<(), Error> {
-        fits("key_bytes", key.len() as u64, self.limits.key_bytes)
+        fits("key_bytes", key.len() as u64, self.scope.limits.key_bytes)
     }
 
     fn value_fits(&self, value: &[u8]) -> Result<(), Error> {
-        fits("value_bytes", value.len() as u64, self.limits.value_bytes)
+        fits("value_bytes", value.len() as u64, self.scope.limits.value_bytes)
     }
 
     fn batch_fits(&self, keys: usize, bytes: u64) -> Result<(), Error> {
-        fits("batch_keys", keys as u64, self.limits.batch_keys)?;
-        fits("batch_bytes", bytes, self.limits.batch_bytes)
+        fits("batch_keys", keys as u64, self.scope.limits.batch_keys)?;
+        fits("batch_bytes", bytes, self.scope.limits.batch_bytes)
     }
+}
+
+fn done(result: Result<(), Error>) -> Result<BucketReply, Error> {
+    result.map(|()| BucketReply::Done)
 }
 
 fn fits(limit: &'static str, used: u64, allowed: u64) -> Result<(), Error> {

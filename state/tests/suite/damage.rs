@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use toolward_keyvalue::{Error, Store};
+use toolward_state::{Error, Store};
 
 use crate::{Place, bucket, check, in_seconds};
 

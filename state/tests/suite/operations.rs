@@ -1,6 +1,6 @@
 //! What each operation does, and refuses.
 
-use toolward_keyvalue::{Access, Error, Limits, Store};
+use toolward_state::{Access, Error, Limits, Store};
 
 use crate::{all_keys, bucket, check};
 

@@ -1,13 +1,11 @@
-//! The buckets in an SQLite file.
+//! Buckets in one SQLite file. Everything in here blocks.
 
-mod address;
 mod bucket;
 mod connection;
-mod error;
 mod pool;
 mod schema;
 mod store;
 mod write;
 
-pub use bucket::Bucket;
+pub use bucket::{Bucket, Page};
 pub use store::Store;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use toolward_keyvalue::{Access, Bucket, Limits, Store};
+use toolward_state::{Access, Bucket, Limits, Store};
 
 use crate::check;
 

@@ -2,9 +2,8 @@
 
 use rusqlite::{OptionalExtension, Transaction};
 
-use super::address::Address;
+use crate::buckets::{BucketScope, Limits};
 use crate::error::Error;
-use crate::limits::Limits;
 
 const FIND: &str = "
 SELECT id, entries, bytes, next FROM bucket
@@ -32,7 +31,7 @@ const REMOVE: &str = "DELETE FROM entry WHERE id = ?1";
 /// A bucket under change.
 pub(crate) struct Change<'t> {
     sql: &'t Transaction<'t>,
-    address: &'t Address,
+    scope: &'t BucketScope,
     id: Option<i64>,
     before: Totals,
     after: Totals,
@@ -48,10 +47,10 @@ struct Totals {
 }
 
 impl<'t> Change<'t> {
-    pub(crate) fn begin(sql: &'t Transaction<'t>, address: &'t Address) -> Result<Self, Error> {
+    pub(crate) fn begin(sql: &'t Transaction<'t>, scope: &'t BucketScope) -> Result<Self, Error> {
         let found = sql
             .prepare_cached(FIND)?
-            .query_row((&address.owner, &address.principal, &address.name), |row| {
+            .query_row((&scope.owner, &scope.principal, &scope.name), |row| {
                 Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
             })
             .optional()?;
@@ -75,7 +74,7 @@ impl<'t> Change<'t> {
         };
         Ok(Self {
             sql,
-            address,
+            scope,
             id,
             before: totals,
             after: totals,
@@ -107,11 +106,11 @@ impl<'t> Change<'t> {
         let id = match self.id {
             Some(id) => id,
             None => {
-                let address = self.address;
+                let scope = self.scope;
                 self.sql.prepare_cached(MAKE)?.execute((
-                    &address.owner,
-                    &address.principal,
-                    &address.name,
+                    &scope.owner,
+                    &scope.principal,
+                    &scope.name,
                 ))?;
                 *self.id.insert(self.sql.last_insert_rowid())
             }
@@ -162,11 +161,11 @@ impl<'t> Change<'t> {
             return Ok(());
         }
         if before.entries == 0 {
-            let address = self.address;
+            let scope = self.scope;
             let buckets: i64 = self
                 .sql
                 .prepare_cached(BUCKETS)?
-                .query_row((&address.owner, &address.principal), |row| row.get(0))?;
+                .query_row((&scope.owner, &scope.principal), |row| row.get(0))?;
             within("buckets", 0, count(buckets)?, limits.buckets)?;
         }
         self.sql.prepare_cached(TOTALS)?.execute((

@@ -6,7 +6,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use toolward_keyvalue::{Access, Bucket, Limits, Store};
+use toolward_state::{Access, Bucket, Limits, Store};
 
 fn filled(store: &Store) -> Bucket {
     let bucket = store.bucket("acme", "alice", "bench", Access::Write, Limits::default());

@@ -1,6 +1,6 @@
 //! No bucket reaches another, whatever owners, principals, names and keys are.
 
-use toolward_keyvalue::Store;
+use toolward_state::Store;
 
 use crate::{all_keys, bucket, check};
 
@@ -86,7 +86,7 @@ fn nothing_is_seen_or_changed_through_another_publisher_principal_or_bucket() {
 fn a_cursor_tells_nothing_of_other_buckets() {
     let store = Store::in_memory().unwrap();
     let cursor = |name: &str| {
-        let limits = toolward_keyvalue::Limits {
+        let limits = toolward_state::Limits {
             page_keys: 1,
             ..Default::default()
         };
@@ -94,7 +94,7 @@ fn a_cursor_tells_nothing_of_other_buckets() {
             "acme",
             "alice",
             name,
-            toolward_keyvalue::Access::Write,
+            toolward_state::Access::Write,
             limits,
         );
         own.set("a", b"").unwrap();

@@ -1,6 +1,6 @@
 //! What is too large is refused, with what was used and what is allowed.
 
-use toolward_keyvalue::{Access, Bucket, Error, Limits, Store};
+use toolward_state::{Access, Bucket, Error, Limits, Store};
 
 use crate::{all_keys, check};
 

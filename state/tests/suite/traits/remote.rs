@@ -1,0 +1,81 @@
+//! A second implementation, as one over a network would be: operations take time, requests and answers get lost, and
+//! clients restart while the server keeps what it knows.
+
+mod buckets;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use buckets::StoredBuckets;
+
+/// A client of a [`Server`]. Of five requests one is lost, and one more has its answer lost.
+#[derive(Clone)]
+pub(crate) struct Remote {
+    server: Arc<Mutex<Server>>,
+    sent: Arc<AtomicU64>,
+    delay: Duration,
+}
+
+/// What the server knows.
+#[derive(Default)]
+struct Server {
+    buckets: StoredBuckets,
+}
+
+/// Why a request has no answer.
+enum Lost {
+    /// It was not sent.
+    Late,
+    /// It was sent.
+    Unknown,
+}
+
+impl Remote {
+    pub(crate) fn new() -> Self {
+        Self {
+            server: Arc::default(),
+            sent: Arc::default(),
+            delay: Duration::from_micros(300),
+        }
+    }
+
+    /// The same client, behind a slower network.
+    pub(crate) fn slow(&self, delay: Duration) -> Self {
+        Self {
+            delay,
+            ..self.clone()
+        }
+    }
+
+    /// Another client of the server, or this one after a restart.
+    pub(crate) fn restarted(&self) -> Self {
+        Self {
+            server: self.server.clone(),
+            ..Self::new()
+        }
+    }
+
+    /// Has the server do something. It may do it after the client has given up.
+    async fn send<T>(
+        &self,
+        deadline: Instant,
+        does: impl FnOnce(&mut Server) -> T,
+    ) -> Result<T, Lost> {
+        if Instant::now() >= deadline {
+            return Err(Lost::Late);
+        }
+        let number = self.sent.fetch_add(1, Ordering::Relaxed);
+        let travels = tokio::time::sleep(self.delay);
+        let arrives = tokio::time::timeout_at(deadline.into(), travels).await;
+        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        match (arrives, number % 5) {
+            (Err(_), _) | (_, 3) => {
+                does(&mut server);
+                Err(Lost::Unknown)
+            }
+            (_, 1) => Err(Lost::Unknown),
+            _ => Ok(does(&mut server)),
+        }
+    }
+}
