@@ -15,8 +15,8 @@ use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::{WitArguments, WitCall};
 use toolward_contract::tool::Tool;
 use toolward_contract::{NoScope, Parsed};
-use toolward_support::{codes, report::Coded};
 use toolward_signing::id::Id;
+use toolward_support::{codes, report::Coded};
 
 use crate::error::AuthorError;
 use crate::output;

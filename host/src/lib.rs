@@ -59,13 +59,12 @@ mod services;
 mod shared_state;
 mod tape;
 mod validation_pool;
-mod withdrawal;
 mod workspace;
 
 pub use admission::ReadProgress;
 pub use api::approval::{
-    ApprovalRequest, ApprovalScope, Approver, Chained, NamedDriver, Remembered, ShownRequest,
-    Verdict,
+    ApprovalKeys, ApprovalRequest, ApprovalScope, Approver, Chained, NamedDriver, Remembered,
+    ShownRequest, Verdict,
 };
 pub use api::cancellation::{Cancellation, SharedCancellation};
 pub use api::error::HostError;
@@ -109,3 +108,4 @@ pub use shared_state::{SharedState, UnreadResult};
 pub use tape::{Replayed, Tape};
 pub use toolward_ledger::record::{Native, NativeId, TraceParent};
 pub use toolward_policy::{Limit, LimitName, Limits};
+pub use toolward_state::{Denials, DenialsError};

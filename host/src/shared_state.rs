@@ -2,6 +2,7 @@
 //! turns.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::admission::{Admission, MemoryLease, ReadProgress};
@@ -13,8 +14,8 @@ use crate::named::NamedCalls;
 use crate::sandbox::engine::{EngineProfile, Ready};
 use crate::sandbox::turns::Turns;
 use crate::validation_pool::ValidationPool;
-use crate::withdrawal::Withdrawal;
 use toolward_policy::Limits;
+use toolward_state::{Approvals, Denials, Keys, Local, State, Withdrawal};
 
 /// The state that hosts share when each replaces the one before while earlier calls
 /// still run, as in a server that reloads its bundles. Withdrawing a bundle reaches all
@@ -35,13 +36,13 @@ use toolward_policy::Limits;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Clone)]
 pub struct SharedState {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug, Default)]
 struct Shared {
+    state: Arc<dyn State>,
     withdrawals: Mutex<Withdrawals>,
     admission: Mutex<Option<Arc<Admission>>>,
     validation: Arc<ValidationPool>,
@@ -71,11 +72,17 @@ impl Withdrawals {
     }
 }
 
+impl Default for SharedState {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl SharedState {
     /// A state for new hosts.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self::local(None, None)
     }
 
     /// A state whose hosts make the idempotency keys that drivers get for ids of callers
@@ -83,12 +90,52 @@ impl SharedState {
     /// the same, and keep it: then a service gets the same key for an id after a restart. By default it is random.
     #[must_use]
     pub fn keyed(secret: [u8; 32]) -> Self {
+        Self::local(Some(secret), None)
+    }
+
+    /// A state in the memory of this process, with a [secret](SharedState::keyed) if there is one. Denials are kept in
+    /// `denials`, if given, so that a restart does not end their backoff.
+    ///
+    /// ```no_run
+    /// use toolward_host::{Denials, Host, SharedState};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let denials = Denials::open("/var/lib/example/denials".as_ref())?;
+    /// let state = SharedState::local(None, Some(denials));
+    /// let host = Host::builder().shared_state(&state).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn local(id_secret: Option<[u8; 32]>, denials: Option<Denials>) -> Self {
+        let state: Arc<dyn State> = Arc::new(Local::new(id_secret, denials));
         Self {
             shared: Arc::new(Shared {
-                named: Arc::new(NamedCalls::keyed(secret)),
-                ..Shared::default()
+                named: Arc::new(NamedCalls::new(&state)),
+                state,
+                withdrawals: Mutex::default(),
+                admission: Mutex::default(),
+                validation: Arc::default(),
+                turns: Arc::default(),
+                forms: Arc::default(),
+                events: Arc::default(),
+                ready: Mutex::default(),
             }),
         }
+    }
+
+    /// What people are asked and what they decided, for whoever asks them: the clients of a server, or an
+    /// [`Approver`](crate::Approver) of the application. [`ApprovalRequest::keys`](crate::ApprovalRequest::keys)
+    /// identifies what a request is about.
+    #[must_use]
+    pub fn approvals(&self) -> Arc<dyn Approvals> {
+        self.shared.state.clone()
+    }
+
+    /// The keys of the hosts of this state.
+    #[must_use]
+    pub fn keys(&self) -> Arc<dyn Keys> {
+        self.shared.state.clone()
     }
 
     /// Withdraws the bundle with this manifest digest (64 hex digits) on all existing
@@ -137,7 +184,7 @@ impl SharedState {
             return withdrawal;
         }
         withdrawals.retain(|_, withdrawal| withdrawal.strong_count() > 0);
-        let withdrawal = Arc::new(Withdrawal::default());
+        let withdrawal = Arc::new(Withdrawal::new(bundle));
         withdrawals.insert(bundle.to_owned(), Arc::downgrade(&withdrawal));
         withdrawal
     }
@@ -233,6 +280,12 @@ impl SharedState {
 
     fn withdrawals(&self) -> MutexGuard<'_, Withdrawals> {
         lock(&self.shared.withdrawals)
+    }
+}
+
+impl fmt::Debug for SharedState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedState(..)")
     }
 }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 use toolward_bundle::content::ContentError;
 use toolward_contract::diagnostic::Diagnostic;
-use toolward_support::{codes, report::Coded};
 use toolward_signing::Refusal;
+use toolward_support::{codes, report::Coded};
 
 /// The kind of a failure; the command's exit code follows from it. Ordered by
 /// severity, so that the worst of several failures is their maximum.
@@ -77,7 +77,11 @@ impl std::error::Error for Error {
 
 impl Error {
     /// A failure with a code from this crate's [table](Code) or another crate's.
-    pub fn new(kind: Kind, code: impl toolward_support::report::Kind, message: impl Display) -> Self {
+    pub fn new(
+        kind: Kind,
+        code: impl toolward_support::report::Kind,
+        message: impl Display,
+    ) -> Self {
         Self::with_code(kind, code.row().code, message)
     }
 

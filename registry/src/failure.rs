@@ -1,8 +1,11 @@
 //! Why something failed: a stable code, what was expected, found, where, and what to do. One type for the crate. It
 //! never contains a secret or the query of an address.
 
-use toolward_support::{codes, report::{Code, Kind, Report}};
 use toolward_signing::{ErrorKind, Refusal};
+use toolward_support::{
+    codes,
+    report::{Code, Kind, Report},
+};
 
 /// A failure. Nothing that was pulled is kept, except the part of a blob that a later attempt resumes.
 pub type Failure = Report<Cause>;
@@ -125,7 +128,10 @@ const MAX_CHARS: usize = 200;
 
 /// Hostile text in quotes, shortened, with hidden characters escaped.
 pub(crate) fn quoted(text: &str) -> String {
-    format!("`{}`", toolward_support::text::visible_line(text, MAX_CHARS))
+    format!(
+        "`{}`",
+        toolward_support::text::visible_line(text, MAX_CHARS)
+    )
 }
 
 /// A number of bytes, for messages.

@@ -1,4 +1,5 @@
-//! The state behind a host: small traits, and their one implementation, [`Store`], on this machine.
+//! The state behind a host: small traits, and their one implementation, [`Local`] with
+//! [`Store`], in this process and on this machine.
 //!
 //! Each operation gets the deadline of the call that waits for it. It may fail without anyone knowing whether it happened:
 //! each trait specifies what may be repeated then.
@@ -29,16 +30,36 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+mod approvals;
 mod buckets;
+mod calls;
 mod error;
+mod keys;
 mod local;
+mod outcome;
+mod withdrawal;
 
 use std::pin::Pin;
 
+pub use approvals::{
+    ApprovalKey, Approvals, MAX_QUESTIONS, MAX_QUESTIONS_PER_TOOL, Opening, PersonsAnswer,
+    QuestionId, QuestionWatch, RememberedApproval,
+};
 pub use buckets::{Access, BucketOperation, BucketReply, BucketScope, Buckets, Limits};
+pub use calls::{Begun, CallDigest, CallId, Calls, Ending, MAX_REPLY_BYTES, StoredReply};
 pub use error::Error;
+pub use keys::{Binding, Keys, Unsealed};
+pub use local::Local;
+pub use local::approvals::{Denials, DenialsError};
 #[cfg(feature = "sqlite")]
 pub use local::buckets::{Bucket, Page, Store};
+pub use outcome::{StateError, detach, settled};
+pub use withdrawal::Withdrawal;
 
 /// A future of a trait object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// All the state that hosts share.
+pub trait State: Approvals + Calls + Keys {}
+
+impl<T: Approvals + Calls + Keys> State for T {}

@@ -171,7 +171,7 @@ pub(crate) fn run(
     let builder = exec_broker::given(builder, programs.as_ref());
     let mut builder = recorder::given(builder, call_recorder.as_ref(), &granted);
     if arguments.id.is_some() {
-        builder = builder.shared_state(&means.shared_state(environment));
+        builder = builder.shared_state(&means.shared_state(environment, None));
     }
     let host = arguments.cache.host(builder, &broker)?;
     let confinement = means.kept(&host, &granted, environment)?;

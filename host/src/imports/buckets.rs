@@ -144,9 +144,7 @@ impl From<Error> for BucketError {
             Error::TooLarge { .. }
             | Error::Quota { .. }
             | Error::NotANumber(_)
-            | Error::Unknown => {
-                Self::Failed(error.to_string())
-            }
+            | Error::Unknown => Self::Failed(error.to_string()),
             // The driver does not learn what is wrong with the operator's disk.
             _ => {
                 tracing::error!(%error, code = error.code(), "a key-value operation failed");

@@ -26,7 +26,7 @@ use crate::api::violations::ViolationKind;
 use crate::call_id;
 use crate::catalogue::{LoadedDriver, Route, ToolEntry};
 use crate::events::CallEvents;
-use crate::named::{KeptReply, RunningCall};
+use crate::named::{KeptReply, ReplySource, RunningCall};
 use crate::pipeline::validate::RoutedCall;
 use crate::recording::{End, RecordedEnd, Rows, recorded_id};
 use crate::sandbox::call_scope::CallScope;
@@ -159,13 +159,13 @@ impl<'a> CallRecord<'a> {
     }
 
     /// It gets the reply of an earlier call.
-    pub(crate) fn repeats(&mut self, kept: &KeptReply) {
+    pub(crate) fn repeats(&mut self, source: ReplySource) {
         let metadata = &mut self.metadata;
-        metadata.repeats = Some(kept.invocation.clone());
-        metadata.driver.clone_from(&kept.driver);
-        metadata.driver_publisher.clone_from(&kept.driver_publisher);
-        metadata.bundle.clone_from(&kept.bundle);
-        metadata.origin = kept.origin;
+        metadata.repeats = Some(source.invocation);
+        metadata.driver = source.driver;
+        metadata.driver_publisher = source.driver_publisher;
+        metadata.bundle = source.bundle;
+        metadata.origin = source.origin;
     }
 
     /// Whether it has to be recorded that the call is about to run.
@@ -335,8 +335,8 @@ impl<'a> CallRecord<'a> {
         let result = result.filter(|result| !result.as_ref().is_err_and(asks));
         let parts = (self.tool.as_ref()).zip(self.driver.as_ref());
         let reply = result.zip(parts).and_then(|(result, (tool, driver))| {
-            let withdrawals = [tool.withdrawal.clone(), driver.withdrawal.clone()];
-            KeptReply::of(result, &self.metadata, withdrawals)
+            let bundles = [tool.withdrawal.clone(), driver.withdrawal.clone()];
+            Some((KeptReply::write(result, &self.metadata)?, bundles))
         });
         let recorded = self.rows.as_ref().is_some_and(|rows| rows.has_run());
         named.end(recorded, reply);

@@ -159,7 +159,16 @@ async fn serve(
         imports.follow(before);
     }
     record.enter(CallStage::Run);
-    let mut job = job(call, &context, admitted, clock, host, record);
+    let key = match call.name.as_deref() {
+        None => None,
+        Some(name) => {
+            let key = host
+                .named
+                .idempotency_key(name, driver.driver.id.as_str(), clock.deadline);
+            Some(key.await?)
+        }
+    };
+    let mut job = job(call, &context, admitted, (clock, key), record);
     let plan = Plan {
         tool: &call.tool,
         route: &call.route,
@@ -178,16 +187,11 @@ fn job(
     call: &mut RoutedCall,
     context: &CallContext,
     admitted: &mut Admitted,
-    clock: Clock,
-    host: &DispatchContext<'_>,
+    (clock, key): (Clock, Option<String>),
     record: &CallRecord<'_>,
 ) -> Job {
     let (route, scope) = (&call.route, &call.scope);
     let id = &record.metadata.invocation;
-    let key = call.name.as_deref().map(|name| {
-        let driver = route.driver.driver.id.as_str();
-        host.named.idempotency_key(name, driver)
-    });
     Job {
         contract: call.tool.contract.clone(),
         implements: route.implements.clone(),

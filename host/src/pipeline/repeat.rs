@@ -1,8 +1,6 @@
 //! The stage of calls that repeat an id ([`crate::named`]): the first one goes on to `dispatch`, others get its
 //! reply.
 
-use std::sync::Arc;
-
 use crate::api::result::{CallError, Output};
 use crate::named::{Entered, NamedCalls, already_run};
 use crate::pipeline::call_record::CallRecord;
@@ -14,7 +12,7 @@ use crate::pipeline::validate::RoutedCall;
 /// If the id ran and its reply is not there, or it was given with another input.
 pub(crate) async fn enter(
     call: &RoutedCall,
-    calls: &Arc<NamedCalls>,
+    calls: &NamedCalls,
     record: &mut CallRecord<'_>,
 ) -> Result<Option<Output>, CallError> {
     let Some(name) = &call.name else {
@@ -25,10 +23,10 @@ pub(crate) async fn enter(
             record.named(running, &call.route);
             record.may_run().await.map(|()| None)
         }
-        Entered::Repeats(kept) if !kept.is_withdrawn() => {
-            record.repeats(&kept);
-            kept.result.clone().map(Some)
+        Entered::Repeats(kept) => {
+            record.repeats(kept.source);
+            kept.result.map(Some)
         }
-        Entered::Repeats(_) | Entered::Ran => Err(already_run()),
+        Entered::Ran => Err(already_run()),
     }
 }

@@ -90,13 +90,7 @@ fn a_cursor_tells_nothing_of_other_buckets() {
             page_keys: 1,
             ..Default::default()
         };
-        let own = store.bucket(
-            "acme",
-            "alice",
-            name,
-            toolward_state::Access::Write,
-            limits,
-        );
+        let own = store.bucket("acme", "alice", name, toolward_state::Access::Write, limits);
         own.set("a", b"").unwrap();
         own.set("b", b"").unwrap();
         own.list_keys(None).unwrap().cursor

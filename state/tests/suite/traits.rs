@@ -1,7 +1,10 @@
 //! What every implementation of the traits does: the same tests run over the one of this machine and over [`Remote`],
 //! which stands for one that reaches its state over a network.
 
+mod approvals;
 mod buckets;
+mod calls;
+mod keys;
 mod remote;
 
 pub(crate) use remote::Remote;

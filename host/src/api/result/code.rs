@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use toolward_support::{codes, report::Code};
 
 /// A stable error code.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ErrorCode(Cow<'static, str>);
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 use toolward_contract::json::JsonError;
 use toolward_policy::LimitName;
@@ -11,7 +11,7 @@ use super::{ErrorClass, ErrorCode};
 use crate::exceeded::Exceeded;
 
 /// Who reported the error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// This host.
@@ -23,7 +23,7 @@ pub enum Origin {
 }
 
 /// A limit that a call hit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hit {
     /// Which limit; its name serialised.
     pub limit: LimitName,
@@ -61,7 +61,7 @@ impl From<Exceeded> for Hit {
 ///     }
 /// }
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{code}: {message}")]
 #[non_exhaustive]
 pub struct CallError {
@@ -77,6 +77,8 @@ pub struct CallError {
     #[serde(
         rename = "retry_after_ms",
         serialize_with = "milliseconds",
+        deserialize_with = "from_milliseconds",
+        default,
         skip_serializing_if = "Option::is_none"
     )]
     pub retry_after: Option<Duration>,
@@ -98,6 +100,11 @@ fn milliseconds<S: Serializer>(value: &Option<Duration>, serializer: S) -> Resul
     value
         .map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
         .serialize(serializer)
+}
+
+fn from_milliseconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    let value: Option<u64> = Deserialize::deserialize(from)?;
+    Ok(value.map(Duration::from_millis))
 }
 
 /// The longest error message, in bytes: it may quote a caller or a driver.

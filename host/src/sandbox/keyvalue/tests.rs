@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use toolward_state::{Access, Limits as StoreLimits, Store};
 use toolward_policy::{BucketGrant, LimitName, OnViolation};
+use toolward_state::{Access, Limits as StoreLimits, Store};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 

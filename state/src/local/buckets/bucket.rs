@@ -261,8 +261,8 @@ impl Bucket {
                 let position: i64 = row.get(0)?;
                 let key: String = row.get(1)?;
                 bytes = bytes.saturating_add(key.len() as u64);
-                let full =
-                    keys.len() as u64 >= self.scope.limits.page_keys || bytes > self.scope.limits.page_bytes;
+                let full = keys.len() as u64 >= self.scope.limits.page_keys
+                    || bytes > self.scope.limits.page_bytes;
                 if full && last.is_some() {
                     return Ok(Page { keys, cursor: last });
                 }
@@ -394,7 +394,11 @@ impl Bucket {
     }
 
     fn value_fits(&self, value: &[u8]) -> Result<(), Error> {
-        fits("value_bytes", value.len() as u64, self.scope.limits.value_bytes)
+        fits(
+            "value_bytes",
+            value.len() as u64,
+            self.scope.limits.value_bytes,
+        )
     }
 
     fn batch_fits(&self, keys: usize, bytes: u64) -> Result<(), Error> {

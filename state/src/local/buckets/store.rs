@@ -40,8 +40,8 @@ impl Store {
     /// have access to them, or the file is not a regular one; [`Error::Corrupt`]
     /// when it is not a store, [`Error::Version`] when it is another version's.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        let path =
-            toolward_support::files::private_file(path.as_ref()).map_err(toolward_support::sqlite::Error::from)?;
+        let path = toolward_support::files::private_file(path.as_ref())
+            .map_err(toolward_support::sqlite::Error::from)?;
         let writer = schema::open(&path)?;
         let reader = schema::open_reader(&path)?;
         let more = path.clone();

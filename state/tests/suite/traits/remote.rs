@@ -1,13 +1,21 @@
 //! A second implementation, as one over a network would be: operations take time, requests and answers get lost, and
 //! clients restart while the server keeps what it knows.
 
+mod approvals;
 mod buckets;
+mod calls;
+mod keys;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use toolward_state::StateError;
+
+use approvals::StoredApprovals;
 use buckets::StoredBuckets;
+use calls::StoredCalls;
+use keys::SealedTexts;
 
 /// A client of a [`Server`]. Of five requests one is lost, and one more has its answer lost.
 #[derive(Clone)]
@@ -20,7 +28,10 @@ pub(crate) struct Remote {
 /// What the server knows.
 #[derive(Default)]
 struct Server {
+    approvals: StoredApprovals,
     buckets: StoredBuckets,
+    calls: StoredCalls,
+    sealed: SealedTexts,
 }
 
 /// Why a request has no answer.
@@ -29,6 +40,15 @@ enum Lost {
     Late,
     /// It was sent.
     Unknown,
+}
+
+impl From<Lost> for StateError {
+    fn from(lost: Lost) -> Self {
+        match lost {
+            Lost::Late => Self::Late,
+            Lost::Unknown => Self::Unknown,
+        }
+    }
 }
 
 impl Remote {

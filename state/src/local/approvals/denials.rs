@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, Mode, OFlags};
-use toolward_support::files::{Lock, Protection};
 use toolward_support::codes;
+use toolward_support::files::{Lock, Protection};
 
-use super::ApprovalKey;
-use crate::unsafe_file::describe;
+use crate::approvals::ApprovalKey;
 
 /// Rows that are kept. Beyond them, those whose pause ends first are dropped.
 pub(super) const MAX_ROWS: usize = 1024;
@@ -106,7 +105,7 @@ impl Denials {
             .check(&metadata)
             .map_err(|problem| DenialsError::Unsafe {
                 path: path.to_owned(),
-                problem: describe(&problem),
+                problem: problem.describe(),
             })?;
         let mut denials = Self {
             directory,
@@ -233,7 +232,7 @@ impl Denials {
         }
         Protection::Private
             .check(&metadata)
-            .map_err(|problem| Unusable::Damaged(describe(&problem)))?;
+            .map_err(|problem| Unusable::Damaged(problem.describe()))?;
         if metadata.nlink() != 1 {
             return damaged("has a second name");
         }

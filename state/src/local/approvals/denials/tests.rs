@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tempfile::TempDir;
 
-use super::super::denial_backoff::DenialBackoff;
+use super::super::backoff::DenialBackoff;
 use super::*;
 
 const TOOL: ApprovalKey = [1; 32];
@@ -205,7 +205,7 @@ fn what_can_not_be_read_for_want_of_open_files_is_not_replaced() {
 
     let Some(path) = std::env::var_os(SHORT_OF_FILES) else {
         let directory = TempDir::new().unwrap();
-        let name = "approval::denials::tests::\
+        let name = "local::approvals::denials::tests::\
                     what_can_not_be_read_for_want_of_open_files_is_not_replaced";
         let status = std::process::Command::new(std::env::current_exe().unwrap())
             .args([name, "--exact", "--nocapture"])

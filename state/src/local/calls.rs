@@ -1,23 +1,21 @@
-//! What is known of ids in this process: which of their calls run, what the last ones replied, and which ran.
-//!
-//! Each principal has a share, and takes nothing from another one's.
+//! The calls of ids in the memory of this process.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::kept::{KeptReply, MAX_REPLY_BYTES};
-use super::name::CallName;
+use crate::calls::{Begun, CallDigest, CallId, Ending, MAX_REPLY_BYTES, StoredReply};
 
-/// Replies of one principal: their number, their bytes, and how long they are kept.
+/// Replies of one principal: their number, what each takes besides its bytes, and how long they are kept.
 const MAX_REPLIES: usize = 64;
+const OVERHEAD: u64 = 1024;
 const REPLY_AGE: Duration = Duration::from_mins(10);
 /// Replies of all principals together.
 const MAX_TOTAL_BYTES: u64 = 64 << 20;
 /// Calls of one principal that wait for the first call of their id. They hold no place in the queue.
-pub(super) const MAX_WAITING: usize = 64;
+const MAX_WAITING: usize = 64;
 /// Ids without a reply, of one principal and of all. They are kept where no ledger knows them: the oldest are
 /// forgotten.
 const MAX_IDS: usize = 4096;
@@ -27,41 +25,76 @@ const ID_AGE: Duration = Duration::from_hours(25);
 /// Between two looks at what other principals may no longer keep.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
-type Hash = [u8; 32];
+/// The ids of a process. Clones share them.
+#[derive(Default, Clone)]
+pub(super) struct CallMemory(Arc<Mutex<Memory>>);
 
-/// The ids of a process.
+impl CallMemory {
+    pub(super) async fn begin(&self, call: CallId, deadline: Instant) -> Begun {
+        loop {
+            let mut runs = match self.lock().find(&call, Instant::now()) {
+                Found::Known(begun) => return begun,
+                Found::Runs(runs) => runs,
+            };
+            let _waiting = Waiting(self, call.principal);
+            // An error means that the call has ended.
+            let ends = tokio::time::timeout_at(deadline.into(), runs.changed());
+            if ends.await.is_err() {
+                return Begun::Running;
+            }
+        }
+    }
+
+    pub(super) fn end(&self, call: &CallId, ending: Ending) {
+        self.lock().end(call, ending, Instant::now());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Memory> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A call that waits.
+struct Waiting<'a>(&'a CallMemory, CallDigest);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.lock().waits_no_more(&self.1);
+    }
+}
+
 #[derive(Default)]
-pub(super) struct Memory {
+struct Memory {
     /// By the hash of the principal.
-    shares: HashMap<Hash, Share>,
+    shares: HashMap<CallDigest, Share>,
     swept: Option<Instant>,
 }
 
 /// What one principal has.
 #[derive(Default)]
 struct Share {
-    calls: HashMap<Hash, Call>,
+    calls: HashMap<CallDigest, Call>,
     /// Kept replies, oldest first.
-    replies: VecDeque<(Instant, Hash)>,
+    replies: VecDeque<(Instant, CallDigest)>,
     bytes: u64,
     /// Ids without replies, oldest first.
-    ids: VecDeque<(Instant, Hash)>,
+    ids: VecDeque<(Instant, CallDigest)>,
     waiting: usize,
 }
 
 /// The call of an id.
 struct Call {
     /// The digest of its input.
-    input: Hash,
+    input: CallDigest,
     state: CallState,
 }
 
 enum CallState {
-    /// It runs, until the other end is dropped.
-    Runs(watch::Receiver<()>),
+    /// It runs. Calls that wait for it continue once this is dropped.
+    Runs([u8; 16], watch::Sender<()>),
     /// It has ended with this reply.
     Replied {
-        reply: Arc<KeptReply>,
+        reply: StoredReply,
         /// Whether its id has to be known when the reply is gone.
         remembered: bool,
     },
@@ -70,86 +103,70 @@ enum CallState {
 }
 
 /// What an id has at one moment.
-pub(super) enum Found {
-    /// Nothing: its call runs from now on, until this is dropped.
-    New(watch::Sender<()>),
+enum Found {
+    Known(Begun),
     /// A call that runs. One more waits for it, until [`Memory::waits_no_more`].
     Runs(watch::Receiver<()>),
-    /// Such a call, and too many wait.
-    Busy,
-    /// A reply.
-    Replied(Arc<KeptReply>),
-    /// A call whose reply is not kept.
-    Ran,
-    /// A call with another input.
-    Differs,
-}
-
-/// What becomes of an id when its call has ended.
-pub(super) enum Ending {
-    /// Another call of it may run.
-    Forgotten,
-    /// None may.
-    Ran,
-    /// Others get this reply. The flag says whether the id has to be known beyond it.
-    Replied(Arc<KeptReply>, bool),
 }
 
 impl Memory {
-    /// Looks for an id. One that is new runs.
-    pub(super) fn find(&mut self, name: &CallName, now: Instant) -> Found {
+    /// Looks for an id. A call of a new one runs.
+    fn find(&mut self, wanted: &CallId, now: Instant) -> Found {
         self.sweep(now);
-        let share = self.shares.entry(name.principal()).or_default();
+        let share = self.shares.entry(wanted.principal).or_default();
         share.expire(now);
-        let Some(call) = share.calls.get(&name.key()) else {
-            let (running, runs) = watch::channel(());
+        let Some(call) = share.calls.get(&wanted.id) else {
             let call = Call {
-                input: name.input(),
-                state: CallState::Runs(runs),
+                input: wanted.input,
+                state: CallState::Runs(wanted.call, watch::Sender::new(())),
             };
-            share.calls.insert(name.key(), call);
-            return Found::New(running);
+            share.calls.insert(wanted.id, call);
+            return Found::Known(Begun::New);
         };
-        if call.input != name.input() {
-            return Found::Differs;
+        if call.input != wanted.input {
+            return Found::Known(Begun::Differs);
         }
-        match &call.state {
-            CallState::Replied { reply, .. } => Found::Replied(Arc::clone(reply)),
-            CallState::Ran => Found::Ran,
-            CallState::Runs(_) if share.waiting >= MAX_WAITING => Found::Busy,
-            CallState::Runs(runs) => {
-                let runs = runs.clone();
+        Found::Known(match &call.state {
+            CallState::Replied { reply, .. } if reply.is_withdrawn() => Begun::Ran,
+            CallState::Replied { reply, .. } => Begun::Replied(Arc::clone(&reply.bytes)),
+            CallState::Ran => Begun::Ran,
+            CallState::Runs(running, _) if *running == wanted.call => Begun::New,
+            CallState::Runs(..) if share.waiting >= MAX_WAITING => Begun::Busy(share.waiting),
+            CallState::Runs(_, running) => {
                 share.waiting = share.waiting.saturating_add(1);
-                Found::Runs(runs)
+                return Found::Runs(running.subscribe());
             }
-        }
+        })
     }
 
     /// A call of this principal waits no more.
-    pub(super) fn waits_no_more(&mut self, principal: &Hash) {
+    fn waits_no_more(&mut self, principal: &CallDigest) {
         if let Some(share) = self.shares.get_mut(principal) {
             share.waiting = share.waiting.saturating_sub(1);
         }
     }
 
-    /// The call of an id has ended.
-    pub(super) fn end(&mut self, name: &CallName, ending: Ending, now: Instant) {
-        let principal = name.principal();
-        let Some(share) = self.shares.get_mut(&principal) else {
+    /// A call that runs has ended.
+    fn end(&mut self, ended: &CallId, ending: Ending, now: Instant) {
+        let Some(share) = self.shares.get_mut(&ended.principal) else {
             return;
         };
-        let key = name.key();
-        share.calls.remove(&key);
-        match ending {
-            Ending::Forgotten => {}
-            Ending::Ran => share.put(key, name.input(), CallState::Ran, now),
-            Ending::Replied(reply, remembered) => {
-                let state = CallState::Replied { reply, remembered };
-                share.put(key, name.input(), state, now);
-            }
+        let runs =
+            |call: &Call| matches!(call.state, CallState::Runs(call, _) if call == ended.call);
+        if !share.calls.get(&ended.id).is_some_and(runs) {
+            return;
+        }
+        share.calls.remove(&ended.id);
+        let state = match ending {
+            Ending::Forgotten => None,
+            Ending::Ran => Some(CallState::Ran),
+            Ending::Replied { reply, remembered } => Some(CallState::Replied { reply, remembered }),
+        };
+        if let Some(state) = state {
+            share.put(ended.id, ended.input, state, now);
         }
         if share.is_empty() {
-            self.shares.remove(&principal);
+            self.shares.remove(&ended.principal);
         }
         self.bound(now);
     }
@@ -192,14 +209,14 @@ impl Memory {
 }
 
 impl Share {
-    fn put(&mut self, key: Hash, input: Hash, state: CallState, now: Instant) {
+    fn put(&mut self, key: CallDigest, input: CallDigest, state: CallState, now: Instant) {
         match &state {
             CallState::Replied { reply, .. } => {
-                self.bytes = self.bytes.saturating_add(reply.bytes());
+                self.bytes = self.bytes.saturating_add(size(reply));
                 self.replies.push_back((now, key));
             }
             CallState::Ran => self.ids.push_back((now, key)),
-            CallState::Runs(_) => {}
+            CallState::Runs(..) => {}
         }
         self.calls.insert(key, Call { input, state });
         let is_over = |own: &Self| own.replies.len() > MAX_REPLIES || own.bytes > MAX_REPLY_BYTES;
@@ -208,7 +225,7 @@ impl Share {
     }
 
     fn expire(&mut self, now: Instant) {
-        let is_old = |entry: Option<&(Instant, Hash)>, age| {
+        let is_old = |entry: Option<&(Instant, CallDigest)>, age| {
             entry.is_some_and(|(at, _)| now.saturating_duration_since(*at) >= age)
         };
         while is_old(self.replies.front(), REPLY_AGE) && self.drop_reply(now) {}
@@ -223,7 +240,7 @@ impl Share {
         if let Some(call) = self.calls.remove(&key)
             && let CallState::Replied { reply, remembered } = call.state
         {
-            self.bytes = self.bytes.saturating_sub(reply.bytes());
+            self.bytes = self.bytes.saturating_sub(size(&reply));
             if remembered {
                 self.put(key, call.input, CallState::Ran, now);
             }
@@ -242,6 +259,11 @@ impl Share {
     fn is_empty(&self) -> bool {
         self.calls.is_empty() && self.waiting == 0
     }
+}
+
+/// About how much memory a reply takes.
+fn size(reply: &StoredReply) -> u64 {
+    (reply.bytes.len() as u64).saturating_add(OVERHEAD)
 }
 
 #[cfg(test)]

@@ -1,64 +1,74 @@
-use serde_json::{Value, json};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::api::result::{Metadata, Output};
-use crate::named::{Named, NamedFacts};
+use crate::withdrawal::Withdrawal;
 
-fn name(principal: &str, id: &str, input: &Value) -> CallName {
-    let named = Named {
-        id: id.to_owned(),
-        session: None,
-    };
-    let facts = NamedFacts {
-        principal,
-        tool: "text.stats@1",
-        input,
-        context: None,
-        resume: None,
-    };
-    named.check(&facts).unwrap()
+fn digest(number: u64) -> CallDigest {
+    let mut digest = [0; 32];
+    digest[..8].copy_from_slice(&number.to_le_bytes());
+    digest
 }
 
-fn new_name(principal: &str) -> CallName {
-    name(principal, &uuid::Uuid::now_v7().to_string(), &json!({}))
+fn principal(name: &str) -> CallDigest {
+    let mut digest = [0; 32];
+    digest[..name.len()].copy_from_slice(name.as_bytes());
+    digest
 }
 
-/// A reply with a text of so many bytes.
-fn reply(bytes: usize) -> Option<KeptReply> {
-    let output = Output {
-        structured: json!("x".repeat(bytes)),
-        content: Vec::new(),
-    };
-    let withdrawals = [Arc::default(), Arc::default()];
-    KeptReply::of(&Ok(output), &Metadata::default(), withdrawals)
+/// Another call of this id.
+fn again(call: &CallId) -> CallId {
+    static CALLS: AtomicU64 = AtomicU64::new(1);
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&CALLS.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+    CallId { call: id, ..*call }
 }
 
-/// Runs the call of a new name to its end.
+/// A call of a new id.
+fn new_call(name: &str) -> CallId {
+    static IDS: AtomicU64 = AtomicU64::new(1);
+    again(&CallId {
+        principal: principal(name),
+        id: digest(IDS.fetch_add(1, Ordering::Relaxed)),
+        input: [0; 32],
+        call: [0; 16],
+    })
+}
+
+/// A reply of so many bytes.
+fn reply(bytes: usize) -> StoredReply {
+    let bundle = || Arc::new(Withdrawal::new("a"));
+    StoredReply {
+        bytes: vec![b'x'; bytes].into(),
+        bundles: [bundle(), bundle()],
+    }
+}
+
+/// Runs the call of a new id to its end.
 fn ended(
     memory: &mut Memory,
     principal: &str,
     bytes: usize,
     remembered: bool,
     now: Instant,
-) -> CallName {
-    let name = new_name(principal);
-    assert_eq!(state(memory, &name, now), "new");
-    memory.end(
-        &name,
-        Ending::Replied(Arc::new(reply(bytes).unwrap()), remembered),
-        now,
-    );
-    name
+) -> CallId {
+    let call = new_call(principal);
+    assert_eq!(state(memory, &call, now), "new");
+    let reply = reply(bytes);
+    memory.end(&call, Ending::Replied { reply, remembered }, now);
+    again(&call)
 }
 
-fn state(memory: &mut Memory, name: &CallName, now: Instant) -> &'static str {
-    match memory.find(name, now) {
-        Found::New(_) => "new",
+fn state(memory: &mut Memory, call: &CallId, now: Instant) -> &'static str {
+    match memory.find(call, now) {
         Found::Runs(_) => "runs",
-        Found::Busy => "busy",
-        Found::Replied(_) => "replied",
-        Found::Ran => "ran",
-        Found::Differs => "differs",
+        Found::Known(begun) => match begun {
+            Begun::New => "new",
+            Begun::Running => "running",
+            Begun::Busy(_) => "busy",
+            Begun::Replied(_) => "replied",
+            Begun::Ran => "ran",
+            Begun::Differs => "differs",
+        },
     }
 }
 
@@ -91,7 +101,6 @@ fn replies_of_a_principal_have_4_mib_together() {
         .map(|name| state(&mut memory, name, now))
         .collect();
     assert_eq!(states, ["ran", "ran", "replied", "replied", "replied"]);
-    assert!(reply(4 << 20).is_none(), "too large by itself");
 }
 
 #[test]
@@ -130,10 +139,10 @@ fn whoever_has_most_loses_it_where_all_have_too_much() {
 fn ids_without_replies_are_bounded_and_those_of_others_stay() {
     let (mut memory, now) = (Memory::default(), Instant::now());
     let ran = |memory: &mut Memory, principal: &str| {
-        let name = new_name(principal);
-        assert_eq!(state(memory, &name, now), "new");
-        memory.end(&name, Ending::Ran, now);
-        name
+        let call = new_call(principal);
+        assert_eq!(state(memory, &call, now), "new");
+        memory.end(&call, Ending::Ran, now);
+        again(&call)
     };
     let other = ran(&mut memory, "eve");
     let first = ran(&mut memory, "ada");
@@ -147,25 +156,28 @@ fn ids_without_replies_are_bounded_and_those_of_others_stay() {
 #[test]
 fn so_many_wait_for_a_running_call_and_others_are_told_to_come_back() {
     let (mut memory, now) = (Memory::default(), Instant::now());
-    let id = uuid::Uuid::now_v7().to_string();
-    let name_of = |input| name("ada", &id, &input);
-    let first = name_of(json!({}));
-    let Found::New(running) = memory.find(&first, now) else {
-        panic!("not the first");
-    };
-    for _ in 0..MAX_WAITING {
-        assert_eq!(state(&mut memory, &first, now), "runs");
-    }
-    assert_eq!(state(&mut memory, &first, now), "busy");
-    assert_eq!(
-        state(&mut memory, &name_of(json!({"n": 1})), now),
-        "differs"
-    );
-    memory.waits_no_more(&first.principal());
-    assert_eq!(state(&mut memory, &first, now), "runs");
-    memory.end(&first, Ending::Forgotten, now);
-    drop(running);
+    let first = new_call("ada");
     assert_eq!(state(&mut memory, &first, now), "new");
+    assert_eq!(state(&mut memory, &first, now), "new", "repeated");
+    for _ in 0..MAX_WAITING {
+        assert_eq!(state(&mut memory, &again(&first), now), "runs");
+    }
+    assert_eq!(state(&mut memory, &again(&first), now), "busy");
+    let other = CallId {
+        input: [1; 32],
+        ..again(&first)
+    };
+    assert_eq!(state(&mut memory, &other, now), "differs");
+    memory.waits_no_more(&first.principal);
+    assert_eq!(state(&mut memory, &again(&first), now), "runs");
+    memory.end(&again(&first), Ending::Forgotten, now);
+    assert_eq!(
+        state(&mut memory, &again(&first), now),
+        "busy",
+        "another call ended"
+    );
+    memory.end(&first, Ending::Forgotten, now);
+    assert_eq!(state(&mut memory, &again(&first), now), "new");
 }
 
 #[test]
@@ -178,7 +190,7 @@ fn what_nobody_calls_again_leaves_nothing() {
     for hours in [1, 27] {
         state(
             &mut memory,
-            &new_name("ada"),
+            &new_call("ada"),
             now + Duration::from_hours(hours),
         );
     }

@@ -5,8 +5,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::ApprovalKey;
 use super::denials::{self, Denials, MAX_ROWS, Row};
+use crate::approvals::ApprovalKey;
 
 /// The pause after a first denial. Each further one doubles it, up to [`MAX_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_secs(60);
@@ -26,33 +26,22 @@ struct Denial {
 }
 
 /// Denials by principal. Callers pass the current time.
-pub(crate) struct DenialBackoff {
+pub(super) struct DenialBackoff {
     by_principal: Mutex<HashMap<Arc<str>, VecDeque<Denial>>>,
-    first: Duration,
     /// The file that other processes share, if there is one.
     kept: Option<Denials>,
 }
 
 impl DenialBackoff {
-    pub(crate) fn new(kept: Option<Denials>) -> Self {
+    pub(super) fn new(kept: Option<Denials>) -> Self {
         Self {
             by_principal: Mutex::default(),
-            first: FIRST_PAUSE,
             kept,
         }
     }
 
-    /// Without any pauses.
-    #[cfg(test)]
-    pub(crate) fn without_pauses() -> Self {
-        Self {
-            first: Duration::ZERO,
-            ..Self::new(None)
-        }
-    }
-
     /// Records that a person denied a tool.
-    pub(crate) fn denied(&self, principal: &Arc<str>, tool: ApprovalKey, now: Instant) {
+    pub(super) fn denied(&self, principal: &Arc<str>, tool: ApprovalKey, now: Instant) {
         let mut denied = self
             .by_principal
             .lock()
@@ -67,7 +56,7 @@ impl DenialBackoff {
             Some(before) if now < before.over => before,
             before => {
                 let number = before.map_or(0, |before| before.number).saturating_add(1);
-                let Some(over) = now.checked_add(self.pause_of(number)) else {
+                let Some(over) = now.checked_add(Self::pause_of(number)) else {
                     return;
                 };
                 if let Some(kept) = &self.kept {
@@ -76,7 +65,7 @@ impl DenialBackoff {
                         since: denials::now(),
                         number,
                     };
-                    kept.change(|rows| self.put(rows, row));
+                    kept.change(|rows| Self::put(rows, row));
                 }
                 Denial { tool, number, over }
             }
@@ -88,7 +77,7 @@ impl DenialBackoff {
     }
 
     /// Records that a person approved a tool: the backoff ends.
-    pub(crate) fn approved(&self, principal: &str, tool: &ApprovalKey) {
+    pub(super) fn approved(&self, principal: &str, tool: &ApprovalKey) {
         let mut denied = self
             .by_principal
             .lock()
@@ -106,7 +95,7 @@ impl DenialBackoff {
     }
 
     /// How much of a tool's pause is left.
-    pub(crate) fn remaining(
+    pub(super) fn remaining(
         &self,
         principal: &str,
         tool: &ApprovalKey,
@@ -125,9 +114,9 @@ impl DenialBackoff {
         (!left.is_zero()).then_some(left)
     }
 
-    fn pause_of(&self, number: u32) -> Duration {
+    fn pause_of(number: u32) -> Duration {
         let doubled = 2_u32.saturating_pow(number.saturating_sub(1));
-        self.first.saturating_mul(doubled).min(MAX_PAUSE)
+        FIRST_PAUSE.saturating_mul(doubled).min(MAX_PAUSE)
     }
 
     /// The denial of a tool in memory or in the file, whichever lasts longer.
@@ -150,7 +139,7 @@ impl DenialBackoff {
         let kept = self.kept.as_ref()?;
         let hash = kept.hash(principal, tool);
         let row = kept.rows().into_iter().find(|row| row.hash == hash)?;
-        let pause = self.pause_of(row.number);
+        let pause = Self::pause_of(row.number);
         // A clock that was set back must not extend a pause.
         let gone = Duration::from_secs(denials::now().saturating_sub(row.since));
         let over = match pause.checked_sub(gone) {
@@ -166,11 +155,11 @@ impl DenialBackoff {
     }
 
     /// Puts a row among others, and removes those that no longer count.
-    fn put(&self, rows: &mut Vec<Row>, new: Row) {
+    fn put(rows: &mut Vec<Row>, new: Row) {
         let now = denials::now();
         let over = |row: &Row| {
             row.since
-                .saturating_add(self.pause_of(row.number).as_secs())
+                .saturating_add(Self::pause_of(row.number).as_secs())
         };
         rows.retain(|row| {
             row.hash != new.hash && now < over(row).saturating_add(MEMORY_AFTER_PAUSE.as_secs())
