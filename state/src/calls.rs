@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::BoxFuture;
+use crate::leases::Withdrawal;
 use crate::outcome::StateError;
-use crate::withdrawal::Withdrawal;
 
 /// The most bytes of the replies that are kept for one principal.
 pub const MAX_REPLY_BYTES: u64 = 4 << 20;
@@ -34,7 +34,7 @@ pub trait Calls: Send + Sync {
     fn end(
         &self,
         call: CallId,
-        ending: Ending,
+        ending: CallEnding,
         deadline: Instant,
     ) -> BoxFuture<'static, Result<(), StateError>>;
 }
@@ -71,7 +71,7 @@ pub enum Begun {
 
 /// What becomes of an id when its call has ended.
 #[derive(Debug, Clone)]
-pub enum Ending {
+pub enum CallEnding {
     /// Another call of it may run.
     Forgotten,
     /// No other call of it may run.

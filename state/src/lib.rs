@@ -35,9 +35,9 @@ mod buckets;
 mod calls;
 mod error;
 mod keys;
+mod leases;
 mod local;
 mod outcome;
-mod withdrawal;
 
 use std::pin::Pin;
 
@@ -46,20 +46,24 @@ pub use approvals::{
     QuestionId, QuestionWatch, RememberedApproval,
 };
 pub use buckets::{Access, BucketOperation, BucketReply, BucketScope, Buckets, Limits};
-pub use calls::{Begun, CallDigest, CallId, Calls, Ending, MAX_REPLY_BYTES, StoredReply};
+pub use calls::{Begun, CallDigest, CallEnding, CallId, Calls, MAX_REPLY_BYTES, StoredReply};
 pub use error::Error;
 pub use keys::{Binding, Keys, Unsealed};
+pub use leases::{
+    CallPlace, Leases, PlaceLimits, PlaceReply, Places, PlacesOf, QueueFull, ServedBundles,
+    Withdrawal,
+};
 pub use local::Local;
 pub use local::approvals::{Denials, DenialsError};
 #[cfg(feature = "sqlite")]
 pub use local::buckets::{Bucket, Page, Store};
+pub use local::leases::places_of_process;
 pub use outcome::{StateError, detach, settled};
-pub use withdrawal::Withdrawal;
 
 /// A future of a trait object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// All the state that hosts share.
-pub trait State: Approvals + Calls + Keys {}
+pub trait HostState: Approvals + Calls + Keys + Leases {}
 
-impl<T: Approvals + Calls + Keys> State for T {}
+impl<T: Approvals + Calls + Keys + Leases> HostState for T {}

@@ -5,28 +5,32 @@ pub(crate) mod approvals;
 pub(crate) mod buckets;
 mod calls;
 mod keys;
+pub(crate) mod leases;
 
 use std::future::ready;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use self::approvals::{Denials, Questions, RememberedApprovals};
-use self::calls::CallMemory;
+use self::approvals::{Denials, OpenQuestions, RememberedApprovals};
+use self::calls::CallIds;
 use self::keys::LocalKeys;
+use self::leases::{ServedWatches, places_of_process};
 use crate::BoxFuture;
 use crate::approvals::{
     ApprovalKey, Approvals, Opening, PersonsAnswer, QuestionId, RememberedApproval,
 };
-use crate::calls::{Begun, CallId, Calls, Ending};
+use crate::calls::{Begun, CallEnding, CallId, Calls};
 use crate::keys::{Binding, Keys, Unsealed};
+use crate::leases::{Leases, PlaceLimits, Places, PlacesOf, ServedBundles, Withdrawal};
 use crate::outcome::StateError;
 
 /// The state of the hosts of one process. Its operations never end with [`StateError::Unknown`].
 pub struct Local {
-    calls: CallMemory,
+    calls: CallIds,
     keys: LocalKeys,
-    questions: Questions,
+    questions: OpenQuestions,
     remembered: RememberedApprovals,
+    served: ServedWatches,
 }
 
 impl Default for Local {
@@ -41,10 +45,11 @@ impl Local {
     #[must_use]
     pub fn new(id_secret: Option<[u8; 32]>, denials: Option<Denials>) -> Self {
         Self {
-            calls: CallMemory::default(),
+            calls: CallIds::default(),
             keys: id_secret.map_or_else(LocalKeys::default, LocalKeys::with_ids),
-            questions: Questions::new(denials),
+            questions: OpenQuestions::new(denials),
             remembered: RememberedApprovals::default(),
+            served: ServedWatches::default(),
         }
     }
 }
@@ -57,7 +62,7 @@ impl Calls for Local {
     fn end(
         &self,
         call: CallId,
-        ending: Ending,
+        ending: CallEnding,
         _deadline: Instant,
     ) -> BoxFuture<'static, Result<(), StateError>> {
         self.calls.end(&call, ending);
@@ -130,5 +135,24 @@ impl Approvals for Local {
         _deadline: Instant,
     ) -> BoxFuture<'a, Result<Option<RememberedApproval>, StateError>> {
         Box::pin(ready(Ok(self.remembered.find(principal, &tool))))
+    }
+}
+
+impl Leases for Local {
+    /// Hosts of one process have their places in common already.
+    fn places(&self, _of: PlacesOf<'_>, limits: PlaceLimits) -> Arc<dyn Places> {
+        places_of_process(limits)
+    }
+
+    fn watch(&self, bundle: &str) -> Arc<Withdrawal> {
+        self.served.watch(bundle)
+    }
+
+    fn withdraw(&self, bundles: ServedBundles<'_>, reason: &str) -> bool {
+        self.served.withdraw(bundles, reason)
+    }
+
+    fn part(&self) {
+        self.served.part();
     }
 }

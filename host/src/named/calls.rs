@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use toolward_state::{
-    Begun, CallId, Calls, Ending, Keys, State, StateError, StoredReply, Withdrawal, detach, settled,
+    Begun, CallEnding, CallId, Calls, HostState, Keys, StateError, StoredReply, Withdrawal, detach,
+    settled,
 };
 
 use super::kept::KeptReply;
@@ -32,7 +33,7 @@ pub(crate) enum Entered {
 }
 
 impl NamedCalls {
-    pub(crate) fn new(state: &Arc<dyn State>) -> Self {
+    pub(crate) fn new(state: &Arc<dyn HostState>) -> Self {
         Self {
             calls: state.clone(),
             keys: state.clone(),
@@ -125,16 +126,16 @@ impl RunningCall {
         let counts = recorded || self.dispatched;
         let remembered = self.changes && !recorded;
         self.finish(match reply {
-            Some((bytes, bundles)) if counts => Ending::Replied {
+            Some((bytes, bundles)) if counts => CallEnding::Replied {
                 reply: StoredReply { bytes, bundles },
                 remembered,
             },
-            None if counts && remembered => Ending::Ran,
-            _ => Ending::Forgotten,
+            None if counts && remembered => CallEnding::Ran,
+            _ => CallEnding::Forgotten,
         });
     }
 
-    fn finish(&mut self, ending: Ending) {
+    fn finish(&mut self, ending: CallEnding) {
         let Some(call) = self.running.take() else {
             return;
         };
@@ -154,7 +155,11 @@ impl RunningCall {
 impl Drop for RunningCall {
     fn drop(&mut self) {
         let ran = self.dispatched && self.changes;
-        self.finish(if ran { Ending::Ran } else { Ending::Forgotten });
+        self.finish(if ran {
+            CallEnding::Ran
+        } else {
+            CallEnding::Forgotten
+        });
     }
 }
 

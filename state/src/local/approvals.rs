@@ -10,19 +10,19 @@ use std::time::Instant;
 
 use backoff::DenialBackoff;
 pub use denials::{Denials, DenialsError};
-use pending::{Full, PendingApprovals};
+use pending::{PendingApprovals, QuestionsFull};
 pub(super) use remembered::RememberedApprovals;
 
 use crate::approvals::{ApprovalKey, Opening, PersonsAnswer, QuestionId};
 
 /// The questions that are open, and the tools that were denied. Clones share them.
 #[derive(Clone)]
-pub(super) struct Questions {
+pub(super) struct OpenQuestions {
     backoff: Arc<DenialBackoff>,
     pending: Arc<PendingApprovals>,
 }
 
-impl Questions {
+impl OpenQuestions {
     /// Denials are kept in `denials`, if given, beyond this process.
     pub(super) fn new(denials: Option<Denials>) -> Self {
         Self {
@@ -50,8 +50,8 @@ impl Questions {
         }
         match opened {
             Ok(watch) => Opening::Open(watch),
-            Err(Full::Tool(wait)) => Opening::FullForTool(wait),
-            Err(Full::Person(wait)) => Opening::Full(wait),
+            Err(QuestionsFull::Tool(wait)) => Opening::FullForTool(wait),
+            Err(QuestionsFull::Person(wait)) => Opening::Full(wait),
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod bucket;
 mod connection;
+mod operate;
 mod pool;
 mod schema;
 mod store;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use crate::calls::{Begun, CallDigest, CallId, Ending, MAX_REPLY_BYTES, StoredReply};
+use crate::calls::{Begun, CallDigest, CallEnding, CallId, MAX_REPLY_BYTES, StoredReply};
 
 /// Replies of one principal: their number, what each takes besides its bytes, and how long they are kept.
 const MAX_REPLIES: usize = 64;
@@ -27,9 +27,9 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The ids of a process. Clones share them.
 #[derive(Default, Clone)]
-pub(super) struct CallMemory(Arc<Mutex<Memory>>);
+pub(super) struct CallIds(Arc<Mutex<Memory>>);
 
-impl CallMemory {
+impl CallIds {
     pub(super) async fn begin(&self, call: CallId, deadline: Instant) -> Begun {
         loop {
             let mut runs = match self.lock().find(&call, Instant::now()) {
@@ -45,7 +45,7 @@ impl CallMemory {
         }
     }
 
-    pub(super) fn end(&self, call: &CallId, ending: Ending) {
+    pub(super) fn end(&self, call: &CallId, ending: CallEnding) {
         self.lock().end(call, ending, Instant::now());
     }
 
@@ -55,7 +55,7 @@ impl CallMemory {
 }
 
 /// A call that waits.
-struct Waiting<'a>(&'a CallMemory, CallDigest);
+struct Waiting<'a>(&'a CallIds, CallDigest);
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
@@ -147,7 +147,7 @@ impl Memory {
     }
 
     /// A call that runs has ended.
-    fn end(&mut self, ended: &CallId, ending: Ending, now: Instant) {
+    fn end(&mut self, ended: &CallId, ending: CallEnding, now: Instant) {
         let Some(share) = self.shares.get_mut(&ended.principal) else {
             return;
         };
@@ -158,9 +158,11 @@ impl Memory {
         }
         share.calls.remove(&ended.id);
         let state = match ending {
-            Ending::Forgotten => None,
-            Ending::Ran => Some(CallState::Ran),
-            Ending::Replied { reply, remembered } => Some(CallState::Replied { reply, remembered }),
+            CallEnding::Forgotten => None,
+            CallEnding::Ran => Some(CallState::Ran),
+            CallEnding::Replied { reply, remembered } => {
+                Some(CallState::Replied { reply, remembered })
+            }
         };
         if let Some(state) = state {
             share.put(ended.id, ended.input, state, now);

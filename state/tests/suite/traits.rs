@@ -5,6 +5,7 @@ mod approvals;
 mod buckets;
 mod calls;
 mod keys;
+mod leases;
 mod remote;
 
 pub(crate) use remote::Remote;

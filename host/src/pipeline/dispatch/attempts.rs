@@ -111,7 +111,8 @@ pub(crate) async fn run(
         drop(job.slot.take());
         let next = pin!(async {
             tokio::time::sleep(pause).await;
-            plan.gates.enter(limits.memory_bytes).await
+            let ends = Some(clock.deadline);
+            plan.gates.enter(limits.memory_bytes, ends).await
         });
         match deadline::before(clock.deadline, next).await {
             Ok(slot) => job.slot.put(slot?),

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::denials::{self, Denials, MAX_ROWS, Row};
+use super::denials::{self, DenialRow, Denials, MAX_ROWS};
 use crate::approvals::ApprovalKey;
 
 /// The pause after a first denial. Each further one doubles it, up to [`MAX_PAUSE`].
@@ -60,7 +60,7 @@ impl DenialBackoff {
                     return;
                 };
                 if let Some(kept) = &self.kept {
-                    let row = Row {
+                    let row = DenialRow {
                         hash: kept.hash(principal, &tool),
                         since: denials::now(),
                         number,
@@ -155,9 +155,9 @@ impl DenialBackoff {
     }
 
     /// Puts a row among others, and removes those that no longer count.
-    fn put(rows: &mut Vec<Row>, new: Row) {
+    fn put(rows: &mut Vec<DenialRow>, new: DenialRow) {
         let now = denials::now();
-        let over = |row: &Row| {
+        let over = |row: &DenialRow| {
             row.since
                 .saturating_add(Self::pause_of(row.number).as_secs())
         };

@@ -34,7 +34,7 @@ pub struct Denials {
 
 /// A denied tool: its pause runs, or is over and still counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct DenialRow {
     pub(super) hash: ApprovalKey,
     /// When the pause began, in seconds since 1970.
     pub(super) since: u64,
@@ -139,7 +139,7 @@ impl Denials {
 
     /// The rows. A file that can't be read, or that others could have written, counts as empty: a person is asked
     /// again, and nothing is allowed by it.
-    pub(super) fn rows(&self) -> Vec<Row> {
+    pub(super) fn rows(&self) -> Vec<DenialRow> {
         self.read_rows().unwrap_or_else(|error| {
             let path = self.path.join(FILE);
             tracing::warn!(path = %path.display(), %error, "what was denied before can't be read now");
@@ -148,7 +148,7 @@ impl Denials {
     }
 
     /// The rows of a file that is in order; none where it is not.
-    fn read_rows(&self) -> std::io::Result<Vec<Row>> {
+    fn read_rows(&self) -> std::io::Result<Vec<DenialRow>> {
         let problem = match self.contents(FILE) {
             Ok(None) => return Ok(Vec::new()),
             Ok(Some(text)) => match parse(&text) {
@@ -165,14 +165,14 @@ impl Denials {
 
     /// Changes the rows under the lock. If that fails, the denials are still in this
     /// process's memory.
-    pub(super) fn change(&self, change: impl FnOnce(&mut Vec<Row>)) {
+    pub(super) fn change(&self, change: impl FnOnce(&mut Vec<DenialRow>)) {
         if let Err(error) = self.changed(change) {
             let path = self.path.join(FILE);
             tracing::warn!(path = %path.display(), %error, "a denial is not kept beyond this process");
         }
     }
 
-    fn changed(&self, change: impl FnOnce(&mut Vec<Row>)) -> std::io::Result<()> {
+    fn changed(&self, change: impl FnOnce(&mut Vec<DenialRow>)) -> std::io::Result<()> {
         let _lock = self.lock();
         // Without them, those of others would be lost.
         let mut rows = self.read_rows()?;
@@ -284,20 +284,20 @@ impl fmt::Debug for Denials {
     }
 }
 
-fn parse(bytes: &[u8]) -> Option<Vec<Row>> {
+fn parse(bytes: &[u8]) -> Option<Vec<DenialRow>> {
     let text = std::str::from_utf8(bytes).ok()?;
     let rows = text.lines().map(|line| {
         let mut words = line.split(' ');
         let hash = blake3::Hash::from_hex(words.next()?).ok()?;
         let (since, number) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
         let whole = words.next().is_none() && number > 0;
-        whole.then_some(Row {
+        whole.then_some(DenialRow {
             hash: *hash.as_bytes(),
             since,
             number,
         })
     });
-    let rows: Vec<Row> = rows.collect::<Option<_>>()?;
+    let rows: Vec<DenialRow> = rows.collect::<Option<_>>()?;
     let ended = text.is_empty() || text.ends_with('\n');
     (ended && rows.len() <= MAX_ROWS).then_some(rows)
 }

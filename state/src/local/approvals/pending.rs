@@ -42,7 +42,7 @@ struct Question {
 
 /// Which limit is reached, and the longest time until a question is allowed again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Full {
+pub(super) enum QuestionsFull {
     /// [`MAX_QUESTIONS_PER_TOOL`].
     Tool(Duration),
     /// [`MAX_QUESTIONS`] or [`MAX_TOTAL`].
@@ -54,13 +54,13 @@ impl PendingApprovals {
     ///
     /// # Errors
     ///
-    /// [`Full`].
+    /// [`QuestionsFull`].
     pub(super) fn open(
         &self,
         question: &QuestionId,
         now: Instant,
         until: Instant,
-    ) -> Result<QuestionWatch, Full> {
+    ) -> Result<QuestionWatch, QuestionsFull> {
         let mut questions = self.lock();
         let waits = |ends: &mut dyn Iterator<Item = &Question>| {
             let first = ends.map(|question| question.until).min();
@@ -73,10 +73,10 @@ impl PendingApprovals {
             }
             let same = |known: &&Question| known.tool == question.tool;
             if own.iter().filter(same).count() >= MAX_QUESTIONS_PER_TOOL {
-                return Err(Full::Tool(waits(&mut own.iter().filter(same))));
+                return Err(QuestionsFull::Tool(waits(&mut own.iter().filter(same))));
             }
             if own.len() >= MAX_QUESTIONS {
-                return Err(Full::Person(waits(&mut own.iter())));
+                return Err(QuestionsFull::Person(waits(&mut own.iter())));
             }
         }
         if questions.count() >= MAX_TOTAL {
@@ -85,7 +85,9 @@ impl PendingApprovals {
                 !own.is_empty()
             });
             if questions.count() >= MAX_TOTAL {
-                return Err(Full::Person(waits(&mut questions.open.values().flatten())));
+                return Err(QuestionsFull::Person(waits(
+                    &mut questions.open.values().flatten(),
+                )));
             }
         }
         let (ended, watch) = QuestionWatch::new();
@@ -152,7 +154,7 @@ mod tests {
         principal: &str,
         tool: ApprovalKey,
         now: Instant,
-    ) -> Result<(u64, QuestionWatch), Full> {
+    ) -> Result<(u64, QuestionWatch), QuestionsFull> {
         static LAST: AtomicU64 = AtomicU64::new(0);
         let question = QuestionId {
             principal: principal.into(),
@@ -173,7 +175,10 @@ mod tests {
         }
         let later = now + Duration::from_secs(10);
         let wait = Duration::from_secs(590);
-        assert_eq!(ask("alice", TOOL, later).err(), Some(Full::Tool(wait)));
+        assert_eq!(
+            ask("alice", TOOL, later).err(),
+            Some(QuestionsFull::Tool(wait))
+        );
         assert!(ask("alice", OTHER, later).is_ok());
         assert!(ask("bob", TOOL, later).is_ok());
         assert!(ask("alice", TOOL, now + TIMEOUT).is_ok());
@@ -188,7 +193,10 @@ mod tests {
         let all: Vec<_> = tools.map(|tool| ask("alice", tool, now).unwrap()).collect();
         let later = now + Duration::from_secs(10);
         let wait = Duration::from_secs(590);
-        assert_eq!(ask("alice", 99, later).err(), Some(Full::Person(wait)));
+        assert_eq!(
+            ask("alice", 99, later).err(),
+            Some(QuestionsFull::Person(wait))
+        );
         assert!(ask("bob", 99, later).is_ok());
         // An answer frees a permit, and so does time.
         assert!(pending.close("alice", all[7].0));
@@ -207,7 +215,10 @@ mod tests {
             let tool = u8::try_from(number % MAX_QUESTIONS).unwrap();
             assert!(ask(number / MAX_QUESTIONS, tool, now).is_ok(), "{number}");
         }
-        assert_eq!(ask(MAX_TOTAL, 0, now).err(), Some(Full::Person(TIMEOUT)));
+        assert_eq!(
+            ask(MAX_TOTAL, 0, now).err(),
+            Some(QuestionsFull::Person(TIMEOUT))
+        );
         assert!(
             !pending.lock().open.contains_key("1024"),
             "nothing is kept of it"

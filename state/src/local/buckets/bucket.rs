@@ -7,8 +7,7 @@ use rusqlite::OptionalExtension;
 
 use super::store::Store;
 use super::write::{Change, count};
-use crate::BoxFuture;
-use crate::buckets::{Access, BucketOperation, BucketReply, BucketScope, Buckets, Limits};
+use crate::buckets::{Access, BucketScope, Limits};
 use crate::error::Error;
 
 /// How long an operation may take where the bucket has no deadline.
@@ -69,30 +68,6 @@ pub struct Page {
     pub cursor: Option<u64>,
 }
 
-impl Buckets for Store {
-    fn operate(
-        &self,
-        bucket: BucketScope,
-        operation: BucketOperation,
-        deadline: Instant,
-    ) -> BoxFuture<'_, Result<BucketReply, Error>> {
-        Box::pin(async move {
-            if matches!(operation, BucketOperation::Open) {
-                return Ok(BucketReply::Done);
-            }
-            let bucket = Bucket::new(self.clone(), bucket).until(deadline);
-            match tokio::task::spawn_blocking(move || bucket.operate(operation)).await {
-                Ok(done) => done,
-                Err(error) => match error.try_into_panic() {
-                    Ok(panic) => std::panic::resume_unwind(panic),
-                    // The runtime ends.
-                    Err(_cancelled) => Err(Error::Deadline),
-                },
-            }
-        })
-    }
-}
-
 impl Store {
     /// The bucket `name` of `owner` and `principal`. Nothing is read or made:
     /// a bucket comes into being with its first key.
@@ -117,36 +92,12 @@ impl Store {
 }
 
 impl Bucket {
-    fn new(store: Store, scope: BucketScope) -> Self {
+    pub(super) fn new(store: Store, scope: BucketScope) -> Self {
         Self {
             store,
             scope: Arc::new(scope),
             deadline: None,
         }
-    }
-
-    fn operate(&self, operation: BucketOperation) -> Result<BucketReply, Error> {
-        use BucketOperation as Op;
-        Ok(match operation {
-            Op::Open => BucketReply::Done,
-            Op::Get(key) => BucketReply::Value(self.get(&key)?),
-            Op::Exists(key) => BucketReply::Exists(self.exists(&key)?),
-            Op::Keys { cursor } => {
-                let Page { keys, cursor } = self.list_keys(cursor)?;
-                BucketReply::Keys { keys, cursor }
-            }
-            Op::GetMany(keys) => {
-                let values = self.get_many(&keys)?;
-                let values = keys.into_iter().zip(values);
-                let values = values.map(|(key, value)| value.map(|value| (key, value)));
-                BucketReply::Values(values.collect())
-            }
-            Op::Increment(key, by) => BucketReply::Number(self.increment(&key, by)?),
-            Op::Set(key, value) => done(self.set(&key, &value))?,
-            Op::Delete(key) => done(self.delete(&key))?,
-            Op::SetMany(pairs) => done(self.set_many(&pairs))?,
-            Op::DeleteMany(keys) => done(self.delete_many(&keys))?,
-        })
     }
 
     /// Ends all operations at `deadline`: one that is not done by then fails and
@@ -405,10 +356,6 @@ impl Bucket {
         fits("batch_keys", keys as u64, self.scope.limits.batch_keys)?;
         fits("batch_bytes", bytes, self.scope.limits.batch_bytes)
     }
-}
-
-fn done(result: Result<(), Error>) -> Result<BucketReply, Error> {
-    result.map(|()| BucketReply::Done)
 }
 
 fn fits(limit: &'static str, used: u64, allowed: u64) -> Result<(), Error> {

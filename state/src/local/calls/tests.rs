@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::*;
-use crate::withdrawal::Withdrawal;
+use crate::leases::Withdrawal;
 
 fn digest(number: u64) -> CallDigest {
     let mut digest = [0; 32];
@@ -54,7 +54,7 @@ fn ended(
     let call = new_call(principal);
     assert_eq!(state(memory, &call, now), "new");
     let reply = reply(bytes);
-    memory.end(&call, Ending::Replied { reply, remembered }, now);
+    memory.end(&call, CallEnding::Replied { reply, remembered }, now);
     again(&call)
 }
 
@@ -141,7 +141,7 @@ fn ids_without_replies_are_bounded_and_those_of_others_stay() {
     let ran = |memory: &mut Memory, principal: &str| {
         let call = new_call(principal);
         assert_eq!(state(memory, &call, now), "new");
-        memory.end(&call, Ending::Ran, now);
+        memory.end(&call, CallEnding::Ran, now);
         again(&call)
     };
     let other = ran(&mut memory, "eve");
@@ -170,13 +170,13 @@ fn so_many_wait_for_a_running_call_and_others_are_told_to_come_back() {
     assert_eq!(state(&mut memory, &other, now), "differs");
     memory.waits_no_more(&first.principal);
     assert_eq!(state(&mut memory, &again(&first), now), "runs");
-    memory.end(&again(&first), Ending::Forgotten, now);
+    memory.end(&again(&first), CallEnding::Forgotten, now);
     assert_eq!(
         state(&mut memory, &again(&first), now),
         "busy",
         "another call ended"
     );
-    memory.end(&first, Ending::Forgotten, now);
+    memory.end(&first, CallEnding::Forgotten, now);
     assert_eq!(state(&mut memory, &again(&first), now), "new");
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-use toolward_state::{Begun, CallId, Calls, Ending, Local, StoredReply, Withdrawal, settled};
+use toolward_state::{Begun, CallEnding, CallId, Calls, Local, StoredReply, Withdrawal, settled};
 
 use super::{Remote, over_both};
 
@@ -41,14 +41,14 @@ async fn begin(calls: &dyn Calls, call: CallId) -> Begun {
     begun.expect("in time")
 }
 
-async fn end(calls: &dyn Calls, call: CallId, ending: &Ending) {
+async fn end(calls: &dyn Calls, call: CallId, ending: &CallEnding) {
     let deadline = in_time();
     let ended = settled(deadline, || calls.end(call, ending.clone(), deadline)).await;
     ended.expect("in time");
 }
 
-fn reply(bundle: &Arc<Withdrawal>) -> Ending {
-    Ending::Replied {
+fn reply(bundle: &Arc<Withdrawal>) -> CallEnding {
+    CallEnding::Replied {
         reply: StoredReply {
             bytes: b"reply"[..].into(),
             bundles: [bundle.clone(), bundle.clone()],
@@ -79,8 +79,8 @@ async fn a_call_that_is_started_again_runs_once(calls: &dyn Calls) {
     let first = call(1);
     assert_eq!(begin(calls, first).await, Begun::New);
     assert_eq!(begin(calls, first).await, Begun::New);
-    end(calls, first, &Ending::Ran).await;
-    end(calls, first, &Ending::Ran).await;
+    end(calls, first, &CallEnding::Ran).await;
+    end(calls, first, &CallEnding::Ran).await;
     assert_eq!(begin(calls, first).await, Begun::Ran);
 }
 
@@ -119,7 +119,7 @@ async fn a_call_that_waits_runs_when_the_first_is_forgotten(calls: &dyn Calls) {
     assert_eq!(begin(calls, first).await, Begun::New);
     let ends = async {
         tokio::time::sleep(Duration::from_millis(10)).await;
-        end(calls, first, &Ending::Forgotten).await;
+        end(calls, first, &CallEnding::Forgotten).await;
     };
     let (begun, ()) = tokio::join!(begin(calls, call(1)), ends);
     assert_eq!(begun, Begun::New);
@@ -137,9 +137,9 @@ async fn another_input_differs(calls: &dyn Calls) {
 async fn only_the_call_that_runs_ends_it(calls: &dyn Calls) {
     let first = call(1);
     assert_eq!(begin(calls, first).await, Begun::New);
-    end(calls, call(1), &Ending::Forgotten).await;
+    end(calls, call(1), &CallEnding::Forgotten).await;
     assert_eq!(begin(calls, first).await, Begun::New, "it runs still");
-    end(calls, first, &Ending::Ran).await;
+    end(calls, first, &CallEnding::Ran).await;
     assert_eq!(begin(calls, call(1)).await, Begun::Ran);
 }
 

@@ -5,9 +5,10 @@ mod approvals;
 mod buckets;
 mod calls;
 mod keys;
+mod leases;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use toolward_state::StateError;
@@ -16,6 +17,7 @@ use approvals::StoredApprovals;
 use buckets::StoredBuckets;
 use calls::StoredCalls;
 use keys::SealedTexts;
+use leases::{SharedWatched, StoredLeases};
 
 /// A client of a [`Server`]. Of five requests one is lost, and one more has its answer lost.
 #[derive(Clone)]
@@ -23,6 +25,7 @@ pub(crate) struct Remote {
     server: Arc<Mutex<Server>>,
     sent: Arc<AtomicU64>,
     delay: Duration,
+    watched: SharedWatched,
 }
 
 /// What the server knows.
@@ -32,6 +35,7 @@ struct Server {
     buckets: StoredBuckets,
     calls: StoredCalls,
     sealed: SealedTexts,
+    leases: StoredLeases,
 }
 
 /// Why a request has no answer.
@@ -57,6 +61,7 @@ impl Remote {
             server: Arc::default(),
             sent: Arc::default(),
             delay: Duration::from_micros(300),
+            watched: SharedWatched::default(),
         }
     }
 
@@ -76,6 +81,10 @@ impl Remote {
         }
     }
 
+    fn lock(&self) -> MutexGuard<'_, Server> {
+        self.server.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Has the server do something. It may do it after the client has given up.
     async fn send<T>(
         &self,
@@ -88,7 +97,7 @@ impl Remote {
         let number = self.sent.fetch_add(1, Ordering::Relaxed);
         let travels = tokio::time::sleep(self.delay);
         let arrives = tokio::time::timeout_at(deadline.into(), travels).await;
-        let mut server = self.server.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut server = self.lock();
         match (arrives, number % 5) {
             (Err(_), _) | (_, 3) => {
                 does(&mut server);

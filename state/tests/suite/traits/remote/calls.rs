@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use toolward_state::{Begun, BoxFuture, CallId, Calls, Ending, StateError, StoredReply};
+use toolward_state::{Begun, BoxFuture, CallEnding, CallId, Calls, StateError, StoredReply};
 
 use super::Remote;
 
@@ -46,7 +46,7 @@ impl Calls for Remote {
     fn end(
         &self,
         call: CallId,
-        ending: Ending,
+        ending: CallEnding,
         deadline: Instant,
     ) -> BoxFuture<'static, Result<(), StateError>> {
         let own = self.clone();
@@ -78,7 +78,7 @@ fn begin(server: &mut super::Server, call: CallId) -> Begun {
     }
 }
 
-fn end(server: &mut super::Server, call: CallId, ending: Ending) {
+fn end(server: &mut super::Server, call: CallId, ending: CallEnding) {
     let key = [call.principal, call.id];
     let Some(stored) = server.calls.get_mut(&key) else {
         return;
@@ -87,10 +87,10 @@ fn end(server: &mut super::Server, call: CallId, ending: Ending) {
         return;
     }
     match ending {
-        Ending::Forgotten => {
+        CallEnding::Forgotten => {
             server.calls.remove(&key);
         }
-        Ending::Ran => stored.state = State::Ran,
-        Ending::Replied { reply, .. } => stored.state = State::Replied(reply),
+        CallEnding::Ran => stored.state = State::Ran,
+        CallEnding::Replied { reply, .. } => stored.state = State::Replied(reply),
     }
 }
