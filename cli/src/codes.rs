@@ -91,7 +91,7 @@ pub(crate) const TABLES: &[(&str, &[&[Row]])] = &[
             toolward_operator::Code::CODES,
             Code::CODES,
             toolward_store::Error::CODES,
-            toolward_keyvalue::Error::CODES,
+            toolward_state::Error::CODES,
             toolward_ledger::Error::CODES,
             toolward_ledger::cassette::CassetteError::CODES,
             toolward_bundle::ContentError::CODES,
