@@ -108,7 +108,7 @@ pub(crate) const TABLES: &[(&str, &[&[Row]])] = &[
             toolward_host::confine::ConfineError::CODES,
             toolward_mcp::NameProblem::CODES,
             toolward_mcp::DocumentsError::CODES,
-            toolward_mcp::DenialsError::CODES,
+            toolward_host::DenialsError::CODES,
             toolward_mcp::stdio::StdioError::CODES,
             toolward_mcp::http::HttpError::CODES,
         ],
