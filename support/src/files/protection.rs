@@ -102,7 +102,6 @@ impl Error {
     }
 }
 
-/// The error of the operating system, or an [`io::ErrorKind::Other`] with the problem.
 impl Problem {
     /// The problem of a private file, for a message in which its path comes first.
     #[must_use]
@@ -119,6 +118,7 @@ impl Problem {
     }
 }
 
+/// The error of the operating system, or an [`io::ErrorKind::Other`] with the problem.
 impl From<Problem> for io::Error {
     fn from(problem: Problem) -> Self {
         match problem {
