@@ -76,8 +76,7 @@ pub use api::refused::RefusedCall;
 pub use api::request::Request;
 pub use api::result::{
     Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, LogLevel,
-    LogRecord, Metadata, Origin, Output, Reply, ResourceBody, Role, Tried,
-    WorldErrorCode,
+    LogRecord, Metadata, Origin, Output, Reply, ResourceBody, Role, Tried, WorldErrorCode,
 };
 pub use api::violations::{EndsCall, Violation, ViolationKind};
 pub use api::withheld::{WithheldReason, WithheldTool};
