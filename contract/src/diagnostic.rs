@@ -7,10 +7,8 @@ pub use toolward_schema::diagnostic::{
     Code, Diagnostic, Excerpt, Parsed, Position, Severity, attach,
 };
 
-use crate::codes;
-
 /// The tables of all findings about documents.
-pub const TABLES: &[&[Code]] = &[codes::CODES, toolward_schema::codes::CODES];
+pub const TABLES: &[&[Code]] = &[crate::codes::CODES, toolward_schema::codes::CODES];
 
 /// The codes of all findings about documents.
 pub fn codes() -> impl Iterator<Item = &'static Code> {
@@ -107,10 +105,10 @@ impl<'f> FileReport<'f> {
 
 /// What an absent field leads to, besides the finding that it is missing.
 const FOLLOWING: [(&str, &Code); 4] = [
-    ("network", &codes::HTTP_EGRESS),
-    ("base_url", &codes::HTTP_EGRESS),
-    ("base_url", &codes::HTTP_FORMAT_OLD),
-    ("default_headers", &codes::HTTP_SECRET_UNUSED),
+    ("network", &crate::codes::HTTP_EGRESS),
+    ("base_url", &crate::codes::HTTP_EGRESS),
+    ("base_url", &crate::codes::HTTP_FORMAT_OLD),
+    ("default_headers", &crate::codes::HTTP_SECRET_UNUSED),
 ];
 
 /// Drops the findings that only follow from the absence of these fields.
@@ -118,7 +116,7 @@ fn drop_following(found: &mut Vec<Diagnostic>, absent: &BTreeSet<String>) {
     let missing: BTreeSet<String> = absent.iter().map(|name| missing(name)).collect();
     let follows = |one: &Diagnostic| {
         let mut following = FOLLOWING.iter();
-        one.code == codes::MISSING_FIELD.code && missing.contains(&one.message)
+        one.code == crate::codes::MISSING_FIELD.code && missing.contains(&one.message)
             || following.any(|(name, code)| code.code == one.code && absent.contains(*name))
     };
     found.retain(|one| !follows(one));

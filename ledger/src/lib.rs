@@ -100,7 +100,7 @@ pub use maintenance::Maintenance;
 pub use pending::Pending;
 #[cfg(feature = "sqlite")]
 pub use reader::{
-    CallEnd, CassetteExport, DamagedRow, Filter, Finding, Listed, Missing, Payload, PayloadState,
+    CassetteExport, DamagedRow, EndRow, Filter, Finding, Listed, Missing, Payload, PayloadState,
     Proofs, Reader, RecordedCall, Row, Selection, Verified,
 };
 pub use recorder::{Durability, Recorder};

@@ -250,19 +250,26 @@ impl Record {
     #[must_use]
     pub fn invocation(&self) -> Option<Invocation> {
         match &self.event {
-            Event::Started(body) => Some(body.invocation),
-            Event::Ended(body) => Some(body.invocation),
-            Event::Refused(body) => Some(body.invocation),
-            Event::Replayed(body) => Some(body.invocation),
-            Event::Abandoned(body) => Some(body.invocation),
             Event::Approval(body) => body.invocation,
             Event::Erased(body) => body.invocation,
-            _ => None,
+            event => event.of_call(),
         }
     }
 }
 
 impl Event {
+    /// The call that the record starts or ends.
+    pub(crate) fn of_call(&self) -> Option<Invocation> {
+        match self {
+            Self::Started(body) => Some(body.invocation),
+            Self::Ended(body) => Some(body.invocation),
+            Self::Refused(body) => Some(body.invocation),
+            Self::Replayed(body) => Some(body.invocation),
+            Self::Abandoned(body) => Some(body.invocation),
+            _ => None,
+        }
+    }
+
     /// What the record says of the call, if it says it.
     #[must_use]
     pub fn call(&self) -> Option<&Call> {

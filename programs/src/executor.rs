@@ -49,10 +49,9 @@ impl ProgramExecutor {
     async fn run(&self, job: &Job, context: &CallContext) -> AttemptReport {
         let mut captured = Captured::default();
         let result = self.output(job, context, &mut captured).await;
-        AttemptReport {
-            captured,
-            ..AttemptReport::new(result.into())
-        }
+        let mut report = AttemptReport::new(result.into());
+        report.captured = captured;
+        report
     }
 
     async fn output(
@@ -74,7 +73,7 @@ impl ProgramExecutor {
         }
         let input = job.invocation.input.clone();
         // As text, and in the frame for the broker.
-        job.cover(context, (input.len() as u64).saturating_mul(2))?;
+        context.cover((input.len() as u64).saturating_mul(2))?;
         let started = Instant::now();
         let ran = self.broker.run(line, input).await.map_err(|problem| {
             tracing::error!(%problem, "no program can be run");
@@ -90,7 +89,7 @@ impl ProgramExecutor {
             stdout,
             stderr,
         } = ran;
-        job.cover(context, stdout.len().saturating_add(stderr.len()) as u64)?;
+        context.cover(stdout.len().saturating_add(stderr.len()) as u64)?;
         // Before it is cut again: no later search finds the rest of a value.
         let stderr = context.imports().redact_end(stderr, is_cut);
         captured.stderr = end_of(&stderr, context.stdio_bytes());
@@ -102,7 +101,7 @@ impl ProgramExecutor {
         };
         match ending {
             Ending::Exited(0) if stdout.trim_ascii().is_empty() => {
-                Ok(DriverOutput::empty(&job.contract))
+                Ok(DriverOutput::empty(context.contract()))
             }
             Ending::Exited(0) => output_of(stdout),
             ending => Err(failed.error(ending)),

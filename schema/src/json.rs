@@ -143,13 +143,19 @@ pub fn check(value: &Value, limits: &Limits) -> Result<(), JsonError> {
 }
 
 /// What a value within limits takes.
-pub(crate) struct JsonSize {
-    pub(crate) bytes: usize,
-    pub(crate) values: usize,
+#[derive(Debug)]
+pub struct JsonSize {
+    /// Bytes of its text.
+    pub bytes: usize,
+    /// Values in all.
+    pub values: usize,
 }
 
 /// [`check`], and how much of the limits the value takes.
-pub(crate) fn measure(value: &Value, limits: &Limits) -> Result<JsonSize, JsonError> {
+///
+/// # Errors
+/// As [`check`].
+pub fn measure(value: &Value, limits: &Limits) -> Result<JsonSize, JsonError> {
     let mut values = limits.values;
     check_level(value, limits.depth, &mut values, limits)?;
     let mut counter = Counter { left: limits.bytes };

@@ -93,7 +93,7 @@
 //! | `ledger` (default) | `ledger::Writer` and `ledger::Reader`: records of calls are written, in SQLite |
 //! | `mcp` | the module `mcp`: serves a host's tools to clients of the Model Context Protocol |
 //! | `programs` | the module `programs`: native programs run outside the sandbox, if the policy has an `[[exec]]` for them |
-//! | `records` | `Recorder`, `CallRecords`, `ToolDescription`, the module `records`: tools and calls as records of Agent Tool |
+//! | `records` | `Recorder`, `call_records`, `tool_records`, the module `records`: tools and calls as records of Agent Tool |
 //!
 //! Without `http`, a call of a tool that was granted the network is refused with
 //! `unauthorised`; without `keyvalue`, a tool can't open a bucket that it was granted.
@@ -127,11 +127,11 @@ pub use toolward_policy::{Decision, Policy, PolicyError};
 
 // A call: what it takes, what it tells on the way, and what it returns.
 pub use toolward_host::{
-    Answer, Answerable, ApprovalRequest, ApprovalScope, Approver, Ask, Asked, CallError,
-    CallListener, CallStage, Canceled, Cancellation, Chained, Compiling, DriverInfo, ErrorClass,
-    ErrorCode, FinishedCall, LOCAL, LogLevel, LogRecord, Metadata, Native, NativeId, Observer,
-    Origin, Output, Progress, Question, Remembered, Reply, Request, Resume, SharedCancellation,
-    ShownRequest, ToolInfo, TraceParent, Verdict, Violation,
+    Answer, Answerable, ApprovalRequest, ApprovalScope, Approver, Ask, Asked, CallError, CallFacts,
+    CallListener, CallStage, Cancellation, Chained, Compiling, DriverFacts, ErrorClass, ErrorCode,
+    LOCAL, LogLevel, LogRecord, Native, NativeId, Observer, Origin, Output, Progress, Question,
+    Remembered, Reply, Request, Resume, SharedCancellation, ShownRequest, ToolFacts, TraceParent,
+    Verdict, Violation,
 };
 
 // The crates, with every type that stands in a signature of what is above.
@@ -148,7 +148,7 @@ pub use toolward_signing as signing;
 
 #[cfg(feature = "records")]
 pub use toolward_adapters::records::{
-    self, AmplifierResult, CallRecords, Described, EndedCall, NativeCall, Recorder, ToolDescription,
+    self, Described, EndedCall, NativeCall, Recorder, amplifier_result, call_records, tool_records,
 };
 #[cfg(feature = "mcp")]
 pub use toolward_mcp as mcp;

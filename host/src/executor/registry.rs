@@ -11,18 +11,23 @@ use toolward_support::report::{Code, codes};
 use super::component::{ComponentExecutor, Preparer};
 use super::form::FormExecutor;
 use super::http::HttpExecutor;
-use super::{AttemptReport, CallEnd, DriverSource, Executor, Job};
+use super::replay::ReplayExecutor;
+use super::{AttemptReport, DriverSource, Executor, Job};
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::elicitation::OpenForms;
 use crate::imports::BoxFuture;
+use crate::invocation::CallEnd;
 use crate::sandbox::context::CallContext;
 use crate::sandbox::turns::Turns;
+use crate::tape::Tape;
 
 /// What executors are made with.
 pub(crate) struct Executors {
     pub(crate) preparer: Arc<Preparer>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) forms: Arc<OpenForms>,
+    /// What answers calls instead of drivers.
+    pub(crate) tape: Option<Tape>,
     /// What an application brings, by the kind of driver.
     pub(crate) others: HashMap<String, MakeExecutor>,
 }
@@ -33,6 +38,9 @@ pub(crate) type MakeExecutor = Box<dyn Fn(&Arc<Driver>) -> Arc<dyn Executor> + S
 impl Executors {
     /// The executor of a driver. `None` for a kind that this host does not run: no route has one.
     pub(crate) fn executor(&self, source: DriverSource) -> Option<Arc<dyn Executor>> {
+        if let Some(tape) = &self.tape {
+            return Some(Arc::new(ReplayExecutor::new(tape.clone())));
+        }
         Some(match source.driver.kind {
             DriverKind::Component => {
                 let (preparer, turns) = (self.preparer.clone(), self.turns.clone());

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::api::result::{CallError, Metadata, Origin, Output, weight};
+use crate::api::facts::CallFacts;
+use crate::api::result::{CallError, Origin, Output, weight};
 use crate::withdrawal::Withdrawal;
 
 pub(super) const MAX_REPLY_BYTES: u64 = 4 << 20;
@@ -27,17 +28,17 @@ impl KeptReply {
     /// A copy of a result, with what says where it came from. `None` if it is too large.
     pub(crate) fn of(
         result: &Result<Output, CallError>,
-        metadata: &Metadata,
+        facts: &CallFacts,
         withdrawals: [Arc<Withdrawal>; 2],
     ) -> Option<Self> {
         let bytes = weight::result(result).saturating_add(OVERHEAD);
         (bytes <= MAX_REPLY_BYTES).then(|| Self {
             result: result.clone(),
-            invocation: metadata.invocation.clone(),
-            driver: metadata.driver.clone(),
-            driver_publisher: metadata.driver_publisher.clone(),
-            bundle: metadata.bundle.clone(),
-            origin: metadata.origin,
+            invocation: facts.invocation.clone(),
+            driver: facts.driver.clone(),
+            driver_publisher: facts.driver_publisher.clone(),
+            bundle: facts.bundle.clone(),
+            origin: facts.origin,
             withdrawals,
             bytes,
         })

@@ -141,7 +141,7 @@ impl Payloads {
                 matters,
                 ..
             } = &mut **entry;
-            let invocation = invocation(event);
+            let invocation = event.of_call();
             for (kind, bytes) in payloads.iter() {
                 if !keep.keeps(*kind, *matters) || bytes.len() > limits.each {
                     continue;
@@ -231,16 +231,6 @@ impl Payloads {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-    }
-}
-
-fn invocation(event: &Event) -> Option<Invocation> {
-    match event {
-        Event::Started(body) => Some(body.invocation),
-        Event::Ended(body) => Some(body.invocation),
-        Event::Refused(body) => Some(body.invocation),
-        Event::Replayed(body) => Some(body.invocation),
-        _ => None,
     }
 }
 

@@ -52,16 +52,8 @@ pub(super) struct CallRow {
 impl CallRow {
     /// `None` for a row that neither starts nor ends a call.
     pub(super) fn of(event: &Event) -> Option<Self> {
-        let invocation = match event {
-            Event::Started(body) => body.invocation,
-            Event::Ended(body) => body.invocation,
-            Event::Refused(body) => body.invocation,
-            Event::Replayed(body) => body.invocation,
-            Event::Abandoned(body) => body.invocation,
-            _ => return None,
-        };
         Some(Self {
-            invocation,
+            invocation: event.of_call()?,
             is_nested: event.call().map(|call| call.parent.is_some()),
         })
     }

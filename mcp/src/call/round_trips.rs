@@ -23,8 +23,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toolward_host::digest;
 use toolward_host::{
-    Answer, Answerable, Asked, CallError, ErrorClass, ErrorCode, Host, Native, Origin, RefusedCall,
-    Reply, Request, Resume,
+    Answer, Answerable, Asked, CallEnd, CallError, ErrorClass, ErrorCode, Host, Native, Origin,
+    RefusedCall, Reply, Request, Resume,
 };
 
 use super::runtime::CallRuntime;
@@ -70,13 +70,10 @@ impl Called<'_> {
     }
 }
 
-/// How a call ended, as far as the client is concerned.
-pub(crate) enum Finished {
-    /// With a result.
-    Reply(Box<Reply>),
-    /// Not yet: the client has to be asked first.
-    InputRequired(InputRequiredResult),
-}
+/// How a call ended, as far as the client is concerned: with a reply, with what the client has to be asked first, or
+/// with a fault of the protocol. That is one of answers that belong to no question of this call, or of a client that
+/// lacks a capability that the call needs.
+pub(crate) type ClientEnd = CallEnd<Box<Reply>, InputRequiredResult, ErrorData>;
 
 /// Open questions, approvals and denials of all clients.
 pub(crate) struct RoundTrips {
@@ -131,11 +128,6 @@ impl RoundTrips {
 
     /// Carries a call out: puts its questions to the client and continues with the
     /// answers. `input` is the call's, as a client of the stateless era sent it; that of others is not looked at.
-    ///
-    /// # Errors
-    ///
-    /// A fault of the protocol: answers that belong to no question of this call, or
-    /// a client that lacks a capability that the call needs.
     pub(crate) async fn carry_out(
         &self,
         client: &Client,
@@ -144,7 +136,7 @@ impl RoundTrips {
         tool: Called<'_>,
         input: &JsonObject,
         parameters: &CallToolRequestParams,
-    ) -> Result<Finished, ErrorData> {
+    ) -> ClientEnd {
         let host = runtime.host;
         let subject = ["call", tool.name];
         let mut start = Start::default();
@@ -157,7 +149,7 @@ impl RoundTrips {
                 }
                 Err(fault) => {
                     tool.refused(client, host, &fault).await;
-                    return Err(fault);
+                    return CallEnd::Failed(fault);
                 }
             }
         }
@@ -168,7 +160,9 @@ impl RoundTrips {
                 Some(_) => request.clone(),
                 None => request.take(),
             };
-            let call = call.ok_or_else(|| ErrorData::internal_error("no request is left", None))?;
+            let Some(call) = call else {
+                return CallEnd::Failed(ErrorData::internal_error("no request is left", None));
+            };
             let resumes = start.resume.is_some();
             let approver = ClientApprover::new(client, &self.memory, resumes, start.decided);
             let approver = Arc::new(approver);
@@ -186,7 +180,7 @@ impl RoundTrips {
                 let Some(requests) = requests(&asked) else {
                     host.give_up(&asked);
                     reply.result = Err(unaskable(&asked));
-                    return Ok(Finished::Reply(Box::new(reply)));
+                    return CallEnd::Done(Box::new(reply));
                 };
                 let approved = approver.approved();
                 if client.era == Era::Stateless {
@@ -207,11 +201,11 @@ impl RoundTrips {
             }
             if let Err(error) = &mut reply.result {
                 if let Some(fault) = lacking(client, error) {
-                    return Err(fault);
+                    return CallEnd::Failed(fault);
                 }
                 approver.explain(error, tool_id(&reply.metadata.tool));
             }
-            return Ok(Finished::Reply(Box::new(reply)));
+            return CallEnd::Done(Box::new(reply));
         }
     }
 
@@ -313,19 +307,21 @@ impl RoundTrips {
         state: &State,
         requests: BTreeMap<String, InputRequest>,
         until: Option<Instant>,
-    ) -> Result<Finished, ErrorData> {
+    ) -> ClientEnd {
         let binding = Binding {
             principal: &client.principal.name,
             subject,
             input: &digest::object(input),
         };
-        let failed = || ErrorData::internal_error("the question can't be sealed", None);
-        let state = serde_json::to_vec(state).map_err(|_unserialisable| failed())?;
         let until = until.or_else(|| self.sealer.deadline());
-        let state = until.and_then(|until| self.sealer.seal(binding, state, until));
-        let state = state.ok_or_else(failed)?;
-        let required = InputRequiredResult::new(Some(requests), Some(state));
-        Ok(Finished::InputRequired(required))
+        let state = serde_json::to_vec(state).ok().zip(until);
+        match state.and_then(|(state, until)| self.sealer.seal(binding, state, until)) {
+            Some(state) => CallEnd::Asks(InputRequiredResult::new(Some(requests), Some(state))),
+            None => CallEnd::Failed(ErrorData::internal_error(
+                "the question can't be sealed",
+                None,
+            )),
+        }
     }
 }
 

@@ -61,7 +61,8 @@ impl Shape {
     }
 
     /// What is expected of a name that can't be dropped.
-    pub(crate) fn refuses_drop(&self, name: &str) -> Option<&'static str> {
+    #[must_use]
+    pub fn refuses_drop(&self, name: &str) -> Option<&'static str> {
         if self.required.contains(name) {
             Some("optional")
         } else if self.lacks(name) {

@@ -1,13 +1,17 @@
 //! `show --as`: a tool in the form of another specification.
 
+#[cfg(feature = "adapters")]
 use std::time::SystemTime;
 
 use clap::ValueEnum;
 use serde_json::Value;
-use toolward_adapters::records::{Described, ToolDescription, amplifier_spec, function_definition};
+#[cfg(feature = "adapters")]
+use toolward_adapters::records::{Described, amplifier_spec, function_definition, tool_records};
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_json;
-use toolward_host::{Host, LOCAL, ToolInfo};
+use toolward_host::ToolFacts;
+#[cfg(feature = "adapters")]
+use toolward_host::{Host, LOCAL};
 use toolward_mcp::ServerFeatures;
 use toolward_operator::host_setup::HostSetup;
 use toolward_operator::policy_review::PolicyReview;
@@ -21,12 +25,15 @@ use crate::failure::{Code, Failure, Kind, OperatorCode, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
     /// The records of Agent Tool 0.2.0
+    #[cfg(feature = "adapters")]
     AgentTool,
     /// A function for OpenAI's chat completions
+    #[cfg(feature = "adapters")]
     Openai,
     /// The tool as `serve` lists it
     Mcp,
     /// Amplifier's tool specification
+    #[cfg(feature = "adapters")]
     Amplifier,
 }
 
@@ -54,9 +61,12 @@ pub(super) fn of(
     let features = ServerFeatures::new(host.clone(), &contents, &granted.policy, usize::MAX)
         .map_err(|error| Failure::of(Kind::Failed, error))?;
     let value = match form {
+        #[cfg(feature = "adapters")]
         Form::AgentTool => records(&tool, &host, &features)?,
         Form::Mcp => definition(&tool, &features)?,
+        #[cfg(feature = "adapters")]
         Form::Openai => function_definition(&definition(&tool, &features)?),
+        #[cfg(feature = "adapters")]
         Form::Amplifier => amplifier_spec(&definition(&tool, &features)?),
     };
     let lines = serde_json::to_string_pretty(&value).map_err(unwritable)?;
@@ -68,9 +78,10 @@ fn unwritable(error: serde_json::Error) -> Failure {
 }
 
 /// The records of the tool, among the other tools of its host.
-fn records(tool: &ToolInfo, host: &Host, features: &ServerFeatures) -> Result<Value> {
-    let tools: Vec<ToolInfo> = host.tools().collect();
-    let named = |info: &ToolInfo| name_of(info, features).map(str::to_owned);
+#[cfg(feature = "adapters")]
+fn records(tool: &ToolFacts, host: &Host, features: &ServerFeatures) -> Result<Value> {
+    let tools: Vec<ToolFacts> = host.tools().collect();
+    let named = |info: &ToolFacts| name_of(info, features).map(str::to_owned);
     let names: Vec<Option<String>> = tools.iter().map(named).collect();
     let all = tools.iter().zip(&names);
     let all: Vec<Described<'_>> = all
@@ -86,12 +97,11 @@ fn records(tool: &ToolInfo, host: &Host, features: &ServerFeatures) -> Result<Va
     let Some(described) = same.find(|one| one.info.contract.major_id() == target) else {
         return Err(unnamed(tool));
     };
-    let description = ToolDescription::of(described, &all, LOCAL, SystemTime::now());
-    serde_json::to_value(description).map_err(unwritable)
+    Ok(tool_records(described, &all, LOCAL, SystemTime::now()))
 }
 
 /// The tool as the server lists it; the error of its calls if it lists none.
-fn definition(tool: &ToolInfo, features: &ServerFeatures) -> Result<Value> {
+fn definition(tool: &ToolFacts, features: &ServerFeatures) -> Result<Value> {
     if let Some(refusal) = tool.refusal() {
         return Err(reply::refused(&refusal, &tool.contract.major_id()));
     }
@@ -100,14 +110,14 @@ fn definition(tool: &ToolInfo, features: &ServerFeatures) -> Result<Value> {
 }
 
 /// What the server calls the tool.
-fn name_of<'f>(tool: &ToolInfo, features: &'f ServerFeatures) -> Option<&'f str> {
+fn name_of<'f>(tool: &ToolFacts, features: &'f ServerFeatures) -> Option<&'f str> {
     let target = tool.contract.major_id();
     let mut names = features.tool_names();
     let (name, _) = names.find(|(_, of)| *of == target)?;
     Some(name)
 }
 
-fn unnamed(tool: &ToolInfo) -> Failure {
+fn unnamed(tool: &ToolFacts) -> Failure {
     let tool = tool.contract.major_id();
     let message = format!(
         "`{tool}` has no name over MCP: other tools have taken every name that it could have"

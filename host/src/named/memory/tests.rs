@@ -1,7 +1,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::api::result::{Metadata, Output};
+use crate::api::facts::CallFacts;
+use crate::api::result::Output;
 use crate::named::{Named, NamedFacts};
 
 fn name(principal: &str, id: &str, input: &Value) -> CallName {
@@ -30,7 +31,7 @@ fn reply(bytes: usize) -> Option<KeptReply> {
         content: Vec::new(),
     };
     let withdrawals = [Arc::default(), Arc::default()];
-    KeptReply::of(&Ok(output), &Metadata::default(), withdrawals)
+    KeptReply::of(&Ok(output), &CallFacts::default(), withdrawals)
 }
 
 /// Runs the call of a new name to its end.

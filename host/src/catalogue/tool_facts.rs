@@ -1,4 +1,4 @@
-//! The public description of a host's tools.
+//! What a host knows of a tool: lists over MCP, records, policy reviews and the command show it.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::catalogue::{Icon, ToolEntry, Unserved};
 /// A tool of a host.
 ///
 /// ```
-/// use toolward_host::{DriverInfo, Host, ToolInfo};
+/// use toolward_host::{DriverFacts, Host, ToolFacts};
 /// use toolward_policy::Decision;
 ///
 /// fn list(host: &Host) {
-///     for ToolInfo { contract, publisher, drivers, .. } in host.tools() {
-///         for DriverInfo { id, decision, .. } in &drivers {
+///     for ToolFacts { contract, publisher, drivers, .. } in host.tools() {
+///         for DriverFacts { id, decision, .. } in &drivers {
 ///             let verdict = match decision {
 ///                 Decision::Allow(_) => "allowed".to_owned(),
 ///                 Decision::Ask(_, reasons) => format!("asks: {reasons:?}"),
@@ -29,7 +29,7 @@ use crate::catalogue::{Icon, ToolEntry, Unserved};
 /// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct ToolInfo {
+pub struct ToolFacts {
     /// Its contract. Untrusted text.
     pub contract: Arc<toolward_contract::tool::Tool>,
     /// Who published it; `dev:<dir>` for an unsigned bundle.
@@ -37,7 +37,7 @@ pub struct ToolInfo {
     /// BLAKE3 of its bundle's manifest, 64 hex digits.
     pub bundle: String,
     /// The drivers that may serve it, in order of preference.
-    pub drivers: Vec<DriverInfo>,
+    pub drivers: Vec<DriverFacts>,
     /// Why drivers of the same publisher can't serve it.
     pub unserved: Unserved,
     /// The effects of a call by any driver that policy lets run, nested calls included;
@@ -55,7 +55,7 @@ pub struct ToolInfo {
 /// A driver that may serve a tool.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct DriverInfo {
+pub struct DriverFacts {
     /// Its id.
     pub id: String,
     /// Who published it, which may be another publisher than the tool's.
@@ -68,7 +68,7 @@ pub struct DriverInfo {
     pub cost: Cost,
 }
 
-impl DriverInfo {
+impl DriverFacts {
     /// Whether policy lets it run, with or without approval.
     #[must_use]
     pub fn is_open(&self) -> bool {
@@ -88,7 +88,7 @@ impl DriverInfo {
     }
 }
 
-impl ToolInfo {
+impl ToolFacts {
     /// The lines of a policy that would let a call pass which the policy blocked. For
     /// people, and no part of a reply: its reader may be an agent.
     #[must_use]
@@ -107,7 +107,7 @@ impl ToolInfo {
         })
     }
 
-    /// Fewer lines than [`ToolInfo::lines_to_add`], as an example: they give some of the hosts and workspaces only.
+    /// Fewer lines than [`ToolFacts::lines_to_add`], as an example: they give some of the hosts and workspaces only.
     #[must_use]
     pub fn narrower_lines(&self, reply: &Reply) -> Option<String> {
         let driver = reply.metadata.driver.as_ref()?;
@@ -138,11 +138,11 @@ impl ToolInfo {
         Self {
             contract: entry.contract.clone(),
             publisher: entry.publisher.to_string(),
-            bundle: entry.bundle.clone(),
+            bundle: entry.bundle.to_string(),
             drivers: entry
                 .routes
                 .iter()
-                .map(|route| DriverInfo {
+                .map(|route| DriverFacts {
                     id: route.driver.driver.id.to_string(),
                     publisher: route.driver.publisher.to_string(),
                     declaration: route.driver.driver.clone(),
