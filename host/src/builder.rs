@@ -8,10 +8,10 @@ use std::sync::Arc;
 use toolward_bundle::content::Content;
 use toolward_contract::driver::Driver;
 use toolward_egress::Transport;
-use toolward_keyvalue::Store;
 use toolward_ledger::Recorder;
 use toolward_ledger::record::{Hash, Hex};
 use toolward_policy::{Machine, Policy};
+use toolward_state::Buckets;
 
 use crate::api::approval::Approver;
 use crate::api::error::HostError;
@@ -69,7 +69,7 @@ pub struct HostBuilder {
     policy_digest: Option<Hash>,
     tape: Option<Tape>,
     secrets: Option<Arc<dyn SecretStore>>,
-    buckets: Option<Arc<Store>>,
+    buckets: Option<Arc<dyn Buckets>>,
     transport: Option<Transport>,
     protected: Vec<(String, PathBuf)>,
     compiler: Option<Arc<dyn Compiler>>,
@@ -153,8 +153,8 @@ impl HostBuilder {
         self
     }
 
-    /// Sets the store of key-value buckets. Default: none; opening a bucket fails.
-    pub fn buckets(mut self, buckets: Store) -> Self {
+    /// Sets the key-value buckets. Default: none; opening a bucket fails.
+    pub fn buckets(mut self, buckets: impl Buckets + 'static) -> Self {
         self.buckets = Some(Arc::new(buckets));
         self
     }

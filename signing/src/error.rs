@@ -1,7 +1,7 @@
 //! Why something was refused: a stable code, and what was expected, found, where, and what to do.
 //! One type for the whole crate; no wording is decided anywhere else than in the table of kinds.
 
-use toolward_support::report::{Report, codes};
+use toolward_support::{codes, report::Report};
 
 /// A refusal: nothing was changed, nothing half-written stays behind.
 pub type Refusal = Report<ErrorKind>;
