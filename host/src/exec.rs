@@ -36,7 +36,7 @@ use self::frame::{PROTOCOL, Start};
 use self::line::Line;
 use self::link::Link;
 use crate::api::error::HostError;
-use toolward_support::helper as helper;
+use toolward_support::helper;
 
 /// Where the programs are.
 #[derive(Debug, Clone)]
@@ -107,12 +107,12 @@ impl ExecBroker {
             program: command.program.clone(),
             source,
         };
-        let rules = policy.execs().to_vec();
+        let rules = policy.tables().execs.to_vec();
         let lines: Vec<Line> = rules
             .iter()
             .map(|rule| Line::of(rule, policy, base, &environment))
             .collect();
-        let input_bytes = Limits::default().with(policy.limits()).input_bytes;
+        let input_bytes = Limits::default().with(&policy.tables().limits).input_bytes;
         let output_bytes = lines.iter().map(|line| line.limits.output_bytes).max();
         let (child, mut socket) =
             helper::start(&command.program, &command.broker, Stdio::null()).map_err(fail)?;

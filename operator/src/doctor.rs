@@ -223,7 +223,7 @@ pub fn programs(
         Ok(None) => return Vec::new(),
         Err(failure) => return vec![Check::of(EXEC, Err(failure))],
     };
-    let rules = granted.policy.execs().iter();
+    let rules = granted.policy.tables().execs.iter();
     rules.map(|rule| program(rule, &broker)).collect()
 }
 

@@ -135,7 +135,7 @@ pub fn start_programs(
     environment: &Environment,
 ) -> Result<Option<ExecBroker>> {
     let policy = &granted.policy;
-    if policy.execs().is_empty() {
+    if policy.tables().execs.is_empty() {
         return Ok(None);
     }
     let broker = ExecBroker::start(command, policy, "/".as_ref(), environment.variable)?;

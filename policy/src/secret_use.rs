@@ -3,9 +3,9 @@
 use toolward_contract::driver::{Method, Template, TemplatePart};
 use toolward_contract::url_path;
 
+use crate::denial::SecretMisfit;
 use crate::evaluate::View;
 use crate::grant::{SecretBinding, SecretPosition};
-use crate::secret_misfit::SecretMisfit;
 
 const HTTPS_PORT: u16 = 443;
 

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
 use serde::{Deserialize, Serialize};
-use toolward_support::files::{Problem, Protection};
 use toolward_policy::ExecRule;
 use toolward_support::codes;
+use toolward_support::files::{Problem, Protection};
 
 use super::line::Named;
 

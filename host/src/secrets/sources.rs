@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use toolward_support::files::{Folder, Links, Problem, Protection};
 use toolward_policy::{Policy, SecretSource};
+use toolward_support::files::{Folder, Links, Problem, Protection};
 use zeroize::Zeroizing;
 
 use super::{SecretError, SecretStore, SecretValue};
@@ -60,7 +60,7 @@ impl Sources {
     /// looked up now, through `environment`.
     pub fn new(policy: &Policy, base: &Path, environment: impl Fn(&str) -> Option<String>) -> Self {
         let mut sources: HashMap<String, HashMap<String, Source>> = HashMap::new();
-        for secret in policy.secrets() {
+        for secret in &policy.tables().secrets {
             let source = match &secret.source {
                 SecretSource::Env(name) => Source::Value(
                     environment(name).map(|value| SecretValue::new(value.into_bytes())),

@@ -1,4 +1,4 @@
-//! Whether an `[[exec]]` lets a tool's program run: it says the same as the document and gives what the
+//! Whether an `[[exec]]` lets a tool's program run: it agrees with the document and gives what the
 //! contract declares, no more and no less. So what the broker does by the line alone is what was decided.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use toolward_contract::capability::Class;
 use toolward_contract::driver::{DriverKind, Program};
 
-use super::lack::{ExecLack, ExecWhy};
 use super::rule::{ExecRule, WorkspaceAccess};
+use super::{ExecLack, ExecWhy};
 use crate::evaluate::{Evaluated, View, reveals};
-use crate::rule::SecretSource;
+use crate::resources::SecretSource;
 
 /// What the contract declares, as far as it matters to a program.
 #[derive(Default)]
@@ -82,7 +82,7 @@ fn fitting<'a>(
     if view.implementation.publisher != publisher {
         return Err(ExecWhy::Foreign);
     }
-    let rule = view.policy.execs().iter().find(|rule| {
+    let rule = view.policy.tables.execs.iter().find(|rule| {
         rule.publisher.as_str() == publisher
             && rule.tool.matches(tool.id.as_str(), tool.version.major)
     });

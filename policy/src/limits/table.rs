@@ -99,7 +99,7 @@ macro_rules! limits {
                 }
             }
 
-            /// Takes over what a policy says.
+            /// Takes over a policy's numbers.
             pub(super) fn adjust(&mut self, settings: &LimitSettings) {
                 $(self.$field.adjust(settings.get(LimitName::$variant));)+
             }
@@ -175,7 +175,7 @@ limits! {
         default: 16,
         maximum: 64,
     };
-    /// HTTP requests of a call altogether, those of tools that it calls included.
+    /// HTTP requests of a call altogether, requests of the tools that it calls included.
     HttpRequestsTotal = "http_requests_total", "requests", Any, http_requests_total: Limit<u64> = Limit {
         default: 256,
         maximum: 4096,
@@ -191,7 +191,7 @@ limits! {
         default: Duration::from_secs(60),
         maximum: Duration::from_secs(300),
     };
-    /// All that a call sends and receives over HTTP, those of tools that it calls included.
+    /// All that a call sends and receives over HTTP, with the tools that it calls.
     Egress = "egress_bytes", "bytes", Any, egress_bytes: Limit<u64> = Limit {
         default: 64 * MIB,
         maximum: 256 * MIB,

@@ -1,17 +1,19 @@
 //! Why a driver that names a contract may not serve it. What a grant lacks is decided elsewhere.
 
-use std::fmt;
-
 use serde::Serialize;
 
 /// Why a driver may not serve a contract, independent of grants.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "code")]
 #[non_exhaustive]
 pub enum Rejection {
     /// It is another publisher's, and no rule for the contract names the driver and its publisher.
+    #[error(
+        "it is another publisher's, and no [[grant]] binds it to this tool by `driver` and `driver_publisher`"
+    )]
     NotBound,
     /// It implements other versions of the contract.
+    #[error("it implements {}, and the contract has version {found}", .implemented.join(" and "))]
     Version {
         /// The ranges that it implements.
         implemented: Vec<String>,
@@ -19,16 +21,19 @@ pub enum Rejection {
         found: String,
     },
     /// No host runs drivers of this kind.
+    #[error("it is of kind {kind}, and this host runs component, http and form")]
     KindNotRun {
         /// The driver's kind.
         kind: String,
     },
     /// The contract's `driver_constraints` do not permit its kind.
+    #[error("it is of kind {kind}, which the contract's driver_constraints do not permit")]
     KindForbidden {
         /// The driver's kind.
         kind: String,
     },
     /// The transport of tools.json that it stands for is denied.
+    #[error("its transport in tools.json is denied: {message} [{rule}]")]
     TransportDenied {
         /// The code of the rule that the transport breaks.
         rule: String,
@@ -36,6 +41,7 @@ pub enum Rejection {
         message: String,
     },
     /// It runs on other operating systems.
+    #[error("it needs {}, and this host runs {found}", .needed.join(" or "))]
     Os {
         /// Those that it names.
         needed: Vec<String>,
@@ -43,6 +49,7 @@ pub enum Rejection {
         found: String,
     },
     /// It runs on other processors.
+    #[error("it needs {}, and this host is {found}", .needed.join(" or "))]
     Arch {
         /// Those that it names.
         needed: Vec<String>,
@@ -50,6 +57,7 @@ pub enum Rejection {
         found: String,
     },
     /// It needs more memory than the operator lets one call have.
+    #[error("it needs {needed_mb} MiB of memory, and a call gets at most {} MiB", .maximum_bytes >> 20)]
     Memory {
         /// What it needs, in MiB.
         needed_mb: u64,
@@ -57,6 +65,7 @@ pub enum Rejection {
         maximum_bytes: u64,
     },
     /// It reaches the network, and claims none of the regions that `[resolve]` asks for.
+    #[error("it reaches the network, [resolve] asks for the region {}, and its own is: {}", .needed.join(" or "), claimed_region(.claimed))]
     Region {
         /// The regions of which one is asked for.
         needed: Vec<String>,
@@ -65,22 +74,33 @@ pub enum Rejection {
     },
     /// It reaches the network and claims a region that `[resolve]` asks for, and its publisher's claims are not
     /// believed.
+    #[error("it claims the region {claimed}, and [resolve] does not believe its publisher")]
     RegionNotBelieved {
         /// The region that it claims.
         claimed: String,
     },
     /// It has a policy tag that `[resolve]` denies.
+    #[error("its policy tag {tag} is one that [resolve] denies")]
     TagDenied {
         /// The tag.
         tag: String,
     },
     /// It has none of the policy tags of which `[resolve]` demands one.
+    #[error("it has none of the policy tags that [resolve] allows")]
     TagMissing,
     /// It has a policy tag that `[resolve]` allows, and its publisher's claims are not believed.
+    #[error("it claims the policy tag {tag}, and [resolve] does not believe its publisher")]
     TagNotBelieved {
         /// The tag.
         tag: String,
     },
+}
+
+fn claimed_region(claimed: &[String]) -> String {
+    match claimed {
+        [] => "global, by default".to_owned(),
+        claimed => claimed.join(", "),
+    }
 }
 
 impl Rejection {
@@ -108,81 +128,6 @@ impl Rejection {
     #[must_use]
     pub fn is_regional(&self) -> bool {
         matches!(self, Self::Region { .. } | Self::RegionNotBelieved { .. })
-    }
-}
-
-impl fmt::Display for Rejection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotBound => f.write_str(
-                "it is another publisher's, and no [[grant]] binds it to this tool by `driver` and \
-                 `driver_publisher`",
-            ),
-            Self::Version { implemented, found } => write!(
-                f,
-                "it implements {}, and the contract has version {found}",
-                implemented.join(" and ")
-            ),
-            Self::KindNotRun { kind } => write!(
-                f,
-                "it is of kind {kind}, and this host runs component, http and form"
-            ),
-            Self::KindForbidden { kind } => write!(
-                f,
-                "it is of kind {kind}, which the contract's driver_constraints do not permit"
-            ),
-            Self::TransportDenied { rule, message } => {
-                write!(
-                    f,
-                    "its transport in tools.json is denied: {message} [{rule}]"
-                )
-            }
-            Self::Os { needed, found } => {
-                write!(
-                    f,
-                    "it needs {}, and this host runs {found}",
-                    needed.join(" or ")
-                )
-            }
-            Self::Arch { needed, found } => {
-                write!(
-                    f,
-                    "it needs {}, and this host is {found}",
-                    needed.join(" or ")
-                )
-            }
-            Self::Memory {
-                needed_mb,
-                maximum_bytes,
-            } => write!(
-                f,
-                "it needs {needed_mb} MiB of memory, and a call gets at most {} MiB",
-                maximum_bytes >> 20
-            ),
-            Self::Region { needed, claimed } => {
-                let claimed = match claimed.as_slice() {
-                    [] => "global, by default".to_owned(),
-                    claimed => claimed.join(", "),
-                };
-                write!(
-                    f,
-                    "it reaches the network, [resolve] asks for the region {}, and its own is: {claimed}",
-                    needed.join(" or ")
-                )
-            }
-            Self::RegionNotBelieved { claimed } => write!(
-                f,
-                "it claims the region {claimed}, and [resolve] does not believe its publisher"
-            ),
-            Self::TagDenied { tag } => {
-                write!(f, "its policy tag {tag} is one that [resolve] denies")
-            }
-            Self::TagMissing => f.write_str("it has none of the policy tags that [resolve] allows"),
-            Self::TagNotBelieved { tag } => write!(
-                f,
-                "it claims the policy tag {tag}, and [resolve] does not believe its publisher"
-            ),
-        }
     }
 }
 

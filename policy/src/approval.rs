@@ -1,5 +1,4 @@
-//! `[approval.NAME]`: what the `approval: policy:NAME` of a contract stands for (AIP-14, `approval`). A reference that
-//! nothing here is meant for asks always.
+//! When a person is asked.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -7,9 +6,50 @@ use std::fmt;
 use serde::Serialize;
 use toolward_contract::tool::{Approval, Tool};
 
-use crate::approval_class::ApprovalClass;
-use crate::error::{self, PolicyError, quoted};
+use crate::error::{self, PolicyError, Refuse as _, quoted};
 use crate::name::{Publisher, ToolPattern};
+
+/// When a person is asked, from weak to strict. The strictest that applies wins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ApprovalClass {
+    /// Without a prompt, as far as nothing is changed.
+    #[default]
+    Auto,
+    /// Where something is changed.
+    OnMutate,
+    /// Always.
+    Always,
+}
+
+impl ApprovalClass {
+    /// The word in a policy.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::OnMutate => "on-mutate",
+            Self::Always => "always",
+        }
+    }
+}
+
+impl fmt::Display for ApprovalClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A `policy:<ref>` that is not resolved counts as `always`.
+impl From<&Approval> for ApprovalClass {
+    fn from(approval: &Approval) -> Self {
+        match approval {
+            Approval::Auto => Self::Auto,
+            Approval::OnMutate => Self::OnMutate,
+            Approval::Always | Approval::Policy(_) => Self::Always,
+        }
+    }
+}
 
 /// Longest name, in bytes.
 const MAX_NAME_BYTES: usize = 128;
@@ -95,7 +135,7 @@ pub(crate) fn check(approvals: &[ApprovalPolicy]) -> Result<(), PolicyError> {
         check_one(one)?;
         if !seen.insert(&one.name) {
             let message = format!("expected each once, found {} again", quoted(&one.name));
-            return Err(PolicyError::new(&error::DUPLICATE, message).hinted("remove one of them"));
+            return Err(error::DUPLICATE.error(message).hinted("remove one of them"));
         }
     }
     Ok(())
@@ -113,7 +153,8 @@ pub(crate) fn check_one(one: &ApprovalPolicy) -> Result<(), PolicyError> {
         }
         if found == 0 {
             let message = format!("expected at least one entry in `{key}`, found none");
-            return Err(PolicyError::new(&error::WRONG_VALUE, message)
+            return Err(error::WRONG_VALUE
+                .error(message)
                 .hinted("a table that nobody may refer to says nothing"));
         }
     }
@@ -122,7 +163,7 @@ pub(crate) fn check_one(one: &ApprovalPolicy) -> Result<(), PolicyError> {
 
 fn too_many(what: &str, found: usize) -> PolicyError {
     let message = format!("expected at most {MAX_ENTRIES} {what}, found {found}");
-    PolicyError::new(&error::TOO_LARGE, message)
+    error::TOO_LARGE.error(message)
 }
 
 /// Checks a name, which is compared with what contracts write, letter by letter.
@@ -135,12 +176,10 @@ fn name(text: &str) -> Result<(), PolicyError> {
     {
         return Ok(());
     }
-    Err(PolicyError::new(
-        &error::WRONG_VALUE,
-        format!(
-            "expected a name of 1 to {MAX_NAME_BYTES} bytes without spaces, found {}",
-            quoted(text)
-        ),
-    )
-    .hinted("write what stands behind `policy:` in the contract"))
+    Err(error::WRONG_VALUE
+        .expected(
+            format_args!("a name of 1 to {MAX_NAME_BYTES} bytes without spaces"),
+            text,
+        )
+        .hinted("write what stands behind `policy:` in the contract"))
 }

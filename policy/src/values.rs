@@ -5,8 +5,9 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 use toolward_contract::capability::HostPattern;
+use toolward_support::report::Code;
 
-use crate::error::{self, PolicyError, quoted};
+use crate::error::{self, PolicyError, Refuse as _, quoted};
 use crate::grant::{SecretBinding, SecretPosition};
 
 /// Headers that say whom a request is for or how it is framed: a secret there
@@ -37,47 +38,28 @@ const MAX_METHOD_BYTES: usize = 16;
 const MAX_PATH_BYTES: usize = 1024;
 
 impl SecretBinding {
-    /// Reads the parts of `[[secret]]` that say where the secret goes out: an
-    /// `https://host[:port]`, a header, methods (at least one) and the prefix of
+    /// Reads the parts of `[[secret]]` that name where the secret goes out: an
+    /// `https://host[:port]`, a header or parameter, methods (at least one) and the prefix of
     /// the path.
     ///
     /// # Errors
     /// Another scheme, user, path or wildcard in the origin; a header that
-    /// frames or routes a request; no method; a path that is not plain.
+    /// frames or routes a request; a parameter that would be sent with escapes; no method; a path that is not plain.
     pub fn new(
         origin: &str,
-        header: &str,
+        position: &SecretPosition,
         methods: &[&str],
         path_prefix: &str,
     ) -> Result<Self, PolicyError> {
-        let position = SecretPosition::Header(read_header(header)?);
-        Self::at(origin, position, methods, path_prefix)
-    }
-
-    /// [`SecretBinding::new`] for a parameter of the query.
-    ///
-    /// # Errors
-    /// As there; a name that would be sent with escapes.
-    pub fn in_query(
-        origin: &str,
-        parameter: &str,
-        methods: &[&str],
-        path_prefix: &str,
-    ) -> Result<Self, PolicyError> {
-        let position = SecretPosition::Query(read_parameter(parameter)?);
-        Self::at(origin, position, methods, path_prefix)
-    }
-
-    /// The position is one that was read.
-    pub(crate) fn at(
-        origin: &str,
-        position: SecretPosition,
-        methods: &[&str],
-        path_prefix: &str,
-    ) -> Result<Self, PolicyError> {
+        let position = match position {
+            SecretPosition::Header(name) => SecretPosition::Header(read_header(name)?),
+            SecretPosition::Query(name) => SecretPosition::Query(read_parameter(name)?),
+        };
         let (host, port) = read_origin(origin)?;
         if methods.is_empty() {
-            return Err(no_methods());
+            return Err(error::METHOD
+                .error("expected at least one method, found none")
+                .hinted("leave `methods` out for GET and HEAD"));
         }
         let methods: Result<_, _> = methods.iter().map(|method| read_method(method)).collect();
         Ok(Self {
@@ -94,27 +76,21 @@ impl SecretBinding {
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         let origin = format!("https://{}:{}", self.host, self.port);
         let methods: Vec<&str> = self.methods.iter().map(String::as_str).collect();
-        let read = match &self.position {
-            SecretPosition::Header(name) => Self::new(&origin, name, &methods, &self.path_prefix),
-            SecretPosition::Query(name) => {
-                Self::in_query(&origin, name, &methods, &self.path_prefix)
-            }
-        }?;
-        if read == *self {
+        if Self::new(&origin, &self.position, &methods, &self.path_prefix)? == *self {
             return Ok(());
         }
-        Err(PolicyError::new(
-            &error::ORIGIN,
-            "expected a binding with its host and header in lower case",
-        )
-        .hinted("make it with SecretBinding::new"))
+        Err(error::ORIGIN
+            .error("expected a binding with its host and header in lower case")
+            .hinted("make it with SecretBinding::new"))
     }
 }
 
 /// `https://host[:port]`: host and port.
 pub(crate) fn read_origin(text: &str) -> Result<(String, u16), PolicyError> {
     let refused = |message: String| {
-        PolicyError::new(&error::ORIGIN, message).hinted("write https://host or https://host:port")
+        error::ORIGIN
+            .error(message)
+            .hinted("write https://host or https://host:port")
     };
     let Some(authority) = text.strip_prefix("https://") else {
         return Err(refused(format!(
@@ -138,17 +114,14 @@ pub(crate) fn read_header(text: &str) -> Result<String, PolicyError> {
     let token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let name = text.to_ascii_lowercase();
     if name.is_empty() || name.len() > MAX_HEADER_BYTES || !name.bytes().all(token) {
-        return Err(PolicyError::new(
-            &error::HEADER,
-            format!("expected the name of a header, found {}", quoted(text)),
-        ));
+        return Err(error::HEADER.expected("the name of a header", text));
     }
     if RESERVED.contains(&name.as_str()) || name.starts_with("proxy-") {
-        return Err(PolicyError::new(
-            &error::HEADER,
-            format!("expected a header that a request carries to its end, found {name}"),
-        )
-        .hinted("a secret goes out in a header such as authorization or x-api-key"));
+        return Err(error::HEADER
+            .error(format!(
+                "expected a header that a request carries to its end, found {name}"
+            ))
+            .hinted("a secret goes out in a header such as authorization or x-api-key"));
     }
     Ok(name)
 }
@@ -159,14 +132,12 @@ pub(crate) fn read_parameter(text: &str) -> Result<String, PolicyError> {
     if (1..=MAX_PARAMETER_BYTES).contains(&text.len()) && text.bytes().all(plain) {
         return Ok(text.to_owned());
     }
-    Err(PolicyError::new(
-        &error::PARAMETER,
-        format!(
-            "expected the name of a parameter, of letters, digits, `-`, `.`, `_` and `~`, found {}",
-            quoted(text)
-        ),
-    )
-    .hinted("write for example `query = \"key\"`"))
+    Err(error::PARAMETER
+        .expected(
+            "the name of a parameter, of letters, digits, `-`, `.`, `_` and `~`",
+            text,
+        )
+        .hinted("write for example `query = \"key\"`"))
 }
 
 /// A header that a guest may be let to set, in lower case.
@@ -175,11 +146,9 @@ pub(crate) fn read_guest_header(text: &str) -> Result<String, PolicyError> {
     if GUEST_HEADERS.contains(&name.as_str()) {
         return Ok(name);
     }
-    Err(PolicyError::new(
-        &error::HEADER,
-        format!("expected authorization or cookie, found {}", quoted(text)),
-    )
-    .hinted("other headers need no line here"))
+    Err(error::HEADER
+        .expected("authorization or cookie", text)
+        .hinted("other headers need no line here"))
 }
 
 /// A method in upper case.
@@ -191,18 +160,7 @@ pub(crate) fn read_method(text: &str) -> Result<String, PolicyError> {
     if plain && !refused {
         return Ok(text.to_owned());
     }
-    Err(PolicyError::new(
-        &error::METHOD,
-        format!(
-            "expected a method such as GET or POST in upper case, found {}",
-            quoted(text)
-        ),
-    ))
-}
-
-pub(crate) fn no_methods() -> PolicyError {
-    PolicyError::new(&error::METHOD, "expected at least one method, found none")
-        .hinted("leave `methods` out for GET and HEAD")
+    Err(error::METHOD.expected("a method such as GET or POST in upper case", text))
 }
 
 /// What the path of a request starts with.
@@ -219,14 +177,12 @@ pub(crate) fn read_path_prefix(text: &str) -> Result<String, PolicyError> {
     if good {
         return Ok(text.to_owned());
     }
-    Err(PolicyError::new(
-        &error::PATH,
-        format!(
-            "expected an absolute URL path without `.`, `..`, escapes and query, found {}",
-            quoted(text)
-        ),
-    )
-    .hinted("write for example \"/repos/\""))
+    Err(error::PATH
+        .expected(
+            "an absolute URL path without `.`, `..`, escapes and query",
+            text,
+        )
+        .hinted("write for example \"/repos/\""))
 }
 
 /// An IP address or a network in CIDR notation.
@@ -236,12 +192,23 @@ pub(crate) fn read_address(text: &str) -> Result<IpNet, PolicyError> {
         .ok()
         .or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from));
     network.map(|network| network.trunc()).ok_or_else(|| {
-        PolicyError::new(
-            &error::ADDRESS,
-            format!(
-                "expected an IP address or a network such as 10.0.0.0/8, found {}",
-                quoted(text)
-            ),
-        )
+        error::ADDRESS.expected("an IP address or a network such as 10.0.0.0/8", text)
     })
+}
+
+/// Checks that a text can name a file. The host finds out where it leads.
+pub(crate) fn check_file_name(key: &str, name: &str) -> Result<(), PolicyError> {
+    if !name.is_empty() && !name.chars().any(char::is_control) {
+        return Ok(());
+    }
+    Err(error::WRONG_VALUE.expected(format_args!("`{key}` to name a file"), name))
+}
+
+/// Checks that a text can name an environment variable of the host.
+pub(crate) fn check_variable(code: &Code, what: &str, name: &str) -> Result<(), PolicyError> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if !name.is_empty() && name.chars().all(plain) {
+        return Ok(());
+    }
+    Err(code.expected(format_args!("`env` to name {what}"), name))
 }
