@@ -26,25 +26,25 @@ pub(crate) const MAX_TABLES: usize = 1024;
 
 /// The `index`-th table of its kind, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
+pub(crate) struct TablePlace {
     table: &'static str,
     index: usize,
 }
 
-impl Place {
+impl TablePlace {
     pub(crate) fn new(table: &'static str, index: usize) -> Self {
         Self { table, index }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TablePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "[[{}]] {}", self.table, self.index + 1)
     }
 }
 
 /// What is wrong, and where.
-type Checked = Result<(), (Place, PolicyError)>;
+type Checked = Result<(), (TablePlace, PolicyError)>;
 
 /// Checks a whole policy.
 pub(crate) fn policy(policy: &Policy) -> Checked {
@@ -63,7 +63,7 @@ pub(crate) fn policy(policy: &Policy) -> Checked {
         if found > most {
             let error =
                 error::TOO_LARGE.error(format!("expected at most {most} of them, found {found}"));
-            return Err((Place::new(table, most), error));
+            return Err((TablePlace::new(table, most), error));
         }
     }
     each("workspace", &tables.workspaces, workspace)?;
@@ -99,7 +99,7 @@ fn each<'t, T: 't>(
         .into_iter()
         .enumerate()
         .try_for_each(|(index, value)| {
-            check(value).map_err(|error| (Place::new(table, index), error))
+            check(value).map_err(|error| (TablePlace::new(table, index), error))
         })
 }
 
@@ -108,13 +108,13 @@ fn unique<T>(table: &'static str, values: &[T], name: impl Fn(&T) -> String) -> 
     for (index, value) in values.iter().enumerate() {
         let name = name(value);
         if let Some(first) = seen.insert(name.clone(), index) {
-            let first = Place::new(table, first);
+            let first = TablePlace::new(table, first);
             let error = error::DUPLICATE
                 .error(format!(
                     "expected each once, found {name} again, after {first}"
                 ))
                 .hinted("remove one of them");
-            return Err((Place::new(table, index), error));
+            return Err((TablePlace::new(table, index), error));
         }
     }
     Ok(())
@@ -136,10 +136,10 @@ fn disjoint(workspaces: &[Workspace]) -> Checked {
                         "expected directories apart from each other, found {} in {} of {}",
                         workspace.directory.display(),
                         outer.directory.display(),
-                        Place::new("workspace", *first),
+                        TablePlace::new("workspace", *first),
                     ))
                     .hinted("write `shared = true` in both if that is meant");
-                return Err((Place::new("workspace", index), error));
+                return Err((TablePlace::new("workspace", index), error));
             }
         }
         above.push((index, workspace));

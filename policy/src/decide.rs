@@ -10,7 +10,7 @@ use toolward_contract::capability::{Backing, Capability, Class};
 use crate::approval::ApprovalClass;
 use crate::decision::{Allowed, AskReason, Decision, DecisionContext, Effects};
 use crate::denial::{Denial, Lack, Missing};
-use crate::evaluate::{Evaluated, View};
+use crate::evaluate::{Evaluated, PolicyView};
 use crate::exec;
 use crate::implementation::{ASK_FROM_RISK, Contract, Implementation};
 use crate::partial::Partial;
@@ -28,14 +28,14 @@ pub fn decide(
     policy: &Policy,
     request: &DecisionContext<'_>,
 ) -> Decision {
-    let view = View::new(*contract, *implementation, policy, request.machine);
+    let view = PolicyView::new(*contract, *implementation, policy, request.machine);
     let evaluated = view.evaluate();
     of(&view, &evaluated, request)
 }
 
 /// The decision about what was evaluated.
 pub(crate) fn of(
-    view: &View<'_>,
+    view: &PolicyView<'_>,
     evaluated: &[Evaluated<'_>],
     request: &DecisionContext<'_>,
 ) -> Decision {
@@ -113,7 +113,7 @@ fn missing(evaluated: &Evaluated<'_>) -> Vec<Missing> {
 }
 
 /// The rules that gave something, in the policy's order.
-fn rules(view: &View<'_>, evaluated: &[Evaluated<'_>]) -> Vec<RuleId> {
+fn rules(view: &PolicyView<'_>, evaluated: &[Evaluated<'_>]) -> Vec<RuleId> {
     let found = evaluated.iter().flat_map(|one| &one.found);
     let rules = found.flat_map(|(_, found)| found.iter().flatten());
     let gave: BTreeSet<&RuleId> = rules.map(|placed| &placed.id).collect();
@@ -121,7 +121,7 @@ fn rules(view: &View<'_>, evaluated: &[Evaluated<'_>]) -> Vec<RuleId> {
     ids.filter(|id| gave.contains(id)).cloned().collect()
 }
 
-fn reasons(view: &View<'_>, own: Effects, reachable: Effects) -> Vec<AskReason> {
+fn reasons(view: &PolicyView<'_>, own: Effects, reachable: Effects) -> Vec<AskReason> {
     let mut reasons = Vec::new();
     let mut add = |holds: bool, reason: AskReason| {
         if holds {
@@ -161,7 +161,7 @@ fn reasons(view: &View<'_>, own: Effects, reachable: Effects) -> Vec<AskReason> 
 /// and each tool that is called where tools change something, is given by a
 /// rule with `preapproved`; from risk 2 on, everything that is asked for is.
 fn preapproval(
-    view: &View<'_>,
+    view: &PolicyView<'_>,
     evaluated: &[Evaluated<'_>],
     own: Effects,
     reachable: Effects,
@@ -200,7 +200,7 @@ fn preapproval(
 }
 
 /// The tables that are lacking for what is missing.
-fn lacks(view: &View<'_>, missing: &[Missing]) -> Vec<Lack> {
+fn lacks(view: &PolicyView<'_>, missing: &[Missing]) -> Vec<Lack> {
     let mut lacks = Vec::new();
     for one in missing.iter().filter(|one| one.why.lines_help()) {
         let asked = &one.capability;
@@ -242,7 +242,7 @@ fn lacks(view: &View<'_>, missing: &[Missing]) -> Vec<Lack> {
     lacks
 }
 
-fn egress(view: &View<'_>) -> Vec<String> {
+fn egress(view: &PolicyView<'_>) -> Vec<String> {
     let egress = view.implementation.driver.egress.iter();
     egress.map(Capability::scope).collect()
 }

@@ -13,7 +13,7 @@ use crate::resources::{Secret, Service, Workspace};
 use crate::rule::{Confirmed, DenyRule, Placed, Rule, RuleId};
 
 /// A policy as one contract and one driver see it.
-pub(crate) struct View<'a> {
+pub(crate) struct PolicyView<'a> {
     pub(crate) contract: Contract<'a>,
     pub(crate) implementation: Implementation<'a>,
     pub(crate) policy: &'a Policy,
@@ -40,7 +40,7 @@ pub(crate) struct Evaluated<'a> {
     pub(crate) withheld: Vec<(Capability, Why)>,
 }
 
-impl<'a> View<'a> {
+impl<'a> PolicyView<'a> {
     pub(crate) fn new(
         contract: Contract<'a>,
         implementation: Implementation<'a>,

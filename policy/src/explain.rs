@@ -13,7 +13,7 @@ use crate::context::{ContextLack, Contexts};
 use crate::decide;
 use crate::decision::{AskReason, Decision, DecisionContext, Effects};
 use crate::denial::Why;
-use crate::evaluate::{Evaluated, Found, View};
+use crate::evaluate::{Evaluated, Found, PolicyView};
 use crate::exec::{ExecRule, ExecWhy};
 use crate::grant::OnViolation;
 use crate::implementation::{Contract, DeclaredBy, Implementation};
@@ -165,7 +165,7 @@ pub fn explain(
     policy: &Policy,
     request: &DecisionContext<'_>,
 ) -> Explanation {
-    let view = View::new(*contract, *implementation, policy, request.machine);
+    let view = PolicyView::new(*contract, *implementation, policy, request.machine);
     let evaluated = view.evaluate();
     let decision = decide::of(&view, &evaluated, request);
     let approval = policy.approval_of(contract.tool, contract.publisher);
@@ -238,7 +238,7 @@ fn withheld(partial: Option<Partial>) -> Vec<Withheld> {
     partial.map_or_else(Vec::new, |partial| partial.withheld)
 }
 
-fn rows(view: &View<'_>, one: &Evaluated<'_>, blocked: bool) -> Vec<Explained> {
+fn rows(view: &PolicyView<'_>, one: &Evaluated<'_>, blocked: bool) -> Vec<Explained> {
     let row = |asked: Option<&Capability>| Explained {
         declared: one.declared.capability.clone(),
         mutates: one.declared.mutates,

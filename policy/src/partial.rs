@@ -10,7 +10,7 @@ use toolward_contract::driver::DriverKind;
 
 use crate::denial::Why;
 use crate::error::{self, PolicyError, Refuse as _};
-use crate::evaluate::{Evaluated, Found, View};
+use crate::evaluate::{Evaluated, Found, PolicyView};
 use crate::implementation::{self, DeclaredBy};
 use crate::rule::Rule;
 
@@ -73,7 +73,7 @@ impl fmt::Display for Withheld {
     }
 }
 
-impl<'a> View<'a> {
+impl<'a> PolicyView<'a> {
     /// Everything that is declared.
     pub(crate) fn evaluate(&self) -> Vec<Evaluated<'a>> {
         let all = implementation::declared(self.contract.tool, self.implementation.driver);
@@ -126,7 +126,10 @@ pub(crate) fn can_be_left_out(capability: &Capability) -> bool {
 
 /// Leaves out what no rule gives of the declared hosts and workspaces, if a rule with `partial` gives some of them. A
 /// program is given what its `[[exec]]` has, and nothing else: nothing is left out for it.
-pub(crate) fn narrow<'a>(view: &View<'a>, mut evaluated: Vec<Evaluated<'a>>) -> Vec<Evaluated<'a>> {
+pub(crate) fn narrow<'a>(
+    view: &PolicyView<'a>,
+    mut evaluated: Vec<Evaluated<'a>>,
+) -> Vec<Evaluated<'a>> {
     let driver = view.implementation.driver;
     if driver.kind == DriverKind::Exec {
         return evaluated;
@@ -205,7 +208,7 @@ fn entries(rule: &Rule, mutates: bool) -> impl Iterator<Item = &Capability> {
 /// The parts of what is asked for that rules give, each with what there is about it; `None` if there are more than
 /// `room`.
 fn parts<'a>(
-    view: &View<'a>,
+    view: &PolicyView<'a>,
     asked: &Capability,
     one: &Evaluated<'_>,
     room: &mut usize,

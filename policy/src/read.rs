@@ -10,7 +10,7 @@ use std::path::Path;
 
 use toolward_support::fields::{Span, parse_toml};
 
-use crate::check::{MAX_RULES, MAX_TABLES, Place};
+use crate::check::{MAX_RULES, MAX_TABLES, TablePlace};
 use crate::error::{self, PolicyError, Refuse as _};
 use crate::policy::{Policy, PolicyParts};
 use fields::{Field, Fields, finish, wrong_type};
@@ -153,7 +153,7 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
 /// The lists of tables in a file, and where each table is.
 struct Lists<'t> {
     fields: Fields<'t>,
-    spans: BTreeMap<Place, Span>,
+    spans: BTreeMap<TablePlace, Span>,
 }
 
 impl<'t> Lists<'t> {
@@ -186,7 +186,7 @@ impl<'t> Lists<'t> {
         for (index, table) in tables.into_iter().enumerate() {
             let span = table.at.clone();
             values.push(read(table).map_err(|error| error.at(span.clone()))?);
-            self.spans.insert(Place::new(key, index), span);
+            self.spans.insert(TablePlace::new(key, index), span);
         }
         Ok(values)
     }

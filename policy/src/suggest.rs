@@ -7,7 +7,7 @@ mod write;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use lines::Lines;
+use lines::SuggestedLines;
 
 use crate::context::{ContextLack, Contexts};
 use crate::decision::{Decision, DecisionContext};
@@ -34,7 +34,7 @@ pub fn suggest<'r, 'a: 'r>(
     machine: &Machine,
     choices: &Choices,
 ) -> ChosenLines {
-    let mut lines = Lines::new(directories(policy));
+    let mut lines = SuggestedLines::new(directories(policy));
     lines.preapproved = preapproved;
     lines.choices = choices.clone();
     for tool in tools {

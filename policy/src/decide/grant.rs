@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use toolward_contract::capability::{Capability, Class, HostPattern};
 
-use crate::evaluate::{Evaluated, View, gives, reveals};
+use crate::evaluate::{Evaluated, PolicyView, gives, reveals};
 use crate::exec::ExecRule;
 use crate::grant::{BucketGrant, Grant, HostGrant, SecretGrant, WorkspaceGrant};
 use crate::implementation::DeclaredBy;
 use crate::rule::{Placed, Rule};
 
-pub(super) fn of(view: &View<'_>, evaluated: &[Evaluated<'_>]) -> Grant {
+pub(super) fn of(view: &PolicyView<'_>, evaluated: &[Evaluated<'_>]) -> Grant {
     let mut grant = Grant {
         on_violation: view.on_violation(),
         ..Grant::default()
@@ -44,7 +44,7 @@ pub(super) fn of_program(grant: Grant, rule: &ExecRule) -> Grant {
 
 /// What one part of a declaration adds to the grant.
 pub(crate) fn part(
-    view: &View<'_>,
+    view: &PolicyView<'_>,
     one: &Evaluated<'_>,
     asked: &Capability,
     rules: &[&Placed<Rule>],
@@ -56,7 +56,7 @@ pub(crate) fn part(
 
 fn add(
     grant: &mut Grant,
-    view: &View<'_>,
+    view: &PolicyView<'_>,
     one: &Evaluated<'_>,
     asked: &Capability,
     rules: &[&Placed<Rule>],
@@ -93,7 +93,13 @@ fn tidy(mut grant: Grant) -> Grant {
 
 /// What each rule gives of the asked hosts, with that rule's terms: plain http
 /// or a private address granted for one host does not extend to another.
-fn network(grant: &mut Grant, view: &View<'_>, asked: &Capability, mutates: bool, by: DeclaredBy) {
+fn network(
+    grant: &mut Grant,
+    view: &PolicyView<'_>,
+    asked: &Capability,
+    mutates: bool,
+    by: DeclaredBy,
+) {
     for placed in view.grants_for(by) {
         let rule = &placed.rule;
         let read = rule.requires.iter().map(|entry| (entry, false));
@@ -109,7 +115,7 @@ fn network(grant: &mut Grant, view: &View<'_>, asked: &Capability, mutates: bool
     }
 }
 
-fn external(grant: &mut Grant, view: &View<'_>, asked: &Capability, by: DeclaredBy) {
+fn external(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, by: DeclaredBy) {
     let hosts = view.service_hosts(asked);
     for placed in view.grants_for(by) {
         if gives(&placed.rule, &view.contract, asked, true) {
@@ -142,7 +148,7 @@ fn host_grant(
     }
 }
 
-fn workspace(grant: &mut Grant, view: &View<'_>, asked: &Capability, write: bool) {
+fn workspace(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, write: bool) {
     if let (Some(path), Some(workspace)) = (asked.path(), view.workspace(asked)) {
         grant.workspaces.push(WorkspaceGrant {
             path: path.clone(),
@@ -158,7 +164,13 @@ fn workspace(grant: &mut Grant, view: &View<'_>, asked: &Capability, write: bool
 /// The publisher's own bucket, or a bucket that another publisher shares with it
 /// under that name. `*` is every bucket of the publisher's own and every shared
 /// one.
-fn database(grant: &mut Grant, view: &View<'_>, asked: &Capability, write: bool, by: DeclaredBy) {
+fn database(
+    grant: &mut Grant,
+    view: &PolicyView<'_>,
+    asked: &Capability,
+    write: bool,
+    by: DeclaredBy,
+) {
     let (name, publisher) = (asked.scope(), view.publisher_of(by));
     let shared = view.policy.tables.shares.iter().filter(|share| {
         share.to.as_str() == publisher && (asked.is_wildcard() || share.database == name)
@@ -180,7 +192,7 @@ fn database(grant: &mut Grant, view: &View<'_>, asked: &Capability, write: bool,
 
 fn secret(
     grant: &mut Grant,
-    view: &View<'_>,
+    view: &PolicyView<'_>,
     asked: &Capability,
     store: bool,
     by: DeclaredBy,

@@ -8,7 +8,7 @@ use toolward_contract::driver::{DriverKind, Program};
 
 use super::rule::{ExecRule, WorkspaceAccess};
 use super::{ExecLack, ExecWhy};
-use crate::evaluate::{Evaluated, View, reveals};
+use crate::evaluate::{Evaluated, PolicyView, reveals};
 use crate::resources::SecretSource;
 
 /// What the contract declares, as far as it matters to a program.
@@ -21,7 +21,7 @@ struct Wanted {
 
 /// The line that lets the program of a driver run; `None` for drivers of other kinds.
 pub(crate) fn find<'a>(
-    view: &View<'a>,
+    view: &PolicyView<'a>,
     evaluated: &[Evaluated<'_>],
 ) -> Result<Option<&'a ExecRule>, Box<ExecLack>> {
     let (contract, driver) = (view.contract.tool, view.implementation.driver);
@@ -73,7 +73,7 @@ impl Wanted {
 }
 
 fn fitting<'a>(
-    view: &View<'a>,
+    view: &PolicyView<'a>,
     evaluated: &[Evaluated<'_>],
     program: &Program,
     wanted: &Wanted,
@@ -116,7 +116,7 @@ fn fitting<'a>(
 
 /// Whether the line gives each declared capability, which a rule has granted.
 fn capabilities(
-    view: &View<'_>,
+    view: &PolicyView<'_>,
     evaluated: &[Evaluated<'_>],
     rule: &ExecRule,
 ) -> Result<(), ExecWhy> {

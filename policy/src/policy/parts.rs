@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::Policy;
 use crate::approval::{self, ApprovalPolicy};
-use crate::check::{self, Place};
+use crate::check::{self, TablePlace};
 use crate::context::rule::{ContextRule, ContextValue};
 use crate::document::DocumentRule;
 use crate::error::{self, PolicyError, Refuse as _};
@@ -85,8 +85,8 @@ impl PolicyParts {
     /// [`PolicyParts::build`], where tables have lines and errors places.
     pub(crate) fn build_with(
         self,
-        line: &dyn Fn(Place) -> Option<usize>,
-        placed: &dyn Fn(Place, PolicyError) -> PolicyError,
+        line: &dyn Fn(TablePlace) -> Option<usize>,
+        placed: &dyn Fn(TablePlace, PolicyError) -> PolicyError,
     ) -> Result<Policy, PolicyError> {
         let Self {
             source,
@@ -100,7 +100,7 @@ impl PolicyParts {
         }
         let source = source.as_deref();
         let contexts = (0..tables.contexts.len()).map(|index| {
-            let place = Place::new("context", index);
+            let place = TablePlace::new("context", index);
             written_at(&place.to_string(), source, line(place))
         });
         let policy = Policy {
@@ -120,14 +120,14 @@ fn named_rules<T: fmt::Display>(
     rules: Vec<T>,
     kind: RuleKind,
     source: Option<&str>,
-    line: &dyn Fn(Place) -> Option<usize>,
+    line: &dyn Fn(TablePlace) -> Option<usize>,
 ) -> Vec<Placed<T>> {
     let named = rules.into_iter().enumerate().map(|(index, rule)| Placed {
         id: RuleId {
             kind,
             number: index + 1,
             source: source.map(str::to_owned),
-            line: line(Place::new(kind.table(), index)),
+            line: line(TablePlace::new(kind.table(), index)),
             description: rule.to_string(),
         },
         rule,
@@ -139,7 +139,7 @@ impl Policy {
     /// Checks all tables together.
     pub(super) fn checked(
         self,
-        placed: &dyn Fn(Place, PolicyError) -> PolicyError,
+        placed: &dyn Fn(TablePlace, PolicyError) -> PolicyError,
     ) -> Result<Self, PolicyError> {
         let resolve = self.tables.resolve.check();
         resolve.map_err(|error| error.of("[resolve]"))?;

@@ -21,7 +21,7 @@ impl Denial {
     /// What no line can grant is a comment, too.
     #[must_use]
     pub fn lines_to_add(&self) -> String {
-        let mut lines = Lines::new(self.placeholders.clone());
+        let mut lines = SuggestedLines::new(self.placeholders.clone());
         lines.add(self);
         lines.write().lines
     }
@@ -30,7 +30,7 @@ impl Denial {
     /// `partial`. Empty if it lacks at most one.
     #[must_use]
     pub fn narrower_lines(&self) -> String {
-        let mut lines = Lines::new(self.placeholders.clone());
+        let mut lines = SuggestedLines::new(self.placeholders.clone());
         lines.add(self);
         match lines.narrow() {
             true => lines.write().lines,
@@ -61,14 +61,14 @@ pub(super) struct KnownSecret {
 
 /// What a `[[grant]]` gives.
 #[derive(Clone, Default)]
-pub(super) struct Given {
+pub(super) struct GrantParts {
     pub(super) requires: CapabilitySet,
     pub(super) mutates: CapabilitySet,
     pub(super) accepts: BTreeSet<String>,
     pub(super) partial: bool,
 }
 
-impl Given {
+impl GrantParts {
     /// Leaves out all hosts and workspaces but the first, which it returns.
     fn narrow(&mut self) -> Vec<Capability> {
         let all = self.requires.iter().chain(self.mutates.iter());
@@ -109,14 +109,14 @@ impl Given {
 
 /// Tables to write, each once.
 #[derive(Clone, Default)]
-pub(super) struct Lines {
+pub(super) struct SuggestedLines {
     /// Directories that a placeholder must not overlap.
     pub(super) taken: Vec<PathBuf>,
     pub(super) workspaces: CapabilitySet,
     /// By publisher and slug.
     pub(super) secrets: BTreeMap<(String, String), KnownSecret>,
     pub(super) services: BTreeMap<String, BTreeSet<String>>,
-    pub(super) grants: BTreeMap<Key, Given>,
+    pub(super) grants: BTreeMap<Key, GrantParts>,
     pub(super) programs: BTreeSet<String>,
     /// Whole blocks.
     pub(super) contexts: BTreeSet<String>,
@@ -127,7 +127,7 @@ pub(super) struct Lines {
     pub(super) remarks: Vec<String>,
 }
 
-impl Lines {
+impl SuggestedLines {
     pub(super) fn new(taken: Vec<PathBuf>) -> Self {
         Self {
             taken,
@@ -220,7 +220,11 @@ impl Lines {
 
     /// Leaves out hosts and workspaces; `false` if there is nothing to leave out.
     pub(super) fn narrow(&mut self) -> bool {
-        let left_out: Vec<Capability> = self.grants.values_mut().flat_map(Given::narrow).collect();
+        let left_out: Vec<Capability> = self
+            .grants
+            .values_mut()
+            .flat_map(GrantParts::narrow)
+            .collect();
         let mut workspaces = CapabilitySet::new();
         let stay = self.workspaces.iter();
         let stay = stay.filter(|one| !left_out.contains(one));

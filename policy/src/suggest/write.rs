@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use toolward_contract::capability::Capability;
 
-use super::lines::{Given, Lines};
+use super::lines::{GrantParts, SuggestedLines};
 use super::{ChosenLines, OpenChoice, SecretChoice};
 use crate::grant::SecretPosition;
 use crate::toml_text::{
@@ -15,7 +15,7 @@ use crate::toml_text::{
 /// Hosts of a driver that a remark names.
 const MAX_SHOWN_HOSTS: usize = 5;
 
-impl Lines {
+impl SuggestedLines {
     pub(super) fn write(mut self) -> ChosenLines {
         let mut blocks = Vec::new();
         if !self.remarks.is_empty() {
@@ -221,7 +221,7 @@ impl Lines {
                 Some(service) if self.services.contains_key(service) => None,
                 Some(service) => Some(format!("{service}={host}")),
             });
-        let network = self.grants.values().any(Given::has_network);
+        let network = self.grants.values().any(GrantParts::has_network);
         let addresses = choices.addresses.iter().filter(|_| !network);
         let all = workspaces.chain(addresses).cloned();
         all.chain(secrets).chain(hosts).collect()
