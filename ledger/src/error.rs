@@ -24,18 +24,18 @@ pub enum Error {
         /// This crate's.
         expected: i64,
     },
-    /// Fewer rows than a checkpoint says.
+    /// Fewer rows than a checkpoint signs.
     #[error("the ledger has {found} rows; its checkpoint says {expected}")]
     Shorter {
-        /// The rows that are there.
+        /// The rows that exist.
         found: u64,
-        /// Those that were signed.
+        /// The rows that were signed.
         expected: u64,
     },
-    /// Other rows than those that were signed, or another head than the rows give.
+    /// Other rows than were signed, or another head than the rows give.
     #[error("the ledger differs from what it was: {0}")]
     Differs(&'static str),
-    /// The key is missing, damaged, or another than the one that signed.
+    /// The key is missing, damaged, or did not sign.
     #[error("the ledger's key can't be used: {0}")]
     Key(Arc<str>),
     /// Other processes used the ledger for too long.
@@ -59,7 +59,7 @@ pub enum Error {
     /// The writer has ended.
     #[error("the ledger is closed")]
     Closed,
-    /// The process that records is gone, or failed; what it said, with the code.
+    /// The process that records is gone, or failed; what it reported, with the code.
     #[error("the recorder: {0}")]
     Recorder(Arc<str>),
     /// No such row.
@@ -74,7 +74,7 @@ pub enum Error {
     /// The calls of a cassette are several principals'.
     #[error("the calls are several principals', and a cassette holds one's")]
     Persons,
-    /// Something is no record.
+    /// Something is not a record.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The operating system or SQLite failed.
@@ -118,7 +118,7 @@ codes! {
 }
 
 impl Error {
-    /// The recorder has not answered for as long as it is waited for.
+    /// The recorder has not answered in time.
     #[cfg(feature = "sqlite")]
     pub(crate) fn silent() -> Self {
         Self::Recorder("it does not answer".into())

@@ -1,19 +1,59 @@
-//! How much of the room for records each principal takes. What a session has written before it is short of room shows
-//! who fills it.
+//! Which rows are written when the room for records gets short, and how much of it each principal takes. What a session
+//! has written before shows who fills it.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::entry::Entry;
+use crate::writer::queue::QueuedRow;
+
+/// How much of the room for records is taken.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum RecordRoom {
+    Ample,
+    /// For the principal that has written most there is as little as with [`Self::Ended`].
+    Shared,
+    /// Rows that are not awaited are counted.
+    Short,
+    /// Only the rows of ended calls are written.
+    Ended,
+    None,
+}
+
+impl RecordRoom {
+    /// What is left where so many percent are taken.
+    pub(super) fn left(percent: u64) -> Self {
+        match percent {
+            ..80 => Self::Ample,
+            80..90 => Self::Shared,
+            90..95 => Self::Short,
+            95..100 => Self::Ended,
+            _ => Self::None,
+        }
+    }
+}
+
+/// Whether a row is written.
+pub(super) fn fits(row: &QueuedRow, room: RecordRoom, shares: &PrincipalShares) -> bool {
+    let room = match room {
+        RecordRoom::Shared if shares.has_most(&row.entry) => RecordRoom::Ended,
+        room => room,
+    };
+    match (room, row.reply.is_some()) {
+        (RecordRoom::Ample | RecordRoom::Shared, _) | (RecordRoom::Short, true) => true,
+        (RecordRoom::Ended, true) => row.is_ended(),
+        (RecordRoom::Short | RecordRoom::Ended, false) | (RecordRoom::None, _) => false,
+    }
+}
 
 /// What the principals of a session have written.
 #[derive(Default)]
-pub(super) struct Shares {
+pub(super) struct PrincipalShares {
     by_principal: HashMap<Arc<str>, u64>,
     total: u64,
 }
 
-impl Shares {
+impl PrincipalShares {
     pub(super) fn add(&mut self, entry: &Entry) {
         let Some(principal) = &entry.principal else {
             return;
@@ -48,7 +88,7 @@ mod tests {
     #[test]
     fn whoever_has_written_most_is_known_and_one_alone_is_not_meant() {
         let of = |name: &str| Entry::new(Event::Closed(Closed { why: None })).principal(name);
-        let mut shares = Shares::default();
+        let mut shares = PrincipalShares::default();
         for _ in 0..100 {
             shares.add(&of("greedy"));
         }

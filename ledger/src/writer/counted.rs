@@ -1,18 +1,90 @@
-//! Refusals of one principal and questions to them, beyond a few a second, become one row with counts by code. They
-//! are counted where they arrive, so that a flood takes no room in the queue.
+//! Rows that are counted: what could not be written, but for the rows of ended calls, which are held in reserve until
+//! they can be; and refusals of one principal, or questions to one, beyond a few a second. Those become one row with
+//! counts by code, and are counted where they arrive, so that a flood takes no room in the queue.
 
 use std::collections::{BTreeMap, HashMap};
+use std::mem::size_of;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::entry::Entry;
+use crate::entry::{Entry, MissingRows};
+use crate::error::Error;
 use crate::record::{ApprovalEvent, Code, Event, Number, RefusedMore};
+
+/// Bytes of rows that are held in reserve.
+const RESERVE_BYTES: usize = 64 * 1024;
+
+/// What could not be written.
+#[derive(Default)]
+pub(super) struct Late {
+    rows: Vec<Entry>,
+    bytes: usize,
+    missing: Option<MissingRows>,
+}
+
+impl Late {
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.missing.is_none()
+    }
+
+    /// Holds the row of an ended call in reserve, or counts it without room.
+    pub(super) fn hold(&mut self, mut entry: Entry, error: &Error) {
+        // The record is all that is held: its payloads are gone.
+        entry.payloads = Vec::new();
+        let weight = size_of::<Entry>() + entry.weight();
+        if self.bytes.saturating_add(weight) > RESERVE_BYTES {
+            self.count(&entry, error);
+            return;
+        }
+        if let Event::Ended(body) = &mut entry.event {
+            body.outcome.late = true;
+        }
+        self.bytes += weight;
+        self.rows.push(entry);
+    }
+
+    /// Counts a row that is lost.
+    pub(super) fn count(&mut self, entry: &Entry, error: &Error) {
+        self.count_all(1, entry.at, error);
+    }
+
+    /// Counts rows that are lost since then.
+    pub(super) fn count_all(&mut self, count: u64, since: Number, error: &Error) {
+        let why = error.code();
+        let missing = self.missing.get_or_insert(MissingRows {
+            count: 0,
+            since,
+            why,
+        });
+        missing.count = missing.count.saturating_add(count);
+        missing.since = missing.since.min(since);
+    }
+
+    pub(super) fn rows(&mut self) -> &mut Vec<Entry> {
+        &mut self.rows
+    }
+
+    pub(super) fn missing(&self) -> Option<&MissingRows> {
+        self.missing.as_ref()
+    }
+
+    /// The rows in reserve were written.
+    pub(super) fn written(&mut self) {
+        self.rows.clear();
+        self.bytes = 0;
+    }
+
+    /// The count was written.
+    pub(super) fn counted(&mut self) {
+        self.missing = None;
+    }
+}
 
 /// How long refusals are counted together.
 const WINDOW: Duration = Duration::from_secs(1);
-/// Refusals of a window that have rows of their own.
+/// Refusals of a window that have separate rows.
 const ROWS: u32 = 10;
-/// Principals that are counted apart; those of all others are counted together.
+/// Principals that are counted apart; all others are counted together.
 const PRINCIPALS: usize = 4096;
 /// Codes that are counted apart.
 const CODES: usize = 24;
@@ -35,7 +107,7 @@ struct Window {
 }
 
 impl Refusals {
-    /// Takes in an entry; gives it back if it gets a row of its own.
+    /// Takes in an entry; gives it back if it gets a separate row.
     pub(super) fn take(&mut self, entry: Entry, now: Instant) -> Option<Entry> {
         let code = match &entry.event {
             Event::Refused(body) => body.outcome.code.clone(),
