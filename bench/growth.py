@@ -58,7 +58,7 @@ class Home:
         folder.mkdir(parents=True)
         (folder / "toolward.toml").write_text(CONFIGURATION + policy)
         self.key = folder / "key.pem"
-        self.run("keys", "new", "--quiet", "--out", self.key)
+        self.run("publisher", "keys", "new", "--quiet", "--out", self.key)
 
     def __enter__(self):
         return self

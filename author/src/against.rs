@@ -20,8 +20,8 @@ use toolward_contract::diagnostic::{Diagnostic, Position};
 use toolward_contract::driver::Driver;
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
-use toolward_support::report::Code;
 use toolward_signing::manifest::FileRole;
+use toolward_support::report::Code;
 
 use crate::lints::place;
 

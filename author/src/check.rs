@@ -18,7 +18,7 @@ use toolward_contract::diagnostic::{self, Diagnostic, Severity};
 use toolward_signing::manifest::{self, Manifest};
 
 use crate::against::Earlier;
-use crate::{aml, import, lints, stale};
+use crate::{lints, stale};
 
 mod below;
 mod enclosing;
@@ -117,21 +117,44 @@ impl Findings {
 /// directory with such in it, or one file of one.
 #[must_use]
 pub fn check_path(path: &Path) -> CheckReport {
-    check(path, None)
+    check_with(path, &CheckOptions::default())
 }
 
-/// [`check_path`], and compares the contracts of the bundle that has the id of an earlier release with it.
+/// Another host's documents, of which bundles can be made.
+pub trait ImportFormat: Sync {
+    /// How the names of its files end.
+    fn extension(&self) -> &'static str;
+
+    /// What is wrong with a file, and why no tool would be made of it.
+    fn check(&self, file: &str, bytes: &[u8]) -> Vec<Diagnostic>;
+}
+
+/// What a check takes beyond its own rules.
+#[derive(Clone, Copy, Default)]
+pub struct CheckOptions<'a> {
+    /// The contracts of the bundle that has the id of this earlier release are compared with it.
+    pub earlier: Option<&'a Earlier>,
+    /// Other hosts' documents are checked by these.
+    pub formats: &'a [&'a dyn ImportFormat],
+}
+
+impl<'a> CheckOptions<'a> {
+    /// The format of a file with this name.
+    fn format(&self, name: &str) -> Option<&'a dyn ImportFormat> {
+        let mut formats = self.formats.iter();
+        let format = formats.find(|format| name.ends_with(format.extension()));
+        format.copied()
+    }
+}
+
+/// [`check_path`] with options.
 #[must_use]
-pub fn check_against(path: &Path, earlier: &Earlier) -> CheckReport {
-    check(path, Some(earlier))
-}
-
-fn check(path: &Path, earlier: Option<&Earlier>) -> CheckReport {
+pub fn check_with(path: &Path, options: &CheckOptions<'_>) -> CheckReport {
     let mut report = CheckReport::default();
     if path.is_dir() {
-        check_directory(path, earlier, &mut report);
+        check_directory(path, options, &mut report);
     } else {
-        check_file(path, earlier, &mut report);
+        check_file(path, options, &mut report);
     }
     report
         .diagnostics
@@ -139,8 +162,8 @@ fn check(path: &Path, earlier: Option<&Earlier>) -> CheckReport {
     report
 }
 
-fn check_directory(path: &Path, earlier: Option<&Earlier>, report: &mut CheckReport) {
-    if let Some(found) = check_bundle(path, earlier) {
+fn check_directory(path: &Path, options: &CheckOptions<'_>, report: &mut CheckReport) {
+    if let Some(found) = check_bundle(path, options.earlier) {
         report.take(path, found);
         return;
     }
@@ -148,7 +171,7 @@ fn check_directory(path: &Path, earlier: Option<&Earlier>, report: &mut CheckRep
     if files::is_workspace(path) {
         below.workspaces.push(path.to_owned());
     } else if below.bundles.is_empty() && below.workspaces.is_empty() {
-        report.take(path, check_loose(path));
+        report.take(path, check_loose(path, options));
     }
     report.take(path, Findings::of(below.cut()));
     let mut bundles = below.bundles;
@@ -160,20 +183,20 @@ fn check_directory(path: &Path, earlier: Option<&Earlier>, report: &mut CheckRep
         bundles.extend(inside.bundles);
     }
     for root in bundles {
-        if let Some(found) = check_bundle(&root, earlier) {
+        if let Some(found) = check_bundle(&root, options.earlier) {
             report.take(&root, found);
         }
     }
 }
 
 /// A file is checked as the part of its bundle that it is, since contracts may
-/// refer to other files of the bundle. No bundle has a definition of AML.
-fn check_file(path: &Path, earlier: Option<&Earlier>, report: &mut CheckReport) {
-    let is_definition = path.to_string_lossy().ends_with(aml::EXTENSION);
-    if !is_definition
+/// refer to other files of the bundle. No bundle has documents of another host.
+fn check_file(path: &Path, options: &CheckOptions<'_>, report: &mut CheckReport) {
+    let format = options.format(&path.to_string_lossy());
+    if format.is_none()
         && path.symlink_metadata().is_ok()
         && let Some((root, name)) = enclosing_bundle(path)
-        && let Some(mut found) = check_bundle(&root, earlier)
+        && let Some(mut found) = check_bundle(&root, options.earlier)
     {
         found
             .diagnostics
@@ -199,9 +222,9 @@ fn check_file(path: &Path, earlier: Option<&Earlier>, report: &mut CheckReport) 
                 found.documents = 1;
                 found.diagnostics = bundle_toml::parse_bytes(&name, &bytes).diagnostics;
                 found.show_lines(&loose);
-            } else if is_definition {
+            } else if let Some(format) = format {
                 found.documents = 1;
-                found.diagnostics = import::aml_findings(&name, &bytes);
+                found.diagnostics = format.check(&name, &bytes);
                 found.show_lines(&loose);
             } else {
                 found = examine_loose(&loose);
@@ -337,7 +360,7 @@ fn check_packed(root: &Path, earlier: Option<&Earlier>) -> Findings {
 }
 
 /// A directory that is not a bundle, such as a folder of contracts.
-fn check_loose(root: &Path) -> Findings {
+fn check_loose(root: &Path, options: &CheckOptions<'_>) -> Findings {
     let mut found = match files::documents(root) {
         Ok(files) => examine_loose(&files),
         Err(error) => Findings {
@@ -349,7 +372,7 @@ fn check_loose(root: &Path) -> Findings {
         found = check_index_alone(root);
     }
     if found.documents == 0 && found.diagnostics.is_empty() {
-        found = check_definitions(root);
+        found = check_formats(root, options);
     }
     if found.documents == 0 && found.diagnostics.is_empty() {
         let message =
@@ -375,25 +398,25 @@ fn check_index_alone(root: &Path) -> Findings {
     }
 }
 
-/// A directory of AML's definitions, as `import aml` takes it.
-fn check_definitions(root: &Path) -> Findings {
+/// A directory of another host's documents.
+fn check_formats(root: &Path, options: &CheckOptions<'_>) -> Findings {
     let mut found = Findings::default();
     let entries = std::fs::read_dir(root).into_iter().flatten();
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut names: Vec<String> = names
-        .filter(|name| name.ends_with(aml::EXTENSION))
+    let mut documents: Vec<(String, &dyn ImportFormat)> = names
+        .filter_map(|name| options.format(&name).map(|format| (name, format)))
         .take(files::MAX_FILES)
         .collect();
-    names.sort();
+    documents.sort_by(|(a, _), (b, _)| a.cmp(b));
     let mut left = files::MAX_TOTAL_BYTES;
-    for name in names {
+    for (name, format) in documents {
         match files::read(root, &name, left.min(files::limit_of(&name))) {
             Err(error) => found.diagnostics.push(unreadable(&name, &error)),
             Ok(bytes) => {
                 left = left.saturating_sub(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
                 found.documents += 1;
                 let mut own = Findings {
-                    diagnostics: import::aml_findings(&name, &bytes),
+                    diagnostics: format.check(&name, &bytes),
                     ..Findings::default()
                 };
                 own.show_lines(&Files::from([(name, bytes)]));

@@ -73,9 +73,11 @@ pub fn write_public(path: &Path, bytes: &[u8]) -> Result<(), AuthorError> {
 
 fn write(path: &Path, bytes: &[u8], mode: u32) -> Result<(), AuthorError> {
     let path = path.to_owned();
-    toolward_support::files::write_new(&path, &[bytes], mode).map_err(|source| match source.kind() {
-        ErrorKind::AlreadyExists => AuthorError::Exists { path },
-        _ => AuthorError::Write { path, source },
+    toolward_support::files::write_new(&path, &[bytes], mode).map_err(|source| {
+        match source.kind() {
+            ErrorKind::AlreadyExists => AuthorError::Exists { path },
+            _ => AuthorError::Write { path, source },
+        }
     })
 }
 

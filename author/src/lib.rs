@@ -4,9 +4,7 @@
 //! * [`scaffold`]: a new bundle;
 //! * [`check`]: diagnostics over a directory or a file;
 //! * [`against`]: what a release breaks that the one before promised;
-//! * [`aml`]: tool definitions of AML;
 //! * [`build`]: the components, by Cargo;
-//! * [`import`]: a bundle of a component that was made for another host;
 //! * [`pack`]: `tools.json` and the manifest;
 //! * [`Sealed`]: signatures, and the bundle as a directory or an archive;
 //! * [`provenance()`]: from what the components were built;
@@ -19,12 +17,10 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod against;
-pub mod aml;
 pub mod build;
 pub mod check;
 pub mod documents;
 mod error;
-pub mod import;
 pub mod keys;
 mod lints;
 mod output;
@@ -35,6 +31,7 @@ mod sign;
 mod stale;
 
 pub use error::AuthorError;
+pub use output::directory as create_directory;
 pub use pack::{current, pack};
 pub use provenance::{compilers, provenance};
 pub use sign::Sealed;

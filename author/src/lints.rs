@@ -22,9 +22,9 @@ use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
 use toolward_contract::driver::DriverKind;
 use toolward_contract::index::Index;
 use toolward_contract::tool::Tool;
-use toolward_support::fields::{NearNames, nearest};
 use toolward_signing::manifest::FileRole;
 use toolward_signing::path::{BundlePath, check_set};
+use toolward_support::fields::{NearNames, nearest};
 
 /// Names that can't be in a bundle, and files that are left out.
 pub(crate) fn names(found: &DirectoryFiles) -> Vec<Diagnostic> {

@@ -67,7 +67,10 @@ pub(crate) fn file_beneath(root: &Path, name: &str, bytes: &[u8]) -> Result<(), 
 
 /// Writes a directory with `files` in it, names with `/` between folders.
 /// `path` must not exist yet.
-pub(crate) fn directory<'a>(
+///
+/// # Errors
+/// When it exists, or can't be written.
+pub fn directory<'a>(
     path: &Path,
     files: impl IntoIterator<Item = (&'a str, &'a [u8])>,
 ) -> Result<(), AuthorError> {

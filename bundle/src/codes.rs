@@ -1,6 +1,6 @@
 //! The codes of this crate's diagnostics, one table. The contract crate has the codes of the documents.
 
-use toolward_support::{codes, report::Code};
+use toolward_support::report::{Code, codes};
 
 codes! {
     pub const Code;
@@ -14,7 +14,7 @@ codes! {
     BUNDLE_TOML_VALUE = "bundle-toml-value", "a value in `bundle.toml` is not what its key takes",
         "Ids and publisher names are lower-case ASCII, versions are semantic, times are RFC 3339, and paths stay below the bundle's directory.";
     BUNDLE_TOML_WANTED = "bundle-toml-wanted" Warning, "a workspace has documents and no `bundle.toml`",
-        "The documents were checked as what they are. `pack`, `sign` and `serve` need a bundle: write the `bundle.toml` that the hint shows.";
+        "The documents were checked as what they are. `pack` and `serve` need a bundle: write the `bundle.toml` that the hint shows.";
     BUNDLE_TOML_MISSING = "bundle-toml-missing", "the directory has no `bundle.toml`",
         "A bundle under work has a `bundle.toml` at its root. `toolward new` writes one.";
     BUNDLE_EMPTY = "bundle-empty", "the bundle brings nothing to use",
@@ -42,7 +42,8 @@ codes! {
     FOLDER_NAME = "folder-name" Warning, "a folder is named otherwise than the id in it",
         "AIP-14 asks for the folder of a TOOL.md to be named as the contract's id. Readers find it faster so.";
     DESCRIPTION_TODO = "description-todo" Warning, "a tool has no description yet",
-        "`toolward import` writes a description that begins with TODO where it finds none. Models choose tools by their descriptions, so `pack` refuses it: say what the tool does, and when to use it.";
+        "`toolward import` writes a description that starts with TODO if it finds none. Models choose tools by their \
+         descriptions, so `pack` refuses it: describe what the tool does, and when to use it.";
     BUDGET_NOT_COUNTED = "budget-not-counted" Warning, "a budget of tokens or money is shown, and nothing counts it yet",
         "tools.json has `budget.tokens` and `budget.usd` as hints for the runtime. This host reads them and shows them to people; no call is refused for them. The limits of a policy hold.";
     CONTRACT_NARROWED = "contract-narrowed", "a contract allows less than an earlier release of the same major version",
@@ -62,9 +63,10 @@ codes! {
     CONTRACT_CHANGED = "contract-changed" Warning, "a contract differs from an earlier release in a way that can't be judged",
         "`check --against` found no value that shows whether one `pattern`, `not` or another such keyword allows less than the other. Where it does, give the contract a new major version.";
     REQUIRED_UNDECLARED = "required-undeclared" Warning, "`required` names a property that the schema does not declare",
-        "Nothing says what the value is, so a model has to guess it. The name is likely misspelt, or was forgotten when a property got another name.";
+        "The value is not described, so a model must guess it. The name is likely misspelt, or was forgotten when a \
+         property got another name.";
     SCHEMA_KEYWORD_UNKNOWN = "schema-keyword-unknown" Warning, "schemas have keywords of JSON Schema 2020-12",
-        "Any other keyword has no effect. The hint names what 2020-12 has instead. A keyword of your own starts with `x-`.";
+        "Any other keyword has no effect. The hint names what 2020-12 has instead. A custom keyword starts with `x-`.";
     SCHEMA_DEFAULT_INVALID = "schema-default-invalid" Warning, "a `default` matches its schema",
         "Models and forms show it, and a caller that sends it is refused. No default is filled in.";
     SCHEMA_ROOT_COMPOSED = "schema-root-composed" Warning, "the schema of an input is one object, without a composition at its root",
@@ -76,14 +78,16 @@ codes! {
     EGRESS_EMPTY = "egress-empty" Warning, "a driver lists no host, and its contract needs the network",
         "A driver reaches only what `network.egress` of its DRIVER.md lists, so every request of this one is refused.";
     LOOKS_LIKE_SECRET = "looks-like-secret" Warning, "an example, a request or metadata holds what looks like a key",
-        "Bundles are published as they are. The text has the form of an access key, a private key or a signed token. Revoke it if it is real, and write a placeholder.";
+        "Bundles are published unchanged. The text has the form of an access key, a private key or a signed token. \
+         Revoke it if it is real, and write a placeholder.";
     DRIVER_MISSING = "driver-missing" Warning, "no driver of the bundle carries out a contract",
-        "A bundle of contracts only is allowed: its drivers may come from somebody else. Where that is not meant, add a DRIVER.md whose `implements` names the contract and a range that holds its version.";
+        "A bundle of contracts only is allowed: its drivers may come from another publisher. If that is not intended, \
+         add a DRIVER.md whose `implements` names the contract and a range that holds its version.";
     DEFAULT_DRIVER_UNKNOWN = "default-driver-unknown" Warning, "`default_implementation` names no driver of the bundle",
         "The named driver is neither in this bundle nor does it say that it implements the contract, so it is not chosen unless another bundle brings it.";
     DRIVER_PLATFORM = "driver-platform" Warning, "a driver does not run on this machine",
         "`requires.os` or `requires.arch` of its DRIVER.md names other machines: a host here never chooses the driver. The words of AIP-30 (`darwin`, `x64`, `arm64`) and of Rust (`macos`, `x86_64`, `aarch64`) mean the same.";
-    TOOL_REFERENCE_MISSING = "tool-reference-missing", "a driver implements a contract that is not where it says",
+    TOOL_REFERENCE_MISSING = "tool-reference-missing", "a driver implements a contract that is not at its path",
         "`implements[].tool` is the path of a TOOL.md of the same bundle, from the folder of DRIVER.md or from the bundle's root. The driver serves the contract with the id that stands there; the folder's name does not matter. For a contract of another bundle write its id.";
     TOOL_REFERENCE_UNBOUND = "tool-reference-unbound" Warning, "a driver names its contract by a path, in a bundle without contracts",
         "The entry binds to nothing: a path leads to a contract of the same bundle. For a contract of another bundle write its id.";
@@ -94,13 +98,18 @@ codes! {
     SCHEMAS_TOO_LARGE = "schemas-too-large", "the schemas of a bundle's contracts are too large together",
         "Every host that loads the bundle compiles them and keeps them. A pattern weighs as much as a hundred other values. Split the bundle, or use fewer patterns.";
     COMPONENT_STALE = "component-stale", "a component is older than its sources",
-        "`toolward build` keeps the digest of the sources that it built a component from, in `.toolward-built` beside `bundle.toml`. They are others now, so the component would be tested and signed without the changes. Build it again. A component that another program wrote is not compared; nor are documents (`*.md`), what editors, build tools and interpreters leave behind, and files that can't be read, such as symbolic links.";
-    COMPONENT_MISSING = "component-missing", "a driver's component is not there",
-        "A DRIVER.md of kind `component` names a file beside it. Where a `[[build]]` of bundle.toml writes the file, `toolward build` makes it.";
+        "`toolward build` keeps the digest of the sources that it built a component from, in `.toolward-built` next to \
+         `bundle.toml`. The sources have changed since, so the component would be tested and signed without the changes. \
+         Build it again. A component that another program wrote is not compared; nor are documents (`*.md`), what \
+         editors, build tools and interpreters leave behind, and files that can't be read, such as symbolic links.";
+    COMPONENT_MISSING = "component-missing", "a driver's component is missing",
+        "A DRIVER.md of kind `component` names a file in its folder. If a `[[build]]` of bundle.toml writes the file, \
+         `toolward build` makes it.";
     COMPONENT_INVALID = "component-invalid", "a driver's component can't be used",
         "The file is not a WebAssembly component, or is larger or more deeply nested than a host takes.";
     COMPONENT_WORLD = "component-world", "a driver's component exports no world that hosts know",
-        "A driver exports `toolward:driver/handler@0.1.0`, or its DRIVER.md says in `metadata.component` which other export carries out which contract. The message lists what the component exports.";
+        "A driver exports `toolward:driver/handler@0.1.0`, or its DRIVER.md names in `metadata.component` another \
+         export for each contract. The message lists what the component exports.";
     COMPONENT_EXPORT_MISSING = "component-export-missing", "a driver's component does not export the function that DRIVER.md names",
         "`metadata.component.export` is the name of a function as `toolward inspect` lists it: `func`, or `ns:pkg/iface@1.0.0#func`.";
     COMPONENT_SIGNATURE = "component-signature", "a function does not fit the contract that it is to carry out",
@@ -114,27 +123,33 @@ codes! {
     COMPONENT_IMPORT = "component-import", "a driver's component imports what no host provides",
         "Known are `toolward:driver` 0.1 and the WASI 0.2 packages cli, io, clocks, random, filesystem, sockets, http and keyvalue.";
     COMPONENT_UNDECLARED = "component-undeclared", "a driver's component imports a capability that nothing declares",
-        "A component that imports `wasi:http` needs a contract with `requires.network`, `mutates: network:…` or `mutates: external:…`, and hosts of it in `network.egress` of its DRIVER.md, or `egress: []` there if it reaches none; one that imports `wasi:keyvalue` needs a `database` declaration. The same check refuses the bundle in a host.";
+        "A component that imports `wasi:http` needs a contract with `requires.network`, `mutates: network:…` or \
+         `mutates: external:…`, and hosts of it in `network.egress` of its DRIVER.md, or `egress: []` there if it \
+         reaches none; a component that imports `wasi:keyvalue` needs a `database` declaration. The same check refuses \
+         the bundle in a host.";
     COMPONENT_STRAY = "component-stray" Warning, "a component belongs to no driver",
-        "No DRIVER.md beside it names this file. It is packed and signed all the same.";
+        "No DRIVER.md in its folder names this file. It is packed and signed all the same.";
     DRIVER_ENTRY_UNUSED = "driver-entry-unused" Warning, "an entry file belongs to a driver that runs no code",
-        "No host runs a `driver.ts` or `driver.js` (AIP-30) beside a driver of kind `http` or `form`. It is packed and signed all the same.";
+        "No host runs a `driver.ts` or `driver.js` (AIP-30) of a driver of kind `http` or `form`. It is packed and \
+         signed all the same.";
     BUILD_OUTPUT_UNUSED = "build-output-unused" Warning, "a `[[build]]` writes a component that no driver names",
         "The `output` of a build is the file that a DRIVER.md of kind `component` names.";
     SNAPSHOT_FILES = "snapshot-files", "a driver with a snapshot may be given files",
         "A Go program looks for its directories at its start, which ran when it was built. Remove `snapshot` from the `[[build]]`, or `workspace` from what the driver and its contracts declare. What a contract of another bundle declares is not known here, so that a driver of it can't have a snapshot.";
     PROMPT_FILE = "prompt-file", "a prompt embeds a file that it can't",
-        "A line `[text](resources/PATH)` names a resource of the same bundle that is not a template, `![text](resources/PATH)` one that is an image or a sound. All files of one prompt have at most 8 MiB together.";
+        "A line `[text](resources/PATH)` names a resource of the same bundle that is not a template, \
+         `![text](resources/PATH)` an image or a sound. All files of one prompt have at most 8 MiB together.";
     PROMPT_STRAY = "prompt-stray" Warning, "a file below `prompts/` is not a prompt",
         "Prompts are Markdown files, with names that end in `.md`. The file is packed and signed, and not served.";
     RESOURCE_SIDECAR = "resource-sidecar", "a sidecar is about no resource",
-        "`NAME.resource.md` says something about the file `NAME` beside it, below `resources/`.";
+        "`NAME.resource.md` describes the file `NAME` in the same folder, below `resources/`.";
     RESOURCE_TEMPLATE = "resource-template", "a template is not text",
         "What has `arguments` is text in UTF-8, by its media type and its bytes: the values of the arguments are put into it.";
     RESOURCE_TOO_LARGE = "resource-too-large" Warning, "a resource is too large to be served",
         "A client reads a resource as one message, of at most 8 MiB. The file is packed and signed, and not served.";
-    TOOLS_JSON_STALE = "tools-json-stale" Warning, "a `tools.json` lies in the authoring directory",
-        "`pack` makes tools.json from the contracts and drivers; the one that lies there is not used. One of version 1 is, since a person wrote it.";
+    TOOLS_JSON_STALE = "tools-json-stale" Warning, "the authoring directory has a `tools.json`",
+        "`pack` makes tools.json from the contracts and drivers; an existing one is not used. A tools.json of version \
+         1 is used, since a person wrote it.";
     TOOLS_VERSION = "tools-version", "the manifest gives `tools.json` another version than it has",
         "`version` in `[artifacts.tools]` of manifest.toml is that of the document itself, so that a reader of the manifest alone knows what the host reads.";
     VERIFICATION = "verification" Warning, "verification let something pass that an operator should know",

@@ -13,8 +13,8 @@ use toolward_contract::prompt::Prompt;
 use toolward_contract::resource::{Resource, SIDECAR};
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
-use toolward_support::fields::NearNames;
 use toolward_signing::manifest::FileRole;
+use toolward_support::fields::NearNames;
 
 use crate::codes;
 use crate::libraries::Surroundings;

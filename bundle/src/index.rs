@@ -11,8 +11,8 @@ use toolward_contract::driver::Driver;
 use toolward_contract::index::Index;
 use toolward_contract::json;
 use toolward_contract::tool::Tool;
-use toolward_support::fields::without_mark_bytes;
 use toolward_signing::manifest::{FileRole, Manifest};
+use toolward_support::fields::without_mark_bytes;
 
 use crate::codes;
 use crate::documents::{Documents, borrowed, role_of};

@@ -8,8 +8,8 @@ use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::placeholder::Text;
 use toolward_contract::prompt::{Part, Prompt};
 use toolward_contract::resource::{Resource, SIDECAR};
-use toolward_support::fields::NearNames;
 use toolward_signing::manifest::FileRole;
+use toolward_support::fields::NearNames;
 
 use crate::codes;
 use crate::documents::{Documents, Located, is_prompt, role_of};

@@ -72,7 +72,7 @@ impl Machine {
     fn trust(&self, name: &str, prefixes: &str) {
         let (key, public) = (self.path(name) + ".pem", self.path(name) + ".pub.pem");
         let document = self.path(name) + ".publisher.json";
-        self.run(&format!("keys new --out {key}"));
+        self.run(&format!("publisher keys new --out {key}"));
         self.run(&format!(
             "publisher new {name} --public-key {public} --key {key} -o {document}"
         ));

@@ -1,7 +1,6 @@
-//! Asks the person at the terminal whether a call may run, and the questions of its
-//! driver. Where there is no
-//! terminal, nobody is asked, and no flag stands for an answer: an agent could give
-//! it. An operator's standing yes is `preapproved` in the policy.
+//! Asks the person at the terminal whether a call may run, the questions of its driver, and whether a file may change.
+//! Without a terminal there is no question, and no flag or variable stands for an answer: an agent could give it. An
+//! operator's standing yes is `preapproved` in the policy.
 
 mod form;
 mod keys;
@@ -13,11 +12,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use keys::Keys;
+use serde_json::json;
+use toolward_bundle::text::{visible, visible_line};
 use toolward_host::{Answer, Answerable, ApprovalRequest, Approver, Ask, Asked, Verdict};
+use toolward_operator::lasting_changes::{LastingChange, LastingChanges, TextEdit};
 
 use crate::environment::has_terminal;
+use crate::failure::{Code, Failure, Kind, Result};
+use crate::output::Output;
 use crate::progress::Bar;
-use keys::Keys;
 
 /// How long a person has to fill in a form.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
@@ -58,7 +62,7 @@ impl Terminal {
         answers
     }
 
-    /// A terminal that can't be read, or that nobody answers at, gives no answer.
+    /// A terminal that can't be read, or without a person who answers, gives no answer.
     async fn fill_in(&self, asked: &Asked, ask: &Ask) -> Option<Answer> {
         let _turn = self.turn.lock().await;
         let _hold = self.bar.hold();
@@ -122,6 +126,22 @@ pub(crate) fn confirmed(text: &str, question: &str) -> std::io::Result<bool> {
     keys::answer()
 }
 
+/// Whether a person says yes, after this text if there is one. Without a terminal, or if the output is for a program,
+/// there is no question.
+pub(crate) fn agrees(text: &str, question: &str, output: &Output) -> bool {
+    if !has_terminal() || output.json() {
+        return false;
+    }
+    if !text.is_empty() {
+        output.say(text);
+    }
+    let asked = dialoguer::Confirm::new()
+        .with_prompt(question)
+        .default(false)
+        .interact();
+    matches!(asked, Ok(true))
+}
+
 /// Shows a text and a question, and waits for a line. What was typed before is dropped. `None`: the person gives none.
 pub(crate) fn typed(text: &str, question: &str) -> std::io::Result<Option<String>> {
     let keys = Keys::take()?;
@@ -134,4 +154,74 @@ fn write(text: &str) -> std::io::Result<()> {
     let mut error = std::io::stderr().lock();
     error.write_all(text.as_bytes())?;
     error.flush()
+}
+
+/// Longest difference that is shown, in characters. What is longer can't be confirmed.
+const MAX_DIFFERENCE_CHARS: usize = 256 * 1024;
+
+/// Shows what differs, asks, and writes the file.
+pub(crate) fn lasting_change(
+    edit: TextEdit,
+    after: &str,
+    change: LastingChange,
+    changes: &LastingChanges,
+    output: &mut Output,
+) -> Result {
+    let path = edit.path().to_owned();
+    let backup = edit.backup();
+    confirm_change("", edit, after, change, changes)?;
+    let value = json!({
+        "ok": true, "state": "written", "file": path.display().to_string(),
+        "backup": backup.map(|backup| backup.display().to_string()),
+    });
+    let shown = visible_line(&path.display().to_string(), 1000);
+    output.result(&value, format_args!("wrote {shown}"))
+}
+
+/// The same without a result. `why` is shown above the difference.
+pub(crate) fn confirm_change(
+    why: &str,
+    edit: TextEdit,
+    after: &str,
+    change: LastingChange,
+    changes: &LastingChanges,
+) -> Result {
+    let shown = visible_line(&edit.path().display().to_string(), 1000);
+    let unconfirmed =
+        |message: String| Failure::new(Kind::Denied, Code::ChangeUnconfirmed, message);
+    if !has_terminal() {
+        let message = format!("{shown}: no one can be asked about the change");
+        return Err(unconfirmed(message)
+            .hint("give the command on a terminal, where it shows the difference and asks"));
+    }
+    let difference = edit.difference(after);
+    if difference.chars().count() > MAX_DIFFERENCE_CHARS {
+        return Err(
+            unconfirmed(format!("{shown}: the difference is too long to be shown"))
+                .hint("change the file with an editor"),
+        );
+    }
+    let what = match edit.has_backup() {
+        true => "What it held before the first change stays in",
+        false => "What it holds now is kept in",
+    };
+    let kept = match edit.backup() {
+        Some(backup) => format!(
+            "{what} {}",
+            visible_line(&backup.display().to_string(), 1000)
+        ),
+        None => "The file is new".to_owned(),
+    };
+    let difference = visible(&difference, MAX_DIFFERENCE_CHARS);
+    let text = format!("{why}{shown}\n\n{}\n\n{kept}.", difference.trim_end());
+    match confirmed(&text, "Write this?") {
+        Ok(true) => {}
+        _ => {
+            return Err(
+                unconfirmed(format!("{shown}: the change was not confirmed"))
+                    .hint("the file is unchanged; a `y` after the question confirms"),
+            );
+        }
+    }
+    edit.write(after, change, changes)
 }

@@ -1,14 +1,15 @@
-//! The command line: which subcommands there are. Their flags stand with them.
+//! The command line: all commands. Their flags are in their modules.
 
 use std::ffi::OsString;
 
-use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
-    build, call, check, completions, demo, describe, doctor, import, inspect, install, keys,
-    ledger, man_pages, mcp, names, new, pack, policy, publisher, pull, push, replay, serve, show,
-    sign, test, toolchain, trust, verify, why,
+    build, call, check, completions, demo, doctor, inspect, install, ledger, mcp, new, pack, policy,
+    publisher, serve, show, test, trust, verify,
 };
+#[cfg(feature = "adapters")]
+use crate::commands::import;
 use crate::environment::{Color, Colours};
 use crate::output::{Look, Output};
 use crate::{help, stderr, usage};
@@ -31,39 +32,65 @@ Exit codes:
   3  verification refused
   4  denied by policy";
 
-/// Runs agent tools that somebody else wrote: signed bundles, verified, each
-/// call in a sandbox of its own.
+/// Runs signed agent tools, each call in a fresh sandbox.
 #[derive(Debug, Parser)]
-#[command(name = "toolward", version, after_help = EXIT_CODES, arg_required_else_help = true)]
+#[command(
+    name = "toolward",
+    version,
+    disable_help_flag = true,
+    disable_version_flag = true,
+    after_long_help = EXIT_CODES,
+    arg_required_else_help = true
+)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) style: Style,
+
+    /// Print the version
+    #[arg(short = 'V', long, action = ArgAction::Version, help_heading = ALL_COMMANDS)]
+    #[expect(dead_code, reason = "printed while arguments are parsed")]
+    version: Option<bool>,
 
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
+/// The heading of the flags that all commands have.
+const ALL_COMMANDS: &str = "Global options";
+
 /// How all commands write.
 #[derive(Debug, Clone, Copy, clap::Args)]
+#[command(next_help_heading = ALL_COMMANDS)]
 pub(crate) struct Style {
     /// Write JSON to standard output instead of text for people
     #[arg(long, global = true)]
     pub(crate) json: bool,
 
-    /// Write results, warnings and errors only: no notes, no progress
+    /// Write no notes and no progress: results, warnings and errors only
     #[arg(short, long, global = true)]
     pub(crate) quiet: bool,
 
-    /// Where to write colours [default: on terminals, unless NO_COLOR is set]
-    #[arg(long, global = true, value_enum, value_name = "WHEN")]
+    /// When to write colours [default: on terminals, unless NO_COLOR is set]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "WHEN",
+        hide_short_help = true
+    )]
     pub(crate) color: Option<Color>,
+
+    /// Print the important flags (-h), or all with explanations (--help)
+    #[arg(short, long, global = true, action = ArgAction::Help)]
+    #[expect(dead_code, reason = "printed while arguments are parsed")]
+    help: Option<bool>,
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Call a tool
     Call(call::Arguments),
-    /// Show a tool: what it takes and gives, and what it may do here
+    /// Show a tool: what it takes and gives, its drivers, what it may do here
     Show(show::Arguments),
     /// Serve tools to agents over MCP
     Serve(serve::Arguments),
@@ -75,18 +102,20 @@ pub(crate) enum Command {
     /// Make a new bundle: a contract, a driver and a test
     New(new::Arguments),
     /// Make a bundle of a component that was made for another host
+    #[cfg(feature = "adapters")]
     #[command(subcommand)]
     Import(import::Command),
     /// Check contracts, drivers and bundles, like a compiler
     Check(check::Arguments),
     /// Build a bundle's components
     Build(build::Arguments),
-    /// Show which build tools each language has here; with --install, fetch missing ones
-    Toolchain(toolchain::Arguments),
-    /// Make a bundle from the directory its author works in
+    /// Run the examples of a bundle's contracts against its drivers
+    Test(test::Arguments),
+    /// Make a bundle from the directory its author works in, and sign it
     Pack(pack::Arguments),
-    /// Sign a packed bundle, or add a co-signature
-    Sign(sign::Arguments),
+    /// Sign, push and pull; a publisher's keys and documents
+    #[command(subcommand)]
+    Publisher(publisher::Command),
     /// Verify a bundle's signatures and every file in it
     Verify(verify::Arguments),
     /// Show what a bundle holds and asks for
@@ -101,49 +130,31 @@ pub(crate) enum Command {
     Remove(install::Remove),
     /// Search tools: installed, or in the index of a channel
     Search(install::Search),
-    /// Push a signed bundle to a registry
-    Push(push::Push),
-    /// Pull a bundle from a registry, and verify it
-    Pull(pull::Pull),
     /// Trust publishers by their documents
     #[command(subcommand)]
     Trust(trust::Command),
-    /// Run the examples of a bundle's contracts against its drivers
-    Test(test::Arguments),
-    /// Look at what the policy grants, and add to it: list, explain, suggest, grant,
-    /// check
+    /// Look at what the policy grants, and add to it
     #[command(subcommand)]
     Policy(policy::Command),
-    /// Describe a tool in the form of another specification
-    Describe(describe::Arguments),
-    /// Show which driver serves a tool, and why the others do not
-    Why(why::Arguments),
-    /// Make the documents that a publisher signs: keys, revocations, channels
-    #[command(subcommand)]
-    Publisher(publisher::Command),
-    /// Make and look at signing keys
-    #[command(subcommand)]
-    Keys(keys::Command),
     /// Look at the record of calls: list, verify, prove, prune, erase
     #[command(subcommand)]
     Ledger(ledger::Command),
-    /// Show the recorded results of calls, or make the calls once more
-    Replay(replay::Arguments),
     /// Check this machine and installation
     Doctor(doctor::Arguments),
     /// Write a completion script for a shell
     Completions(completions::Arguments),
     /// Write ids and names for a completion script
     #[command(hide = true)]
-    InternalNames(names::Arguments),
+    InternalNames(completions::Names),
     /// Write a manual page of each command, for packages
     #[command(hide = true)]
-    InternalManPages(man_pages::Arguments),
+    InternalManPages(completions::ManPages),
 }
 
 /// The same command line with one subcommand only. Describing all of them takes a
 /// good part of a millisecond, which an agent's client waits for.
 #[derive(Debug, Parser)]
+#[command(disable_help_flag = true)]
 struct Serving {
     #[command(flatten)]
     style: Style,
@@ -158,8 +169,7 @@ enum Serve {
 }
 
 impl Cli {
-    /// What the process was started with. Whatever has to be said about that, help
-    /// and errors, is said before this returns, if it does.
+    /// The command line of this process. Help and errors are written here, and end it.
     pub(crate) fn of_process() -> Self {
         if std::env::args_os()
             .nth(1)
@@ -173,11 +183,12 @@ impl Cli {
             };
         }
         let words: Vec<OsString> = std::env::args_os().collect();
-        let command = help::complete(Self::command()).color(usage::colour(&words));
-        let matches = command.try_get_matches_from(&words);
-        match matches.and_then(|matches| Self::from_arg_matches(&matches)) {
+        let mut command = help::complete(Self::command()).color(usage::colour(&words));
+        let matches = command.try_get_matches_from_mut(&words);
+        let cli = matches.and_then(|matches| Self::from_arg_matches(&matches));
+        match cli.map_err(|error| usage::hinted(error, &words, &command)) {
             Ok(cli) => cli,
-            // Help goes to standard output and is for people, whatever else is asked.
+            // Help goes to standard output and is for people, with any flags.
             Err(error) if error.use_stderr() && usage::wants_json(&words) => {
                 let _ = Output::new(&JSON).value(&usage::as_json(&error));
                 std::process::exit(error.exit_code());
@@ -235,7 +246,7 @@ mod tests {
     fn serving_is_described_alone_as_among_all() {
         for line in [
             "toolward serve",
-            "toolward serve --stdio --json --bundle b --trust-key k --policy p",
+            "toolward serve --stdio --json --bundle b --trust-key k --policy-file p",
             "toolward serve --http 127.0.0.1:0 --no-token --defer-above 7",
             "toolward serve -q --color never",
         ] {

@@ -7,35 +7,25 @@ pub(crate) mod check;
 pub(crate) mod compile_broker;
 pub(crate) mod completions;
 pub(crate) mod demo;
-pub(crate) mod describe;
 pub(crate) mod doctor;
 pub(crate) mod exec_broker;
+#[cfg(feature = "adapters")]
 pub(crate) mod import;
 pub(crate) mod inspect;
 pub(crate) mod install;
-pub(crate) mod keys;
 pub(crate) mod ledger;
-pub(crate) mod man_pages;
 pub(crate) mod mcp;
-pub(crate) mod names;
 pub(crate) mod new;
 pub(crate) mod pack;
 pub(crate) mod policy;
-mod probe;
 pub(crate) mod publisher;
-pub(crate) mod pull;
-pub(crate) mod push;
 pub(crate) mod recorder;
-pub(crate) mod replay;
 mod reply;
 pub(crate) mod serve;
 pub(crate) mod show;
-pub(crate) mod sign;
 pub(crate) mod test;
-pub(crate) mod toolchain;
 pub(crate) mod trust;
 pub(crate) mod verify;
-pub(crate) mod why;
 
 use clap::CommandFactory as _;
 
@@ -61,34 +51,23 @@ pub(crate) fn run(
         Command::Install(install) => return install.run(environment, output),
         Command::Update(update) => return update.run(environment, output),
         Command::Ledger(command) => return command.run(environment, output),
-        Command::Replay(arguments) => return arguments.run(environment, output),
         Command::Doctor(arguments) => return doctor::run(&arguments, environment, output),
-        Command::Toolchain(arguments) => return toolchain::run(&arguments, environment, output),
         Command::Mcp(command) => mcp::run(&command, environment, output),
+        #[cfg(feature = "adapters")]
         Command::Import(command) => command.run(environment, output),
         Command::New(arguments) => new::run(&arguments, environment, output),
         Command::Build(arguments) => build::run(&arguments, environment, output),
         Command::Pack(arguments) => pack::run(&arguments, environment, output),
-        Command::Sign(arguments) => sign::run(&arguments, output),
         Command::Inspect(arguments) => inspect::run(&arguments, environment, output),
         Command::List(list) => list.run(environment, output),
         Command::Remove(remove) => remove.run(environment, output),
         Command::Search(search) => search.run(environment, output),
-        Command::Push(push) => push.run(environment, output),
-        Command::Pull(pull) => pull.run(environment, output),
         Command::Trust(command) => command.run(environment, output),
         Command::Publisher(command) => command.run(environment, output),
         Command::Policy(command) => command.run(environment, output),
-        Command::Describe(arguments) => describe::run(&arguments, environment, output),
-        Command::Why(arguments) => why::run(&arguments, environment, output),
-        Command::Keys(command) => command.run(output),
-        Command::Completions(arguments) => {
-            completions::run(&arguments, help::complete(Cli::command()))
-        }
-        Command::InternalNames(arguments) => names::run(&arguments, environment),
-        Command::InternalManPages(arguments) => {
-            man_pages::run(&arguments, help::complete(Cli::command()))
-        }
+        Command::Completions(arguments) => arguments.run(help::complete(Cli::command())),
+        Command::InternalNames(names) => names.run(environment),
+        Command::InternalManPages(pages) => pages.run(help::complete(Cli::command())),
     };
     done.map(|()| Exit::Fine)
 }

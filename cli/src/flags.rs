@@ -62,14 +62,15 @@ impl<T: FromFlags> Args for Flagged<T> {
 
 #[derive(Debug, Args)]
 pub(crate) struct TrustFlags {
-    /// Trust this public key, for all ids, for this command only (PEM file;
-    /// may be given again) [env: TOOLWARD_TRUST_KEY, files separated by colons]
+    /// Trust this public key, for this command only
+    ///
+    /// It may sign all ids. May be given again. [env: TOOLWARD_TRUST_KEY, files separated by colons]
     #[arg(long, value_name = "PEM")]
     trust_key: Vec<PathBuf>,
 
-    /// Read whom to trust, and what to grant, from this file [env:
-    /// TOOLWARD_CONFIG] [default: toolward.toml in the user's configuration
-    /// directory]
+    /// Read whom to trust, and what to grant, from this file
+    ///
+    /// [env: TOOLWARD_CONFIG] [default: toolward.toml in the user's configuration directory]
     #[arg(long, value_name = "FILE", conflicts_with = "trust_key")]
     config: Option<PathBuf>,
 }
@@ -78,7 +79,7 @@ impl FromFlags for Trust {
     type Flags = TrustFlags;
 
     fn from_flags(flags: TrustFlags) -> Self {
-        // A flag replaces what the environment says of the same.
+        // A flag replaces its variable.
         let named = !flags.trust_key.is_empty() || flags.config.is_some();
         let keys = match named {
             true => flags.trust_key,
@@ -94,17 +95,18 @@ impl FromFlags for Trust {
 
 #[derive(Debug, Args)]
 pub(crate) struct PolicyFlags {
-    /// Grant what this policy grants, on top of toolward.toml (may be given
-    /// again; what one of them denies is denied)
+    /// Grant what this policy grants, on top of toolward.toml
+    ///
+    /// May be given again; what one of them denies is denied.
     #[arg(long, value_name = "FILE")]
-    policy: Vec<PathBuf>,
+    policy_file: Vec<PathBuf>,
 }
 
 impl FromFlags for PolicyFiles {
     type Flags = PolicyFlags;
 
     fn from_flags(flags: PolicyFlags) -> Self {
-        Self(flags.policy)
+        Self(flags.policy_file)
     }
 }
 
@@ -113,9 +115,10 @@ pub(crate) struct HostFlags {
     #[command(flatten)]
     policies: Flagged<PolicyFiles>,
 
-    /// Keep what tools store, secrets and key-value buckets, and the record of
-    /// calls here [default: toolward in the user's state directory]
-    #[arg(long, value_name = "DIR")]
+    /// Keep what tools store, and the record of calls, here
+    ///
+    /// Secrets and key-value buckets. [default: toolward in the user's state directory]
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     state_dir: Option<PathBuf>,
 }
 
@@ -132,10 +135,10 @@ impl FromFlags for HostSetup {
 
 #[derive(Debug, Args)]
 pub(crate) struct StoreFlags {
-    /// Where installed bundles and the record of trust are kept [env:
-    /// TOOLWARD_STORE_DIR] [default: toolward in the user's data and state
-    /// directories]
-    #[arg(long, value_name = "DIR")]
+    /// Where installed bundles and the record of trust are kept
+    ///
+    /// [env: TOOLWARD_STORE_DIR] [default: toolward in the user's data and state directories]
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     store_dir: Option<PathBuf>,
 }
 
@@ -150,13 +153,15 @@ impl FromFlags for StoreLocation {
 
 #[derive(Debug, Args)]
 pub(crate) struct SourceFlags {
-    /// A signed bundle: a directory or an archive. May be given again, for the
-    /// tools that a tool calls [default: what is installed]
+    /// A signed bundle: a directory or an archive [default: what is installed]
+    ///
+    /// May be given again, for the tools that a tool calls.
     #[arg(long, value_name = "PATH")]
     bundle: Vec<PathBuf>,
 
-    /// A bundle under work, unsigned: the directory with bundle.toml. Only
-    /// grants to dev:DIR are for it. Beside --bundle it has ids of its own
+    /// A bundle under work, unsigned: the directory with bundle.toml
+    ///
+    /// Only grants to dev:DIR apply to it. Together with --bundle, its ids must differ from theirs.
     #[arg(long, value_name = "DIR")]
     dev: Option<PathBuf>,
 
@@ -182,13 +187,14 @@ impl FromFlags for BundleSource {
 
 #[derive(Debug, Args)]
 pub(crate) struct CacheFlags {
-    /// Keep compiled drivers here [default: toolward in the user's cache
-    /// directory]
-    #[arg(long, value_name = "DIR")]
+    /// Keep compiled drivers here
+    ///
+    /// [default: toolward in the user's cache directory]
+    #[arg(long, value_name = "DIR", hide_short_help = true)]
     cache_dir: Option<PathBuf>,
 
     /// Keep no compiled drivers
-    #[arg(long, conflicts_with = "cache_dir")]
+    #[arg(long, conflicts_with = "cache_dir", hide_short_help = true)]
     no_cache: bool,
 }
 
@@ -207,28 +213,29 @@ impl FromFlags for CompileCache {
 #[derive(Debug, Args)]
 pub(crate) struct NetworkFlags {
     /// Trust the certificate authorities in this file, besides the system's
-    #[arg(long, value_name = "PEM")]
+    #[arg(long, hide_short_help = true, value_name = "PEM")]
     ca_file: Option<PathBuf>,
 
-    /// Take names and passwords from this file, in the form of Docker's
-    /// config.json [default: none]
-    #[arg(long, value_name = "FILE")]
+    /// Take names and passwords from this file, in the form of Docker's config.json
+    ///
+    /// [default: none]
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     docker_config: Option<PathBuf>,
 
     /// Run the credential helpers that the file names
-    #[arg(long, requires = "docker_config")]
+    #[arg(long, hide_short_help = true, requires = "docker_config")]
     credential_helpers: bool,
 
     /// Send the credentials for REGISTRY to the token server at ORIGIN, too
-    #[arg(long, value_name = "REGISTRY=ORIGIN")]
+    #[arg(long, hide_short_help = true, value_name = "REGISTRY=ORIGIN")]
     allow_realm: Vec<String>,
 
     /// Let downloads be redirected to this origin; no credentials go there
-    #[arg(long, value_name = "ORIGIN")]
+    #[arg(long, hide_short_help = true, value_name = "ORIGIN")]
     allow_redirects_to: Vec<String>,
 
     /// Speak plain http with this machine itself
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     plain_http: bool,
 }
 
@@ -251,9 +258,10 @@ impl FromFlags for Network {
 /// Whether the process confines itself.
 #[derive(Debug, Args)]
 pub(crate) struct ConfineFlags {
-    /// Leave this process its rights while it runs drivers: whoever escapes the
-    /// sandbox then has yours
-    #[arg(long)]
+    /// Leave this process its rights while it runs drivers
+    ///
+    /// Code that escapes the sandbox then has yours.
+    #[arg(long, hide_short_help = true)]
     no_confine: bool,
 }
 
@@ -271,7 +279,7 @@ impl ConfineFlags {
         Ok(RecordedConfinement::Of(outlook_with(calls).state))
     }
 
-    /// [`processes::confine`], unless the flag says otherwise.
+    /// [`processes::confine`], unless the flag turns it off.
     pub(crate) fn apply(
         &self,
         confinement: Confinement,

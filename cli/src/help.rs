@@ -1,4 +1,4 @@
-//! What `--help` shows beside the flags: commands in groups, and an example of each.
+//! The parts of `--help` besides the flags: commands in groups, and an example of each.
 
 use clap::Command;
 
@@ -18,29 +18,13 @@ const GROUPS: [(&str, &[&str]); 4] = [
             "new",
             "import",
             "check",
-            "toolchain",
             "build",
             "test",
             "pack",
-            "sign",
-            "push",
-            "pull",
-            "keys",
             "publisher",
         ],
     ),
-    (
-        "look",
-        &[
-            "inspect",
-            "describe",
-            "why",
-            "ledger",
-            "replay",
-            "doctor",
-            "completions",
-        ],
-    ),
+    ("look", &["inspect", "ledger", "doctor", "completions"]),
 ];
 
 /// An example of each command, by its words.
@@ -49,7 +33,7 @@ const EXAMPLES: &[(&[&str], &str)] = &[
         &["call"],
         "toolward call text.stats --set text='to be or not to be'",
     ),
-    (&["show"], "toolward show text.stats"),
+    (&["show"], "toolward show text.stats --drivers"),
     (&["serve"], "toolward serve --http localhost:8000"),
     (&["demo"], "toolward demo --client cursor"),
     (
@@ -82,44 +66,53 @@ const EXAMPLES: &[(&[&str], &str)] = &[
     ),
     (&["policy", "list"], "toolward policy list"),
     (
-        &["policy", "explain"],
-        "toolward policy explain notes.append",
-    ),
-    (
         &["policy", "suggest"],
         "toolward policy suggest notes.append",
     ),
     (&["policy", "grant"], "toolward policy grant notes.append"),
     (&["policy", "check"], "toolward policy check policy.toml"),
     (&["new"], "toolward new greeter --id acme.greet"),
+    (
+        &["import", "component"],
+        "toolward import component functions.wasm --id acme.text -o text",
+    ),
     (&["check"], "toolward check greeter"),
-    (&["toolchain"], "toolward toolchain rust python --install"),
     (&["build"], "toolward build greeter"),
     (&["test"], "toolward test --dev greeter"),
     (&["pack"], "toolward pack greeter --key acme.pem"),
-    (&["sign"], "toolward sign packed --key acme.pem"),
     (
-        &["push"],
-        "toolward push greeter.toolbundle oci://registry.example/acme/greeter:1.0.0",
+        &["publisher", "keys", "new"],
+        "toolward publisher keys new --out acme.pem",
     ),
     (
-        &["pull"],
-        "toolward pull oci://registry.example/acme/greeter:1.0.0 -o greeter.toolbundle",
+        &["publisher", "keys", "show"],
+        "toolward publisher keys show acme.pub.pem",
     ),
-    (&["keys", "new"], "toolward keys new --out acme.pem"),
-    (&["keys", "show"], "toolward keys show acme.pub.pem"),
-    (&["keys", "export"], "toolward keys export acme.pem"),
     (
-        &["keys", "encrypt"],
-        "toolward keys encrypt acme.pem --out safe.pem",
+        &["publisher", "keys", "export"],
+        "toolward publisher keys export acme.pem",
+    ),
+    (
+        &["publisher", "keys", "encrypt"],
+        "toolward publisher keys encrypt acme.pem --out safe.pem",
+    ),
+    (
+        &["publisher", "sign"],
+        "toolward publisher sign packed --key acme.pem",
+    ),
+    (
+        &["publisher", "push"],
+        "toolward publisher push greeter.toolbundle oci://registry.example/acme/greeter:1.0.0",
+    ),
+    (
+        &["publisher", "pull"],
+        "toolward publisher pull oci://registry.example/acme/greeter:1.0.0 -o greeter.toolbundle",
     ),
     (&["inspect"], "toolward inspect notes.toolbundle"),
-    (&["describe"], "toolward describe text.stats --format mcp"),
-    (&["why"], "toolward why text.stats"),
     (&["ledger", "list"], "toolward ledger list"),
     (&["ledger", "verify"], "toolward ledger verify"),
-    (&["replay"], "toolward replay 0..100"),
-    (&["doctor"], "toolward doctor"),
+    (&["ledger", "replay"], "toolward ledger replay 0..100"),
+    (&["doctor"], "toolward doctor --language rust python"),
     (&["completions"], "toolward completions bash"),
 ];
 
@@ -131,7 +124,7 @@ pub(crate) fn complete(mut command: Command) -> Command {
     }
     command.help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nCommands:\n{groups}\n\
-         Options:\n{{options}}{{after-help}}"
+         Global options:\n{{options}}{{after-help}}"
     ))
 }
 
@@ -213,12 +206,32 @@ mod tests {
             let inner = one
                 .get_subcommands()
                 .any(|inner| inner.get_after_help().is_some());
-            let documents = ["import", "publisher"];
+            assert!(own || inner, "{}", one.get_name());
+        }
+    }
+
+    /// Lines of a screen.
+    const SCREEN: usize = 45;
+
+    #[test]
+    fn the_short_help_of_each_command_fits_on_a_screen() {
+        let mut command = complete(Cli::command()).term_width(100);
+        command.build();
+        let mut commands = vec![&mut command];
+        while let Some(command) = commands.pop() {
+            let (short, long) = (command.render_help(), command.render_long_help());
+            let (short, long) = (short.to_string(), long.to_string());
+            let name = command.get_name().to_owned();
+            assert!(short.lines().count() <= SCREEN, "{name}: {short}");
+            let last = short.rsplit_once("Global options:\n").expect(&name).1;
             assert!(
-                own || inner || documents.contains(&one.get_name()),
-                "{}",
-                one.get_name()
+                last.contains("--json") && !last.contains("--color"),
+                "{name}: {short}"
             );
+            assert!(long.contains("--color"), "{name}: {long}");
+            // The one for `help` is not ours.
+            let below = command.get_subcommands_mut();
+            commands.extend(below.filter(|one| one.get_name() != "help"));
         }
     }
 }

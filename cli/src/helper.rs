@@ -3,11 +3,13 @@
 
 use clap::{Parser, Subcommand as _};
 
-use crate::commands::{compile_broker, exec_broker, recorder};
+#[cfg(feature = "programs")]
+use crate::commands::exec_broker;
+use crate::commands::{compile_broker, recorder};
 use crate::failure::Exit;
 use crate::output::{Look, Output};
 
-/// What a process of this program does for the one that started it.
+/// What a process of this program does for its parent.
 #[derive(Debug, Parser)]
 #[command(name = "toolward")]
 pub(crate) enum Helper {
@@ -21,9 +23,11 @@ pub(crate) enum Helper {
     #[command(name = "internal-recorder")]
     Recorder(recorder::Arguments),
     /// Has programs run
+    #[cfg(feature = "programs")]
     #[command(name = "internal-exec-broker")]
     ExecBroker,
     /// Becomes a program, for the broker
+    #[cfg(feature = "programs")]
     #[command(name = "internal-exec-runner")]
     ExecRunner,
 }
@@ -41,7 +45,9 @@ impl Helper {
             Self::CompileBroker => compile_broker::broker(),
             Self::CompileWorker => compile_broker::worker(),
             Self::Recorder(arguments) => recorder::recorder(&arguments),
+            #[cfg(feature = "programs")]
             Self::ExecBroker => exec_broker::broker(),
+            #[cfg(feature = "programs")]
             Self::ExecRunner => exec_broker::runner(),
         };
         match done {

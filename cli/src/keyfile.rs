@@ -17,8 +17,7 @@ pub(crate) struct Passphrase {
     #[arg(long, value_name = "FILE")]
     pub(crate) passphrase_file: Option<PathBuf>,
 
-    /// Read the key's passphrase from the first line of this open file
-    /// descriptor
+    /// Read the key's passphrase from the first line of this open descriptor
     #[arg(long, value_name = "NUMBER", conflicts_with = "passphrase_file")]
     pub(crate) passphrase_fd: Option<u32>,
 
@@ -28,7 +27,7 @@ pub(crate) struct Passphrase {
 }
 
 impl Passphrase {
-    /// The one in this file, or one that is asked for.
+    /// The passphrase in this file, or else asked for.
     pub(crate) fn of_file(passphrase_file: Option<PathBuf>) -> Self {
         Self {
             passphrase_file,

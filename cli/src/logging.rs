@@ -1,22 +1,22 @@
-//! What libraries report while tools are served: on standard error, beside the
-//! command's own words, and never on standard output.
-
-mod json;
+//! What libraries report while tools are served: on standard error, like the
+//! command's notes, and never on standard output.
 
 use std::ffi::OsString;
 use std::fmt::Debug;
 use std::io::{IsTerminal as _, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use toolward_bundle::text::visible_line;
+use serde_json::{Map, Value};
+use toolward_bundle::text::{visible_json, visible_line};
 use toolward_host::CALL_LOG;
-use tracing::field::Field;
-use tracing_subscriber::Layer;
-use tracing_subscriber::Registry;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
 use tracing_subscriber::field::MakeExt as _;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::{format, layer};
-use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::layer::{Context, SubscriberExt as _};
 use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Layer, Registry};
 
 use crate::environment::Environment;
 use crate::output::Output;
@@ -43,7 +43,7 @@ impl LogFormat {
 }
 
 /// Has events shown from now on: warnings and errors, but what a client can cause
-/// at will; or what `TOOLWARD_LOG` says,
+/// at will; or the level of `TOOLWARD_LOG`,
 /// or else `RUST_LOG`. Where a format is asked for, the line of each call is shown, too.
 pub(crate) fn start(environment: &Environment, format: Option<LogFormat>, output: &Output) {
     let mut shown = filter(environment, output);
@@ -54,7 +54,7 @@ pub(crate) fn start(environment: &Environment, format: Option<LogFormat>, output
     show(shown, format, true);
 }
 
-/// Has the recorder's events shown: warnings, errors, and each checkpoint, which whoever reads the log then has.
+/// Has the recorder's events shown: warnings, errors, and each checkpoint, which a reader of the log then has.
 /// `brief`: a checkpoint's line has only the words.
 pub(crate) fn start_of_recorder(format: Option<LogFormat>, brief: bool) {
     let shown = Targets::new()
@@ -65,7 +65,7 @@ pub(crate) fn start_of_recorder(format: Option<LogFormat>, brief: bool) {
 
 fn show(shown: Targets, format: Option<LogFormat>, brief: bool) {
     let lines: Box<dyn Layer<Registry> + Send + Sync> = match format {
-        Some(LogFormat::Json) => json::JsonLines.boxed(),
+        Some(LogFormat::Json) => JsonLines.boxed(),
         None | Some(LogFormat::Text) => layer()
             .fmt_fields(format::debug_fn(fields_of(brief)).delimited(" "))
             .with_writer(|| Line)
@@ -131,5 +131,119 @@ impl Write for Line {
 
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
+    }
+}
+
+/// Writes each event on a line.
+struct JsonLines;
+
+impl<S: Subscriber> Layer<S> for JsonLines {
+    fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+        stderr::write(format!("{}\n", line(event)));
+    }
+}
+
+fn line(event: &Event<'_>) -> String {
+    let metadata = event.metadata();
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let at = u64::try_from(since.unwrap_or_default().as_micros()).unwrap_or(u64::MAX);
+    let level = metadata.level().as_str().to_ascii_lowercase();
+    let own: [(&str, Value); 3] = [
+        ("at", at.into()),
+        ("level", level.into()),
+        ("target", metadata.target().into()),
+    ];
+    let own = own.map(|(name, value)| (name.to_owned(), value));
+    let mut fields = Fields {
+        map: own.into_iter().collect(),
+        left: MAX_EVENT_CHARS,
+    };
+    event.record(&mut fields);
+    visible_json(&Value::Object(fields.map).to_string())
+}
+
+/// The fields of an event. No field replaces another.
+struct Fields {
+    map: Map<String, Value>,
+    /// How many more characters of texts are shown.
+    left: usize,
+}
+
+impl Fields {
+    fn add(&mut self, field: &Field, value: impl Into<Value>) {
+        let name = field.name();
+        if !self.map.contains_key(name) {
+            self.map.insert(name.to_owned(), value.into());
+        }
+    }
+}
+
+impl Visit for Fields {
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.add(field, value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.add(field, value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.add(field, value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.add(field, value);
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        let shown: String = value.chars().take(self.left).collect();
+        self.left = self.left.saturating_sub(shown.chars().count());
+        self.add(field, shown);
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        self.record_str(field, &format!("{value:?}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use serde_json::json;
+    use tracing_subscriber::layer::SubscriberExt as _;
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<String>>>);
+
+    impl<S: Subscriber> Layer<S> for Kept {
+        fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
+            self.0.lock().unwrap().push(line(event));
+        }
+    }
+
+    #[test]
+    fn text_of_others_stays_on_its_line_in_its_field_and_within_bounds() {
+        let forged = "a\n{\"level\":\"info\"}\u{202e}\u{1b}[2J\"";
+        let kept = Kept::default();
+        let subscriber = tracing_subscriber::registry().with(kept.clone());
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::warn!(target: "tests", at = 1, code = forged, number = 7_u64, "said");
+            tracing::warn!(target: "tests", first = "x".repeat(5000), second = "y", "z");
+        });
+        let lines = kept.0.lock().unwrap().clone();
+        let hidden = ['\n', '\u{202e}', '\u{1b}'];
+        assert!(!lines[0].contains(hidden), "{lines:?}");
+        let parsed: Value = serde_json::from_str(&lines[0]).unwrap();
+        assert!(parsed["at"].as_u64().unwrap() > 1_000_000_000);
+        let own = json!({
+            "level": "warn", "target": "tests", "number": 7, "message": "said", "code": forged,
+        });
+        for (name, value) in own.as_object().unwrap() {
+            assert_eq!(parsed[name], *value, "{name}");
+        }
+        assert!(lines[1].len() < 5000, "{}", lines[1].len());
     }
 }

@@ -9,7 +9,6 @@
 
 mod approve;
 mod arguments;
-mod change;
 mod codes;
 mod commands;
 mod environment;
@@ -19,14 +18,8 @@ mod help;
 mod helper;
 mod keyfile;
 mod logging;
-mod open_files;
 mod output;
 mod progress;
-#[expect(
-    dead_code,
-    reason = "the generator of the book's pages reads the exit codes"
-)]
-mod shared_codes;
 mod stderr;
 mod usage;
 mod wrap;

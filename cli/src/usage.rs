@@ -1,7 +1,9 @@
-//! Command lines that are not understood, as JSON for those who asked for that.
+//! Command lines that are not understood: as JSON if it was asked for, and with the command that was meant.
 
 use std::ffi::OsString;
 
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use serde_json::Value;
 
 use crate::failure::{Code, Failure};
@@ -31,6 +33,103 @@ pub(crate) fn colour(arguments: &[OsString]) -> clap::ColorChoice {
     }
 }
 
+/// Words of other tools, and former names, each with what to type here.
+const OTHER_WORDS: &[(&[&str], &str)] = &[
+    (&["run", "exec", "invoke"], "call TOOL"),
+    (&["info", "view"], "show TOOL"),
+    (&["why", "which"], "show TOOL --drivers"),
+    (&["explain", "policy explain"], "show TOOL --policy"),
+    (&["describe", "export", "schema"], "show TOOL --as FORM"),
+    (&["logs", "log", "history"], "ledger list"),
+    (&["replay"], "ledger replay ROWS"),
+    (&["audit"], "ledger verify"),
+    (&["add", "get"], "install SOURCE"),
+    (&["uninstall", "delete", "rm"], "remove BUNDLE"),
+    (&["upgrade"], "update"),
+    (&["ls"], "list"),
+    (&["find"], "search WORDS"),
+    (&["start", "server"], "serve"),
+    (&["allow", "grant"], "policy grant TOOL"),
+    (&["init", "create", "scaffold"], "new DIRECTORY"),
+    (&["lint", "validate"], "check"),
+    (&["compile"], "build"),
+    (&["bundle", "package"], "pack"),
+    (&["toolchain"], "doctor --language all"),
+    (&["key", "keys"], "publisher keys"),
+    (&["sign"], "publisher sign FILE"),
+    (
+        &["publish", "push", "upload"],
+        "publisher push BUNDLE REFERENCE",
+    ),
+    (&["pull", "fetch", "download"], "publisher pull SOURCE"),
+    (&["login"], "publisher push --docker-config FILE"),
+    (&["revoke"], "publisher revoke"),
+    (&["config", "setup"], "mcp config"),
+    (&["token"], "mcp token"),
+    (&["status"], "doctor"),
+    (&["version"], "--version"),
+];
+
+/// The error with the command that was meant, if its word is one of another tool. What clap suggests besides is kept if
+/// the help shows it.
+pub(crate) fn hinted(
+    mut error: clap::Error,
+    words: &[OsString],
+    command: &clap::Command,
+) -> clap::Error {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
+    let (word, mut path, mut group) = (word.clone(), String::new(), command);
+    for known in words.iter().skip(1).take_while(|one| **one != *word) {
+        if let Some(below) = known
+            .to_str()
+            .and_then(|known| group.find_subcommand(known))
+        {
+            path.push_str(below.get_name());
+            path.push(' ');
+            group = below;
+        }
+    }
+    path.push_str(&word);
+    let mut others = OTHER_WORDS.iter();
+    if let Some((_, meant)) = others.find(|(words, _)| words.contains(&path.as_str())) {
+        error.remove(ContextKind::SuggestedSubcommand);
+        let hint = StyledStr::from(format!("use `toolward {meant}`"));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint]));
+    } else if let Some(ContextValue::Strings(mut near)) =
+        error.remove(ContextKind::SuggestedSubcommand)
+    {
+        near.retain(|name| {
+            group
+                .find_subcommand(name)
+                .is_some_and(|one| !one.is_hide_set())
+        });
+        if !near.is_empty() {
+            error.insert(
+                ContextKind::SuggestedSubcommand,
+                ContextValue::Strings(near),
+            );
+        }
+    }
+    error
+}
+
+/// The text of an error, in our words.
+fn rendered(error: &clap::Error, colours: bool) -> String {
+    let text = error.render();
+    let text = match colours {
+        true => text.ansi().to_string(),
+        false => text.to_string(),
+    };
+    match error.kind() {
+        ErrorKind::InvalidSubcommand => text
+            .replacen("unrecognized subcommand", "unknown command", 1)
+            .replacen("similar subcommand", "similar command", 1),
+        _ => text,
+    }
+}
+
 /// The error as `--json` shows failures.
 pub(crate) fn as_json(error: &clap::Error) -> Value {
     failure(error).to_json()
@@ -38,11 +137,7 @@ pub(crate) fn as_json(error: &clap::Error) -> Value {
 
 /// The error as people see it: what the parser calls a tip is a hint, as everywhere else.
 pub(crate) fn for_people(error: &clap::Error, colours: bool) -> String {
-    let text = error.render();
-    let text = match colours {
-        true => text.ansi().to_string(),
-        false => text.to_string(),
-    };
+    let text = rendered(error, colours);
     let lines = text.split_inclusive('\n').map(|line| {
         let tip = ["  tip:", "  \u{1b}[32mtip:"];
         match tip.iter().any(|tip| line.starts_with(tip)) {
@@ -55,7 +150,7 @@ pub(crate) fn for_people(error: &clap::Error, colours: bool) -> String {
 
 /// The error as a failure: what is wrong, and as hints what the parser advises.
 pub(crate) fn failure(error: &clap::Error) -> Failure {
-    let text = error.render().to_string();
+    let text = rendered(error, false);
     let mut lines = text.lines();
     let message: Vec<&str> = lines
         .by_ref()
@@ -74,10 +169,53 @@ pub(crate) fn failure(error: &clap::Error) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+    use crate::arguments::Cli;
 
     fn words(line: &str) -> Vec<OsString> {
         line.split(' ').map(OsString::from).collect()
+    }
+
+    /// The hints for a line whose command is unknown.
+    fn hints(line: &str) -> Vec<String> {
+        let (mut command, words) = (Cli::command(), words(line));
+        let error = command.try_get_matches_from_mut(&words).unwrap_err();
+        let failure = failure(&hinted(error, &words, &command));
+        assert!(failure.message.starts_with("unknown command"), "{line}");
+        failure.hints
+    }
+
+    #[test]
+    fn words_of_other_tools_lead_to_a_command() {
+        for (others, meant) in OTHER_WORDS {
+            let mut command = &Cli::command();
+            for word in meant
+                .split(' ')
+                .take_while(|word| word.starts_with(char::is_lowercase))
+            {
+                command = command.find_subcommand(word).expect(meant);
+                assert!(!command.is_hide_set(), "{meant}");
+            }
+            for word in *others {
+                let hint = format!("use `toolward {meant}`");
+                assert_eq!(hints(&format!("toolward --color never {word}"))[0], hint);
+            }
+        }
+    }
+
+    #[test]
+    fn only_commands_that_the_help_shows_are_suggested() {
+        let near = "a similar command exists: 'verify'";
+        assert_eq!(hints("toolward verfy")[0], near);
+        for line in [
+            "toolward internal-name",
+            "toolward compile-broker",
+            "toolward trust bogus",
+        ] {
+            assert!(hints(line)[0].starts_with("Usage:"), "{line}");
+        }
     }
 
     #[test]

@@ -1,22 +1,22 @@
 //! Every diagnostic code with its severity, its rule and its explanation. The book's page is generated from it.
 //! Not the checks.
 
-use toolward_support::{codes, report::Code};
+use toolward_support::report::{Code, codes};
 
 codes! {
     pub(crate) const Code;
 
     // Files and front matter
-    FRONT_MATTER_MISSING = "front-matter-missing", "the file begins with a line of three dashes",
-        "TOOL.md, DRIVER.md, ACTION.md, prompts and sidecars are Markdown with YAML front matter. Put `---` on the very first \
-         line (no blank line before it), then the fields, then `---` again.";
+    FRONT_MATTER_MISSING = "front-matter-missing", "the file starts with a line of three dashes",
+        "TOOL.md, DRIVER.md, ACTION.md, prompts and sidecars are Markdown with YAML front matter. Put `---` on the \
+         first line (no blank line before it), then the fields, then `---` again.";
     FRONT_MATTER_UNCLOSED = "front-matter-unclosed", "the front matter ends with a line of three dashes",
         "No second `---` line was found. Add it after the last field; the Markdown text follows it.";
     FRONT_MATTER_TOO_LARGE = "front-matter-too-large", "the front matter has at most 64 KiB",
         "Move long prose to the Markdown body and large schemas to `schemas/NAME.json`, referred to as `$ref: \
          \"schema:NAME\"`.";
     FILE_TOO_LARGE = "file-too-large", "the whole file has at most 1 MiB",
-        "The body is for people. Move tables, data and pictures to files of their own.";
+        "The body is for people. Move tables, data and pictures to separate files.";
     YAML_SYNTAX = "yaml-syntax", "the front matter is YAML 1.2",
         "The message of the YAML reader follows. Common causes: a tab for indentation, a colon in unquoted \
          text, a bracket that is not closed.";
@@ -45,7 +45,7 @@ codes! {
     NUMBER_RANGE = "number-range", "numbers are finite, integers from -(2^53-1) to 2^53-1",
         "Other readers would round the number. Quote it if it is an identifier.";
     // Fields
-    MISSING_FIELD = "missing-field", "required fields are there",
+    MISSING_FIELD = "missing-field", "required fields are present",
         "Add the field named in the message.";
     UNKNOWN_FIELD = "unknown-field", "only fields of the format are used",
         "A misspelt field would silently do nothing. Correct the name, or put your own data under `metadata`.";
@@ -57,7 +57,7 @@ codes! {
     TEXT_LENGTH = "text-length", "`name` has 1 to 80 characters, `description` 1 to 2000, other texts are not empty",
         "Say more in the Markdown body, and leave out what there is nothing to say of.";
     TEXT_CONTROL_CHARACTER = "text-control-character", "names and descriptions hold no control or bidirectional characters",
-        "Such characters can make a text look different from what it says. Remove them; line feeds and tabs \
+        "Such characters can make a text look like another one. Remove them; line feeds and tabs \
          are fine in descriptions.";
     ID_INVALID = "id-invalid", "ids are 2 to 80 lower-case letters, digits, dashes and dots",
         "Dots separate namespaces (`image.create`); each part starts and ends with a letter or digit. AIP-14, \
@@ -65,7 +65,7 @@ codes! {
     VERSION_INVALID = "version-invalid", "`version` is a full semantic version",
         "Write three numbers, `1.0.0`, optionally followed by `-pre.release` and `+build`.";
     MOVED_FIELD = "moved-field", "fields that moved to DRIVER.md are not in TOOL.md",
-        "A contract says what a tool does; how it runs is the driver's. Move the field to the place named in \
+        "A contract describes what a tool does; how it runs is the driver's. Move the field to the place named in \
          the message (AIP-14, \"Removed\").";
     DISCOURAGED_FIELD = "discouraged-field" Warning, "`async`, `streaming`, `priority`, `model` and `temperature` stay out of contracts",
         "They concern the driver and have no effect here. Move them below the driver's `metadata`.";
@@ -78,7 +78,7 @@ codes! {
     MCP_NAME_MAPPED = "mcp-name-mapped" Warning, "`metadata.mcp.name` is letters, digits, `-` and single `_`",
         "Clients refuse other names, so that the tool is shown by the one in the message. Write that one.";
     METADATA_UNKNOWN_KEY = "metadata-unknown-key" Warning, "`metadata.toolward` holds only keys that the host reads",
-        "The key has no effect. Correct its name, or use a namespace of your own.";
+        "The key has no effect. Correct its name, or use another namespace.";
     // Capabilities
     CAPABILITY_INVALID = "capability-invalid", "a capability is `class:scope` with a scope of that class",
         "Hosts are `host`, `host:port`, `*.host` or `*`; workspace paths are absolute, without `..`; database \
@@ -100,30 +100,8 @@ codes! {
         "Everything required is forbidden as well, so that no driver could serve the tool. A component counts \
          as `component` and as `sdk`.";
     // Schemas
-    SCHEMA_DIALECT = "schema-dialect", "schemas are JSON Schema 2020-12",
-        "Remove `$schema`, or set it to `https://json-schema.org/draft/2020-12/schema`, and convert older \
-         keywords (`items` as a list is `prefixItems`, `definitions` is `$defs`).";
-    SCHEMA_INVALID = "schema-invalid", "schemas satisfy the JSON Schema 2020-12 meta-schema",
-        "The message names the keyword. A frequent cause is an older draft: `exclusiveMinimum: true`, `items` \
-         as a list, `required: true` on a property.";
     SCHEMA_REFS_UNRESOLVED = "schema-refs-unresolved" Warning, "`schema_refs` of tools.json leads to schemas of the bundle",
         "A name there may stand behind `$ref: \"schema:NAME\"` of the same entry. Its value is the id of `schemas/ID.json`, with or without `schema:`.";
-    SCHEMA_REF = "schema-ref", "`$ref` points into the same document or to a schema of the bundle",
-        "Use `#/$defs/name`, or `schema:NAME` for `schemas/NAME.json`. Nothing is ever fetched, and nested \
-         `$id` is refused because it changes what `#` means.";
-    SCHEMA_PATTERN = "schema-pattern", "patterns are of ECMA-262, and can be matched in linear time",
-        "Look-around and back-references need a backtracking engine, which hostile input can hang. Rewrite \
-         the pattern without them; at most 1024 characters, and 48 KiB once it is compiled.";
-    SCHEMA_TOO_LARGE = "schema-too-large", "a schema, with all it refers to, has at most 256 KiB and 10 000 values",
-        "Split the tool, or shorten enumerations.";
-    SCHEMA_TOO_DEEP = "schema-too-deep", "a schema has at most 64 levels",
-        "Move inner schemas to `$defs`.";
-    SCHEMA_LOOP = "schema-loop", "a schema does not refer to itself without going into the value",
-        "`$ref: \"#\"` beside `allOf` and the like would be followed for ever. A recursive reference must lie \
-         below `properties`, `items` or the like.";
-    SCHEMA_COST = "schema-cost", "a schema can be checked in reasonable time",
-        "References that fan out again and again make every check exponential, and every pattern \
-         looks at all of a text. Refer to each shared schema once per place, and use fewer patterns there.";
     INPUTS_NOT_OBJECT = "inputs-not-object" Warning, "`inputs` describes an object",
         "Callers send named arguments; MCP needs an object. Wrap the value in a property.";
     CONTEXT_SCHEMA_CONFLICT = "context-schema-conflict", "`contextSchema` and `metadata.contextSchema` are equal if both are given",
@@ -141,12 +119,12 @@ codes! {
     ACTION_REFERENCE_INVALID = "action-reference-invalid", "`implements` is an action id, a registry reference, a path or an inline action",
         "Write `storage:commit`, `@owner/library/action`, `./actions/NAME/ACTION.md`, or one of `{ref: ...}`, `{file: ...}` \
          and `{inline: {...}}`. A path starts at the bundle's root or at the contract's folder, and stays in the bundle.";
-    ACTION_SCHEMA_MISSING = "action-schema-missing" Warning, "an ACTION.md says `schema: action/v1`",
+    ACTION_SCHEMA_MISSING = "action-schema-missing" Warning, "an ACTION.md has `schema: action/v1`",
         "AIP-39 demands it. Without it, a document with `name` and `version` is read by the rules of earlier hosts; this \
          version of the host is the last that does so. Add `schema: action/v1`, and remove `name`, which AIP-39 does not have.";
-    ACTION_ID_DIFFERS = "action-id-differs" Warning, "`verb` and `target_kind` are those of the action's id",
-        "The id `storage:commit` names the target kind `storage` and the verb `commit`. The field holds as it is written; \
-         whoever reads the id alone takes it for something else. Leave the field out, or correct it.";
+    ACTION_ID_DIFFERS = "action-id-differs" Warning, "`verb` and `target_kind` match the action's id",
+        "The id `storage:commit` names the target kind `storage` and the verb `commit`. The field holds as written, \
+         and differs for a reader of the id alone. Leave the field out, or correct it.";
     ACTION_UNKNOWN = "action-unknown", "the path that `implements` names leads to an action",
         "Put its ACTION.md there, correct the path, or write the action inline. An unknown action has no floor to \
          hold the tool to.";
@@ -156,13 +134,14 @@ codes! {
          `owner`. Libraries are bundles that are installed, or named for the same command; nothing is fetched. Install the \
          library, trust its publisher for the action, or put the ACTION.md into the bundle.";
     ACTION_ELSEWHERE = "action-elsewhere" Warning, "the action that `implements` names is in the bundle",
-        "A host that has the library of the action takes it from there; any other refuses the bundle. Whoever publishes the \
-         tool says which library it needs. Until then what the action demands does not show in the contract.";
+        "A host that has the library of the action takes it from there; any other refuses the bundle. The publisher of \
+         the tool must document which library it needs. Until then what the action demands does not show in the \
+         contract.";
     ACTION_WIDENED = "action-widened", "a tool only narrows the action it implements",
         "The action is a floor: the tool may mutate, require and ask for more than its action, never claim \
          less. The message names the field and both values (AIP-14, \"Action implementation\").";
     ACTION_OVERRIDDEN = "action-overridden", "`category` and `target_kind` come from the action",
-        "They are inherited as they are. Remove the field.";
+        "They are inherited unchanged. Remove the field.";
     ACTION_FIELD_ALONE = "action-field-alone", "`category`, `target_kind` and `fires_events` go with `implements`",
         "They belong to an action. Add `implements`, or remove the field.";
     FIELD_WITHOUT_EFFECT = "field-without-effect" Warning, "a contract or action has only fields that have an effect",
@@ -175,15 +154,16 @@ codes! {
     DRIVER_FIELD_IGNORED = "driver-field-ignored" Warning, "a driver has only fields that this host uses",
         "The field is AIP-30's and has no meaning for a component or a declarative http driver.";
     DRIVER_FIELD_WITHOUT_EFFECT = "driver-field-without-effect" Warning, "a driver has only fields that have an effect",
-        "The field is kept for clients to read, or has an effect for drivers of another kind alone: a limit of code, where no \
-         code runs; a host beside that of `base_url`. What a call needs goes into `requires` and into the operator's policy.";
-    COST_UNCOUNTED = "cost-uncounted" Warning, "a cost class is one that this host acts on",
+        "The field is kept for clients to read, or has an effect for drivers of another kind alone: a limit of code, \
+         where no code runs; a host other than that of `base_url`. What a call needs goes into `requires` and into the \
+         operator's policy.";
+    COST_UNCOUNTED = "cost-uncounted" Warning, "this host acts on the cost class",
         "`metered` is shown to clients and operators. No host counts calls against a quota yet.";
     DRIVER_AUTH_UNSUPPORTED = "driver-auth-unsupported" Warning, "a driver leaves logging in to its secrets",
-        "The names in `auth.state.env` are secrets that the driver needs, as in `requires.secrets`; the operator's `[[secret]]` \
-         says where each comes from and where it goes out. This host runs no login and no refresh, watches for no expiry and \
-         reads no files in `auth.state.paths`.";
-    COMPONENT_NAME = "component-name", "`component` is a `.wasm` file beside DRIVER.md",
+        "The names in `auth.state.env` are secrets that the driver needs, as in `requires.secrets`; the operator's \
+         `[[secret]]` has the source and the destination of each. This host runs no login and no refresh, watches for \
+         no expiry and reads no files in `auth.state.paths`.";
+    COMPONENT_NAME = "component-name", "`component` is a `.wasm` file in the folder of DRIVER.md",
         "Give the plain file name, for example `driver.wasm`: letters, digits, `.`, `_` and `-`, no \
          directory.";
     COMPONENT_UNEXPECTED = "component-unexpected", "`component` goes with `kind: component`",
@@ -200,15 +180,16 @@ codes! {
         "A driver field must not take the name of another input that still passes under its own name. The key is what the driver receives, the value is what the contract calls it.";
     TRANSFORM_UNKNOWN = "transform-unknown" Warning, "transforms come from the closed set",
         "The message lists them. AIP-30 has others in the driver's entry file, which no host runs: a call that gives the \
-         input goes to another driver. `toolward why` names the transform.";
-    COMPONENT_CALL_INVALID = "component-call-invalid", "`metadata.component` says how a component is called",
+         input goes to another driver. `toolward show TOOL --drivers` names the transform.";
+    COMPONENT_CALL_INVALID = "component-call-invalid", "`metadata.component` describes how to call a component",
         "Only with `kind: component`. `world` is toolward, wit or amplifier-tool. For wit, `export` names a function, `arguments` is named or \
          whole, `result` unwrap or keep, `bytes` base64, utf8 or array. The other worlds have no more fields.";
     COMPONENT_WORLD_UNKNOWN = "component-world-unknown", "`metadata.component.world` is a world that hosts call",
-        "Write `toolward` for the handler of toolward:driver, `wit` for a function with types of its own, \
+        "Write `toolward` for the handler of toolward:driver, `wit` for a function with typed parameters, \
          `amplifier-tool` for a tool of Amplifier.";
     HTTP_SECRET_UNUSED = "http-secret-unused" Warning, "a declarative driver names a secret that it never sends",
-        "`auth.state.env` declares the secret, so the operator is asked for it. A request has it only where a header or a parameter says `${secrets.NAME}`.";
+        "`auth.state.env` declares the secret, so the operator is asked for it. A request has it only if a header or a \
+         parameter has `${secrets.NAME}`.";
     HTTP_FORMAT_OLD = "http-format-old" Warning, "an http driver has the form of AIP-31",
         "Write `base_url: https://HOST` and, in `metadata.http`, `endpoint` without query, `query_template`, \
          `response_extract` instead of `response`, and `${secrets.NAME}` instead of `${secret.NAME}`. With `base_url`, an entry \
@@ -217,17 +198,17 @@ codes! {
         "Write `https://host`, `https://host:port` or one with a path. User, query, fragment, placeholders, `.` and `..` are \
          refused: where requests go never depends on a call.";
     HTTP_EGRESS = "http-egress", "the host of `base_url` is one of the driver's egress hosts",
-        "List the host in `network.egress`, with its port where the URL has one. Requests go to that host alone, by https, \
-         whatever else is listed.";
+        "List the host in `network.egress`, with its port if the URL has one. Requests go to that host alone, by \
+         https, even if others are listed.";
     HTTP_ENDPOINT_INVALID = "http-endpoint-invalid", "`endpoint` is a path below `base_url`",
         "It starts with one `/`, holds no scheme, host, fragment or `..`; placeholders are \
-         `${input.NAME}` and `${context.NAME}` in segments. Parameters stand in `query_template`.";
+         `${input.NAME}` and `${context.NAME}` in segments. Parameters go into `query_template`.";
     HTTP_QUERY_INVALID = "http-query-invalid", "parameters have literal names, each once",
         "Only values of `query_template` hold placeholders. A name stands there or in the query of `endpoint`, not in both.";
-    HTTP_SECRET_POSITION = "http-secret-position", "a secret stands in a header, or is the whole value of one parameter",
-        "In a header it is the last part, as in `Bearer ${secrets.NAME}`. In `query_template` it is a value of its own, \
-         under a name of letters, digits, `-`, `.`, `_` and `~`, and the operator's `[[secret]]` has to say `query`. Paths and \
-         bodies end up in logs: a secret there is refused.";
+    HTTP_SECRET_POSITION = "http-secret-position", "a secret is in a header, or is the whole value of one parameter",
+        "In a header it is the last part, as in `Bearer ${secrets.NAME}`. In `query_template` it is a whole value, \
+         under a name of letters, digits, `-`, `.`, `_` and `~`, and the operator's `[[secret]]` must have `query`. \
+         Paths and bodies end up in logs: a secret there is refused.";
     HTTP_HEADER_INVALID = "http-header-invalid", "headers have names that a driver may set, and literal or templated values",
         "`Host`, `Content-Length`, hop-by-hop and `Proxy-*` headers are the host's own. `idempotency_key_header` names a header \
          that is not set otherwise.";
@@ -257,7 +238,7 @@ codes! {
          which asks for a credential. A person sees exactly what their answer is checked against.";
     FORM_UNDECLARED = "form-undeclared", "a driver of `kind: form` declares that it asks a person",
         "Add `user: [form]` to `requires` of the contract or of the driver. The operator grants it.";
-    DRIVER_VERSION_MISMATCH = "driver-version-mismatch" Warning, "a driver's version range takes in the contract beside it",
+    DRIVER_VERSION_MISMATCH = "driver-version-mismatch" Warning, "a driver's version range includes the contract of its bundle",
         "The driver does not serve the contract: hosts skip it. Widen the range after checking that the driver serves \
          the new contract.";
     DRIVER_DROPS_INPUT = "driver-drops-input", "`drop_inputs` names optional inputs of the contract",
@@ -269,25 +250,9 @@ codes! {
     DRIVER_TIMEOUT_WIDENED = "driver-timeout-widened", "`timeout_override_ms` is at most the contract's `timeout_ms`",
         "The contract is the ceiling. Lower the value.";
     DRIVER_KIND_FORBIDDEN = "driver-kind-forbidden" Warning, "`driver_constraints` of the contract permits the driver's kind",
-        "Hosts skip the driver for this contract, and take others of the bundle. Use another kind: routing around the \
-         constraint is what it is there to prevent.";
+        "Hosts skip the driver for this contract, and take others of the bundle. Use another kind: do not \
+         work around the constraint.";
     // JSON and tools.json
-    JSON_SYNTAX = "json-syntax", "the text is JSON (RFC 8259, UTF-8)",
-        "No comments, no trailing commas, double quotes only.";
-    JSON_TRAILING_DATA = "json-trailing-data", "nothing follows the JSON value",
-        "Send one value.";
-    JSON_DUPLICATE_KEY = "json-duplicate-key", "a key occurs once in an object",
-        "Readers disagree on which of two equal keys wins. Remove one.";
-    JSON_TOO_DEEP = "json-too-deep", "at most 64 nested arrays and objects",
-        "Flatten the value.";
-    JSON_TOO_LARGE = "json-too-large", "the text is within the size limit",
-        "The message gives the limit: 1 MiB for inputs and index documents.";
-    JSON_TOO_MANY = "json-too-many", "at most 250,000 values",
-        "Small values take far more memory than text. Send fewer, or send them as one text.";
-    JSON_INTEGER_RANGE = "json-integer-range", "integers lie between -(2^53-1) and 2^53-1",
-        "Many readers keep numbers as doubles and would round. Send larger integers as text.";
-    JSON_RESERVED_KEY = "json-reserved-key", "no key begins with `$serde_json::private::`",
-        "Some readers take the text under such a key for JSON of its own. Use another key.";
     INDEX_VERSION_UNSUPPORTED = "index-version-unsupported", "`version` of tools.json is 1 or 2",
         "A newer document needs a newer host. Update the host, or pack the bundle with an older `toolward`.";
     INDEX_DUPLICATE_ID = "index-duplicate-id", "a tool occurs once in tools.json",
@@ -298,16 +263,16 @@ codes! {
         "A relative command would depend on where the host was started.";
     TRANSPORT_URL_INVALID = "transport-url-invalid", "`transport.url` is an absolute http or https URL",
         "Scheme and host are literal; placeholders may follow them.";
-    TRANSPORT_COMMAND_REFUSED = "transport-command-refused" Warning, "`transport.command` of exec is a program of its own",
-        "Shells, interpreters, and programs that start others (`env`, `sudo`, `ssh`, `docker`, `git`) run whatever they are \
-         told to, and no operator can name them. There are at most 64 arguments, of 4096 bytes each, without control \
-         characters. The tool is listed and can't be called.";
+    TRANSPORT_COMMAND_REFUSED = "transport-command-refused" Warning, "`transport.command` of exec is a specific program",
+        "Shells, interpreters, and programs that start others (`env`, `sudo`, `ssh`, `docker`, `git`) run any command \
+         that they are given, and no operator can name them. At most 64 arguments are allowed, of 4096 bytes each, \
+         without control characters. The tool is listed and can't be called.";
     TRANSPORT_URL_REFUSED = "transport-url-refused" Warning, "`transport.url` is https, with placeholders in path segments and query values only",
         "A placeholder is `${NAME}` or `${input.NAME}`; secrets go into headers. Plain http, a fragment and \
          characters that belong percent-encoded are refused. The tool is listed and can't be called.";
     TRANSPORT_HEADER_REFUSED = "transport-header-refused" Warning, "`transport.headers` have static values, with placeholders for secrets only",
         "A placeholder is `${secret:ID}`, `${secret.ID}` or, for an id in `secrets`, `${ID}`; other uses of `$`, `{` \
-         and `}` would be sent as they are, and are refused. `Host`, `Content-Length`, hop-by-hop and `Proxy-*` headers \
+         and `}` would be sent unchanged, and are refused. `Host`, `Content-Length`, hop-by-hop and `Proxy-*` headers \
          are the host's own. The tool is listed and can't be called.";
     TRANSPORT_INPUT_UNPLACED = "transport-input-unplaced" Warning, "a request without a body has a place for every input",
         "POST, PUT and PATCH send the input as JSON. With another method, an input that `transport.url` does not \
@@ -328,8 +293,8 @@ codes! {
          values.";
     // Prompts and resources
     PROMPT_MESSAGES = "prompt-messages", "a prompt gives 1 to 256 messages",
-        "The text below the front matter is what the prompt says. Write some, or split the prompt.";
-    ARGUMENT_NAME = "argument-name", "an argument of a prompt or resource has a name of its own",
+        "The text below the front matter is the prompt. Write some, or split the prompt.";
+    ARGUMENT_NAME = "argument-name", "an argument of a prompt or resource has a unique name",
         "A name is a letter and up to 63 letters, digits and `_`, and no two arguments have the same.";
     ARGUMENT_CREDENTIAL = "argument-credential", "prompts and resources ask for no credentials",
         "Whoever fills in a prompt would type a password into another party's form, and it would end up with \
@@ -338,7 +303,7 @@ codes! {
         "The text has no `{{name}}` for it, so it does nothing. Use it, or remove it.";
     PLACEHOLDER_UNKNOWN = "placeholder-unknown", "every `{{name}}` is an argument",
         "Correct the name or add it to `arguments`; write `\\{{name}}` where the braces are meant.";
-    RESOURCE_URI = "resource-uri", "the URI of a resource is absolute and of a scheme of its own",
+    RESOURCE_URI = "resource-uri", "the URI of a resource is absolute and has a custom scheme",
         "`uri` is for one resource, `uri_template` for one with `arguments`, each of which is a variable \
          `{name}` in the place of a whole segment. The schemes toolward, http, https, file, data, blob and \
          javascript mean something else to clients.";

@@ -1,131 +1,18 @@
 //! Findings about a file: code, place, message and hint. Not how they are printed.
 
-mod excerpt;
-
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
-use std::fmt;
 
-use serde::Serialize;
+pub use toolward_schema::diagnostic::{
+    Code, Diagnostic, Excerpt, Parsed, Position, Severity, attach,
+};
 
-pub use toolward_support::fields::Position;
-pub use toolward_support::report::{Code, Severity};
+/// The tables of all findings about documents.
+pub const TABLES: &[&[Code]] = &[crate::codes::CODES, toolward_schema::codes::CODES];
 
-use crate::codes;
-
-pub use crate::codes::CODES;
-pub use excerpt::{Excerpt, attach};
-
-/// One finding in one file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Diagnostic {
-    /// Stable kebab-case code, one of [`CODES`].
-    pub code: &'static str,
-    /// How much it matters.
-    pub severity: Severity,
-    /// What was expected and what was found, in one sentence.
-    pub message: String,
-    /// The file, as the caller named it.
-    pub file: String,
-    /// Line, from 1.
-    pub line: u32,
-    /// Column in characters, from 1.
-    pub column: u32,
-    /// What to do about it, where that is known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-    /// The line that it points at, if the reader of the file [attached it](attach). For people: programs have
-    /// the file.
-    #[serde(skip)]
-    pub excerpt: Option<Excerpt>,
-}
-
-impl Diagnostic {
-    /// A finding with the code's own severity.
-    #[must_use]
-    pub fn new(code: &Code, file: &str, at: Position, message: impl Into<String>) -> Self {
-        Diagnostic {
-            code: code.code,
-            severity: code.severity,
-            message: message.into(),
-            file: file.to_owned(),
-            line: at.line,
-            column: at.column,
-            hint: None,
-            excerpt: None,
-        }
-    }
-
-    /// The same finding with a hint.
-    #[must_use]
-    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-
-    /// Where it points.
-    #[must_use]
-    pub fn position(&self) -> Position {
-        Position {
-            line: self.line,
-            column: self.column,
-        }
-    }
-
-    /// Whether the file is refused because of it.
-    #[must_use]
-    pub fn is_error(&self) -> bool {
-        self.severity == Severity::Error
-    }
-}
-
-impl fmt::Display for Diagnostic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}:{}:{}: {}[{}]: {}",
-            self.file, self.line, self.column, self.severity, self.code, self.message
-        )?;
-        if let Some(hint) = &self.hint {
-            write!(f, "\n  hint: {hint}")?;
-        }
-        Ok(())
-    }
-}
-
-/// What came of reading a document.
-#[derive(Clone, Debug)]
-pub struct Parsed<T> {
-    /// The validated value; `None` when `diagnostics` holds an error, or when the document depends on a file of its
-    /// [scope](crate::Scope) that has errors.
-    pub value: Option<T>,
-    /// Everything found, in the order of the file.
-    pub diagnostics: Vec<Diagnostic>,
-}
-
-impl<T> Parsed<T> {
-    /// Whether the document was refused.
-    #[must_use]
-    pub fn is_refused(&self) -> bool {
-        self.value.is_none()
-    }
-
-    /// The value, or the diagnostics that refused it.
-    ///
-    /// # Errors
-    /// All diagnostics, warnings included, if the value is missing.
-    pub fn into_result(self) -> Result<T, Vec<Diagnostic>> {
-        self.value.ok_or(self.diagnostics)
-    }
-
-    /// The same diagnostics around another value.
-    #[must_use]
-    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Parsed<U> {
-        Parsed {
-            value: self.value.map(change),
-            diagnostics: self.diagnostics,
-        }
-    }
+/// The codes of all findings about documents.
+pub fn codes() -> impl Iterator<Item = &'static Code> {
+    TABLES.iter().copied().flatten()
 }
 
 /// Collects the findings about one file.
@@ -218,10 +105,10 @@ impl<'f> FileReport<'f> {
 
 /// What an absent field leads to, besides the finding that it is missing.
 const FOLLOWING: [(&str, &Code); 4] = [
-    ("network", &codes::HTTP_EGRESS),
-    ("base_url", &codes::HTTP_EGRESS),
-    ("base_url", &codes::HTTP_FORMAT_OLD),
-    ("default_headers", &codes::HTTP_SECRET_UNUSED),
+    ("network", &crate::codes::HTTP_EGRESS),
+    ("base_url", &crate::codes::HTTP_EGRESS),
+    ("base_url", &crate::codes::HTTP_FORMAT_OLD),
+    ("default_headers", &crate::codes::HTTP_SECRET_UNUSED),
 ];
 
 /// Drops the findings that only follow from the absence of these fields.
@@ -229,7 +116,7 @@ fn drop_following(found: &mut Vec<Diagnostic>, absent: &BTreeSet<String>) {
     let missing: BTreeSet<String> = absent.iter().map(|name| missing(name)).collect();
     let follows = |one: &Diagnostic| {
         let mut following = FOLLOWING.iter();
-        one.code == codes::MISSING_FIELD.code && missing.contains(&one.message)
+        one.code == crate::codes::MISSING_FIELD.code && missing.contains(&one.message)
             || following.any(|(name, code)| code.code == one.code && absent.contains(*name))
     };
     found.retain(|one| !follows(one));

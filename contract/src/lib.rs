@@ -31,12 +31,10 @@ pub mod front_matter;
 pub mod header;
 mod id;
 pub mod index;
-pub mod json;
 pub mod path;
 pub mod placeholder;
 pub mod prompt;
 pub mod resource;
-pub mod schema;
 mod shared;
 mod source;
 mod terms;
@@ -44,7 +42,9 @@ pub mod tool;
 pub mod url_path;
 mod wording;
 
-pub use diagnostic::{CODES, Code, Diagnostic, Parsed, Position, Severity};
+pub use toolward_schema::{NoScope, SchemaScope, json, schema};
+
+pub use diagnostic::{Code, Diagnostic, Parsed, Position, Severity, TABLES, codes};
 pub use front_matter::Outline;
 pub use tool::{define_tool, define_tool_in};
 
@@ -53,12 +53,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 /// What else is in the bundle that a document may refer to.
-pub trait Scope {
-    /// The document of `schema:ID`, which is `schemas/ID.json` of the same bundle and nothing else.
-    fn schema(&self, _id: &str) -> Option<Value> {
-        None
-    }
-
+pub trait Scope: SchemaScope {
     /// The action behind a reference of TOOL.md's `implements`. Inline actions are never asked for; a
     /// path is asked for once for each folder that it may be relative to.
     fn action(&self, _reference: &action::Reference) -> Option<Arc<action::Action>> {
@@ -103,9 +98,5 @@ pub trait Scope {
         None
     }
 }
-
-/// An empty scope.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoScope;
 
 impl Scope for NoScope {}

@@ -1,7 +1,6 @@
 //! Values with line and column, from YAML front matter or JSON. Reads them as what they should be, and reports every
 //! problem of a document. Knows the name of no field.
 
-mod json;
 mod yaml;
 
 use std::ops::{Deref, RangeInclusive};
@@ -12,7 +11,7 @@ use toolward_support::fields::{FieldProblem, Kind};
 use crate::codes;
 use crate::diagnostic::{Code, FileReport, Position, missing};
 
-pub(crate) use json::located;
+pub(crate) use toolward_schema::json::located;
 pub(crate) use toolward_support::fields::{Spelling, nearest};
 pub(crate) use yaml::{KeyForm, parse as parse_yaml};
 
@@ -384,17 +383,5 @@ impl FileReport<'_> {
         };
         let message = format!("expected {what} to be {expected}, found {}", found.kind());
         self.add_with_hint(&codes::WRONG_TYPE, found.at, message, hint);
-    }
-}
-
-/// The name of a JSON value's type for messages, with its article.
-pub(crate) fn json_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "text",
-        Value::Array(_) => "a list",
-        Value::Object(_) => "a mapping",
     }
 }

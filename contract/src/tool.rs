@@ -102,6 +102,14 @@ impl Tool {
         format!("{}@{}", self.id, self.version.major)
     }
 
+    /// The collision boundary of its name: the one that it declares, else its id without the last part.
+    #[must_use]
+    pub fn effective_namespace(&self) -> &str {
+        let id = self.id.as_str();
+        let of_id = id.rsplit_once('.').map_or(id, |(namespace, _)| namespace);
+        self.namespace.as_deref().unwrap_or(of_id)
+    }
+
     /// The numbers of a version 1 entry's `budget` in tools.json, `tokens` and `usd`. Nothing counts them.
     #[must_use]
     pub fn budget(&self) -> Map<String, Value> {

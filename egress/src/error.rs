@@ -3,54 +3,35 @@
 
 use std::fmt;
 
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 /// Any error of a body.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// What ended a request, or kept it from being sent.
-///
-/// ```
-/// use toolward_egress::{Denied, Error, Limit, NetworkError, SecretError, Timeout};
-///
-/// fn explain(error: &Error) -> String {
-///     match error {
-///         Error::Denied(Denied { rule, subject }) => format!("{}: {subject:?}", rule.message()),
-///         Error::Limit(Limit { used, allowed, .. }) => format!("{used} of {allowed}"),
-///         Error::Timeout(Timeout { stage, .. }) => stage.message().to_owned(),
-///         Error::Network(NetworkError { kind, detail }) => format!("{}: {detail}", kind.message()),
-///         Error::Secret(SecretError { slug, .. }) => format!("{slug} can't be sent"),
-///         _ => error.code().to_owned(),
-///     }
-/// }
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// A rule refused it.
-    #[error(transparent)]
-    Denied(#[from] Denied),
-    /// It went over a limit of the call.
-    #[error(transparent)]
-    Limit(#[from] Limit),
-    /// It took too long.
-    #[error(transparent)]
-    Timeout(#[from] Timeout),
-    /// The network or the server failed it.
-    #[error(transparent)]
-    Network(#[from] NetworkError),
-    /// A secret could not be put in.
-    #[error(transparent)]
-    Secret(#[from] SecretError),
-}
-
 codes! {
-    for Error {
-        Self::Denied(denied) = (denied.rule.code());
-        Self::Limit(limit) = (limit.kind.code());
-        Self::Timeout(timeout) = (timeout.stage.code());
-        Self::Network(network) = (network.kind.code());
-        Self::Secret(secret) = (secret.problem.code());
+    /// What ended a request, or kept it from being sent.
+    ///
+    /// ```
+    /// use toolward_egress::{Denied, Error, Limit, NetworkError, SecretError, Timeout};
+    ///
+    /// fn explain(error: &Error) -> String {
+    ///     match error {
+    ///         Error::Denied(Denied { rule, subject }) => format!("{}: {subject:?}", rule.message()),
+    ///         Error::Limit(Limit { used, allowed, .. }) => format!("{used} of {allowed}"),
+    ///         Error::Timeout(Timeout { stage, .. }) => stage.message().to_owned(),
+    ///         Error::Network(NetworkError { kind, detail }) => format!("{}: {detail}", kind.message()),
+    ///         Error::Secret(SecretError { slug, .. }) => format!("{slug} can't be sent"),
+    ///         _ => error.code().to_owned(),
+    ///     }
+    /// }
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub enum Error: Error {
+        Denied(inner: Denied) -> (inner.rule.code());
+        Limit(inner: Limit) -> (inner.kind.code());
+        Timeout(inner: Timeout) -> (inner.stage.code());
+        Network(inner: NetworkError) -> (inner.kind.code());
+        Secret(inner: SecretError) -> (inner.problem.code());
     }
 }
 

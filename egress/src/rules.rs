@@ -7,7 +7,7 @@ use http::{HeaderName, Method};
 use ipnet::IpNet;
 use toolward_contract::capability::HostPattern;
 use toolward_contract::url_path;
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 use crate::authority::{self, Host};
 use crate::error::{Denied, Rule};
@@ -67,34 +67,16 @@ pub struct Rules {
     secrets: Vec<SecretPlace>,
 }
 
-/// Why rules are invalid.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum RulesError {
-    /// A header that no rule lets a guest set.
-    #[error("host {host}: expected `authorization` or `cookie` among the headers, found {found:?}")]
-    Header {
-        /// The host pattern.
-        host: String,
-        /// The header.
-        found: String,
-    },
-    /// A secret's rule with a part that could never match, or match too much.
-    #[error("secret {slug:?}: {part} {found:?} cannot be used")]
-    Secret {
-        /// The secret's name.
-        slug: String,
-        /// Which part of the rule.
-        part: &'static str,
-        /// What it is.
-        found: String,
-    },
-}
-
 codes! {
-    for RulesError {
-        Self::Header { .. } = "rule-header";
-        Self::Secret { .. } = "rule-secret";
+    /// Why rules are invalid.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub enum RulesError: Error {
+        Header { host: String, found: String } = "rule-header", "a rule has a header that no rule lets a guest set",
+            ("host {host}: expected `authorization` or `cookie` among the headers, found {found:?}");
+        /// `part` of the rule is `found`.
+        Secret { slug: String, part: &'static str, found: String } = "rule-secret",
+            "a secret's rule has a part that could never match, or match too much",
+            ("secret {slug:?}: {part} {found:?} cannot be used");
     }
 }
 

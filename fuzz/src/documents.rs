@@ -9,7 +9,7 @@ use toolward_contract::json::Limits;
 use toolward_contract::prompt::{Part, Prompt};
 use toolward_contract::resource::Resource;
 use toolward_contract::tool::{Approval, Tool};
-use toolward_contract::{CODES, Diagnostic, NoScope, Parsed};
+use toolward_contract::{Diagnostic, NoScope, Parsed, codes};
 
 use crate::requests;
 
@@ -77,7 +77,7 @@ fn sound<T>(parsed: Parsed<T>, data: &[u8]) -> Option<T> {
         .filter(|byte| **byte == b'\n' || **byte == b'\r')
         .count();
     for found in &parsed.diagnostics {
-        assert!(CODES.iter().any(|info| info.code == found.code), "{found}");
+        assert!(codes().any(|info| info.code == found.code), "{found}");
         let line = usize::try_from(found.line).expect("a line");
         assert!(
             (1..=lines + 2).contains(&line) && found.column >= 1,

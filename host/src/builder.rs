@@ -8,17 +8,16 @@ use std::sync::Arc;
 use toolward_bundle::content::Content;
 use toolward_contract::driver::Driver;
 use toolward_egress::Transport;
-use toolward_keyvalue::Store;
 use toolward_ledger::Recorder;
 use toolward_ledger::record::{Hash, Hex};
 use toolward_policy::{Machine, Policy};
+use toolward_state::Buckets;
 
 use crate::api::approval::Approver;
 use crate::api::error::HostError;
 use crate::api::listener::CallListener;
 use crate::api::withheld::WithheldTool;
 use crate::compile::{Broker, Cache, CompileBackend, Compiler, InProcess};
-use crate::exec::ExecBroker;
 use crate::executor::{Executor, MakeExecutor};
 use crate::host::Host;
 use crate::recording::Recording;
@@ -70,13 +69,12 @@ pub struct HostBuilder {
     policy_digest: Option<Hash>,
     tape: Option<Tape>,
     secrets: Option<Arc<dyn SecretStore>>,
-    buckets: Option<Arc<Store>>,
+    buckets: Option<Arc<dyn Buckets>>,
     transport: Option<Transport>,
     protected: Vec<(String, PathBuf)>,
     compiler: Option<Arc<dyn Compiler>>,
     cache: Option<Cache>,
     broker: Option<Broker>,
-    programs: Option<ExecBroker>,
     executors: HashMap<String, MakeExecutor>,
     shared_state: SharedState,
     defer_engine: bool,
@@ -155,8 +153,8 @@ impl HostBuilder {
         self
     }
 
-    /// Sets the store of key-value buckets. Default: none; opening a bucket fails.
-    pub fn buckets(mut self, buckets: Store) -> Self {
+    /// Sets the key-value buckets. Default: none; opening a bucket fails.
+    pub fn buckets(mut self, buckets: impl Buckets + 'static) -> Self {
         self.buckets = Some(Arc::new(buckets));
         self
     }
@@ -194,14 +192,8 @@ impl HostBuilder {
         self
     }
 
-    /// Has the programs of `[[exec]]` run by this broker. Default: none; their tools can't be called.
-    pub fn programs(mut self, broker: ExecBroker) -> Self {
-        self.programs = Some(broker);
-        self
-    }
-
     /// Has drivers of a kind that this crate does not run (`builtin`, for example) carried out by `make`'s executors.
-    /// Default: no route has such a driver.
+    /// Default: no route has such a driver, and the programs of `[[exec]]` can't be called.
     pub fn executor(
         mut self,
         kind: impl Into<String>,
@@ -266,7 +258,6 @@ impl HostBuilder {
             self.withheld,
             services,
             backend,
-            self.programs,
             self.executors,
             self.shared_state,
         )?;

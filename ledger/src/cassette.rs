@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 use crate::checkpoint::{Checkpoint, NoteError, Verifier};
 use crate::payload::{PayloadKind, commitment};
@@ -59,50 +59,30 @@ pub struct CassetteCall {
     pub detail: Option<Vec<u8>>,
 }
 
-/// Why a file is not a cassette. Lines are counted from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CassetteError {
-    /// A line has another form, or a line is missing.
-    #[error("line {0}: not a line of a cassette")]
-    Form(usize),
-    /// Another version of the form.
-    #[error("the cassette has version {0}; this version reads 1")]
-    Version(u8),
-    /// More bytes or rows than are read.
-    #[error("the cassette is larger than 64 MiB, or has more than 20,000 rows")]
-    Large,
-    /// The checkpoint is not the named ledger's.
-    #[error("the cassette is of another ledger than the one whose key is given")]
-    Key,
-    /// The checkpoint does not hold.
-    #[error("the cassette's checkpoint is not signed by the key that it names")]
-    Checkpoint,
-    /// A row is not proved to be below the checkpoint.
-    #[error("line {0}: the row is not below the checkpoint")]
-    Proof(usize),
-    /// A payload differs from what was recorded.
-    #[error("line {0}: a payload is not the one that was recorded")]
-    Payload(usize),
-    /// The rows are not of whole calls, each once.
-    #[error(
-        "line {0}: not a row of a whole call that no tool made, or a row that was there before"
-    )]
-    Rows(usize),
-}
+const CHANGED: &str = "the file was changed: get it again from who exported it";
 
 codes! {
-    for CassetteError {
-        Self::Form(_) = "cassette-invalid", "export it again: `toolward ledger export --cassette FILE`";
-        Self::Version(_) = "cassette-version", "export it again with this version of toolward";
-        Self::Large = "cassette-too-large", "export fewer rows or fewer principals";
-        Self::Key = "cassette-key",
-            "name the key that signed it with --cassette-key; `toolward ledger info` of the ledger that it is from \
-             shows it";
-        Self::Checkpoint = "cassette-checkpoint", "the file was changed: get it again from who exported it";
-        Self::Proof(_) = "cassette-proof", "the file was changed: get it again from who exported it";
-        Self::Payload(_) = "cassette-payload", "the file was changed: get it again from who exported it";
-        Self::Rows(_) = "cassette-rows", "the file was changed: get it again from who exported it";
+    /// Why a file is not a cassette. Lines are counted from 1.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub enum CassetteError: Error {
+        Form(line: usize) = "cassette-invalid", "not a cassette, or cut: a line has another form or is missing",
+            ("line {line}: not a line of a cassette")
+            => "export it again: `toolward ledger export --cassette FILE`";
+        Version(found: u8) = "cassette-version", "the cassette is another version's",
+            ("the cassette has version {found}; this version reads 1") => "export it again with this version of toolward";
+        Large = "cassette-too-large", "the cassette is larger than 64 MiB, or has more than 20,000 rows"
+            => "export fewer rows or fewer principals";
+        Key = "cassette-key", "the cassette is of another ledger than the one whose key is given"
+            => "name the key that signed it with --cassette-key; `toolward ledger info` of the ledger that it is from \
+                shows it";
+        Checkpoint = "cassette-checkpoint", "the cassette's checkpoint is not signed by the key that it names" => CHANGED;
+        Proof(line: usize) = "cassette-proof", "a row of a cassette is not proved to be below its checkpoint",
+            ("line {line}: the row is not below the checkpoint") => CHANGED;
+        Payload(line: usize) = "cassette-payload", "a payload of a cassette is missing, or not the one that was recorded",
+            ("line {line}: a payload is not the one that was recorded") => CHANGED;
+        Rows(line: usize) = "cassette-rows",
+            "a row of a cassette comes twice or out of order, is of no whole call, or of a call that a tool made",
+            ("line {line}: not a row of a whole call that no tool made, or a row that was there before") => CHANGED;
     }
 }
 

@@ -94,7 +94,7 @@ pub use error::Error;
 pub use maintenance::Maintenance;
 #[cfg(feature = "sqlite")]
 pub use reader::{
-    CallEnd, CassetteExport, DamagedRow, Filter, Finding, Listed, Missing, Payload, PayloadState,
+    CassetteExport, DamagedRow, EndRow, Filter, Finding, Listed, Missing, Payload, PayloadState,
     Proofs, Reader, RecordedCall, Row, Selection, Verified,
 };
 pub use recorder::{Durability, Pending, Recorder};

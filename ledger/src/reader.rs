@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension as _};
 
-pub use calls::{CallEnd, DamagedRow, RecordedCall};
+pub use calls::{DamagedRow, EndRow, RecordedCall};
 pub use cassette::{CassetteExport, Selection};
 pub(crate) use index::remove as remove_index;
 pub use index::{Filter, Listed};

@@ -251,14 +251,14 @@ impl Record {
         match &self.event {
             Event::Approval(body) => body.invocation,
             Event::Erased(body) => body.invocation,
-            event => event.part_of(),
+            event => event.of_call(),
         }
     }
 }
 
 impl Event {
-    /// The call that the event is a part of, and not only about.
-    pub(crate) fn part_of(&self) -> Option<Invocation> {
+    /// The call that the record starts or ends.
+    pub(crate) fn of_call(&self) -> Option<Invocation> {
         match self {
             Self::Started(body) => Some(body.invocation),
             Self::Ended(body) => Some(body.invocation),

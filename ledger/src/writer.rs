@@ -256,7 +256,7 @@ impl CallRow {
     /// `None` for a row that neither starts nor ends a call.
     fn of(event: &Event) -> Option<Self> {
         Some(Self {
-            invocation: event.part_of()?,
+            invocation: event.of_call()?,
             is_nested: event.call().map(|call| call.parent.is_some()),
         })
     }

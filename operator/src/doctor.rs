@@ -6,19 +6,14 @@ mod policy;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::time::Duration;
 
 use serde::Serialize;
-use toolward_host::exec::{self, ExecBroker, ExecCommand, ExecProblem};
 use toolward_ledger::Reader;
-use toolward_policy::ExecRule;
 
 use crate::environment::Environment;
 use crate::error::{Error, Result};
-use crate::granted::{Granted, PolicyFiles};
 use crate::installed::{self, StoreLocation, next_step};
 use crate::lasting_changes::LastingChanges;
-use crate::processes;
 use crate::report::Report;
 use crate::trust::Trust;
 
@@ -67,7 +62,7 @@ pub struct Check {
 }
 
 impl Check {
-    fn ok(name: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn ok(name: &'static str, message: impl Into<String>) -> Self {
         Self::new(name, CheckState::Ok, message)
     }
 
@@ -75,11 +70,11 @@ impl Check {
         Self::new(name, CheckState::Note, message)
     }
 
-    fn warning(name: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn warning(name: &'static str, message: impl Into<String>) -> Self {
         Self::new(name, CheckState::Warning, message)
     }
 
-    fn error(name: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn error(name: &'static str, message: impl Into<String>) -> Self {
         Self::new(name, CheckState::Error, message)
     }
 
@@ -107,7 +102,7 @@ impl Check {
     }
 
     /// The outcome of a check, or that it failed with this error.
-    fn of(name: &'static str, checked: Result<Self>) -> Self {
+    pub(crate) fn of(name: &'static str, checked: Result<Self>) -> Self {
         checked.unwrap_or_else(|error| {
             let hint = error.hints.into_iter().next();
             Self::error(name, error.message).maybe_hint(hint)
@@ -201,57 +196,4 @@ pub fn installed(
         let hint = failure.hints.into_iter().next();
         vec![Check::error(NAME, message).maybe_hint(hint)]
     })
-}
-
-const EXEC: &str = "exec";
-/// How long the broker may take for a program. A runner has twenty seconds to become one.
-const START_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// Has the kernel load each program, confined as for a call. None of them runs.
-pub fn programs(
-    command: &ExecCommand,
-    trust: &Trust,
-    files: &PolicyFiles,
-    environment: &Environment,
-) -> Vec<Check> {
-    let Ok(granted) = Granted::read(trust, files, environment) else {
-        // The check of the policy reports it.
-        return Vec::new();
-    };
-    let broker = match processes::start_programs(command, &granted, environment) {
-        Ok(Some(broker)) => broker,
-        Ok(None) => return Vec::new(),
-        Err(failure) => return vec![Check::of(EXEC, Err(failure))],
-    };
-    let rules = granted.policy.tables().execs.iter();
-    rules.map(|rule| program(rule, &broker)).collect()
-}
-
-fn program(rule: &ExecRule, broker: &ExecBroker) -> Check {
-    let name = format!(
-        "{} of {} runs {} outside the sandbox",
-        rule.tool, rule.publisher, rule.command
-    );
-    if rule.is_placeholder() {
-        return Check::warning(
-            EXEC,
-            format!("{name}, once somebody has chosen what is marked"),
-        )
-        .hint("write the digest of the file, and the variables of its secrets");
-    }
-    match exec::check(rule).and_then(|()| try_start(rule, broker)) {
-        Ok(()) => Check::ok(EXEC, name),
-        Err(problem) => Check::error(EXEC, format!("{name}: {problem}"))
-            .hint(problem.hint().unwrap_or_default().into_owned()),
-    }
-}
-
-fn try_start(rule: &ExecRule, broker: &ExecBroker) -> Result<(), ExecProblem> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_time()
-        .build();
-    let runtime = runtime.map_err(|error| ExecProblem::Unstarted(error.to_string()))?;
-    let tried = async { tokio::time::timeout(START_TIMEOUT, broker.try_start(rule)).await };
-    let late = |_| ExecProblem::Unstarted(format!("no answer in {} s", START_TIMEOUT.as_secs()));
-    runtime.block_on(tried).map_err(late)?
 }

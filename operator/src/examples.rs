@@ -15,8 +15,8 @@ use toolward_contract::driver::DriverKind;
 use toolward_contract::tool::{Tool, ToolExample};
 use toolward_host::confine::Confinement;
 use toolward_host::{ApprovalRequest, Approver, Host, HostBuilder, Reply, Request, Verdict};
-use toolward_keyvalue::Store;
 use toolward_policy::{Policy, PolicyError, PolicyParts, Publisher, Rule, ToolPattern, Workspace};
+use toolward_state::Store;
 
 use crate::error::{Error, Kind, Result};
 

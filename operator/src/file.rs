@@ -19,7 +19,8 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 /// Reads a file of at most `limit` bytes. Refuses anything but a regular file, and does
 /// not block on it.
 pub fn read(path: &Path, limit: usize) -> Result<Vec<u8>> {
-    let file = toolward_support::files::open_regular(path).map_err(|error| unreadable(path, error))?;
+    let file =
+        toolward_support::files::open_regular(path).map_err(|error| unreadable(path, error))?;
     read_opened(file, path, limit)
 }
 

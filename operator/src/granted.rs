@@ -1,4 +1,4 @@
-//! What the operator grants: the policies of the configuration and of `--policy` together, and what `call --grant` adds to
+//! What the operator grants: the policies of the configuration and of `--policy-file` together, and what `call --grant` adds to
 //! one tool for one call.
 
 use std::net::IpAddr;

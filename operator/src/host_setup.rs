@@ -10,9 +10,9 @@ use toolward_contract::capability::{CapabilitySet, Class};
 use toolward_egress::Transport;
 use toolward_host::confine::Confinement;
 use toolward_host::secrets::Sources;
-use toolward_host::{Host, HostBuilder, SharedState};
-use toolward_keyvalue::Store;
+use toolward_host::{Denials, Host, HostBuilder, SharedState};
 use toolward_policy::{ContextRule, Policy, Rule, Secret, SecretSource};
+use toolward_state::Store;
 use toolward_support::files::{Folder, Links, Problem, Protection};
 
 use crate::bundles::declares;
@@ -56,17 +56,15 @@ impl HostSetup {
     /// The state of the hosts of a process, with the installation's secret for ids that callers give
     /// ([`Request::named`](toolward_host::Request::named)). Without a state directory, or if its secret can't be
     /// read, the secret is random, with a warning to `tracing`.
-    pub fn shared_state(&self, environment: &Environment) -> SharedState {
-        let Some(state) = self.state(environment) else {
-            return SharedState::new();
-        };
-        match id_secret(&state) {
-            Ok(secret) => SharedState::keyed(secret),
-            Err(error) => {
+    /// Denials are kept in `denials`, if given, beyond this process.
+    pub fn shared_state(&self, environment: &Environment, denials: Option<Denials>) -> SharedState {
+        let secret = self.state(environment).and_then(|state| {
+            let unread = |error: &toolward_support::files::Error| {
                 tracing::warn!(%error, "drivers get other idempotency keys after a restart");
-                SharedState::new()
-            }
-        }
+            };
+            id_secret(&state).inspect_err(unread).ok()
+        });
+        SharedState::local(secret, denials)
     }
 
     /// A host with these bundles under the operator's policy, without an approver.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use toolward_support::files::{EditedFile, Problem};
 use toolward_signing::Digest;
 use toolward_signing::timestamp::Timestamp;
+use toolward_support::files::{EditedFile, Problem};
 
 use crate::environment::Environment;
 use crate::error::{Code, Error, Result};

@@ -4,10 +4,10 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use toolward_support::fields::{Field, Fields, Span};
 use toolward_host::HostBuilder;
 use toolward_ledger::Options;
 use toolward_ledger::payload::{Keep, PayloadLimits};
+use toolward_support::fields::{Field, Fields, Span};
 
 use crate::environment::Environment;
 use crate::error::{Code, Error, Kind, Result};

@@ -27,6 +27,8 @@ pub mod network;
 mod operator;
 pub mod policy_review;
 pub mod processes;
+#[cfg(feature = "programs")]
+pub mod programs;
 pub mod recorder;
 pub mod registries;
 pub mod releases;
@@ -34,7 +36,6 @@ pub mod reload;
 pub mod replay;
 mod report;
 pub mod rerun;
-pub mod runloop;
 mod runtime;
 pub mod settings;
 

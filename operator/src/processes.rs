@@ -1,10 +1,9 @@
-//! Processes of the operator's program: the brokers that compile drivers and run programs, and how this process confines
-//! itself before it runs guests.
+//! Processes of the operator's program: the broker that compiles drivers, and how this process confines itself before it
+//! runs guests.
 
 use std::path::PathBuf;
 
 use toolward_host::confine::{ConfineError, Confinement, SystemCalls};
-use toolward_host::exec::{ExecBroker, ExecCommand};
 use toolward_host::{Broker, BrokerCommand, Host, HostBuilder, HostError};
 
 use crate::environment::Environment;
@@ -105,41 +104,6 @@ pub fn confine(
         report.warning(&warning.to_string());
     }
     Ok(())
-}
-
-/// Starts the broker of programs, if the policy names any. Call it before this process confines itself, and while
-/// it has one thread.
-///
-/// ```no_run
-/// use toolward_host::exec::ExecCommand;
-/// use toolward_operator::{Operator, processes};
-///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let operator = Operator::of_process();
-/// let command = ExecCommand {
-///     program: std::env::current_exe()?,
-///     broker: vec!["exec-broker".into()],
-///     runner: vec!["exec-runner".into()],
-/// };
-/// let granted = operator.granted()?;
-/// let programs = processes::start_programs(&command, &granted, &operator.environment)?;
-/// # Ok(())
-/// # }
-/// ```
-///
-/// # Errors
-/// If the broker's program can't be started.
-pub fn start_programs(
-    command: &ExecCommand,
-    granted: &Granted,
-    environment: &Environment,
-) -> Result<Option<ExecBroker>> {
-    let policy = &granted.policy;
-    if policy.tables().execs.is_empty() {
-        return Ok(None);
-    }
-    let broker = ExecBroker::start(command, policy, "/".as_ref(), environment.variable)?;
-    Ok(Some(broker))
 }
 
 impl From<HostError> for Error {

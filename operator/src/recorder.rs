@@ -10,13 +10,13 @@ use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use toolward_bundle::content::Content;
-use toolward_support::files::{Folder, Protection};
-use toolward_support::helper::ENDING;
 use toolward_host::HostBuilder;
 use toolward_host::confine::{State, only_files};
 use toolward_ledger::record::{Event, Hex, Invocation, Opened, Version, Word};
 use toolward_ledger::remote::{Connection, RecorderCounts, Remote, Start};
 use toolward_ledger::{Durability, Entry, Options, Pending, Recorder};
+use toolward_support::files::{Folder, Protection};
+use toolward_support::helper::ENDING;
 
 use crate::environment::Environment;
 use crate::error::{Code, Error, Result};

@@ -5,12 +5,12 @@ pub(crate) mod kept_hosts;
 
 use std::path::{Path, PathBuf};
 
-use toolward_support::fields::{Content, Field, Fields, Span};
 use toolward_host::secrets;
 use toolward_registry::secrecy::SecretString;
 use toolward_registry::{
     ClientBuilder, Login, Reference, RegistryCredentials, Source, bare_registry, check_origin,
 };
+use toolward_support::fields::{Content, Field, Fields, Span};
 
 use crate::environment::Environment;
 use crate::error::{Code, Error, Result};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::{Code as RecordCode, Outcome};
-use toolward_ledger::{CallEnd, Missing, Reader, RecordedCall};
+use toolward_ledger::{EndRow, Missing, Reader, RecordedCall};
 use toolward_store::Store;
 
 use crate::error::Result;
@@ -114,11 +114,11 @@ impl<'r> Replay<'r> {
         let person = call.call.as_ref().and_then(|call| call.person);
         let principal = person.map(|person| self.reader.name(&person)).transpose()?;
         let result = match &call.end {
-            CallEnd::Abandoned(_) => RecordedResult::Abandoned,
-            CallEnd::Unknown => RecordedResult::Unfinished,
-            CallEnd::Ended(_, outcome)
-            | CallEnd::Refused(_, outcome)
-            | CallEnd::Replayed(_, outcome) => match &outcome.code {
+            EndRow::Abandoned(_) => RecordedResult::Abandoned,
+            EndRow::Unknown => RecordedResult::Unfinished,
+            EndRow::Ended(_, outcome)
+            | EndRow::Refused(_, outcome)
+            | EndRow::Replayed(_, outcome) => match &outcome.code {
                 Some(code) => RecordedResult::Error {
                     outcome: Box::new(outcome.clone()),
                     code: code.clone(),
@@ -171,7 +171,7 @@ impl<'r> Replay<'r> {
 }
 
 /// A payload of a call, or why it is missing.
-pub(crate) fn payload(
+pub fn payload(
     reader: &Reader,
     call: &RecordedCall,
     kind: PayloadKind,
@@ -208,7 +208,7 @@ fn explain(missing: Missing, settings: &LedgerSettings) -> String {
 }
 
 /// Why a payload is missing, for programs.
-pub(crate) fn missing_json(missing: Missing, settings: &LedgerSettings) -> Value {
+pub fn missing_json(missing: Missing, settings: &LedgerSettings) -> Value {
     json!({ "why": missing.as_str(), "message": explain(missing, settings) })
 }
 

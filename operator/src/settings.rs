@@ -4,8 +4,10 @@
 use std::path::{Path, PathBuf};
 
 use toolward_contract::diagnostic::{Diagnostic, Position, Severity};
-use toolward_support::fields::{Content, Field, FieldProblem, Fields, Node, Span, nearest, parse_toml};
 use toolward_host::confine::SystemCalls;
+use toolward_support::fields::{
+    Content, Field, FieldProblem, Fields, Node, Span, nearest, parse_toml,
+};
 
 use crate::error::{Code, Error, Result};
 
@@ -149,13 +151,13 @@ impl SettingsTable {
     }
 }
 
-/// Refuses these tables in a file from `--policy`, where they would have no effect.
+/// Refuses these tables in a file from `--policy-file`, where they would have no effect.
 pub(crate) fn refuse_in_policy(text: &str, path: &Path) -> Result<()> {
     for table in [CONFINE, CLIENTS, LEDGER, REGISTRY] {
         let document = table.document(text, path)?;
         if let Some(found) = table.find(&document) {
             let name = table.name;
-            let message = format!("expected no `{name}` in a file of --policy");
+            let message = format!("expected no `{name}` in a file of --policy-file");
             let hint = format!("`{name}` belongs in toolward.toml, or in the file of --config");
             let wrong = SettingError::new(message, &found.at).hint(hint);
             return Err(table.error(text, path, wrong));

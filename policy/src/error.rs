@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde::Serialize;
 use toolward_contract::diagnostic::Position;
-use toolward_support::{codes, report::Code};
+use toolward_support::report::{Code, codes};
 
 /// Why a policy is refused. Nothing of a refused policy holds.
 ///

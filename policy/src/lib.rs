@@ -13,6 +13,7 @@ mod evaluate;
 mod exec;
 mod explain;
 mod grant;
+mod hints;
 mod implementation;
 mod limits;
 mod machine;
@@ -47,6 +48,7 @@ pub use grant::{
     BucketGrant, Grant, HostGrant, OnViolation, SecretBinding, SecretGrant, SecretPosition,
     UserGrant, WorkspaceGrant,
 };
+pub use hints::Hints;
 pub use implementation::{Contract, DeclaredBy, Implementation};
 pub use limits::{Limit, LimitName, LimitSetting, LimitSettings, Limits, fuel_for, own};
 pub use machine::{Machine, UnusableDirectory};

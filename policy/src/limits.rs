@@ -78,6 +78,16 @@ impl serde::Serialize for LimitName {
     }
 }
 
+impl<'de> serde::Deserialize<'de> for LimitName {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        let known = Self::ALL.iter().find(|name| name.as_str() == text);
+        known
+            .copied()
+            .ok_or_else(|| serde::de::Error::custom("no limit has this name"))
+    }
+}
+
 /// The operator's numbers for one limit. `None`: the host's own value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LimitSetting {

@@ -44,7 +44,7 @@ impl Publisher {
             error.hinted("a grant names its publisher; only `[[deny]]` may be about all of them")
         } else if text.starts_with("key:") {
             error.hinted(
-                "write all 64 digits of the key id: `toolward keys show KEY.pub.pem` shows it",
+                "write all 64 digits of the key id: `toolward publisher keys show KEY.pub.pem` shows it",
             )
         } else {
             error.hinted("write the name as in `[[publisher]]`, `key:…` or `dev:…`")
@@ -290,7 +290,10 @@ mod tests {
         for digits in [0, 1, 12, 63, 65] {
             let text = format!("key:{}", "c".repeat(digits));
             let refused = Publisher::parse(&text).unwrap_err();
-            assert!(refused.hint().unwrap().contains("keys show"), "{text}");
+            assert!(
+                refused.hint().unwrap().contains("publisher keys show"),
+                "{text}"
+            );
         }
     }
 }

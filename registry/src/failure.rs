@@ -1,8 +1,8 @@
 //! Why something failed: a stable code, what was expected, found, where, and what to do. One type for the crate. It
 //! never contains a secret or the query of an address.
 
-use toolward_support::{codes, report::{Code, Kind, Report}};
 use toolward_signing::{ErrorKind, Refusal};
+use toolward_support::report::{Code, Kind, Report, codes};
 
 /// A failure. Nothing that was pulled is kept, except the part of a blob that a later attempt resumes.
 pub type Failure = Report<Cause>;
@@ -63,7 +63,7 @@ codes! {
         ProxyInvalid = "registry-proxy-invalid", "the proxy of `HTTPS_PROXY` can't be used",
             "set HTTPS_PROXY to http://HOST:PORT or https://HOST:PORT, or unset it";
         PlainHttp = "plain-http-refused", "plain http is for this machine only",
-            "use https; a certificate authority of your own can be added";
+            "use https; you can add a certificate authority";
         /// No connection, or it broke too often.
         Unreachable = "registry-unreachable", "the registry can't be reached",
             "check the address, the network and the certificate authority, then try again";
@@ -99,22 +99,22 @@ codes! {
         ManifestDiffers = "registry-manifest-differs", "the registry serves another manifest than the one named",
             "do not use this registry for this bundle; tell the publisher";
         ManifestInvalid = "registry-manifest-invalid", "the manifest in the registry is wrong",
-            "push it again with `toolward push`";
+            "push it again with `toolward publisher push`";
         ArtifactUnsupported = "registry-artifact-unsupported", "this artifact is something else",
             "check repository and tag";
         BlobTooLarge = "blob-too-large", "the artifact is larger than it may be",
             "nothing was downloaded; an envelope has at most 768 KiB, an archive 512 MiB";
         BlobDiffers = "blob-differs", "the registry serves another blob than the one named",
             "do not use this registry for this bundle; tell the publisher";
-        BlobTruncated = "blob-truncated", "the registry serves less of the blob than the manifest says",
+        BlobTruncated = "blob-truncated", "the registry serves less of the blob than the manifest states",
             "try again; if it stays so, the registry's copy is broken";
-        BlobEndless = "blob-endless", "the registry serves more of the blob than the manifest says",
+        BlobEndless = "blob-endless", "the registry serves more of the blob than the manifest states",
             "do not use this registry for this bundle; tell the publisher";
         /// What shall be pushed is not signed, or signed for something else.
         NotPublishable = "registry-not-publishable", "this can't be pushed",
-            "sign it first: `toolward sign`";
+            "sign it first: `toolward publisher sign`";
         AttachmentInvalid = "registry-attachment-invalid", "an attachment is wrong",
-            "it has to be a signed document of its kind; others are passed over";
+            "it must be a signed document of its kind; others are passed over";
         Io = "registry-io", "a file could not be read or written",
             "check the path and its permissions";
     }
@@ -125,7 +125,10 @@ const MAX_CHARS: usize = 200;
 
 /// Hostile text in quotes, shortened, with hidden characters escaped.
 pub(crate) fn quoted(text: &str) -> String {
-    format!("`{}`", toolward_support::text::visible_line(text, MAX_CHARS))
+    format!(
+        "`{}`",
+        toolward_support::text::visible_line(text, MAX_CHARS)
+    )
 }
 
 /// A number of bytes, for messages.

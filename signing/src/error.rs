@@ -26,7 +26,7 @@ codes! {
             "name a bundle directory or a `.toolbundle` file";
 
         EnvelopeMissing = "envelope-missing", "the bundle is not signed: `manifest.dsse.json` is missing",
-            "get a signed bundle from its publisher; an author signs with `toolward sign`, or names a directory under work with `--dev DIR`";
+            "get a signed bundle from its publisher; an author signs with `toolward publisher sign`, or names a directory under work with `--dev DIR`";
         /// Not a DSSE envelope, or one beyond the limits.
         EnvelopeInvalid = "envelope-invalid", "the file is not a DSSE envelope",
             "get it again from its publisher, who may have to sign it again";
@@ -45,7 +45,7 @@ codes! {
         WrongBundle = "wrong-bundle", "the source holds another bundle than the one that came from there",
             "find out where the bundle is published now; install the other one by itself if you want it";
         ThresholdNotMet = "threshold-not-met", "too few distinct keys of the publisher signed",
-            "get it again once more of the publisher's key holders have signed it: a bundle with `toolward sign`, a document with `toolward publisher sign`";
+            "get it again once more of the publisher's key holders have signed it: `toolward publisher sign` adds a signature";
         PrefixNotGranted = "prefix-not-granted", "the publisher may not publish this id",
             "if you agree, add a prefix of the id: `toolward trust update NAME --prefix PREFIX`, or `prefixes` of its `[[publisher]]` in toolward.toml";
 
@@ -162,7 +162,7 @@ codes! {
         KeyInvalid = "key-invalid", "this is not an Ed25519 key",
             "a public key is an SPKI PEM file (`BEGIN PUBLIC KEY`), a signing key a PKCS#8 PEM file (`BEGIN PRIVATE KEY`)";
         KeyWeak = "key-weak", "this key is weak: it would accept signatures that nobody made",
-            "do not trust the source of this key; make a new one with `toolward keys new`";
+            "do not trust the source of this key; make a new one with `toolward publisher keys new`";
         PassphraseNeeded = "passphrase-needed", "the signing key is encrypted",
             "give its passphrase";
         PassphraseWrong = "passphrase-wrong", "the passphrase does not open the signing key",

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
-use toolward_support::files::Lock as LockKind;
 use toolward_signing::Digest;
+use toolward_support::files::Lock as LockKind;
 
 use crate::error::Error;
 

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 use std::time::SystemTime;
 
-use toolward_support::files::Lock as LockKind;
 use toolward_signing::Digest;
+use toolward_support::files::Lock as LockKind;
 
 use crate::audit_log::{self, NewDecision, TrustVerdict};
 use crate::decide;

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use toolward_bundle::surface::BundleSurface;
-use toolward_support::files::{Folder, Lock as LockKind, Protection, private_file};
 use toolward_signing::Digest;
+use toolward_support::files::{Folder, Lock as LockKind, Protection, private_file};
 use toolward_support::sqlite::{open_untouched, open_unwritable};
 
 use crate::audit_log::{self, DecisionFilter, NewDecision, RecordedDecision, TrustVerdict};
@@ -98,7 +98,12 @@ impl Store {
         directory: &Path,
         state: &Path,
         why: ReadOnlyReason,
-        read: impl FnOnce(&Path) -> Result<toolward_support::sqlite::Unwritable, toolward_support::sqlite::Error>,
+        read: impl FnOnce(
+            &Path,
+        ) -> Result<
+            toolward_support::sqlite::Unwritable,
+            toolward_support::sqlite::Error,
+        >,
     ) -> Result<Option<Self>, Error> {
         let open = |path: &Path| Folder::open(path, Protection::Private);
         let folders = || {

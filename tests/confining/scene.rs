@@ -75,7 +75,7 @@ fn toolward() -> &'static Path {
 
 /// The root of the repository.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 /// What a server is started among.
@@ -137,7 +137,7 @@ impl Scene {
         let mut command = self.program(toolward());
         command
             .args(["serve", "--trust-key", "example.pub.pem"])
-            .args(["--policy", "policy.toml"])
+            .args(["--policy-file", "policy.toml"])
             .args(flags.split_whitespace());
         for example in EXAMPLES {
             command.arg("--bundle").arg(format!("{example}.toolbundle"));

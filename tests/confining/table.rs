@@ -23,7 +23,7 @@ pub(super) fn call(number: u64, name: &str, what: &str) -> String {
 }
 
 fn path() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("outcomes.txt")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("confining/outcomes.txt")
 }
 
 /// The lines that a person reads: call and columns.

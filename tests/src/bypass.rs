@@ -74,7 +74,7 @@ fn every_example_is_run_when_the_reader_goes_after_the_first() {
 fn one_passphrase_from_a_pipe_opens_every_key() {
     let machine = under_work();
     for key in ["one", "two"] {
-        let made = format!("keys new --out {key}.pem --passphrase-fd 0");
+        let made = format!("publisher keys new --out {key}.pem --passphrase-fd 0");
         machine.toolward(&made).stdin("open sesame\n").ends(0);
     }
     let pack = "pack b -o out --key one.pem --key two.pem --passphrase-fd 0";

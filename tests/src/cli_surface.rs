@@ -23,7 +23,7 @@ fn help_names_every_command_and_every_exit_code() {
     let machine = Machine::new();
     let help = machine.toolward("--help").ends(0).stdout;
     let commands = commands(&help);
-    assert_eq!(commands.len(), 32, "{commands:?}");
+    assert_eq!(commands.len(), 24, "{commands:?}");
     for (code, meaning) in [
         (0, "fine"),
         (1, "the tool or a check failed"),
@@ -50,8 +50,13 @@ fn every_command_explains_itself() {
         );
         assert!(help.stdout.contains("--json"), "{help}");
         assert_eq!(help.stderr, "");
-        let short = machine.toolward(&format!("{command} -h")).ends(0);
-        assert!(short.stdout.contains("Usage: "));
+        let short = machine.toolward(&format!("{command} -h")).ends(0).stdout;
+        assert!(short.contains("Usage: "));
+        for shown in [&help.stdout, &short] {
+            let last = shown.rsplit_once("\nGlobal options:\n").unwrap().1;
+            assert!(last.contains("--json"), "{shown}");
+        }
+        assert!(short.len() < help.stdout.len(), "{short}");
     }
 }
 
@@ -98,9 +103,9 @@ fn wrong_usage_ends_with_2_and_says_what_to_do() {
         ("verify b --trust-kee k", "--trust-key"),
         ("test a --dev c", "cannot be used with"),
         ("verify b --trust-key k --config c", "cannot be used with"),
-        ("sign b", "--key"),
+        ("publisher sign b", "--key"),
         ("pack", "--key"),
-        ("keys", "Usage"),
+        ("publisher keys", "Usage"),
         ("completions tcsh", "bash"),
         ("call a --dev d --timeout soon", "invalid value"),
     ] {
@@ -108,6 +113,38 @@ fn wrong_usage_ends_with_2_and_says_what_to_do() {
         assert_eq!(ended.stdout, "", "{ended}");
         assert!(ended.stderr.contains(next), "no {next:?} in {ended}");
         assert!(!ended.stderr.contains("panicked"), "{ended}");
+    }
+}
+
+#[test]
+fn an_unknown_command_gets_the_one_that_was_meant_and_no_hidden_one() {
+    let machine = Machine::new();
+    for (words, hint) in [
+        ("run text.stats", "use `toolward call TOOL`"),
+        ("why text.stats", "use `toolward show TOOL --drivers`"),
+        ("policy explain a", "use `toolward show TOOL --policy`"),
+        (
+            "--color never push",
+            "use `toolward publisher push BUNDLE REFERENCE`",
+        ),
+        ("verfy b", "a similar command exists: 'verify'"),
+    ] {
+        let ended = machine.toolward(words).ends(2);
+        assert!(
+            ended.stderr.starts_with("error: unknown command '"),
+            "{ended}"
+        );
+        assert!(
+            ended.stderr.contains(&format!("  hint: {hint}\n")),
+            "{ended}"
+        );
+        let json = machine.toolward(&format!("{words} --json")).ends(2).json();
+        let hints = json["error"]["hint"].as_str().unwrap();
+        assert!(hints.starts_with(hint), "{json}");
+    }
+    for words in ["internal-name", "internal-man-page", "compile-broker"] {
+        let ended = machine.toolward(words).ends(2);
+        assert!(!ended.stderr.contains("hint: "), "{ended}");
     }
 }
 
@@ -185,14 +222,14 @@ fn every_command_speaks_json() {
     machine.write("broad.toml", "[[grant]]\npublisher = \"acme\"\n");
     let trust = "--trust-key example.pub.pem";
     for words in [
-        "keys new --out acme.pem",
-        "keys show acme.pem",
-        "keys public acme.pem",
-        "keys public acme.pem --out again.pub.pem",
-        "keys encrypt acme.pem --out safe.pem --passphrase-file pass.txt",
+        "publisher keys new --out acme.pem",
+        "publisher keys show acme.pem",
+        "publisher keys public acme.pem",
+        "publisher keys public acme.pem --out again.pub.pem",
+        "publisher keys encrypt acme.pem --out safe.pem --passphrase-file pass.txt",
         "new greeter --id text.greet",
         "pack b -o packed",
-        "sign packed --key acme.pem",
+        "publisher sign packed --key acme.pem",
         "pack b -o b.toolbundle --key acme.pem",
         "inspect b",
         "inspect b.toolbundle",
@@ -200,12 +237,13 @@ fn every_command_speaks_json() {
         "call hostile.run --dev b --set do=echo",
         "doctor",
         "policy list --dev b",
-        "policy explain hostile.run --dev b",
+        "show hostile.run --policy --dev b",
         "policy suggest --dev b",
-        "why hostile.run --dev b",
-        "describe hostile.run --dev b",
-        "describe hostile.run --dev b --format mcp",
-        "describe hostile.run --dev b --format openai",
+        "show hostile.run --drivers --dev b",
+        "show hostile.run --as agent-tool --dev b",
+        "show hostile.run --as mcp --dev b",
+        "show hostile.run --as openai --dev b",
+        "show hostile.run --as amplifier --dev b",
         "call hostile.run --dev b --set do=echo --format agent-tool",
         "call hostile.run --dev b --set do=echo --format amplifier",
         "policy check broad.toml",
@@ -233,30 +271,30 @@ fn every_failure_speaks_json() {
     machine.write("broken.toml", "[[publisher]]\n");
     machine.write("slip.toml", "[[grants]]\n");
     for (words, exit) in [
-        ("keys new --out example.pub.pem", 1),
-        ("keys show gone.pem", 2),
-        ("keys show b/bundle.toml", 1),
+        ("publisher keys new --out example.pub.pem", 1),
+        ("publisher keys show gone.pem", 2),
+        ("publisher keys show b/bundle.toml", 1),
         ("new b", 1),
         ("build gone", 1),
         ("pack gone -o out", 1),
         ("pack b -o out.toolbundle", 2),
-        ("sign text-stats.toolbundle --key gone.pem", 2),
+        ("publisher sign text-stats.toolbundle --key gone.pem", 2),
         ("verify text-stats.toolbundle", 2),
         ("verify text-stats.toolbundle --config broken.toml", 2),
         ("verify gone --trust-key example.pub.pem", 2),
         ("verify b --trust-key example.pub.pem", 3),
         ("inspect gone", 2),
-        ("sign gone --key example.pub.pem", 2),
+        ("publisher sign gone --key example.pub.pem", 2),
         ("test gone --trust-key example.pub.pem", 2),
         ("call hostile.run --dev gone --set do=echo", 1),
         ("call hostile.run --dev b --set do=trap", 1),
         ("call hostile.run --dev b --set do", 2),
-        ("call hostile.run --dev b --policy slip.toml", 2),
+        ("call hostile.run --dev b --policy-file slip.toml", 2),
         ("policy check slip.toml", 1),
         ("policy check gone.toml", 2),
-        ("policy explain other.tool --dev b", 1),
-        ("why other.tool --dev b", 1),
-        ("describe other.tool --dev b", 1),
+        ("show other.tool --policy --dev b", 1),
+        ("show other.tool --drivers --dev b", 1),
+        ("show other.tool --as agent-tool --dev b", 1),
         ("call hostile.run --dev b --input {", 1),
     ] {
         let ended = machine.toolward(&format!("{words} --json")).ends(exit);

@@ -41,8 +41,8 @@ fn bash_completes_tools_bundles_and_publishers() {
         ("toolward call te", &["text.stats"][..]),
         ("toolward call ", &["text.stats"]),
         ("toolward -q show text.s", &["text.stats"]),
-        ("toolward why --policy p.toml te", &["text.stats"]),
-        ("toolward policy explain ", &["text.stats"]),
+        ("toolward show --policy-file p.toml te", &["text.stats"]),
+        ("toolward policy grant ", &["text.stats"]),
         ("toolward remove ", &["text.stats", "text.stats-bundle"]),
         ("toolward update ", &["text.stats-bundle"]),
         ("toolward call -v te", &["text.stats"]),
@@ -106,7 +106,7 @@ fn fish_asks_for_names_where_an_argument_is_one() {
     let lines = asking("fish");
     for (words, kind) in [
         ("call\"", "tools"),
-        ("policy; and __fish_seen_subcommand_from explain\"", "tools"),
+        ("policy; and __fish_seen_subcommand_from grant\"", "tools"),
         ("update\"", "bundles"),
         ("remove\"", "installed"),
         (
@@ -129,7 +129,7 @@ fn fish_completes_tools_bundles_and_publishers() {
     let path = std::env::var("PATH").unwrap_or_default();
     for (line, expected) in [
         ("toolward call te", "text.stats"),
-        ("toolward policy explain te", "text.stats"),
+        ("toolward policy grant te", "text.stats"),
         ("toolward remove text.stats-", "text.stats-bundle"),
         ("toolward trust show a", "acme"),
     ] {

@@ -298,7 +298,7 @@ fn each_example_that_needs_a_grant_is_blocked_without_it_and_works_with_it() {
         let call = format!("call {words} --trust-key example.pub.pem");
         machine.toolward(&call).ends(4).says("unauthorised");
         let ended = machine
-            .toolward(&format!("{call} --policy policy.toml"))
+            .toolward(&format!("{call} --policy-file policy.toml"))
             .ends(0);
         assert!(ended.stdout.contains(says), "{ended}");
     }

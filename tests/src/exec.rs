@@ -133,7 +133,7 @@ impl Scene {
     /// A call with these arguments more.
     fn call_with(&self, more: &str) -> Ended {
         let call = format!(
-            "call hostile.program --bundle hostile.toolbundle --trust-key key.pub.pem --policy policy.toml \
+            "call hostile.program --bundle hostile.toolbundle --trust-key key.pub.pem --policy-file policy.toml \
              --input {{\"a\":1}} {more}"
         );
         self.machine

@@ -222,7 +222,9 @@ fn a_driver_says_in_which_form_results_and_bytes_are() {
 #[test]
 fn only_a_described_tool_is_packed_and_then_it_is_signed_and_called() {
     let machine = functions("");
-    machine.toolward("keys new --out acme.pem").ends(0);
+    machine
+        .toolward("publisher keys new --out acme.pem")
+        .ends(0);
     let pack = "pack imported -o other.toolbundle --key acme.pem";
     machine.toolward(pack).ends(1).says("description-todo");
     describe(&machine);
@@ -303,7 +305,7 @@ fn files_are_only_reached_where_that_was_declared_and_granted() {
              [[grant]]\npublisher = \"{publisher}\"\ntool = \"other.read-file\"\nrequires = [\"workspace:/data\"]\n"
         ),
     );
-    let granted = call("--policy policy.toml").json();
+    let granted = call("--policy-file policy.toml").json();
     assert_eq!(granted["value"], "from the workspace", "{granted}");
 
     let without = functions("");

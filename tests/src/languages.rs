@@ -46,7 +46,9 @@ fn from_new_to_a_call_over_mcp(language: &str, compilers: &[&str]) {
     assert_eq!(tested.len(), 2, "{tested:?}");
     assert!(tested.iter().all(|test| test["ok"] == true), "{tested:?}");
 
-    machine.toolward("keys new --out acme.pem").ends(0);
+    machine
+        .toolward("publisher keys new --out acme.pem")
+        .ends(0);
     let pack = "pack greeter -o greeter.toolbundle --key acme.pem";
     machine.toolward(pack).ends(0);
     let serve = "serve --bundle greeter.toolbundle --trust-key acme.pub.pem";

@@ -158,7 +158,7 @@ fn signed(machine: &Machine, bundle: &str, name: &str) -> String {
     });
     machine.write(&manifest, named.collect::<String>());
     machine
-        .toolward(&format!("keys new --out {name}.pem"))
+        .toolward(&format!("publisher keys new --out {name}.pem"))
         .ends(0);
     machine
         .toolward(&format!(

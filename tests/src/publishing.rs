@@ -82,7 +82,9 @@ fn a_new_bundle_is_checked_built_tested_packed_signed_verified_and_called() {
     assert_eq!(tested.len(), 2, "{tested:?}");
     assert!(tested.iter().all(|test| test["ok"] == true), "{tested:?}");
 
-    machine.toolward("keys new --out acme.pem").ends(0);
+    machine
+        .toolward("publisher keys new --out acme.pem")
+        .ends(0);
     let pack = "pack greeter -o greeter.toolbundle --key acme.pem --json --provenance";
     let packed = machine.toolward(pack).arg(compiler).ends(0).json();
     let verified = machine
@@ -200,7 +202,10 @@ fn a_key_that_openssl_made_signs() {
             .current_dir(machine.work())
             .args(["dgst", "-sha256", "-r", "acme.der"]),
     );
-    let shown = machine.toolward("keys show acme.pem --json").ends(0).json();
+    let shown = machine
+        .toolward("publisher keys show acme.pem --json")
+        .ends(0)
+        .json();
     let id = shown["key_id"].as_str().unwrap();
     assert!(
         String::from_utf8(digest).unwrap().starts_with(id),

@@ -20,7 +20,7 @@ use crate::support::{Machine, Run};
 
 /// The key that the examples are signed with.
 const KEY: &str = "key:cd841c22fb88b5562fa3e6a5fdd74be5dd34deb54cf96b6b16c43d6c4d4f74a5";
-pub(crate) const WITH: &str = "--trust-key example.pub.pem --policy policy.toml";
+pub(crate) const WITH: &str = "--trust-key example.pub.pem --policy-file policy.toml";
 const COUNT: &str = r#"{"action":"add","counter":"visits"}"#;
 
 /// A machine with a tool that reads, and one that changes something and needs no approval.

@@ -1,7 +1,7 @@
 //! Tools and calls as records of Agent Tool 0.2.0, by the real command: each object of a
 //! script of calls matches its schema.
 
-#[path = "../../records/tests/suite/objects.rs"]
+#[path = "../../adapters/tests/suite/objects.rs"]
 mod objects;
 
 use std::collections::BTreeSet;
@@ -39,7 +39,7 @@ fn machine() -> Machine {
 }
 
 const STATS: &str = "call text.stats --bundle text-stats.toolbundle";
-const NOTES: &str = "call notes.append --dev notes-append --policy notes.toml \
+const NOTES: &str = "call notes.append --dev notes-append --policy-file notes.toml \
                      --set note=journal --set text=Tea";
 const TRACE: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const HOSTILE: &str = "call hostile.run --dev hostile";
@@ -188,10 +188,10 @@ fn a_script_of_calls_makes_valid_records_of_every_object() {
 
     let mut described = BTreeSet::new();
     for words in [
-        format!("describe text.stats --bundle text-stats.toolbundle {TRUST}"),
-        format!("describe kv.counter --bundle kv-counter.toolbundle {TRUST}"),
-        "describe notes.append --dev notes-append --policy notes.toml".to_owned(),
-        "describe hostile.run --dev hostile".to_owned(),
+        format!("show text.stats --as agent-tool --bundle text-stats.toolbundle {TRUST}"),
+        format!("show kv.counter --as agent-tool --bundle kv-counter.toolbundle {TRUST}"),
+        "show notes.append --as agent-tool --dev notes-append --policy-file notes.toml".to_owned(),
+        "show hostile.run --as agent-tool --dev hostile".to_owned(),
     ] {
         let records = machine.toolward(&words).ends(0).json();
         described.extend(objects(&records).iter().map(|(object, _)| *object));
@@ -254,7 +254,7 @@ fn the_records_of_a_call_name_its_rows_in_the_ledger() {
 #[test]
 fn what_changes_something_has_at_least_a_medium_risk() {
     let machine = machine();
-    let words = "describe notes.append --dev notes-append --policy notes.toml";
+    let words = "show notes.append --as agent-tool --dev notes-append --policy-file notes.toml";
     let contract = "notes-append/tools/notes.append/TOOL.md";
     let text = machine.text(contract);
     let (before, rest) = text.split_once("risk_level:").unwrap();
@@ -269,16 +269,14 @@ fn what_changes_something_has_at_least_a_medium_risk() {
 #[test]
 fn a_blocked_tool_is_described_and_defined_for_no_model() {
     let machine = machine();
-    let words = format!("describe kv.counter --bundle kv-counter.toolbundle {TRUST}");
+    let words = format!("show kv.counter --as agent-tool --bundle kv-counter.toolbundle {TRUST}");
     let records = machine.toolward(&words).ends(0).json();
     assert_eq!(records["tool_declaration"]["lifecycle"], "requires_setup");
     let blocked = &records["tool_surface"]["blocked_tools"][0];
     assert_eq!(blocked["reason"], "capability_gap");
-    for format in ["mcp", "openai"] {
-        let ended = machine
-            .toolward(&format!("{words} --format {format}"))
-            .ends(4);
-        ended.says("unauthorised");
+    for form in ["mcp", "openai", "amplifier"] {
+        let words = words.replace("agent-tool", form);
+        machine.toolward(&words).ends(4).says("unauthorised");
     }
 }
 
@@ -293,7 +291,7 @@ fn a_tool_is_defined_as_the_server_lists_it() {
     raw.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" }));
     let listed = raw.answer(1)["result"]["tools"][0].clone();
     let describe = |format: &str| -> Ended {
-        let words = format!("describe text.stats {source} --format {format}");
+        let words = format!("show text.stats {source} --as {format}");
         machine.toolward(&words).ends(0)
     };
     assert_eq!(describe("mcp").json(), listed);
@@ -302,6 +300,8 @@ fn a_tool_is_defined_as_the_server_lists_it() {
     assert_eq!(function["function"]["name"], listed["name"]);
     assert_eq!(function["function"]["description"], listed["description"]);
     assert_eq!(function["function"]["parameters"], listed["inputSchema"]);
+    let spec = describe("amplifier").json();
+    assert_eq!(spec["parameters"], listed["inputSchema"]);
     let records = describe("agent-tool").json();
     assert_eq!(records["tool_declaration"]["name"], listed["name"]);
 }
@@ -340,7 +340,7 @@ fn people_are_told_beside_a_form_what_they_are_told_without_one() {
 fn a_form_is_one_line_for_programs() {
     let machine = machine();
     for words in [
-        format!("describe text.stats --bundle text-stats.toolbundle {TRUST}"),
+        format!("show text.stats --as agent-tool --bundle text-stats.toolbundle {TRUST}"),
         format!("{STATS} {TRUST} --set text=a --format agent-tool"),
     ] {
         let ended = machine.toolward(&format!("{words} --json")).ends(0);
@@ -348,7 +348,7 @@ fn a_form_is_one_line_for_programs() {
         assert_eq!(ended.json()["schema_version"], "0.2.0");
     }
     let ended = machine.toolward(&format!(
-        "describe text.none --bundle text-stats.toolbundle {TRUST}"
+        "show text.none --as agent-tool --bundle text-stats.toolbundle {TRUST}"
     ));
     ended.ends(1).says("tool-missing");
 }

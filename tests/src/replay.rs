@@ -1,4 +1,4 @@
-//! `replay`: recorded results from ledgers that the crate's own writer made.
+//! `ledger replay`: recorded results from ledgers that the crate's own writer made.
 
 pub(crate) mod cassettes;
 mod rerun;
@@ -55,7 +55,7 @@ fn read(writer: &Writer, number: u8, text: &str) {
 }
 
 fn replay(machine: &Machine, words: &str) -> Run {
-    machine.toolward(&format!("replay {words}"))
+    machine.toolward(&format!("ledger replay {words}"))
 }
 
 fn why(line: &Value) -> &str {

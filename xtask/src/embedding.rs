@@ -123,7 +123,7 @@ fn installed(root: &Path, command: &Path) -> Outcome<PathBuf> {
     std::fs::create_dir_all(&config).map_err(describe)?;
     let toolward =
         |arguments: &[&str]| output(at_home(command, &home).args(arguments).current_dir(&config));
-    toolward(&["keys", "new", "--out", "acme.pem"])?;
+    toolward(&["publisher", "keys", "new", "--out", "acme.pem"])?;
     let trust = "[[publisher]]\nname = \"toolward-examples\"\nkey_files = [\"acme.pub.pem\"]\n\
                  prefixes = [\"text\", \"text-stats\"]\n";
     std::fs::write(config.join("toolward.toml"), trust).map_err(describe)?;

@@ -5,6 +5,9 @@ use std::process::Command;
 
 use crate::{Outcome, process, repository};
 
+/// The feature of what makes pages and examples.
+pub(crate) const GENERATE: &str = "xtask/generate";
+
 /// Builds a program and says where it lies.
 ///
 /// With the features that the whole workspace gives its dependencies: with those of
@@ -13,6 +16,7 @@ pub(crate) fn build(name: &str) -> Outcome<PathBuf> {
     process::run(
         Command::new(repository::cargo())
             .args(["build", "--locked", "--workspace", "--bin", name])
+            .args(["--features", GENERATE])
             .current_dir(repository::root()?),
     )?;
     Ok(repository::target()?.join("debug").join(name))

@@ -57,6 +57,7 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
     let mut tests = Command::new(repository::cargo());
     tests
         .args(["test", "--locked", "--workspace"])
+        .args(["--features", program::GENERATE])
         .args(arguments)
         .env_remove(LONG)
         .current_dir(&root);
@@ -69,6 +70,14 @@ pub(crate) fn run(size: Size, arguments: &[String]) -> Outcome {
         tests.env(LONG, "1");
     }
     process::run(&mut tests)?;
+
+    println!("the command without what is optional:");
+    process::run(
+        Command::new(repository::cargo())
+            .args(["check", "--locked", "--package", "toolward-cli"])
+            .arg("--no-default-features")
+            .current_dir(&root),
+    )?;
 
     println!("the example application:");
     embedding::run()

@@ -1,10 +1,21 @@
 //! What `check --against` says of a later release.
 
+use std::path::Path;
+
 use toolward_author::Sealed;
 use toolward_author::against::Earlier;
-use toolward_author::check::check_against;
+use toolward_author::check::{CheckOptions, CheckReport, check_with};
 
 use crate::demo::{DRIVER, Demo, TOOL};
+
+/// The check of a bundle, compared with an earlier release.
+fn compared(bundle: &Path, before: &Path) -> CheckReport {
+    let options = CheckOptions {
+        earlier: Some(&Earlier::read(before).unwrap()),
+        ..CheckOptions::default()
+    };
+    check_with(bundle, &options)
+}
 
 const TOOL_MD: &str = "tools/demo.greet/TOOL.md";
 const OUTPUTS: &str =
@@ -18,7 +29,7 @@ fn codes(old: &str, new: &str) -> Vec<&'static str> {
     let before = packed.path().join("old");
     Sealed::new(&demo.pack()).write_directory(&before).unwrap();
     demo.write(TOOL_MD, new);
-    let report = check_against(demo.path(), &Earlier::read(&before).unwrap());
+    let report = compared(demo.path(), &before);
     assert_eq!(report.compared, 1);
     let found = report.diagnostics.into_iter().map(|one| one.code);
     found.filter(|code| code.starts_with("contract-")).collect()
@@ -228,7 +239,7 @@ fn a_driver_carries_what_it_carried() {
         let before = packed.path().join("old");
         Sealed::new(&demo.pack()).write_directory(&before).unwrap();
         demo.write(driver_md, new);
-        let report = check_against(demo.path(), &Earlier::read(&before).unwrap());
+        let report = compared(demo.path(), &before);
         let found = report.diagnostics.into_iter().map(|one| one.code);
         found
             .filter(|code| code.starts_with("driver-drops"))

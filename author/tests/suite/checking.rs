@@ -415,28 +415,6 @@ fn a_tools_json_without_tools_is_an_empty_bundle() {
 }
 
 #[test]
-fn a_directory_of_definitions_is_checked() {
-    let place = tempfile::tempdir().unwrap();
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/aml");
-    for name in [
-        "valid/01-minimal.tool.md",
-        "invalid/24-transport-unknown.tool.md",
-    ] {
-        let to = place.path().join(name.rsplit('/').next().unwrap());
-        std::fs::copy(corpus.join(name), to).unwrap();
-    }
-    let report = check_path(place.path());
-    assert_eq!(codes(&report), ["aml-transport-unknown"]);
-    assert!(
-        report.diagnostics[0]
-            .file
-            .ends_with("24-transport-unknown.tool.md")
-    );
-    assert!(report.diagnostics[0].excerpt.is_some());
-    assert_eq!(report.documents, 2);
-}
-
-#[test]
 fn a_tools_json_alone_is_checked() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("tools.json");

@@ -5,10 +5,10 @@ mod build_entry;
 use serde::Deserialize;
 use toml::Spanned;
 use toolward_contract::diagnostic::{Diagnostic, Parsed, Position};
-use toolward_support::fields::{nearest, without_mark};
-use toolward_support::report::Code;
 use toolward_signing::id::Id;
 use toolward_signing::timestamp::Timestamp;
+use toolward_support::fields::{nearest, without_mark};
+use toolward_support::report::Code;
 
 use self::build_entry::RawBuild;
 pub use self::build_entry::{BuildEntry, BuildKind, World};

@@ -9,9 +9,9 @@ use toolward_contract::action::{Action, Reference, RegistryReference};
 use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::schema::Schema;
 use toolward_contract::tool::Tool;
-use toolward_contract::{Scope, json};
-use toolward_support::fields::without_mark_bytes;
+use toolward_contract::{SchemaScope, Scope, json};
 use toolward_signing::manifest::FileRole;
+use toolward_support::fields::without_mark_bytes;
 
 use super::{Located, Unread, file_name, folder};
 use crate::libraries::Surroundings;
@@ -102,7 +102,7 @@ impl<'a> BundleScope<'a> {
     }
 }
 
-impl Scope for BundleScope<'_> {
+impl SchemaScope for BundleScope<'_> {
     fn schema(&self, id: &str) -> Option<Value> {
         let path = format!("schemas/{id}.json");
         let bytes = without_mark_bytes(self.files.get(&path)?);
@@ -115,7 +115,9 @@ impl Scope for BundleScope<'_> {
             }
         }
     }
+}
 
+impl Scope for BundleScope<'_> {
     fn is_schema_unread(&self, id: &str) -> bool {
         self.unread_schemas.borrow().contains_key(id)
     }

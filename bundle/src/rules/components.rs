@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use toolward_contract::diagnostic::{Diagnostic, Position};
 use toolward_contract::driver::{Driver, DriverKind, Implements, WitCall, World};
-use toolward_support::fields::nearest;
-use toolward_support::report::Code;
 use toolward_signing::digest::Digest;
 use toolward_signing::manifest::Manifest;
+use toolward_support::fields::nearest;
+use toolward_support::report::Code;
 
 use super::source;
 use crate::codes;

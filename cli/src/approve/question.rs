@@ -132,7 +132,7 @@ pub(super) fn shown(request: &ApprovalRequest, width: usize) -> String {
     out
 }
 
-/// Why a person is asked, without what the effects have said already.
+/// Why a person is asked, without what the effects have shown already.
 fn reasons(request: &ApprovalRequest) -> Vec<String> {
     let changes = AskReason::Mutates.to_string();
     let reasons = request.reasons.iter();
@@ -140,7 +140,7 @@ fn reasons(request: &ApprovalRequest) -> Vec<String> {
     reasons.filter(|reason| !said(reason)).cloned().collect()
 }
 
-/// Where a driver sends requests, as it says itself.
+/// Where a driver declares that it sends requests.
 fn reach(hosts: &[String], regions: &[String]) -> String {
     let line = match hosts {
         [] => "  reaches no host".to_owned(),
@@ -188,7 +188,7 @@ fn cut(text: &str, chars: usize) -> (&str, usize) {
     }
 }
 
-/// Arguments or a body as JSON, every line behind a bar; it says how much was cut.
+/// Arguments or a body as JSON, every line behind a bar, with how much was cut.
 fn arguments(input: &Value, width: usize) -> String {
     let mut cut = Cut::default();
     let short = cut.value(input);

@@ -1,22 +1,36 @@
-//! `build`: the components of a bundle, with the tools of their languages.
-
-pub(crate) mod consent;
+//! `build`: the components of a bundle, with the tools of their languages, once their directory may be built; and which
+//! tools the components serve, for `build` and `test`.
 
 use std::ffi::OsString;
+use std::fs::Metadata;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
+use tokio::runtime::Runtime;
 use toolward_author::BuildKind;
 use toolward_author::build::{self, BuildProgress, Built, Options, Plan, Tools};
-use toolward_bundle::{codes, files, text};
+use toolward_bundle::content::Content;
+use toolward_bundle::text::{self, visible_line};
+use toolward_bundle::{codes, files};
+use toolward_host::{Broker, Host};
+use toolward_operator::examples::{MissingTool, ToolProbe};
+use toolward_operator::processes::{self, CompileCache};
+use toolward_operator::runtime;
+use toolward_operator::trust::Trust;
+use toolward_signing::Digest;
+use toolward_support::files::{Folder, Protection};
 
-use super::probe;
+use super::compile_broker;
+use crate::approve;
+use crate::codes::Code;
 use crate::environment::{Environment, search_path};
 use crate::failure::{Failure, Kind, Result};
 use crate::output::{Output, counted};
 
-/// How many of the tools' lines stand in the error of a failed build.
+/// How many of the tools' lines the error of a failed build has.
 const MAX_LOG_LINES: usize = 10_000;
 
 #[derive(Debug, Args)]
@@ -25,8 +39,9 @@ pub(crate) struct Arguments {
     #[arg(default_value = ".")]
     directory: PathBuf,
 
-    /// A Cargo whose compiler has the target wasm32-wasip2 [default:
-    /// TOOLWARD_GUEST_CARGO, else cargo]
+    /// A Cargo whose compiler has the target wasm32-wasip2
+    ///
+    /// [default: TOOLWARD_GUEST_CARGO, else cargo]
     #[arg(long, value_name = "PROGRAM")]
     guest_cargo: Option<OsString>,
 
@@ -38,8 +53,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     offline: bool,
 
-    /// Where the tools of other languages are installed [default: TOOLWARD_TOOLCHAIN,
-    /// else toolchain in Toolward's data directory]
+    /// Where the tools of other languages are installed
+    ///
+    /// [default: TOOLWARD_TOOLCHAIN, else toolchain in Toolward's data directory]
     #[arg(long, value_name = "DIRECTORY")]
     toolchain: Option<PathBuf>,
 
@@ -47,8 +63,9 @@ pub(crate) struct Arguments {
     #[arg(long)]
     allow_build: bool,
 
-    /// Let the tools read and write all that you can, and use the network: for
-    /// compilers that need more than the sources and their own files
+    /// Let the tools read and write all that you can, and use the network
+    ///
+    /// For compilers that need more than the sources and their own files.
     #[arg(long)]
     no_confine: bool,
 }
@@ -86,11 +103,11 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let directory = &arguments.directory;
     let plan = Plan::read(directory).map_err(|error| Failure::of(Kind::Failed, error))?;
     let confined = options.confine && build::can_confine();
-    let consent = consent::Asked {
+    let consent = Consent {
         allowed: arguments.allow_build,
         confined,
     };
-    consent::obtain(&plan, &consent, environment, output)?;
+    confirm(&plan, &consent, environment, output)?;
     let mut log = Vec::new();
     let mut progress = |progress: BuildProgress<'_>| match progress {
         BuildProgress::Unconfined => {
@@ -121,7 +138,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
 
 /// Fails where a component does not serve a tool that its driver implements.
 fn served(directory: &Path, environment: &Environment, output: &Output) -> Result {
-    let missing = match probe::under_work(directory, environment, output) {
+    let missing = match missing_tools(directory, environment, output) {
         Ok(missing) => missing,
         Err(failure) => {
             output.note(format!(
@@ -152,7 +169,7 @@ fn report(built: &[Built], directory: &Path, confined: bool, output: &mut Output
             "compilers": one.compilers,
         });
         if let (BuildKind::Rust, Some(value)) = (entry.kind, value.as_object_mut()) {
-            // The key from when there was only Cargo.
+            // The key of the time when Cargo was the only tool.
             value.insert("crate".to_owned(), json!(entry.source));
         }
         values.push(value);
@@ -177,4 +194,132 @@ fn report(built: &[Built], directory: &Path, confined: bool, output: &mut Output
         "ok": true, "confined": confined, "built": values, "compiler": compiler,
     });
     output.result(&value, lines.join("\n"))
+}
+
+/// The consent to build a directory: a build starts programs on its sources, which may come from others.
+struct Consent {
+    /// Whether a flag has confirmed it.
+    allowed: bool,
+    /// Whether the programs will be confined.
+    confined: bool,
+}
+
+/// Asks, unless it was confirmed before or a flag confirms it, and remembers it.
+fn confirm(plan: &Plan, asked: &Consent, environment: &Environment, output: &mut Output) -> Result {
+    let programs = plan.programs();
+    // Whoever let it run with all rights has also let it run with few.
+    let known = || {
+        [false, asked.confined].into_iter().any(|confined| {
+            consent_mark(plan, confined, environment).is_some_and(|mark| mark.is_file())
+        })
+    };
+    if programs.is_empty() || known() {
+        return Ok(());
+    }
+    if asked.allowed {
+        remember_consent(plan, asked.confined, environment);
+        return Ok(());
+    }
+    let place = plan.directory().display().to_string();
+    let starts = format!(
+        "building {} starts {} on its sources",
+        visible_line(&place, 1000),
+        programs.join(", ")
+    );
+    let reach = match asked.confined {
+        true => "They read nothing in your home but the checkout and the toolchain.",
+        false => "They run with your rights, and can read what you can read.",
+    };
+    // Output for a program has no notes, so that a person would be asked about nothing.
+    if !approve::agrees(&format!("{starts}. {reach}"), "Build it?", output) {
+        let message = format!("{starts}: not confirmed");
+        let failure = Failure::new(Kind::Denied, Code::BuildUnconfirmed, message);
+        return Err(failure.hint("if you trust its sources: --allow-build"));
+    }
+    remember_consent(plan, asked.confined, environment);
+    Ok(())
+}
+
+/// Remembers that these programs may build this directory, only confined or in any case.
+/// Where it can't, the next build asks again.
+pub(crate) fn remember_consent(plan: &Plan, confined: bool, environment: &Environment) {
+    let Some(mark) = consent_mark(plan, confined, environment) else {
+        return;
+    };
+    let Some(folder) = mark.parent() else { return };
+    if Folder::make(folder, Protection::Private).is_ok() {
+        // It exists already where another process was as quick.
+        let _ = toolward_support::files::write_new(&mark, &[], 0o600);
+    }
+}
+
+/// The file whose presence means that the directory may be built: this directory, not
+/// another that takes its place, and by these programs.
+fn consent_mark(plan: &Plan, confined: bool, environment: &Environment) -> Option<PathBuf> {
+    let directory = plan.directory();
+    let found: Metadata = directory.metadata().ok()?;
+    let which = format!(
+        "{}:{}:{}",
+        found.dev(),
+        found.ino(),
+        plan.programs().join(",")
+    );
+    let mut key = which.into_bytes();
+    if confined {
+        key.extend_from_slice(b":confined");
+    }
+    key.push(0);
+    key.extend_from_slice(directory.as_os_str().as_bytes());
+    let state = environment.state_directory.as_ref()?;
+    Some(state.join("builds").join(Digest::of(&key).to_string()))
+}
+
+/// The questions, and a host without grants that passes them on.
+pub(super) struct Probe {
+    probe: ToolProbe,
+    host: Host,
+}
+
+impl Probe {
+    /// The questions to these components, if there are any.
+    pub(super) fn of(
+        content: &Content,
+        cache: &CompileCache,
+        broker: &Broker,
+    ) -> Result<Option<Self>> {
+        let Some(probe) = ToolProbe::of(content) else {
+            return Ok(None);
+        };
+        let host = cache.host(probe.host(), broker)?;
+        Ok(Some(Self { probe, host }))
+    }
+
+    /// Asks.
+    pub(super) fn ask(&self, runtime: &Runtime) -> Vec<MissingTool> {
+        runtime.block_on(self.probe.ask(&self.host))
+    }
+}
+
+/// Asks the components of a directory under work, in this process, which is confined from then on. A bundle whose
+/// documents have errors is not asked: `check` lists them.
+fn missing_tools(
+    directory: &Path,
+    environment: &Environment,
+    output: &Output,
+) -> Result<Vec<MissingTool>> {
+    let Ok(content) = Content::from_dev(directory) else {
+        return Ok(Vec::new());
+    };
+    let cache = CompileCache::default();
+    let broker = cache.broker(&compile_broker::command()?, environment, output)?;
+    let Some(probe) = Probe::of(&content, &cache, &broker)? else {
+        return Ok(Vec::new());
+    };
+    broker.start()?;
+    let confinement = probe.host.requirements().confinement();
+    processes::confine(confinement, &broker, &Trust::default(), environment, output)?;
+    let runtime = runtime()?;
+    let missing = probe.ask(&runtime);
+    runtime.shutdown_background();
+    Ok(missing)
 }

@@ -6,17 +6,23 @@ use std::io::Read as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
+#[cfg(feature = "adapters")]
+use clap::ValueEnum;
 use serde_json::{Map, Value};
+#[cfg(feature = "adapters")]
+use toolward_adapters::records::{EndedCall, Recorder, amplifier_result, call_records};
 use toolward_bundle::arguments;
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
 use toolward_contract::json::{self, Limits};
 use toolward_contract::tool::{CONTEXT_PIN, CostClass};
+#[cfg(feature = "adapters")]
+use toolward_host::{CallEvent, EventFilter, Events, Heard};
 use toolward_host::{
-    CallEvent, Compiling, EventFilter, Events, Heard, Host, Observer, Progress, Reply, Request,
-    Resume, ToolInfo, ViolationKind,
+    Compiling, Host, Observer, Progress, Reply, Request, Resume, ToolFacts, ViolationKind,
 };
+#[cfg(feature = "adapters")]
 use toolward_ledger::record::Invocation;
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::granted::Granted;
@@ -26,9 +32,9 @@ use toolward_operator::processes::CompileCache;
 use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::runtime;
 use toolward_policy::Decision;
-use toolward_records::{AmplifierResult, CallRecords, EndedCall, Recorder};
 
-use super::{compile_broker, exec_broker, recorder, reply, show};
+use super::exec_broker::Programs;
+use super::{compile_broker, recorder, reply, show};
 use crate::approve::Terminal;
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure, Kind, OperatorCode, Result};
@@ -37,7 +43,7 @@ use crate::output::Output;
 use crate::progress::{Bar, SHOW_DELAY};
 use refused::Early;
 
-/// Longest input, in bytes: one more than the host takes, so that the host says
+/// Longest input, in bytes: one more than the host takes, so that the host names
 /// which limit it is.
 const MAX_INPUT_BYTES: u64 = 64 * 1024 * 1024;
 
@@ -46,21 +52,9 @@ pub(crate) struct Arguments {
     /// The tool's id, or id@major
     tool: String,
 
-    /// What stands where no flag does: told what it may have been meant as.
+    /// Words after the tool: the error names the flag that may have been meant.
     #[arg(hide = true)]
     stray: Vec<String>,
-
-    #[command(flatten)]
-    source: Flagged<BundleSource>,
-
-    #[command(flatten)]
-    means: Flagged<HostSetup>,
-
-    #[command(flatten)]
-    cache: Flagged<CompileCache>,
-
-    #[command(flatten)]
-    confine: ConfineFlags,
 
     /// The input: JSON, @FILE with JSON in it, or - for standard input
     #[arg(short, long, value_name = "JSON|@FILE|-")]
@@ -74,8 +68,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "JSON|@FILE")]
     context: Option<String>,
 
-    /// Give the tool this for the call, too: network:HOST or workspace:/PATH=DIR (may
-    /// be given again). A deny wins, and what it may change is asked about
+    /// Give the tool this, too: network:HOST or workspace:/PATH=DIR
+    ///
+    /// For this call only. May be given again. A deny wins, and a person is asked about what it may
+    /// change.
     #[arg(long, value_name = "CAPABILITY")]
     grant: Vec<String>,
 
@@ -83,8 +79,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "MS")]
     timeout: Option<u64>,
 
-    /// Give the call an id, as an idempotency key: a UUIDv7 of the last day. A call
-    /// that changes something runs once for each id
+    /// Give the call an id, as an idempotency key: a UUIDv7 of the last day
+    ///
+    /// A call that changes something runs once for each id.
     #[arg(long, value_name = "UUID")]
     id: Option<String>,
 
@@ -92,17 +89,33 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ID")]
     driver: Option<String>,
 
-    /// Write the result as records of Agent Tool 0.2.0, or as Amplifier's ToolResult
-    /// [default: the value alone, with --json the envelope]
+    /// Write the result in the form of another specification
+    ///
+    /// Records of Agent Tool 0.2.0, or Amplifier's ToolResult. [default: the value alone, with
+    /// --json the envelope]
+    #[cfg(feature = "adapters")]
     #[arg(long, value_enum, value_name = "FORMAT")]
     format: Option<Format>,
 
     /// Show what the driver logged and printed, on standard error
     #[arg(short, long)]
     verbose: bool,
+
+    #[command(flatten)]
+    source: Flagged<BundleSource>,
+
+    #[command(flatten)]
+    means: Flagged<HostSetup>,
+
+    #[command(flatten)]
+    cache: Flagged<CompileCache>,
+
+    #[command(flatten)]
+    confine: ConfineFlags,
 }
 
 /// Other forms of a result.
+#[cfg(feature = "adapters")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
     AgentTool,
@@ -157,7 +170,7 @@ pub(crate) fn run(
         .cache
         .broker(&compile_broker::command()?, environment, output)?;
     broker.start()?;
-    let programs = exec_broker::start(&granted, environment)?;
+    let programs = Programs::start(&granted, environment)?;
     let bar = Arc::new(Bar::new(
         format!("calling {}", arguments.tool),
         output.tells(),
@@ -165,13 +178,17 @@ pub(crate) fn run(
     let means = &arguments.means;
     let buckets = opens_buckets(&contents, &granted.policy);
     let builder = means.host(contents, &granted, &source.trust, environment, buckets)?;
+    #[cfg(feature = "adapters")]
     let records = Recorder::new();
+    #[cfg(feature = "adapters")]
     let builder = builder.approver(records.approver(Terminal::new(&bar)));
+    #[cfg(not(feature = "adapters"))]
+    let builder = builder.approver(Terminal::new(&bar));
     let builder = source.store.protect(builder, environment);
-    let builder = exec_broker::given(builder, programs.as_ref());
+    let builder = programs.attach(builder);
     let mut builder = recorder::given(builder, call_recorder.as_ref(), &granted);
     if arguments.id.is_some() {
-        builder = builder.shared_state(&means.shared_state(environment));
+        builder = builder.shared_state(&means.shared_state(environment, None));
     }
     let host = arguments.cache.host(builder, &broker)?;
     let confinement = means.kept(&host, &granted, environment)?;
@@ -186,9 +203,11 @@ pub(crate) fn run(
     let request = request.answerable(Terminal::answerable());
     let request = request.observer(Arc::new(Watch {
         bar: Arc::clone(&bar),
+        #[cfg(feature = "adapters")]
         recorder: records.clone(),
     }));
     let runtime = runtime()?;
+    #[cfg(feature = "adapters")]
     let mut events = host.events(EventFilter::all());
     let reply = runtime.block_on(async {
         let mut call = std::pin::pin!(answered(&host, request, &bar));
@@ -207,33 +226,62 @@ pub(crate) fn run(
     bar.clear();
     compile_broker::warn_if_not_kept(&broker, output);
     recorder::close(call_recorder.as_ref(), output);
-    let ended = Ended {
-        reply: &reply,
-        input: input.as_ref(),
-        recorder: &records,
-        tool: host.tool(&arguments.tool),
-        events: heard(&mut events),
-        rows: call_recorder.as_ref().and_then(|recorder| {
-            let invocation = Invocation::parse(&reply.metadata.invocation).ok()?;
-            recorder.rows_of(invocation)
-        }),
-    };
-    ended.show(arguments, &granted, output)
+    let tool = host.tool(&arguments.tool);
+    #[cfg(feature = "adapters")]
+    if let Some(format) = arguments.format {
+        let ended = Ended {
+            reply: &reply,
+            input: input.as_ref(),
+            recorder: &records,
+            tool: tool.as_ref(),
+            events: heard(&mut events),
+            rows: call_recorder.as_ref().and_then(|recorder| {
+                let invocation = Invocation::parse(&reply.metadata.invocation).ok()?;
+                recorder.rows_of(invocation)
+            }),
+        };
+        return ended.show(format, arguments.verbose, output);
+    }
+    show(&reply, tool.as_ref(), arguments, &granted, output)
 }
 
-/// A call that has ended.
+/// Shows how a call ended.
+fn show(
+    reply: &Reply,
+    tool: Option<&ToolFacts>,
+    arguments: &Arguments,
+    granted: &Granted,
+    output: &mut Output,
+) -> Result<Exit> {
+    reply::show(reply, arguments.verbose, output).map_err(|failure| {
+        let hints = tool.iter().flat_map(|tool| internal_addresses(tool, reply));
+        let failure = hints.fold(failure, |failure, one| failure.hint(one.to_string()));
+        match tool.and_then(|tool| tool.lines_to_add(reply)) {
+            Some(lines) => {
+                let narrower = tool.and_then(|tool| tool.narrower_lines(reply));
+                let failure = failure.lines_for(&granted.place, lines);
+                failure.or_only(narrower.unwrap_or_default())
+            }
+            None => failure,
+        }
+    })
+}
+
+/// A call that has ended, for other forms of its result.
+#[cfg(feature = "adapters")]
 struct Ended<'a> {
     reply: &'a Reply,
     input: Option<&'a Value>,
     recorder: &'a Recorder,
-    tool: Option<ToolInfo>,
+    tool: Option<&'a ToolFacts>,
     events: Vec<Arc<CallEvent>>,
     /// The origin of the ledger, and its rows about the call.
     rows: Option<(String, Vec<u64>)>,
 }
 
+#[cfg(feature = "adapters")]
 impl Ended<'_> {
-    fn show(self, arguments: &Arguments, granted: &Granted, output: &mut Output) -> Result<Exit> {
+    fn show(self, format: Format, verbose: bool, output: &mut Output) -> Result<Exit> {
         let Self {
             reply,
             input,
@@ -242,19 +290,13 @@ impl Ended<'_> {
             events,
             rows,
         } = self;
-        match arguments.format {
-            None => {}
-            Some(Format::Amplifier) => {
-                let outputs = tool.as_ref().map(|tool| &tool.contract.outputs);
-                return reply::formatted(
-                    reply,
-                    &AmplifierResult::of(reply, outputs),
-                    arguments.verbose,
-                    output,
-                );
+        match format {
+            Format::Amplifier => {
+                let outputs = tool.map(|tool| &tool.contract.outputs);
+                reply::formatted(reply, &amplifier_result(reply, outputs), verbose, output)
             }
-            Some(Format::AgentTool) => {
-                let ended = EndedCall::now(reply, tool.as_ref(), recorder);
+            Format::AgentTool => {
+                let ended = EndedCall::now(reply, tool, recorder);
                 let ended = ended.with_events(events);
                 let ended = match rows {
                     Some((origin, rows)) => ended.with_rows(&origin, rows),
@@ -264,31 +306,14 @@ impl Ended<'_> {
                     Some(input) => ended.with_input(input),
                     None => ended,
                 };
-                return reply::formatted(
-                    reply,
-                    &CallRecords::of(&ended),
-                    arguments.verbose,
-                    output,
-                );
+                reply::formatted(reply, &call_records(&ended), verbose, output)
             }
         }
-        reply::show(reply, arguments.verbose, output).map_err(|failure| {
-            let hints = tool.iter().flat_map(|tool| internal_addresses(tool, reply));
-            let failure = hints.fold(failure, |failure, one| failure.hint(one.to_string()));
-            match tool.as_ref().and_then(|tool| tool.lines_to_add(reply)) {
-                Some(lines) => {
-                    let narrower = tool.and_then(|tool| tool.narrower_lines(reply));
-                    let failure = failure.lines_for(&granted.place, lines);
-                    failure.or_only(narrower.unwrap_or_default())
-                }
-                None => failure,
-            }
-        })
     }
 }
 
 /// The granted hosts whose addresses are not granted, if the driver was refused one.
-fn internal_addresses(tool: &ToolInfo, reply: &Reply) -> Vec<InternalAddress> {
+fn internal_addresses(tool: &ToolFacts, reply: &Reply) -> Vec<InternalAddress> {
     let violations = &reply.metadata.violations;
     let is_refused = violations
         .iter()
@@ -320,6 +345,7 @@ async fn answered(host: &Host, request: Request, bar: &Arc<Bar>) -> Reply {
 }
 
 /// What happened so far. Of more events than a reader's ring holds, the oldest are missing.
+#[cfg(feature = "adapters")]
 fn heard(events: &mut Events) -> Vec<Arc<CallEvent>> {
     let mut heard = Vec::new();
     while let Some(next) = events.try_next() {
@@ -330,7 +356,7 @@ fn heard(events: &mut Events) -> Vec<Arc<CallEvent>> {
     heard
 }
 
-/// Says that a call is expensive, where nobody is asked about it.
+/// Warns of an expensive call, if no person is asked about it.
 fn warn_of_cost(host: &Host, arguments: &Arguments, output: &Output) {
     let Some(tool) = host.tool(&arguments.tool) else {
         return;
@@ -354,6 +380,7 @@ fn warn_of_cost(host: &Host, arguments: &Arguments, output: &Output) {
 /// Shows what the driver reports on the bar, and records it.
 struct Watch {
     bar: Arc<Bar>,
+    #[cfg(feature = "adapters")]
     recorder: Recorder,
 }
 
@@ -374,6 +401,7 @@ impl Observer for Watch {
     }
 
     fn progress(&self, progress: &Progress) {
+        #[cfg(feature = "adapters")]
         self.recorder.progress(progress);
         let message = progress.message.as_deref().unwrap_or_default();
         let total = progress
@@ -388,7 +416,7 @@ impl Observer for Watch {
     }
 }
 
-/// Whether the tool has to be given something.
+/// Whether the tool needs an input.
 fn lacks_input(arguments: &Arguments, contents: &[Content]) -> bool {
     let id = arguments.tool.split('@').next().unwrap_or_default();
     let mut tools = contents.iter().filter_map(|content| content.tool(id));

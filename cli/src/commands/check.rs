@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use toolward_author::against::Earlier;
-use toolward_author::check::{CheckReport, check_against, check_path};
+use toolward_author::check::{CheckOptions, CheckReport, ImportFormat, check_with};
 
 use crate::failure::{Code, Exit, Failure, Result, packed};
 use crate::output::{Output, counted};
@@ -21,7 +21,7 @@ pub(crate) struct Arguments {
     #[arg(long)]
     deny_warnings: bool,
 
-    /// Compare the contracts with those of an earlier release: a bundle's directory or archive
+    /// Compare the contracts with an earlier release: a bundle's directory or archive
     #[arg(long, value_name = "BUNDLE")]
     against: Option<PathBuf>,
 
@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit> {
     }
     let report = match &arguments.against {
         Some(old) => against(&arguments.path, old)?,
-        None => check_path(&arguments.path),
+        None => check_with(&arguments.path, &options(None)),
     };
     for diagnostic in &report.diagnostics {
         output.diagnostic(diagnostic)?;
@@ -54,10 +54,23 @@ pub(crate) fn run(arguments: &Arguments, output: &mut Output) -> Result<Exit> {
     Ok(if failed { Exit::Failed } else { Exit::Fine })
 }
 
+/// Other hosts' formats.
+#[cfg(feature = "adapters")]
+const FORMATS: &[&dyn ImportFormat] = toolward_adapters::import::FORMATS;
+#[cfg(not(feature = "adapters"))]
+const FORMATS: &[&dyn ImportFormat] = &[];
+
+fn options(earlier: Option<&Earlier>) -> CheckOptions<'_> {
+    CheckOptions {
+        earlier,
+        formats: FORMATS,
+    }
+}
+
 fn against(path: &Path, old: &Path) -> Result<CheckReport> {
     let earlier = Earlier::read(old).map_err(packed)?;
-    let report = check_against(path, &earlier);
-    // Without a readable bundle.toml there is no id, and an error says why.
+    let report = check_with(path, &options(Some(&earlier)));
+    // Without a readable bundle.toml there is no id, and an error has the reason.
     if report.compared == 0 && report.errors() == 0 {
         let message = format!(
             "{} has no bundle with the id of {}, {}",

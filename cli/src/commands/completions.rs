@@ -1,31 +1,57 @@
-//! `completions`: a script that completes this command's arguments. Those for bash, zsh and fish also
-//! complete ids and names, which they ask `internal-names` for.
+//! `completions`: a script that completes this command's arguments. Those for bash, zsh and fish also complete ids and
+//! names, which they ask `internal-names` for. Packages have manual pages, too: `internal-man-pages`.
 
-mod bash;
-mod fish;
-mod zsh;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
 
-use clap::{Args, ValueEnum as _};
+use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
+use toolward_operator::installed::StoreLocation;
+use toolward_operator::names;
+use toolward_operator::trust::Trust;
 
-use super::names::Kind;
-use crate::failure::Result;
+use crate::environment::Environment;
+use crate::failure::{Code, Failure, Kind, Result};
+use crate::flags::Flagged;
+use crate::output::raw;
 
 /// The commands whose first argument is an id or a name that only the installation knows.
-const COMPLETED: [(&str, Kind); 12] = [
-    ("call", Kind::Tools),
-    ("show", Kind::Tools),
-    ("describe", Kind::Tools),
-    ("why", Kind::Tools),
-    ("policy explain", Kind::Tools),
-    ("policy suggest", Kind::Tools),
-    ("policy grant", Kind::Tools),
-    ("remove", Kind::Installed),
-    ("update", Kind::Bundles),
-    ("trust show", Kind::Publishers),
-    ("trust update", Kind::Publishers),
-    ("trust remove", Kind::Publishers),
+const COMPLETED: [(&str, Completed); 9] = [
+    ("call", Completed::Tools),
+    ("show", Completed::Tools),
+    ("policy suggest", Completed::Tools),
+    ("policy grant", Completed::Tools),
+    ("remove", Completed::Installed),
+    ("update", Completed::Bundles),
+    ("trust show", Completed::Publishers),
+    ("trust update", Completed::Publishers),
+    ("trust remove", Completed::Publishers),
 ];
+
+/// What a script completes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Completed {
+    /// Ids of installed tools.
+    Tools,
+    /// Ids of installed bundles.
+    Bundles,
+    /// Ids of installed bundles, and of their tools.
+    Installed,
+    /// Names of trusted publishers.
+    Publishers,
+}
+
+impl Completed {
+    /// What `internal-names` takes.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Bundles => "bundles",
+            Self::Installed => "installed",
+            Self::Publishers => "publishers",
+        }
+    }
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
@@ -34,29 +60,206 @@ pub(crate) struct Arguments {
     shell: Shell,
 }
 
-pub(crate) fn run(arguments: &Arguments, mut command: clap::Command) -> Result {
-    // Into memory first: the generator panics when its output is gone.
-    let mut script = Vec::new();
-    if arguments.shell == Shell::Zsh {
-        command = zsh::marked(command);
+impl Arguments {
+    pub(crate) fn run(&self, mut command: Command) -> Result {
+        // Into memory first: the generator panics when its output is gone.
+        let mut script = Vec::new();
+        if self.shell == Shell::Zsh {
+            command = zsh_marked(command);
+        }
+        clap_complete::generate(self.shell, &mut command, "toolward", &mut script);
+        match self.shell {
+            Shell::Bash => script.extend(bash_names(&command).into_bytes()),
+            Shell::Fish => script.extend(fish_names().into_bytes()),
+            Shell::Zsh => script = zsh_names(&String::from_utf8_lossy(&script)).into_bytes(),
+            _ => {}
+        }
+        raw(&script)
     }
-    clap_complete::generate(arguments.shell, &mut command, "toolward", &mut script);
-    match arguments.shell {
-        Shell::Bash => script.extend(bash::names(&command).into_bytes()),
-        Shell::Fish => script.extend(fish::names().into_bytes()),
-        Shell::Zsh => script = zsh::with_names(&String::from_utf8_lossy(&script)).into_bytes(),
-        _ => {}
-    }
-    crate::output::raw(&script)
 }
 
-/// The completed commands, each with the word that `internal-names` takes.
-fn completed() -> impl Iterator<Item = (&'static str, String)> {
-    COMPLETED.iter().filter_map(|(words, kind)| {
-        let kind = kind.to_possible_value()?;
-        Some((*words, kind.get_name().to_owned()))
+#[derive(Debug, Args)]
+pub(crate) struct Names {
+    /// What is completed
+    #[arg(value_enum)]
+    kind: Completed,
+
+    #[command(flatten)]
+    trust: Flagged<Trust>,
+
+    #[command(flatten)]
+    store: Flagged<StoreLocation>,
+}
+
+impl Names {
+    /// Writes one name a line. Errors are not reported: the person who completes a word sees the names that could be read.
+    pub(crate) fn run(&self, environment: &Environment) -> Result {
+        let store = &self.store;
+        let names = match self.kind {
+            Completed::Tools => names::tools(store, environment),
+            Completed::Bundles => names::bundles(store, environment),
+            Completed::Installed => names::installed(store, environment),
+            Completed::Publishers => names::publishers(&self.trust, environment),
+        };
+        let lines: String = names.iter().map(|name| format!("{name}\n")).collect();
+        raw(lines.as_bytes())
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManPages {
+    /// An existing directory
+    directory: PathBuf,
+}
+
+impl ManPages {
+    pub(crate) fn run(&self, command: Command) -> Result {
+        clap_mangen::generate_to(command, &self.directory).map_err(|error| {
+            let directory = self.directory.display();
+            let message = format!("the manual pages can't be written to {directory}: {error}");
+            Failure::new(Kind::Failed, Code::OutputUnwritable, message)
+        })
+    }
+}
+
+/// For bash: a function in front of the generated one. It compares a name as text and never expands it, and runs the
+/// `toolward` of PATH, not the word before the cursor.
+fn bash_names(command: &Command) -> String {
+    let cases: String = COMPLETED
+        .iter()
+        .map(|(words, kind)| format!("        \" {words}\") kind={} ;;\n", kind.word()))
+        .collect();
+    let switches = Vec::from_iter(switches(command)).join("|");
+    BASH.replace("CASES\n", &cases)
+        .replace("SWITCHES", &switches)
+}
+
+/// The flags that take no value with any command.
+fn switches(command: &Command) -> BTreeSet<String> {
+    let (mut alone, mut with_value) = (BTreeSet::new(), BTreeSet::new());
+    let mut commands = vec![command];
+    while let Some(command) = commands.pop() {
+        commands.extend(command.get_subcommands());
+        for flag in command.get_arguments() {
+            let short = flag.get_short().map(|short| format!("-{short}"));
+            let long = flag.get_long().map(|long| format!("--{long}"));
+            match flag.get_action().takes_values() {
+                true => with_value.extend(short.into_iter().chain(long)),
+                false => alone.extend(short.into_iter().chain(long)),
+            }
+        }
+    }
+    &alone - &with_value
+}
+
+/// If the line names a store or a configuration, the names are read there.
+const BASH: &str = r#"
+_toolward_names() {
+    local cur="$2" word line path="" kind="" value="" place=()
+    for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+        case "$word" in
+            =) value="${value:-=}" ;;
+            SWITCHES) value="" ;;
+            --store-dir=* | --config=*) place+=("$word") value="" ;;
+            -*=*) value="" ;;
+            -*) value="$word" ;;
+            *)
+                case "$value" in
+                    "") path+=" $word" ;;
+                    --store-dir | --config) place+=("$value" "${word/#\~\//$HOME/}") ;;
+                esac
+                value=""
+                ;;
+        esac
+    done
+    case "$path" in
+CASES
+    esac
+    if [[ -z "$kind" || -n "$value" || "$cur" == [-=]* ]]; then
+        _toolward "$@"
+        return
+    fi
+    COMPREPLY=()
+    while IFS= read -r line; do
+        [[ "$line" == "$cur"* ]] && COMPREPLY+=("$line")
+    done < <(command toolward internal-names "$kind" "${place[@]}" 2>/dev/null </dev/null)
+}
+complete -F _toolward_names -o bashdefault -o default toolward
+"#;
+
+/// For fish: a line for each command whose argument is a name, behind the generated ones.
+fn fish_names() -> String {
+    let lines = COMPLETED.iter().map(|(words, kind)| {
+        let (command, below) = words.split_once(' ').unwrap_or((words, ""));
+        let below = match below {
+            "" => String::new(),
+            below => format!("; and __fish_seen_subcommand_from {below}"),
+        };
+        format!(
+            "complete -c toolward -n \"__fish_toolward_using_subcommand {command}{below}\" -f \
+             -a \"(command toolward internal-names {} 2>/dev/null </dev/null)\"\n",
+            kind.word()
+        )
+    });
+    lines.collect()
+}
+
+/// For zsh: the generated script, with a function in place of a file's name if an argument is a name. The commands get
+/// their names marked, in the form of the only value that an argument has.
+fn zsh_marked(command: Command) -> Command {
+    COMPLETED.iter().fold(command, |command, (words, kind)| {
+        let words: Vec<&str> = words.split(' ').collect();
+        zsh_marked_at(command, &words, zsh_mark(*kind))
     })
 }
+
+/// What is in the generated script for names, until it is replaced.
+fn zsh_mark(kind: Completed) -> &'static str {
+    match kind {
+        Completed::Tools => "toolward-internal-tools",
+        Completed::Bundles => "toolward-internal-bundles",
+        Completed::Installed => "toolward-internal-installed",
+        Completed::Publishers => "toolward-internal-publishers",
+    }
+}
+
+fn zsh_marked_at(command: Command, words: &[&str], mark: &'static str) -> Command {
+    if let Some((first, rest)) = words.split_first() {
+        return command.mut_subcommand(*first, |below| zsh_marked_at(below, rest, mark));
+    }
+    let all = command.get_positionals();
+    let all: Vec<_> = all.map(|argument| argument.get_id().clone()).collect();
+    // A changed argument moves behind the others: all are changed, which keeps their order.
+    let changed = all.into_iter().enumerate();
+    changed.fold(command, |command, (number, id)| {
+        command.mut_arg(id, |argument| match number {
+            0 => argument.value_parser([mark]),
+            _ => argument,
+        })
+    })
+}
+
+fn zsh_names(script: &str) -> String {
+    let named = COMPLETED.iter();
+    let named = named.fold(script.to_owned(), |script, (_, kind)| {
+        let names = format!(":_toolward_names {}", kind.word());
+        script.replace(&format!(":({})", zsh_mark(*kind)), &names)
+    });
+    // In front of the first call of the function, if the script is a file of `fpath`.
+    match named.rsplit_once(ZSH_LAST) {
+        Some((before, last)) => format!("{before}{ZSH}\n{ZSH_LAST}{last}"),
+        None => named,
+    }
+}
+
+const ZSH_LAST: &str = "if [ \"$funcstack[1]\" = \"_toolward\" ]; then";
+
+const ZSH: &str = r#"_toolward_names() {
+    local -a names
+    names=("${(@f)$(command toolward internal-names "$1" 2>/dev/null </dev/null)}")
+    compadd -a names
+}
+"#;
 
 #[cfg(test)]
 mod tests {
@@ -75,5 +278,31 @@ mod tests {
             let command = command.unwrap_or_else(|| panic!("no command {words}"));
             assert!(command.get_positionals().next().is_some(), "{words}");
         }
+    }
+
+    #[test]
+    fn a_flag_without_a_value_is_told_from_one_with() {
+        let mut cli = Cli::command();
+        cli.build();
+        let switches = switches(&cli);
+        for alone in ["-v", "-q", "--json", "--help"] {
+            assert!(switches.contains(alone), "{alone} in {switches:?}");
+        }
+        for with_value in ["--set", "--config", "--color", "-o"] {
+            assert!(!switches.contains(with_value), "{with_value}");
+        }
+    }
+
+    #[test]
+    fn each_completed_command_asks_for_its_names() {
+        let mut script = Vec::new();
+        let mut command = zsh_marked(Cli::command());
+        clap_complete::generate(Shell::Zsh, &mut command, "toolward", &mut script);
+        let script = zsh_names(std::str::from_utf8(&script).unwrap());
+        assert!(!script.contains("toolward-internal-"));
+        let asked = script.matches(":_toolward_names ").count();
+        assert_eq!(asked, COMPLETED.len());
+        let (function, first) = (script.find(ZSH).unwrap(), script.find(ZSH_LAST).unwrap());
+        assert!(function < first);
     }
 }

@@ -1,20 +1,22 @@
 //! `doctor`: whether this machine and installation are fit for the work.
 
+mod languages;
+
 use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
-use toolward_author::build::Installable;
-use toolward_author::{BuildKind, build};
+use toolward_author::BuildKind;
 use toolward_bundle::text::visible_line;
 use toolward_contract::diagnostic::Severity;
 
-use super::build::{guest_cargo, tools};
-use super::exec_broker;
+use languages::{LanguageFlags, LanguageTools};
+
+use super::exec_broker::Programs;
 use crate::environment::Environment;
 use crate::failure::{Exit, Result};
 use crate::flags::Flagged;
-use crate::output::{Output, quoted};
+use crate::output::Output;
 use crate::wrap::{wrapped, wrapped_around_code};
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::doctor::{self, Check, CheckState};
@@ -24,18 +26,12 @@ use toolward_operator::trust::Trust;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The Cargo of the guest toolchain [default: TOOLWARD_GUEST_CARGO, else
-    /// cargo]
-    #[arg(long, value_name = "PROGRAM")]
-    guest_cargo: Option<std::ffi::OsString>,
+    #[command(flatten)]
+    languages: LanguageFlags,
 
-    /// Where the tools of other languages are installed [default: TOOLWARD_TOOLCHAIN,
-    /// else toolchain in Toolward's data directory]
-    #[arg(long, value_name = "DIRECTORY")]
-    toolchain: Option<PathBuf>,
-
-    /// Check this configuration [default: toolward.toml in the user's
-    /// configuration directory]
+    /// Check this configuration
+    ///
+    /// [default: toolward.toml in the user's configuration directory]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -51,6 +47,9 @@ pub(crate) fn run(
     environment: &Environment,
     output: &mut Output,
 ) -> Result<Exit> {
+    if arguments.languages.is_set() {
+        return arguments.languages.run(environment, output);
+    }
     let trust = Trust::of_config(arguments.config.clone());
     let mut checks = vec![
         Check::new("version", CheckState::Ok, version()),
@@ -62,9 +61,9 @@ pub(crate) fn run(
         doctor::configuration(arguments.config.as_deref(), environment),
         doctor::publishers(&trust, environment),
         doctor::ledger(&trust, environment),
-        guest_toolchain(arguments, environment),
     ];
-    checks.extend(languages(arguments, environment));
+    let found = arguments.languages.look(environment).into_iter();
+    checks.extend(found.map(|one| language(one, &arguments.languages, environment)));
     checks.extend(doctor::installed(
         &arguments.store,
         &trust,
@@ -73,12 +72,7 @@ pub(crate) fn run(
     ));
     checks.extend(doctor::lasting_changes(environment));
     checks.extend(doctor::policy(&trust, &arguments.policies, environment));
-    checks.extend(doctor::programs(
-        &exec_broker::command()?,
-        &trust,
-        &arguments.policies,
-        environment,
-    ));
+    checks.extend(Programs::checks(&trust, &arguments.policies, environment)?);
     let source = BundleSource {
         trust,
         store: arguments.store.clone(),
@@ -127,56 +121,28 @@ fn version() -> String {
     )
 }
 
-/// Only authors need it, so its absence is not an error.
-fn guest_toolchain(arguments: &Arguments, environment: &Environment) -> Check {
-    const NAME: &str = "guest-toolchain";
-    let cargo = guest_cargo(arguments.guest_cargo.as_ref(), environment);
-    let shown = cargo.to_string_lossy();
-    let tools = tools(arguments.toolchain.as_ref(), environment);
-    match build::probe(&cargo, &tools) {
-        Ok(()) => {
-            let makes = format!("{shown} makes components for {}", build::TARGET);
-            Check::new(NAME, CheckState::Ok, makes)
-        }
-        Err(error) => {
-            let lacks = format!("{shown} makes no components, so that `build` won't work: {error}");
-            Check::new(NAME, CheckState::Note, lacks).maybe_hint(error.hint())
-        }
-    }
-}
-
-/// Few authors need all languages, so that a missing one is a note.
-fn languages(arguments: &Arguments, environment: &Environment) -> Vec<Check> {
-    let tools = tools(arguments.toolchain.as_ref(), environment);
-    let found = build::look(&tools, std::path::Path::new("."));
-    found
-        .into_iter()
-        .map(|found| {
-            let name = match found.kind {
-                BuildKind::Js => "javascript",
-                other => other.word(),
-            };
-            match found.tools {
-                Ok(tools) => Check::new(name, CheckState::Ok, tools),
-                Err(error) => {
-                    let hint = match Installable::missing(found.kind, &error) {
-                        Some(_) => Some(installing(found.kind, arguments).into()),
-                        None => error.hint(),
-                    };
-                    Check::new(name, CheckState::Note, error.to_string()).maybe_hint(hint)
-                }
-            }
-        })
-        .collect()
-}
-
-/// The command that fetches a language's tools to where they are looked for.
-fn installing(kind: BuildKind, arguments: &Arguments) -> String {
-    let directory = arguments.toolchain.as_deref().map(quoted);
-    let directory = directory.map(|directory| format!(" --toolchain {directory}"));
-    format!(
-        "`toolward toolchain {} --install{}` fetches it",
-        kind.word(),
-        directory.unwrap_or_default()
-    )
+/// Only authors build, and in few languages, so that a missing one is a note.
+fn language(found: LanguageTools, flags: &LanguageFlags, environment: &Environment) -> Check {
+    let name = match found.kind {
+        BuildKind::Rust => "guest-toolchain",
+        BuildKind::Js => "javascript",
+        other => other.word(),
+    };
+    let installable = found.installable().is_some();
+    let error = match found.tools {
+        Ok(tools) => return Check::new(name, CheckState::Ok, tools),
+        Err(error) => error,
+    };
+    let message = match found.kind {
+        BuildKind::Rust => format!(
+            "{} makes no components, so that `build` won't work: {error}",
+            flags.cargo(environment).to_string_lossy()
+        ),
+        _ => error.to_string(),
+    };
+    let hint = match installable {
+        true => Some(flags.installing(found.kind).into()),
+        false => error.hint(),
+    };
+    Check::new(name, CheckState::Note, message).maybe_hint(hint)
 }

@@ -1,7 +1,6 @@
 //! `import`: bundles of components and tool definitions that were made for other hosts.
 
 mod aml;
-mod budget;
 mod runloop;
 
 use std::path::{Path, PathBuf};
@@ -9,9 +8,10 @@ use std::process::{Command as Process, Stdio};
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use toolward_author::import::{self, ImportError, Imported, Options};
+use toolward_adapters::import::{self, ImportError, Imported, Options};
 use toolward_bundle::component::Surface;
 use toolward_bundle::text::{visible, visible_line};
+use toolward_operator::file;
 
 use super::inspect::read_component;
 use crate::codes::Code;
@@ -30,14 +30,14 @@ const MAX_POLICY: usize = 1024 * 1024;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// A component with functions of its own, as Wassette calls them: each becomes a tool
+    /// A component with plain functions, as Wassette calls them: each becomes a tool
     Component(Component),
     /// A tool of Amplifier, or a directory with one. It is asked for its description in a
     /// sandbox that reaches nothing
     Amplifier(Amplifier),
     /// Tool definitions of AML, NAME.tool.md: each becomes a contract, and a driver if it is a REST API
     Aml(aml::Arguments),
-    /// A tools.json of version 1, as Runloop's agents have one beside their policy.caps
+    /// A tools.json of version 1, as Runloop's agents have it next to policy.caps
     Runloop(runloop::Arguments),
 }
 
@@ -59,7 +59,7 @@ pub(crate) struct Amplifier {
     declared: Declared,
 }
 
-/// What the tools are called, and what they may ask for: nothing that is not said here.
+/// What the tools are called, and what they may ask for: only what these flags name.
 #[derive(Debug, Args)]
 struct Declared {
     /// The id of the bundle and its tool; of several tools, the beginning of each
@@ -141,7 +141,7 @@ impl Declared {
     }
 }
 
-/// Writes what was imported, and says what is in it. `todo` is what a person does first.
+/// Writes what was imported, and shows what is in it. `todo` is what a person does first.
 fn written(
     imported: &Imported,
     directory: &Path,
@@ -225,7 +225,7 @@ fn only_component(path: &Path) -> Result<PathBuf> {
     }
 }
 
-/// What a tool of Amplifier says about itself. It says so in a call of its own, in a process
+/// The description that a tool of Amplifier gives. It is asked in a separate call, in a process
 /// that is confined as for any other.
 fn spec(file: &Path, wasm: &[u8]) -> Result<String> {
     let surface = Surface::read(wasm).map_err(|error| failed(error.into(), file))?;
@@ -260,5 +260,51 @@ fn spec(file: &Path, wasm: &[u8]) -> Result<String> {
             let message = visible_line(message.unwrap_or("it could not be called"), 300);
             Err(unanswered(&message))
         }
+    }
+}
+
+/// Bytes of all files of one import.
+const MAX_TOTAL: usize = 64 * 1024 * 1024;
+
+/// What the files of one import may have together: all of them are in memory before the first is looked at.
+pub(super) struct Budget {
+    left: usize,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { left: MAX_TOTAL }
+    }
+}
+
+impl Budget {
+    /// Reads a file of at most `limit` bytes.
+    pub(super) fn read(&mut self, path: &Path, limit: usize) -> Result<Vec<u8>> {
+        let size = path.metadata().map_or(0, |metadata| metadata.len());
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        if size > self.left && size <= limit {
+            let message = format!("{}: more than {MAX_TOTAL} bytes of files", path.display());
+            return Err(Failure::new(Kind::Usage, Code::ImportTooMany, message));
+        }
+        let bytes = file::read(path, limit.min(self.left))?;
+        self.left = self.left.saturating_sub(bytes.len());
+        Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_are_more_than_one_import_keeps_are_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.json");
+        std::fs::write(&path, "12345678").unwrap();
+        let mut budget = Budget { left: 12 };
+        assert_eq!(budget.read(&path, 8).unwrap(), b"12345678");
+        let refused = budget.read(&path, 8).unwrap_err();
+        assert!(refused.to_string().contains("bytes of files"), "{refused}");
+        assert_eq!(budget.left, 4);
     }
 }

@@ -1,7 +1,5 @@
-//! `inspect`: what a bundle holds and asks for. Needs no trust, and says
+//! `inspect`: what a bundle holds and asks for. Needs no trust, and shows
 //! whether there was any.
-
-mod actions;
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +8,7 @@ use clap::Args;
 use serde_json::json;
 use toolward_bundle::component::{Functions, MAX_SIZE, MadeFor, Surface, Usability};
 use toolward_bundle::content::Content;
-use toolward_bundle::inspect::{DeclarationDifference, InputView, Inspection};
+use toolward_bundle::inspect::{ActionView, DeclarationDifference, InputView, Inspection};
 use toolward_bundle::text::visible_line;
 use toolward_operator::bundles::{is_under_work, under_work};
 use toolward_operator::installed::{StoreLocation, bundle_of, examined, next_step};
@@ -26,8 +24,9 @@ const MAX_LINE_CHARS: usize = 300;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// A bundle (a directory or an archive), a bundle under work, a .wasm file,
-    /// or the id of an installed bundle or of a tool in it
+    /// A bundle, a .wasm file, or the id of an installed bundle or tool
+    ///
+    /// A bundle is a directory or an archive, signed or under work.
     path: PathBuf,
 
     /// List every file
@@ -142,7 +141,7 @@ fn show(inspection: &Inspection, files: bool, output: &mut Output) -> Result {
         }
     }
     for action in &inspection.actions {
-        actions::show(action, output)?;
+        show_action(action, output)?;
     }
     for driver in &inspection.drivers {
         output.line(format!(
@@ -331,4 +330,28 @@ fn list(items: &[String]) -> String {
         [] => "nothing".to_owned(),
         items => line(&items.join(", ")),
     }
+}
+
+fn show_action(action: &ActionView, output: &mut Output) -> Result {
+    output.line(format!("\naction {} {}", line(&action.id), action.version))?;
+    if !action.description.is_empty() {
+        output.line(format!("  {}", line(&action.description)))?;
+    }
+    output.line(format!("  mutates    {}", list(&action.mutates)))?;
+    output.line(format!(
+        "  at least   approval {}, risk {}",
+        line(&action.approval),
+        action.risk_level
+    ))?;
+    if !action.fires_events.is_empty() {
+        output.line(format!(
+            "  no effect  fires_events: {}",
+            list(&action.fires_events)
+        ))?;
+    }
+    for (kind, reference) in &action.implementations {
+        let hint = format!("implementations: {kind} {reference}");
+        output.line(format!("  no effect  {}", line(&hint)))?;
+    }
+    Ok(())
 }

@@ -1,7 +1,6 @@
-//! `install`, `update`, `list`, `remove`, `search`: the bundles of this machine.
+//! `install`, `update`, `list`, `remove`, `search`: the bundles of this machine; and the questions about hosts that a
+//! registry names.
 
-mod held;
-mod hosts;
 mod list;
 mod search;
 mod update;
@@ -11,9 +10,11 @@ use serde_json::json;
 use toolward_bundle::text::visible_line;
 use toolward_host::Broker;
 use toolward_operator::installed::StoreLocation;
-use toolward_operator::network::{Fetcher, Network};
+use toolward_operator::lasting_changes::LastingChanges;
+use toolward_operator::network::{AskHost, DownloadHost, Fetcher, Network, RealmChange};
 use toolward_operator::processes::CompileCache;
 use toolward_operator::recorder::RecorderCommand;
+use toolward_operator::registry::UnknownHost;
 use toolward_operator::releases::{Installer, ReleasePlace, SourceMove};
 use toolward_operator::trust::rows::TrustRows;
 use toolward_operator::trust::{Trust, TrustContext};
@@ -34,8 +35,9 @@ pub(crate) use update::Update;
 /// What installing and updating have in common.
 #[derive(Debug, Args)]
 pub(crate) struct CommonFlags {
-    /// The channel whose index says which release is current [default: the only
-    /// one that is configured]
+    /// The channel whose index names the current release
+    ///
+    /// [default: the only configured one]
     #[arg(long, value_name = "NAME")]
     channel: Option<String>,
 
@@ -43,7 +45,7 @@ pub(crate) struct CommonFlags {
     #[arg(long, value_name = "DIGEST")]
     accept: Option<String>,
 
-    /// Allow an older release than one that was installed, and say why
+    /// Allow an older release than was installed before, and say why
     #[arg(long, value_name = "WHY")]
     allow_rollback: Option<String>,
 
@@ -65,8 +67,9 @@ pub(crate) struct Install {
     /// A bundle: a file, a directory, an https address, or oci://…
     source: String,
 
-    /// Let an installed bundle come from this source from now on, after a yes on
-    /// the terminal
+    /// Let an installed bundle come from this source from now on
+    ///
+    /// Asks on the terminal.
     #[arg(long)]
     move_source: bool,
 
@@ -132,7 +135,7 @@ impl CommonFlags {
 
     fn fetcher(&self, environment: &Environment) -> Result<Fetcher> {
         let fetcher = self.network.clone().fetcher(&self.trust, environment)?;
-        let whom = hosts::TerminalHosts::new(environment);
+        let whom = TerminalHosts::new(environment);
         Ok(fetcher.asking(Box::new(whom), self.store.record_folder(environment)?))
     }
 
@@ -186,7 +189,7 @@ fn show(outcome: InstallOutcome, output: &mut Output) -> Result<Exit> {
         InstallOutcome::Held {
             held, difference, ..
         } => {
-            held::show(&held, &difference, output)?;
+            update::show_held(&held, &difference, output)?;
             return Ok(Exit::Denied);
         }
         _ => {
@@ -210,4 +213,74 @@ fn print(state: &str, installed: &InstalledBundle, output: &mut Output) -> Resul
         &value,
         format_args!("{id} {version} (sequence {sequence}): {state}"),
     )
+}
+
+/// The person at the terminal.
+#[derive(Debug)]
+struct TerminalHosts {
+    environment: Environment,
+}
+
+impl TerminalHosts {
+    fn new(environment: &Environment) -> Self {
+        Self {
+            environment: environment.clone(),
+        }
+    }
+}
+
+impl AskHost for TerminalHosts {
+    fn downloads(&self, asked: &DownloadHost) -> Result<bool> {
+        if !has_terminal() {
+            return Ok(false);
+        }
+        let (repository, host) = (&asked.repository, &asked.host);
+        let (registry, name) = (shown(repository.registry()), repository.repository());
+        let text = format!(
+            "The registry {registry} redirects downloads of {} to\n  + {}\n\n{}No credentials go there, and what comes \
+             is verified as ever. A yes is kept for this repository.",
+            shown(name),
+            shown(&host.origin),
+            encoded(host)
+        );
+        match approve::confirmed(&text, "Download from there?") {
+            Ok(true) => Ok(true),
+            _ => Err(Failure::new(
+                Kind::Denied,
+                Code::ChangeUnconfirmed,
+                format!("downloads of {repository} from {host} were not confirmed"),
+            )
+            .hint("ask whoever runs the registry where its downloads come from")),
+        }
+    }
+
+    fn realm(&self, asked: RealmChange) -> Result<bool> {
+        if !has_terminal() {
+            return Ok(false);
+        }
+        let why = format!(
+            "The registry {} wants tokens from\n  + {}\n\n{}The name and the password for this registry, if it has \
+             any, are sent there.\n\n",
+            shown(&asked.registry),
+            shown(&asked.host.origin),
+            encoded(&asked.host)
+        );
+        let changes = LastingChanges::of(&self.environment)?;
+        approve::confirm_change(&why, asked.edit, &asked.after, asked.change, &changes)?;
+        Ok(true)
+    }
+}
+
+fn shown(text: impl AsRef<str>) -> String {
+    visible_line(text.as_ref(), 400)
+}
+
+/// A remark about a name that people read in other letters.
+fn encoded(host: &UnknownHost) -> &'static str {
+    match host.is_encoded() {
+        true => {
+            "This name stands for one in other letters, which may look like a name that you know.\n\n"
+        }
+        false => "",
+    }
 }

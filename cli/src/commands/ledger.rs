@@ -1,20 +1,23 @@
-//! `ledger`: looks at the record of calls, proves what it holds, and deletes what shall not stay.
+//! `ledger`: looks at the record of calls, proves what it holds, and deletes what shall not stay. Records have times in
+//! microseconds since 1970.
 
 mod change;
 mod export;
 mod list;
+mod replay;
 mod show;
-pub(super) mod time;
 pub(super) mod verify;
 
 use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
-use toolward_ledger::record::{Invocation, Record};
+use toolward_ledger::record::{Invocation, Number, Record};
 use toolward_ledger::{Reader, Row};
 use toolward_operator::ledger::LedgerSettings;
 use toolward_operator::trust::Trust;
+use toolward_signing::timestamp::Timestamp;
 
 use crate::environment::Environment;
 use crate::failure::{Code, Exit, Failure, Kind, Result};
@@ -26,11 +29,13 @@ pub(crate) enum Command {
     List(list::Arguments),
     /// Show the rows about a call, or one row, with what is kept of the payloads
     Show(show::Arguments),
+    /// Show the recorded results of calls, or make the calls once more
+    Replay(replay::Arguments),
     /// Verify every row, checkpoint and kept payload
     Verify(verify::Arguments),
     /// Write all rows as lines of JSON, or a copy for other people's programs
     Export(export::Arguments),
-    /// Sign the ledger as it is now, and write the signed note
+    /// Sign the current ledger, and write the signed note
     Checkpoint(change::Checkpoint),
     /// Write a proof that a row is in the ledger (tlog-proof)
     Prove(show::Prove),
@@ -46,6 +51,7 @@ impl Command {
     pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result<Exit> {
         match self {
             Self::Verify(arguments) => return arguments.run(environment, output),
+            Self::Replay(arguments) => return arguments.run(environment, output),
             Self::List(arguments) => arguments.run(environment, output),
             Self::Show(arguments) => arguments.run(environment, output),
             Self::Export(arguments) => arguments.run(environment, output),
@@ -62,8 +68,9 @@ impl Command {
 /// Which ledger.
 #[derive(Debug, Args)]
 pub(super) struct Which {
-    /// Read where the ledger is from this file [default: toolward.toml in the
-    /// user's configuration directory]
+    /// Read from this file which ledger is meant
+    ///
+    /// [default: toolward.toml in the user's configuration directory]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -72,14 +79,14 @@ pub(super) struct Which {
     directory: Option<PathBuf>,
 }
 
-/// A ledger that is there, and what the configuration says of it.
+/// A ledger that exists, and its configuration.
 pub(super) struct Found {
     directory: PathBuf,
     pub(super) settings: LedgerSettings,
 }
 
 impl Which {
-    /// Whom the configuration trusts that says where the ledger is.
+    /// Whom the configuration of the ledger trusts.
     pub(super) fn trust(&self) -> Trust {
         Trust::of_config(self.config.clone())
     }
@@ -87,7 +94,7 @@ impl Which {
     pub(super) fn find(&self, environment: &Environment) -> Result<Found> {
         let mut settings = self.trust().ledger(environment)?;
         if let Some(directory) = &self.directory {
-            // The operator's checkpoints are those of the operator's ledger.
+            // The operator's checkpoints are of the operator's ledger only.
             let own = settings.directory(environment).ok();
             if own.as_ref() != Some(directory) {
                 settings.checkpoints = None;
@@ -165,4 +172,74 @@ fn json_of(row: &Row) -> Option<Value> {
     let bytes = row.record.as_deref()?;
     Record::parse(bytes).ok()?;
     serde_json::from_slice(bytes).ok()
+}
+
+const MICROS: u64 = 1_000_000;
+
+/// Reads a time: RFC 3339 in UTC, a date, or how long ago (`30m`, `12h`, `7d`).
+fn time(text: &str) -> Result<Number, String> {
+    let seconds = match ago(text) {
+        Some(ago) => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH);
+            now.unwrap_or_default().as_secs().checked_sub(ago)
+        }
+        None => {
+            let time = Timestamp::parse(text);
+            let time = time.or_else(|_| Timestamp::parse(&format!("{text}T00:00:00Z")));
+            time.ok().and_then(|time| u64::try_from(time.unix()).ok())
+        }
+    };
+    let seconds = seconds
+        .ok_or("expected a time as 2026-05-01T12:00:00Z, a date, or how long ago: 30m, 12h, 7d")?;
+    Ok(Number::from(seconds.saturating_mul(MICROS)))
+}
+
+fn ago(text: &str) -> Option<u64> {
+    let (number, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
+    let unit = match unit {
+        "s" => 1,
+        "m" => 60,
+        "h" => 60 * 60,
+        "d" => 24 * 60 * 60,
+        _ => return None,
+    };
+    number.parse::<u64>().ok()?.checked_mul(unit)
+}
+
+/// A time as people read it: RFC 3339 in UTC, to the second.
+fn shown_time(at: Number) -> String {
+    let seconds = i64::try_from(at.get() / MICROS).unwrap_or(i64::MAX);
+    // Clocks may have been wrong.
+    Timestamp::from_unix(seconds).map_or_else(|_| "-".to_owned(), |time| time.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_dates_moments_or_how_long_ago() {
+        assert_eq!(time("1970-01-02").unwrap().get(), 86_400 * MICROS);
+        assert_eq!(time("1970-01-01T00:00:07Z").unwrap().get(), 7 * MICROS);
+        let now = time("0s").unwrap().get();
+        let hour = time("1h").unwrap().get();
+        assert!((3600..3610).contains(&((now - hour) / MICROS)));
+        for wrong in [
+            "",
+            "d",
+            "yesterday",
+            "-1d",
+            "1w",
+            "99999999999999999999d",
+            "9999999999999d",
+            "ü",
+        ] {
+            assert!(time(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(
+            shown_time(time("1970-01-02").unwrap()),
+            "1970-01-02T00:00:00Z"
+        );
+        assert_eq!(shown_time(Number::from(u64::MAX)), "2255-06-05T23:47:34Z");
+    }
 }

@@ -1,5 +1,6 @@
 //! `new`: a bundle to start from.
 
+#[cfg(feature = "adapters")]
 mod runloop;
 
 use std::path::PathBuf;
@@ -9,7 +10,7 @@ use serde_json::json;
 use toolward_author::build::Plan;
 use toolward_author::scaffold::{self, Language, Options};
 
-use super::build::consent;
+use super::build;
 use crate::environment::Environment;
 use crate::failure::{Failure, Kind, Result};
 use crate::output::Output;
@@ -19,8 +20,9 @@ pub(crate) struct Arguments {
     /// Where; the directory must not exist
     directory: PathBuf,
 
-    /// The id of the bundle and its tool, such as text.greet [default: the
-    /// directory's name]
+    /// The id of the bundle and its tool, such as text.greet
+    ///
+    /// [default: the directory's name]
     #[arg(long)]
     id: Option<String>,
 
@@ -28,11 +30,15 @@ pub(crate) struct Arguments {
     #[arg(long)]
     publisher: Option<String>,
 
-    /// What the bundle is made of: contracts and drivers of its own, or a tools.json of version 1 as Runloop
-    /// writes it, whose tools are requests
+    /// What the bundle is made of
+    ///
+    /// Contracts and drivers, or a tools.json of version 1 as Runloop writes it, whose tools are
+    /// requests.
+    #[cfg(feature = "adapters")]
     #[arg(long, value_enum, default_value = "bundle")]
     format: Format,
 
+    #[cfg(feature = "adapters")]
     #[command(flatten)]
     entry: runloop::Entry,
 
@@ -45,7 +51,7 @@ pub(crate) struct Arguments {
 const NO_PUBLISHER: &str = "local";
 
 impl Arguments {
-    /// The publisher. Reports it if nobody chose it: operators trust a publisher by its name.
+    /// The publisher. Reports it if none was chosen: operators trust a publisher by its name.
     fn publisher(&self, output: &Output) -> String {
         self.publisher.clone().unwrap_or_else(|| {
             output.note(format!(
@@ -57,6 +63,7 @@ impl Arguments {
     }
 }
 
+#[cfg(feature = "adapters")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     Bundle,
@@ -76,6 +83,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let name = || directory.file_name().unwrap_or_default();
     let id = arguments.id.clone();
     let id = id.unwrap_or_else(|| name().to_string_lossy().to_ascii_lowercase());
+    #[cfg(feature = "adapters")]
     match arguments.format {
         Format::Runloop => return runloop::run(arguments, id, environment, output),
         Format::Bundle => arguments.entry.unused()?,
@@ -95,9 +103,9 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
         "ok": true, "directory": directory.display().to_string(), "id": options.id, "files": files,
     });
     output.result(&value, paths.collect::<Vec<_>>().join("\n"))?;
-    // Its sources are those of this command.
+    // Its sources come from this command.
     if let Ok(plan) = Plan::read(directory) {
-        consent::remember(&plan, false, environment);
+        build::remember_consent(&plan, false, environment);
     }
     let directory = directory.display();
     output.note(format!(

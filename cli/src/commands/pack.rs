@@ -18,8 +18,9 @@ pub(crate) struct Arguments {
     #[arg(default_value = ".")]
     directory: PathBuf,
 
-    /// Where to: NAME.toolbundle makes an archive (which needs --key), any
-    /// other name a directory [default: ID.toolbundle]
+    /// Where to: NAME.toolbundle makes an archive, any other name a directory
+    ///
+    /// An archive needs --key. [default: ID.toolbundle]
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 
@@ -27,9 +28,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "PEM")]
     key: Vec<PathBuf>,
 
-    /// Say from which sources the components were built, and by which compilers
-    /// (what `toolward build` says); signed with the first key. Without that
-    /// statement the bundle is refused then
+    /// Name the compilers, as `toolward build` prints them
+    ///
+    /// The bundle then states from which sources and by which compilers its components were built,
+    /// signed with the first key. Without that statement such a bundle is refused.
     #[arg(long, value_name = "COMPILERS", requires = "key")]
     provenance: Option<String>,
 
@@ -45,8 +47,8 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
             Code::KeyMissing,
             "an archive carries its signatures, and no key was given",
         )
-        .hint("sign it at once: --key PRIVATE.pem (`toolward keys new` makes one)")
-        .hint("or pack into a directory, `-o DIR`, and `toolward sign` it later"));
+        .hint("sign it at once: --key PRIVATE.pem (`toolward publisher keys new` makes one)")
+        .hint("or pack into a directory, `-o DIR`, and `toolward publisher sign` it later"));
     }
     let options = PackOptions {
         source_date_epoch: environment.source_date_epoch()?,
@@ -94,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     ));
     if signers.is_empty() {
         output.note(format!(
-            "not signed yet: toolward sign {} --key PRIVATE.pem",
+            "not signed yet: toolward publisher sign {} --key PRIVATE.pem",
             place.display()
         ));
     }

@@ -3,9 +3,7 @@
 
 mod check;
 mod choices;
-mod documents;
-mod explain;
-mod grant;
+pub(super) mod documents;
 mod list;
 mod suggest;
 
@@ -24,15 +22,12 @@ pub(crate) enum Command {
     /// List a bundle's tools: allowed, asking a person, or blocked; and its
     /// prompts and resources: served or hidden
     List(list::Arguments),
-    /// Show a tool's declaration, the policy's rules about it, what it gets, and
-    /// why; or what becomes of a prompt or resource
-    Explain(explain::Arguments),
     /// Write the smallest policy that lets a bundle's tools run, and its prompts
     /// and resources be seen
-    Suggest(suggest::Arguments),
+    Suggest(suggest::Suggest),
     /// Add what `suggest` prints to the policy's file, after you have seen it and
     /// typed a yes
-    Grant(grant::Arguments),
+    Grant(suggest::Grant),
     /// Check a policy file
     Check(check::Arguments),
 }
@@ -41,9 +36,8 @@ impl Command {
     pub(crate) fn run(&self, environment: &Environment, output: &mut Output) -> Result {
         match self {
             Self::List(arguments) => list::run(arguments, environment, output),
-            Self::Explain(arguments) => explain::run(arguments, environment, output),
-            Self::Suggest(arguments) => suggest::run(arguments, environment, output),
-            Self::Grant(arguments) => grant::run(arguments, environment, output),
+            Self::Suggest(arguments) => suggest::suggest(arguments, environment, output),
+            Self::Grant(arguments) => suggest::grant(arguments, environment, output),
             Self::Check(arguments) => check::run(arguments, environment, output),
         }
     }
@@ -56,7 +50,7 @@ pub(crate) struct Subject {
     pub(super) source: Flagged<BundleSource>,
 
     #[command(flatten)]
-    policies: Flagged<PolicyFiles>,
+    pub(super) policies: Flagged<PolicyFiles>,
 }
 
 impl Subject {

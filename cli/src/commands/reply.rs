@@ -10,7 +10,7 @@ use crate::environment::has_terminal;
 use crate::failure::{Exit, Failure, Kind, Result};
 use crate::output::{Output, counted};
 
-/// Shows a reply; with all that the driver said where `verbose`.
+/// Shows a reply; with all that the driver printed if `verbose`.
 pub(super) fn show(reply: &Reply, verbose: bool, output: &mut Output) -> Result<Exit> {
     if output.json() {
         return formatted(reply, &reply.envelope(), verbose, output);
@@ -49,7 +49,7 @@ pub(super) fn formatted(
     Ok(kind.map_or(Exit::Fine, Exit::from))
 }
 
-/// What people are told beside the result.
+/// What people see besides the result.
 fn aside(reply: &Reply, verbose: bool, output: &Output) {
     violations(reply, output);
     tried(reply, output);
@@ -76,7 +76,7 @@ pub(super) fn refused(error: &CallError, tool: &str) -> Failure {
     hinted(failure, error, tool)
 }
 
-/// Adds the next steps: what the host says, and for the operator the command that shows more.
+/// Adds the next steps: the host's hint, and for the operator the command that shows more.
 fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
     let tool = tool.split('@').next().unwrap_or_default();
     let rule = error.cause.as_ref().and_then(|cause| cause.get("rule"));
@@ -85,7 +85,7 @@ fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
         .is_some_and(|rule| rule.starts_with("exec-") && rule != "exec-broker-unavailable");
     let command = match error.class {
         _ if error.origin != Origin::Host => None,
-        // The line is there: what is wrong is the program's file, or the machine.
+        // The line exists: what is wrong is the program's file, or the machine.
         _ if of_program => Some(
             "`toolward doctor` says what is wrong with the program, with the digest of its file"
                 .to_owned(),
@@ -94,18 +94,18 @@ fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
             if error.code == ErrorCode::UNAUTHORISED =>
         {
             Some(format!(
-                "`toolward policy explain {tool}` shows what is missing; `toolward policy grant {tool}` adds the lines, after you type yes"
+                "`toolward show {tool} --policy` shows what is missing; `toolward policy grant {tool}` adds the lines, after you type yes"
             ))
         }
         _ if error.code == ErrorCode::ADDRESS_NOT_GRANTED => Some(format!(
-            "`toolward policy explain {tool}` prints the address, and the line for the tool's [[grant]]: `addresses = […]`"
+            "`toolward show {tool} --policy` prints the address, and the line for the tool's [[grant]]: `addresses = […]`"
         )),
         // Where no person could be asked. One who was asked and said no needs no way round it.
         _ if error.code == ErrorCode::APPROVAL_DENIED && !has_terminal() => Some(format!(
-            "call it on a terminal, or add `preapproved = true` to its [[grant]]: `toolward policy explain {tool}` names the line"
+            "call it on a terminal, or add `preapproved = true` to its [[grant]]: `toolward show {tool} --policy` names the line"
         )),
         ErrorClass::DependencyUnavailable => Some(format!(
-            "`toolward why {tool}` shows each driver and what is in its way"
+            "`toolward show {tool} --drivers` shows each driver and what is in its way"
         )),
         ErrorClass::SchemaValidationFailed => Some(format!(
             "give inputs with --set KEY=VALUE, or as JSON: --input '{{\"KEY\": \"TEXT\"}}'; \
@@ -113,7 +113,7 @@ fn hinted(failure: Failure, error: &CallError, tool: &str) -> Failure {
         )),
         _ => None,
     };
-    // An operator is not told to ask the operator, where that is all.
+    // A hint that only names the operator is of no use to the operator.
     let gap = [ErrorClass::PolicyBlocked, ErrorClass::CapabilityGap];
     let own = command.is_some()
         && (of_program || gap.contains(&error.class) || error.code == ErrorCode::APPROVAL_DENIED);
@@ -234,7 +234,7 @@ fn call_failure(error: &CallError, reply: &Reply) -> Failure {
     failure.cause = error
         .cause
         .as_ref()
-        // The message says in words what does not match.
+        // The message has in words what does not match.
         .filter(|_| error.class != ErrorClass::SchemaValidationFailed)
         .filter(|cause| !cause.is_null())
         .map(ToString::to_string);

@@ -6,7 +6,8 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{compile_broker, exec_broker, recorder};
+use super::exec_broker::Programs;
+use super::{compile_broker, recorder};
 use clap::Args;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
@@ -14,12 +15,12 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolward_host::confine::Confinement;
-use toolward_host::{EventFilter, Host, LOCAL, memory};
+use toolward_host::{Denials, DenialsError, EventFilter, Host, LOCAL, memory};
 use toolward_ledger::Pending;
 use toolward_mcp::http::HttpError;
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::{StdioError, Streams};
-use toolward_mcp::{Connection, Denials, DenialsError, Service, stdio};
+use toolward_mcp::{Connection, Service, stdio};
 
 use crate::environment::{Colours, Environment};
 use crate::failure::{self, Code, Exit, Failure, Kind, Result};
@@ -27,7 +28,7 @@ use crate::flags::ConfineFlags;
 use crate::flags::Flagged;
 use crate::logging::LogFormat;
 use crate::output::{Look, Output};
-use crate::{logging, open_files, stderr};
+use crate::{logging, stderr};
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::host_setup::HostSetup;
 use toolward_operator::processes::CompileCache;
@@ -35,22 +36,21 @@ use toolward_operator::recorder::StartedRecorder;
 use toolward_operator::reload::{BundleWatch, prepare};
 use toolward_operator::{Operator, Report, runtime_with};
 
+#[cfg(feature = "adapters")]
 mod events;
 mod features;
 mod http;
-mod listener;
 #[cfg(feature = "metrics")]
 mod metrics;
+mod process;
 mod replay;
-mod signals;
-mod welcome;
 
+#[cfg(feature = "adapters")]
 use events::{EventFile, EventFlags};
-use features::{FeaturesBuilder, ServedFeatures, warn_of_names};
+use features::{FeaturesBuilder, ServedFeatures, warn_of_changes, warn_of_names, welcome};
 use http::{HttpFlags, HttpServer};
+use process::{Asked, Signals};
 use replay::ReplayFlags;
-use signals::{Asked, Signals};
-use welcome::{warn_of_changes, welcome};
 
 /// With more tools than this, they are found rather than listed.
 const DEFER_ABOVE: usize = 100;
@@ -69,12 +69,10 @@ const HANDSHAKE_GRACE: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    #[command(flatten)]
-    source: Flagged<BundleSource>,
-
-    /// Serve many clients over HTTP at this address, an IP address or localhost,
-    /// and a port [default: one client, on standard input and output]
-    #[arg(long, value_name = "ADDRESS", value_parser = listener::address)]
+    /// Serve many clients over HTTP at this address and port
+    ///
+    /// An IP address or localhost. [default: one client, on standard input and output]
+    #[arg(long, value_name = "ADDRESS", value_parser = http::address)]
     http: Option<SocketAddr>,
 
     /// Serve one client on standard input and output, as without --http
@@ -87,15 +85,17 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     replay_flags: ReplayFlags,
 
-    /// Let the client ask its person for approval, and take the answer. Only for
-    /// a client that shows the question and answers no question itself
+    /// Let the client ask its person for approval, and take the answer
+    ///
+    /// Only for a client that shows the question and answers no question itself.
     #[arg(long, conflicts_with = "no_token")]
     trust_client: bool,
 
     /// With more tools than this, list three that find, load and call the others
-    #[arg(long, value_name = "COUNT", default_value_t = DEFER_ABOVE)]
+    #[arg(long, hide_short_help = true, value_name = "COUNT", default_value_t = DEFER_ABOVE)]
     defer_above: usize,
 
+    #[cfg(feature = "adapters")]
     #[command(flatten)]
     events: EventFlags,
 
@@ -103,10 +103,14 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     metrics: metrics::MetricsFlags,
 
-    /// Log a line for each call that ends, and write all lines of the log in this
-    /// format [default: text, without lines for calls]
+    /// Log a line for each call that ends, and all lines in this format
+    ///
+    /// [default: text, without lines for calls]
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<LogFormat>,
+
+    #[command(flatten)]
+    source: Flagged<BundleSource>,
 
     #[command(flatten)]
     setup: Flagged<HostSetup>,
@@ -124,7 +128,7 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<Exit> {
     logging::start(environment, arguments.log_format, output);
-    open_files::raise();
+    process::raise_file_limit();
     let Arguments {
         source: Flagged(source),
         setup: Flagged(setup),
@@ -139,7 +143,7 @@ pub(crate) fn run(
         environment: environment.operator.clone(),
     });
     let handed_over = environment.listen_fds.as_ref();
-    let handed_over = handed_over.map(|count| listener::handed_over(count, address));
+    let handed_over = handed_over.map(|count| http::handed_over(count, address));
     let handed_over = handed_over.transpose()?;
     let replaying = arguments.replay_flags.open(&operator, address.is_some())?;
     let trust = &operator.source.trust;
@@ -157,16 +161,25 @@ pub(crate) fn run(
         started.begin(&watch.loaded().contents, watch.granted(), confinement)
     };
     let recorder = started.map(begin).transpose()?;
+    #[cfg(feature = "adapters")]
     let events = arguments.events.open()?;
     #[cfg(feature = "metrics")]
     let (counted, scraped) = arguments
         .metrics
         .open(recorder.clone(), arguments.http_flags.token_files())?;
+    let (denials, not_kept) = match denials(&operator.setup, environment) {
+        None => (None, None),
+        Some(Ok(denials)) => (Some(denials), None),
+        Some(Err(error)) => (None, Some(error)),
+    };
+    let denials_directory = denials
+        .as_ref()
+        .map(|denials| denials.directory().to_owned());
     let builder = FeaturesBuilder {
         broker: operator.broker(&compile_broker::command()?, output)?,
         programs: match &replaying {
-            None => exec_broker::start(watch.granted(), environment)?,
-            Some(_) => None,
+            None => Programs::start(watch.granted(), environment)?,
+            Some(_) => Programs::default(),
         },
         replaying,
         http: Arc::new(arguments.http_flags),
@@ -174,8 +187,9 @@ pub(crate) fn run(
         metrics: counted,
         recorder,
         confinement,
+        #[cfg(feature = "adapters")]
         events: Arc::new(arguments.events),
-        shared_state: operator.setup.shared_state(environment),
+        shared_state: operator.setup.shared_state(environment, denials),
         defer_above: arguments.defer_above,
         operator,
     };
@@ -189,19 +203,21 @@ pub(crate) fn run(
     let transport = Transport::open(address, handed_over, &builder, trust_client)?;
     output.note(welcome(&features, builder.replaying.as_ref()));
     warn_of_names(&features, output);
-    if let Some(shortage) = open_files::shortage(transport.connections()) {
+    if let Some(shortage) = process::file_shortage(transport.connections()) {
         output.warning(shortage);
     }
     warn_of_changes(environment, output);
     let host = features.host().clone();
     let trusted = &builder.operator.source.trust;
     let approving = trusted.approving_clients(environment)?;
-    let denials = denials(&builder.operator.setup, environment, output);
-    let denials_directory = denials
-        .as_ref()
-        .map(|denials| denials.directory().to_owned());
+    if let Some(error) = not_kept {
+        let code = error.code();
+        output.warning(format!(
+            "what people deny is forgotten when this server ends: {error} ({code})"
+        ));
+    }
     let server = Server {
-        service: Service::keeping(features, denials),
+        service: Service::new(features),
         // A confined process may not open what it reads.
         memory: memory::Watch::new().ok(),
         builder,
@@ -210,6 +226,7 @@ pub(crate) fn run(
         transport,
         trust_client,
         approving,
+        #[cfg(feature = "adapters")]
         events,
         #[cfg(feature = "metrics")]
         scraped,
@@ -247,6 +264,7 @@ struct Server {
     trust_client: bool,
     /// The clients at the standard streams that may ask their person for approval.
     approving: Vec<String>,
+    #[cfg(feature = "adapters")]
     events: Option<EventFile>,
     #[cfg(feature = "metrics")]
     scraped: Option<metrics::MetricsServer>,
@@ -278,7 +296,7 @@ impl Server {
     /// Serves until a signal or the client ends it.
     fn run(self, json: bool) -> Result<Exit> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        // Guests compute on as many threads at once as there are cores; one more answers whatever they do.
+        // Guests compute on as many threads at once as there are cores; one more answers in any case.
         let runtime = runtime_with(cores.saturating_add(1))?;
         let stdio_runtime = match &self.transport {
             Transport::Http(..) => None,
@@ -311,10 +329,12 @@ impl Server {
             runtime.spawn(recorder_ends(ended, tell, shutdown.clone()));
         }
         let shared_state = self.builder.shared_state.clone();
+        #[cfg(feature = "adapters")]
         let events = self.events.map(|file| {
             let events = shared_state.events(EventFilter::all());
             file.follow(events, runtime.handle())
         });
+        #[cfg(feature = "adapters")]
         let events = events.transpose()?;
         #[cfg(feature = "metrics")]
         if let Some(scraped) = self.scraped {
@@ -365,6 +385,7 @@ impl Server {
             runtime.shutdown_timeout(CANCEL_TIMEOUT);
         }
         // Calls that were cut off have their last events by now.
+        #[cfg(feature = "adapters")]
         if let Some(events) = events {
             events.end();
         }
@@ -399,7 +420,7 @@ impl Transport {
         };
         let listener = match handed_over {
             Some(listener) => listener,
-            None => listener::listen(address)?,
+            None => http::listen(address)?,
         };
         let bound = listener.local_addr();
         let bound = bound.map_err(|error| failure::http(HttpError::Listener(error)))?;
@@ -487,7 +508,7 @@ async fn make_engine(host: Host, tell: oneshot::Sender<Failure>, stop: Cancellat
         Ok(Err(error)) => error.into(),
         Err(error) => Failure::new(Kind::Failed, Code::EngineUnavailable, error),
     };
-    // Nobody waits for it where the server ends just now.
+    // Nothing waits for it if the server ends just now.
     let _ = tell.send(failure);
     stop.cancel();
     false
@@ -500,24 +521,19 @@ async fn recorder_ends(
     stop: CancellationToken,
 ) {
     if let Err(error) = ended.await {
-        // Nobody waits for it where the server ends just now.
+        // Nothing waits for it if the server ends just now.
         let _ = tell.send(Failure::of(Kind::Failed, error));
         tokio::time::sleep(LAST_ANSWERS).await;
         stop.cancel();
     }
 }
 
-/// Where what people deny is kept beyond this process. Without such a place a no
-/// holds as long as the process.
-fn denials(setup: &HostSetup, environment: &Environment, output: &Output) -> Option<Denials> {
-    // In a folder of its own: a process that keeps it writes beside what is there.
+/// Where denials are kept beyond this process. Without such a place a denial counts as long as the process runs.
+fn denials(
+    setup: &HostSetup,
+    environment: &Environment,
+) -> Option<std::result::Result<Denials, DenialsError>> {
+    // In a separate folder: a process that keeps it writes next to what is there.
     let folder = setup.state(environment)?.join("denials");
-    let opened = Denials::open(&folder);
-    let refused = |error: &DenialsError| {
-        let code = error.code();
-        output.warning(format!(
-            "what people deny is forgotten when this server ends: {error} ({code})"
-        ));
-    };
-    opened.inspect_err(refused).ok()
+    Some(Denials::open(&folder))
 }

@@ -1,7 +1,11 @@
-//! `show`: one tool, from its inputs to what it may do here. Nothing is called.
+//! `show`: one tool, from its inputs to what it may do here, or one section about it. Nothing is called.
+
+mod drivers;
+mod forms;
+mod policy;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use toolward_bundle::content::Content;
 use toolward_bundle::inspect::InputView;
 use toolward_bundle::text::{visible, visible_line};
@@ -22,31 +26,89 @@ const MAX_LINE_CHARS: usize = 1000;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// A tool's id, or id@major
-    tool: String,
+    ///
+    /// With --policy also a prompt's id, a file's path below resources/, or a bundle's id for all its prompts and
+    /// resources.
+    #[arg(value_name = "TOOL")]
+    name: String,
+
+    #[command(flatten)]
+    section: Section,
 
     #[command(flatten)]
     subject: Subject,
 }
 
-pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
-    let (subject, name) = (&arguments.subject, &arguments.tool);
-    let review = subject.review(environment, output)?;
-    let installed = installed(&subject.source, environment)?;
-    let found = review.tools_named(name, &installed)?;
-    if found.is_empty() {
-        let withheld = subject.withheld(&review, name, environment, output)?;
-        return Err(withheld.unwrap_or_else(|| review.missing(Some(name))));
-    }
-    if output.json() {
-        return output.value(&json!({ "ok": true, "tools": found }));
-    }
-    for (number, tool) in found.iter().enumerate() {
-        if number > 0 {
-            output.line("")?;
+/// What is shown in place of the overview.
+#[derive(Debug, Args)]
+#[group(multiple = false)]
+struct Section {
+    /// Show which driver serves it, and why the others do not
+    #[arg(long)]
+    drivers: bool,
+
+    /// Show what it declares, the rules about it, what it gets, and why
+    #[arg(long)]
+    policy: bool,
+
+    /// Show it in the form of another specification
+    #[arg(long = "as", value_enum, value_name = "FORM")]
+    form: Option<forms::Form>,
+}
+
+/// A section, as JSON and for people.
+struct Shown {
+    value: Value,
+    lines: String,
+    note: Option<String>,
+}
+
+impl Shown {
+    fn new(value: Value, lines: String) -> Self {
+        Self {
+            value,
+            lines,
+            note: None,
         }
-        output.line(lines(tool))?;
     }
+}
+
+pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut Output) -> Result {
+    let (subject, section, name) = (&arguments.subject, &arguments.section, &arguments.name);
+    let review = subject.review(environment, output)?;
+    let shown = match section {
+        Section { drivers: true, .. } => drivers::of(&review, name)?,
+        Section { policy: true, .. } => policy::of(&review, name)?,
+        Section {
+            form: Some(form), ..
+        } => forms::of(*form, &review, name, subject, environment)?,
+        _ => overview(&review, name, &subject.source, environment)?,
+    };
+    let Some(shown) = shown else {
+        if let Some(withheld) = subject.withheld(&review, name, environment, output)? {
+            return Err(withheld);
+        }
+        let failure = review.missing(Some(name));
+        return Err(match policy::known_documents(&review) {
+            Some(hint) if section.policy => failure.hint(hint),
+            _ => failure,
+        });
+    };
+    output.result(&shown.value, shown.lines)?;
+    shown.note.iter().for_each(|note| output.note(note));
     Ok(())
+}
+
+fn overview(
+    review: &PolicyReview,
+    name: &str,
+    source: &BundleSource,
+    environment: &Environment,
+) -> Result<Option<Shown>> {
+    let found = review.tools_named(name, &installed(source, environment)?)?;
+    let about: Vec<String> = found.iter().map(lines).collect();
+    let value = json!({ "ok": true, "tools": found });
+    Ok((!found.is_empty()).then(|| Shown::new(value, about.join("\n\n"))))
 }
 
 /// The lines about a tool of bundles that were read already; `None` if they have none of this name.

@@ -18,8 +18,8 @@ use toolward_operator::processes::CompileCache;
 use toolward_operator::runtime;
 use toolward_operator::trust::Trust;
 
+use super::build::Probe;
 use super::compile_broker;
-use super::probe::Probe;
 use crate::approve::Terminal;
 use crate::environment::Environment;
 use crate::failure::{Code, Exit, Failure, Kind, OperatorCode, Result, authored};
@@ -50,9 +50,10 @@ pub(crate) struct Arguments {
     )]
     dev: Option<PathBuf>,
 
-    /// Run under the policy, with its workspaces, secrets and network. Without
-    /// it the examples get a scratch workspace and scratch buckets, and those
-    /// that need more are skipped
+    /// Run under the policy, with its workspaces, secrets and network
+    ///
+    /// Without it the examples get a scratch workspace and scratch buckets, and examples that need
+    /// more are skipped.
     #[arg(long)]
     with_grants: bool,
 

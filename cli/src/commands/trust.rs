@@ -2,7 +2,6 @@
 
 mod add;
 mod bare_key;
-mod freshness;
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -25,8 +24,7 @@ use crate::failure::{Code, Failure, Kind, Result};
 use crate::flags::Flagged;
 use crate::output::{Output, counted};
 
-use add::{AddFlags, MAX_PREFIXES_CHARS};
-use freshness::FreshnessFlags;
+use add::{AddFlags, FreshnessFlags, MAX_PREFIXES_CHARS};
 
 /// What all of these have in common.
 #[derive(Debug, Args)]
@@ -72,12 +70,14 @@ pub(crate) enum Command {
         /// A list of what the publisher revokes
         #[arg(long, value_name = "SOURCE")]
         revocations: Option<String>,
-        /// A prefix of ids that it may publish, too, once you have seen what changes and
-        /// typed a yes (may be given again)
+        /// Another prefix of ids that it may publish
+        ///
+        /// Shows what changes and asks on the terminal. May be given again.
         #[arg(long, value_name = "PREFIX")]
         prefix: Vec<String>,
-        /// A prefix of the action ids that its libraries may have besides, in place of
-        /// those that it has (may be given again)
+        /// A prefix of the action ids that its libraries may have, too
+        ///
+        /// In place of the present ones. May be given again.
         #[arg(long, value_name = "PREFIX")]
         actions: Vec<String>,
         /// Take all prefixes of actions from it
@@ -92,8 +92,9 @@ pub(crate) enum Command {
     Remove {
         /// Its name
         name: String,
-        /// Also forget what it revoked, which counts on otherwise; its name may be
-        /// that of one removed before
+        /// Also forget what it revoked, which stays revoked otherwise
+        ///
+        /// The publisher may have been removed before.
         #[arg(long)]
         forget_revocations: bool,
         #[command(flatten)]

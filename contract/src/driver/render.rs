@@ -10,11 +10,11 @@ use std::borrow::Cow;
 use std::io;
 
 use serde_json::Value;
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 use super::http::{HttpCall, Method};
 use super::template::{BodyTemplate, SlotSource, Template, TemplatePart, TemplateSlot};
-use crate::source::json_kind;
+use crate::json::kind_name;
 
 /// A request with the values filled in, without authority and without secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -214,7 +214,7 @@ impl<'v> Values<'v> {
             other => {
                 let expected = format!(
                     "to be text, a number or a boolean and not {}",
-                    json_kind(other)
+                    kind_name(other)
                 );
                 let kind = RenderErrorKind::InputType;
                 Err(RenderError::of(kind, slot, position, &expected))

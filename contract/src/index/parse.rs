@@ -4,7 +4,6 @@ use serde_json::{Map, Value, json};
 use toolward_support::fields::without_mark_bytes;
 
 use super::{Index, IndexEntry, parse_family, transport};
-use crate::Scope;
 use crate::capability::{Capability, CapabilityError, CapabilitySet, Class};
 use crate::codes;
 use crate::diagnostic::{FileReport, Parsed, Position};
@@ -13,6 +12,7 @@ use crate::json;
 use crate::schema::Schema;
 use crate::source::{Content, FieldReader, MappingReader, located};
 use crate::wording;
+use crate::{SchemaScope, Scope};
 
 impl Index {
     /// Reads a tools.json. `file` names it in diagnostics; `scope` knows the bundle's `schema:` documents.
@@ -29,7 +29,11 @@ impl Index {
         };
         let Some(node) = node else {
             let message = "expected JSON in UTF-8, found something else";
-            report.add(&codes::JSON_SYNTAX, Position::START, message);
+            report.add(
+                &toolward_schema::codes::JSON_SYNTAX,
+                Position::START,
+                message,
+            );
             return report.finish(None);
         };
         let index = index(&FieldReader::new("", &node, &report), scope);
@@ -226,12 +230,14 @@ impl NamedSchemas<'_> {
     }
 }
 
-impl Scope for NamedSchemas<'_> {
+impl SchemaScope for NamedSchemas<'_> {
     fn schema(&self, id: &str) -> Option<Value> {
         let own = self.scope.schema(id);
         own.or_else(|| self.scope.schema(self.target(id)?))
     }
+}
 
+impl Scope for NamedSchemas<'_> {
     fn is_schema_unread(&self, id: &str) -> bool {
         let ids = [Some(id), self.target(id)];
         ids.into_iter()

@@ -12,7 +12,7 @@ use serde_json::Value;
 use toolward_contract::action::{Action, Implementor, Reference, ReferenceForm};
 use toolward_contract::capability::CapabilitySet;
 use toolward_contract::tool::{Approval, Tool};
-use toolward_contract::{Diagnostic, NoScope, Scope};
+use toolward_contract::{Diagnostic, NoScope, SchemaScope, Scope};
 
 use crate::noted::{self, Document};
 use crate::second_opinion::disagreements;
@@ -47,11 +47,9 @@ fn document(name: &str) -> Document {
 /// A bundle with one action, which is part of a library.
 struct Books;
 
-impl Scope for Books {
-    fn schema(&self, _id: &str) -> Option<Value> {
-        None
-    }
+impl SchemaScope for Books {}
 
+impl Scope for Books {
     fn action(&self, reference: &Reference) -> Option<Arc<Action>> {
         let is_there = match reference {
             Reference::Id(id) => id == "ledger:post",

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use toolward_contract::action::{Action, Reference, ReferenceForm};
 use toolward_contract::tool::{Approval, Backoff, Retry, Tool, ToolId};
-use toolward_contract::{CODES, NoScope, Scope, Severity, define_tool};
+use toolward_contract::{NoScope, SchemaScope, Scope, Severity, codes, define_tool};
 
 const HEAD: &str = "name: Sample\nid: sample.tool\ndescription: Does something small.\nversion: 1.0.0\ninputs: { type: object }\noutputs: { type: object }\n";
 
@@ -71,11 +71,9 @@ fn our_requirements_may_stand_below_metadata() {
 
 struct Actions;
 
-impl Scope for Actions {
-    fn schema(&self, _id: &str) -> Option<Value> {
-        None
-    }
+impl SchemaScope for Actions {}
 
+impl Scope for Actions {
     fn action(&self, reference: &Reference) -> Option<Arc<Action>> {
         let source = "---\nschema: action/v1\nid: mail:send\ndescription: Sends a mail.\nmutates: ['external:mail']\nrisk_level: 2\napproval: policy:mail\nrequires: { network: [mail.example], secrets: [mail-key] }\nfires_events: [mail.sent]\n---\n";
         (*reference == Reference::Id("mail:send".to_owned())).then(|| {
@@ -223,7 +221,7 @@ fn columns_count_characters() {
 
 #[test]
 fn every_code_is_kebab_case_and_explained() {
-    for info in CODES {
+    for info in codes() {
         assert!(
             info.code
                 .chars()

@@ -13,7 +13,7 @@ use toolward_contract::index::Index;
 use toolward_contract::prompt::Prompt;
 use toolward_contract::resource::Resource;
 use toolward_contract::tool::Tool;
-use toolward_contract::{CODES, Diagnostic, NoScope, Parsed, Scope, define_tool};
+use toolward_contract::{Diagnostic, NoScope, Parsed, SchemaScope, Scope, codes, define_tool};
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
@@ -26,12 +26,14 @@ fn read(path: &Path) -> String {
 /// `corpus/scope` as the rest of the bundle.
 struct Bundle;
 
-impl Scope for Bundle {
+impl SchemaScope for Bundle {
     fn schema(&self, id: &str) -> Option<Value> {
         let text = fs::read_to_string(corpus().join(format!("scope/schemas/{id}.json"))).ok()?;
         serde_json::from_str(&text).ok()
     }
+}
 
+impl Scope for Bundle {
     fn action(&self, reference: &Reference) -> Option<Arc<Action>> {
         let known = match reference {
             Reference::Id(id) => id == "storage:commit",
@@ -279,7 +281,7 @@ fn every_case_gives_its_expected_diagnostics_and_every_code_has_a_case() {
             _ => wrong.push(format!("generated {code}: found {}", lines(&found))),
         }
     }
-    for info in CODES {
+    for info in codes() {
         if !codes.contains(info.code) {
             wrong.push(format!("no case for the code {}", info.code));
         }

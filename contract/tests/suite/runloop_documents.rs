@@ -8,19 +8,21 @@ use std::sync::Arc;
 use serde_json::Value;
 use toolward_contract::action::{Action, Reference};
 use toolward_contract::index::Index;
-use toolward_contract::{Diagnostic, Scope};
+use toolward_contract::{Diagnostic, SchemaScope, Scope};
 
 use crate::noted::{self, Document};
 
 /// The schemas that documents refer to.
 struct Schemas;
 
-impl Scope for Schemas {
+impl SchemaScope for Schemas {
     fn schema(&self, id: &str) -> Option<Value> {
         let known = ["mail.send.request.v1", "mail.send.result.v1"].contains(&id);
         known.then(|| serde_json::json!({ "type": "object" }))
     }
+}
 
+impl Scope for Schemas {
     fn action(&self, _reference: &Reference) -> Option<Arc<Action>> {
         None
     }

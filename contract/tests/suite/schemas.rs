@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use toolward_contract::action::{Action, Reference};
 use toolward_contract::schema::{HIDDEN, Schema};
-use toolward_contract::{NoScope, Scope};
+use toolward_contract::{NoScope, SchemaScope, Scope};
 
 fn schema(value: &Value) -> Schema {
     Schema::compile(value, &NoScope).unwrap_or_else(|error| panic!("{error}"))
@@ -299,7 +299,7 @@ fn what_may_be_sensitive_is_hidden_wherever_the_schema_says_so() {
 
 struct Shared;
 
-impl Scope for Shared {
+impl SchemaScope for Shared {
     fn schema(&self, id: &str) -> Option<Value> {
         match id {
             "point" => Some(
@@ -316,7 +316,9 @@ impl Scope for Shared {
             _ => None,
         }
     }
+}
 
+impl Scope for Shared {
     fn action(&self, _reference: &Reference) -> Option<Arc<Action>> {
         None
     }

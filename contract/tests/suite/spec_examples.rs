@@ -8,7 +8,7 @@ use toolward_contract::driver::{BodyTemplate, DriverKind, Method};
 use toolward_contract::driver::{Driver, TemplatePart};
 use toolward_contract::index::{Index, Transport};
 use toolward_contract::tool::{Approval, Backoff, CostClass, Tool};
-use toolward_contract::{NoScope, Scope, Severity};
+use toolward_contract::{NoScope, SchemaScope, Scope, Severity};
 
 const TOOL: &str = r#"---
 name: Pricing Snapshot
@@ -206,14 +206,16 @@ fn the_driver_of_aip_14_parses_and_serves_its_tool() {
 
 struct MailSchemas;
 
-impl Scope for MailSchemas {
+impl SchemaScope for MailSchemas {
     fn schema(&self, id: &str) -> Option<Value> {
         let known = ["mail.send.request.v1", "mail.send.result.v1"];
         known
             .contains(&id)
             .then(|| json!({ "type": "object", "required": ["id"] }))
     }
+}
 
+impl Scope for MailSchemas {
     fn action(&self, _reference: &Reference) -> Option<Arc<Action>> {
         None
     }

@@ -39,7 +39,7 @@ use crate::memory::finds_written_pages;
 use crate::sandbox::engine::compiling_engine;
 use crate::sandbox::engine_hash::EngineHash;
 use crate::sandbox::memory_layout::MemoryLayout;
-use toolward_support::helper as helper;
+use toolward_support::helper;
 
 pub use super::worker::run_worker;
 pub use serve::run_broker;

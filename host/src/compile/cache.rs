@@ -10,8 +10,8 @@ use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use toolward_support::files::{Folder, Links, Protection};
 use toolward_signing::key::{PublicKey, SigningKey};
+use toolward_support::files::{Folder, Links, Protection};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 

@@ -1,7 +1,7 @@
 //! Why a component was not compiled: a verdict on the component, which is final for
 //! these bytes, or a failure of this host, which may be temporary.
 
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 codes! {
     /// The kind of a [`CompileError`].

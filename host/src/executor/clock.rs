@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::api::result::{CallError, timed_out};
+use crate::api::result::CallError;
 
 /// The clock of one call: starts when it gets its first slot.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +56,7 @@ impl Clock {
     }
 
     pub(crate) fn late(&self) -> CallError {
-        timed_out(self.allowed, self.spent())
+        CallError::timed_out(self.allowed, self.spent())
     }
 
     pub(crate) fn remaining_ms(&self) -> u64 {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use toolward_policy::LimitName;
 
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit, too_large};
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
 use crate::api::violations::{EndsCall, Violation};
 use crate::exceeded::Exceeded;
 
@@ -26,7 +26,7 @@ pub(crate) fn over(exceeded: Exceeded) -> CallError {
     let hit = Hit::from(exceeded);
     let limit = exceeded.limit;
     let (code, raise) = match limit {
-        LimitName::Output => return too_large(hit.used, hit.allowed),
+        LimitName::Output => return CallError::too_large(hit.used, hit.allowed),
         LimitName::MemoryTotal => return no_memory(hit),
         LimitName::Memory if exceeded.by_host => return held_too_much(hit),
         LimitName::Memory => (ErrorCode::MEMORY_EXCEEDED, RAISE_MEMORY.to_owned()),
@@ -82,7 +82,7 @@ fn no_memory(hit: Hit) -> CallError {
     .with_limit(hit)
     .with_cause(json!("memory_total"))
     .with_hint("try again later, make fewer calls at once, or raise the host's limit `memory_total`")
-    .retry_after(NO_MEMORY_RETRY_AFTER)
+    .with_retry_after(NO_MEMORY_RETRY_AFTER)
 }
 
 /// The guest's memory and what the host holds for it are one limit.

@@ -127,7 +127,7 @@ fn policy(set: &Set, directory: &Path) -> Policy {
     Policy::from_toml(&text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// What `policy list`, `explain` and `suggest` compute.
+/// What `policy list`, `policy suggest` and `show --policy` compute.
 fn told<'c>(contents: &'c [Content], policy: &Policy, machine: &Machine) -> Vec<ToolRoutes<'c>> {
     let publisher = |content: &'c Content| match &content.origin {
         ContentOrigin::Signed { publisher, .. } => publisher.as_str(),

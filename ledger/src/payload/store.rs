@@ -136,7 +136,7 @@ impl Payloads {
                 matters,
                 ..
             } = &mut **entry;
-            let invocation = event.part_of();
+            let invocation = event.of_call();
             for (kind, bytes) in payloads.iter() {
                 if !keep.keeps(*kind, *matters) || bytes.len() > limits.each {
                     continue;

@@ -26,7 +26,7 @@ pub struct RecordedCall {
     /// What is known of the call; none if its row was pruned.
     pub call: Option<Call>,
     /// How it ended.
-    pub end: CallEnd,
+    pub end: EndRow,
     /// When its last row was made, in microseconds since 1970.
     pub at: Number,
 }
@@ -42,7 +42,7 @@ pub struct DamagedRow {
 
 /// How a call ended, and its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallEnd {
+pub enum EndRow {
     /// After it was dispatched.
     Ended(u64, Outcome),
     /// Before it was dispatched.
@@ -55,7 +55,7 @@ pub enum CallEnd {
     Unknown,
 }
 
-impl CallEnd {
+impl EndRow {
     /// The row.
     #[must_use]
     pub fn row(&self) -> Option<u64> {
@@ -177,7 +177,7 @@ impl Reader {
                         continue;
                     }
                 };
-                let Some(invocation) = record.event.part_of() else {
+                let Some(invocation) = record.event.of_call() else {
                     continue;
                 };
                 if over.contains(invocation)? {
@@ -211,7 +211,7 @@ impl Reader {
         for call in open {
             let call = undamaged(self.call(call.invocation))?.unwrap_or(call);
             // Those that ended later belong to the rows in which they did.
-            if call.end == CallEnd::Unknown {
+            if call.end == EndRow::Unknown {
                 each(Ok(call))?;
             }
         }
@@ -275,7 +275,7 @@ impl<'a> Over<'a> {
                 call = add(call, invocation, seq, record);
             }
         }
-        Ok(call.is_some_and(|call| call.end != CallEnd::Unknown && !call.end.asks()))
+        Ok(call.is_some_and(|call| call.end != EndRow::Unknown && !call.end.asks()))
     }
 }
 
@@ -298,17 +298,17 @@ fn add(
     seq: u64,
     record: Record,
 ) -> Option<RecordedCall> {
-    if record.event.part_of().is_none() {
+    if record.event.of_call().is_none() {
         return before;
     }
     let mut call = before.unwrap_or(RecordedCall {
         invocation,
         started: None,
         call: None,
-        end: CallEnd::Unknown,
+        end: EndRow::Unknown,
         at: record.at,
     });
-    if call.end != CallEnd::Unknown && !call.end.asks() {
+    if call.end != EndRow::Unknown && !call.end.asks() {
         return Some(call);
     }
     match record.event {
@@ -318,17 +318,17 @@ fn add(
         }
         Event::Ended(body) => {
             call.call = body.call.or(call.call);
-            call.end = CallEnd::Ended(seq, body.outcome);
+            call.end = EndRow::Ended(seq, body.outcome);
         }
         Event::Refused(body) => {
             call.call = Some(body.call);
-            call.end = CallEnd::Refused(seq, body.outcome);
+            call.end = EndRow::Refused(seq, body.outcome);
         }
         Event::Replayed(body) => {
             call.call = Some(body.call);
-            call.end = CallEnd::Replayed(seq, body.outcome);
+            call.end = EndRow::Replayed(seq, body.outcome);
         }
-        Event::Abandoned(_) => call.end = CallEnd::Abandoned(seq),
+        Event::Abandoned(_) => call.end = EndRow::Abandoned(seq),
         _ => {}
     }
     call.at = record.at;

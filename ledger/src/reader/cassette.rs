@@ -11,7 +11,7 @@ use crate::cassette::{
 };
 use crate::error::Error;
 use crate::payload::PayloadKind;
-use crate::reader::{CallEnd, Payload, Reader, RecordedCall};
+use crate::reader::{EndRow, Payload, Reader, RecordedCall};
 use crate::record::{Content, Hash, Person};
 
 /// Which calls are copied.
@@ -56,7 +56,7 @@ impl Reader {
         self.calls::<Error>(selection.from, to, |call| {
             let Some(of) = &call.call else { return Ok(()) };
             let is_chosen = selection.person.is_none_or(|one| of.person == Some(one));
-            let refused = matches!(call.end, CallEnd::Refused(..) | CallEnd::Replayed(..));
+            let refused = matches!(call.end, EndRow::Refused(..) | EndRow::Replayed(..));
             // A question is not a result; once it is answered, the call ends in another row.
             let is_result = !refused && !call.end.asks();
             if !is_chosen || !is_result || of.parent.is_some() || of.tool.is_none() {

@@ -2,8 +2,7 @@
 
 use rmcp::model::ToolAnnotations;
 use toolward_contract::tool::Tool;
-use toolward_policy::{Confirmed, Effects};
-use toolward_records::Hints;
+use toolward_policy::{Confirmed, Effects, Hints};
 
 /// The annotations of a tool. All four are always given, since clients differ in their
 /// defaults.

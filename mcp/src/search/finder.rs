@@ -7,9 +7,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use toolward_bundle::text::visible_line;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Host};
-use toolward_records::{DeferredTool, LoadingState, SchemaVersion, SchemaVisibility, namespace_of};
 use toolward_support::search::{Document, Index};
 
+use super::deferred::{AGENT_TOOL, DeferredTool};
 use super::schemas::{MAX_MATCHES, MAX_NAMES};
 use super::{reference, schemas};
 use crate::catalogue::{Blocked, Catalogue, Found, Listed};
@@ -124,7 +124,7 @@ impl Finder {
             aliases: &tool.contract.aliases,
             title: &tool.contract.name,
             hint: tool.contract.search_hint.as_deref().unwrap_or_default(),
-            namespace: namespace_of(&tool.contract),
+            namespace: tool.contract.effective_namespace(),
             tags: &tool.contract.tags,
             description: &tool.contract.description,
             publisher: "",
@@ -245,7 +245,7 @@ impl<'a> Behind<'_, 'a> {
         let mine = self.catalogue.listed.iter();
         let mine = mine.filter(|tool| tool.is_for(self.principal)).count();
         Ok(json!({
-            "schema_version": SchemaVersion,
+            "schema_version": AGENT_TOOL,
             "status": if matches.is_empty() { "no_match" } else { "matched" },
             "matches": matches,
             "total_matches": total,
@@ -268,7 +268,7 @@ impl<'a> Behind<'_, 'a> {
         let listed = serde_json::to_value(&tool.tool).unwrap_or_default();
         let of = |key: &str| listed.get(key).cloned().unwrap_or_default();
         Ok(json!({
-            "schema_version": SchemaVersion,
+            "schema_version": AGENT_TOOL,
             "loading_state": "loaded",
             "reference": reference,
             "tool_id": tool.contract.id.as_str(),
@@ -344,17 +344,17 @@ impl<'a> Behind<'_, 'a> {
         // A call of a tool whose driver is still to be compiled waits.
         let pending = !self.finder.host.is_ready(&tool.target);
         DeferredTool {
-            schema_version: SchemaVersion,
+            schema_version: AGENT_TOOL,
             tool_id: tool.contract.id.to_string(),
             name: tool.name.clone(),
-            namespace: namespace_of(&tool.contract).to_owned(),
+            namespace: tool.contract.effective_namespace().to_owned(),
             title: Some(visible_line(&tool.contract.name, MAX_SHOWN_CHARS)),
             summary: Some(visible_line(&tool.contract.description, MAX_SUMMARY_CHARS)),
             search_hint: tool.contract.search_hint.clone(),
             pending_provider_or_server: pending.then(|| source.clone()),
             source,
-            schema_visibility: SchemaVisibility::Deferred,
-            loading_state: LoadingState::Deferred,
+            schema_visibility: "deferred",
+            loading_state: "deferred",
             reason: reason.to_owned(),
         }
     }
@@ -366,7 +366,7 @@ const MAX_SUGGESTIONS: usize = 5;
 /// A tool that is blocked, and can't be loaded.
 fn blocked(tool: &Blocked) -> DeferredTool {
     DeferredTool {
-        schema_version: SchemaVersion,
+        schema_version: AGENT_TOOL,
         tool_id: tool.id.clone(),
         name: tool.name.clone(),
         namespace: tool.namespace.clone(),
@@ -374,8 +374,8 @@ fn blocked(tool: &Blocked) -> DeferredTool {
         summary: None,
         search_hint: None,
         source: visible_line(&tool.publisher, MAX_SHOWN_CHARS),
-        schema_visibility: SchemaVisibility::Internal,
-        loading_state: LoadingState::Unavailable,
+        schema_visibility: "internal",
+        loading_state: "unavailable",
         reason: tool.refusal.code.to_string(),
         pending_provider_or_server: None,
     }

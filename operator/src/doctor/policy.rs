@@ -5,11 +5,11 @@ use std::path::Path;
 
 use toolward_host::secrets::SecretStore as _;
 use toolward_host::{Host, LOCAL};
-use toolward_keyvalue::Store;
 use toolward_policy::{
     ContextRule, LimitName, LimitSetting, Policy, SecretSource, Service, Workspace,
 };
 use toolward_signing::trust::TrustStore;
+use toolward_state::Store;
 
 use super::{Check, CheckState, mode};
 use crate::bundles::BundleSource;

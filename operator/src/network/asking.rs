@@ -6,8 +6,8 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use toolward_support::fields::{Field, Fields, parse_toml};
 use toolward_registry::{HostRole, Reference, RegistryClient, Source, UnknownHost};
+use toolward_support::fields::{Field, Fields, parse_toml};
 
 use super::Fetcher;
 use crate::error::{Error, Result};

@@ -299,8 +299,9 @@ fn runs(tool: &ToolRoutes<'_>, driver: Option<&str>, preapprove: bool) -> Result
         let (driver, reasons) = (&rejected.implementation.driver.id, &rejected.reasons);
         let reasons: Vec<String> = reasons.iter().map(ToString::to_string).collect();
         let message = format!("{driver} can't serve {id}: {}", reasons.join("; "));
-        return Err(impossible(message)
-            .hint("no added grant changes that: `toolward why` shows the tool's drivers"));
+        return Err(impossible(message).hint(
+            "no added grant changes that: `toolward show TOOL --drivers` shows the tool's drivers",
+        ));
     }
     for route in tool.routes.iter().filter(|route| is_meant(route, driver)) {
         match &route.decision {

@@ -175,7 +175,7 @@ limits! {
         default: 16,
         maximum: 64,
     };
-    /// HTTP requests of a call altogether, requests of the tools that it calls included.
+    /// HTTP requests of a call altogether, including requests of tools that it calls.
     HttpRequestsTotal = "http_requests_total", "requests", Any, http_requests_total: Limit<u64> = Limit {
         default: 256,
         maximum: 4096,
@@ -191,7 +191,7 @@ limits! {
         default: Duration::from_secs(60),
         maximum: Duration::from_secs(300),
     };
-    /// All that a call sends and receives over HTTP, with the tools that it calls.
+    /// All that a call sends and receives over HTTP, including traffic of tools that it calls.
     Egress = "egress_bytes", "bytes", Any, egress_bytes: Limit<u64> = Limit {
         default: 64 * MIB,
         maximum: 256 * MIB,

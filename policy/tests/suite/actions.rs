@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use toolward_contract::Scope;
 use toolward_contract::action::{Action, Reference};
 use toolward_contract::tool::Tool;
+use toolward_contract::{SchemaScope, Scope};
 use toolward_policy::{Decision, Policy};
 
 use crate::support::{allowed, ask, ask_of, driver, granted, policy};
@@ -13,11 +13,9 @@ use crate::support::{allowed, ask, ask_of, driver, granted, policy};
 /// The action `storage:commit`, in the contract's own bundle or in a library of somebody.
 struct Actions(Option<&'static str>);
 
-impl Scope for Actions {
-    fn schema(&self, _id: &str) -> Option<Value> {
-        None
-    }
+impl SchemaScope for Actions {}
 
+impl Scope for Actions {
     fn action(&self, _reference: &Reference) -> Option<Arc<Action>> {
         let text = "---\nschema: action/v1\nid: storage:commit\ndescription: Commits.\n---\n";
         Action::parse("ACTION.md", text).value.map(Arc::new)
@@ -171,11 +169,9 @@ fn a_running_server_takes_over_no_rule_about_another_action() {
 /// `storage:commit`, which changes a class that no host knows.
 struct Changing;
 
-impl Scope for Changing {
-    fn schema(&self, _id: &str) -> Option<Value> {
-        None
-    }
+impl SchemaScope for Changing {}
 
+impl Scope for Changing {
     fn action(&self, _reference: &Reference) -> Option<Arc<Action>> {
         let text = "---\nschema: action/v1\nid: storage:commit\ndescription: Commits.\n\
                     mutates: [\"storage:*\", \"workspace:metadata\"]\napproval: on-mutate\n---\n";

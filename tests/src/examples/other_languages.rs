@@ -175,7 +175,7 @@ fn a_query_over_csv_files_only_reads_them() {
         machine
             .toolward(
                 "call csv.sql --bundle csv-sql.toolbundle --trust-key example.pub.pem \
-                 --policy policy.toml --json",
+                 --policy-file policy.toml --json",
             )
             .arg("--input")
             .arg(input.to_string())

@@ -36,7 +36,7 @@ fn blocked(scene: &Scene, why: &str) {
     assert_eq!(fs::read_dir(scene.notes()).unwrap().count(), 0, "it ran");
     let explained = scene
         .machine
-        .toolward("policy explain hostile.program --bundle hostile.toolbundle --trust-key key.pub.pem --policy policy.toml")
+        .toolward("show hostile.program --policy --bundle hostile.toolbundle --trust-key key.pub.pem --policy-file policy.toml")
         .end();
     assert!(explained.stdout.contains(why), "{explained}");
 }
@@ -47,7 +47,10 @@ fn with_its_line_the_program_runs() {
     assert_eq!(scene.did()["inside"], true);
     fs::remove_dir_all(scene.notes()).unwrap();
     fs::create_dir(scene.notes()).unwrap();
-    let doctor = scene.machine.toolward("doctor --policy policy.toml").end();
+    let doctor = scene
+        .machine
+        .toolward("doctor --policy-file policy.toml")
+        .end();
     assert!(doctor.stdout.contains("outside the sandbox"), "{doctor}");
     assert_eq!(fs::read_dir(scene.notes()).unwrap().count(), 0, "it ran");
 }
@@ -78,11 +81,14 @@ fn a_changed_program_does_not_run() {
     bytes.push(0);
     fs::write(scene.program(), bytes).unwrap();
     refused(&scene, "exec-digest");
-    // The policy allows it, so that `policy explain` would help nobody.
+    // The policy allows it, so that `show --policy` would help nobody.
     let ended = scene.call_with("");
     assert!(ended.stderr.contains("`toolward doctor` says"), "{ended}");
-    assert!(!ended.stderr.contains("policy explain"), "{ended}");
-    let doctor = scene.machine.toolward("doctor --policy policy.toml").end();
+    assert!(!ended.stderr.contains("--policy`"), "{ended}");
+    let doctor = scene
+        .machine
+        .toolward("doctor --policy-file policy.toml")
+        .end();
     assert!(
         doctor.stdout.contains("and not that of the line"),
         "{doctor}"
@@ -169,7 +175,7 @@ fn a_script_without_an_argument_on_its_first_line_runs() {
     let line = format!("interpreter = {{ path = {shell:?}, digest = \"{digest}\" }}\n");
     let mut scene = scene.line(&line);
     assert_eq!(scene.did()["script"], "files");
-    let doctor = "doctor --policy policy.toml --json";
+    let doctor = "doctor --policy-file policy.toml --json";
     let doctor = scene.machine.toolward(doctor).end().json();
     let mut checks = doctor["checks"].as_array().unwrap().iter();
     let exec = checks.find(|check| check["name"] == "exec").unwrap();
@@ -187,7 +193,8 @@ fn why_a_program_does_not_start_is_in_log_cause_and_doctor() {
     let reason = error["cause"]["reason"].as_str().unwrap();
     // What the kernel answered: which of its errors it is depends on the C library.
     assert!(reason.contains("os error"), "{error}");
-    let serve = "serve --bundle hostile.toolbundle --trust-key key.pub.pem --policy policy.toml";
+    let serve =
+        "serve --bundle hostile.toolbundle --trust-key key.pub.pem --policy-file policy.toml";
     let mut raw = Raw::open(scene.machine.toolward(serve).into_command(), json!({}));
     raw.call(1, "hostile_program", &json!({ "a": 1 }));
     assert_eq!(raw.answer(1)["result"]["isError"], true);
@@ -196,7 +203,7 @@ fn why_a_program_does_not_start_is_in_log_cause_and_doctor() {
         said.contains("a program was not run") && said.contains(reason),
         "{said}"
     );
-    let doctor = "doctor --policy policy.toml --json";
+    let doctor = "doctor --policy-file policy.toml --json";
     let doctor = scene.machine.toolward(doctor).end();
     assert_ne!(doctor.code, Some(0), "{doctor}");
     let found = doctor.json()["checks"].clone();

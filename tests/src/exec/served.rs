@@ -13,7 +13,8 @@ use crate::recorder::{helper_of, signal};
 fn a_confined_server_runs_the_program_again_and_again() {
     let mut scene = Scene::new(&["echo"]);
     scene.write();
-    let serve = "serve --bundle hostile.toolbundle --trust-key key.pub.pem --policy policy.toml";
+    let serve =
+        "serve --bundle hostile.toolbundle --trust-key key.pub.pem --policy-file policy.toml";
     let command = scene.machine.toolward(serve).into_command();
     let mut raw = Raw::open(command, json!({}));
     for id in 1..4 {
@@ -34,7 +35,8 @@ fn calls_end_while_the_broker_hangs_and_what_they_asked_for_never_runs() {
         .args
         .push(scene.notes().join("log").display().to_string());
     scene.write();
-    let serve = "serve --bundle hostile.toolbundle --trust-key key.pub.pem --policy policy.toml";
+    let serve =
+        "serve --bundle hostile.toolbundle --trust-key key.pub.pem --policy-file policy.toml";
     let command = scene.machine.toolward(serve).into_command();
     let mut raw = Raw::open(command, json!({}));
     let broker = helper_of(raw.process(), "internal-exec-broker").unwrap();

@@ -42,7 +42,7 @@ fn the_deadline_of_the_call_ends_a_program_whose_line_allows_more() {
     let mut scene = Scene::new(&["linger"]).line("processes = true\n");
     scene.write();
     let call = "call hostile.program --json --bundle hostile.toolbundle --trust-key key.pub.pem \
-                --policy policy.toml --timeout 1500 --input {}";
+                --policy-file policy.toml --timeout 1500 --input {}";
     let ended = scene.machine.toolward(call).end();
     scene.is_alone();
     assert_eq!(ended.json()["error"]["code"], "timeout", "{ended}");
@@ -53,7 +53,7 @@ fn a_program_that_outlives_the_command_does_not() {
     let mut scene = Scene::new(&["linger"]).line("processes = true\n");
     scene.write();
     let call = "call hostile.program --json --bundle hostile.toolbundle --trust-key key.pub.pem \
-                --policy policy.toml --input {}";
+                --policy-file policy.toml --input {}";
     let mut command = scene.machine.toolward(call).into_command();
     let mut child = command.spawn().unwrap();
     let mark = scene.program();

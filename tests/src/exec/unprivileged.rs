@@ -105,7 +105,7 @@ impl User {
 
     fn call(&self) -> Ended {
         let call = "call hostile.program --json --bundle hostile.toolbundle --trust-key key.pub.pem \
-                    --policy policy.toml --input {\"a\":1}";
+                    --policy-file policy.toml --input {\"a\":1}";
         let mut command = self.command();
         command.args(call.split_whitespace());
         command.env("SECRET_KEY", "correct-horse-battery");

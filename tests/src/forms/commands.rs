@@ -14,15 +14,29 @@ use crate::support::{Ended, Machine, Run};
 /// Commands that write something else whatever is asked.
 pub(super) const WITHOUT_JSON: [&str; 1] = ["completions"];
 
-/// Written only where a registry runs: `push` has other forms, too.
-pub(super) const OF_A_REGISTRY: &str = "command-push-done";
+/// Written only if a registry runs: `publisher push` has other forms, too.
+pub(super) const OF_A_REGISTRY: &str = "command-publisher-push-done";
 
 /// The checks of `doctor` whose results depend on the kernel.
 const OF_THE_KERNEL: [&str; 4] = ["engine", "memory-reset", "confinement", "system-calls"];
 
+/// Flags that give a command another form.
+const SECTIONS: [&str; 4] = ["--drivers", "--policy", "--as", "--language"];
+
 /// The golden file of a command.
 pub(super) fn file(leaf: &str) -> String {
     format!("command-{}", leaf.replace(' ', "-"))
+}
+
+/// The golden file of a command line.
+fn file_of(words: &str) -> String {
+    let file = file(leaf(words));
+    let mut sections = SECTIONS.iter();
+    let named = |flag: &&&str| words.split(' ').any(|word| word == **flag);
+    match sections.find(named) {
+        Some(flag) => format!("{file}-{}", flag.trim_start_matches('-')),
+        None => file,
+    }
 }
 
 /// The command that these words begin with.
@@ -63,7 +77,7 @@ impl<'a> Script<'a> {
     fn run_with(&mut self, words: &str, arguments: &[String]) {
         let run = self.machine.toolward(&format!("{words} --json"));
         let ended = arguments.iter().fold(run, Run::arg).end();
-        self.forms.add(&file(leaf(words)), words, form(&ended));
+        self.forms.add(&file_of(words), words, form(&ended));
     }
 }
 
@@ -77,10 +91,11 @@ pub(super) fn use_and_look(forms: &mut Forms) {
         "search words",
         "show text.stats",
         "show no.tool",
-        "why text.stats",
-        "describe text.stats",
-        "describe text.stats --format mcp",
-        "describe text.stats --format openai",
+        "show text.stats --drivers",
+        "show text.stats --as agent-tool",
+        "show text.stats --as mcp",
+        "show text.stats --as openai",
+        "show text.stats --as amplifier",
         "call text.stats --set text=a",
         "call text.stats --set text=1 --set top=0 --set more=1",
         "call text.stat --set text=a",
@@ -97,8 +112,8 @@ pub(super) fn use_and_look(forms: &mut Forms) {
         "call kv.counter --bundle kv-counter.toolbundle --trust-key example.pub.pem --set action=get --set counter=a",
         "call hostile.run --dev b --inpt {}",
         "show kv.counter --bundle kv-counter.toolbundle --trust-key example.pub.pem",
-        "why kv.counter --bundle kv-counter.toolbundle --trust-key example.pub.pem",
-        "describe kv.counter --bundle kv-counter.toolbundle --trust-key example.pub.pem",
+        "show kv.counter --drivers --bundle kv-counter.toolbundle --trust-key example.pub.pem",
+        "show kv.counter --as agent-tool --bundle kv-counter.toolbundle --trust-key example.pub.pem",
         "serve --bundle gone",
         "mcp token alice --tools text.stats",
         "mcp token alice --tools text.stats --add tokens.toml",
@@ -174,14 +189,14 @@ pub(super) fn publish(forms: &mut Forms) {
     machine.write(contract, text);
     let mut script = Script::new(&machine, forms);
     for words in [
-        "keys new --out acme.pem",
-        "keys new --out acme.pem",
-        "keys show acme.pem",
-        "keys show acme.pub.pem",
-        "keys export acme.pem",
-        "keys export acme.pem --out again.pub.pem",
-        "keys import acme.pem --out again.pem",
-        "keys encrypt acme.pem --out safe.pem --passphrase-file pass.txt",
+        "publisher keys new --out acme.pem",
+        "publisher keys new --out acme.pem",
+        "publisher keys show acme.pem",
+        "publisher keys show acme.pub.pem",
+        "publisher keys export acme.pem",
+        "publisher keys export acme.pem --out again.pub.pem",
+        "publisher keys import acme.pem --out again.pem",
+        "publisher keys encrypt acme.pem --out safe.pem --passphrase-file pass.txt",
         "new greeter --id text.greet",
         "new greeter --id text.greet",
         "check b",
@@ -189,15 +204,15 @@ pub(super) fn publish(forms: &mut Forms) {
         "build b",
         "test --dev b",
         "pack b -o packed",
-        "sign packed --key acme.pem",
+        "publisher sign packed --key acme.pem",
         "pack b -o b.toolbundle --key acme.pem",
         "verify b.toolbundle --trust-key acme.pub.pem",
         "verify b",
         "inspect b",
         "inspect b.toolbundle --trust-key acme.pub.pem",
         "inspect b/drivers/hostile/driver.wasm",
-        "push gone oci://127.0.0.1:1/acme/b:1",
-        "pull oci://127.0.0.1:1/acme/b:1 -o pulled --plain-http",
+        "publisher push gone oci://127.0.0.1:1/acme/b:1",
+        "publisher pull oci://127.0.0.1:1/acme/b:1 -o pulled --plain-http",
         "import component functions.wasm --id other -o imported",
         "import amplifier functions.wasm --id other -o amplifier",
     ] {
@@ -211,9 +226,14 @@ pub(super) fn registry(forms: &mut Forms) {
     let web = Web::serve(machine.read("b.toolbundle"));
     let url = web.url("b.toolbundle");
     let mut script = Script::new(&machine, forms);
-    script.run(&format!("pull {url} -o pulled.toolbundle --plain-http"));
+    script.run(&format!(
+        "publisher pull {url} -o pulled.toolbundle --plain-http"
+    ));
     if let Some(server) = Server::start() {
-        let words = format!("push b.toolbundle {} --plain-http", server.reference("1"));
+        let words = format!(
+            "publisher push b.toolbundle {} --plain-http",
+            server.reference("1")
+        );
         let pushed = machine.toolward(&format!("{words} --json")).ends(0);
         forms.add(OF_A_REGISTRY, &words, form(&pushed));
     }
@@ -232,7 +252,7 @@ pub(super) fn others(forms: &mut Forms) {
     Script::new(&machine, forms).run("import runloop agent --id mail -o mail");
     // No compiler, whatever this machine has.
     let machine = Machine::new().with_own_cache();
-    for words in ["toolchain", "doctor"] {
+    for words in ["doctor --language all", "doctor"] {
         let run = machine.toolward(&format!("{words} --json"));
         let ended = run.env("PATH", machine.path("no-programs")).end();
         let mut value = form(&ended);
@@ -243,7 +263,7 @@ pub(super) fn others(forms: &mut Forms) {
                 check["message"] = "<message>".into();
             }
         }
-        forms.add(&file(words), words, value);
+        forms.add(&file_of(words), words, value);
     }
 }
 
@@ -255,16 +275,16 @@ pub(super) fn policy(forms: &mut Forms) {
     let mut script = Script::new(&machine, forms);
     for words in [
         "policy list --dev notes-append",
-        "policy list --dev notes-append --policy policy.toml",
-        "policy explain notes.append --dev notes-append",
-        "policy explain notes.append --dev notes-append --policy policy.toml",
+        "policy list --dev notes-append --policy-file policy.toml",
+        "show notes.append --policy --dev notes-append",
+        "show notes.append --policy --dev notes-append --policy-file policy.toml",
         "policy suggest --dev notes-append",
         "policy check broad.toml",
         "policy check slip.toml",
         "policy grant notes.append --dev notes-append",
-        "show notes.append --dev notes-append --policy policy.toml",
-        "describe notes.append --dev notes-append --policy policy.toml",
-        "call notes.append --dev notes-append --policy policy.toml --set note=list --set text=Tea",
+        "show notes.append --dev notes-append --policy-file policy.toml",
+        "show notes.append --as agent-tool --dev notes-append --policy-file policy.toml",
+        "call notes.append --dev notes-append --policy-file policy.toml --set note=list --set text=Tea",
     ] {
         script.run(words);
     }

@@ -143,10 +143,10 @@ pub(super) fn ledger(forms: &mut Forms) {
 
     let machine = replay::filled(Keep::All);
     let mut script = Script::new(&machine, forms);
-    script.run("replay ..");
-    script.run("replay 99");
+    script.run("ledger replay ..");
+    script.run("ledger replay 99");
     let machine = replay::filled(Keep::Asked);
-    Script::new(&machine, forms).run("replay 1..3");
+    Script::new(&machine, forms).run("ledger replay 1..3");
     let machine = replay::runloop::recorded();
     Script::new(&machine, forms).run("ledger export --format runloop");
     let machine = replay::cassettes::recorded();
@@ -165,12 +165,12 @@ fn serve(machine: &Machine) -> Raw {
         .text(contract)
         .replace("timeout_ms: 5000", "timeout_ms: 400");
     machine.write(contract, text);
-    machine.toolward("keys new --out key.pem").ends(0);
+    machine.toolward("publisher keys new --out key.pem").ends(0);
     let pack = "pack hostile --output hostile.toolbundle --key key.pem";
     machine.toolward(pack).ends(0);
     machine.write("policy.toml", POLICY);
     let words = "serve --bundle hostile.toolbundle --trust-key key.pub.pem --bundle kv-counter.toolbundle \
-        --trust-key example.pub.pem --policy policy.toml --trust-client --events events.jsonl --log-format json";
+        --trust-key example.pub.pem --policy-file policy.toml --trust-client --events events.jsonl --log-format json";
     let capabilities = json!({ "elicitation": {} });
     Raw::open(machine.toolward(words).into_command(), capabilities)
 }

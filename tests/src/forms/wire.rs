@@ -19,7 +19,7 @@ pub(super) const POLICY: &str = "[[grant]]\n\
     tool = \"kv.counter\"\nmutates = [\"database:counters\"]\n\n";
 
 const SERVE: &str = "serve --bundle conformance.toolbundle --trust-key tests.pub.pem \
-    --bundle kv-counter.toolbundle --trust-key example.pub.pem --policy policy.toml";
+    --bundle kv-counter.toolbundle --trust-key example.pub.pem --policy-file policy.toml";
 
 /// The tools that are kept of a list: between them they have all fields.
 const LISTED: [&str; 5] = [

@@ -197,10 +197,14 @@ fn the_examples_of_the_text_are_tools_that_reach_their_service() {
         .collect();
     assert_eq!(codes, ["aml-header-assumed", "aml-reads-by-change"]);
     machine.toolward("check desk --deny-warnings").ends(0);
-    machine.toolward("keys new --out desk.pem").ends(0);
+    machine
+        .toolward("publisher keys new --out desk.pem")
+        .ends(0);
     let pack = "pack desk -o desk.toolbundle --key desk.pem";
     machine.toolward(pack).ends(0);
-    let show = machine.toolward("keys show desk.pub.pem --json").ends(0);
+    let show = machine
+        .toolward("publisher keys show desk.pub.pem --json")
+        .ends(0);
     let key = show.json()["key_id"].as_str().unwrap().to_owned();
 
     // Nothing is granted before a policy says so, and no request goes out.
@@ -212,7 +216,7 @@ fn the_examples_of_the_text_are_tools_that_reach_their_service() {
     let draft = said["policy"].as_str().unwrap();
     let draft = draft.replace("\"local\"", &format!("\"key:{key}\""));
     machine.write("policy.toml", draft);
-    let call = format!("{call} --policy policy.toml");
+    let call = format!("{call} --policy-file policy.toml");
     let denied = machine
         .toolward(&call)
         .env("TOOLWARD_CHOOSE", TOKEN)
@@ -250,7 +254,9 @@ fn the_examples_of_the_text_are_installed_for_a_publisher_trusted_for_their_pref
     let toml = machine.text("desk/bundle.toml");
     machine.write("desk/bundle.toml", toml.replace("\"local\"", "\"desk\""));
     assert_ne!(machine.text("desk/bundle.toml"), toml);
-    machine.toolward("keys new --out desk.pem").ends(0);
+    machine
+        .toolward("publisher keys new --out desk.pem")
+        .ends(0);
     machine
         .toolward("pack desk -o desk.toolbundle --key desk.pem")
         .ends(0);
@@ -266,7 +272,7 @@ fn the_examples_of_the_text_are_installed_for_a_publisher_trusted_for_their_pref
     machine.toolward("install desk.toolbundle").ends(0);
     machine.write("policy.toml", chosen(&said, &service, "desk"));
     let call = |tool: &str, input: &str| {
-        let call = format!("call {tool} --policy policy.toml --json --input");
+        let call = format!("call {tool} --policy-file policy.toml --json --input");
         machine
             .toolward(&call)
             .arg(input)
@@ -302,7 +308,7 @@ fn a_status_has_the_meaning_that_the_definition_gives_it() {
     );
     machine.write("policy.toml", chosen(&said, &service, &publisher));
     let mail = json!({ "to": ["a@b.example"], "subject": "s", "body": "b" });
-    let call = "call desk.send-email --dev desk --policy policy.toml --json";
+    let call = "call desk.send-email --dev desk --policy-file policy.toml --json";
     let call = machine.toolward(call).arg("--input").arg(mail.to_string());
     let failed = call.env("DESK_TOKEN", TOKEN).ends(1).json();
     assert_eq!(failed["error"]["code"], "aml:400", "{failed}");
@@ -327,7 +333,7 @@ fn what_an_action_does_is_asked_before_it_is_sent() {
     );
     let policy = chosen(&said, &service, &publisher).replace("preapproved = true\n", "");
     machine.write("policy.toml", policy);
-    let call = "call desk.send-email --dev desk --policy policy.toml --json";
+    let call = "call desk.send-email --dev desk --policy-file policy.toml --json";
     let input = r#"{"to": [], "subject": "s", "body": "b"}"#;
     let call = machine.toolward(call).arg("--input").arg(input);
     // Nobody is there to be asked.
@@ -362,7 +368,7 @@ fn what_an_author_writes_about_a_status_reaches_the_model() {
         machine.path("desk").canonicalize().unwrap().display()
     );
     machine.write("policy.toml", chosen(&said, &service, &publisher));
-    let with = "--dev desk --policy policy.toml";
+    let with = "--dev desk --policy-file policy.toml";
     let mail = json!({ "to": ["a@b.example"], "subject": "s", "body": "b" });
     let call = |format: &str| {
         let call = format!("call desk.send-email {with} --format {format} --input");

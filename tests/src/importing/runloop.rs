@@ -70,7 +70,7 @@ fn the_example_of_the_text_is_a_tool_that_reaches_its_service() {
         let mut words = "call mail.smtp_send --dev mail --set to=x --json".to_owned();
         if let Some(policy) = policy {
             machine.write("policy.toml", policy);
-            words.push_str(" --policy policy.toml");
+            words.push_str(" --policy-file policy.toml");
         }
         let mut call = machine.toolward(&words);
         if let Some(key) = key {
@@ -122,7 +122,7 @@ fn a_budget_is_shown_to_people_and_to_clients() {
         .replace("TOOLWARD_CHOOSE", "MAIL_KEY")
         .replace("host.invalid", &format!("localhost:{}", service.port));
     machine.write("policy.toml", policy);
-    let serve = machine.toolward("serve --dev mail --policy policy.toml");
+    let serve = machine.toolward("serve --dev mail --policy-file policy.toml");
     let mut raw = Raw::open(
         serve.env("MAIL_KEY", "k3y-of-the-relay").into_command(),
         json!({}),

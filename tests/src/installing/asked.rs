@@ -98,7 +98,7 @@ fn a_host_of_downloads_is_asked_about_once_and_kept_for_its_repository() {
     assert_eq!(sequence(&machine), 2);
     runs(&machine);
     let other = "oci://registry.example/acme/other:1.0.0";
-    let send = format!("push 2.toolbundle {other}");
+    let send = format!("publisher push 2.toolbundle {other}");
     fronted.toolward(&machine, &send).ends(0);
     let run = fronted.toolward(&machine, &format!("install {other}"));
     refused_run(&machine, run, 1, "registry-redirect-refused");

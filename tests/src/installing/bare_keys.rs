@@ -320,7 +320,9 @@ fn a_key_that_comes_with_a_bundle_is_not_trusted() {
 #[test]
 fn a_file_that_is_no_single_public_key_is_not_trusted() {
     let (machine, _) = met();
-    machine.toolward("keys new --out keys/me.pem").ends(0);
+    machine
+        .toolward("publisher keys new --out keys/me.pem")
+        .ends(0);
     let two = machine.text(FILE) + &machine.text("keys/me.pub.pem");
     machine.write("keys/two.pub.pem", two);
     for (file, says) in [("me.pem", "private key"), ("two.pub.pem", "several keys")] {
@@ -445,7 +447,7 @@ fn what_a_bare_key_signed_is_installed_and_updated_over_a_registry_elsewhere() {
         let file = format!("{sequence}.toolbundle");
         ship(&machine, &release(sequence), &one, &file);
         let tag = format!("text-stats:1.{}.0", sequence - 1);
-        let push = format!("push {file} oci://registry.example/acme/{tag}");
+        let push = format!("publisher push {file} oci://registry.example/acme/{tag}");
         fronted.toolward(&machine, &push).ends(0);
     };
     publish(1);

@@ -17,7 +17,7 @@ fn tells(ended: &Ended, words: &str) {
 
 pub(super) fn push(fronted: &Fronted, machine: &Machine, file: &str, tag: &str) {
     let reference = format!("oci://registry.example/acme/text-stats:{tag}");
-    let push = fronted.toolward(machine, &format!("push {file} {reference}"));
+    let push = fronted.toolward(machine, &format!("publisher push {file} {reference}"));
     push.ends(0);
 }
 

@@ -55,8 +55,8 @@ fn a_configuration_that_can_not_be_read_is_an_error_wherever_one_asks() {
             "list",
             "policy list",
             "policy suggest",
-            "policy explain text.stats",
-            "why text.stats",
+            "show text.stats --policy",
+            "show text.stats --drivers",
             "show text.stats",
         ] {
             let ended = machine.toolward(command).ends(2);

@@ -113,7 +113,7 @@ fn another_tag_of_the_repository_is_no_move() {
         "acme/text-stats:stable",
         "acme/other:1.0.0",
     ] {
-        let push = format!("push 1.toolbundle oci://registry.example/{tag}");
+        let push = format!("publisher push 1.toolbundle oci://registry.example/{tag}");
         fronted.toolward(&machine, &push).ends(0);
     }
     for (tag, exit) in [

@@ -86,7 +86,7 @@ fn the_readmes_install_and_trust_runs_as_printed() {
         let draft = if words { reworded(draft) } else { draft };
         let digest = ship(machine, &draft, &one, "b.toolbundle");
         let target = "oci://registry.example/acme/text-stats";
-        let push = format!("toolward push b.toolbundle {target}:{tag}");
+        let push = format!("toolward publisher push b.toolbundle {target}:{tag}");
         let mut push = world.command(&push);
         push.arg("--trust-key=one.pub.pem");
         Run::new(push).ends(0);

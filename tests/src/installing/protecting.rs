@@ -115,11 +115,11 @@ fn a_slip_in_the_settings_of_the_ledger_is_named_before_anything_runs() {
     assert!(!machine.path("notes/journal.md").exists());
     append_beside(&machine, &machine.path("notes"), "[ledger]\ndays = 7\n").ends(0);
     machine.toolward(check).ends(0);
-    // In a file of --policy it would have no effect.
+    // In a file of --policy-file it would have no effect.
     machine.write("p.toml", "[ledger]\noff = true\n");
     machine
         .toolward(
-            "call notes.append --config conf/toolward.toml --store-dir mystore --policy p.toml",
+            "call notes.append --config conf/toolward.toml --store-dir mystore --policy-file p.toml",
         )
         .ends(2)
         .says("ledger-setting-invalid");

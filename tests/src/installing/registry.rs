@@ -111,7 +111,7 @@ fn push(machine: &Machine, server: &Server, number: u64, one: &SigningKey, tag: 
     ship(machine, &release(number), one, &file);
     let reference = server.reference(tag);
     machine
-        .toolward(&format!("push {file} {reference} --plain-http"))
+        .toolward(&format!("publisher push {file} {reference} --plain-http"))
         .ends(0);
 }
 
@@ -125,7 +125,9 @@ fn documents_and_co_signatures_travel_by_registry_too() {
     let reference = server.reference("stable");
     let keys = format!("oci://{}/acme/keys:acme", server.address);
     machine
-        .toolward(&format!("push acme.publisher.json {keys} --plain-http"))
+        .toolward(&format!(
+            "publisher push acme.publisher.json {keys} --plain-http"
+        ))
         .ends(0);
     machine.toolward("trust remove acme").ends(0);
     let shown = machine.toolward("publisher show acme.publisher.json --json");
@@ -141,10 +143,14 @@ fn documents_and_co_signatures_travel_by_registry_too() {
 
     // Somebody else signs what was pushed, and only the signature is added.
     key(&machine, "two");
-    machine.toolward("sign 1.toolbundle --key two.pem").ends(0);
-    let attach = format!("push 1.toolbundle {reference} --signatures --plain-http");
+    machine
+        .toolward("publisher sign 1.toolbundle --key two.pem")
+        .ends(0);
+    let attach = format!("publisher push 1.toolbundle {reference} --signatures --plain-http");
     machine.toolward(&attach).ends(0);
-    let pull = format!("pull {reference} -o both.toolbundle --plain-http --trust-key two.pub.pem");
+    let pull = format!(
+        "publisher pull {reference} -o both.toolbundle --plain-http --trust-key two.pub.pem"
+    );
     machine.toolward(&pull).ends(0);
 }
 
@@ -156,7 +162,7 @@ fn a_bundle_is_pushed_pulled_and_installed_where_a_maximum_age_is_set() {
     let (machine, one) = trusting();
     push(&machine, &server, 1, &one, "stable");
     let reference = server.reference("stable");
-    let pull = format!("pull {reference} -o pulled.toolbundle --plain-http");
+    let pull = format!("publisher pull {reference} -o pulled.toolbundle --plain-http");
     machine.toolward(&pull).ends(0);
     machine.toolward("verify pulled.toolbundle").ends(0);
     // Nothing is overwritten.
@@ -226,7 +232,9 @@ fn a_bundle_that_is_too_old_is_not_installed_from_a_registry() {
     ship(&machine, &old, &one, "old.toolbundle");
     let reference = server.reference("old");
     machine
-        .toolward(&format!("push old.toolbundle {reference} --plain-http"))
+        .toolward(&format!(
+            "publisher push old.toolbundle {reference} --plain-http"
+        ))
         .ends(0);
     machine.configure("[trust]\nmax_age_days = 90\n");
     let install = format!("install {reference} --plain-http");
@@ -244,13 +252,15 @@ fn a_stranger_pushes_and_nobody_installs() {
     ship(&machine, &release(1), &stranger, "b.toolbundle");
     let reference = server.reference("stable");
     machine
-        .toolward(&format!("push b.toolbundle {reference} --plain-http"))
+        .toolward(&format!(
+            "publisher push b.toolbundle {reference} --plain-http"
+        ))
         .arg("--trust-key=stranger.pub.pem")
         .ends(0);
     machine.configure("[trust]\nmax_age_days = 90\n");
     let install = format!("install {reference} --plain-http");
     refused(&machine, &install, 3, "unknown-publisher");
-    let pull = format!("pull {reference} -o pulled.toolbundle --plain-http");
+    let pull = format!("publisher pull {reference} -o pulled.toolbundle --plain-http");
     refused(&machine, &pull, 3, "unknown-publisher");
     assert!(!machine.path("pulled.toolbundle").exists());
     // Plain http is spoken where it was asked for only.

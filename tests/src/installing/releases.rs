@@ -16,7 +16,9 @@ fn push(machine: &Machine, server: &Server, draft: &Draft, one: &SigningKey, tag
     ship(machine, draft, one, "pushed.toolbundle");
     let reference = server.reference(tag);
     machine
-        .toolward(&format!("push pushed.toolbundle {reference} --plain-http"))
+        .toolward(&format!(
+            "publisher push pushed.toolbundle {reference} --plain-http"
+        ))
         .arg("--trust-key=one.pub.pem")
         .arg("--trust-key=two.pub.pem")
         .ends(0);
@@ -118,7 +120,7 @@ fn another_publishers_bundle_under_a_newer_tag_is_not_taken() {
     strange.manifest.version = "10.0.0".parse().unwrap();
     ship(&machine, &strange, &stranger, "pushed.toolbundle");
     machine
-        .toolward("push pushed.toolbundle --plain-http --trust-key two-more.pub.pem")
+        .toolward("publisher push pushed.toolbundle --plain-http --trust-key two-more.pub.pem")
         .arg(server.reference("10.0.0"))
         .ends(0);
     push(&machine, &server, &release(2), &one, "1.1.0");

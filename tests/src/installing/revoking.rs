@@ -101,7 +101,10 @@ fn a_publisher_revokes_nothing_of_somebody_elses() {
         .toolward("trust update zeta --revocations list.json")
         .ends(0);
     runs(&machine);
-    let acme = machine.toolward("keys show one.pem --json").ends(0).json();
+    let acme = machine
+        .toolward("publisher keys show one.pem --json")
+        .ends(0)
+        .json();
     let acme = acme["key_id"].as_str().unwrap();
     machine
         .toolward(&format!(

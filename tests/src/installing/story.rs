@@ -37,7 +37,7 @@ fn announce(fronted: &Fronted, machine: &Machine, bundles: &[String], index: &st
     let bundles: String = bundles.collect();
     let words = format!("publisher channel stable --key index.pem {bundles} -o {index}");
     machine.toolward(&format!("{words} {after}")).ends(0);
-    let push = format!("push {index} {CHANNEL}");
+    let push = format!("publisher push {index} {CHANNEL}");
     fronted.toolward(machine, &push).ends(0);
 }
 
@@ -83,7 +83,7 @@ fn releases_are_published_updated_held_accepted_and_revoked_over_a_registry_else
         let file = format!("{example}-{sequence}.toolbundle");
         ship(&machine, draft, &one, &file);
         let tag = format!("{example}:1.{}.0", sequence - 1);
-        let push = format!("push {file} oci://registry.example/acme/{tag}");
+        let push = format!("publisher push {file} oci://registry.example/acme/{tag}");
         fronted.toolward(&machine, &push).ends(0);
         file
     };
@@ -147,7 +147,7 @@ fn releases_are_published_updated_held_accepted_and_revoked_over_a_registry_else
     let revoke =
         format!("publisher revoke acme --bundle {digest}=leaks --key one.pem -o list.json");
     machine.toolward(&revoke).ends(0);
-    let send = format!("push list.json {REVOCATIONS}");
+    let send = format!("publisher push list.json {REVOCATIONS}");
     fronted.toolward(&machine, &send).ends(0);
     let take = format!("trust update acme --revocations {REVOCATIONS}");
     fronted.toolward(&machine, &take).ends(0);

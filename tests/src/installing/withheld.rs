@@ -78,7 +78,7 @@ fn is_shown_as(machine: &Machine, code: &str) {
     });
     assert!(found, "{doctor}");
 
-    let explain = machine.toolward("policy explain text.stats").ends(3);
+    let explain = machine.toolward("show text.stats --policy").ends(3);
     explain.says(code);
     let policies = machine.toolward("policy list").ends(0);
     assert!(policies.stdout.contains("REFUSED"), "{policies}");

@@ -245,7 +245,7 @@ impl Probe {
     fn command(&self, words: &str) -> crate::support::Run {
         self.machine
             .toolward(&format!(
-                "{words} --dev probe --policy policy/policy.toml --state-dir state"
+                "{words} --dev probe --policy-file policy/policy.toml --state-dir state"
             ))
             .env("TOOLWARD_CONFORMANCE_TOKEN", "0123456789")
     }

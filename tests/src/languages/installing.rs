@@ -1,4 +1,4 @@
-//! `toolchain`: what is there, what is missing, and what is fetched. A script stands in for
+//! `doctor --language`: which tools exist, which are missing, and which are fetched. A script stands in for
 //! npm, so that no registry is asked.
 
 use std::ffi::OsStr;
@@ -41,7 +41,7 @@ fn fake_npm(bin: &Path) {
 /// was typed before the question answers nothing.
 fn installed(machine: &Machine, keys: &str) -> Left {
     let command = machine
-        .toolward("toolchain ts --install --toolchain own")
+        .toolward("doctor --language ts --install --toolchain own")
         .env("PATH", machine.home().join("bin"));
     let mut session = Session::start(command.into_command(), 120, "y\r");
     session.sees("Fetch these? [y/N]");
@@ -52,14 +52,14 @@ fn installed(machine: &Machine, keys: &str) -> Left {
 #[test]
 fn the_tools_of_each_language_are_found_or_missing_with_what_installs_them() {
     let machine = Machine::new();
-    let command = format!("toolchain {OTHERS} --json --toolchain");
+    let command = format!("doctor --language {OTHERS} --json --toolchain");
     let found = machine.toolward(&command).arg(directory()).ends(0).json();
     assert_eq!(found["ok"], true, "{found}");
     let all = ["js", "python", "go", "c"];
     assert_eq!(languages(&found), all.map(|language| (language, true)));
 
     let nothing = machine
-        .toolward(&format!("{command} nothing rust"))
+        .toolward(&format!("{command} nothing --language rust"))
         .env("PATH", machine.path("empty"))
         .ends(1)
         .json();
@@ -79,13 +79,13 @@ fn the_tools_of_each_language_are_found_or_missing_with_what_installs_them() {
         assert_eq!(one["installable"], installable, "{one}");
     }
     let told = machine
-        .toolward("toolchain go --toolchain nothing")
+        .toolward("doctor --language go --toolchain nothing")
         .env("PATH", machine.path("empty"))
         .ends(1);
     assert!(told.stdout.starts_with("missing  go "), "{told}");
     assert!(told.stdout.contains("hint: install it: "), "{told}");
     assert!(!told.stdout.contains("rust"), "{told}");
-    machine.toolward("toolchain cobol").ends(2);
+    machine.toolward("doctor --language cobol").ends(2);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn nothing_is_fetched_without_a_typed_yes() {
     let machine = Machine::new();
     fake_npm(&machine.home().join("bin"));
     machine
-        .toolward("toolchain js --install --toolchain own")
+        .toolward("doctor --language js --install --toolchain own")
         .env("PATH", machine.home().join("bin"))
         .stdin("y\n")
         .ends(4)
@@ -107,7 +107,9 @@ fn nothing_is_fetched_without_a_typed_yes() {
         assert!(left.screen.contains(says), "{left:?}");
     }
     assert!(!left.screen.contains("hint: "), "{left:?}");
-    machine.toolward("toolchain js --install --yes").ends(2);
+    machine
+        .toolward("doctor --language js --install --yes")
+        .ends(2);
     assert!(!machine.path("own").exists());
 }
 
@@ -123,7 +125,7 @@ fn a_typed_yes_installs_what_is_missing_and_shows_what_it_fetches() {
     assert!(machine.path("own/js/package-lock.json").is_file());
     // There is nothing left to ask about.
     machine
-        .toolward("toolchain js --install --toolchain own")
+        .toolward("doctor --language js --install --toolchain own")
         .env("PATH", machine.home().join("bin"))
         .ends(0);
 }
@@ -136,7 +138,7 @@ fn no_npm_of_the_checkout_is_started() {
     fs::remove_file(machine.home().join("bin/npm")).unwrap();
     let path = [machine.path("bin"), machine.home().join("bin")];
     let command = machine
-        .toolward("toolchain js --install --toolchain own")
+        .toolward("doctor --language js --install --toolchain own")
         .env("PATH", std::env::join_paths(path).unwrap());
     let mut session = Session::start(command.into_command(), 120, "");
     session.sees("Fetch these? [y/N]");
@@ -172,7 +174,7 @@ fi
     program(&theirs.join("python3"), ran);
     let path = std::env::join_paths([theirs, bin]).unwrap();
     let command = machine
-        .toolward("toolchain js go --install --toolchain own")
+        .toolward("doctor --language js go --install --toolchain own")
         .env("PATH", path)
         .env("PYTHONPATH", machine.work())
         .env("NODE_OPTIONS", "--require ./theirs.js");
@@ -199,7 +201,9 @@ fn what_npm_printed_is_told_where_it_fails_with_quiet_and_json_too() {
     );
     let fails = |flag: &str| {
         let command = machine
-            .toolward(&format!("toolchain js --install --toolchain own {flag}"))
+            .toolward(&format!(
+                "doctor --language js --install --toolchain own {flag}"
+            ))
             .env("PATH", &bin);
         let mut session = Session::start(command.into_command(), 120, "");
         session.sees("Fetch these? [y/N]");
@@ -220,7 +224,7 @@ fn what_npm_printed_is_told_where_it_fails_with_quiet_and_json_too() {
 fn a_directory_that_is_not_utf8_is_reported() {
     let machine = Machine::new();
     let found = machine
-        .toolward("toolchain go --json --toolchain")
+        .toolward("doctor --language go --json --toolchain")
         .arg(OsStr::from_bytes(b"\xff"))
         .env("PATH", machine.path("empty"))
         .ends(1)

@@ -12,7 +12,7 @@ use super::served::Served;
 use crate::support::{Machine, Run};
 
 const SERVE: &str =
-    "serve --dev hostile --policy policy.toml --events events.jsonl --log-format json";
+    "serve --dev hostile --policy-file policy.toml --events events.jsonl --log-format json";
 
 /// A machine with a tool that may call another one, each for minutes.
 fn machine() -> Machine {

@@ -9,11 +9,11 @@ const POLICY: &str = "[[grant]]\npublisher = \"key:KEY\"\ntool = \"kv.counter\"\
                       mutates = [\"database:counters\"]\n";
 
 const SERVE: &str = "serve --bundle kv-counter.toolbundle --trust-key example.pub.pem \
-                     --policy policy.toml --trust-client --state-dir state";
+                     --policy-file policy.toml --trust-client --state-dir state";
 
 fn machine() -> Machine {
     let machine = Machine::with_example("kv-counter");
-    let shown = machine.toolward("keys show example.pub.pem --json");
+    let shown = machine.toolward("publisher keys show example.pub.pem --json");
     let shown = shown.ends(0).json();
     let key = shown["key_id"].as_str().unwrap();
     machine.write("policy.toml", POLICY.replace("KEY", key));

@@ -13,7 +13,7 @@ const MARK: &str = "m4rk-of-the-test";
 pub(super) fn machine() -> Machine {
     let machine = Machine::with_example("kv-counter");
     crate::hostile::add(&machine, "hostile");
-    machine.toolward("keys new --out key.pem").ends(0);
+    machine.toolward("publisher keys new --out key.pem").ends(0);
     machine
         .toolward("pack hostile --output hostile.toolbundle --key key.pem")
         .ends(0);

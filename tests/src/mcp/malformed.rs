@@ -95,7 +95,7 @@ fn the_command_refuses_arguments_that_two_readers_understand_differently() {
     for (arguments, rule) in MALFORMED {
         machine.write("input.json", arguments);
         let call = "call conformance.sum --input @input.json --bundle conformance.toolbundle \
-                    --trust-key tests.pub.pem --policy policy.toml --json";
+                    --trust-key tests.pub.pem --policy-file policy.toml --json";
         let said = machine.toolward(call).end();
         let said: Value = serde_json::from_str(&said.stdout).unwrap();
         assert_eq!(said["error"]["code"], "input_invalid", "{said}");

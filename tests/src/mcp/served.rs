@@ -16,7 +16,7 @@ use crate::support::{Machine, Run, copy, root};
 /// What it is started with. The bundle, the key and the policy lie in the machine's
 /// work directory.
 const WITH: &str =
-    "serve --bundle conformance.toolbundle --trust-key tests.pub.pem --policy policy.toml";
+    "serve --bundle conformance.toolbundle --trust-key tests.pub.pem --policy-file policy.toml";
 
 /// What it is started with where the tools are those of `tests/guests/plain`.
 const PLAIN: &str = "serve --bundle plain.toolbundle --trust-key tests.pub.pem";
@@ -32,7 +32,7 @@ pub(crate) fn machine(more: &str) -> Machine {
     let parts = ["bundle.toml", "tools", "drivers", "prompts", "resources"];
     signed(&machine, "conformance", &parts);
     let shown = machine
-        .toolward("keys show tests.pub.pem --json")
+        .toolward("publisher keys show tests.pub.pem --json")
         .ends(0)
         .json();
     let key = shown["key_id"].as_str().unwrap();
@@ -62,7 +62,9 @@ fn signed(machine: &Machine, name: &str, parts: &[&str]) {
     for part in parts {
         copy(&from.join(part), &machine.path(&format!("{name}/{part}")));
     }
-    machine.toolward("keys new --out tests.pem").ends(0);
+    machine
+        .toolward("publisher keys new --out tests.pem")
+        .ends(0);
     let pack = format!("pack {name} -o {name}.toolbundle --key tests.pem");
     machine.toolward(&pack).ends(0);
 }

@@ -133,7 +133,8 @@ fn readers_and_calls_that_take_all_stay_within_the_total_and_others_are_served()
     // One principal has no more than 32 requests at once.
     let names = ["deaf", "deafer", "greedy", "steady", "modest"];
     let tokens = names.map(|name| client(&machine, name));
-    let words = "serve --dev hostile --policy policy.toml --http 127.0.0.1:0 --tokens tokens.toml";
+    let words =
+        "serve --dev hostile --policy-file policy.toml --http 127.0.0.1:0 --tokens tokens.toml";
     let mut command = machine.toolward(words).into_command();
     command.stdin(Stdio::null());
     let served = Served::by(command);

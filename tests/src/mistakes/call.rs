@@ -23,9 +23,9 @@ fn a_tool_id_with_a_slip_gets_the_near_one() {
     for command in [
         "call",
         "show",
-        "why",
-        "describe",
-        "policy explain",
+        "show --drivers",
+        "show --as mcp",
+        "show --policy",
         "policy suggest",
     ] {
         let ended = machine
@@ -122,7 +122,7 @@ fn a_file_that_is_no_bundle_is_none_for_who_trusts_nobody() {
 #[test]
 fn a_private_key_is_not_what_bundles_are_verified_with() {
     let machine = machine();
-    machine.toolward("keys new --out me.pem").ends(0);
+    machine.toolward("publisher keys new --out me.pem").ends(0);
     let ended = machine
         .toolward("verify text-stats.toolbundle --trust-key me.pem")
         .ends(2);
@@ -153,7 +153,7 @@ fn a_text_without_a_key_is_called_that() {
 #[test]
 fn another_publishers_key_sends_one_to_the_publisher() {
     let machine = machine();
-    machine.toolward("keys new --out me.pem").ends(0);
+    machine.toolward("publisher keys new --out me.pem").ends(0);
     let ended = machine
         .toolward("verify text-stats.toolbundle --trust-key me.pub.pem")
         .ends(3);
@@ -327,7 +327,7 @@ fn wrong_usage_is_json_for_who_asked_for_json() {
         ("--json bogus", "bogus", "--help"),
         ("verify --json", "<BUNDLE>", "Usage: toolward verify"),
         ("serve --http localhost --json", "localhost", "--help"),
-        ("keys --json", "", "Usage"),
+        ("publisher keys --json", "", "Usage"),
     ] {
         let ended = machine.toolward(words).ends(2);
         let error = &ended.json();

@@ -191,7 +191,7 @@ fn what_trust_add_does_not_take_is_called_what_it_is() {
             .toolward(&format!("trust add {source} --prefix text"))
             .ends(3);
         told(&ended, "envelope-invalid", source, next);
-        assert!(!ended.stderr.contains("toolward sign"), "{ended}");
+        assert!(!ended.stderr.contains("toolward publisher sign"), "{ended}");
     }
     // A key beside a bundle may be of whoever sent that.
     let ended = machine.toolward("trust add example.pub.pem --prefix text");
@@ -283,7 +283,7 @@ fn a_revoked_release_says_what_to_do_about_it() {
 #[test]
 fn who_pushes_and_trusts_nobody_hears_how_to_trust_oneself() {
     let ended = machine()
-        .toolward("push text-stats.toolbundle oci://127.0.0.1:1/x:1")
+        .toolward("publisher push text-stats.toolbundle oci://127.0.0.1:1/x:1")
         .ends(2);
     told(
         &ended,

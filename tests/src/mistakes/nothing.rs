@@ -54,7 +54,7 @@ fn a_bundle_is_packed_under_its_own_id() {
         "an archive carries its signatures",
         "--key PRIVATE.pem",
     );
-    machine.toolward("keys new --out me.pem").ends(0);
+    machine.toolward("publisher keys new --out me.pem").ends(0);
     let packed = machine
         .toolward("pack b --key me.pem --json")
         .ends(0)
@@ -75,7 +75,7 @@ fn the_environment_stands_for_flags_and_a_flag_for_the_environment() {
     verify()
         .env("TOOLWARD_TRUST_KEY", "example.pub.pem")
         .ends(0);
-    machine.toolward("keys new --out me.pem").ends(0);
+    machine.toolward("publisher keys new --out me.pem").ends(0);
     let run = machine.toolward("verify text-stats.toolbundle --trust-key me.pub.pem");
     run.env("TOOLWARD_TRUST_KEY", "example.pub.pem").ends(3);
     let named = verify().env("TOOLWARD_TRUST_KEY", "me.pub.pem:example.pub.pem");

@@ -15,7 +15,7 @@ fn call_under(policy: &str, exit: i32) -> Ended {
     let machine = machine();
     machine.write("policy.toml", policy);
     let run = machine.toolward(&format!(
-        "{CALL} --policy policy.toml --set note=a --set text=a"
+        "{CALL} --policy-file policy.toml --set note=a --set text=a"
     ));
     let ended = run.ends(exit);
     let check = machine.toolward("policy check policy.toml").end();
@@ -47,7 +47,7 @@ fn a_missing_grant_comes_with_the_lines_to_add() {
         &ended,
         "unauthorised",
         "workspace:/notes",
-        "toolward policy explain notes.append",
+        "toolward show notes.append --policy",
     );
     told(
         &ended,
@@ -117,18 +117,18 @@ fn a_workspace_whose_directory_is_missing_is_named_with_what_to_do() {
     let machine = machine();
     let gone = machine.path("gone/notes");
     machine.write("policy.toml", granting(&machine, gone.to_str().unwrap()));
-    let words = format!("{CALL} --policy policy.toml --set note=a --set text=a");
+    let words = format!("{CALL} --policy-file policy.toml --set note=a --set text=a");
     let ended = machine.toolward(&words).ends(4);
     told(
         &ended,
         "unauthorised",
         "workspace:/notes",
-        "toolward policy explain notes.append",
+        "toolward show notes.append --policy",
     );
     let explain =
-        "policy explain notes.append --bundle notes-append.toolbundle --trust-key example.pub.pem";
+        "show notes.append --policy --bundle notes-append.toolbundle --trust-key example.pub.pem";
     let shown = machine
-        .toolward(&format!("{explain} --policy policy.toml"))
+        .toolward(&format!("{explain} --policy-file policy.toml"))
         .ends(0)
         .stdout;
     assert!(shown.contains(gone.to_str().unwrap()), "{shown}");
@@ -138,7 +138,7 @@ fn a_workspace_whose_directory_is_missing_is_named_with_what_to_do() {
 fn a_tilde_is_not_a_directory() {
     let machine = machine();
     machine.write("policy.toml", granting(&machine, "~/notes"));
-    let words = format!("{CALL} --policy policy.toml --set note=a --set text=a");
+    let words = format!("{CALL} --policy-file policy.toml --set note=a --set text=a");
     let ended = machine.toolward(&words).ends(2);
     told(
         &ended,

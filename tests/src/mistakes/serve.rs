@@ -92,7 +92,9 @@ fn an_origin_that_can_be_any_page_needs_tokens() {
 fn a_folder_that_is_missing_or_takes_nothing_is_named() {
     let machine = machine();
     for file in ["gone/me.pem", "/proc/me.pem"] {
-        let ended = machine.toolward(&format!("keys new --out {file}")).ends(1);
+        let ended = machine
+            .toolward(&format!("publisher keys new --out {file}"))
+            .ends(1);
         told(
             &ended,
             "write-failed",

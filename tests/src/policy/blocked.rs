@@ -58,12 +58,12 @@ fn lines_that_give_a_folder_and_a_bucket_are_all_that_a_call_needs() {
     for (example, before) in [("files-search", "allowed"), ("kv-counter", "asks")] {
         under_work(&machine, example);
         let (tool, input) = call(example);
-        let words = format!("call {tool} --dev {example} --policy {example}.toml --input");
+        let words = format!("call {tool} --dev {example} --policy-file {example}.toml --input");
         machine.write(&format!("{example}.toml"), "");
         let ended = machine.toolward(&words).arg(input.to_string()).ends(4);
         let lines = chosen(&lines(&ended.stderr), &machine.path("chosen"));
         machine.write(&format!("{example}.toml"), &lines);
-        let source = format!("--dev {example} --policy {example}.toml");
+        let source = format!("--dev {example} --policy-file {example}.toml");
         assert_eq!(state(&machine, tool, &source), before);
         // It ends with the grant, which takes one line more.
         let more = if before == "asks" {

@@ -24,9 +24,9 @@ fn machine() -> Machine {
     machine
 }
 
-/// The lines that `policy explain` prints, with `TOOLWARD_CHOOSE` still in them.
+/// The lines that `show --policy` prints, with `TOOLWARD_CHOOSE` still in them.
 fn suggested(machine: &Machine) -> String {
-    let explained = machine.toolward(&format!("policy explain text.stats {FLAGS} --json"));
+    let explained = machine.toolward(&format!("show text.stats --policy {FLAGS} --json"));
     let explained = explained.ends(0).json();
     assert_eq!(explained["drivers"][0]["outcome"], "deny", "{explained}");
     let lines = explained["drivers"][0]["lines_to_add"].as_str().unwrap();
@@ -92,7 +92,7 @@ fn the_suggested_lines_let_the_tool_run_once_somebody_has_chosen() {
     let long = "a tenant with a name that is too long";
     let refused = call().env("TENANT", long).ends(4);
     assert!(!refused.stderr.contains(long), "{refused}");
-    let explain = machine.toolward(&format!("policy explain text.stats {FLAGS}"));
+    let explain = machine.toolward(&format!("show text.stats --policy {FLAGS}"));
     let explain = explain.env("TENANT", long).ends(0);
     assert!(explain.stdout.contains("maxLength"), "{explain}");
     assert!(!explain.stdout.contains(long), "{explain}");
@@ -108,7 +108,7 @@ fn a_context_from_a_file_keeps_to_the_rules_of_secrets() {
     use std::os::unix::fs::PermissionsExt as _;
     let machine = machine();
     let key = machine
-        .toolward("keys show key.pub.pem --json")
+        .toolward("publisher keys show key.pub.pem --json")
         .ends(0)
         .json();
     let publisher = format!("key:{}", key["key_id"].as_str().unwrap());

@@ -92,7 +92,7 @@ fn explain_says_of_a_document_or_a_bundle_why_it_is_not_served() {
     let document = format!("[[document]]\npublisher = {:?}\n", dev(&machine, "notes"));
     machine.configure(&format!("{document}prompts = [\"*\"]\nnames = [\"sum\"]\n"));
     let explain = |name: &str| {
-        let explain = format!("policy explain {name} --dev notes --json");
+        let explain = format!("show {name} --policy --dev notes --json");
         machine.toolward(&explain).ends(0).json()
     };
     let prompt = &explain("acme.notes.sum")["documents"];
@@ -112,11 +112,11 @@ fn explain_says_of_a_document_or_a_bundle_why_it_is_not_served() {
         "{document}prompts = [\"*\"]\nresources = [\"*\"]\n[[deny]]\npublisher = {:?}\n",
         dev(&machine, "notes")
     ));
-    let unknown = machine.toolward("policy explain other --dev notes").ends(1);
+    let unknown = machine.toolward("show other --policy --dev notes").ends(1);
     unknown.says("tool-missing");
     let known = "prompts and resources are: style.txt, acme.notes.sum";
     assert!(unknown.stderr.contains(known), "{unknown}");
-    let denied = machine.toolward("policy explain sum --dev notes").ends(0);
+    let denied = machine.toolward("show sum --policy --dev notes").ends(0);
     assert!(
         denied.stdout.contains("a [[deny]] is about everything"),
         "{denied}"

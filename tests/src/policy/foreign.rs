@@ -147,7 +147,7 @@ fn list_and_explain_say_whose_driver_serves_a_tool_and_which_do_not() {
     );
     assert_eq!(rows[0]["driver_publisher"], publishers.beta.as_str());
     assert_eq!(rows[1]["driver_publisher"], publishers.alpha.as_str());
-    let words = format!("policy explain hostile.run {BOTH}");
+    let words = format!("show hostile.run --policy {BOTH}");
     let explained = machine.toolward(&words).ends(0).stdout;
     let expected = format!(
         "driver a.thief of {} does not serve hostile.run@1",
@@ -255,7 +255,7 @@ fn a_driver_for_another_machine_is_said_to_be_one() {
     );
     assert!(listed.contains("it needs plan9"), "{listed}");
     let explained = machine
-        .toolward("policy explain hostile.run --dev b")
+        .toolward("show hostile.run --policy --dev b")
         .ends(0)
         .stdout;
     assert!(explained.contains("it needs vax"), "{explained}");
@@ -307,7 +307,7 @@ fn a_class_that_no_host_knows_runs_once_the_policy_accepts_it_by_name() {
         "{asked}"
     );
     let explained = machine
-        .toolward("policy explain hostile.run --dev b")
+        .toolward("show hostile.run --policy --dev b")
         .ends(0)
         .stdout;
     assert!(explained.contains("grant   nothing"), "{explained}");
@@ -334,7 +334,7 @@ fn a_workspace_without_its_directory_is_told_of_before_anybody_is_asked() {
         .stdout;
     assert!(listed.starts_with("BLOCKED"), "{listed}");
     let explained = machine
-        .toolward("policy explain notes.append --dev notes-append")
+        .toolward("show notes.append --policy --dev notes-append")
         .ends(0)
         .stdout;
     for text in [&listed, &explained] {

@@ -47,7 +47,7 @@ fn a_policy_of_the_current_directory_or_the_bundle_is_none() {
 fn a_configuration_that_can_not_be_read_is_never_taken_for_none() {
     let machine = notes();
     machine.write("whole.toml", notes_policy(&machine, PREAPPROVED));
-    let call = || append(&machine, "--policy whole.toml", "a");
+    let call = || append(&machine, "--policy-file whole.toml", "a");
     let file = users_file(&machine);
     let folder = file.parent().unwrap().to_owned();
     let fails = |case: &str| {
@@ -108,14 +108,14 @@ fn layers_add_up_and_a_deny_of_any_of_them_wins() {
         is_blocked(&append(&machine, &format!("{flags} --json"), "a").end());
     };
     blocked("");
-    append(&machine, "--policy grant.toml", "a").ends(0);
+    append(&machine, "--policy-file grant.toml", "a").ends(0);
     for deny in ["deny.toml", "deny-write.toml"] {
-        blocked(&format!("--policy grant.toml --policy {deny}"));
-        blocked(&format!("--policy {deny} --policy grant.toml"));
+        blocked(&format!("--policy-file grant.toml --policy-file {deny}"));
+        blocked(&format!("--policy-file {deny} --policy-file grant.toml"));
     }
     // A deny of the user's own file is above all flags.
     machine.configure(&format!("{workspace}\n[[deny]]\n"));
-    blocked("--policy grant.toml");
+    blocked("--policy-file grant.toml");
     assert_eq!(machine.text("my-notes/journal.md"), "a\n");
 }
 
@@ -125,8 +125,18 @@ fn later_single_values_win_over_earlier_ones() {
     machine.configure(&notes_policy(&machine, PREAPPROVED));
     machine.write("always.toml", "[defaults]\napproval = \"always\"\n");
     machine.write("auto.toml", "[defaults]\napproval = \"auto\"\n");
-    append(&machine, "--policy always.toml --policy auto.toml", "a").ends(0);
-    let ended = append(&machine, "--policy auto.toml --policy always.toml", "b").ends(4);
+    append(
+        &machine,
+        "--policy-file always.toml --policy-file auto.toml",
+        "a",
+    )
+    .ends(0);
+    let ended = append(
+        &machine,
+        "--policy-file auto.toml --policy-file always.toml",
+        "b",
+    )
+    .ends(4);
     ended.says("toolward:approval_denied");
     assert_eq!(machine.text("my-notes/journal.md"), "a\n");
 }
@@ -136,8 +146,8 @@ fn a_limit_of_the_policy_holds() {
     let machine = notes();
     machine.configure(&notes_policy(&machine, PREAPPROVED));
     machine.write("small.toml", "[limits]\ninput_bytes = 40\n");
-    append(&machine, "--policy small.toml", "a").ends(0);
-    let ended = append(&machine, "--policy small.toml --json", &"a".repeat(40)).ends(1);
+    append(&machine, "--policy-file small.toml", "a").ends(0);
+    let ended = append(&machine, "--policy-file small.toml --json", &"a".repeat(40)).ends(1);
     assert_eq!(ended.json()["error"]["code"], "input_invalid");
     assert_eq!(machine.text("my-notes/journal.md"), "a\n");
 }
@@ -202,7 +212,7 @@ fn a_relative_directory_lies_where_the_policy_does() {
     fs::create_dir_all(machine.path("policies/notes")).unwrap();
     // Of this name there is one in the current directory, too.
     fs::create_dir(machine.path("notes")).unwrap();
-    append(&machine, "--policy policies/p.toml", "a").ends(0);
+    append(&machine, "--policy-file policies/p.toml", "a").ends(0);
     assert_eq!(machine.text("policies/notes/journal.md"), "a\n");
     assert!(!machine.path("notes/journal.md").exists());
 }
@@ -245,7 +255,7 @@ fn a_broken_policy_is_shown_with_its_place_and_nothing_runs() {
         // The same in a layer, and as the subject of a check.
         machine.configure("");
         machine.write("layer.toml", &text);
-        append(&machine, "--policy layer.toml", "a")
+        append(&machine, "--policy-file layer.toml", "a")
             .ends(2)
             .says(code);
         let checked = machine.toolward("policy check layer.toml").ends(1);
@@ -257,13 +267,13 @@ fn a_broken_policy_is_shown_with_its_place_and_nothing_runs() {
         assert!(text.contains(shown), "{checked}");
     }
     machine.configure("");
-    append(&machine, "--policy gone.toml", "a")
+    append(&machine, "--policy-file gone.toml", "a")
         .ends(2)
         .says("file-unreadable");
     machine.configure(&policy);
     machine.write("layer.toml", &policy);
     // Each is fine, and both say what can be said once.
-    append(&machine, "--policy layer.toml", "a")
+    append(&machine, "--policy-file layer.toml", "a")
         .ends(2)
         .says("policy-duplicate");
     assert_eq!(written(&machine), [""; 0]);
@@ -321,11 +331,11 @@ fn a_workspace_where_configuration_state_or_keys_are_is_refused() {
     // The policy itself, and the key of a flag.
     machine.configure("");
     machine.write("policies/p.toml", policy(&machine.path("policies")));
-    call("--trust-key keys/acme.pub.pem --policy policies/p.toml")
+    call("--trust-key keys/acme.pub.pem --policy-file policies/p.toml")
         .ends(2)
         .says("workspace-refused");
     machine.write("p.toml", policy(&machine.path("keys")));
-    call("--trust-key keys/acme.pub.pem --policy p.toml")
+    call("--trust-key keys/acme.pub.pem --policy-file p.toml")
         .ends(2)
         .says("workspace-refused");
 }

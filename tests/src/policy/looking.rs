@@ -1,4 +1,4 @@
-//! `policy list`, `explain`, `suggest` and `check`, and `doctor`'s part of it.
+//! `policy list`, `suggest` and `check`, `show --policy`, and `doctor`'s part of it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -76,7 +76,7 @@ fn explain_shows_declaration_rule_grant_and_reason_together() {
     let explain = |flags: &str| {
         machine
             .toolward(&format!(
-                "policy explain notes.append --dev notes-append {flags}"
+                "show notes.append --policy --dev notes-append {flags}"
             ))
             .ends(0)
     };
@@ -141,7 +141,7 @@ fn explain_knows_what_tools_of_the_bundle_do_that_a_tool_calls() {
         "[[grant]]\npublisher = {publisher:?}\nrequires = [\"tool:hostile.other\"]\n\
          mutates = [\"database:d\"]\n"
     ));
-    let words = "policy explain hostile.run --dev b --json";
+    let words = "show hostile.run --policy --dev b --json";
     let json = machine.toolward(words).ends(0).json();
     let driver = &json["drivers"][0];
     assert_eq!(driver["outcome"], "ask", "{json}");
@@ -183,7 +183,9 @@ fn list_says_of_each_tool_what_became_of_it() {
 #[test]
 fn check_counts_what_is_there_and_warns_of_slips() {
     let machine = notes();
-    machine.toolward("keys new --out acme.pem").ends(0);
+    machine
+        .toolward("publisher keys new --out acme.pem")
+        .ends(0);
     machine.write(
         "p.toml",
         "[[publisher]]\nname = \"acme\"\nkey_files = [\"acme.pub.pem\"]\nprefixes = [\"acme\"]\n\n\
@@ -300,7 +302,7 @@ fn doctor_checks_the_files_that_it_is_told_of() {
         "layer.toml",
         policy.replace(directory.to_str().unwrap(), within.to_str().unwrap()),
     );
-    let words = "doctor --config conf/toolward.toml --policy layer.toml --json";
+    let words = "doctor --config conf/toolward.toml --policy-file layer.toml --json";
     let told = machine.toolward(words).ends(1).json();
     let checks = told["checks"].as_array().unwrap();
     let state = |name: &str| {
@@ -320,7 +322,7 @@ fn looking_changes_nothing() {
     let before = crate::support::tree(&machine.home());
     for words in [
         "policy list --dev notes-append",
-        "policy explain notes.append --dev notes-append",
+        "show notes.append --policy --dev notes-append",
         "policy suggest --dev notes-append",
         "policy check",
         "doctor",

@@ -52,18 +52,18 @@ fn each_command_that_shows_a_tool_names_what_is_left_out() {
     let both = "network:stats.example, workspace:/private";
     for (command, words) in [
         ("policy list", format!("(without {both})")),
-        ("why notes.append", format!("without {both}")),
+        ("show notes.append --drivers", format!("without {both}")),
         ("show notes.append", format!("not given  {both}")),
         (
             "policy suggest",
             format!("a grant says `partial`, and notes-append is used without {both}"),
         ),
         (
-            "policy explain notes.append",
+            "show notes.append --policy",
             "partial left out: no rule gives it".to_owned(),
         ),
         (
-            "describe notes.append --format mcp",
+            "show notes.append --as mcp",
             format!(", not given: {both}] Adds a paragraph"),
         ),
     ] {
@@ -75,7 +75,7 @@ fn each_command_that_shows_a_tool_names_what_is_left_out() {
         "nothing to add"
     );
     let mcp = machine
-        .toolward("describe notes.append --format mcp --dev notes-append --json")
+        .toolward("show notes.append --as mcp --dev notes-append --json")
         .ends(0)
         .json();
     assert_eq!(mcp["annotations"]["openWorldHint"], false, "{mcp}");
@@ -86,7 +86,7 @@ fn each_command_that_shows_a_tool_names_what_is_left_out() {
         serde_json::json!(["network:stats.example", "workspace:/private"])
     );
     let json = machine
-        .toolward("why notes.append --dev notes-append --json")
+        .toolward("show notes.append --drivers --dev notes-append --json")
         .ends(0)
         .json();
     assert_eq!(
@@ -116,7 +116,7 @@ fn each_command_that_prints_lines_prints_fewer_as_well() {
     }
     for (command, text) in [
         ("call", call),
-        ("explain", run("policy explain notes.append", 0)),
+        ("explain", run("show notes.append --policy", 0)),
         ("suggest", run("policy suggest", 0)),
         ("grant", run("policy grant notes.append", 4)),
         ("grant without a terminal", run(&chosen, 4)),

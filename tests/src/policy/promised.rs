@@ -1,4 +1,4 @@
-//! Random policies through the real command: `policy list` and `explain` say what a call then does, and what
+//! Random policies through the real command: `policy list` and `show --policy` state what a call then does, and what
 //! `policy suggest` writes changes it for nobody else's drivers.
 
 use serde_json::Value;
@@ -188,7 +188,7 @@ fn what_list_and_explain_say_is_what_a_call_does_and_suggest_changes_nobody_else
                 ran += 1;
                 foreigners += usize::from(by != &first["publisher"]);
             }
-            let words = format!("policy explain {tool} {BOTH} --json");
+            let words = format!("show {tool} --policy {BOTH} --json");
             let explained = machine.toolward(&words).ends(0).json();
             let drivers = explained["drivers"].as_array().unwrap();
             let open = drivers.iter().find(|one| one["outcome"] != "deny").unwrap();

@@ -204,7 +204,7 @@ fn an_internal_address_has_a_code_and_each_command_prints_the_line_that_it_lacks
     assert!(
         refused
             .stderr
-            .contains("`toolward policy explain acme.tickets`"),
+            .contains("`toolward show acme.tickets --policy`"),
         "{refused}"
     );
     let line = "addresses = [\"127.0.0.1\"]";
@@ -213,7 +213,7 @@ fn an_internal_address_has_a_code_and_each_command_prints_the_line_that_it_lacks
     let json = machine.toolward("call acme.tickets --dev tickets --json --input");
     let json = json.arg(input("a").to_string()).ends(4);
     assert!(!json.stdout.contains("addresses ="), "{json}");
-    for command in ["policy explain acme.tickets", "policy suggest"] {
+    for command in ["show acme.tickets --policy", "policy suggest"] {
         let shown = machine
             .toolward(&format!("{command} --dev tickets"))
             .ends(0);
@@ -226,6 +226,6 @@ fn an_internal_address_has_a_code_and_each_command_prints_the_line_that_it_lacks
     machine.configure(&format!("{grant}{line}\n"));
     let failed = call().ends(1);
     assert!(!failed.stderr.contains("address_not_granted"), "{failed}");
-    let shown = machine.toolward("policy explain acme.tickets --dev tickets");
+    let shown = machine.toolward("show acme.tickets --policy --dev tickets");
     assert!(!shown.ends(0).stdout.contains("requests are refused"));
 }

@@ -1,4 +1,4 @@
-//! Which driver serves a tool, and why the others do not: `[resolve]` of the policy, and `toolward why`.
+//! Which driver serves a tool, and why the others do not: `[resolve]` of the policy, and `toolward show --drivers`.
 
 use serde_json::Value;
 
@@ -36,7 +36,7 @@ fn with_input(machine: &Machine, name: &str) {
 }
 
 fn why(machine: &Machine) -> Value {
-    let words = "why hostile.run --dev b --json";
+    let words = "show hostile.run --drivers --dev b --json";
     let json = machine.toolward(words).ends(0).json();
     json["tools"][0].clone()
 }
@@ -59,7 +59,10 @@ fn a_tool_without_a_driver_in_the_region_says_so_and_names_the_driver() {
     let found = why(&machine);
     assert_eq!(found["serves"], Value::Null, "{found}");
     assert_eq!(found["only_region"], true, "{found}");
-    let shown = machine.toolward("why hostile.run --dev b").ends(0).stdout;
+    let shown = machine
+        .toolward("show hostile.run --drivers --dev b")
+        .ends(0)
+        .stdout;
     assert!(
         shown.contains("no driver serves it in the region") && shown.contains("rejected: "),
         "{shown}"
@@ -121,7 +124,10 @@ fn why_shows_the_drivers_in_the_order_in_which_calls_take_them() {
     assert_eq!(found["serves"], "z.cheap", "{found}");
     assert_eq!(call(&machine, 0)["meta"]["driver"], "z.cheap");
 
-    let shown = machine.toolward("why hostile.run --dev b").ends(0).stdout;
+    let shown = machine
+        .toolward("show hostile.run --drivers --dev b")
+        .ends(0)
+        .stdout;
     let at = |word: &str| {
         shown
             .find(word)
@@ -184,7 +190,7 @@ fn why_names_the_secret_without_a_value_and_the_transform_that_is_missing() {
     );
     assert_eq!(found["serves"], "hostile", "{found}");
     // Each command that shows the driver reports the same.
-    let explained = machine.toolward("policy explain hostile.run --dev b --json");
+    let explained = machine.toolward("show hostile.run --policy --dev b --json");
     let explained = explained.ends(0).json();
     let drivers = explained["drivers"].as_array().unwrap();
     let keyed = drivers.iter().find(|one| one["driver"] == "a.keyed");
@@ -221,7 +227,10 @@ fn why_names_the_secret_without_a_value_and_the_transform_that_is_missing() {
         except.contains("`aspect`") && except.contains("`aspect_to_size`"),
         "{found}"
     );
-    let shown = machine.toolward("why hostile.run --dev b").ends(0).stdout;
+    let shown = machine
+        .toolward("show hostile.run --drivers --dev b")
+        .ends(0)
+        .stdout;
     assert!(
         shown.contains("not for calls that give `aspect`"),
         "{shown}"
@@ -279,7 +288,7 @@ fn an_expensive_call_is_announced_where_nobody_is_asked() {
         "{shown}"
     );
     let listed = machine
-        .toolward("describe hostile.run --dev b --format mcp --json")
+        .toolward("show hostile.run --as mcp --dev b --json")
         .ends(0)
         .json();
     let meta = &listed["_meta"]["toolward/tool"];

@@ -114,7 +114,7 @@ fn with_grants_the_examples_run_under_the_policy() {
     // Now the notes are not new any more.
     test("--with-grants").ends(1);
     machine.write("deny.toml", "[[deny]]\n");
-    test("--with-grants --policy deny.toml").ends(4);
+    test("--with-grants --policy-file deny.toml").ends(4);
     test("").ends(0);
 }
 

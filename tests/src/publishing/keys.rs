@@ -1,4 +1,4 @@
-//! `toolward keys`: made once, never overwritten, never shown.
+//! `toolward publisher keys`: made once, never overwritten, never shown.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -17,7 +17,7 @@ fn mode(machine: &Machine, name: &str) -> u32 {
 fn a_new_key_is_its_owners_alone() {
     let machine = Machine::new();
     let made = machine
-        .toolward("keys new --out acme.pem --json")
+        .toolward("publisher keys new --out acme.pem --json")
         .ends(0)
         .json();
     assert_eq!(mode(&machine, "acme.pem"), 0o600);
@@ -33,7 +33,7 @@ fn a_new_key_is_its_owners_alone() {
     );
     for name in ["acme.pem", "acme.pub.pem"] {
         let shown = machine
-            .toolward(&format!("keys show {name} --json"))
+            .toolward(&format!("publisher keys show {name} --json"))
             .ends(0)
             .json();
         assert_eq!(shown["key_id"], made["key_id"], "{shown}");
@@ -44,8 +44,8 @@ fn a_new_key_is_its_owners_alone() {
 #[test]
 fn two_new_keys_differ() {
     let machine = Machine::new();
-    machine.toolward("keys new --out a.pem").ends(0);
-    machine.toolward("keys new --out b.pem").ends(0);
+    machine.toolward("publisher keys new --out a.pem").ends(0);
+    machine.toolward("publisher keys new --out b.pem").ends(0);
     assert_ne!(machine.text("a.pem"), machine.text("b.pem"));
     assert_ne!(machine.text("a.pub.pem"), machine.text("b.pub.pem"));
 }
@@ -53,16 +53,18 @@ fn two_new_keys_differ() {
 #[test]
 fn no_key_is_overwritten() {
     let machine = Machine::new();
-    machine.toolward("keys new --out acme.pem").ends(0);
+    machine
+        .toolward("publisher keys new --out acme.pem")
+        .ends(0);
     machine.write("other.pub.pem", "mine");
     machine.write("pass.txt", "open sesame\n");
     let before = tree(&machine.work());
     for words in [
-        "keys new --out acme.pem",
+        "publisher keys new --out acme.pem",
         // Its public half would take a name that is there.
-        "keys new --out other.pem",
-        "keys public acme.pem --out other.pub.pem",
-        "keys encrypt acme.pem --out acme.pem --passphrase-file pass.txt",
+        "publisher keys new --out other.pem",
+        "publisher keys public acme.pem --out other.pub.pem",
+        "publisher keys encrypt acme.pem --out acme.pem --passphrase-file pass.txt",
     ] {
         let ended = machine.toolward(words).ends(1);
         ended.says("output-exists");
@@ -78,7 +80,7 @@ fn an_encrypted_key_opens_with_its_passphrase_only() {
     machine.write("wrong.txt", "open barley\n");
     machine.write("empty.txt", "\n");
     machine
-        .toolward("keys new --out acme.pem --encrypt --passphrase-file right.txt")
+        .toolward("publisher keys new --out acme.pem --encrypt --passphrase-file right.txt")
         .ends(0);
     assert_eq!(mode(&machine, "acme.pem"), 0o600);
     assert!(
@@ -108,16 +110,16 @@ fn an_encrypted_key_opens_with_its_passphrase_only() {
 fn encrypting_keeps_the_key_and_its_id() {
     let machine = Machine::new();
     let made = machine
-        .toolward("keys new --out acme.pem --json")
+        .toolward("publisher keys new --out acme.pem --json")
         .ends(0)
         .json();
     machine.write("pass.txt", "open sesame\n");
     machine
-        .toolward("keys encrypt acme.pem --out safe.pem --passphrase-file pass.txt")
+        .toolward("publisher keys encrypt acme.pem --out safe.pem --passphrase-file pass.txt")
         .ends(0);
     assert_eq!(mode(&machine, "safe.pem"), 0o600);
     let shown = machine
-        .toolward("keys show safe.pem --passphrase-file pass.txt --json")
+        .toolward("publisher keys show safe.pem --passphrase-file pass.txt --json")
         .ends(0);
     assert_eq!(shown.json()["key_id"], made["key_id"]);
     assert!(machine.path("acme.pem").exists());
@@ -126,14 +128,16 @@ fn encrypting_keeps_the_key_and_its_id() {
 #[test]
 fn the_private_key_is_never_printed() {
     let machine = Machine::new();
-    let made = machine.toolward("keys new --out acme.pem").ends(0);
+    let made = machine
+        .toolward("publisher keys new --out acme.pem")
+        .ends(0);
     let pem = machine.text("acme.pem");
     let secret = pem.lines().nth(1).unwrap();
     let mut texts = vec![made.stdout, made.stderr];
     for words in [
-        "keys show acme.pem",
-        "keys show acme.pem --json",
-        "keys public acme.pem",
+        "publisher keys show acme.pem",
+        "publisher keys show acme.pem --json",
+        "publisher keys public acme.pem",
     ] {
         let ended = machine.toolward(words).ends(0);
         texts.extend([ended.stdout, ended.stderr]);
@@ -148,17 +152,22 @@ fn the_private_key_is_never_printed() {
     for text in texts {
         assert!(!text.contains(secret) && !text.contains(half), "{text}");
     }
-    let public = machine.toolward("keys public acme.pem").ends(0).stdout;
+    let public = machine
+        .toolward("publisher keys public acme.pem")
+        .ends(0)
+        .stdout;
     assert_eq!(public.trim_end(), machine.text("acme.pub.pem").trim_end());
 }
 
 #[test]
 fn a_private_key_that_others_can_read_is_warned_of() {
     let machine = Machine::new();
-    machine.toolward("keys new --out acme.pem").ends(0);
+    machine
+        .toolward("publisher keys new --out acme.pem")
+        .ends(0);
     fs::set_permissions(machine.path("acme.pem"), fs::Permissions::from_mode(0o644)).unwrap();
     machine
-        .toolward("keys show acme.pem")
+        .toolward("publisher keys show acme.pem")
         .ends(0)
         .warns("others can read this private key");
 }
@@ -168,7 +177,11 @@ fn the_example_key_is_named_for_what_it_is() {
     let machine = Machine::new();
     let folder = crate::support::root().join("examples/keys");
     for name in ["example.pub.pem", "INSECURE-example-signing-key.pem"] {
-        let run = || machine.toolward("keys show").arg(folder.join(name));
+        let run = || {
+            machine
+                .toolward("publisher keys show")
+                .arg(folder.join(name))
+        };
         assert!(run().ends(0).stdout.contains("trust nothing"), "{name}");
         assert_eq!(
             run().arg("--json").ends(0).json()["example"],
@@ -181,7 +194,9 @@ fn the_example_key_is_named_for_what_it_is() {
 #[test]
 fn a_file_is_not_taken_for_a_publishers_name() {
     let machine = Machine::new();
-    machine.toolward("keys new --out mine.pem").ends(0);
+    machine
+        .toolward("publisher keys new --out mine.pem")
+        .ends(0);
     let new = "publisher new acme --public-key mine.pub.pem --key mine.pem -o acme.publisher.json";
     machine.toolward(new).ends(0);
     for command in [

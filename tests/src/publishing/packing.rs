@@ -9,7 +9,9 @@ const CREATED: &str = "created = \"2026-11-01T00:00:00Z\"\n";
 fn machine() -> Machine {
     let machine = Machine::new();
     crate::hostile::add(&machine, "b");
-    machine.toolward("keys new --out acme.pem").ends(0);
+    machine
+        .toolward("publisher keys new --out acme.pem")
+        .ends(0);
     machine
 }
 

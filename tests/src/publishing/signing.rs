@@ -1,4 +1,4 @@
-//! `toolward sign`: one signature, and more of them.
+//! `toolward publisher sign`: one signature, and more of them.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ fn machine() -> Machine {
     crate::hostile::add(&machine, "b");
     for name in ["one", "two"] {
         machine
-            .toolward(&format!("keys new --out {name}.pem"))
+            .toolward(&format!("publisher keys new --out {name}.pem"))
             .ends(0);
     }
     machine
@@ -44,7 +44,9 @@ fn a_packed_directory_is_signed_in_place_and_only_its_envelope_changes() {
         .ends(3)
         .says("envelope-missing");
     let before = tree(&machine.path("packed"));
-    machine.toolward("sign packed --key one.pem").ends(0);
+    machine
+        .toolward("publisher sign packed --key one.pem")
+        .ends(0);
     machine
         .toolward("verify packed --trust-key one.pub.pem")
         .ends(0);
@@ -64,13 +66,13 @@ fn two_key_holders_sign_one_after_the_other() {
         assert_eq!(code(&error), "threshold-not-met", "{error}");
         // The same key again is no second one.
         let again = machine
-            .toolward(&format!("sign {bundle} --key one.pem --json"))
+            .toolward(&format!("publisher sign {bundle} --key one.pem --json"))
             .ends(0)
             .json();
         assert_eq!(again["signatures"], 1, "{again}");
         with_both(&machine, bundle).ends(3);
         let second = machine
-            .toolward(&format!("sign {bundle} --key two.pem --json"))
+            .toolward(&format!("publisher sign {bundle} --key two.pem --json"))
             .ends(0)
             .json();
         assert_eq!(second["signatures"], 2, "{second}");
@@ -100,10 +102,10 @@ fn signing_into_another_place_leaves_the_first_as_it_was() {
     machine.toolward("pack b -o packed").ends(0);
     let before = tree(&machine.path("packed"));
     machine
-        .toolward("sign packed --key one.pem -o signed")
+        .toolward("publisher sign packed --key one.pem -o signed")
         .ends(0);
     machine
-        .toolward("sign packed --key one.pem -o signed.toolbundle")
+        .toolward("publisher sign packed --key one.pem -o signed.toolbundle")
         .ends(0);
     assert_eq!(tree(&machine.path("packed")), before);
     for bundle in ["signed", "signed.toolbundle"] {
@@ -119,7 +121,7 @@ fn the_example_key_signs_with_a_warning() {
     let key = crate::support::root().join("examples/keys/INSECURE-example-signing-key.pem");
     machine.toolward("pack b -o packed").ends(0);
     machine
-        .toolward("sign packed --key")
+        .toolward("publisher sign packed --key")
         .arg(key)
         .ends(0)
         .warns("this is the example key");

@@ -41,7 +41,9 @@ fn all_end(machine: &Machine, code: i32) {
 fn sources_that_changed_since_the_build_are_found_by_check_test_and_pack() {
     let machine = Machine::new();
     prebuilt(&machine);
-    machine.toolward("keys new --out mine.pem").ends(0);
+    machine
+        .toolward("publisher keys new --out mine.pem")
+        .ends(0);
     // Never built here: nothing is known.
     machine.toolward("check b").ends(0);
     machine.toolward("build b").ends(0);

@@ -1,4 +1,4 @@
-//! `replay --rerun`: recorded calls made once more with the real drivers of installed examples.
+//! `ledger replay --rerun`: recorded calls made once more with the real drivers of installed examples.
 
 use serde_json::{Value, json};
 use toolward_ledger::payload::{Keep, PayloadKind};
@@ -78,7 +78,7 @@ fn live(machine: &Machine, words: &str) -> Value {
 }
 
 fn rerun(machine: &Machine, what: &str) -> Run {
-    machine.toolward(&format!("replay {what} --rerun --json"))
+    machine.toolward(&format!("ledger replay {what} --rerun --json"))
 }
 
 #[test]
@@ -137,7 +137,7 @@ fn what_came_out_differently_is_shown_and_nothing_else() {
     let surface = differs(4, 1);
     assert_eq!(surface[0]["what"], "surface");
     assert_eq!(surface[0]["now"].as_str().unwrap().len(), 64, "{surface}");
-    let shown = machine.toolward(&format!("replay {} --rerun", invocation(2)));
+    let shown = machine.toolward(&format!("ledger replay {} --rerun", invocation(2)));
     let shown = shown.ends(1);
     assert!(shown.stdout.contains("differs"), "{shown}");
 }
@@ -155,7 +155,7 @@ fn what_may_change_something_is_made_alone_and_only_after_a_yes() {
         "{among}"
     );
     for more in ["", "--yes"] {
-        let words = format!("replay {id} --rerun {more}");
+        let words = format!("ledger replay {id} --rerun {more}");
         machine.toolward(&words).ends(4).says("rerun-unconfirmed");
     }
     // It was not made: the next call counts on from the first.
@@ -163,7 +163,7 @@ fn what_may_change_something_is_made_alone_and_only_after_a_yes() {
     let second = live(&machine, add);
     assert_eq!(count(&second), count(&first) + 1);
     // A person says yes.
-    let command = machine.toolward(&format!("replay {id} --rerun"));
+    let command = machine.toolward(&format!("ledger replay {id} --rerun"));
     let mut session = Session::start(command.into_command(), 100, "");
     session.sees("Go on?");
     session.types("y\r");
@@ -192,7 +192,7 @@ fn many_calls_are_counted_first_and_what_cannot_be_made_is_said() {
     record(&writer, 22, &call, &hidden, &reply["value"]);
     record(&writer, 23, &crate::ledger::call(), &json!({}), &json!({}));
     writer.close().unwrap();
-    let denied = machine.toolward("replay .. --rerun").ends(4);
+    let denied = machine.toolward("ledger replay .. --rerun").ends(4);
     denied.says("rerun-unconfirmed");
     assert!(denied.stderr.contains("22 calls"), "{denied}");
     let lines = rerun(&machine, ".. --yes").ends(1).json_lines();
@@ -207,7 +207,7 @@ fn many_calls_are_counted_first_and_what_cannot_be_made_is_said() {
     };
     assert!(why(22).contains("sensitive values"), "{}", why(22));
     assert!(why(23).contains("not installed"), "{}", why(23));
-    machine.toolward("replay .. --yes").ends(2);
+    machine.toolward("ledger replay .. --yes").ends(2);
 }
 
 #[test]
@@ -352,7 +352,7 @@ fn more_than_a_thousand_calls_are_made_by_no_command() {
     }
     writer.close().unwrap();
     let before = machine_rows(&machine);
-    let refused = machine.toolward("replay .. --rerun --yes").ends(4);
+    let refused = machine.toolward("ledger replay .. --rerun --yes").ends(4);
     refused.says("rerun-unconfirmed");
     assert!(refused.stderr.contains("more than 1000 calls"), "{refused}");
     // Nothing but its session was recorded.

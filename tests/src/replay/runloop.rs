@@ -29,7 +29,9 @@ fn installed() -> (Machine, String) {
     }
     let import = "import runloop agent --id mail --publisher acme -o mail";
     machine.toolward(import).ends(0);
-    machine.toolward("keys new --out acme.pem").ends(0);
+    machine
+        .toolward("publisher keys new --out acme.pem")
+        .ends(0);
     let pack = "pack mail -o mail.toolbundle --key acme.pem";
     machine.toolward(pack).ends(0);
     let key = machine.text("acme.pub.pem");

@@ -339,7 +339,7 @@ fn an_archive_that_expands_without_measure_is_not_expanded() {
             "verify b.toolbundle --trust-key key.pub.pem",
             // These two read what nobody has signed.
             "inspect b.toolbundle",
-            "sign b.toolbundle --key key.pem",
+            "publisher sign b.toolbundle --key key.pem",
         ] {
             // With 500 MB of address space, expanding it would end in an abort.
             let mut shell = machine.program("sh");

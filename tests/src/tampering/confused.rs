@@ -52,7 +52,10 @@ fn an_envelope_of_another_kind_is_neither_verified_nor_signed() {
     other["signatures"] = json!([{ "sig": "AA==" }]);
     machine.write("b/manifest.dsse.json", other.to_string());
     let before = tree(&machine.work());
-    for words in ["verify b --trust-key key.pub.pem", "sign b --key key.pem"] {
+    for words in [
+        "verify b --trust-key key.pub.pem",
+        "publisher sign b --key key.pem",
+    ] {
         machine.toolward(words).ends(3).says("payload-type");
     }
     assert_eq!(tree(&machine.work()), before);
@@ -66,7 +69,7 @@ fn a_signature_that_only_claims_a_key_is_replaced_by_a_real_one() {
     machine.write("b/manifest.dsse.json", claimed.to_string());
     let verify = || machine.toolward("verify b --trust-key key.pub.pem");
     verify().ends(3);
-    machine.toolward("sign b --key key.pem").ends(0);
+    machine.toolward("publisher sign b --key key.pem").ends(0);
     verify().ends(0);
 }
 
@@ -187,7 +190,7 @@ fn a_reader_that_has_gone_does_not_make_a_failed_check_pass() {
 fn an_archive_takes_the_place_of_an_older_one_of_its_id_and_of_nothing_else() {
     let machine = Machine::new();
     crate::hostile::add(&machine, "b");
-    machine.toolward("keys new --out key.pem").ends(0);
+    machine.toolward("publisher keys new --out key.pem").ends(0);
     let pack = || machine.toolward("pack b -o x.toolbundle --key key.pem");
     machine.write("x.toolbundle", "precious");
     pack().ends(1).says("output-exists");
@@ -207,12 +210,12 @@ fn an_archive_takes_the_place_of_an_older_one_of_its_id_and_of_nothing_else() {
 #[test]
 fn nothing_waits_for_a_pipe() {
     let machine = Machine::new();
-    machine.toolward("keys new --out key.pem").ends(0);
+    machine.toolward("publisher keys new --out key.pem").ends(0);
     let made = machine.program("mkfifo").arg("pipe").status().unwrap();
     assert!(made.success());
     for words in [
         "inspect pipe",
-        "sign pipe --key key.pem",
+        "publisher sign pipe --key key.pem",
         "verify pipe --trust-key key.pub.pem",
         "check pipe",
     ] {

@@ -101,7 +101,7 @@ fn pack_overwrites_no_directory() {
 fn a_sign_that_fails_leaves_the_bundle_as_it_was() {
     let machine = machine();
     machine.toolward("pack b --output packed").ends(0);
-    let sign = "sign packed --key key.pem";
+    let sign = "publisher sign packed --key key.pem";
     let words = format!("{sign} --passphrase-file wrong.txt");
     changes_nothing(&machine, &words, 1, "passphrase-wrong");
     // What is signed is what lies there, or nothing.
@@ -127,7 +127,7 @@ fn a_changed_archive_is_not_signed() {
     let mut bundle = signed(&SigningKey::generate().unwrap());
     bundle.files.get_mut("tools.json").unwrap()[0] = b' ';
     bundle.write_archive(&machine.path("bad.toolbundle"));
-    let sign = "sign bad.toolbundle --key key.pem --passphrase-file right.txt";
+    let sign = "publisher sign bad.toolbundle --key key.pem --passphrase-file right.txt";
     changes_nothing(&machine, sign, 3, "digest-mismatch");
     machine.write("bad.toolbundle", "no archive");
     changes_nothing(&machine, sign, 3, "archive-format");
@@ -146,7 +146,7 @@ fn a_directory_that_is_no_bundle_is_neither_packed_nor_signed() {
     );
     changes_nothing(
         &machine,
-        &format!("sign empty {key}"),
+        &format!("publisher sign empty {key}"),
         3,
         "manifest-missing",
     );

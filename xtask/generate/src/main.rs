@@ -1,5 +1,5 @@
 //! Makes the committed files that the project's own crates are the source of:
-//! the example archives and the book's reference pages. A package of its own, as
+//! the example archives and the book's reference pages. A program of its own, as
 //! `xtask` must not wait for those crates; run it as `cargo xtask`.
 
 #![expect(
@@ -18,9 +18,9 @@ use std::process::ExitCode;
 /// Why it failed, in words for the developer.
 type Outcome<T = ()> = Result<T, String>;
 
-/// The repository's root: this package lies two levels below.
+/// The repository's root.
 fn root() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 fn run(arguments: &[&str]) -> Outcome {

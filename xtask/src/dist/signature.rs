@@ -1,5 +1,5 @@
 //! The signature of `SHA256SUMS`: Ed25519 over the file's bytes, with a key as
-//! `toolward keys new` makes them. OpenSSL makes it, and checks it anywhere.
+//! `toolward publisher keys new` makes them. OpenSSL makes it, and checks it anywhere.
 
 use std::path::Path;
 use std::process::Command;

@@ -11,7 +11,8 @@ fn no_files_of_a_crate_import_each_other_in_a_ring() {
     let (_, members) = manifest.split_once("members = [").unwrap();
     let (members, _) = members.split_once(']').unwrap();
     let mut problems = String::new();
-    for member in members.split('"').skip(1).step_by(2) {
+    let members = members.split('"').skip(1).step_by(2);
+    for member in members.chain(["xtask/generate"]) {
         let source = workspace.join(member).join("src");
         let read = |name: &str| fs::read_to_string(source.join(name)).ok();
         let roots = ["lib.rs", "main.rs"].map(|root| read(root).map(|_| Crate::new(root, &read)));

@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use toolward_author::aml::EXTENSION;
-use toolward_author::import::{self, AmlFile, AmlOptions};
+use toolward_adapters::aml::EXTENSION;
+use toolward_adapters::import::{self, AmlFile, AmlOptions};
 
-use super::budget::Budget;
-use super::written;
+use super::{Budget, written};
 use crate::codes::Code;
 use crate::environment::Environment;
 use crate::failure::{Failure, Kind, Result};
@@ -25,7 +24,7 @@ pub(crate) struct Arguments {
     #[arg(required = true)]
     files: Vec<PathBuf>,
 
-    /// The id of the bundle, and what the ids of its tools begin with: send_email becomes PREFIX.send-email
+    /// The id of the bundle, and what the ids of its tools start with: send_email becomes PREFIX.send-email
     #[arg(long, value_name = "ID")]
     prefix: String,
 

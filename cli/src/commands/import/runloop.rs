@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use toolward_author::import::{self, RunloopFiles, RunloopOptions};
+use toolward_adapters::import::{self, RunloopFiles, RunloopOptions};
 use toolward_operator::file;
 
-use super::budget::Budget;
-use super::written;
+use super::{Budget, written};
 use crate::codes::Code;
 use crate::environment::Environment;
 use crate::failure::{Failure, Kind, Result};
@@ -22,7 +21,7 @@ const MAX_SCHEMAS: usize = 1000;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// The agent's directory: tools.json of version 1, and schemas/ and policy.caps where they are there
+    /// The agent's directory: tools.json of version 1, and schemas/ and policy.caps if they exist
     directory: PathBuf,
 
     /// The id of the bundle [default: the directory's name]

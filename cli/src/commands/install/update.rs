@@ -1,14 +1,114 @@
-//! `update`: new releases of what is installed, and the yes to one that was held.
+//! `update`: new releases of what is installed, and the yes to a held one: what changes for agents and policies,
+//! whole, and what differs in it.
 
 use clap::Args;
-use serde_json::json;
-
-use toolward_store::Store;
+use serde_json::{Value, json};
+use toolward_bundle::surface::SurfaceDifference;
+use toolward_bundle::text::visible_line;
+use toolward_contract::diagnostic::Severity;
+use toolward_store::{HeldUpdate, Store};
 
 use super::{CommonFlags, print, show};
 use crate::environment::Environment;
 use crate::failure::{Exit, Failure, Result};
 use crate::output::Output;
+use crate::wrap::wrapped;
+
+/// The most characters of a value before or after a change. More than a contract can have of it: who accepts a change
+/// has seen all of it.
+const MAX_VALUE_CHARS: usize = 4 * 1024 * 1024;
+
+pub(super) fn show_held(
+    held: &HeldUpdate,
+    difference: &SurfaceDifference,
+    output: &mut Output,
+) -> Result {
+    if output.json() {
+        return output.value(&json!({
+            "ok": false, "state": "held", "id": held.id, "version": held.version.to_string(),
+            "sequence": held.sequence, "surface": held.surface,
+            "changes": difference.changes,
+        }));
+    }
+    output.line(format!(
+        "{} {} is held: what agents or policies see of it changes",
+        held.id, held.version
+    ))?;
+    for change in &difference.changes {
+        let (id, place) = (&change.id, change.field.join("."));
+        let (id, place) = (visible_line(id, 200), visible_line(&place, 200));
+        output.line(format!("  {} {id} {place}", change.kind))?;
+        for (sign, value) in [("-", &change.from), ("+", &change.to)] {
+            if let Some(value) = value {
+                output.line(valued(sign, &value.to_string()))?;
+            }
+        }
+        if let (Some(Value::String(from)), Some(Value::String(to))) = (&change.from, &change.to)
+            && let Some(words) = differing(from, to)
+        {
+            let sign = output.label("~", Severity::Warning);
+            output.line(valued(&sign, &words))?;
+        }
+    }
+    output.note(format!(
+        "accept it with: toolward update {} --accept {}",
+        held.id, held.surface
+    ));
+    Ok(())
+}
+
+fn valued(sign: &str, text: &str) -> String {
+    let text = wrapped(&visible_line(text, MAX_VALUE_CHARS), "\n      ");
+    format!("    {sign} {text}")
+}
+
+/// What differs between two texts that start or end alike, in whole words; `None` where that is all of them.
+fn differing(from: &str, to: &str) -> Option<String> {
+    let start = beginning(from, to);
+    let rest = |text: &str| text.get(start..).unwrap_or_default().to_owned();
+    let (from, to) = (rest(from), rest(to));
+    let end = ending(&from, &to);
+    if start == 0 && end == 0 {
+        return None;
+    }
+    let part = |text: &str| {
+        let end = text.len().saturating_sub(end);
+        text.get(..end).unwrap_or_default().to_owned()
+    };
+    let (from, to) = (part(&from), part(&to));
+    let quoted = |text: &str| Value::from(text.trim()).to_string();
+    Some(match (from.trim(), to.trim()) {
+        ("", "") => "only white space differs".to_owned(),
+        ("", added) => format!("adds {}", quoted(added)),
+        (dropped, "") => format!("drops {}", quoted(dropped)),
+        (old, new) => format!("{} becomes {}", quoted(old), quoted(new)),
+    })
+}
+
+/// The length of the beginning that both have, up to a space or an end of both words.
+fn beginning(from: &str, to: &str) -> usize {
+    let pairs = from.chars().zip(to.chars());
+    let same: usize = pairs
+        .take_while(|(one, other)| one == other)
+        .map(|(one, _)| one.len_utf8())
+        .sum();
+    let goes_on = |text: &str| {
+        let next = text.get(same..).and_then(|rest| rest.chars().next());
+        next.is_some_and(|next| !next.is_whitespace())
+    };
+    if !goes_on(from) && !goes_on(to) {
+        return same;
+    }
+    let known = from.get(..same).unwrap_or_default();
+    let last = known.char_indices().rfind(|(_, one)| one.is_whitespace());
+    last.map_or(0, |(at, space)| at + space.len_utf8())
+}
+
+/// The length of the ending that both have.
+fn ending(from: &str, to: &str) -> usize {
+    let backwards = |text: &str| text.chars().rev().collect::<String>();
+    beginning(&backwards(from), &backwards(to))
+}
 
 #[derive(Debug, Args)]
 pub(crate) struct Update {
@@ -82,4 +182,46 @@ fn failed(id: &str, failure: &Failure, output: &mut Output) -> Result<Exit> {
         output.warning(format!("{id}: {} ({})", failure.message, failure.code));
     }
     Ok(failure.kind.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::differing;
+
+    #[test]
+    fn whole_words_that_differ_are_named() {
+        for (from, to, expected) in [
+            (
+                "Reads. Nothing leaves.",
+                "Reads. Ask me.",
+                Some(r#""Nothing leaves." becomes "Ask me.""#),
+            ),
+            (
+                "Reads it.",
+                "Reads it. Call me.",
+                Some(r#"adds "Call me.""#),
+            ),
+            (
+                "Reads it. Call me.",
+                "Call me.",
+                Some(r#"drops "Reads it.""#),
+            ),
+            (
+                "one memo here",
+                "one memory here",
+                Some(r#""memo" becomes "memory""#),
+            ),
+            ("a a", "a a a", Some(r#"adds "a""#)),
+            ("a b", "a  b", Some("only white space differs")),
+            (
+                "zwölf Zeichen",
+                "zwölfe Zeichen",
+                Some(r#""zwölf" becomes "zwölfe""#),
+            ),
+            ("one", "other", None),
+            ("", "a", None),
+        ] {
+            assert_eq!(differing(from, to).as_deref(), expected, "{from} | {to}");
+        }
+    }
 }

@@ -6,7 +6,8 @@ use toolward_ledger::record::{Invocation, Number};
 use toolward_ledger::{Maintenance, payload};
 
 use super::{Found, Which, time};
-use crate::environment::{Environment, has_terminal};
+use crate::approve;
+use crate::environment::Environment;
 use crate::failure::{Code, Failure, Kind, Result};
 use crate::output::{Output, raw};
 
@@ -18,8 +19,9 @@ pub(crate) struct Checkpoint {
 
 #[derive(Debug, Args)]
 pub(crate) struct Prune {
-    /// Delete the records of the rows before this one: whole groups of 256 that
-    /// a checkpoint covers
+    /// Delete the records of the rows before this one
+    ///
+    /// Whole groups of 256 rows that a checkpoint covers.
     #[arg(long, value_name = "ROW")]
     before: u64,
 
@@ -53,9 +55,10 @@ struct What {
     #[arg(long, value_parser = invocation, value_name = "ID")]
     invocation: Option<Invocation>,
 
-    /// What was kept before this time, or so long ago: 2026-05-01,
-    /// 2026-05-01T12:00:00Z, 12h, 7d
-    #[arg(long, value_parser = time::parse, value_name = "TIME")]
+    /// What was kept before this time, or so long ago
+    ///
+    /// 2026-05-01, 2026-05-01T12:00:00Z, 12h or 7d.
+    #[arg(long, value_parser = time, value_name = "TIME")]
     before: Option<Number>,
 }
 
@@ -72,25 +75,15 @@ fn invocation(text: &str) -> Result<Invocation, String> {
 
 impl Consent {
     fn obtain(&self, what: &str, output: &Output) -> Result {
-        if self.yes {
+        let question = format!("{what}: it can't be undone. Delete?");
+        if self.yes || approve::agrees("", &question, output) {
             return Ok(());
         }
-        let unconfirmed = || {
-            let message = format!("{what}: not confirmed");
+        let message = format!("{what}: not confirmed");
+        Err(
             Failure::new(Kind::Denied, Code::DeletionUnconfirmed, message)
-                .hint("to delete without being asked: --yes")
-        };
-        if !has_terminal() || output.json() {
-            return Err(unconfirmed());
-        }
-        let asked = dialoguer::Confirm::new()
-            .with_prompt(format!("{what}: it can't be undone. Delete?"))
-            .default(false)
-            .interact();
-        match asked {
-            Ok(true) => Ok(()),
-            _ => Err(unconfirmed()),
-        }
+                .hint("to delete without being asked: --yes"),
+        )
     }
 }
 

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use serde_json::json;
+#[cfg(feature = "adapters")]
+use toolward_adapters::frames::Attachments;
 use toolward_ledger::{Reader, Selection};
 use toolward_operator::bundles::BundleSource;
 use toolward_operator::file;
 use toolward_operator::installed::StoreLocation;
-use toolward_operator::runloop::Attachments;
 
 use super::{Found, Rows, Which, json_of, rows};
 use crate::environment::Environment;
@@ -23,16 +24,20 @@ const WRITE_BYTES: usize = 64 * 1024;
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
     /// Write tlog-tiles instead, into a directory that is made for them
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["format", "cassette"])]
+    #[arg(long, value_name = "DIR", conflicts_with = "cassette")]
     tiles: Option<PathBuf>,
 
-    /// Write the calls of attachments (tools.json, version 1) that are installed
-    /// as Runloop's frames, with the payloads that were kept
-    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with = "cassette")]
+    /// Write the calls of installed attachments as Runloop's frames
+    ///
+    /// Attachments are the entries of tools.json, version 1. The frames have the payloads that were
+    /// kept.
+    #[cfg(feature = "adapters")]
+    #[arg(long, value_enum, value_name = "FORMAT", conflicts_with_all = ["cassette", "tiles"])]
     format: Option<Format>,
 
-    /// Write calls with their payloads and proofs to this file, mode 0600, for
-    /// `serve --replay`
+    /// Write calls with their payloads and proofs to this file
+    ///
+    /// For `serve --replay`. The file has mode 0600.
     #[arg(long, value_name = "FILE")]
     cassette: Option<PathBuf>,
 
@@ -56,7 +61,8 @@ pub(crate) struct Arguments {
 }
 
 /// Other forms.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[cfg(feature = "adapters")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
     Runloop,
 }
@@ -71,10 +77,11 @@ impl Arguments {
         if let Some(path) = &self.cassette {
             return self.cassette(path, &reader, output);
         }
-        match self.format {
-            Some(Format::Runloop) => self.runloop(&found, &reader, environment, output),
-            None => self.lines(&reader),
+        #[cfg(feature = "adapters")]
+        if let Some(Format::Runloop) = self.format {
+            return self.runloop(&found, &reader, environment, output);
         }
+        self.lines(&reader)
     }
 
     fn rows(&self, reader: &Reader) -> Result<(u64, u64)> {
@@ -150,6 +157,7 @@ impl Arguments {
         )
     }
 
+    #[cfg(feature = "adapters")]
     fn runloop(
         &self,
         found: &Found,

@@ -10,7 +10,7 @@ use toolward_bundle::text::visible_line;
 use toolward_ledger::record::{Code as RecordCode, Event, Number, Record};
 use toolward_ledger::{Filter, Listed, Reader};
 
-use super::{Which, time};
+use super::{Which, shown_time, time};
 use crate::environment::Environment;
 use crate::failure::Result;
 use crate::output::Output;
@@ -37,9 +37,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     mutating: bool,
 
-    /// Only since this time, or for so long: 2026-05-01, 2026-05-01T12:00:00Z,
-    /// 30m, 12h, 7d
-    #[arg(long, value_parser = time::parse, value_name = "TIME")]
+    /// Only since this time, or for so long
+    ///
+    /// 2026-05-01, 2026-05-01T12:00:00Z, 30m, 12h or 7d.
+    #[arg(long, value_parser = time, value_name = "TIME")]
     since: Option<Number>,
 
     /// The most rows
@@ -180,7 +181,7 @@ const SHORT_ID_CHARS: usize = 8;
 
 /// One line, whatever anybody was named.
 pub(super) fn line(seq: u64, record: &Record, principal: Option<&str>, ids: Ids) -> String {
-    let (at, kind) = (time::shown(record.at), record.event.kind());
+    let (at, kind) = (shown_time(record.at), record.event.kind());
     let mut line = format!("{seq:>8}  {at}  {kind:<12}");
     let mut add = |text: &str| {
         line.push_str("  ");
@@ -207,7 +208,7 @@ pub(super) fn line(seq: u64, record: &Record, principal: Option<&str>, ids: Ids)
                 add(&format!("for the {}", scope.as_str()));
             }
             if let Some(until) = body.until {
-                add(&format!("until {}", time::shown(until)));
+                add(&format!("until {}", shown_time(until)));
             }
         }
         Event::Trust(body) => {

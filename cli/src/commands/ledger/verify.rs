@@ -20,13 +20,15 @@ const MAX_CHECKPOINTS_BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Debug, Args)]
 pub(crate) struct Arguments {
-    /// Hold the ledger against the checkpoints in this file, too [default: the
-    /// configured one]
+    /// Hold the ledger against the checkpoints in this file, too
+    ///
+    /// [default: the configured one]
     #[arg(long, value_name = "FILE")]
     checkpoints: Option<PathBuf>,
 
-    /// Whose checkpoints count: a verifier key, as `info` shows it [default: the
-    /// key in the ledger's directory]
+    /// Whose checkpoints count: a verifier key, as `info` shows it
+    ///
+    /// [default: the key in the ledger's directory]
     #[arg(long, value_parser = vkey, value_name = "VKEY")]
     key: Option<Verifier>,
 

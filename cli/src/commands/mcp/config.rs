@@ -11,15 +11,15 @@ use toolward_operator::settings;
 use toolward_operator::trust::Trust;
 
 use super::client::{Client, Server, started};
+use crate::approve;
 use crate::arguments::Cli;
-use crate::change;
 use crate::environment::Environment;
 use crate::failure::{Code, Failure, Kind, OperatorCode, Result};
 use crate::flags::Flagged;
 use crate::output::Output;
 use crate::usage;
 
-/// What no client's file may carry: each gives whoever can write to that file more than the operator's own
+/// What no client's file may carry: each gives a writer of that file more than the operator's own
 /// configuration says.
 const REFUSED: [&str; 5] = [
     "--no-confine",
@@ -42,13 +42,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME", default_value = "toolward")]
     name: String,
 
-    /// Have the client connect to this address, which `serve --http` printed,
-    /// rather than start a server of its own
+    /// Have the client connect to this address, which `serve --http` printed
+    ///
+    /// Without it the client starts a server.
     #[arg(long, value_name = "URL", conflicts_with = "flags")]
     url: Option<String>,
 
-    /// Write the entry into your own file of the client, after you have seen the
-    /// difference and typed a yes. All other text of the file stays as it is
+    /// Write the entry into your file of the client, after a yes
+    ///
+    /// Shows the difference and asks on the terminal. All other text of the file stays.
     #[arg(long)]
     write: bool,
 
@@ -72,7 +74,7 @@ pub(super) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     }
     arguments.refuse(&server)?;
     let written = arguments.write(&server, environment, output);
-    // What was not written is there to be added by hand.
+    // What was not written can be added by hand.
     written.inspect_err(|_| {
         if !output.json() {
             output.note(format!("# {place}"));
@@ -172,7 +174,7 @@ impl Arguments {
         let what = format!("wrote the entry `{}`", self.name);
         let change = LastingChange::new("mcp config --write", what, &path)
             .with_entry(&self.name, client_file::digest(&value));
-        change::make(edit, &after, change, &changes, output)?;
+        approve::lasting_change(edit, &after, change, &changes, output)?;
         output.note("the client reads it when it starts again");
         Ok(())
     }
@@ -193,7 +195,7 @@ impl Arguments {
         let change =
             LastingChange::new("mcp config --write", "let a client ask for approval", &path);
         let changes = LastingChanges::of(environment)?;
-        match change::made(why, edit, &after, change, &changes) {
+        match approve::confirm_change(why, edit, &after, change, &changes) {
             Ok(()) => output.note(format!("wrote {}", path.display())),
             Err(failure) if failure.code == Code::ChangeUnconfirmed.code() => output.note(
                 "this client may not ask for approval: a tool that needs it is refused there (`[clients]` in \

@@ -2,7 +2,8 @@
 
 use clap::Args;
 use serde_json::json;
-use toolward_author::scaffold::{self, Attachment, RunloopOptions, ScaffoldError};
+use toolward_adapters::scaffold::{self, Attachment, NewBundle};
+use toolward_author::scaffold::ScaffoldError;
 
 use super::Arguments;
 use crate::codes::Code;
@@ -82,14 +83,14 @@ pub(super) fn run(
         }
         None => return Err(missing("there is no terminal to ask on")),
     };
-    let options = RunloopOptions {
+    let options = NewBundle {
         id,
         publisher: arguments.publisher(output),
         created: environment.created()?,
         entries,
     };
-    let files = scaffold::create_runloop(directory, &options)
-        .map_err(|error| Failure::of(Kind::Failed, error))?;
+    let files =
+        scaffold::create(directory, &options).map_err(|error| Failure::of(Kind::Failed, error))?;
     let paths = files
         .iter()
         .map(|file| directory.join(file).display().to_string());

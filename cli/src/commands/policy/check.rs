@@ -1,5 +1,5 @@
 //! `policy check`: a policy file for itself. Whether it is the right one for a
-//! bundle is what `list` and `explain` show.
+//! bundle is what `policy list` and `show --policy` show.
 
 use std::path::PathBuf;
 

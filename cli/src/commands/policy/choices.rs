@@ -14,24 +14,28 @@ const MAX_HOSTS_CHARS: usize = 400;
 
 #[derive(Debug, Args)]
 pub(super) struct ChoiceFlags {
-    /// The directory that the tools get as this workspace: /notes=DIR (may be given
-    /// again)
+    /// The directory that the tools get as this workspace: /notes=DIR
+    ///
+    /// May be given again.
     #[arg(long, value_name = "PATH=DIR")]
     workspace: Vec<String>,
 
-    /// Where a secret comes from, and the one origin that it may be sent to:
-    /// NAME=env:VARIABLE@https://HOST or NAME=file:PATH@https://HOST; PUBLISHER:NAME
-    /// if several publishers have a secret of the name (may be given again)
+    /// Where a secret comes from, and the one origin that it may be sent to
+    ///
+    /// NAME=env:VARIABLE@https://HOST or NAME=file:PATH@https://HOST; PUBLISHER:NAME if several
+    /// publishers have a secret of the name. May be given again.
     #[arg(long, value_name = "NAME=SOURCE@ORIGIN")]
     secret: Vec<String>,
 
-    /// A host that the service of the tools leads to, SERVICE=HOST if they have
-    /// several services (may be given again)
+    /// A host that the service of the tools leads to
+    ///
+    /// SERVICE=HOST if they have several services. May be given again.
     #[arg(long, value_name = "HOST")]
     host: Vec<String>,
 
-    /// An address or network beyond the public ones that the tools' hosts may have,
-    /// such as 10.0.0.0/8 (may be given again)
+    /// An address or network that the tools' hosts may have, such as 10.0.0.0/8
+    ///
+    /// Besides the public ones. May be given again.
     #[arg(long, value_name = "ADDRESS")]
     address: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! Prompts and resources in what is said about a policy: which of them MCP clients
+//! Prompts and resources in reports about a policy: which of them MCP clients
 //! get to see, and why not the others. The server decides by the same verdicts.
 
 use std::fmt::Write as _;
@@ -12,13 +12,13 @@ use toolward_operator::policy_review::PolicyReview;
 const MAX_SHOWN_CHARS: usize = 1000;
 
 /// What becomes of all prompts and resources.
-pub(super) fn all(review: &PolicyReview) -> Vec<DocumentVerdict<'_>> {
+pub(in crate::commands) fn all(review: &PolicyReview) -> Vec<DocumentVerdict<'_>> {
     let bundles = review.bundles.iter();
     let verdicts = bundles.flat_map(|(content, _)| verdicts(content, &review.granted.policy));
     verdicts.collect()
 }
 
-pub(super) fn json(verdict: &DocumentVerdict<'_>) -> Value {
+pub(in crate::commands) fn json(verdict: &DocumentVerdict<'_>) -> Value {
     json!({
         "document": verdict.id,
         "kind": verdict.kind.to_string(),
@@ -31,8 +31,8 @@ pub(super) fn json(verdict: &DocumentVerdict<'_>) -> Value {
     })
 }
 
-/// One line, after a word that says what becomes of it.
-pub(super) fn line(verdict: &DocumentVerdict<'_>) -> String {
+/// One line, after a word for what becomes of it.
+pub(in crate::commands) fn line(verdict: &DocumentVerdict<'_>) -> String {
     let shown = |text: &str| visible_line(text, MAX_SHOWN_CHARS);
     let word = match verdict.hidden {
         None => "served ",

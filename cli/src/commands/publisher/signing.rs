@@ -1,9 +1,11 @@
-//! Documents in their envelopes: read, signed, written.
+//! Signatures: on bundles, and on documents, which are read, shown and written in their envelopes.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
+use toolward_author::Sealed;
 use toolward_author::documents::Document;
 use toolward_bundle::text::visible_line;
 use toolward_operator::file;
@@ -11,8 +13,11 @@ use toolward_signing::channel;
 use toolward_signing::envelope::Envelope;
 use toolward_signing::timestamp::Timestamp;
 
+use crate::commands::pack::is_archive;
 use crate::environment::Environment;
-use crate::failure::{Code, Failure, Kind, OperatorCode, Result, invalid, invalid_file};
+use crate::failure::{
+    Code, Failure, Kind, OperatorCode, Result, authored, invalid, invalid_file, packed,
+};
 use crate::keyfile::{self, Passphrase};
 use crate::output::Output;
 
@@ -23,8 +28,9 @@ pub(super) struct Writing {
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
 
-    /// Sign it with this private key (PEM file; may be given again). Others add
-    /// theirs with `publisher sign`
+    /// Sign it with this private key (PEM file; may be given again)
+    ///
+    /// Others add their signatures with `publisher sign`.
     #[arg(long, value_name = "PEM", required = true)]
     key: Vec<PathBuf>,
 
@@ -46,12 +52,18 @@ impl Writing {
 
 #[derive(Debug, Args)]
 pub(crate) struct Sign {
-    /// A publisher document, a list of revocations or the index of a channel
+    /// A packed bundle, a directory or an archive; or a document of `publisher`
     file: PathBuf,
 
     /// The private key to sign with (PEM file; may be given again)
     #[arg(long, value_name = "PEM", required = true)]
     key: Vec<PathBuf>,
+
+    /// Write what is signed here instead of in place
+    ///
+    /// Of a bundle, NAME.toolbundle makes an archive.
+    #[arg(short, long, value_name = "OUT")]
+    output: Option<PathBuf>,
 
     #[command(flatten)]
     passphrase: Passphrase,
@@ -59,12 +71,67 @@ pub(crate) struct Sign {
 
 impl Sign {
     pub(super) fn run(&self, output: &mut Output) -> Result {
+        match is_document(&self.file) {
+            true => self.document(output),
+            false => self.bundle(output),
+        }
+    }
+
+    fn document(&self, output: &mut Output) -> Result {
         // What is signed is a document that hosts can read.
         let (_, mut envelope) = read(&self.file)?;
         let bytes = sign(&mut envelope, &self.key, &self.passphrase, output)?;
-        file::replace(&self.file, &bytes)?;
-        told(&self.file, &envelope, output)
+        let place = self.output.as_ref().unwrap_or(&self.file);
+        match &self.output {
+            Some(place) => file::write_new(place, &bytes)?,
+            None => file::replace(place, &bytes)?,
+        }
+        told(place, &envelope, output)
     }
+
+    fn bundle(&self, output: &mut Output) -> Result {
+        let mut sealed = Sealed::read(&self.file).map_err(packed)?;
+        let manifest = sealed.manifest().map_err(authored)?;
+        let mut signers = Vec::new();
+        for path in &self.key {
+            let key = keyfile::read(path, &self.passphrase, output)?;
+            signers.push(sealed.sign(&key).map_err(packed)?);
+        }
+        let place = self.output.as_ref().unwrap_or(&self.file);
+        let written = match &self.output {
+            None if self.file.is_dir() => sealed.write_envelope(&self.file),
+            Some(place) if !is_archive(place) => sealed.write_directory(place),
+            _ => sealed.write_archive(place),
+        };
+        written.map_err(authored)?;
+        let (id, version) = (&manifest.id, &manifest.version);
+        let value = json!({
+            "ok": true,
+            "output": place.display().to_string(),
+            "id": id,
+            "version": version.to_string(),
+            "signers": signers,
+            "signatures": sealed.signatures(),
+        });
+        output.result(&value, place.display())?;
+        for signer in &signers {
+            output.note(format!("{id} {version} signed with key {signer}"));
+        }
+        Ok(())
+    }
+}
+
+/// Whether a file is a document, or meant to be one: a document is JSON, and no bundle is.
+pub(super) fn is_document(path: &Path) -> bool {
+    let named_so = path
+        .extension()
+        .is_some_and(|extension| extension == "json");
+    let starts_so = || {
+        let mut first = [0];
+        let opened = toolward_support::files::open_regular(path);
+        opened.is_ok_and(|mut file| file.read_exact(&mut first).is_ok()) && first == *b"{"
+    };
+    path.is_file() && (named_so || starts_so())
 }
 
 /// Reads any of the documents with its envelope, without checking its signatures.
@@ -77,14 +144,105 @@ pub(super) fn read(path: &Path) -> Result<(Document, Envelope)> {
         None => {
             let other = visible_line(envelope.payload_type(), 100);
             let message = format!("expected a publisher's document, found {other}");
-            Err(Failure::new(Kind::Failed, Code::DocumentUnknown, message).hint(
-                "name a file that `toolward publisher` made; bundles are signed by `toolward sign`",
-            ))
+            Err(Failure::new(Kind::Failed, Code::DocumentUnknown, message)
+                .hint("name a file that `toolward publisher` made"))
         }
     }
 }
 
-/// Reads the document that comes before a new one. `pick` takes the one that is expected.
+/// Shows what a document has. Its signatures are not verified here.
+pub(super) fn show(path: &Path, output: &mut Output) -> Result {
+    let (document, envelope) = read(path)?;
+    let verifying = match document {
+        Document::Publisher(_) => "`toolward trust add`",
+        Document::Revocations(_) => "`toolward trust update NAME --revocations`",
+        Document::Channel(_) => "each command that uses the channel",
+    };
+    let mut shown = match document {
+        Document::Publisher(document) => json!({
+            "kind": "publisher document",
+            "name": document.name,
+            "version": document.version,
+            "created": document.created.to_string(),
+            "expires": document.expires.map(|time| time.to_string()),
+            "threshold": document.threshold,
+            "keys": document.keys.iter().map(|key| key.key_id().to_string()).collect::<Vec<_>>(),
+            "revoked_keys": document.revoked_keys.iter().map(|revoked| json!({
+                "key": revoked.key_id, "reason": revoked.reason,
+            })).collect::<Vec<_>>(),
+            "resets": document.resets.iter().map(|reset| json!({
+                "id": reset.id, "sequence": reset.sequence, "digest": reset.digest,
+            })).collect::<Vec<_>>(),
+            "fingerprint": document.fingerprint().to_string(),
+        }),
+        Document::Revocations(list) => json!({
+            "kind": "revocation list",
+            "name": list.publisher,
+            "version": list.version,
+            "created": list.created.to_string(),
+            "expires": list.expires.map(|time| time.to_string()),
+            "revoked_keys": list.keys.iter().map(|revoked| json!({
+                "key": revoked.key_id, "reason": revoked.reason,
+            })).collect::<Vec<_>>(),
+            "revoked_bundles": list.bundles.iter().map(|revoked| json!({
+                "digest": revoked.digest, "id": revoked.id, "reason": revoked.reason,
+            })).collect::<Vec<_>>(),
+        }),
+        Document::Channel(index) => json!({
+            "kind": "channel index",
+            "name": index.name,
+            "version": index.version,
+            "created": index.created.to_string(),
+            "expires": index.expires.to_string(),
+            "bundles": index.bundles.iter().map(|listed| json!({
+                "id": listed.id, "version": listed.version.to_string(), "sequence": listed.sequence,
+                "publisher": listed.publisher, "digest": listed.digest,
+            })).collect::<Vec<_>>(),
+        }),
+    };
+    let claims: Vec<_> = envelope
+        .signatures()
+        .iter()
+        .map(|signature| signature.keyid.clone())
+        .collect();
+    if let Value::Object(fields) = &mut shown {
+        fields.insert("claimed_signers".to_owned(), json!(claims));
+    }
+    if output.json() {
+        return output.value(&shown);
+    }
+    for (name, value) in shown.as_object().into_iter().flatten() {
+        let name = name.replace('_', " ");
+        match value {
+            Value::Null => {}
+            Value::Array(values) if values.is_empty() => output.line(format!("{name:16} none"))?,
+            Value::Array(values) => {
+                for value in values {
+                    output.line(format!("{name:16} {}", words(value)))?;
+                }
+            }
+            value => output.line(format!("{name:16} {}", words(value)))?,
+        }
+    }
+    output.note(format!(
+        "who signed this was not verified: {verifying} does so"
+    ));
+    Ok(())
+}
+
+fn words(value: &Value) -> String {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        Value::Object(fields) => {
+            let parts = fields.values().filter(|value| !value.is_null());
+            parts.map(words).collect::<Vec<_>>().join("  ")
+        }
+        other => other.to_string(),
+    };
+    visible_line(&text, 400)
+}
+
+/// Reads the document that comes before a new one. `pick` takes the expected kind.
 pub(super) fn read_earlier<T>(
     path: &Path,
     pick: impl FnOnce(Document) -> Option<T>,
@@ -142,12 +300,12 @@ pub(super) fn is_name(name: &str) -> Result {
     Err(Failure::usage(OperatorCode::SettingInvalid, message).hint(hint))
 }
 
-/// The time that a document says it was made at.
+/// The time of creation that goes into a document.
 pub(super) fn created(environment: &Environment) -> Result<Timestamp> {
     Timestamp::from_unix(environment.created()?).map_err(invalid)
 }
 
-/// `KEY=WORDS`, of which both are there.
+/// `KEY=WORDS`, both not empty.
 pub(super) fn pair<'a>(flag: &str, text: &'a str) -> Result<(&'a str, &'a str)> {
     match text.split_once('=') {
         Some((key, words)) if !key.is_empty() && !words.is_empty() => Ok((key, words)),

@@ -1,5 +1,5 @@
 //! `serve --events`: what happens to calls, appended to a file as JSON lines. The file is
-//! opened before the process confines itself, and written on a thread of its own.
+//! opened before the process confines itself, and written on a separate thread.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
@@ -12,9 +12,9 @@ use clap::Args;
 use rustix::fs::OFlags;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
-use toolward_support::files::{Lock, Problem, Protection};
+use toolward_adapters::records::event_record;
 use toolward_host::{Events, Heard, HostBuilder};
-use toolward_records::Event;
+use toolward_support::files::{Lock, Problem, Protection};
 
 use crate::failure::{Failure, Result};
 
@@ -26,9 +26,10 @@ const BATCH_BYTES: usize = 64 << 10;
 /// Where events of calls are written.
 #[derive(Debug, Args)]
 pub(crate) struct EventFlags {
-    /// Append what happens to calls to this file, one JSON object a line, mode 0600.
-    /// At 64 MiB its lines move to FILE.1
-    #[arg(long, value_name = "FILE")]
+    /// Append what happens to calls to this file, one JSON object a line
+    ///
+    /// The file has mode 0600. At 64 MiB its lines move to FILE.1.
+    #[arg(long, hide_short_help = true, value_name = "FILE")]
     events: Option<PathBuf>,
 }
 
@@ -124,8 +125,8 @@ impl EventFile {
         Ok(())
     }
 
-    /// Writes what `events` hears, on a thread of its own. Call it when the process is
-    /// confined: a thread that is there before would go free.
+    /// Writes what `events` hears, on a separate thread. Call it when the process is
+    /// confined: a thread that exists before would go free.
     pub(super) fn follow(self, events: Events, runtime: &Handle) -> Result<Following> {
         let stop = CancellationToken::new();
         let (stopped, runtime) = (stop.clone(), runtime.clone());
@@ -153,7 +154,8 @@ fn open(path: &Path) -> std::result::Result<File, Problem> {
         return Err(Problem::NotAFile);
     }
     Protection::Private.check(&metadata)?;
-    toolward_support::files::lock(&file, Lock::Exclusive, Duration::ZERO).map_err(failed("locked"))?;
+    toolward_support::files::lock(&file, Lock::Exclusive, Duration::ZERO)
+        .map_err(failed("locked"))?;
     Ok(file)
 }
 
@@ -215,7 +217,7 @@ fn run(mut file: EventFile, mut events: Events, runtime: &Handle, stop: &Cancell
 
 fn add(lines: &mut Vec<u8>, heard: &Heard) {
     let written = match heard {
-        Heard::Event(event) => serde_json::to_writer(&mut *lines, &Event::of(event)),
+        Heard::Event(event) => serde_json::to_writer(&mut *lines, &event_record(event)),
         Heard::Lost(lost) => {
             serde_json::to_writer(&mut *lines, &serde_json::json!({ "lost": lost }))
         }

@@ -2,24 +2,28 @@
 
 use std::sync::Arc;
 
-use toolward_host::exec::ExecBroker;
 use toolward_host::{Broker, Host, SharedState};
 use toolward_mcp::{ServerFeatures, Service};
 use toolward_operator::granted::Granted;
 use toolward_operator::host_setup::opens_buckets;
 use toolward_operator::installed::LoadedBundles;
+use toolward_operator::lasting_changes::LastingChanges;
 use toolward_operator::recorder::{CallRecorder, RecordedConfinement};
 use toolward_operator::reload::ReloadTarget;
 use toolward_operator::{Operator, Report};
 use toolward_policy::Policy;
 
 use super::HttpFlags;
+#[cfg(feature = "adapters")]
 use super::events::EventFlags;
+use super::exec_broker::Programs;
 #[cfg(feature = "metrics")]
 use super::metrics::Metrics;
+use super::recorder;
 use super::replay::Replaying;
-use super::{exec_broker, recorder};
+use crate::environment::Environment;
 use crate::failure::{Failure, Kind, Result};
+use crate::output::{Output, counted};
 
 /// Makes what clients see of bundles.
 #[derive(Clone)]
@@ -29,11 +33,12 @@ pub(super) struct FeaturesBuilder {
     /// Counts calls, where that was asked for.
     #[cfg(feature = "metrics")]
     pub(super) metrics: Option<Arc<Metrics>>,
+    #[cfg(feature = "adapters")]
     pub(super) events: Arc<EventFlags>,
     pub(super) broker: Broker,
     /// Runs the programs that the policy named when the server started.
-    pub(super) programs: Option<ExecBroker>,
-    /// Records calls, unless the configuration says that nothing is recorded.
+    pub(super) programs: Programs,
+    /// Records calls, unless the configuration turns the ledger off.
     pub(super) recorder: Option<CallRecorder>,
     pub(super) confinement: RecordedConfinement,
     pub(super) shared_state: SharedState,
@@ -44,7 +49,7 @@ pub(super) struct FeaturesBuilder {
 }
 
 impl FeaturesBuilder {
-    /// Makes it of these bundles. `buckets` says whether there are any to open, if that
+    /// Makes it of these bundles. `buckets`: whether there are any to open, if that
     /// is known.
     pub(super) fn make(
         &self,
@@ -57,14 +62,13 @@ impl FeaturesBuilder {
         let builder = (self.operator).host_builder(contents.clone(), granted, buckets)?;
         let builder = builder.withheld(loaded.withheld.iter().cloned());
         // The handshake needs no engine.
-        let builder = exec_broker::given(builder, self.programs.as_ref());
+        let builder = self.programs.attach(builder);
         let builder = Replaying::given(self.replaying.as_ref(), builder);
         let builder = recorder::given(builder, self.recorder.as_ref(), granted);
         let builder = self.http.protect(builder);
-        let builder = self
-            .events
-            .protect(builder)
-            .shared_state(&self.shared_state);
+        #[cfg(feature = "adapters")]
+        let builder = self.events.protect(builder);
+        let builder = builder.shared_state(&self.shared_state);
         #[cfg(feature = "metrics")]
         let (builder, counting) = Metrics::given(self.metrics.as_deref(), builder);
         let host = self.operator.build(builder.defer_engine(), &self.broker)?;
@@ -137,4 +141,34 @@ pub(super) fn warn_of_names(features: &ServerFeatures, report: &dyn Report) {
         let (code, hint) = (problem.code(), problem.hint().unwrap_or_default());
         report.warning(&format!("{problem} ({code}); {hint}"));
     }
+}
+
+/// Warns once of each lasting change that a command has made: the person who typed the yes may not read this.
+pub(super) fn warn_of_changes(environment: &Environment, output: &Output) {
+    let Ok(changes) = LastingChanges::of(environment) else {
+        return;
+    };
+    match changes.unserved() {
+        Ok(changes) => changes.iter().for_each(|one| output.warning(one)),
+        Err(failure) => output.warning(format!(
+            "what commands have changed is not known: {failure} ({})",
+            failure.code
+        )),
+    }
+}
+
+/// How many tools are served, and which are blocked.
+pub(super) fn welcome(features: &ServerFeatures, replaying: Option<&Replaying>) -> String {
+    let mut text = format!("serving {}", counted(features.tool_count(), "tool"));
+    if let Some(replaying) = replaying {
+        let calls = counted(replaying.left(), "recorded call");
+        text.push_str(&format!(" from {calls}; nothing runs"));
+    }
+    let blocked: Vec<&str> = features.blocked().map(|(_, id)| id).collect();
+    if !blocked.is_empty() {
+        text.push_str("; blocked: ");
+        text.push_str(&blocked.join(", "));
+        text.push_str(" (see `toolward show TOOL --policy`)");
+    }
+    text
 }

@@ -1,4 +1,4 @@
-//! `serve --metrics`: counts of calls for Prometheus, on a listener of its own with a token of its own. It is bound
+//! `serve --metrics`: counts of calls for Prometheus, on a separate listener with a separate token. It is bound
 //! before the process confines itself.
 
 use std::net::{SocketAddr, TcpListener};
@@ -15,26 +15,29 @@ use toolward_mcp::http::tokens::{self, Tokens};
 use toolward_mcp::http::{self, HttpError, Settings};
 use toolward_operator::recorder::CallRecorder;
 
-use super::{listener, local};
+use super::http::{address, listen};
+use super::local;
 use crate::failure::{self, Code, Failure, Result};
 
 /// Who may read counts of calls.
 #[derive(Debug, Args)]
 #[group(skip)]
 pub(crate) struct MetricsFlags {
-    /// Serve counts of calls for Prometheus at this address, an IP address or
-    /// localhost, and a port; needs a token
+    /// Serve counts of calls for Prometheus at this address and port
+    ///
+    /// An IP address or localhost. Needs a token.
     #[arg(
-        long,
+        long, hide_short_help = true,
         value_name = "ADDRESS",
-        value_parser = listener::address,
+        value_parser = address,
         requires = "metrics_token"
     )]
     metrics: Option<SocketAddr>,
 
-    /// Write the token that Prometheus has to send to this file, mode 0600
+    /// Write the token that Prometheus must send to this file, mode 0600
     #[arg(
         long,
+        hide_short_help = true,
         value_name = "FILE",
         requires = "metrics",
         group = "metrics_token"
@@ -44,15 +47,22 @@ pub(crate) struct MetricsFlags {
     /// Take the tokens for metrics whose hashes are in this file, as of --tokens
     #[arg(
         long,
+        hide_short_help = true,
         value_name = "FILE",
         requires = "metrics",
         group = "metrics_token"
     )]
     metrics_tokens: Option<PathBuf>,
 
-    /// A name that Prometheus may give as Host, besides the address's own (may be
-    /// given again)
-    #[arg(long, value_name = "NAME", requires = "metrics")]
+    /// A name that Prometheus may give as Host
+    ///
+    /// Besides the address's own. May be given again.
+    #[arg(
+        long,
+        hide_short_help = true,
+        value_name = "NAME",
+        requires = "metrics"
+    )]
     metrics_allow_host: Vec<String>,
 }
 
@@ -84,7 +94,7 @@ impl MetricsFlags {
             return Ok((None, None));
         };
         self.check_files(clients)?;
-        let listener = listener::listen(address)?;
+        let listener = listen(address)?;
         let bound = listener.local_addr();
         let address = bound.map_err(|error| failure::http(HttpError::Listener(error)))?;
         let settings =

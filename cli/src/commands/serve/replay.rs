@@ -13,23 +13,26 @@ use crate::failure::Result;
 
 #[derive(Debug, Args)]
 pub(crate) struct ReplayFlags {
-    /// Answer calls from this cassette (`ledger export --cassette`); no driver
-    /// runs, and a call that is not in it fails
+    /// Answer calls from this cassette (`ledger export --cassette`)
+    ///
+    /// No driver runs, and a call that is not in it fails.
     #[arg(long, value_name = "FILE")]
     replay: Option<PathBuf>,
 
-    /// Answer a call whose input is not in the cassette with the next recorded
-    /// call of the tool, and say what differs
-    #[arg(long, requires = "replay")]
+    /// Answer a call whose input is not in the cassette with the next one of the tool
+    ///
+    /// The answer states what differs.
+    #[arg(long, hide_short_help = true, requires = "replay")]
     loose: bool,
 
-    /// Whose ledger the cassette is from: a verifier key, as `ledger info` shows
-    /// it [default: this installation's]
-    #[arg(long, value_parser = boxed, value_name = "VKEY", requires = "replay")]
+    /// Whose ledger the cassette is from: a verifier key, as `ledger info` shows it
+    ///
+    /// [default: this installation's]
+    #[arg(long, hide_short_help = true, value_parser = boxed, value_name = "VKEY", requires = "replay")]
     cassette_key: Option<Box<Verifier>>,
 
-    /// Take a cassette of anybody's, without knowing who recorded it
-    #[arg(long, requires = "replay", conflicts_with_all = ["cassette_key", "http"])]
+    /// Take any cassette, without knowing who recorded it
+    #[arg(long, hide_short_help = true, requires = "replay", conflicts_with_all = ["cassette_key", "http"])]
     unverified: bool,
 }
 

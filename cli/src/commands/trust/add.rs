@@ -1,4 +1,5 @@
-//! `trust add`: a new publisher, once a person has compared its fingerprint.
+//! `trust add`: a new publisher, once a person has compared its fingerprint, and its freshness rule: what shows that a
+//! release that comes over the network is current.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -6,12 +7,12 @@ use std::path::Path;
 use clap::Args;
 use toolward_bundle::text::visible_line;
 use toolward_operator::lasting_changes::{LastingChange, LastingChanges};
-use toolward_operator::trust::publishers::KnownPublisher;
-use toolward_signing::ErrorKind;
-use toolward_signing::Fingerprint;
+use toolward_operator::trust::publishers::{FreshnessRule, KnownPublisher};
+use toolward_signing::trust::{TrustSettings, max_age};
 use toolward_signing::verify::unsigned;
+use toolward_signing::{ErrorKind, Fingerprint};
 
-use super::{FreshnessFlags, Subject, print};
+use super::{Subject, print};
 use crate::approve;
 use crate::environment::has_terminal;
 use crate::failure::{Code, Failure, Kind, OperatorCode, Result};
@@ -23,26 +24,32 @@ pub(super) const MAX_PREFIXES_CHARS: usize = 64 * 1024;
 /// Whom to trust, and for what.
 #[derive(Debug, Args)]
 pub(crate) struct AddFlags {
-    /// Its document: a file, an https address or oci://…; or a file with its bare
-    /// public key, whose bundles may be 90 days old where no other age is given
+    /// Its document, or a file with its bare public key
+    ///
+    /// A document is a file, an https address or oci://…. Bundles of a bare key may be 90 days old
+    /// unless another age is given.
     pub(super) source: String,
     /// An id prefix that it may publish, whole segments (may be given again)
     #[arg(long, required = true)]
     pub(super) prefix: Vec<String>,
-    /// A prefix of the action ids that its libraries may have besides; it covers
-    /// no tool, driver or bundle (may be given again)
+    /// A prefix of the action ids that its libraries may have, too
+    ///
+    /// It covers no tool, driver or bundle. May be given again.
     #[arg(long, value_name = "PREFIX")]
     pub(super) actions: Vec<String>,
-    /// The fingerprint that the publisher told you, by another way than the
-    /// document came. That of a bare key is typed on the terminal
+    /// The fingerprint that the publisher gave you, by another way than the document
+    ///
+    /// The fingerprint of a bare key is typed on the terminal.
     #[arg(long)]
     pub(super) fingerprint: Option<String>,
-    /// The publisher's name, as its bundles have it, for a bare key [default: the
-    /// name of the key's file]
+    /// For a bare key: the publisher's name, as its bundles have it
+    ///
+    /// [default: the name of the key's file]
     #[arg(long)]
     pub(super) name: Option<String>,
-    /// For a bare key: let it publish ids that are inside, equal to or around the
-    /// prefixes of this publisher (may be given again)
+    /// For a bare key: the publisher whose prefixes may overlap with these
+    ///
+    /// The key may publish ids that are inside, equal to or around them. May be given again.
     #[arg(long, value_name = "NAME")]
     pub(super) takes_from: Vec<String>,
     #[command(flatten)]
@@ -86,7 +93,7 @@ impl Subject<'_> {
     }
 }
 
-/// The failure of a source that is no document, with what it is instead.
+/// The failure of a source that is not a document, with what it is instead.
 fn explained(failure: Failure, source: &str) -> Failure {
     let path = Path::new(source);
     let instead = if unsigned(path).is_ok() {
@@ -166,5 +173,99 @@ fn compared(known: &KnownPublisher, given: Option<&str>) -> Result {
     match approve::confirmed(&text, question) {
         Ok(true) => Ok(()),
         _ => Err(unconfirmed()),
+    }
+}
+
+/// The maximum age that is offered, in days.
+const DEFAULT_MAX_AGE_DAYS: u64 = 90;
+
+/// The rule, as flags give it.
+#[derive(Debug, Args)]
+pub(crate) struct FreshnessFlags {
+    /// Refuse releases of this publisher that are older
+    #[arg(long, value_name = "DAYS", conflicts_with = "channel")]
+    pub(super) max_age_days: Option<u64>,
+
+    /// Hold its releases that come over the network to this channel
+    ///
+    /// A `[[channel]]` of toolward.toml.
+    #[arg(long, value_name = "NAME")]
+    pub(super) channel: Option<String>,
+}
+
+impl FreshnessFlags {
+    /// The rule that was given, if one was.
+    pub(super) fn given(&self, settings: &TrustSettings) -> Result<Option<FreshnessRule>> {
+        let rule = FreshnessRule {
+            max_age_days: self.max_age_days,
+            channel: self.channel.clone(),
+        };
+        if rule.is_empty() {
+            return Ok(None);
+        }
+        checked(rule, settings).map(Some)
+    }
+
+    /// The rule that was given, or the answer of a person on the terminal. No person is
+    /// asked where `[trust]` or a channel of the configuration counts anyway.
+    pub(super) fn given_or_asked(
+        &self,
+        name: &str,
+        settings: &TrustSettings,
+        output: &Output,
+    ) -> Result<FreshnessRule> {
+        if let Some(rule) = self.given(settings)? {
+            return Ok(rule);
+        }
+        if settings.max_age.is_some() || !settings.channels.is_empty() {
+            return Ok(FreshnessRule::default());
+        }
+        if has_terminal() {
+            return asked(name);
+        }
+        output.say(format!(
+            "releases of {name} that come over the network are refused until a maximum age is set: \
+             toolward trust update {name} --max-age-days {DEFAULT_MAX_AGE_DAYS}"
+        ));
+        Ok(FreshnessRule::default())
+    }
+}
+
+/// Asks how old releases may be.
+fn asked(name: &str) -> Result<FreshnessRule> {
+    let days = dialoguer::Input::<u64>::new()
+        .with_prompt(format!(
+            "How many days old may a release of {name} be that comes over the network?"
+        ))
+        .default(DEFAULT_MAX_AGE_DAYS)
+        .validate_with(|days: &u64| {
+            max_age(*days)
+                .map(drop)
+                .map_err(|refusal| refusal.to_string())
+        })
+        .interact_text();
+    let days = days.map_err(|error| {
+        Failure::usage(
+            Code::FreshnessUnanswered,
+            format!("nobody said how old a release may be: {error}"),
+        )
+        .hint("give it with --max-age-days DAYS, or name a channel with --channel NAME")
+    })?;
+    Ok(FreshnessRule {
+        max_age_days: Some(days),
+        channel: None,
+    })
+}
+
+fn checked(rule: FreshnessRule, settings: &TrustSettings) -> Result<FreshnessRule> {
+    rule.max_age()
+        .map_err(|failure| failure.hint("give --max-age-days a number of days, such as 90"))?;
+    match &rule.channel {
+        Some(name) if settings.channel(name).is_none() => Err(Failure::usage(
+            OperatorCode::ChannelUnknown,
+            format!("no channel {name} is configured"),
+        )
+        .hint("add a `[[channel]]` to toolward.toml")),
+        _ => Ok(rule),
     }
 }

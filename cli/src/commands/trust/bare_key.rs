@@ -97,7 +97,7 @@ fn confirm(candidate: &KeyCandidate) -> Result {
         };
     }
     let question = "Type the fingerprint that the publisher told you, by another way than the key\n\
-                    came: the key id that `toolward keys show` prints there. One that is read\n\
+                    came: the key id that `toolward publisher keys show` prints there. One that is read\n\
                     from the file given here compares nothing.";
     let ask = "ask the publisher for it, by another way than the key came";
     match approve::typed(&text, question) {

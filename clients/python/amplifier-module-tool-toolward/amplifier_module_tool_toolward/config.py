@@ -17,8 +17,8 @@ DEFAULT_ENVIRONMENT = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HO
 KEYS = ("command", "bundles", "arguments", "environment", "timeouts", "max_output", "approvals")
 
 # Options of `toolward serve` whose values are paths; those in LISTS may be given again.
-PATHS = ("cache-dir", "config", "policy", "state-dir", "store-dir", "trust-key")
-LISTS = ("policy", "trust-key")
+PATHS = ("cache-dir", "config", "policy-file", "state-dir", "store-dir", "trust-key")
+LISTS = ("policy-file", "trust-key")
 NUMBERS = ("defer-above",)
 
 # Seconds. The server bounds each call itself, at five minutes from its beginning on.

@@ -64,7 +64,7 @@ class Machine:
         for example in examples:
             folder = self.home / example
             if not folder.exists():
-                self.run("sign", BUNDLES / f"{example}.toolbundle", "--key", "own.pem", "-o", folder)
+                self.run("publisher", "sign", BUNDLES / f"{example}.toolbundle", "--key", "own.pem", "-o", folder)
                 # It is signed with the example key, which nobody trusts.
                 (folder / "provenance.dsse.json").unlink()
             self.run("install", folder)
@@ -72,7 +72,7 @@ class Machine:
     def trust(self, *prefixes: str) -> None:
         """Makes a key, and trusts it as that of the examples' publisher."""
         name = "toolward-examples"
-        self.run("keys", "new", "--out", "own.pem")
+        self.run("publisher", "keys", "new", "--out", "own.pem")
         self.run("publisher", "new", name, "--public-key", "own.pub.pem", "--key", "own.pem", "-o", "p.json")
         fingerprint = json.loads(self.run("publisher", "show", "p.json", "--json"))["fingerprint"]
         flags = [flag for prefix in prefixes for flag in ("--prefix", prefix)]

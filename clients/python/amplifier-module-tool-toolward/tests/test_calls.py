@@ -343,4 +343,4 @@ def folder_policy(machine: Machine, files: int) -> tuple[Path, Path]:
 
 def arguments(policy: Path) -> dict[str, Any]:
     """A policy and the example key."""
-    return {"arguments": {"trust-key": [str(KEY)], "policy": [str(policy)]}}
+    return {"arguments": {"trust-key": [str(KEY)], "policy-file": [str(policy)]}}

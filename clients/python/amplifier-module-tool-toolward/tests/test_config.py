@@ -35,8 +35,8 @@ COMMAND = {"command": "/usr/bin/toolward"}
         # What listens.
         (COMMAND | {"arguments": {"http": "127.0.0.1:0"}}, "http"),
         (COMMAND | {"arguments": {"no-token": True}}, "no-token"),
-        (COMMAND | {"arguments": {"policy": ["policy.toml"]}}, "policy"),
-        (COMMAND | {"arguments": {"policy": "/policy.toml"}}, "policy"),
+        (COMMAND | {"arguments": {"policy-file": ["policy.toml"]}}, "policy-file"),
+        (COMMAND | {"arguments": {"policy-file": "/policy.toml"}}, "policy-file"),
         (COMMAND | {"arguments": {"config": ["/toolward.toml"]}}, "config"),
         (COMMAND | {"arguments": {"defer-above": True}}, "defer-above"),
         (COMMAND | {"arguments": {"defer-above": "1 --no-confine"}}, "defer-above"),
@@ -59,8 +59,8 @@ def test_what_is_not_allowed_is_refused_by_its_name(config: dict[str, Any], name
 
 
 def test_an_option_and_its_value_are_one_word() -> None:
-    config = Config.read(COMMAND | {"bundles": ["/a"], "arguments": {"policy": ["/p", "/q"], "defer-above": 3}})
-    assert config.command[1:] == ("serve", "--stdio", "--bundle=/a", "--policy=/p", "--policy=/q", "--defer-above=3")
+    config = Config.read(COMMAND | {"bundles": ["/a"], "arguments": {"policy-file": ["/p", "/q"], "defer-above": 3}})
+    assert config.command[1:] == ("serve", "--stdio", "--bundle=/a", "--policy-file=/p", "--policy-file=/q", "--defer-above=3")
     assert config.max_output == 50_000 and not config.asks
 
 

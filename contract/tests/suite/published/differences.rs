@@ -93,7 +93,8 @@ const fn wider(
     }
 }
 
-const SHOWN: &str = "They are shown to whoever consents, and must not look like something else.";
+const SHOWN: &str =
+    "They are shown to the person who consents, and must not look like something else.";
 const GRANTED: &str = "Grants are decided by them.";
 const BOUNDED: &str = "What a document costs to read is bounded before it is trusted.";
 const EXACT: &str = "Other readers would round it.";
@@ -101,7 +102,7 @@ const SEMVER: &str =
     "Ranges and rollback protection compare versions, so that two readers must order them alike.";
 const ONE_SPELLING: &str =
     "Two spellings of one value differ where documents are compared as text.";
-const TRIMMED: &str = "It says nothing to whoever reads it.";
+const TRIMMED: &str = "It means nothing to a reader.";
 const AS_TEXT: &str = "They are for readers, and decide nothing.";
 const OWN_CLASSES: &str = "Our own classes of capabilities.";
 const UNKNOWN_CLASS: &str = "It grants nothing, and counts as a mutation.";

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 use toolward_contract::json::JsonError;
 use toolward_policy::LimitName;
@@ -11,7 +12,7 @@ use super::{ErrorClass, ErrorCode};
 use crate::exceeded::Exceeded;
 
 /// Who reported the error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// This host.
@@ -23,9 +24,10 @@ pub enum Origin {
 }
 
 /// A limit that a call hit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hit {
     /// Which limit; its name serialised.
+    #[serde(deserialize_with = "limit_name")]
     pub limit: LimitName,
     /// What the call used or asked for, in the limit's unit.
     pub used: u64,
@@ -61,7 +63,7 @@ impl From<Exceeded> for Hit {
 ///     }
 /// }
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{code}: {message}")]
 #[non_exhaustive]
 pub struct CallError {
@@ -77,6 +79,8 @@ pub struct CallError {
     #[serde(
         rename = "retry_after_ms",
         serialize_with = "milliseconds",
+        deserialize_with = "from_milliseconds",
+        default,
         skip_serializing_if = "Option::is_none"
     )]
     pub retry_after: Option<Duration>,
@@ -98,6 +102,17 @@ fn milliseconds<S: Serializer>(value: &Option<Duration>, serializer: S) -> Resul
     value
         .map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
         .serialize(serializer)
+}
+
+fn from_milliseconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    Ok(Option::deserialize(from)?.map(Duration::from_millis))
+}
+
+fn limit_name<'de, D: Deserializer<'de>>(from: D) -> Result<LimitName, D::Error> {
+    let name = String::deserialize(from)?;
+    let mut all = LimitName::ALL.iter();
+    let found = all.find(|limit| limit.as_str() == name).copied();
+    found.ok_or_else(|| D::Error::custom("not a limit of this host"))
 }
 
 /// The longest error message, in bytes: it may quote a caller or a driver.
@@ -140,7 +155,8 @@ impl CallError {
     }
 
     /// The error for a secret that the policy gives and that has no value.
-    pub(crate) fn no_credential(slug: &str) -> Self {
+    #[must_use]
+    pub fn no_credential(slug: &str) -> Self {
         Self::new(
             ErrorCode::AUTH_REQUIRED,
             ErrorClass::CredentialMissing,
@@ -165,7 +181,8 @@ impl CallError {
 
     /// The same in the words of tools.json, where the call went through an attachment: what is not granted, or is a
     /// secret without a value, has one code there.
-    pub(crate) fn of_attachment(self, is_attachment: bool) -> Self {
+    #[must_use]
+    pub fn of_attachment(self, is_attachment: bool) -> Self {
         let is_gap = matches!(
             self.class,
             ErrorClass::CapabilityGap | ErrorClass::CredentialMissing
@@ -181,9 +198,44 @@ impl CallError {
     }
 
     /// A fault of this host.
-    pub(crate) fn internal(message: impl Into<String>) -> Self {
+    pub fn internal(message: impl Into<String>) -> Self {
         let class = ErrorClass::ExecutionFailed;
         Self::new(ErrorCode::INTERNAL, class, message)
+    }
+
+    /// The error of a call that did not end in time.
+    #[must_use]
+    pub fn timed_out(allowed: Duration, took: Duration) -> Self {
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        Self::new(
+            ErrorCode::TIMEOUT,
+            ErrorClass::Timeout,
+            format!("the call did not end within {} ms", millis(allowed)),
+        )
+        .with_limit(Hit {
+            limit: LimitName::Timeout,
+            used: millis(took),
+            allowed: millis(allowed),
+        })
+        .with_hint(
+            "ask for less, or raise the contract's `timeout_ms` and the host's limit `timeout_ms`",
+        )
+    }
+
+    /// The error of a result that is larger than allowed.
+    #[must_use]
+    pub fn too_large(used: u64, allowed: u64) -> Self {
+        Self::new(
+            ErrorCode::RESULT_TOO_LARGE,
+            ErrorClass::ResultTooLarge,
+            format!("the result is larger than the {allowed} bytes that are allowed"),
+        )
+        .with_limit(Hit {
+            limit: LimitName::Output,
+            used,
+            allowed,
+        })
+        .with_hint("ask for less, or raise the limit `output_bytes`")
     }
 
     /// A driver's own error, always marked as the driver's.
@@ -219,29 +271,13 @@ impl CallError {
         self
     }
 
-    pub(crate) fn retry_after(mut self, after: Duration) -> Self {
+    /// Makes it retryable, after this time.
+    #[must_use]
+    pub fn with_retry_after(mut self, after: Duration) -> Self {
         self.retryable = true;
         self.retry_after = Some(after);
         self
     }
-}
-
-/// The error of a call that did not end in time.
-pub(crate) fn timed_out(allowed: Duration, took: Duration) -> CallError {
-    let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    CallError::new(
-        ErrorCode::TIMEOUT,
-        ErrorClass::Timeout,
-        format!("the call did not end within {} ms", millis(allowed)),
-    )
-    .with_limit(Hit {
-        limit: LimitName::Timeout,
-        used: millis(took),
-        allowed: millis(allowed),
-    })
-    .with_hint(
-        "ask for less, or raise the contract's `timeout_ms` and the host's limit `timeout_ms`",
-    )
 }
 
 /// The error when the text fits into the memory limit, and the values parsed from it do
@@ -264,20 +300,6 @@ pub(crate) fn too_much_memory(allowed: u64) -> CallError {
         "ask for less, or raise `limits.memory_mib` in DRIVER.md and the host's limit \
          `memory_bytes`",
     )
-}
-
-pub(crate) fn too_large(used: u64, allowed: u64) -> CallError {
-    CallError::new(
-        ErrorCode::RESULT_TOO_LARGE,
-        ErrorClass::ResultTooLarge,
-        format!("the result is larger than the {allowed} bytes that are allowed"),
-    )
-    .with_limit(Hit {
-        limit: LimitName::Output,
-        used,
-        allowed,
-    })
-    .with_hint("ask for less, or raise the limit `output_bytes`")
 }
 
 /// Shortens a path into a value: its keys are chosen by the sender, and may be long.

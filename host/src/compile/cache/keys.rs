@@ -4,9 +4,9 @@
 use std::io;
 use std::path::Path;
 
-use toolward_support::files::{Folder, Links, Protection};
 use toolward_signing::key::{PublicKey, SigningKey};
 use toolward_signing::secrecy::ExposeSecret;
+use toolward_support::files::{Folder, Links, Protection};
 
 const PUBLIC: &str = "public-key.pem";
 const PRIVATE_DIRECTORY: &str = "private";

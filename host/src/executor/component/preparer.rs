@@ -343,7 +343,7 @@ pub(super) fn refused(driver: &LoadedComponent, error: &CompileError) -> CallErr
             "report this to the driver's publisher, or raise the host's limit on compiling",
         ),
         _ => call
-            .retry_after(RETRY_AFTER)
+            .with_retry_after(RETRY_AFTER)
             .with_hint("try again; if it lasts, start the host again"),
     }
 }

@@ -152,7 +152,7 @@ fn answers_fit_the_schemas_that_were_listed() {
 
 #[test]
 fn each_reference_is_a_valid_record_of_agent_tool() {
-    let mut schemas = toolward_records::SCHEMAS.iter();
+    let mut schemas = toolward_adapters::records::SCHEMAS.iter();
     let found = schemas.find(|(object, _)| *object == "deferred_tool_ref");
     let schema: Value = serde_json::from_str(found.unwrap().1).unwrap();
     let schema =

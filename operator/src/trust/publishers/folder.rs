@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use toolward_support::files::Lock;
 use toolward_signing::envelope::MAX_BYTES;
 use toolward_signing::key::{KeyId, PublicKey};
 use toolward_signing::publisher::{self, RevokedKey, VerifiedPublisher};
 use toolward_signing::revocation::{self, RevocationList, RevokedBundle, SignedList};
 use toolward_signing::timestamp::Timestamp;
 use toolward_signing::{Refusal, id};
+use toolward_support::files::Lock;
 
 use super::private_folder::{TrustFolder, is_missing, read};
 use super::{BareKey, KnownPublisher, PublisherGrant, PublisherRecord, TrustedPublishers};

@@ -55,7 +55,9 @@ impl TrustFolder {
     /// Locks the folder. Don't block on the network or a person while holding an exclusive lock.
     pub(super) fn lock(&self, how: Lock) -> Result<()> {
         let path = &self.path;
-        toolward_support::files::lock(&self.opened, how, LOCK_TIMEOUT).map_err(|error| match error.kind() {
+        toolward_support::files::lock(&self.opened, how, LOCK_TIMEOUT).map_err(|error| match error
+            .kind()
+        {
             ErrorKind::WouldBlock => {
                 let busy = format!("{}: another process holds the folder", path.display());
                 Error::failed(Code::TrustBusy, busy)

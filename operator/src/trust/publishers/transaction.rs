@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use toolward_support::files::Lock;
 use toolward_signing::id;
+use toolward_support::files::Lock;
 
 use super::folder::{self, Publishers, Tombstone};
 use super::private_folder::TrustFolder;

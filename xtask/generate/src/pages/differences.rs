@@ -16,7 +16,7 @@ const INTRODUCTION: &str = "\
 
 AIP-14, AIP-30, AIP-31 and AIP-39 each publish a JSON Schema of their documents. Toolward accepts what these schemas accept and
 refuses what they refuse, except for the differences below. The tests generate documents from the schemas (of agentproto/agentproto at
-commit `dddee02`, 9 August 2026); they fail on a difference that is not listed, and on a listed one that does not exist.
+commit `dddee02`, 9 August 2026); they fail on a difference that is not listed, and on a listed difference that does not exist.
 
 All documents also have rules that a JSON Schema can't express: the front matter is YAML without anchors, tags, merge keys, duplicate
 keys and second documents, and a whole file has at most 1 MiB.
@@ -46,7 +46,7 @@ pub(super) fn page() -> String {
         let _ = write!(page, "\n## {title}\n\n{note}");
         for (direction, heading) in [
             (Direction::Stricter, "Refused here"),
-            (Direction::Wider, "Taken here, and refused by the schema"),
+            (Direction::Wider, "Accepted here, and refused by the schema"),
         ] {
             let _ = writeln!(
                 page,

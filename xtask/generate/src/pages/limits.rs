@@ -58,7 +58,7 @@ pub(super) fn page() -> String {
     }
     page.push_str(
         "\nA call that hits a limit ends with an error whose `limit` field gives the name, what was used and \
-         what was allowed, and whose hint says what to raise. An input \
+         what was allowed, and whose hint names the setting to raise. An input \
          that is too large or too deep is `input_invalid`, without that field. Timeout, fuel, requests altogether, \
          egress and the host's own limits on buckets and stored secrets cover all attempts; everything else is \
          counted again for each. Starting a component runs guest code, so every limit counts it.\n\n\

@@ -11,7 +11,7 @@ pub(super) const ROWS: &[Difference] = &[
         Contract,
         &["id"],
         &["id-invalid"],
-        "Each part between dots begins and ends with a letter or digit.",
+        "Each part between dots starts and ends with a letter or digit.",
         "Whole parts decide which publisher's prefix an id falls under.",
         &[("/id", r#""price..read""#)],
     ),
@@ -19,7 +19,7 @@ pub(super) const ROWS: &[Difference] = &[
         Contract,
         &["name", "description"],
         &["text-length"],
-        "White space at the ends does not count: a text has a character besides.",
+        "White space at the ends does not count: a text needs another character.",
         TRIMMED,
         &[("/name", r#"" ""#)],
     ),
@@ -86,8 +86,8 @@ pub(super) const ROWS: &[Difference] = &[
         Contract,
         &["mutates[]"],
         &["capability-invalid"],
-        "A known class has a scope of that class: hosts, absolute paths, names. `net:`, `fs:` and `db:` are no classes: \
-         `tools.json` spells `network:`, `workspace:` and `database:` so. A plain word that is no scope \
+        "A known class has a scope of that class: hosts, absolute paths, names. `net:`, `fs:` and `db:` are not classes: \
+         `tools.json` spells `network:`, `workspace:` and `database:` so. A plain word that is not a scope \
          (`workspace:metadata`) counts as a change and grants nothing, with a warning.",
         GRANTED,
         &[
@@ -195,7 +195,7 @@ pub(super) const ROWS: &[Difference] = &[
         Contract,
         &["mutates"],
         (&["maxItems"], &["approval-auto-mutates"]),
-        "`approval: auto` beside a non-empty `mutates` is read as `on-mutate`; so is a missing `approval`.",
+        "`approval: auto` with a non-empty `mutates` is read as `on-mutate`; so is a missing `approval`.",
         "The text's own example combines them, and the stricter of both holds.",
         &[
             ("/mutates", r#"["network:api.example"]"#),
@@ -268,7 +268,7 @@ pub(super) const ROWS: &[Difference] = &[
         ],
         (&["uniqueItems"], &[]),
         "A word may be repeated.",
-        "It says the same twice.",
+        "A repetition has no effect.",
         &[("/tags", r#"["a","a"]"#)],
     ),
     wider(

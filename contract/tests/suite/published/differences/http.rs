@@ -41,7 +41,7 @@ pub(super) const ROWS: &[Difference] = &[
         &["implements[].metadata.http.endpoint"],
         &["http-endpoint-invalid"],
         "A path with one `/` first, without scheme, host, fragment and `..`.",
-        "It stays below `base_url` whatever is filled in.",
+        "It stays below `base_url` with any input.",
         &[("/implements/0/metadata/http/endpoint", r#""prices""#)],
     ),
     stricter(
@@ -128,7 +128,7 @@ pub(super) const ROWS: &[Difference] = &[
         ],
         &["component-call-invalid"],
         "`metadata.component` goes with `kind: component`.",
-        "Nobody would call what it names.",
+        "Otherwise nothing calls what it names.",
         &[("/implements/0/metadata/component", r#"{"world":"wit"}"#)],
     ),
     wider(

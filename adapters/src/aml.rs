@@ -1,0 +1,78 @@
+//! Tool definitions of AML, `<tool_id>.tool.md`: its rules for what is valid, and its lints. They are read to
+//! be checked; no host loads them.
+
+mod codes;
+mod definition;
+mod fields;
+mod lints;
+mod names;
+mod rules;
+mod subset;
+mod transports;
+
+use toolward_bundle::codes::FILE_NOT_UTF8;
+use toolward_bundle::locate::about_file;
+use toolward_contract::diagnostic::{Diagnostic, Parsed};
+use toolward_contract::front_matter;
+
+use fields::Findings;
+
+pub use codes::CODES;
+pub(crate) use definition::{Credentials, Definition, Transport};
+pub(crate) use rules::{Behaviour, SPEC_VERSION, Status};
+
+/// How the names of such files end.
+pub const EXTENSION: &str = ".tool.md";
+
+/// Everything that AML has to say about a definition, in the order of the file.
+///
+/// ```
+/// let source = "---\ntool_id: send-email\nversion: \"1\"\n---\n";
+/// let found = toolward_adapters::aml::check("send-email.tool.md", source);
+/// let version = found.iter().find(|one| one.code == "aml-version-invalid").unwrap();
+/// assert_eq!((version.line, version.column), (3, 10));
+/// ```
+#[must_use]
+pub fn check(file: &str, source: &str) -> Vec<Diagnostic> {
+    let Parsed {
+        value,
+        diagnostics: mut found,
+    } = front_matter::read(file, source);
+    let Some(document) = value else {
+        return found;
+    };
+    let mut findings = Findings::new(file);
+    names::check(&document, &mut findings);
+    if let Some(definition) = rules::check(&document, &mut findings) {
+        lints::check(definition, &mut findings);
+    }
+    found.extend(findings.finish());
+    found.sort_by_key(Diagnostic::position);
+    found
+}
+
+/// That `import` leaves a valid definition out, and why.
+pub(crate) fn not_imported(file: &str, why: &str) -> Diagnostic {
+    about_file(
+        file,
+        &codes::NOT_IMPORTED,
+        format!("`import` makes no tool of it: {why}"),
+        "correct that, or keep the definition for hosts of AML only",
+    )
+}
+
+/// [`check`] of a file's bytes.
+pub(crate) fn check_bytes(file: &str, bytes: &[u8]) -> Vec<Diagnostic> {
+    match std::str::from_utf8(bytes) {
+        Ok(source) => check(file, source),
+        Err(error) => {
+            let message = format!("byte {} is not UTF-8", error.valid_up_to());
+            vec![about_file(
+                file,
+                &FILE_NOT_UTF8,
+                message,
+                "save the file as UTF-8",
+            )]
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! Makes a bundle under work of what was made for another host. Of a component: a contract for
+//! each of its functions, a driver that says how they are called, and its bytes, unchanged; what it may do comes
+//! from the caller, never from the component. Of documents ([`aml`](aml())): contracts, and drivers for
+//! those whose requests the host can make.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use toolward_author::check::ImportFormat;
+use toolward_author::{AuthorError, create_directory};
+use toolward_bundle::component::{
+    AMPLIFIER_TOOL, Function, Functions, MadeFor, Surface, SurfaceError, Type, Usability,
+};
+use toolward_bundle::text::visible_line;
+use toolward_contract::diagnostic::Diagnostic;
+use toolward_contract::driver::{WitArguments, WitCall};
+use toolward_contract::tool::Tool;
+use toolward_contract::{NoScope, Parsed};
+use toolward_signing::id::Id;
+use toolward_support::report::{Code, Coded, codes};
+
+mod aml;
+mod amplifier;
+mod document;
+mod policy;
+mod runloop;
+mod write;
+
+pub use aml::{Aml, AmlFile, AmlOptions, aml};
+pub use amplifier::spec_bundle;
+pub use runloop::{RunloopFiles, RunloopOptions, runloop};
+
+/// The formats whose documents `check` finds by their names.
+pub const FORMATS: &[&dyn ImportFormat] = &[&Aml];
+
+/// What is said about the tools of an imported component.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The id of the bundle, and of its tool; where there are several, of each the beginning.
+    pub id: String,
+    /// Who will sign it.
+    pub publisher: String,
+    /// Seconds since 1970: what `created` says.
+    pub created: i64,
+    /// Directories that the tools read, such as `/data`; with `:rw` behind, also write.
+    pub workspaces: Vec<String>,
+    /// Hosts that they send requests to.
+    pub network: Vec<String>,
+    /// Secrets that are put into their requests.
+    pub secrets: Vec<String>,
+    /// That they change nothing, and may be called again with the same input.
+    pub read_only: bool,
+    /// The name of the component's file, to be told in ORIGIN.md.
+    pub file: String,
+}
+
+/// A bundle that was made of something else.
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Imported {
+    /// Its files, with `/` between folders.
+    pub files: Vec<(String, Vec<u8>)>,
+    /// The ids of its tools.
+    pub tools: Vec<String>,
+    /// Functions and definitions of which no tool was made.
+    pub left_out: Vec<LeftOut>,
+    /// How many more can't be called, and are not listed.
+    pub uncounted: usize,
+    /// What is not as it was in the document that a tool was made of.
+    pub remarks: Vec<Remark>,
+    /// A draft of the policy that the tools need, as TOML. What a person has to choose is a placeholder, which
+    /// gives nothing.
+    pub policy: String,
+}
+
+/// Something that a person should know about a tool that was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Remark {
+    /// The tool's id.
+    pub tool: String,
+    /// Its code.
+    pub code: &'static str,
+    /// What it is, in words.
+    pub message: String,
+}
+
+impl Remark {
+    fn new(tool: &str, remark: &(impl ToString + Coded)) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            code: remark.code(),
+            message: remark.to_string(),
+        }
+    }
+}
+
+/// A function or definition of which no tool was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// Its name.
+    pub function: String,
+    /// Why, in words.
+    pub reason: String,
+    /// The same as a code.
+    pub code: &'static str,
+}
+
+impl LeftOut {
+    fn new(function: &str, reason: &(impl ToString + Coded)) -> Self {
+        Self {
+            function: function.to_owned(),
+            reason: reason.to_string(),
+            code: reason.code(),
+        }
+    }
+}
+
+codes! {
+    /// Why a component is not imported.
+    #[derive(Debug)]
+    pub enum ImportError: Error {
+        /// `what` is `id`, `publisher`, or the id of a tool that was made of it.
+        Name { what: String, source: toolward_signing::Refusal } -> source, ("{what}: {source}")
+            => "use 2 to 80 lower-case ASCII letters, digits, dashes and dots, as in files.search";
+        Time = "unwritable-value", ("the time can't be written into a TOML file");
+        /// The file is not a component that hosts accept.
+        Component(inner: SurfaceError);
+        /// `what` it is, and the `reason` why it can't be called.
+        NothingOffered { what: &'static str, reason: String } = "import-nothing-offered",
+            "what is to be imported has no function or entry that can be called", ("it is {what}: {reason}")
+            => "`toolward inspect` lists what it exports";
+        Definition(findings: Vec<Diagnostic>) = "import-definition-invalid",
+            "a definition to be imported breaks rules of its own format; the findings come first",
+            ("a definition is not valid: {}", first(findings))
+            => "`toolward check FILE` shows all that is wrong with it";
+        Caps(problem: String) = "runloop-caps-invalid", "a policy.caps can't be read", ("policy.caps {problem}")
+            => "it is TOML with a table `capabilities` of lists and booleans";
+        Hidden(document: String) = "runloop-text-hidden",
+            "a tools.json or schema has invisible characters, which can't be written otherwise",
+            ("{document} has invisible characters, which no signed file may hold")
+            => "remove them";
+        /// No tool can be made of any definition. The first one, with its reason.
+        NoTool(left: LeftOut) -> (left.code), ("no tool can be made; {}: {}", left.function, left.reason);
+        Spec(problem: String) = "import-spec-failed", ("what `get-spec` returned {problem}")
+            => "it should return JSON with name, description and parameters";
+        Declared(problem: String) = "import-invalid",
+            "what was made of a component or definition is not valid: a flag declares what can't be, or a schema is too costly",
+            ("{problem}")
+            => "correct the flag";
+        Invalid(findings: Vec<Diagnostic>) = "import-invalid", ("what was made of it is not valid: {}", first(findings))
+            => "a flag declares what can't be, or the component has what no contract can say";
+        /// The directory exists, or can't be written.
+        Write(inner: AuthorError);
+    }
+}
+
+/// The codes of imports.
+pub const TABLES: &[&[Code]] = &[
+    ImportError::CODES,
+    NoTool::CODES,
+    Undeclared::CODES,
+    aml::REFUSED,
+    aml::NOTES,
+];
+
+/// A function that becomes a tool.
+struct Called<'a> {
+    tool: String,
+    /// What stands below `metadata.component`.
+    component: Value,
+    /// The text of its contract.
+    contract: String,
+    function: &'a str,
+}
+
+/// What a contract is made of.
+struct Described<'a> {
+    tool: &'a str,
+    name: String,
+    description: Option<String>,
+    inputs: Value,
+    outputs: Value,
+    function: &'a str,
+}
+
+/// Makes a bundle of a component with functions of its own: a tool for each that can be called.
+///
+/// # Errors
+///
+/// When a name is not an id, no tool can be made of any function, or what is declared is not
+/// valid.
+pub fn component(wasm: &[u8], options: &Options) -> Result<Imported, ImportError> {
+    let surface = Surface::read(wasm)?;
+    usable(wasm, &surface, "component")?;
+    let functions = Functions::read(wasm, &surface.exports)?;
+    write::declarations(options)?;
+    let withheld = functions.withheld.iter();
+    let mut left_out: Vec<LeftOut> = withheld
+        .map(|(name, reason)| LeftOut::new(name, reason))
+        .collect();
+    let mut called: Vec<Called<'_>> = Vec::new();
+    let mut offered = functions.offered;
+    if offered.remove(COMPONENTIZE_PY_INIT).is_some() {
+        left_out.push(LeftOut::new(COMPONENTIZE_PY_INIT, &NoTool::Toolchain));
+    }
+    let only = offered.len() == 1;
+    for (export, function) in &offered {
+        let tool = match only {
+            true => options.id.clone(),
+            false => match tool_id(&options.id, export, &called) {
+                Ok(tool) => tool,
+                Err(reason) => {
+                    left_out.push(LeftOut::new(export, &reason));
+                    continue;
+                }
+            },
+        };
+        let call = how(export, function);
+        let described = Described {
+            tool: &tool,
+            name: title(last(export)),
+            description: None,
+            inputs: function.inputs(&call),
+            outputs: function.outputs(&call),
+            function: export,
+        };
+        match write::contract(&described, options) {
+            Ok(contract) => called.push(Called {
+                tool,
+                component: as_written(&call),
+                contract,
+                function: export,
+            }),
+            // Its schemas are too large, or too costly to check.
+            Err(error) => left_out.push(LeftOut::new(export, &error)),
+        }
+    }
+    if called.is_empty() {
+        return Err(ImportError::NothingOffered {
+            what: MadeFor::of(&surface).description(),
+            reason: match left_out.first() {
+                Some(left) => format!("no tool can be made; {}: {}", left.function, left.reason),
+                None => "no tool can be made".to_owned(),
+            },
+        });
+    }
+    let files = write::files(wasm, &surface, &called, options)?;
+    Ok(Imported {
+        files,
+        remarks: remarks(&surface, options),
+        tools: called.into_iter().map(|called| called.tool).collect(),
+        left_out,
+        uncounted: functions.uncounted,
+        ..Imported::default()
+    })
+}
+
+/// The function with which a component of componentize-py starts.
+const COMPONENTIZE_PY_INIT: &str = "exports#init";
+
+codes! {
+    /// What a component imports and no flag declares.
+    #[derive(Debug)]
+    enum Undeclared: Error {
+        Network = "import-network-unused" Note,
+            "the component imports wasi:http, and `--network` named no host: DRIVER.md has `egress: []`, and each request is refused";
+        Database = "import-database-undeclared" Note,
+            "the component imports wasi:keyvalue: hosts refuse it until TOOL.md has `mutates: [\"database:NAME\"]`";
+    }
+}
+
+/// What a component imports and no flag declares, as far as a call depends on it.
+fn remarks(surface: &Surface, options: &Options) -> Vec<Remark> {
+    let mut remarks = Vec::new();
+    let mut add = |undeclared| remarks.push(Remark::new(&options.id, &undeclared));
+    if surface.imports_package("wasi:http") && options.network.is_empty() {
+        add(Undeclared::Network);
+    }
+    if surface.imports_package("wasi:keyvalue") {
+        add(Undeclared::Database);
+    }
+    remarks
+}
+
+codes! {
+    /// Why no tool is made of a function.
+    #[derive(Debug)]
+    enum NoTool: Error {
+        Toolchain = "import-toolchain-function" Note, "no tool is made of a function that a toolchain exports for itself",
+            ("componentize-py exports it for itself");
+        NoId = "import-name-unusable" Warning, "no tool is made of a function or definition whose name makes no id",
+            ("its name makes no id, which has 2 to 80 characters");
+        Taken { id: String, by: String } = "import-name-taken" Warning,
+            "no tool is made of a function or definition whose id another one has",
+            ("its tool would have the id {id}, which {by} has");
+    }
+}
+
+/// The function's name without that of its interface.
+fn last(export: &str) -> &str {
+    export.rsplit('#').next().unwrap_or(export)
+}
+
+/// The id of a tool among several: with the name of its interface where that of the function is
+/// taken.
+fn tool_id(id: &str, export: &str, called: &[Called<'_>]) -> Result<String, NoTool> {
+    let holder = |tool: &str| called.iter().find(|called| called.tool == tool);
+    let function = last(export).to_ascii_lowercase();
+    let plain = format!("{id}.{function}");
+    let tool = match holder(&plain) {
+        None => plain,
+        Some(_) => {
+            let interface = export.split(['#', '@']).next().unwrap_or_default();
+            let interface = interface.rsplit(['/', ':']).next().unwrap_or_default();
+            format!("{id}.{}.{function}", interface.to_ascii_lowercase())
+        }
+    };
+    Id::parse(&tool).map_err(|_| NoTool::NoId)?;
+    match holder(&tool) {
+        None => Ok(tool),
+        Some(by) => Err(NoTool::Taken {
+            by: by.function.to_owned(),
+            id: tool,
+        }),
+    }
+}
+
+/// Makes a bundle of a tool of Amplifier. `spec` is what its `get-spec` returned.
+///
+/// # Errors
+///
+/// As [`component`], and when `spec` is no description of a tool.
+pub fn amplifier(wasm: &[u8], spec: &str, options: &Options) -> Result<Imported, ImportError> {
+    let surface = Surface::read(wasm)?;
+    usable(wasm, &surface, "amplifier")?;
+    let spec = amplifier::Spec::read(spec).map_err(ImportError::Spec)?;
+    write::declarations(options)?;
+    let described = Described {
+        tool: &options.id,
+        name: title(&spec.name),
+        description: spec.description,
+        inputs: spec.parameters,
+        // Amplifier does not say what a tool returns.
+        outputs: json!({}),
+        function: AMPLIFIER_TOOL,
+    };
+    let called = [Called {
+        tool: options.id.clone(),
+        component: json!({ "world": "amplifier-tool" }),
+        contract: write::contract(&described, options)?,
+        function: AMPLIFIER_TOOL,
+    }];
+    let files = write::files(wasm, &surface, &called, options)?;
+    Ok(Imported {
+        files,
+        remarks: remarks(&surface, options),
+        tools: vec![options.id.clone()],
+        ..Imported::default()
+    })
+}
+
+/// Whether a component can be imported in this way.
+///
+/// # Errors
+///
+/// [`ImportError::NothingOffered`] if not.
+pub fn usable(wasm: &[u8], surface: &Surface, word: &str) -> Result<(), ImportError> {
+    let reason = match Usability::of(wasm, surface) {
+        Usability::Import(found) if found == word => return Ok(()),
+        Usability::Import(found) => format!("`toolward import {found}` makes tools of it"),
+        Usability::Unusable(reason) => reason,
+        _ => "a driver of Toolward needs no import: write a DRIVER.md for it".to_owned(),
+    };
+    Err(ImportError::NothingOffered {
+        what: MadeFor::of(surface).description(),
+        reason,
+    })
+}
+
+/// How a function is called. A record that is all there is to it is the input.
+fn how(export: &str, function: &Function) -> WitCall {
+    let mut call = WitCall::new(export);
+    if let [(_, only)] = &function.parameters[..]
+        && matches!(**only, Type::Record(_))
+    {
+        call.arguments = WitArguments::Whole;
+    }
+    call
+}
+
+/// The same as DRIVER.md says it.
+fn as_written(call: &WitCall) -> Value {
+    match call.arguments {
+        WitArguments::Named => json!({ "world": "wit", "export": call.export }),
+        WitArguments::Whole => {
+            json!({ "world": "wit", "export": call.export, "arguments": "whole" })
+        }
+    }
+}
+
+fn valid<T>(parsed: Parsed<T>) -> Result<T, ImportError> {
+    parsed.into_result().map_err(ImportError::Invalid)
+}
+
+/// Reads a contract back that was written.
+fn read_back(text: &str) -> Result<Tool, ImportError> {
+    valid(Tool::parse("TOOL.md", text, &NoScope))
+}
+
+/// `read-file` → `Read file`.
+fn title(name: &str) -> String {
+    const LONGEST: usize = 70;
+    let words = visible_line(name, usize::MAX).replace(['.', '-', '_'], " ");
+    let words: String = words.trim().chars().take(LONGEST).collect();
+    let mut letters = words.chars();
+    match letters.next() {
+        Some(first) => format!("{}{}", first.to_uppercase(), letters.as_str()),
+        None => "Tool".to_owned(),
+    }
+}
+
+/// Writes an imported bundle to `directory`, which must not exist.
+///
+/// # Errors
+///
+/// When it exists or can't be written.
+pub fn create(directory: &Path, imported: &Imported) -> Result<(), ImportError> {
+    let files = imported.files.iter();
+    create_directory(
+        directory,
+        files.map(|(name, bytes)| (name.as_str(), bytes.as_slice())),
+    )?;
+    Ok(())
+}
+
+/// Checks that all names of a bundle are ids.
+fn checked_names(options: &Options, tools: &[Called<'_>]) -> Result<(), ImportError> {
+    let names = [("id", &options.id), ("publisher", &options.publisher)];
+    let tools: BTreeSet<&String> = tools.iter().map(|called| &called.tool).collect();
+    let driver = format!("{}.driver", options.id);
+    let tools = tools.into_iter().map(|id| ("the id of a tool", id));
+    for (what, name) in names
+        .into_iter()
+        .chain(tools)
+        .chain([("the id of the driver", &driver)])
+    {
+        Id::parse(name).map_err(|source| ImportError::Name {
+            what: what.to_owned(),
+            source,
+        })?;
+    }
+    Ok(())
+}

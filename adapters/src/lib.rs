@@ -1,0 +1,19 @@
+//! Other hosts' formats. Nothing in the core knows them: a program gives this crate's parts to the core's.
+//!
+//! * [`records`]: tools and calls as records of Agent Tool, for OpenAI's chat completions and for Amplifier;
+//! * [`import`]: bundles of components, of AML's definitions, of Amplifier's tools and of Runloop's tools.json;
+//! * [`aml`]: the rules of AML's definitions;
+//! * [`scaffold`]: a new tools.json of version 1;
+//! * [`frames`]: recorded calls as Runloop traces them.
+
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
+#[cfg(feature = "import")]
+pub mod aml;
+#[cfg(feature = "frames")]
+pub mod frames;
+#[cfg(feature = "import")]
+pub mod import;
+pub mod records;
+#[cfg(feature = "import")]
+pub mod scaffold;

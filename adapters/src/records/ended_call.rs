@@ -1,0 +1,145 @@
+//! A call that has ended: what its records are made of.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
+use toolward_host::{CallEvent, LOCAL, Native, Reply, ToolFacts};
+use toolward_policy::Decision;
+
+use crate::records::event::Transition;
+use crate::records::native::NativeCall;
+use crate::records::progress::Reported;
+use crate::records::recorder::{Answer, Recorder};
+use crate::records::status::Status;
+
+/// A call that has ended.
+#[derive(Debug, Clone)]
+pub struct EndedCall<'a> {
+    /// How it ended.
+    pub reply: &'a Reply,
+    /// The tool, where there is one.
+    pub tool: Option<&'a ToolFacts>,
+    /// On whose behalf it was made.
+    pub principal: &'a str,
+    /// What it was called with; only what hooks and transcripts may see of it is recorded.
+    pub input: Option<&'a Value>,
+    /// What the protocol calls it, over which it came.
+    pub native: NativeCall,
+    /// What a person answered.
+    pub answer: Option<Answer>,
+    /// What the driver reported.
+    pub(crate) reports: Vec<Reported>,
+    /// What readers of events heard of it.
+    pub(crate) events: Vec<Arc<CallEvent>>,
+    /// Where it is recorded.
+    evidence: Vec<String>,
+    /// When it ended.
+    pub ended: SystemTime,
+}
+
+impl<'a> EndedCall<'a> {
+    /// A call that ended just now, on behalf of the local user.
+    #[must_use]
+    pub fn now(reply: &'a Reply, tool: Option<&'a ToolFacts>, recorder: &Recorder) -> Self {
+        Self {
+            reply,
+            tool,
+            principal: LOCAL,
+            input: None,
+            native: NativeCall::default(),
+            answer: recorder.answer(&reply.metadata.invocation),
+            reports: recorder.reports(),
+            events: Vec::new(),
+            evidence: Vec::new(),
+            ended: SystemTime::now(),
+        }
+    }
+
+    /// The same, with what it was called with.
+    #[must_use]
+    pub fn with_input(mut self, input: &'a Value) -> Self {
+        self.input = Some(input);
+        self
+    }
+
+    /// The same, with what readers of events heard of it. Those of other calls are left out.
+    #[must_use]
+    pub fn with_events(mut self, events: impl IntoIterator<Item = Arc<CallEvent>>) -> Self {
+        let own = &self.reply.metadata.invocation;
+        let events = events.into_iter();
+        self.events = events.filter(|event| event.invocation == *own).collect();
+        self
+    }
+
+    /// The same, with the rows that a ledger of this origin has of it.
+    #[must_use]
+    pub fn with_rows(mut self, origin: &str, rows: impl IntoIterator<Item = u64>) -> Self {
+        let rows = rows.into_iter();
+        self.evidence = rows.map(|seq| format!("ledger:{origin}/{seq}")).collect();
+        self
+    }
+
+    /// The same, with what the protocol calls it.
+    #[must_use]
+    pub fn with_native(mut self, native: NativeCall) -> Self {
+        self.native = native;
+        self
+    }
+
+    pub(crate) fn evidence(&self) -> Vec<String> {
+        self.evidence.clone()
+    }
+
+    /// The ids that were given, else those of its events.
+    pub(crate) fn native(&self) -> &Native {
+        let of_events = self.events.first().map(|event| &event.native);
+        match (self.native.call.is_empty(), of_events) {
+            (true, Some(of_events)) => of_events,
+            _ => &self.native.call,
+        }
+    }
+
+    pub(crate) fn started(&self) -> SystemTime {
+        let took = self.reply.metadata.milliseconds / 1e3;
+        let took = Duration::try_from_secs_f64(took).unwrap_or_default();
+        self.ended.checked_sub(took).unwrap_or(self.ended)
+    }
+
+    /// Whether its driver has secrets.
+    pub(crate) fn has_secrets(&self) -> bool {
+        let grant = self.decision().and_then(|decision| decision.grant());
+        grant.is_some_and(|grant| !grant.secrets().is_empty())
+    }
+
+    /// The policy's decision about its driver, once one was chosen.
+    pub(crate) fn decision(&self) -> Option<&'a Decision> {
+        let id = self.reply.metadata.driver.as_ref()?;
+        let mut drivers = self.tool?.drivers.iter();
+        let driver = drivers.find(|driver| *driver.id == **id)?;
+        Some(&driver.decision)
+    }
+
+    /// The states that it went through; the last one is that in which it ended.
+    pub(crate) fn transitions(&self) -> Vec<Transition> {
+        let events = self.events.iter();
+        let mut all: Vec<Transition> = events.filter_map(|event| Transition::of(event)).collect();
+        let ended = Status::of(self.reply).as_str();
+        let last = all.last_mut();
+        match last {
+            // What an event calls failed may be blocked, or wait for a person.
+            Some(last) if matches!(last.status, "failed" | "canceled" | "timed_out") => {
+                last.status = ended;
+            }
+            _ => {}
+        }
+        all.dedup_by(|next, before| next.status == before.status);
+        all
+    }
+
+    /// What others may see of the input. Without a contract it is not known what is sensitive.
+    pub(crate) fn observable_input(&self) -> Option<Value> {
+        let schema = &self.tool?.contract.inputs;
+        Some(schema.observable(self.input?))
+    }
+}

@@ -1,0 +1,137 @@
+//! `tool_event`: something that happened to a call, and the states that a call went through.
+
+use serde::Serialize;
+use serde_json::Value;
+use toolward_host::{CallCost, CallDecision, CallEvent, CallEventKind, Cancellation, TraceParent};
+
+use crate::records::object::{object, record};
+use crate::records::references::timestamp;
+
+/// The record of an event. It has ids, codes and numbers, and nothing of what the call
+/// was made with or returned.
+#[must_use]
+pub fn event_record(event: &CallEvent) -> Value {
+    let tool = event.tool.as_deref();
+    let tool = tool.map(|tool| tool.split('@').next().unwrap_or_default());
+    let native = &event.native;
+    let trace = native.traceparent.as_ref().map(|trace| [trace_ref(trace)]);
+    let mut record = record! {
+        event_id = event.id;
+        event_type = event.kind.class();
+        source = "toolward";
+        time = timestamp(event.at);
+        invocation_id = event.invocation;
+        parent_invocation_id ? &event.parent;
+        native_call_id ? native.call_id.as_ref().map(ToString::to_string);
+        tool_call_id ? native.tool_call_id.as_ref().map(ToString::to_string);
+        trace_refs ? trace;
+        tool_id ? tool;
+        actor_ref = format!("principal:{}", event.principal);
+        status ? status(&event.kind);
+    };
+    if let (Value::Object(record), Value::Object(details)) = (&mut record, details(&event.kind)) {
+        record.extend(details);
+    }
+    record
+}
+
+/// A trace, and the caller's span in it (W3C Trace Context).
+fn trace_ref(traceparent: &TraceParent) -> Value {
+    object! {
+        trace_id = traceparent.trace_id();
+        span_id = traceparent.span_id();
+    }
+}
+
+/// What events of some classes have besides.
+fn details(kind: &CallEventKind) -> Value {
+    match kind {
+        CallEventKind::ValidationFailed { code } => object! { error_code = code; },
+        CallEventKind::PermissionDecided { decision } => object! { decision = decision.as_str(); },
+        CallEventKind::Started { driver, attempt } => object! {
+            runtime_ref = format!("driver:{driver}");
+            attempt = attempt;
+        },
+        CallEventKind::Progress { done, total } => object! { done = done; total ? total; },
+        CallEventKind::Yielded { questions } => object! { questions = questions; },
+        CallEventKind::Redacted { texts } => object! { redacted_texts = texts; },
+        CallEventKind::ResultCreated { bytes, canceled } => object! {
+            cancel_reason ? canceled.map(Cancellation::as_str);
+            result_size_bytes = bytes;
+        },
+        CallEventKind::Succeeded(cost) | CallEventKind::TimedOut(cost) => {
+            took(cost, Value::default())
+        }
+        CallEventKind::Canceled { reason, cost } => {
+            took(cost, object! { cancel_reason = reason.as_str(); })
+        }
+        CallEventKind::Failed { code, class, cost } => {
+            took(cost, object! { error_code = code; error_class = class; })
+        }
+        _ => Value::default(),
+    }
+}
+
+/// These details, and what the call took.
+fn took(cost: &CallCost, details: Value) -> Value {
+    let mut took = object! {
+        duration_us = cost.micros;
+        fuel = cost.fuel;
+        peak_memory = cost.peak_memory;
+        violations = cost.violations;
+    };
+    if let (Value::Object(mut details), Value::Object(took)) = (details, &mut took) {
+        details.append(took);
+        *took = details;
+    }
+    took
+}
+
+/// A state that a call went through.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Transition {
+    pub(crate) status: &'static str,
+    /// Since when.
+    pub(crate) at: String,
+}
+
+impl Transition {
+    /// The state after an event, if that is a change.
+    pub(crate) fn of(event: &CallEvent) -> Option<Self> {
+        Some(Self {
+            status: status(&event.kind)?,
+            at: timestamp(event.at),
+        })
+    }
+}
+
+/// The state of a call after an event, where that is a change.
+fn status(kind: &CallEventKind) -> Option<&'static str> {
+    Some(match kind {
+        CallEventKind::Planned => "planned",
+        CallEventKind::Selected => "selected",
+        CallEventKind::ArgumentsReady => "arguments_ready",
+        CallEventKind::ValidationFailed {
+            code: "input_invalid",
+        } => "schema_parse_failed",
+        CallEventKind::ValidationFailed { .. } => "validation_failed",
+        CallEventKind::PermissionRequested => "awaiting_approval",
+        CallEventKind::PermissionDecided { decision } => match decision {
+            CallDecision::Approved => "approved",
+            CallDecision::Denied => "denied",
+            _ => return None,
+        },
+        CallEventKind::Queued => "queued",
+        CallEventKind::Started { .. } => "running",
+        CallEventKind::PartialResult => "partial_result",
+        CallEventKind::Yielded { .. } => "needs_input",
+        CallEventKind::Succeeded(_) => "succeeded",
+        CallEventKind::Failed { .. } => "failed",
+        CallEventKind::Canceled { .. }
+        | CallEventKind::ResultCreated {
+            canceled: Some(_), ..
+        } => "canceled",
+        CallEventKind::TimedOut(_) => "timed_out",
+        _ => return None,
+    })
+}

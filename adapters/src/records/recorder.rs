@@ -1,0 +1,145 @@
+//! Keeps what happens in a call and is not in its reply: progress, and what a person
+//! answered.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Instant, SystemTime};
+
+use toolward_host::{ApprovalRequest, Approver, Observer, Progress, Verdict};
+
+use crate::records::progress::Reported;
+
+/// Reports of a call that are kept. A driver may send any number: of more, the first ones
+/// and the last one are kept.
+const MAX_REPORTS: usize = 1024;
+
+/// What a person answered.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Answer {
+    /// The answer.
+    pub verdict: Verdict,
+    /// When it came.
+    pub at: SystemTime,
+}
+
+/// The record of one call. Cheap to clone; clones share it.
+///
+/// ```
+/// use std::sync::Arc;
+/// use toolward_host::{Host, Request};
+/// use toolward_adapters::records::{EndedCall, Recorder, call_records};
+///
+/// async fn call(host: &Host, request: Request) -> Option<String> {
+///     let recorder = Recorder::new();
+///     let reply = host.call(request.observer(Arc::new(recorder.clone()))).await;
+///     let info = host.tool("text.stats");
+///     let ended = EndedCall::now(&reply, info.as_ref(), &recorder);
+///     Some(call_records(&ended).to_string())
+/// }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Recorder(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    started: Instant,
+    recorded: Mutex<Recorded>,
+}
+
+#[derive(Debug, Default)]
+struct Recorded {
+    reports: Vec<Reported>,
+    count: u64,
+    answers: Vec<(String, Answer)>,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Recorder {
+    /// A record that begins now.
+    #[must_use]
+    pub fn new() -> Self {
+        Self(Arc::new(Shared {
+            started: Instant::now(),
+            recorded: Mutex::default(),
+        }))
+    }
+
+    /// An approver that asks `inner`, and records what the person answered.
+    #[must_use]
+    pub fn approver<A: Approver>(&self, inner: A) -> impl Approver + use<A> {
+        Asking {
+            inner,
+            recorder: self.clone(),
+        }
+    }
+
+    pub(crate) fn reports(&self) -> Vec<Reported> {
+        self.with(|recorded| recorded.reports.clone())
+    }
+
+    /// What a person answered about an invocation.
+    pub(crate) fn answer(&self, invocation: &str) -> Option<Answer> {
+        self.with(|recorded| {
+            let mut answers = recorded.answers.iter().rev();
+            let answer = answers.find(|(asked, _)| asked == invocation);
+            answer.map(|(_, answer)| answer.clone())
+        })
+    }
+
+    fn with<T>(&self, work: impl FnOnce(&mut Recorded) -> T) -> T {
+        let recorded = &self.0.recorded;
+        work(&mut recorded.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Observer for Recorder {
+    fn progress(&self, progress: &Progress) {
+        let elapsed = self.0.started.elapsed();
+        self.with(|recorded| {
+            recorded.count = recorded.count.saturating_add(1);
+            if recorded.reports.len() >= MAX_REPORTS {
+                recorded.reports.pop();
+            }
+            recorded.reports.push(Reported {
+                sequence: recorded.count,
+                report: progress.clone(),
+                elapsed,
+                at: SystemTime::now(),
+            });
+        });
+    }
+}
+
+struct Asking<A> {
+    inner: A,
+    recorder: Recorder,
+}
+
+impl<A: Approver> Approver for Asking<A> {
+    fn ask<'a>(
+        &'a self,
+        request: &'a ApprovalRequest,
+    ) -> Pin<Box<dyn Future<Output = Verdict> + Send + 'a>> {
+        Box::pin(async move {
+            let verdict = self.inner.ask(request).await;
+            let answer = Answer {
+                verdict: verdict.clone(),
+                at: SystemTime::now(),
+            };
+            let invocation = request.invocation.clone();
+            self.recorder
+                .with(|recorded| recorded.answers.push((invocation, answer)));
+            verdict
+        })
+    }
+
+    fn unused_answer(&self) -> Option<Verdict> {
+        self.inner.unused_answer()
+    }
+}

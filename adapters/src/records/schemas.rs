@@ -1,0 +1,70 @@
+//! The JSON Schemas of the records, written from the tables of the specification. They
+//! allow unknown fields, as it asks for.
+
+/// The name of each object, and the JSON Schema of its records.
+pub const SCHEMAS: [(&str, &str); 16] = [
+    (
+        "deferred_tool_ref",
+        include_str!("../../schemas/deferred-tool-ref.schema.json"),
+    ),
+    (
+        "tool_declaration",
+        include_str!("../../schemas/tool-declaration.schema.json"),
+    ),
+    (
+        "tool_error",
+        include_str!("../../schemas/tool-error.schema.json"),
+    ),
+    (
+        "tool_event",
+        include_str!("../../schemas/tool-event.schema.json"),
+    ),
+    (
+        "tool_execution_profile",
+        include_str!("../../schemas/tool-execution-profile.schema.json"),
+    ),
+    (
+        "tool_external_mapping",
+        include_str!("../../schemas/tool-external-mapping.schema.json"),
+    ),
+    (
+        "tool_input_contract",
+        include_str!("../../schemas/tool-input-contract.schema.json"),
+    ),
+    (
+        "tool_interface",
+        include_str!("../../schemas/tool-interface.schema.json"),
+    ),
+    (
+        "tool_invocation",
+        include_str!("../../schemas/tool-invocation.schema.json"),
+    ),
+    (
+        "tool_namespace",
+        include_str!("../../schemas/tool-namespace.schema.json"),
+    ),
+    (
+        "tool_output_contract",
+        include_str!("../../schemas/tool-output-contract.schema.json"),
+    ),
+    (
+        "tool_permission_decision",
+        include_str!("../../schemas/tool-permission-decision.schema.json"),
+    ),
+    (
+        "tool_permission_profile",
+        include_str!("../../schemas/tool-permission-profile.schema.json"),
+    ),
+    (
+        "tool_progress",
+        include_str!("../../schemas/tool-progress.schema.json"),
+    ),
+    (
+        "tool_result",
+        include_str!("../../schemas/tool-result.schema.json"),
+    ),
+    (
+        "tool_surface",
+        include_str!("../../schemas/tool-surface.schema.json"),
+    ),
+];

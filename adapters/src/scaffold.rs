@@ -1,0 +1,139 @@
+//! A new bundle whose source is a tools.json of version 1, Runloop's: requests, without code of its own.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+use toolward_author::create_directory;
+use toolward_author::scaffold::ScaffoldError;
+use toolward_contract::NoScope;
+use toolward_contract::diagnostic::Diagnostic;
+use toolward_contract::index::Index;
+use toolward_signing::id::Id;
+use toolward_signing::timestamp::Timestamp;
+
+/// What the new bundle is called, and what is in it.
+#[derive(Debug, Clone, Default)]
+pub struct NewBundle {
+    /// The id of the bundle.
+    pub id: String,
+    /// Who will sign it.
+    pub publisher: String,
+    /// Seconds since 1970: what `created` says.
+    pub created: i64,
+    /// Its tools, one at least.
+    pub entries: Vec<Attachment>,
+}
+
+/// One tool: a request.
+#[derive(Debug, Clone, Default)]
+pub struct Attachment {
+    /// The tool's id.
+    pub id: String,
+    /// What it does.
+    pub description: String,
+    /// The method, in capitals.
+    pub method: String,
+    /// The URL; `${NAME}` in path and query is an input.
+    pub url: String,
+    /// The id of the secret that goes into `Authorization: Bearer`.
+    pub secret: Option<String>,
+}
+
+/// Writes a new bundle to `directory`, which must not exist, and gives the names of the files written.
+///
+/// # Errors
+///
+/// When a name is not an id, an entry can't be, or the directory exists or can't be written.
+pub fn create(directory: &Path, options: &NewBundle) -> Result<Vec<String>, ScaffoldError> {
+    for (what, name) in [("id", &options.id), ("publisher", &options.publisher)] {
+        Id::parse(name).map_err(|source| ScaffoldError::Name { what, source })?;
+    }
+    let created = Timestamp::from_unix(options.created)
+        .map_err(|_| ScaffoldError::Unwritable { what: "the time" })?;
+    let text = |text: &str| toml::Value::String(text.to_owned());
+    let bundle = format!(
+        "id = {}\nversion = \"0.1.0\"\n# Rises with every release, so that going back can be noticed.\n\
+         sequence = 1\npublisher = {}\ncreated = {}\n",
+        text(&options.id),
+        text(&options.publisher),
+        text(&created.to_string()),
+    );
+    for entry in &options.entries {
+        check_entry(entry)?;
+    }
+    let entries: Vec<Value> = options.entries.iter().map(written).collect();
+    let document = format!("{:#}\n", json!({ "version": 1, "tools": entries }));
+    read_back(&document, &options.id)?;
+    let files = [("bundle.toml", bundle), ("tools.json", document)];
+    let written = files.iter().map(|(name, text)| (*name, text.as_bytes()));
+    create_directory(directory, written)?;
+    Ok(files.into_iter().map(|(name, _)| name.to_owned()).collect())
+}
+
+/// Checks that an entry alone is one that a host reads and runs.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn check_entry(entry: &Attachment) -> Result<(), ScaffoldError> {
+    let document = json!({ "version": 1, "tools": [written(entry)] });
+    read_back(&document.to_string(), &entry.id)
+}
+
+/// Reads a document as a host does. A transport that would be denied is an error here.
+fn read_back(document: &str, id: &str) -> Result<(), ScaffoldError> {
+    let wrong = |found: Diagnostic| ScaffoldError::Entry {
+        id: id.chars().take(100).collect(),
+        reason: found.message,
+    };
+    let parsed = Index::parse("tools.json", document.as_bytes(), &NoScope);
+    let mut found = parsed.diagnostics.into_iter();
+    let Some(index) = parsed.value else {
+        let first = found.find(Diagnostic::is_error);
+        return first.map_or(Ok(()), |first| Err(wrong(first)));
+    };
+    for (entry, contract) in index.tools.iter().zip(&index.contracts()) {
+        if let Some(Err(denied)) = entry.driver(contract, "tools.json") {
+            return Err(wrong(denied));
+        }
+    }
+    Ok(())
+}
+
+fn written(entry: &Attachment) -> Value {
+    let names = inputs(&entry.url);
+    let properties: Map<String, Value> = names
+        .iter()
+        .map(|name| (name.clone(), json!({ "type": "string" })))
+        .collect();
+    let mut transport = json!({ "kind": "http", "method": entry.method, "url": entry.url });
+    if let (Some(slug), Some(members)) = (&entry.secret, transport.as_object_mut()) {
+        let value = format!("Bearer ${{secret:{slug}}}");
+        members.insert("headers".to_owned(), json!({ "Authorization": value }));
+    }
+    let rest = entry.url.strip_prefix("https://").unwrap_or_default();
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let reads = matches!(entry.method.as_str(), "GET" | "HEAD" | "OPTIONS");
+    let mut written = json!({
+        "id": entry.id,
+        "description": entry.description,
+        "transport": transport,
+        "input_schema": { "type": "object", "properties": properties, "required": names },
+        "result_schema": {},
+        "capabilities": [format!("net:{host}")],
+        "requires_confirmation": !reads,
+    });
+    if let (Some(slug), Some(members)) = (&entry.secret, written.as_object_mut()) {
+        members.insert("secrets".to_owned(), json!([slug]));
+    }
+    written
+}
+
+/// The names in `${NAME}` and `${input.NAME}`.
+fn inputs(url: &str) -> BTreeSet<String> {
+    let after = url.split("${").skip(1);
+    let inner = after.filter_map(|text| Some(text.split_once('}')?.0));
+    inner
+        .map(|name| name.strip_prefix("input.").unwrap_or(name).to_owned())
+        .collect()
+}

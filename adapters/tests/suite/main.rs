@@ -1,0 +1,43 @@
+//! What is made for other hosts and read from them: records of a real host, with the hostile guest of `tests/guests`
+//! behind contracts made for these tests (build it with `cargo xtask guests`), and imported bundles.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod aml;
+mod calls;
+mod definitions;
+mod descriptions;
+mod fixture;
+mod foreign_words;
+mod importing;
+mod importing_runloop;
+mod objects;
+mod other_forms;
+mod schemas;
+// How bundles and corpora are written is one for all crates.
+#[path = "../../../bundle/tests/suite/demo.rs"]
+mod demo;
+#[path = "../../../author/tests/suite/form_corpus.rs"]
+mod form_corpus;
+#[path = "../../../contract/tests/suite/noted.rs"]
+mod noted;
+
+use std::path::Path;
+
+use toolward_adapters::import::FORMATS;
+use toolward_author::check::{CheckOptions, CheckReport, check_with};
+
+/// A check that knows these formats.
+fn check_path(path: &Path) -> CheckReport {
+    let options = CheckOptions {
+        formats: FORMATS,
+        ..CheckOptions::default()
+    };
+    check_with(path, &options)
+}

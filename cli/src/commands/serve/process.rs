@@ -1,0 +1,112 @@
+//! The server as a process: what signals ask of it (to end, at once or when it has drained, and to read its configuration
+//! again), and how many files it may open.
+
+use std::io::IsTerminal as _;
+use std::time::Duration;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use toolward_operator::reload::Control;
+
+use crate::failure::{Failure, Result};
+
+/// What signals lead to.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Asked {
+    /// Cancelled when requests should go elsewhere.
+    pub(super) draining: CancellationToken,
+    /// Stopped when no more requests are taken.
+    pub(super) control: Control,
+    /// Cancelled when nothing is waited for any more.
+    pub(super) at_once: CancellationToken,
+}
+
+/// The signals that a server obeys. While this exists, none of them ends the process by itself.
+pub(super) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+    /// Whether the server was started from a terminal.
+    terminal: bool,
+}
+
+impl Signals {
+    /// Takes them, on a runtime.
+    pub(super) fn take() -> Result<Self> {
+        let take = |kind| signal(kind).map_err(Failure::runtime);
+        Ok(Self {
+            interrupt: take(SignalKind::interrupt())?,
+            terminate: take(SignalKind::terminate())?,
+            hangup: take(SignalKind::hangup())?,
+            terminal: std::io::stdin().is_terminal(),
+        })
+    }
+
+    /// Obeys them. SIGTERM drains for so long before it ends the server in good order,
+    /// SIGINT ends it without; each further one of them cuts short what is left.
+    pub(super) async fn obey(mut self, asked: Asked, drain: Duration) {
+        let drains = loop {
+            tokio::select! {
+                _ = self.interrupt.recv() => break false,
+                _ = self.terminate.recv() => break true,
+                _ = self.hangup.recv() => {
+                    // Its terminal is gone, and with it the person who would end it.
+                    if self.terminal && !std::io::stdin().is_terminal() {
+                        break false;
+                    }
+                    asked.control.reload.ask();
+                }
+            }
+        };
+        if drains && !drain.is_zero() {
+            asked.draining.cancel();
+            tokio::select! {
+                () = tokio::time::sleep(drain) => {}
+                () = self.ended() => asked.at_once.cancel(),
+            }
+        }
+        asked.control.stop.cancel();
+        self.ended().await;
+        asked.at_once.cancel();
+    }
+
+    async fn ended(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+}
+
+/// Files that a server needs by itself: bundles, the ledger, sockets of helpers, the runtime.
+const OWN_FILES: u64 = 64;
+
+/// Raises the soft limit on open files to the hard one. The soft limit is low for programs
+/// that use `select`, which this one doesn't.
+pub(super) fn raise_file_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    // Without it the lower limit is kept to.
+    let _ = setrlimit(Resource::Nofile, raised);
+}
+
+/// A warning if too few files may be open for this many connections, and as many again for
+/// what tools open.
+pub(super) fn file_shortage(connections: u64) -> Option<String> {
+    let needed = connections.saturating_add(OWN_FILES).saturating_mul(2);
+    let most = getrlimit(Resource::Nofile).current?;
+    let clients = match connections {
+        1 => "its client".to_owned(),
+        many => format!("{many} connections"),
+    };
+    (most < needed).then(|| {
+        format!(
+            "this process may open {most} files, and {needed} are needed for {clients} and the files of tools: \
+             raise the hard limit (`ulimit -Hn {needed}`, `LimitNOFILE={needed}` under systemd)"
+        )
+    })
+}

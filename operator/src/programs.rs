@@ -1,0 +1,104 @@
+//! The programs that the policy lets run outside the sandbox.
+
+use std::time::Duration;
+
+use toolward_policy::ExecRule;
+use toolward_programs::{ExecBroker, ExecCommand, ExecProblem};
+
+use crate::doctor::Check;
+use crate::environment::Environment;
+use crate::error::{Error, Kind, Result};
+use crate::granted::{Granted, PolicyFiles};
+use crate::trust::Trust;
+
+/// The name of their checks.
+const EXEC: &str = "exec";
+
+/// How long the broker may take for a program. A runner has twenty seconds to become one.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Starts the broker of programs, if the policy names any. Call it before this process confines itself, and while
+/// it has one thread.
+///
+/// ```no_run
+/// use toolward_operator::{Operator, programs};
+/// use toolward_programs::ExecCommand;
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let operator = Operator::of_process();
+/// let command = ExecCommand {
+///     program: std::env::current_exe()?,
+///     broker: vec!["exec-broker".into()],
+///     runner: vec!["exec-runner".into()],
+/// };
+/// let granted = operator.granted()?;
+/// let broker = programs::start(&command, &granted, &operator.environment)?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// If the broker's program can't be started.
+pub fn start(
+    command: &ExecCommand,
+    granted: &Granted,
+    environment: &Environment,
+) -> Result<Option<ExecBroker>> {
+    let policy = &granted.policy;
+    if policy.tables().execs.is_empty() {
+        return Ok(None);
+    }
+    let broker = ExecBroker::start(command, policy, "/".as_ref(), environment.variable);
+    broker
+        .map(Some)
+        .map_err(|error| Error::of(Kind::Failed, error))
+}
+
+/// Has the kernel load each program, confined as for a call. None of them runs.
+pub fn checks(
+    command: &ExecCommand,
+    trust: &Trust,
+    files: &PolicyFiles,
+    environment: &Environment,
+) -> Vec<Check> {
+    let Ok(granted) = Granted::read(trust, files, environment) else {
+        // The check of the policy reports it.
+        return Vec::new();
+    };
+    let broker = match start(command, &granted, environment) {
+        Ok(Some(broker)) => broker,
+        Ok(None) => return Vec::new(),
+        Err(failure) => return vec![Check::of(EXEC, Err(failure))],
+    };
+    let rules = granted.policy.tables().execs.iter();
+    rules.map(|rule| program(rule, &broker)).collect()
+}
+
+fn program(rule: &ExecRule, broker: &ExecBroker) -> Check {
+    let name = format!(
+        "{} of {} runs {} outside the sandbox",
+        rule.tool, rule.publisher, rule.command
+    );
+    if rule.is_placeholder() {
+        return Check::warning(
+            EXEC,
+            format!("{name}, once somebody has chosen what is marked"),
+        )
+        .hint("write the digest of the file, and the variables of its secrets");
+    }
+    match toolward_programs::check(rule).and_then(|()| try_start(rule, broker)) {
+        Ok(()) => Check::ok(EXEC, name),
+        Err(problem) => Check::error(EXEC, format!("{name}: {problem}"))
+            .hint(problem.hint().unwrap_or_default().into_owned()),
+    }
+}
+
+fn try_start(rule: &ExecRule, broker: &ExecBroker) -> Result<(), ExecProblem> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build();
+    let runtime = runtime.map_err(|error| ExecProblem::Unstarted(error.to_string()))?;
+    let tried = async { tokio::time::timeout(START_TIMEOUT, broker.try_start(rule)).await };
+    let late = |_| ExecProblem::Unstarted(format!("no answer in {} s", START_TIMEOUT.as_secs()));
+    runtime.block_on(tried).map_err(late)?
+}

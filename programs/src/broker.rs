@@ -1,0 +1,141 @@
+//! What all runs of a broker share: the lines of `[[exec]]` with their files open.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::path::PathBuf;
+
+use rustix::fs::{Mode, OFlags};
+use toolward_host::secrets::read_file;
+use toolward_policy::{ExecLimits, WorkspaceAccess};
+
+use crate::file::{ExecProblem, Program};
+use crate::frame::Start;
+use crate::kernel::{self, Namespace};
+use crate::line::{Line, Source};
+
+/// Where a kernel says whether a program without a profile of its own may use a namespace of users. Where it may not,
+/// making one succeeds, and mapping a user into it fails.
+const NAMESPACES_RESTRICTED: &str = "/proc/sys/kernel/apparmor_restrict_unprivileged_userns";
+
+/// What all runs share.
+pub(crate) struct Broker {
+    pub(crate) program: OsString,
+    pub(crate) arguments: Vec<OsString>,
+    pub(crate) lines: Vec<OpenLine>,
+    /// Whether children of a thread can be given a namespace of processes.
+    pub(crate) isolates: bool,
+    /// Whether the kernel counts tasks for this broker alone.
+    pub(crate) counted: bool,
+}
+
+impl Broker {
+    pub(crate) fn new(start: Start) -> io::Result<Self> {
+        // Before the namespace: in it the files of others are nobody's.
+        let lines = start.lines.into_iter().map(OpenLine::open).collect();
+        let counted = own_users()?;
+        let tried =
+            std::thread::Builder::new().spawn(|| kernel::leave(Namespace::Processes).is_ok());
+        Ok(Self {
+            program: start.program,
+            arguments: start.arguments,
+            lines,
+            // Where no thread can be started, each run finds out.
+            isolates: tried.map_or(true, |tried| tried.join().unwrap_or_default()),
+            counted,
+        })
+    }
+}
+
+/// Puts this process, while it has one thread, into a namespace of users in which it may make others, if it may.
+/// The user keeps its id. If no id can be mapped, the process could not tell whose a file is, so that is an error.
+fn own_users() -> io::Result<bool> {
+    let user = rustix::process::geteuid().as_raw();
+    let group = rustix::process::getegid().as_raw();
+    let restricted = std::fs::read_to_string(NAMESPACES_RESTRICTED);
+    let restricted = user != 0 && restricted.is_ok_and(|text| text.trim() == "1");
+    if restricted || kernel::leave(Namespace::User).is_err() {
+        return Ok(false);
+    }
+    std::fs::write("/proc/self/setgroups", "deny")?;
+    std::fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+    std::fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+    Ok(true)
+}
+
+/// A line whose files are open.
+pub(crate) struct OpenLine {
+    command: PathBuf,
+    /// The program, or why it can't be run.
+    pub(crate) program: Result<Program, ExecProblem>,
+    pub(crate) args: Vec<String>,
+    env: Vec<(String, Source)>,
+    pub(crate) network: bool,
+    pub(crate) processes: bool,
+    pub(crate) workspaces: Vec<(File, WorkspaceAccess)>,
+    pub(crate) limits: ExecLimits,
+}
+
+impl OpenLine {
+    pub(crate) fn open(line: Line) -> Self {
+        let program = Program::open(&line.command, line.interpreter.as_ref());
+        let mut workspaces = Vec::new();
+        let mut problem = None;
+        for (path, access) in line.workspaces {
+            let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            match rustix::fs::open(&path, flags, Mode::empty()) {
+                Ok(open) => workspaces.push((File::from(open), access)),
+                Err(error) => {
+                    let problem_of = ExecProblem::Workspace {
+                        path,
+                        problem: error.to_string(),
+                    };
+                    problem = Some(problem_of);
+                }
+            }
+        }
+        Self {
+            command: line.command.path,
+            program: match problem {
+                Some(problem) => Err(problem),
+                None => program,
+            },
+            args: line.args,
+            env: line.env,
+            network: line.network,
+            processes: line.processes,
+            workspaces,
+            limits: line.limits,
+        }
+    }
+
+    /// The path of the program, which it gets as its own name.
+    pub(crate) fn name(&self) -> String {
+        self.command.to_string_lossy().into_owned()
+    }
+
+    /// The variables, with their values as they are now.
+    pub(crate) fn environment(&self) -> Result<Vec<(String, String)>, ExecProblem> {
+        let each = self.env.iter().map(|(name, source)| {
+            let missing = |problem: &str| ExecProblem::Secret {
+                name: name.clone(),
+                problem: problem.to_owned(),
+            };
+            let value = match source {
+                Source::Value(value) => value.clone(),
+                Source::File(path) => {
+                    let read = read_file(path).map_err(|error| missing(&error.to_string()))?;
+                    let value = read.ok_or_else(|| missing("there is no such file"))?;
+                    let text = String::from_utf8(value.bytes().to_vec());
+                    text.map_err(|_| missing("it is no text"))?
+                }
+                Source::Missing => return Err(missing("it is not set")),
+            };
+            match value.contains('\0') {
+                true => Err(missing("it holds a zero byte")),
+                false => Ok((name.clone(), value)),
+            }
+        });
+        each.collect()
+    }
+}

@@ -1,0 +1,239 @@
+//! The executor of programs outside the sandbox: the broker runs it, as the operator's line says. It is never tried
+//! again: nothing declares what it does.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use toolward_host::{
+    AttemptReport, BoxFuture, CallContext, CallError, Captured, DriverOutput, ErrorClass,
+    ErrorCode, Executor, Job, LOCAL, SecretRequest,
+};
+use toolward_policy::{ExecRule, Grant};
+
+use crate::frame::{Ending, Run};
+use crate::{ExecBroker, ExecProblem};
+
+/// When to try again where the broker runs as many programs as it can.
+const BUSY_RETRY: Duration = Duration::from_secs(1);
+
+/// The rule of a broker that has ended or hangs.
+const BROKER_UNAVAILABLE: &str = "exec-broker-unavailable";
+
+/// Bytes of a program's standard error that its error quotes.
+const QUOTED_STDERR_BYTES: u64 = 2048;
+
+/// The executor of programs.
+pub(crate) struct ProgramExecutor {
+    broker: ExecBroker,
+}
+
+impl ProgramExecutor {
+    pub(crate) fn new(broker: ExecBroker) -> Self {
+        Self { broker }
+    }
+
+    /// The operator's line of a grant, and its number at the broker.
+    fn line<'g>(&self, grant: &'g Grant) -> Result<(u32, &'g ExecRule), CallError> {
+        let rule = grant
+            .program()
+            .ok_or_else(|| CallError::internal("this driver has no program"))?;
+        // A broker takes up no lines after its start.
+        let line = self.broker.number(rule).ok_or_else(|| {
+            let problem = ExecProblem::LineNew;
+            not_run(&problem.to_string(), problem.code())
+            .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("start the host again"))
+        })?;
+        Ok((line, rule))
+    }
+
+    async fn run(&self, job: &Job, context: &CallContext) -> AttemptReport {
+        let mut captured = Captured::default();
+        let result = self.output(job, context, &mut captured).await;
+        let mut report = AttemptReport::new(result.into());
+        report.captured = captured;
+        report
+    }
+
+    async fn output(
+        &self,
+        job: &Job,
+        context: &CallContext,
+        captured: &mut Captured,
+    ) -> Result<DriverOutput, CallError> {
+        let (line, rule) = self.line(context.grant())?;
+        // The broker reads the values where the operator keeps them. The host reads them too, to redact
+        // them in what it shows.
+        for slug in rule.env.keys() {
+            let value = context
+                .imports()
+                .secret(SecretRequest::Reveal(slug.clone()));
+            value
+                .await
+                .map_err(|_| CallError::no_credential(slug).of_attachment(true))?;
+        }
+        let input = job.invocation.input.clone();
+        // As text, and in the frame for the broker.
+        context.cover((input.len() as u64).saturating_mul(2))?;
+        let started = Instant::now();
+        let ran = self.broker.run(line, input).await.map_err(|problem| {
+            tracing::error!(%problem, "no program can be run");
+            not_run(
+                "the broker that runs programs has ended",
+                BROKER_UNAVAILABLE,
+            )
+            .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("start the host again"))
+        })?;
+        let is_cut = ran.is_stderr_cut();
+        let Run {
+            ending,
+            stdout,
+            stderr,
+        } = ran;
+        context.cover(stdout.len().saturating_add(stderr.len()) as u64)?;
+        // Before it is cut again: no later search finds the rest of a value.
+        let stderr = context.imports().redact_end(stderr, is_cut);
+        captured.stderr = end_of(&stderr, context.stdio_bytes());
+        let failed = Failed {
+            rule,
+            stderr: &stderr,
+            took: started.elapsed(),
+            is_local: context.principal() == LOCAL,
+        };
+        match ending {
+            Ending::Exited(0) if stdout.trim_ascii().is_empty() => {
+                Ok(DriverOutput::empty(context.contract()))
+            }
+            Ending::Exited(0) => output_of(stdout),
+            ending => Err(failed.error(ending)),
+        }
+    }
+}
+
+impl Executor for ProgramExecutor {
+    fn check(&self, grant: &Grant) -> Result<(), CallError> {
+        self.line(grant).map(drop)
+    }
+
+    fn attempt<'a>(
+        &'a self,
+        job: &'a mut Job,
+        context: &'a CallContext,
+    ) -> BoxFuture<'a, AttemptReport> {
+        Box::pin(self.run(job, context))
+    }
+}
+
+/// A run that failed.
+struct Failed<'a> {
+    rule: &'a ExecRule,
+    stderr: &'a [u8],
+    took: Duration,
+    /// Whether the caller is the person who runs the host.
+    is_local: bool,
+}
+
+impl Failed<'_> {
+    fn error(&self, ending: Ending) -> CallError {
+        let limits = &self.rule.limits;
+        let failed = |message: String, mut cause: serde_json::Value| {
+            let quoted = end_of(self.stderr, QUOTED_STDERR_BYTES);
+            let quoted = quoted.trim();
+            if let (false, Some(fields)) = (quoted.is_empty(), cause.as_object_mut()) {
+                fields.insert("stderr".to_owned(), quoted.into());
+            }
+            upstream(message).with_cause(cause)
+        };
+        match ending {
+            Ending::Exited(code) => failed(
+                format!("the program ended with exit code {code}"),
+                json!({ "exit": code }),
+            ),
+            Ending::Killed(signal) => failed(
+                format!("the program was ended by signal {signal}"),
+                json!({ "signal": signal }),
+            )
+            .with_hint(
+                "signal 9 means that it used more processor time than it may, or that memory is short",
+            ),
+            Ending::Late => {
+                CallError::timed_out(limits.timeout(), self.took).with_hint(less(ErrorCode::TIMEOUT))
+            }
+            Ending::TooMuch => {
+                CallError::too_large(limits.output_bytes.saturating_add(1), limits.output_bytes)
+                    .with_hint(less(ErrorCode::RESULT_TOO_LARGE))
+            }
+            Ending::Busy => CallError::new(
+                ErrorCode::RATE_LIMITED,
+                ErrorClass::RateLimited,
+                "as many programs run as this host runs at once",
+            )
+            .with_retry_after(BUSY_RETRY),
+            Ending::Silent => CallError::new(
+                ErrorCode::RATE_LIMITED,
+                ErrorClass::DependencyUnavailable,
+                "the broker that runs programs does not answer; the program was not started",
+            )
+            .with_cause(json!({ "rule": BROKER_UNAVAILABLE }))
+            .with_retry_after(BUSY_RETRY),
+            Ending::Cancelled => CallError::internal(
+                "the broker ended a program that this host did not cancel",
+            ),
+            Ending::Refused(problem) => refused(&problem, self.is_local),
+        }
+    }
+}
+
+/// What to do about a limit of the program.
+fn less(code: ErrorCode) -> String {
+    let operator = code.ask_the_operator("raise the program's limit");
+    format!("ask for less, or {operator}")
+}
+
+/// The operator's own files and directories are not for callers to see. What the runner reports names none, and is
+/// for the local caller.
+fn refused(problem: &ExecProblem, is_local: bool) -> CallError {
+    let code = problem.code();
+    tracing::error!(%problem, code, "a program was not run");
+    let error = match problem {
+        ExecProblem::Secret { .. } => CallError::new(
+            ErrorCode::AUTH_REQUIRED,
+            ErrorClass::CredentialMissing,
+            "a secret of the program has no value",
+        )
+        .with_cause(json!({ "rule": code }))
+        .of_attachment(true),
+        ExecProblem::Unstarted(reason) if is_local => {
+            let cause = json!({ "rule": code, "reason": reason });
+            not_run("the program can't be started", code).with_cause(cause)
+        }
+        _ => not_run("the program can't be run as the policy says", code),
+    };
+    let code = error.code.clone();
+    error.with_hint(code.ask_the_operator("find out why"))
+}
+
+fn not_run(message: &str, rule: &str) -> CallError {
+    CallError::new(ErrorCode::UNAUTHORISED, ErrorClass::SetupRequired, message)
+        .with_cause(json!({ "rule": rule }))
+}
+
+fn output_of(stdout: Vec<u8>) -> Result<DriverOutput, CallError> {
+    let structured = String::from_utf8(stdout)
+        .map_err(|_| upstream("the program's output is not text".to_owned()))?;
+    Ok(DriverOutput::new(structured))
+}
+
+fn upstream(message: String) -> CallError {
+    CallError::new(
+        ErrorCode::UPSTREAM_ERROR,
+        ErrorClass::ExecutionFailed,
+        message,
+    )
+}
+
+/// The end of what a program wrote, as text.
+fn end_of(stderr: &[u8], most: u64) -> String {
+    let most = usize::try_from(most).unwrap_or(usize::MAX);
+    let from = stderr.len().saturating_sub(most);
+    String::from_utf8_lossy(stderr.get(from..).unwrap_or_default()).into_owned()
+}

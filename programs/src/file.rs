@@ -1,0 +1,263 @@
+//! The file of a program: opened once, without following a link; whose it is and what it is, looked at through
+//! that descriptor; hashed through it, and started through it.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags};
+use serde::{Deserialize, Serialize};
+use toolward_policy::ExecRule;
+use toolward_support::files::{Problem, Protection};
+use toolward_support::report::codes;
+
+use crate::line::Named;
+
+/// Bytes of the first line of a `#!` file: what the kernel reads of it.
+const HEAD_BYTES: usize = 256;
+
+/// Bytes that are hashed at a time.
+const CHUNK_BYTES: usize = 64 << 10;
+
+codes! {
+    /// Why a program can't be run. The code is the error's `rule`.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum ExecProblem: Error {
+        Unopened { path: PathBuf, problem: String } = "exec-unopened" ["4"],
+            "the file of a program can't be opened, is not a file, or has a link in its path",
+            ("{} can't be opened as a file, without links in its path: {problem}", path.display())
+            => "name the file itself in `[[exec]]`, with no link in its path";
+        Unsafe { path: PathBuf, problem: String } = "exec-unsafe" ["4"],
+            "another user owns the file of a program or may write to it, or it changes whose rights it runs with",
+            ("{} {problem}", path.display())
+            => "let it belong to you or root, take writing from everybody else, and drop set-user-id bits";
+        /// `found` in hex.
+        Digest { path: PathBuf, found: String } = "exec-digest" ["4"], "a program has another digest than its `[[exec]]`",
+            ("{} has the digest {found}, and not that of the line", path.display())
+            => "look at what changed; then write the new digest into `[[exec]]`, and start again";
+        Interpreter { path: PathBuf, problem: String } = "exec-interpreter" ["4"],
+            "a program is not run by the interpreter that its `[[exec]]` names",
+            ("{}: {problem}", path.display())
+            => "name in `interpreter` what the first line of the file names, and nothing for other files";
+        Workspace { path: PathBuf, problem: String } = "exec-workspace" ["4"],
+            "a directory that a program is given can't be opened",
+            ("the directory {} can't be opened: {problem}", path.display())
+            => "make the directory, and start again";
+        /// `name` is the variable.
+        Secret { name: String, problem: String } = "exec-secret" ["4"], "a secret of a program has no value",
+            ("the variable {name} has no value: {problem}")
+            => "give the secret a value, and start again";
+        Unconfined(problem: String) = "exec-unconfined" ["4"], "this kernel can't confine a program; `doctor` has the reason",
+            ("this kernel can't confine a program: {problem}")
+            => "use a newer kernel";
+        LineNew = "exec-line-new" ["4"], "the policy lets this program run since after the host was started"
+            => "start the host again";
+        Unstarted(problem: String) = "exec-unstarted" ["4"], "a program could not be started",
+            ("it could not be started: {problem}")
+            => "try the program by hand";
+    }
+}
+
+/// Checks the file of a line as the broker does before it runs it. Starts nothing.
+///
+/// # Errors
+///
+/// What is wrong with it, or with its interpreter.
+pub fn check(rule: &ExecRule) -> Result<(), ExecProblem> {
+    let named = |path: &str, digest: Option<[u8; 32]>| Named {
+        path: PathBuf::from(path),
+        digest,
+    };
+    let interpreter = rule.interpreter.as_ref();
+    let interpreter = interpreter.map(|one| named(&one.path, one.digest.bytes()));
+    Program::open(
+        &named(&rule.command, rule.digest.bytes()),
+        interpreter.as_ref(),
+    )?
+    .check()
+}
+
+/// A program whose files are open.
+#[derive(Debug)]
+pub(crate) struct Program {
+    pub(crate) command: OpenFile,
+    pub(crate) interpreter: Option<Script>,
+}
+
+/// How a `#!` file is run.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub(crate) file: OpenFile,
+    /// The one argument that the first line may have.
+    pub(crate) argument: Option<String>,
+}
+
+impl Program {
+    pub(crate) fn open(command: &Named, interpreter: Option<&Named>) -> Result<Self, ExecProblem> {
+        let command = OpenFile::open(command)?;
+        let wrong = |problem: String| ExecProblem::Interpreter {
+            path: command.named.path.clone(),
+            problem,
+        };
+        let interpreter = match (command.first_line()?, interpreter) {
+            (None, None) => None,
+            (None, Some(_)) => return Err(wrong("it needs no interpreter".to_owned())),
+            (Some((path, _)), None) => {
+                return Err(wrong(format!(
+                    "it is run by {path:?}, which the line does not name"
+                )));
+            }
+            (Some((path, argument)), Some(named)) => {
+                if Path::new(&path) != named.path {
+                    return Err(wrong(format!(
+                        "it is run by {path:?}, and the line names {}",
+                        named.path.display()
+                    )));
+                }
+                let file = OpenFile::open(named)?;
+                if file.first_line()?.is_some() {
+                    return Err(wrong("its interpreter is a script itself".to_owned()));
+                }
+                Some(Script { file, argument })
+            }
+        };
+        Ok(Self {
+            command,
+            interpreter,
+        })
+    }
+
+    /// Checks modes and digests, as they are now.
+    pub(crate) fn check(&self) -> Result<(), ExecProblem> {
+        self.command.check()?;
+        match &self.interpreter {
+            Some(script) => script.file.check(),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A file that is open for good.
+#[derive(Debug)]
+pub(crate) struct OpenFile {
+    pub(crate) named: Named,
+    pub(crate) file: File,
+}
+
+impl OpenFile {
+    fn open(named: &Named) -> Result<Self, ExecProblem> {
+        let fail = |error: io::Error| ExecProblem::Unopened {
+            path: named.path.clone(),
+            problem: error.to_string(),
+        };
+        // Opening a pipe would wait, and a terminal become ours.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let file = rustix::fs::openat2(CWD, &named.path, flags, Mode::empty(), resolve)
+            .map_err(|error| fail(error.into()))?;
+        let opened = Self {
+            named: named.clone(),
+            file: File::from(file),
+        };
+        let metadata = opened.file.metadata().map_err(fail)?;
+        if !metadata.is_file() {
+            return Err(fail(io::Error::other("it is not a regular file")));
+        }
+        // Only here: in a namespace of users, which the broker enters next, the files of others are nobody's. Later
+        // only root can make it somebody else's.
+        match Protection::OwnOrRoot.check(&metadata) {
+            Err(problem @ Problem::Owner { .. }) => Err(ExecProblem::Unsafe {
+                path: named.path.clone(),
+                problem: problem.to_string(),
+            }),
+            _ => Ok(opened),
+        }
+    }
+
+    /// Checks mode and digest, as they are now.
+    fn check(&self) -> Result<(), ExecProblem> {
+        let unopened = |error: io::Error| ExecProblem::Unopened {
+            path: self.named.path.clone(),
+            problem: error.to_string(),
+        };
+        let wrong = |problem: String| ExecProblem::Unsafe {
+            path: self.named.path.clone(),
+            problem,
+        };
+        let metadata = self.file.metadata().map_err(unopened)?;
+        if metadata.mode() & 0o022 != 0 {
+            let mode = metadata.mode() & 0o777;
+            return Err(wrong(format!(
+                "has mode {mode:03o}: others may write to it; use chmod go-w"
+            )));
+        }
+        if metadata.mode() & 0o6000 != 0 {
+            return Err(wrong(
+                "runs with the rights of its owner or group".to_owned(),
+            ));
+        }
+        if metadata.mode() & 0o111 == 0 {
+            return Err(wrong("may not be executed".to_owned()));
+        }
+        let found = self.digest().map_err(unopened)?;
+        match self.named.digest == Some(*found.as_bytes()) {
+            true => Ok(()),
+            false => Err(ExecProblem::Digest {
+                path: self.named.path.clone(),
+                found: found.to_hex().to_string(),
+            }),
+        }
+    }
+
+    /// Hashes through the descriptor. Reads at places, since several runs share it.
+    fn digest(&self) -> io::Result<blake3::Hash> {
+        let mut hasher = blake3::Hasher::new();
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let mut at: u64 = 0;
+        loop {
+            let count = match self.file.read_at(&mut chunk, at) {
+                Ok(0) => return Ok(hasher.finalize()),
+                Ok(count) => count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            hasher.update(chunk.get(..count).unwrap_or_default());
+            at = at.saturating_add(count as u64);
+        }
+    }
+
+    /// What the first line of a `#!` file names; `None` for a file that the kernel runs itself.
+    fn first_line(&self) -> Result<Option<(String, Option<String>)>, ExecProblem> {
+        let wrong = |problem: &str| ExecProblem::Interpreter {
+            path: self.named.path.clone(),
+            problem: problem.to_owned(),
+        };
+        let mut head = [0; HEAD_BYTES];
+        let count = self
+            .file
+            .read_at(&mut head, 0)
+            .map_err(|error| wrong(&error.to_string()))?;
+        let head = head.get(..count).unwrap_or_default();
+        if head.starts_with(b"\x7fELF") {
+            return Ok(None);
+        }
+        let Some(line) = head.strip_prefix(b"#!") else {
+            return Err(wrong(
+                "it is neither a program of this machine nor begins with `#!`",
+            ));
+        };
+        let end = line.iter().position(|byte| *byte == b'\n');
+        let line = end.and_then(|end| str::from_utf8(line.get(..end)?).ok());
+        let line = line.ok_or_else(|| wrong("its first line is too long, or no text"))?;
+        let line = line.trim_matches([' ', '\t']);
+        let (path, argument) = match line.split_once([' ', '\t']) {
+            Some((path, argument)) => (path, Some(argument.trim_start_matches([' ', '\t']))),
+            None => (line, None),
+        };
+        if path.is_empty() || line.chars().any(|c| c.is_control() && c != '\t') {
+            return Err(wrong("its first line names no interpreter"));
+        }
+        Ok(Some((path.to_owned(), argument.map(str::to_owned))))
+    }
+}

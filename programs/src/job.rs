@@ -1,0 +1,392 @@
+//! One run: starts a runner, tells it what to become, watches it, and always ends and reaps it with all that it
+//! started.
+
+use std::fs::File;
+use std::io::{self, PipeReader, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, SealFlags};
+use rustix::process::{Pid, PidfdFlags};
+
+use crate::broker::{Broker, OpenLine};
+use crate::file::ExecProblem;
+use crate::frame::{Ending, Run, STDERR_BYTES};
+use crate::kernel::{self, Namespace};
+use crate::plan::{self, Files, Plan, READY, Script};
+use toolward_confine::program_profile;
+
+/// How often a run is checked for cancellation.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// Time for a runner to become its program. It links the whole command first.
+const STARTING: Duration = Duration::from_secs(20);
+
+/// Bytes of a runner's message.
+const MESSAGE_BYTES: u64 = 1024;
+
+/// Runs the program of a line; without an input, only lets the kernel load it. For a thread of its own, whose
+/// children get a namespace of processes.
+pub(crate) fn run(
+    broker: &Broker,
+    line: &OpenLine,
+    input: Option<&[u8]>,
+    cancelled: impl Fn() -> bool,
+) -> Run {
+    let deadline = Instant::now().checked_add(line.limits.timeout());
+    let deadline = deadline.unwrap_or_else(Instant::now);
+    if cancelled() {
+        return Ending::Cancelled.into();
+    }
+    match started(broker, line, input) {
+        Err(problem) => Ending::Refused(problem).into(),
+        Ok(mut running) => {
+            let output_bytes = usize::try_from(line.limits.output_bytes).unwrap_or(usize::MAX);
+            running.watch(deadline, output_bytes, cancelled)
+        }
+    }
+}
+
+fn started(broker: &Broker, line: &OpenLine, input: Option<&[u8]>) -> Result<Running, ExecProblem> {
+    let program = line.program.as_ref().map_err(Clone::clone)?;
+    program.check()?;
+    let env = match input {
+        Some(_) => line.environment()?,
+        None => Vec::new(),
+    };
+    let isolated = broker.isolates && kernel::leave(Namespace::Processes).is_ok();
+    program_profile::holds(isolated).map_err(ExecProblem::Unconfined)?;
+    let plan = Plan {
+        name: line.name(),
+        script: (program.interpreter.as_ref()).map(|script| Script {
+            argument: script.argument.clone(),
+        }),
+        args: line.args.clone(),
+        env,
+        network: line.network,
+        // What it started could outlive it elsewhere.
+        processes: line.processes && isolated,
+        counted: broker.counted,
+        workspaces: line.workspaces.iter().map(|(_, access)| *access).collect(),
+        limits: line.limits,
+        trial: input.is_none(),
+    };
+    let unstarted = |error: io::Error| ExecProblem::Unstarted(error.to_string());
+    let input = sealed(input.unwrap_or_default()).map_err(unstarted)?;
+    let (stdout, their_stdout) = io::pipe().map_err(unstarted)?;
+    let (stderr, their_stderr) = io::pipe().map_err(unstarted)?;
+    let files = Files {
+        stdout: their_stdout.as_fd(),
+        stderr: their_stderr.as_fd(),
+        input: input.as_fd(),
+        command: program.command.file.as_fd(),
+        interpreter: (program.interpreter.as_ref()).map(|script| script.file.file.as_fd()),
+        workspaces: line
+            .workspaces
+            .iter()
+            .map(|(open, _)| open.as_fd())
+            .collect(),
+    };
+    let mut running = Running::start(broker, stdout, stderr).map_err(unstarted)?;
+    running.become_program(&plan, &files).map_err(unstarted)?;
+    Ok(running)
+}
+
+/// The input as a file in memory that nobody changes.
+fn sealed(input: &[u8]) -> io::Result<File> {
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+    let memory = rustix::fs::memfd_create("input.json", flags | MemfdFlags::NOEXEC_SEAL)
+        // Linux 6.3
+        .or_else(|_| rustix::fs::memfd_create("input.json", flags))?;
+    let mut file = File::from(memory);
+    file.write_all(input)?;
+    let seals = SealFlags::WRITE | SealFlags::GROW | SealFlags::SHRINK | SealFlags::SEAL;
+    rustix::fs::fcntl_add_seals(&file, seals)?;
+    Ok(file)
+}
+
+/// A runner, later the program. Dropping it ends and reaps it; where it is the first of its namespace, the
+/// kernel ends all others first.
+struct Running {
+    child: Child,
+    socket: UnixStream,
+    exit: OwnedFd,
+    stdout: Stream,
+    stderr: Stream,
+}
+
+impl Running {
+    fn start(broker: &Broker, stdout: PipeReader, stderr: PipeReader) -> io::Result<Self> {
+        let (socket, theirs) = UnixStream::pair()?;
+        let mut child = Command::new(&broker.program)
+            .args(&broker.arguments)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::from(OwnedFd::from(theirs)))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        match rustix::process::pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
+            Ok(exit) => Ok(Self {
+                child,
+                socket,
+                exit,
+                stdout: Stream::of(stdout),
+                stderr: Stream::of(stderr),
+            }),
+            Err(error) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Returns once the program is executed, or the runner has ended.
+    fn become_program(&mut self, plan: &Plan, files: &Files<BorrowedFd<'_>>) -> io::Result<()> {
+        self.socket.set_read_timeout(Some(STARTING))?;
+        self.socket.set_write_timeout(Some(STARTING))?;
+        let mut ready = [0];
+        self.socket.read_exact(&mut ready)?;
+        if ready != [READY] {
+            return Err(io::Error::other("the runner does not begin as one"));
+        }
+        plan::send(&mut self.socket, plan, files)?;
+        let mut message = String::new();
+        (&self.socket)
+            .take(MESSAGE_BYTES)
+            .read_to_string(&mut message)?;
+        match message.is_empty() {
+            true => Ok(()),
+            false => Err(io::Error::other(message)),
+        }
+    }
+
+    fn watch(
+        &mut self,
+        deadline: Instant,
+        output_bytes: usize,
+        cancelled: impl Fn() -> bool,
+    ) -> Run {
+        let ending = self.until_end(deadline, output_bytes, cancelled);
+        let ending = ending
+            .unwrap_or_else(|error| Ending::Refused(ExecProblem::Unstarted(error.to_string())));
+        self.end();
+        let mut stdout = std::mem::take(&mut self.stdout.bytes);
+        let mut ending = ending;
+        if stdout.len() > output_bytes {
+            stdout.clear();
+            ending = match ending {
+                Ending::Exited(_) | Ending::Killed(_) => Ending::TooMuch,
+                other => other,
+            };
+        }
+        Run {
+            ending,
+            stdout,
+            stderr: self.stderr.last(STDERR_BYTES),
+        }
+    }
+
+    fn until_end(
+        &mut self,
+        deadline: Instant,
+        output_bytes: usize,
+        cancelled: impl Fn() -> bool,
+    ) -> io::Result<Ending> {
+        loop {
+            if cancelled() {
+                return Ok(Ending::Cancelled);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(Ending::Late);
+            }
+            let exited = self.wait_for_something(left.min(POLL_INTERVAL))?;
+            // One byte more shows that there is more.
+            self.stdout.read(output_bytes.saturating_add(1))?;
+            self.stderr.read_last(STDERR_BYTES)?;
+            if self.stdout.bytes.len() > output_bytes {
+                return Ok(Ending::TooMuch);
+            }
+            if !exited {
+                continue;
+            }
+            // Nobody is left who could write: what was written is in the pipes.
+            let status = self.child.wait()?;
+            self.stdout.read_rest(output_bytes.saturating_add(1))?;
+            self.stderr.read_rest_last(STDERR_BYTES)?;
+            return Ok(match (status.code(), status.signal()) {
+                (Some(code), _) => Ending::Exited(code),
+                (None, signal) => Ending::Killed(signal.unwrap_or_default()),
+            });
+        }
+    }
+
+    /// Waits until the program writes or ends; whether it ended.
+    fn wait_for_something(&self, most: Duration) -> io::Result<bool> {
+        let timeout = Timespec {
+            tv_sec: most.as_secs().cast_signed(),
+            tv_nsec: most.subsec_nanos().into(),
+        };
+        let mut polled = vec![PollFd::new(&self.exit, PollFlags::IN)];
+        for stream in [&self.stdout, &self.stderr] {
+            if !stream.ended {
+                polled.push(PollFd::new(&stream.pipe, PollFlags::IN));
+            }
+        }
+        match poll(&mut polled, Some(&timeout)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let exit = polled.first().map(PollFd::revents);
+        Ok(exit.is_some_and(|events| events.contains(PollFlags::IN)))
+    }
+
+    fn end(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Does nothing if it was already reaped.
+        self.end();
+    }
+}
+
+/// One of a program's two streams.
+struct Stream {
+    pipe: PipeReader,
+    bytes: Vec<u8>,
+    ended: bool,
+}
+
+/// Bytes that are read at a time.
+const CHUNK_BYTES: usize = 64 << 10;
+
+impl Stream {
+    fn of(pipe: PipeReader) -> Self {
+        Self {
+            pipe,
+            bytes: Vec::new(),
+            ended: false,
+        }
+    }
+
+    /// Reads what is there; keeps at most `most` bytes, and leaves what comes after them in the pipe.
+    fn read(&mut self, most: usize) -> io::Result<()> {
+        match most.saturating_sub(self.bytes.len()) {
+            0 => Ok(()),
+            room => self.take(room),
+        }
+    }
+
+    /// Reads all that is left, after everybody who could write has gone.
+    fn read_rest(&mut self, most: usize) -> io::Result<()> {
+        while !self.ended && self.is_readable()? && self.bytes.len() < most {
+            self.read(most)?;
+        }
+        Ok(())
+    }
+
+    /// Reads what is there, so that the program does not wait; keeps the last bytes, at most twice `most`.
+    fn read_last(&mut self, most: usize) -> io::Result<()> {
+        self.take(CHUNK_BYTES)?;
+        if self.bytes.len() > most.saturating_mul(2) {
+            self.bytes = self.last(most);
+        }
+        Ok(())
+    }
+
+    /// Reads all that is left, after everybody who could write has gone; keeps what [`Self::read_last`] keeps.
+    fn read_rest_last(&mut self, most: usize) -> io::Result<()> {
+        while !self.ended && self.is_readable()? {
+            self.read_last(most)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the last `most` of the bytes that were kept.
+    fn last(&mut self, most: usize) -> Vec<u8> {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        let before = bytes.len().saturating_sub(most);
+        bytes.drain(..before);
+        bytes
+    }
+
+    /// Reads up to `room` bytes of what is there.
+    fn take(&mut self, room: usize) -> io::Result<()> {
+        if self.ended || !self.is_readable()? {
+            return Ok(());
+        }
+        let mut chunk = vec![0; room.min(CHUNK_BYTES)];
+        let count = match self.pipe.read(&mut chunk) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(error) => return Err(error),
+        };
+        self.ended = count == 0;
+        self.bytes
+            .extend_from_slice(chunk.get(..count).unwrap_or_default());
+        Ok(())
+    }
+
+    /// Whether a read would return at once.
+    fn is_readable(&self) -> io::Result<bool> {
+        let now = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
+        let mut polled = [PollFd::new(&self.pipe, PollFlags::IN)];
+        match poll(&mut polled, Some(&now)) {
+            Ok(ready) => Ok(ready > 0),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_standard_error_the_end_is_kept_however_much_there_is() {
+        const MOST: usize = 1000;
+        let (pipe, mut writer) = io::pipe().unwrap();
+        let mut stream = Stream::of(pipe);
+        let line = |number: usize| format!("{number:09}\n");
+        for number in 0..50_000 {
+            writer.write_all(line(number).as_bytes()).unwrap();
+            if number % 100 == 0 {
+                stream.read_last(MOST).unwrap();
+                assert!(stream.bytes.len() <= 2 * MOST);
+            }
+        }
+        drop(writer);
+        stream.read_rest_last(MOST).unwrap();
+        let expected: String = (49_900..50_000).map(line).collect();
+        assert_eq!(stream.last(MOST), expected.into_bytes());
+    }
+
+    #[test]
+    fn of_standard_output_no_more_is_read_than_is_allowed() {
+        let (pipe, mut writer) = io::pipe().unwrap();
+        let mut stream = Stream::of(pipe);
+        writer.write_all(&[b'o'; 100]).unwrap();
+        drop(writer);
+        for _ in 0..2 {
+            stream.read(10).unwrap();
+            assert_eq!(stream.bytes, [b'o'; 10]);
+        }
+        stream.read_rest(1000).unwrap();
+        assert_eq!(stream.bytes.len(), 100);
+        assert!(stream.ended);
+    }
+}

@@ -1,0 +1,183 @@
+//! What the broker tells a runner: first the open files, then what to make of them.
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
+};
+use serde::{Deserialize, Serialize};
+use toolward_policy::{ExecLimits, WorkspaceAccess};
+
+use toolward_support::helper::frames::{Body, frame, head};
+
+/// Files that a runner is given at most: see [`Files`].
+const MAX_FILES: usize = 48;
+
+/// Bytes of a plan: the arguments of a line, and the values of its secrets.
+const PLAN_BYTES: usize = 8 << 20;
+
+const PLAN: u8 = 1;
+
+/// What a runner becomes.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Plan {
+    /// What the program sees as its own name.
+    pub(crate) name: String,
+    /// How it is run, if it is a script.
+    pub(crate) script: Option<Script>,
+    /// Its arguments after the path of the input.
+    pub(crate) args: Vec<String>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) network: bool,
+    pub(crate) processes: bool,
+    /// Whether tasks are counted for this broker alone.
+    pub(crate) counted: bool,
+    pub(crate) workspaces: Vec<WorkspaceAccess>,
+    pub(crate) limits: ExecLimits,
+    /// Whether the kernel only loads the program: see [`TRIAL_MEMORY`](super::runner::TRIAL_MEMORY).
+    pub(crate) trial: bool,
+}
+
+/// How a script is run. JSON has one null, so an argument can't be an option within an option.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Script {
+    /// The one argument that its first line may have.
+    pub(crate) argument: Option<String>,
+}
+
+/// The open files of a run.
+pub(crate) struct Files<F> {
+    pub(crate) stdout: F,
+    pub(crate) stderr: F,
+    pub(crate) input: F,
+    pub(crate) command: F,
+    pub(crate) interpreter: Option<F>,
+    /// As many as the plan has.
+    pub(crate) workspaces: Vec<F>,
+}
+
+/// Sends both. The runner takes them while it has one thread.
+pub(crate) fn send(
+    to: &mut UnixStream,
+    plan: &Plan,
+    files: &Files<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let fixed = [files.stdout, files.stderr, files.input, files.command];
+    let others = files.interpreter.iter().chain(&files.workspaces).copied();
+    let all: Vec<BorrowedFd<'_>> = fixed.into_iter().chain(others).collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if all.len() > MAX_FILES || !ancillary.push(SendAncillaryMessage::ScmRights(&all)) {
+        return Err(io::Error::other("too many files"));
+    }
+    sendmsg(
+        &*to,
+        &[IoSlice::new(b"f")],
+        &mut ancillary,
+        SendFlags::NOSIGNAL,
+    )?;
+    frame(to, PLAN, &[&serde_json::to_vec(plan)?])
+}
+
+/// Takes both.
+pub(crate) fn receive(from: &mut (impl Read + AsFd)) -> io::Result<(Plan, Files<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FILES))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    let flags = RecvFlags::CMSG_CLOEXEC;
+    recvmsg(
+        from.as_fd(),
+        &mut [IoSliceMut::new(&mut byte)],
+        &mut ancillary,
+        flags,
+    )?;
+    let mut files = Vec::new();
+    for message in ancillary.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            files.extend(rights);
+        }
+    }
+    let Some((PLAN, length)) = head(from)? else {
+        return Err(io::Error::other("no plan"));
+    };
+    let plan = Body::of(from, length, PLAN_BYTES)?.rest()?;
+    let plan: Plan = serde_json::from_slice(&plan)?;
+    let mut files = files.into_iter();
+    let mut next = || {
+        files
+            .next()
+            .ok_or_else(|| io::Error::other("a file is missing"))
+    };
+    let files = Files {
+        stdout: next()?,
+        stderr: next()?,
+        input: next()?,
+        command: next()?,
+        interpreter: plan.script.is_some().then(&mut next).transpose()?,
+        workspaces: (plan.workspaces.iter())
+            .map(|_| next())
+            .collect::<io::Result<_>>()?,
+    };
+    Ok((plan, files))
+}
+
+/// The byte by which a runner says that it will not outlive its broker.
+pub(crate) const READY: u8 = b'r';
+
+/// Says so.
+pub(crate) fn ready(to: &mut impl Write) -> io::Result<()> {
+    to.write_all(&[READY])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn received(script: Option<Script>) -> (Plan, Files<OwnedFd>) {
+        let (mut broker, mut runner) = UnixStream::pair().unwrap();
+        let null = std::fs::File::open("/dev/null").unwrap();
+        let interpreter = script.is_some().then(|| null.as_fd());
+        let plan = Plan {
+            name: "program".to_owned(),
+            script,
+            args: Vec::new(),
+            env: Vec::new(),
+            network: false,
+            processes: false,
+            counted: false,
+            workspaces: Vec::new(),
+            limits: ExecLimits::default(),
+            trial: false,
+        };
+        let files = Files {
+            stdout: null.as_fd(),
+            stderr: null.as_fd(),
+            input: null.as_fd(),
+            command: null.as_fd(),
+            interpreter,
+            workspaces: Vec::new(),
+        };
+        send(&mut broker, &plan, &files).unwrap();
+        receive(&mut runner).unwrap()
+    }
+
+    #[test]
+    fn a_script_without_an_argument_stays_a_script() {
+        for argument in [None, Some("-u".to_owned())] {
+            let script = Script {
+                argument: argument.clone(),
+            };
+            let (plan, files) = received(Some(script));
+            assert_eq!(plan.script.unwrap().argument, argument);
+            assert!(files.interpreter.is_some());
+        }
+        let (plan, files) = received(None);
+        assert!(plan.script.is_none() && files.interpreter.is_none());
+    }
+}

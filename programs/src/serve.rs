@@ -1,0 +1,185 @@
+//! The broker's own process. The host may be taken over by a guest after the start, so nothing that it says then
+//! is trusted: a number of a line, and an input that is JSON and not too large.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::broker::Broker;
+use crate::file::ExecProblem;
+use crate::frame::{self, Ending, PROTOCOL, Request, Run};
+use crate::job;
+use toolward_support::helper::connection;
+
+/// Programs that run at once.
+const AT_ONCE: usize = 16;
+
+/// Runs, with those that have ended and whose output the host has not read yet: a host that never reads would
+/// otherwise fill this process's memory.
+const MAX_THREADS: usize = 2 * AT_ONCE;
+
+/// Serves one host as the broker of its programs, until that host goes. For the process that
+/// [`ExecBroker`](crate::ExecBroker) starts: standard input is the connection.
+///
+/// # Errors
+///
+/// If standard input is not a connection to a host, or the host violates the protocol.
+pub fn run_broker() -> io::Result<()> {
+    let stream = UnixStream::from(OwnedFd::from(connection()?));
+    let mut reader = io::BufReader::new(stream.try_clone()?);
+    let start = match Request::read(&mut reader, 0)? {
+        Some(Request::Start(start)) if start.protocol == PROTOCOL => start,
+        Some(_) => return Err(io::Error::other("the host does not begin with a start")),
+        None => return Ok(()),
+    };
+    let input_bytes = start.input_bytes;
+    let serving = Serving {
+        broker: Broker::new(*start)?,
+        host: Mutex::new(stream),
+        running: Mutex::default(),
+        threads: AtomicUsize::new(0),
+    };
+    std::thread::scope(|scope| {
+        let ended = serving.listen(&mut reader, input_bytes, scope);
+        serving.cancel_all();
+        // Jobs that wait for the host to read their output end, too.
+        let _ = reader.get_ref().shutdown(Shutdown::Both);
+        ended
+    })
+}
+
+/// Where a run stands.
+enum State {
+    /// The host has not said yet that it still wants it. It has given up on one that was taken late.
+    Taken { line: usize, input: Option<Vec<u8>> },
+    /// Whether it was cancelled.
+    Running(Arc<AtomicBool>),
+}
+
+struct Serving {
+    broker: Broker,
+    host: Mutex<UnixStream>,
+    /// The runs that have not ended.
+    running: Mutex<HashMap<u64, State>>,
+    /// Threads that run a program or hand over its output.
+    threads: AtomicUsize,
+}
+
+impl Serving {
+    /// Takes requests until the host goes or breaks the protocol.
+    fn listen<'s>(
+        &'s self,
+        from: &mut impl io::Read,
+        input_bytes: usize,
+        scope: &'s std::thread::Scope<'s, '_>,
+    ) -> io::Result<()> {
+        while let Some(request) = Request::read(from, input_bytes)? {
+            match request {
+                Request::Start(_) => return Err(io::Error::other("a second start")),
+                Request::Cancel { id } => {
+                    let mut running = self.running();
+                    match running.get(&id) {
+                        Some(State::Running(cancelled)) => cancelled.store(true, Ordering::Relaxed),
+                        Some(State::Taken { .. }) => {
+                            running.remove(&id);
+                            drop(running);
+                            self.answer(id, &Ending::Cancelled.into());
+                        }
+                        // It was answered in the meantime.
+                        None => {}
+                    }
+                }
+                Request::Go { id } => self.go(id, scope),
+                Request::Run { id, line, input } => {
+                    let line = usize::try_from(line).map_err(io::Error::other)?;
+                    if line >= self.broker.lines.len() {
+                        return Err(io::Error::other("a line that is not there"));
+                    }
+                    let is_json =
+                        |input| serde_json::from_slice::<serde::de::IgnoredAny>(input).is_ok();
+                    if !input.as_deref().is_none_or(is_json) {
+                        let problem = ExecProblem::Unstarted("the input is not JSON".to_owned());
+                        self.answer(id, &Ending::Refused(problem).into());
+                        continue;
+                    }
+                    let mut running = self.running();
+                    if running.contains_key(&id) {
+                        return Err(io::Error::other("a run that is there already"));
+                    }
+                    if running.len() >= AT_ONCE {
+                        drop(running);
+                        self.answer(id, &Ending::Busy.into());
+                        continue;
+                    }
+                    running.insert(id, State::Taken { line, input });
+                    drop(running);
+                    // Without a host, reading its requests fails, too.
+                    let _ = frame::taken(&mut *self.host(), id);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a run that was taken, unless it was cancelled in the meantime.
+    fn go<'s>(&'s self, id: u64, scope: &'s std::thread::Scope<'s, '_>) {
+        let mut running = self.running();
+        let (line, input) = match running.remove(&id) {
+            Some(State::Taken { line, input }) => (line, input),
+            Some(state) => {
+                running.insert(id, state);
+                return;
+            }
+            None => return,
+        };
+        let cancelled = Arc::<AtomicBool>::default();
+        running.insert(id, State::Running(cancelled.clone()));
+        drop(running);
+        let threads = self.threads.fetch_add(1, Ordering::Relaxed);
+        // A thread for each: what it starts gets a namespace of its own.
+        let work = move || {
+            let cancelled = || cancelled.load(Ordering::Relaxed);
+            let line = self.broker.lines.get(line);
+            let ended = line.map_or(Ending::Cancelled.into(), |line| {
+                job::run(&self.broker, line, input.as_deref(), cancelled)
+            });
+            self.running().remove(&id);
+            self.answer(id, &ended);
+            self.threads.fetch_sub(1, Ordering::Relaxed);
+        };
+        let spawned = threads < MAX_THREADS
+            && std::thread::Builder::new()
+                .spawn_scoped(scope, work)
+                .is_ok();
+        if !spawned {
+            self.threads.fetch_sub(1, Ordering::Relaxed);
+            self.running().remove(&id);
+            self.answer(id, &Ending::Busy.into());
+        }
+    }
+
+    fn cancel_all(&self) {
+        for state in self.running().values() {
+            if let State::Running(cancelled) = state {
+                cancelled.store(true, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Ignores errors: if the host is gone, reading its requests fails, too.
+    fn answer(&self, id: u64, ended: &Run) {
+        let _ = ended.write(&mut *self.host(), id);
+    }
+
+    fn host(&self) -> MutexGuard<'_, UnixStream> {
+        self.host.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<u64, State>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,308 @@
+//! Strict JSON: what every input, output and index document is parsed with. Not a schema check.
+//!
+//! JSON leaves open what duplicate keys, huge integers and deep nesting mean, and two readers that
+//! choose differently see two documents. Here they are refused.
+
+mod located;
+mod parse;
+pub mod weight;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::io;
+
+use serde_json::{Number, Value};
+
+use crate::diagnostic::{Code, Diagnostic, Position};
+
+pub use located::located;
+pub use parse::{Breach, JsonRules, inspect, parse, parse_within};
+
+/// The largest integer that a double holds exactly together with its neighbours: 2^53 − 1.
+pub const MAX_SAFE_INTEGER: u64 = (1 << 53) - 1;
+
+/// How deep `serde_json` follows arrays and objects, even if [`Limits::depth`] is larger.
+const PARSER_DEPTH: usize = 127;
+
+/// What a document may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Size of the text in bytes, checked before parsing.
+    pub bytes: usize,
+    /// Nested arrays and objects; a scalar has depth 0. At most 127.
+    pub depth: usize,
+    /// Values in all: each scalar, array, object and member. Bounds the memory that the parsed
+    /// value takes, which for small values is some fifty times that of the text.
+    pub values: usize,
+}
+
+impl Default for Limits {
+    /// 1 MiB, 64 levels, 250,000 values.
+    fn default() -> Self {
+        Limits {
+            bytes: 1 << 20,
+            depth: 64,
+            values: 250_000,
+        }
+    }
+}
+
+/// Which rule a text broke.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum JsonErrorKind {
+    /// Not JSON (RFC 8259), or not UTF-8.
+    Syntax,
+    /// Something follows the value.
+    TrailingData,
+    /// A key occurs twice in one object.
+    DuplicateKey,
+    /// More levels than [`Limits::depth`].
+    TooDeep,
+    /// More bytes than [`Limits::bytes`].
+    TooLarge,
+    /// More values than [`Limits::values`].
+    TooMany,
+    /// Values that take more memory than [`parse_within`] may take.
+    TooMuchMemory,
+    /// An integer outside ±(2^53 − 1).
+    IntegerRange,
+    /// A key that serde_json reads as an instruction to itself.
+    ReservedKey,
+}
+
+/// Why a text is not accepted as JSON.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} (line {line}, column {column})")]
+pub struct JsonError {
+    /// Which rule was broken.
+    pub kind: JsonErrorKind,
+    /// What was expected and what was found, without the place.
+    pub message: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in bytes, from 1. Of values that never were text, line and column are 1.
+    pub column: u32,
+}
+
+impl JsonError {
+    /// Stable kebab-case code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        self.info().code
+    }
+
+    /// The finding in the file that the text comes from. Its column counts characters.
+    #[must_use]
+    pub fn diagnostic(&self, file: &str, text: &[u8]) -> Diagnostic {
+        let lines = text.split_inclusive(|byte| *byte == b'\n');
+        let before = lines.take(usize::try_from(self.line - 1).unwrap_or(usize::MAX));
+        let start: usize = before.map(<[u8]>::len).sum();
+        let column = usize::try_from(self.column - 1).unwrap_or(usize::MAX);
+        let at = Position::of_offset(text, start.saturating_add(column));
+        Diagnostic::new(self.info(), file, at, self.message.clone())
+    }
+
+    /// The row of its code.
+    #[must_use]
+    pub fn info(&self) -> &'static Code {
+        use crate::codes as c;
+        match self.kind {
+            JsonErrorKind::Syntax => &c::JSON_SYNTAX,
+            JsonErrorKind::TrailingData => &c::JSON_TRAILING_DATA,
+            JsonErrorKind::DuplicateKey => &c::JSON_DUPLICATE_KEY,
+            JsonErrorKind::TooDeep => &c::JSON_TOO_DEEP,
+            JsonErrorKind::TooLarge => &c::JSON_TOO_LARGE,
+            JsonErrorKind::TooMany | JsonErrorKind::TooMuchMemory => &c::JSON_TOO_MANY,
+            JsonErrorKind::IntegerRange => &c::JSON_INTEGER_RANGE,
+            JsonErrorKind::ReservedKey => &c::JSON_RESERVED_KEY,
+        }
+    }
+
+    fn new(
+        kind: JsonErrorKind,
+        message: impl Into<String>,
+        (line, column): (usize, usize),
+    ) -> Self {
+        let place = |n: usize| u32::try_from(n.max(1)).unwrap_or(u32::MAX);
+        JsonError {
+            kind,
+            message: message.into(),
+            line: place(line),
+            column: place(column),
+        }
+    }
+}
+
+/// Holds an already built value to the same rules as [`parse`].
+///
+/// # Errors
+/// The first rule broken; the place is always 1:1.
+pub fn check(value: &Value, limits: &Limits) -> Result<(), JsonError> {
+    measure(value, limits).map(|_| ())
+}
+
+/// What a value within limits takes.
+#[derive(Debug)]
+pub struct JsonSize {
+    /// Bytes of its text.
+    pub bytes: usize,
+    /// Values in all.
+    pub values: usize,
+}
+
+/// [`check`], and how much of the limits the value takes.
+///
+/// # Errors
+/// As [`check`].
+pub fn measure(value: &Value, limits: &Limits) -> Result<JsonSize, JsonError> {
+    let mut values = limits.values;
+    check_level(value, limits.depth, &mut values, limits)?;
+    let mut counter = Counter { left: limits.bytes };
+    serde_json::to_writer(&mut counter, value)
+        .map_err(|_| too_large(limits.bytes.saturating_add(1), limits))?;
+    Ok(JsonSize {
+        bytes: limits.bytes.saturating_sub(counter.left),
+        values: limits.values.saturating_sub(values),
+    })
+}
+
+fn check_level(
+    value: &Value,
+    left: usize,
+    values: &mut usize,
+    limits: &Limits,
+) -> Result<(), JsonError> {
+    *values = values
+        .checked_sub(1)
+        .ok_or_else(|| too_many(limits, (1, 1)))?;
+    let below = || left.checked_sub(1).ok_or_else(|| too_deep(limits, (1, 1)));
+    match value {
+        Value::Number(number) if !number_in_range(number) => Err(JsonError::new(
+            JsonErrorKind::IntegerRange,
+            integer_message(number),
+            (1, 1),
+        )),
+        Value::Array(items) => {
+            let left = below()?;
+            items
+                .iter()
+                .try_for_each(|item| check_level(item, left, values, limits))
+        }
+        Value::Object(members) => {
+            let left = below()?;
+            members.iter().try_for_each(|(key, item)| {
+                if is_reserved(key) {
+                    let message = reserved_message(key);
+                    return Err(JsonError::new(JsonErrorKind::ReservedKey, message, (1, 1)));
+                }
+                check_level(item, left, values, limits)
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The name of a value's type for messages, with its article.
+#[must_use]
+pub fn kind_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a mapping",
+    }
+}
+
+/// Whether a number is a float, or an integer that a double holds exactly.
+#[must_use]
+pub fn number_in_range(number: &Number) -> bool {
+    match (number.as_u64(), number.as_i64()) {
+        (Some(positive), _) => positive <= MAX_SAFE_INTEGER,
+        (None, Some(negative)) => negative.unsigned_abs() <= MAX_SAFE_INTEGER,
+        (None, None) => true,
+    }
+}
+
+/// Whether `serde_json::Value` does not read a key as what it is. With the feature `raw_value`, which other
+/// crates turn on, an object with such a key becomes the JSON in its text: a second document that
+/// no schema and no person has seen.
+fn is_reserved(key: &str) -> bool {
+    key.starts_with("$serde_json::private::")
+}
+
+fn reserved_message(key: &str) -> String {
+    format!("expected a key that the parser does not keep for itself, found {key:?}")
+}
+
+fn twice_message(key: &str) -> String {
+    format!("expected each key once, found {key:?} twice in one object")
+}
+
+fn integer_message(number: impl fmt::Display) -> String {
+    format!(
+        "expected an integer from -(2^53-1) to 2^53-1, found {number}; send larger ones as strings"
+    )
+}
+
+fn too_large(found: usize, limits: &Limits) -> JsonError {
+    let message = format!(
+        "expected at most {} bytes of JSON, found {found}",
+        limits.bytes
+    );
+    JsonError::new(JsonErrorKind::TooLarge, message, (1, 1))
+}
+
+fn too_deep(limits: &Limits, place: (usize, usize)) -> JsonError {
+    let message = format!(
+        "expected at most {} nested arrays and objects, found more",
+        limits.depth.min(PARSER_DEPTH)
+    );
+    JsonError::new(JsonErrorKind::TooDeep, message, place)
+}
+
+fn too_many(limits: &Limits, place: (usize, usize)) -> JsonError {
+    let message = format!("expected at most {} values, found more", limits.values);
+    JsonError::new(JsonErrorKind::TooMany, message, place)
+}
+
+struct Counter {
+    left: usize,
+}
+
+impl io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.left = self
+            .left
+            .checked_sub(bytes.len())
+            .ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The texts and numbers within a value, each once; no names of members.
+#[must_use]
+pub fn texts(value: &Value) -> BTreeSet<String> {
+    fn add(value: &Value, all: &mut BTreeSet<String>) {
+        match value {
+            Value::String(text) => {
+                all.insert(text.clone());
+            }
+            Value::Number(number) => {
+                all.insert(number.to_string());
+            }
+            Value::Array(items) => items.iter().for_each(|item| add(item, all)),
+            Value::Object(members) => members.values().for_each(|member| add(member, all)),
+            Value::Null | Value::Bool(_) => {}
+        }
+    }
+    let mut all = BTreeSet::new();
+    add(value, &mut all);
+    all
+}

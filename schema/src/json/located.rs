@@ -1,0 +1,101 @@
+//! Places in a JSON text that has passed the strict parser. Checks nothing itself.
+
+use serde_json::Number;
+
+use toolward_support::fields::{Content, MappingEntry, Position};
+
+type Node = toolward_support::fields::Node<Position>;
+type Entry = MappingEntry<Position>;
+
+/// The value of a JSON text that the strict parser has accepted, with places; `None` if it has not.
+#[must_use]
+pub fn located(text: &str) -> Option<Node> {
+    let mut reader = JsonReader {
+        rest: text,
+        at: Position::START,
+    };
+    reader.value()
+}
+
+struct JsonReader<'t> {
+    rest: &'t str,
+    at: Position,
+}
+
+impl<'t> JsonReader<'t> {
+    fn advance(&mut self, bytes: usize) -> Option<&'t str> {
+        let (token, rest) = self.rest.split_at_checked(bytes)?;
+        self.at = token.chars().fold(self.at, Position::after);
+        self.rest = rest;
+        Some(token)
+    }
+
+    fn skip_space(&mut self) -> Option<char> {
+        let trimmed = self.rest.trim_start_matches([' ', '\t', '\n', '\r']);
+        self.advance(self.rest.len() - trimmed.len())?;
+        self.rest.chars().next()
+    }
+
+    fn string(&mut self) -> Option<String> {
+        let bytes = self.rest.as_bytes();
+        let mut end = 1;
+        loop {
+            match bytes.get(end)? {
+                b'"' => break,
+                b'\\' => end += 2,
+                _ => end += 1,
+            }
+        }
+        serde_json::from_str(self.advance(end + 1)?).ok()
+    }
+
+    /// The strict parser has bounded the depth.
+    fn value(&mut self) -> Option<Node> {
+        let first = self.skip_space()?;
+        let at = self.at;
+        let content = match first {
+            '"' => Content::Text(self.string()?),
+            '[' => Content::List(self.items(']', Self::value)?),
+            '{' => Content::Mapping(self.items('}', Self::entry)?),
+            _ => {
+                let length = self
+                    .rest
+                    .find(|c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '+' | '.'));
+                match self.advance(length.unwrap_or(self.rest.len()))? {
+                    "null" => Content::Null,
+                    "true" => Content::Bool(true),
+                    "false" => Content::Bool(false),
+                    number => Content::Number(serde_json::from_str::<Number>(number).ok()?),
+                }
+            }
+        };
+        Some(Node { content, at })
+    }
+
+    fn entry(&mut self) -> Option<Entry> {
+        self.skip_space()?;
+        let key_at = self.at;
+        let key = self.string()?;
+        self.skip_space()?;
+        self.advance(1)?;
+        let value = self.value()?;
+        Some(Entry { key, key_at, value })
+    }
+
+    fn items<T>(&mut self, close: char, read: impl Fn(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+        self.advance(1)?;
+        let mut items = Vec::new();
+        if self.skip_space()? == close {
+            self.advance(1)?;
+            return Some(items);
+        }
+        loop {
+            items.push(read(self)?);
+            let next = self.skip_space()?;
+            self.advance(1)?;
+            if next == close {
+                return Some(items);
+            }
+        }
+    }
+}

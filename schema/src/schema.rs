@@ -1,0 +1,277 @@
+//! JSON Schema 2020-12, compiled from hostile text: no fetching, no backtracking, no loops. Not the schemas themselves.
+
+mod absent;
+mod compile;
+mod cost;
+mod documents;
+mod ecma;
+mod inline;
+mod marks;
+mod plain;
+mod shape;
+mod view;
+mod walk;
+mod warnings;
+
+use std::fmt;
+use std::sync::Arc;
+
+use jsonschema::Validator;
+use jsonschema::error::ValidationErrorKind as Kind;
+use serde_json::Value;
+
+use crate::SchemaScope;
+use crate::diagnostic::Code;
+use compile::{Translated, build};
+use marks::{NamePatterns, SchemaMark};
+
+pub use marks::HIDDEN;
+pub use shape::{Shape, in_words};
+pub use view::without_annotations;
+pub use walk::escape;
+pub use warnings::{SchemaWarning, SchemaWarningKind};
+
+/// Texts longer than this are not quoted in messages: they would drown the message.
+const MAX_QUOTED_CHARS: usize = 80;
+
+/// A compiled schema. Cheap to clone.
+#[derive(Clone)]
+pub struct Schema {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    value: Value,
+    /// `value` with every `schema:` reference taken in below `$defs`: stands alone.
+    closed: Value,
+    validator: Validator,
+    /// What the patterns of `closed` are for the validator.
+    translated: Translated,
+    /// How deep a value may be before collecting its errors could take exponential time; `None`: any.
+    explainable: Option<usize>,
+    weight: usize,
+    has_internal: bool,
+    has_sensitive: bool,
+    /// Filled only if there are marks.
+    patterns: NamePatterns,
+}
+
+/// The first way in which a value does not match a schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, serde::Serialize)]
+#[error("{}: {message}", if instance_path.is_empty() { "the value" } else { instance_path.as_str() })]
+pub struct Violation {
+    /// JSON pointer into the value.
+    pub instance_path: String,
+    /// JSON pointer into the schema, `$ref` not followed.
+    pub schema_path: String,
+    /// What the schema expects and what was found. Holds no value of a sensitive field.
+    pub message: String,
+}
+
+/// Why a document is not accepted as a schema.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message} (at {})", place(document.as_deref(), path))]
+pub struct SchemaError {
+    /// The row of its code.
+    pub info: &'static Code,
+    /// What was expected and what was found.
+    pub message: String,
+    /// JSON pointer into the document.
+    pub path: String,
+    /// The `schema:` id of the document that the path leads into; `None`: the schema itself.
+    pub document: Option<String>,
+    /// The `schema:` id that is referred to and that the scope does not have, where that is the reason.
+    pub missing: Option<String>,
+}
+
+fn place(document: Option<&str>, path: &str) -> String {
+    let document = document
+        .map(|id| format!("schema:{id}"))
+        .unwrap_or_default();
+    format!("{document}#{path}")
+}
+
+impl SchemaError {
+    /// Stable kebab-case code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        self.info.code
+    }
+
+    fn new(info: &'static Code, path: impl Into<String>, message: impl Into<String>) -> Self {
+        SchemaError {
+            info,
+            message: message.into(),
+            path: path.into(),
+            document: None,
+            missing: None,
+        }
+    }
+
+    fn in_document(mut self, id: Option<&str>) -> Self {
+        self.document = id.map(str::to_owned);
+        self
+    }
+}
+
+impl Schema {
+    /// Compiles a schema; `scope` knows the `schema:` documents of the same bundle.
+    ///
+    /// # Errors
+    /// The first rule broken: another dialect, a keyword misused, a reference out of the bundle, a
+    /// pattern that needs backtracking, too large, too deep, or able to take exponential time.
+    pub fn compile(value: &Value, scope: &dyn SchemaScope) -> Result<Schema, SchemaError> {
+        let closed = documents::close(value, scope)?;
+        let explainable = cost::check(&closed)?;
+        let weight = documents::weight(&closed);
+        let (validator, translated) = build(&closed)?;
+        let has_internal = SchemaMark::Internal.is_within(&closed);
+        let has_sensitive = SchemaMark::Sensitive.is_within(&closed);
+        let patterns = match has_internal || has_sensitive {
+            true => NamePatterns::of(&closed),
+            false => NamePatterns::default(),
+        };
+        Ok(Schema {
+            inner: Arc::new(Inner {
+                value: value.clone(),
+                closed,
+                validator,
+                translated,
+                explainable,
+                weight,
+                has_internal,
+                has_sensitive,
+                patterns,
+            }),
+        })
+    }
+
+    /// What compiling and keeping it costs, in units of one small keyword: its values, and its
+    /// patterns many times over. For a budget over all schemas of a bundle.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        self.inner.weight
+    }
+
+    /// Checks a value. The value must have been held to [`crate::json::Limits`] before.
+    ///
+    /// # Errors
+    /// The first violation.
+    pub fn validate(&self, instance: &Value) -> Result<(), Violation> {
+        if self.inner.validator.is_valid(instance) {
+            return Ok(());
+        }
+        if let Some(violation) = self.unexplained(instance) {
+            return Err(violation);
+        }
+        match self.inner.validator.validate(instance) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.violation(&error, instance)),
+        }
+    }
+
+    /// All violations, at most `max`; empty for a valid value.
+    #[must_use]
+    pub fn violations(&self, instance: &Value, max: usize) -> Vec<Violation> {
+        if let Some(violation) = self.unexplained(instance) {
+            let valid = self.inner.validator.is_valid(instance);
+            return if valid { Vec::new() } else { vec![violation] };
+        }
+        let errors = self.inner.validator.iter_errors(instance).take(max);
+        errors
+            .map(|error| self.violation(&error, instance))
+            .collect()
+    }
+
+    /// The document as written.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.inner.value
+    }
+
+    /// The document with every `schema:` reference taken in below `$defs`: it stands alone.
+    #[must_use]
+    pub fn closed(&self) -> &Value {
+        &self.inner.closed
+    }
+
+    /// The property names that the schema shows.
+    #[must_use]
+    pub fn shape(&self) -> Shape {
+        Shape::of(&self.inner.closed)
+    }
+
+    /// The violation without details, where finding them could take exponential time.
+    fn unexplained(&self, instance: &Value) -> Option<Violation> {
+        let deepest = self.inner.explainable?;
+        depth_over(instance, deepest).then(|| Violation {
+            instance_path: String::new(),
+            schema_path: String::new(),
+            message: format!("misses the schema; below {deepest} levels no place is given, because the schema refers to itself in several ways"),
+        })
+    }
+
+    fn violation(&self, error: &jsonschema::ValidationError<'_>, instance: &Value) -> Violation {
+        let instance_path = error.instance_path().to_string();
+        let schema_path = self
+            .inner
+            .translated
+            .original_path(&error.schema_path().to_string());
+        let found = error.instance();
+        let long = (found.is_string() || found.is_array() || found.is_object())
+            && found.to_string().len() > MAX_QUOTED_CHARS;
+        let sensitive = self.sensitive_paths(instance);
+        let secret = sensitive.iter().any(|path| overlaps(path, &instance_path));
+        let mut message = match long || secret {
+            true => error.masked().to_string(),
+            false => error.to_string(),
+        };
+        if let Kind::Pattern { pattern } = error.kind()
+            && let Some(original) = self.inner.translated.original(pattern)
+        {
+            message = message.replace(pattern.as_str(), original);
+        }
+        if let Kind::AdditionalProperties { unexpected } = error.kind()
+            && let Some(instead) = shape::instead(&self.model_view(), &schema_path, unexpected)
+        {
+            message.push_str(&format!("; {instead}"));
+        }
+        Violation {
+            instance_path,
+            schema_path,
+            message,
+        }
+    }
+}
+
+impl fmt::Debug for Schema {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Schema").field(&self.inner.value).finish()
+    }
+}
+
+impl PartialEq for Schema {
+    /// Equal documents, all that they refer to included.
+    fn eq(&self, other: &Schema) -> bool {
+        self.inner.closed == other.inner.closed
+    }
+}
+
+/// Whether one of two JSON pointers leads into what the other points at.
+fn overlaps(a: &str, b: &str) -> bool {
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    long.strip_prefix(short)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn depth_over(value: &Value, limit: usize) -> bool {
+    let mut inside: Box<dyn Iterator<Item = &Value>> = match value {
+        Value::Array(items) => Box::new(items.iter()),
+        Value::Object(members) => Box::new(members.values()),
+        _ => return false,
+    };
+    match limit.checked_sub(1) {
+        None => true,
+        Some(limit) => inside.any(|value| depth_over(value, limit)),
+    }
+}

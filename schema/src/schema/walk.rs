@@ -1,0 +1,265 @@
+//! Which parts of a JSON Schema 2020-12 document are schemas, and to what they apply. Not what they mean.
+
+use serde_json::{Map, Value};
+
+/// To which part of a value a subschema applies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Applies<'s> {
+    /// To the same value as the schema around it.
+    InPlace,
+    /// To the property of this name.
+    Property(&'s str),
+    /// To some items or properties.
+    Inside,
+    /// Nowhere until something refers to it.
+    Nowhere,
+}
+
+/// A subschema and its place.
+#[derive(Clone, Debug)]
+pub(super) struct Child<'s> {
+    pub(super) keyword: &'static str,
+    /// The key or index below the keyword, if the keyword holds several schemas.
+    pub(super) key: Option<String>,
+    pub(super) applies: Applies<'s>,
+    pub(super) schema: &'s Value,
+}
+
+impl Child<'_> {
+    /// The JSON pointer of the subschema, given that of its parent.
+    pub(super) fn pointer(&self, parent: &str) -> String {
+        match &self.key {
+            Some(key) => format!("{parent}/{}/{}", self.keyword, escape(key)),
+            None => format!("{parent}/{}", self.keyword),
+        }
+    }
+}
+
+/// Escapes a key for use in a JSON pointer (RFC 6901).
+///
+/// ```
+/// assert_eq!(toolward_schema::schema::escape("a/b~c"), "a~1b~0c");
+/// ```
+#[must_use]
+pub fn escape(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
+}
+
+/// The text of one step of a JSON pointer.
+pub(super) fn unescape(step: &str) -> String {
+    step.replace("~1", "/").replace("~0", "~")
+}
+
+/// What a keyword holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Holds {
+    Schema,
+    List,
+    Members,
+}
+
+/// The keywords that hold schemas, besides `properties`.
+const APPLICATORS: &[(&str, Holds, Applies<'static>)] = &[
+    ("additionalProperties", Holds::Schema, Applies::Inside),
+    ("unevaluatedProperties", Holds::Schema, Applies::Inside),
+    ("propertyNames", Holds::Schema, Applies::Inside),
+    ("items", Holds::Schema, Applies::Inside),
+    ("unevaluatedItems", Holds::Schema, Applies::Inside),
+    ("contains", Holds::Schema, Applies::Inside),
+    ("contentSchema", Holds::Schema, Applies::Nowhere),
+    ("not", Holds::Schema, Applies::InPlace),
+    ("if", Holds::Schema, Applies::InPlace),
+    ("then", Holds::Schema, Applies::InPlace),
+    ("else", Holds::Schema, Applies::InPlace),
+    ("allOf", Holds::List, Applies::InPlace),
+    ("anyOf", Holds::List, Applies::InPlace),
+    ("oneOf", Holds::List, Applies::InPlace),
+    ("prefixItems", Holds::List, Applies::Inside),
+    ("patternProperties", Holds::Members, Applies::Inside),
+    ("dependentSchemas", Holds::Members, Applies::InPlace),
+    ("$defs", Holds::Members, Applies::Nowhere),
+    ("definitions", Holds::Members, Applies::Nowhere),
+    ("properties", Holds::Members, Applies::Inside),
+];
+
+/// The keywords of JSON Schema 2020-12 that hold no schemas.
+const OTHER_KEYWORDS: &[&str] = &[
+    "$anchor",
+    "$comment",
+    "$dynamicAnchor",
+    "$dynamicRef",
+    "$id",
+    "$ref",
+    "$schema",
+    "$vocabulary",
+    "const",
+    "contentEncoding",
+    "contentMediaType",
+    "default",
+    "dependentRequired",
+    "deprecated",
+    "description",
+    "enum",
+    "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
+    "format",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
+    "pattern",
+    "readOnly",
+    "required",
+    "title",
+    "type",
+    "uniqueItems",
+];
+
+/// The keywords of JSON Schema 2020-12, and `definitions`, which its meta-schema keeps from earlier drafts.
+pub(super) fn keywords() -> impl Iterator<Item = &'static str> {
+    let applicators = APPLICATORS.iter().map(|(keyword, ..)| *keyword);
+    applicators.chain(OTHER_KEYWORDS.iter().copied())
+}
+
+/// Whether the effect of a keyword depends on others in the same schema.
+pub(super) fn is_adjacent(keyword: &str) -> bool {
+    let applicator = APPLICATORS.iter().find(|(name, ..)| *name == keyword);
+    match applicator {
+        Some((name, _, applies)) => *applies != Applies::Nowhere && *name != "propertyNames",
+        None => REFERENCES.contains(&keyword) || matches!(keyword, "minContains" | "maxContains"),
+    }
+}
+
+/// The subschemas directly below a schema; none for `true`, `false` and other values.
+pub(super) fn children(schema: &Value) -> Vec<Child<'_>> {
+    let Value::Object(keywords) = schema else {
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for &(keyword, holds, applies) in APPLICATORS {
+        let mut add = |key: Option<String>, applies, schema| {
+            found.push(Child {
+                keyword,
+                key,
+                applies,
+                schema,
+            });
+        };
+        match (holds, keywords.get(keyword)) {
+            (Holds::Schema, Some(schema)) => add(None, applies, schema),
+            (Holds::List, Some(Value::Array(items))) => {
+                for (index, schema) in items.iter().enumerate() {
+                    add(Some(index.to_string()), applies, schema);
+                }
+            }
+            (Holds::Members, Some(Value::Object(members))) => {
+                for (key, schema) in members {
+                    let applies = match keyword {
+                        "properties" => Applies::Property(key),
+                        _ => applies,
+                    };
+                    add(Some(key.clone()), applies, schema);
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The same subschemas for changing them in place.
+pub(super) fn for_each_child_mut(schema: &mut Value, mut change: impl FnMut(&mut Value)) {
+    let Value::Object(keywords) = schema else {
+        return;
+    };
+    for (keyword, value) in keywords.iter_mut() {
+        let known = APPLICATORS.iter().find(|(name, ..)| *name == keyword);
+        match (known.map(|(_, holds, _)| holds), value) {
+            (Some(Holds::Schema), schema) => change(schema),
+            (Some(Holds::List), Value::Array(items)) => items.iter_mut().for_each(&mut change),
+            (Some(Holds::Members), Value::Object(members)) => {
+                members.values_mut().for_each(&mut change);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The keywords that refer to another schema.
+pub(super) const REFERENCES: [&str; 2] = ["$ref", "$dynamicRef"];
+
+/// The references of a schema: keyword and target as written.
+pub(super) fn references(schema: &Value) -> impl Iterator<Item = (&'static str, &str)> {
+    let target = |keyword| Some((keyword, schema.get(keyword)?.as_str()?));
+    REFERENCES.into_iter().filter_map(target)
+}
+
+/// What the references of a schema in a closed document point at.
+pub(super) fn targets<'r>(schema: &Value, root: &'r Value) -> impl Iterator<Item = &'r Value> {
+    references(schema).filter_map(|(_, target)| resolve(root, target))
+}
+
+/// What a reference within a closed document points at.
+pub(super) fn resolve<'r>(root: &'r Value, reference: &str) -> Option<&'r Value> {
+    let fragment = reference.strip_prefix('#')?;
+    if fragment.is_empty() || fragment.starts_with('/') {
+        let pointer = percent_encoding::percent_decode_str(fragment);
+        return root.pointer(&pointer.decode_utf8_lossy());
+    }
+    find_anchor(root, fragment)
+}
+
+fn find_anchor<'r>(schema: &'r Value, name: &str) -> Option<&'r Value> {
+    let named = |keyword| schema.get(keyword).and_then(Value::as_str) == Some(name);
+    if named("$anchor") || named("$dynamicAnchor") {
+        return Some(schema);
+    }
+    let mut children = children(schema).into_iter();
+    children.find_map(|child| find_anchor(child.schema, name))
+}
+
+/// The patterns of a schema, each with its JSON pointer, given that of the schema.
+pub(super) fn patterns<'s>(
+    schema: &'s Value,
+    path: &str,
+) -> impl Iterator<Item = (&'s str, String)> {
+    let own = schema.get("pattern").and_then(Value::as_str);
+    let own = own.map(|pattern| (pattern, format!("{path}/pattern")));
+    let named = schema.get("patternProperties").and_then(Value::as_object);
+    let named = named.into_iter().flat_map(Map::keys).map(move |pattern| {
+        let place = format!("{path}/patternProperties/{}", escape(pattern));
+        (pattern.as_str(), place)
+    });
+    own.into_iter().chain(named)
+}
+
+/// Keywords without effect on which values are valid, like all that start with `x-`.
+pub(super) const ANNOTATIONS: [&str; 8] = [
+    "$comment",
+    "default",
+    "deprecated",
+    "description",
+    "examples",
+    "readOnly",
+    "title",
+    "writeOnly",
+];
+
+/// Keywords about the document, out of place inside another one. A nested `$id`
+/// would change what `#` means.
+const DOCUMENT: [&str; 2] = ["$id", "$schema"];
+
+/// Removes the keywords about the document.
+pub(super) fn without_document(schema: &mut Value) {
+    if let Value::Object(keywords) = schema {
+        keywords.retain(|keyword, _| !DOCUMENT.contains(&keyword.as_str()));
+    }
+}
