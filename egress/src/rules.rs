@@ -34,7 +34,6 @@ pub struct HostRule {
 ///
 /// ```
 /// use toolward_contract::capability::HostPattern;
-use toolward_contract::url_path;
 /// use toolward_egress::{HostRule, Rules, RulesError, SecretPosition, SecretRule};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
