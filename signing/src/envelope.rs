@@ -1,6 +1,7 @@
 //! DSSE envelopes: a payload, its type, and signatures over both (the DSSE specification, version 1.0). The trust store
 //! ([`crate::trust`]) decides who may sign.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -285,7 +286,7 @@ fn decode(field: &'static str, text: &str) -> Result<Vec<u8>, Refusal> {
         .map_err(|error| invalid(format!("`{field}` in base64")).found(error.to_string()))
 }
 
-fn invalid(expected: impl Into<String>) -> Refusal {
+fn invalid(expected: impl Into<Cow<'static, str>>) -> Refusal {
     Refusal::new(ErrorKind::EnvelopeInvalid).expected(expected)
 }
 
