@@ -283,20 +283,22 @@ impl HostBuilder {
 
     /// The limits, with the policy's on top.
     fn effective_limits(&self) -> Limits {
-        self.limits.clone().with(self.policy.limits())
+        self.limits.clone().with(&self.policy.tables().limits)
     }
 
     /// Opens the directories of the policy's workspaces.
     fn workspaces(&self) -> Result<Workspaces, HostError> {
         let paths: Vec<String> = self
             .policy
-            .workspaces()
+            .tables()
+            .workspaces
             .iter()
             .map(|workspace| workspace.path.to_string())
             .collect();
         let mappings: Vec<Mapping<'_>> = self
             .policy
-            .workspaces()
+            .tables()
+            .workspaces
             .iter()
             .zip(&paths)
             .map(|(workspace, path)| Mapping {
@@ -308,7 +310,7 @@ impl HostBuilder {
         let given = self.protected.iter();
         let given = given.map(|(what, path)| (what.as_str(), path.as_path()));
         // Who writes where a program lies decides what runs.
-        let programs = self.policy.execs().iter().flat_map(|rule| {
+        let programs = self.policy.tables().execs.iter().flat_map(|rule| {
             let interpreter = rule.interpreter.as_ref();
             let interpreter = interpreter.map(|interpreter| interpreter.path.as_str());
             let paths = interpreter.into_iter().chain([rule.command.as_str()]);

@@ -94,7 +94,8 @@ impl HostSetup {
         }
         for path in granted
             .policy
-            .contexts()
+            .tables()
+            .contexts
             .iter()
             .flat_map(ContextRule::files)
         {
@@ -125,11 +126,11 @@ impl HostSetup {
                 confinement = confinement.read(path);
             }
             // A rebuilt host reads it again.
-            if let Some(file) = granted.policy.ca_file() {
+            if let Some(file) = granted.policy.tables().ca_file.as_deref() {
                 confinement = confinement.read(file);
             }
         }
-        for secret in granted.policy.secrets() {
+        for secret in &granted.policy.tables().secrets {
             let key = (secret.publisher.as_str().to_owned(), secret.slug.clone());
             let SecretSource::File(path) = &secret.source else {
                 continue;
@@ -191,7 +192,8 @@ fn reads_stored(needed: &BTreeSet<(String, String)>, policy: &Policy) -> bool {
         let is_needed = |one: &&Secret| one.publisher.as_str() == publisher && one.slug == *slug;
         // A secret that the policy does not name is looked up there as well.
         policy
-            .secrets()
+            .tables()
+            .secrets
             .iter()
             .find(is_needed)
             .is_none_or(|secret| {
@@ -234,7 +236,7 @@ pub fn secrets(state: &Path) -> PathBuf {
 
 /// The transport for outgoing requests, if the policy configures one.
 pub fn transport(policy: &Policy) -> Result<Option<Transport>> {
-    let Some(file) = policy.ca_file() else {
+    let Some(file) = policy.tables().ca_file.as_deref() else {
         return Ok(None);
     };
     let pem = read_text(file.as_ref())?;
@@ -280,6 +282,8 @@ fn id_secret(state: &Path) -> Result<[u8; 32], toolward_support::files::Error> {
 
 #[cfg(test)]
 mod tests {
+    use toolward_policy::PolicyParts;
+
     use super::*;
 
     #[test]
@@ -289,12 +293,13 @@ mod tests {
             secret.source = source;
             secret
         };
-        let policy = Policy::builder()
-            .secret(secret("variable", SecretSource::Env("TOKEN".to_owned())))
-            .secret(secret("file", SecretSource::File("etc/token".to_owned())))
-            .secret(secret("stored", SecretSource::Store))
-            .build()
-            .unwrap();
+        let mut parts = PolicyParts::default();
+        parts.tables.secrets = vec![
+            secret("variable", SecretSource::Env("TOKEN".to_owned())),
+            secret("file", SecretSource::File("etc/token".to_owned())),
+            secret("stored", SecretSource::Store),
+        ];
+        let policy = parts.build().unwrap();
         let reads = |needed: &[(&str, &str)]| {
             let needed = needed.iter();
             let needed = needed.map(|(publisher, slug)| (publisher.to_string(), slug.to_string()));

@@ -41,7 +41,7 @@ impl ProgramExecutor {
         let line = self.broker.number(rule).ok_or_else(|| {
             let problem = ExecProblem::LineNew;
             not_run(&problem.to_string(), problem.code())
-            .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("start the host again"))
+                .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("start the host again"))
         })?;
         Ok((line, rule))
     }

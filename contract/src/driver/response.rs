@@ -3,7 +3,6 @@
 mod json_path;
 
 use serde_json::{Map, Value};
-use toolward_support::codes;
 
 use super::template::TemplateReader;
 use crate::codes;
@@ -27,7 +26,7 @@ pub enum OutputPlace {
     Outputs(Vec<(String, String)>),
 }
 
-codes! {
+toolward_support::report::codes! {
     /// Why a response holds no output.
     #[derive(Clone, Debug, PartialEq, Eq)]
     pub enum ExtractError: Error {

@@ -126,7 +126,9 @@ impl<'a> FunctionCall<'a> {
                 Ok(Ok(parameters))
             }
             Err(Refused::Memory) => Err(no_memory(store)),
-            Err(Refused::Input(message)) => Ok(Err(failure(WorldErrorCode::Input.code(), message, None))),
+            Err(Refused::Input(message)) => {
+                Ok(Err(failure(WorldErrorCode::Input.code(), message, None)))
+            }
         }
     }
 

@@ -6,21 +6,19 @@ use std::io::{BufReader, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
 use toolward_support::helper::frames::is_whole;
 
 use super::BUFFER_BYTES;
-use super::allowance::Allowance;
-use super::frame::{Answer, Outcome, Request, said};
-use super::frame_error::FrameError;
-use super::start::Start;
+use super::Start;
+use super::entry::FrameError;
+use super::frame::{Answer, Request, with_code};
 use crate::entry::{Entry, Repeated};
 use crate::error::Error;
-use crate::pending::Pending;
 use crate::record::Code;
-use crate::recorder::{Durability, Recorder as _};
+use crate::recorder::{Durability, Pending, Recorder as _};
 use crate::writer::queue::Gather;
 use crate::writer::{Options, Writer};
 
@@ -30,10 +28,10 @@ const IN_FLIGHT: usize = 4096;
 const MAX_PRINCIPALS: usize = 65_536;
 /// The code of a connection that ended because of a frame that can't be taken.
 const FRAME_INVALID: &str = "frame-invalid";
-/// The code of a connection that ended without the recording process having said so.
+/// The code of a connection that ended without notice by the recording process.
 const HOST_GONE: &str = "host-gone";
 
-/// A connection to a recording process that has begun.
+/// A connection to a recording process that has started.
 pub struct Connection {
     from: BufReader<Counted>,
     to: UnixStream,
@@ -81,7 +79,7 @@ impl Connection {
     }
 
     /// Opens the ledger, and records until the connection ends: in good order, because the recording process is
-    /// gone, or because of a frame that can't be taken. Then the session is closed, with a row that says why.
+    /// gone, or because of a frame that can't be taken. Then the session is closed, with a row that has the reason.
     ///
     /// # Errors
     /// If the ledger can't be opened, or not all of it could be written.
@@ -91,7 +89,7 @@ impl Connection {
             mut to,
             start,
         } = self;
-        // Without the thread that answers, nothing could be recorded: the ledger stays as it is.
+        // Without the thread that answers, nothing could be recorded: the ledger stays unchanged.
         let (sender, receiver) = sync_channel(IN_FLIGHT);
         let answering = to.try_clone().and_then(|answers| {
             let thread = std::thread::Builder::new().name("answer".to_owned());
@@ -107,7 +105,7 @@ impl Connection {
         let (answering, writer) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                let _ = Answer::Unusable(said(&error)).write(&mut to);
+                let _ = Answer::Unusable(with_code(&error)).write(&mut to);
                 return Err(error);
             }
         };
@@ -128,7 +126,7 @@ impl Connection {
                     FrameError::Bad(_) => {
                         tracing::error!(code, problem = %why, "the session was ended")
                     }
-                    // It was killed: its row says so.
+                    // It was killed: its row shows it.
                     FrameError::Io(_) => {
                         tracing::info!(code, problem = %why, "the session was ended")
                     }
@@ -136,7 +134,7 @@ impl Connection {
                 writer.end(Code::parse(code).ok())
             }
         };
-        let outcome = Outcome::of(closed.clone());
+        let outcome = closed.clone();
         let _ = Answer::Closed { outcome, written }.write(&mut to);
         closed
     }
@@ -202,19 +200,19 @@ fn take(
     }
 }
 
-/// Answers each request once its answer is there. One that waits for another attempt holds up those behind it,
+/// Answers each request once its answer comes. A request that waits for another attempt holds up the next ones,
 /// which would fail like it.
 fn answer(answering: &Receiver<Answering>, mut to: UnixStream) {
     while let Ok(awaited) = answering.recv() {
         let (id, outcome) = match awaited {
-            Answering::Row(id, pending) => (id, Outcome::of(pending.wait())),
-            Answering::Question(id, pending) => (
-                id,
-                match pending.wait() {
-                    Ok(Some(Repeated { same_input })) => Outcome::Given { same_input },
-                    found => Outcome::of(found.map(drop)),
-                },
-            ),
+            Answering::Row(id, pending) => (id, pending.wait()),
+            Answering::Question(id, pending) => {
+                let found = pending.wait().and_then(|repeated| match repeated {
+                    Some(Repeated { same_input }) => Err(Error::Given { same_input }),
+                    None => Ok(()),
+                });
+                (id, found)
+            }
         };
         if (Answer::To { id, outcome }).write(&mut to).is_err() {
             return;
@@ -255,6 +253,52 @@ impl Read for Counted {
     }
 }
 
+/// Bytes a second, for as long as it takes. Some 16,000 calls a second that change something take as much.
+const BYTES_PER_SECOND: u64 = 16 * 1024 * 1024;
+/// Bytes at once.
+const BURST_BYTES: u64 = 64 * 1024 * 1024;
+/// What a frame counts at least: about what a row takes on the disk in addition to its record.
+const LEAST_BYTES: u64 = 256;
+
+/// What is left.
+pub(super) struct Allowance {
+    /// Below 0 where more was taken than there was: that is waited for.
+    left: i128,
+    since: Instant,
+}
+
+impl Allowance {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            left: i128::from(BURST_BYTES),
+            since: now,
+        }
+    }
+
+    /// Takes a frame of so many bytes; returns how long to wait before the next one.
+    pub(super) fn take(&mut self, now: Instant, bytes: usize) -> Duration {
+        let nanos = now.saturating_duration_since(self.since).as_nanos();
+        let rate = i128::from(BYTES_PER_SECOND);
+        let earned = i128::try_from(nanos)
+            .unwrap_or(i128::MAX)
+            .saturating_mul(rate)
+            / 1_000_000_000;
+        // The part of a byte stays earned.
+        if earned > 0 {
+            self.left = self
+                .left
+                .saturating_add(earned)
+                .min(i128::from(BURST_BYTES));
+            self.since = now;
+        }
+        self.left = self
+            .left
+            .saturating_sub(i128::from((bytes as u64).max(LEAST_BYTES)));
+        let owed = u64::try_from(-self.left).unwrap_or_default();
+        Duration::from_micros(owed.saturating_mul(1_000_000) / BYTES_PER_SECOND)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,5 +313,44 @@ mod tests {
         }
         principals.take(&entry("7".to_owned())).unwrap();
         principals.take(&entry("another".to_owned())).unwrap_err();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_is_free_and_all_beyond_it_is_delayed_to_the_rate() {
+        let mut now = Instant::now();
+        let mut allowance = Allowance::new(now);
+        let each = 64 * 1024;
+        for _ in 0..BURST_BYTES / each as u64 {
+            assert_eq!(allowance.take(now, each), Duration::ZERO);
+        }
+        let begun = now;
+        let mut bytes = 0;
+        while bytes < 10 * BYTES_PER_SECOND {
+            now += allowance.take(now, each);
+            bytes += each as u64;
+        }
+        let took = (now - begun).as_secs_f64();
+        assert!((9.9..10.1).contains(&took), "{took} s");
+        // A pause earns a burst again, and no more.
+        now += Duration::from_secs(3600);
+        for _ in 0..BURST_BYTES / each as u64 {
+            assert_eq!(allowance.take(now, each), Duration::ZERO);
+        }
+        assert!(allowance.take(now, each) > Duration::ZERO);
+    }
+
+    #[test]
+    fn empty_frames_cost_what_a_row_costs() {
+        let now = Instant::now();
+        let mut allowance = Allowance::new(now);
+        for _ in 0..BURST_BYTES / LEAST_BYTES {
+            assert_eq!(allowance.take(now, 0), Duration::ZERO);
+        }
+        assert!(allowance.take(now, 0) > Duration::ZERO);
     }
 }

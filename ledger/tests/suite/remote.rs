@@ -11,9 +11,7 @@ use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::{
     Abandoned, Call, Closed, Code, Content, Ended, Event, Hex, NOT_DISPATCHED, Number, Tool,
 };
-use toolward_ledger::remote::{
-    Answer, Connection, MAX_NAME_BYTES, Outcome, Remote, Request, Start,
-};
+use toolward_ledger::remote::{Answer, Connection, MAX_NAME_BYTES, Remote, Request, Start};
 use toolward_ledger::{Durability, Entry, Error, Given, Options, Recorder, Repeated, WrittenRows};
 
 use crate::support::{Place, call, ended, invocation, opened, outcome, read_only, started};
@@ -50,7 +48,7 @@ fn begun(place: &Place) -> (UnixStream, Served) {
     socket.set_read_timeout(Some(LONGEST)).unwrap();
     let start = Box::new(start(place.options()));
     Request::Start(start).write(&mut socket).unwrap();
-    assert_eq!(Answer::read(&mut socket).unwrap(), Some(Answer::Ready));
+    assert!(matches!(Answer::read(&mut socket), Ok(Some(Answer::Ready))));
     (socket, served)
 }
 
@@ -400,7 +398,7 @@ fn a_recorder_that_closes_its_ledger_unasked_has_failed() {
     let remote = Remote::start(socket, start(place.options())).unwrap();
     let ended = remote.ended();
     let closed = Answer::Closed {
-        outcome: Outcome::Done,
+        outcome: Ok(()),
         written: WrittenRows::default(),
     };
     closed.write(&mut theirs).unwrap();
@@ -688,7 +686,7 @@ fn no_byte_of_a_payload_comes_back() {
     socket.read_to_end(&mut answers).unwrap();
     served.join().unwrap().unwrap();
     let written = Answer::Closed {
-        outcome: Outcome::Done,
+        outcome: Ok(()),
         written: WrittenRows {
             origin: place.reader().verifier().origin().to_owned(),
             rows: [(invocation(1), 1)].into(),

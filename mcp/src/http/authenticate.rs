@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use http::HeaderValue;
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 use crate::principal::Principal;
 

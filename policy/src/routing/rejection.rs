@@ -1,7 +1,7 @@
 //! Why a driver that names a contract may not serve it. What a grant lacks is decided elsewhere.
 
 use serde::Serialize;
-use toolward_support::codes;
+use toolward_support::report::codes;
 
 codes! {
     /// Why a driver may not serve a contract, independent of grants.

@@ -1,5 +1,7 @@
 //! A decision beside its reasons.
 
+use std::path::Path;
+
 use toolward_policy::{
     Contract, DecisionContext, Explanation, Implementation, Outcome, Policy, explain,
 };
@@ -36,7 +38,7 @@ requires = ["network:api.example"]
 
 #[test]
 fn people_see_declaration_rule_and_grant_side_by_side() {
-    let policy = Policy::from_toml_named(RULES, "toolward.toml").unwrap();
+    let policy = Policy::from_toml_in(RULES, "toolward.toml", Path::new("/etc")).unwrap();
     let found = explained(
         &policy,
         "requires: { network: ['*', other.example:1] }\nmutates: ['workspace:/notes']",

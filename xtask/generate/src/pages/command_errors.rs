@@ -10,7 +10,6 @@ use super::GENERATED;
 
 /// The command's table, and its list of all tables. The command is a program, so it is included here.
 #[path = "../../../../cli/src/codes.rs"]
-#[expect(dead_code, reason = "only the command has these errors")]
 mod codes;
 
 const INTRODUCTION: &str = "\
@@ -70,10 +69,16 @@ mod tests {
     #[test]
     fn every_code_of_the_page_has_one_meaning() {
         let tables = TABLES.iter().filter(|(page, _)| *page == COMMAND_ERRORS);
-        let all: Vec<&Row> = tables.flat_map(|(_, tables)| *tables).copied().flatten().collect();
+        let all: Vec<&Row> = tables
+            .flat_map(|(_, tables)| *tables)
+            .copied()
+            .flatten()
+            .collect();
         assert!(all.len() > 200, "{}", all.len());
         for (code, row) in rows() {
-            let explained = all.iter().filter(|row| row.code == code && !row.meaning.is_empty());
+            let explained = all
+                .iter()
+                .filter(|row| row.code == code && !row.meaning.is_empty());
             assert!(explained.count() < 2, "{code} has two meanings");
             assert!(!meaning(row).is_empty(), "{code} has no meaning");
         }
@@ -84,7 +89,9 @@ mod tests {
         let page = page();
         for code in TABLES.iter().filter(|(page, _)| *page == COMMAND_ERRORS) {
             for row in code.1.iter().copied().flatten() {
-                let lines = page.lines().filter(|line| line.starts_with(&format!("| `{}` |", row.code)));
+                let lines = page
+                    .lines()
+                    .filter(|line| line.starts_with(&format!("| `{}` |", row.code)));
                 assert_eq!(lines.count(), 1, "{}", row.code);
             }
         }
