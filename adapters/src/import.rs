@@ -157,6 +157,21 @@ codes! {
     }
 }
 
+fn first(found: &[Diagnostic]) -> String {
+    found.first().map_or_else(String::new, ToString::to_string)
+}
+
+impl ImportError {
+    /// Everything that is wrong with the definitions, where that is the reason.
+    #[must_use]
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        match self {
+            Self::Definition(found) => found,
+            _ => &[],
+        }
+    }
+}
+
 /// The codes of imports.
 pub const TABLES: &[&[Code]] = &[
     ImportError::CODES,
