@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(read.source.bundle, None);
 
         let error = CallError::new(ErrorCode::TIMEOUT, ErrorClass::RateLimited, "late")
-            .retry_after(Duration::from_millis(1500))
+            .with_retry_after(Duration::from_millis(1500))
             .with_cause(json!({"why": null}));
         let error = Err(error);
         assert_eq!(kept(&error).result, error);
