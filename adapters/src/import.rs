@@ -157,6 +157,23 @@ codes! {
     }
 }
 
+fn first(findings: &[Diagnostic]) -> String {
+    findings
+        .first()
+        .map_or_else(String::new, ToString::to_string)
+}
+
+impl ImportError {
+    /// All errors of the definitions, if they are the reason.
+    #[must_use]
+    pub fn diagnostics(&self) -> &[Diagnostic] {
+        match self {
+            Self::Definition(findings) => findings,
+            _ => &[],
+        }
+    }
+}
+
 /// The codes of imports.
 pub const TABLES: &[&[Code]] = &[
     ImportError::CODES,

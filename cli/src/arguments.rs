@@ -179,6 +179,7 @@ impl Cli {
             let Serve::Serve(arguments) = serving.command;
             return Self {
                 style: serving.style,
+                version: None,
                 command: Command::Serve(arguments),
             };
         }

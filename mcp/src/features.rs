@@ -8,7 +8,6 @@ use toolward_bundle::content::Content;
 use toolward_bundle::tool_names;
 use toolward_host::{Host, WithheldReason};
 use toolward_policy::Policy;
-use toolward_support::report::codes;
 
 use crate::catalogue::{self, Catalogue, Found, Listed, NameProblem, Order};
 use crate::documents::{Documents, DocumentsError};

@@ -13,7 +13,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::error::{ErrorKind, Refusal};
+use crate::error::{ErrorKind, Refusal, too_large};
 use crate::key::SigningKey;
 use crate::text::{bytes as count_bytes, quoted, visible};
 
@@ -108,9 +108,7 @@ impl Envelope {
     /// [`Envelope::parse`] for a kind of document with another limit.
     pub fn parse_up_to(bytes: &[u8], max_bytes: usize) -> Result<Self, Refusal> {
         if bytes.len() > max_bytes {
-            return Err(Refusal::new(ErrorKind::TooLarge)
-                .expected(format!("at most {max_bytes} bytes"))
-                .found(count_bytes(bytes.len() as u64)));
+            return Err(too_large(max_bytes).found(count_bytes(bytes.len() as u64)));
         }
         let Object(document) =
             serde_json::from_slice::<Object<Document>>(bytes).map_err(|error| {

@@ -33,7 +33,7 @@ use semver::Version;
 
 use crate::digest::Digest;
 use crate::envelope::Envelope;
-use crate::error::{ErrorKind, Refusal, io_failed};
+use crate::error::{ErrorKind, Refusal, io_failed, too_large};
 use crate::manifest::Manifest;
 use crate::revocation::Revocations;
 use crate::text;
@@ -220,7 +220,7 @@ fn open_source(path: &Path) -> Result<BundleSource, Refusal> {
     let file = cap_std::fs::File::open_ambient(path, ambient_authority()).map_err(io)?;
     let length = file.metadata().map_err(io)?.len();
     if length > MAX_BYTES {
-        return Err(too_large(MAX_BYTES, &place()).found(text::bytes(length)));
+        return Err(too_large(MAX_BYTES).at(place()).found(text::bytes(length)));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
     read_archive(file, MAX_BYTES, &mut bytes, &place())?;
@@ -238,15 +238,9 @@ fn read_archive(
         .read_to_end(bytes)
         .map_err(|error| io_failed(place, error))?;
     if bytes.len() as u64 > most {
-        return Err(too_large(most, place));
+        return Err(too_large(most).at(place));
     }
     Ok(())
-}
-
-fn too_large(most: u64, place: &str) -> Refusal {
-    Refusal::new(ErrorKind::TooLarge)
-        .at(place)
-        .expected(format!("at most {most} bytes"))
 }
 
 /// A bundle that matches its manifest. Anyone can make one: no signature was verified.

@@ -314,11 +314,6 @@ mod tests {
         principals.take(&entry("7".to_owned())).unwrap();
         principals.take(&entry("another".to_owned())).unwrap_err();
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
 
     #[test]
     fn a_burst_is_free_and_all_beyond_it_is_delayed_to_the_rate() {

@@ -114,7 +114,7 @@ impl<'a> Sender<'a> {
         };
         self.asked = Instant::now();
         let undo = entry.not_dispatched().map(Box::new);
-        match self.shared.register(Waiter::QueuedRow(reply), undo) {
+        match self.shared.register(Waiter::Row(reply), undo) {
             Some(id) => Registered::Awaited(id, entry),
             None => Registered::Refused,
         }
@@ -131,7 +131,7 @@ impl<'a> Sender<'a> {
     }
 
     fn flush(&mut self, reply: AnswerSender<()>) {
-        self.ask(Waiter::QueuedRow(reply), |id| Request::Flush { id });
+        self.ask(Waiter::Row(reply), |id| Request::Flush { id });
     }
 
     fn ask(&mut self, waiting: Waiter, request: impl FnOnce(u64) -> Request) {

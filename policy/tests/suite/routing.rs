@@ -503,9 +503,9 @@ fn a_policy_that_lets_calls_fall_or_prefers_a_driver_is_no_narrower() {
     }
     let both =
         policy("[resolve]\nfallback = true\n").layer(policy("[resolve]\nfallback = false\n"));
-    assert!(!both.expect("two layers").resolve().fallback());
+    assert!(!both.expect("two layers").tables().resolve.fallback());
     let both = policy("[resolve]\nfallback = true\n").layer(Policy::empty());
-    assert!(both.expect("two layers").resolve().fallback());
+    assert!(both.expect("two layers").tables().resolve.fallback());
 }
 
 #[test]

@@ -95,7 +95,7 @@ fn no_value_of_a_bundle_says_where_a_secret_comes_from_or_goes() {
             SecretSource::Env("TOOLWARD_CHOOSE".to_owned())
         );
         assert_eq!(secret.binding.as_ref().unwrap().host, "host.invalid");
-        assert!(pasted.services()[0].is_placeholder(), "{lines}");
+        assert!(pasted.tables().services[0].is_placeholder(), "{lines}");
         let decision = ask(&pasted, &tool, &driver);
         let missing = &denial(&decision).missing;
         assert!(

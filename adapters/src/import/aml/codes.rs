@@ -6,15 +6,17 @@ codes! {
     /// Why no tool is made of a definition.
     #[derive(Debug)]
     pub(super) enum Refused: Error {
-        Draft = "aml-draft" ["1 or –"], "it is a draft, and drafts are left out" => "`--allow-draft` takes drafts, too";
-        Disabled = "aml-disabled" ["1 or –"], "it is disabled";
+        Draft = "aml-draft" ["1 or –"], "a definition of AML is a draft, and drafts are left out",
+            ("it is a draft, and drafts are left out") => "`--allow-draft` takes drafts, too";
+        Disabled = "aml-disabled" ["1 or –"], "a definition of AML is disabled", ("it is disabled");
         SpecVersion { expected: String, found: String } = "aml-spec-version-refused" ["1 or –"],
             "a definition of AML has a `spec_version` that is not approved",
             ("expected `spec_version` to be {expected:?}, found {found:?}")
             => "`--spec-version` names the version that your platform approves";
         NoId(prefix: String) = "import-name-unusable", ("its id makes no id of ours with {prefix:?} before it");
         Taken(id: String) = "import-name-taken", ("its tool would have the id {id}, which another definition has");
-        Insecure = "aml-url-insecure" ["1 or –"], "its `base_url` is not https: requests would go out in the clear";
+        Insecure = "aml-url-insecure" ["1 or –"], "the `base_url` of a definition of AML is not https",
+            ("its `base_url` is not https: requests would go out in the clear");
         Request(problem: String) = "aml-request-unusable" ["1 or –"],
             "the request of a definition of AML can't be made safely: a place is missing, or a placeholder is not one",
             ("its request can't be made: {problem}");

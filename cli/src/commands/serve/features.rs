@@ -16,7 +16,7 @@ use toolward_policy::Policy;
 use super::HttpFlags;
 #[cfg(feature = "adapters")]
 use super::events::EventFlags;
-use super::exec_broker::Programs;
+use crate::commands::exec_broker::Programs;
 #[cfg(feature = "metrics")]
 use super::metrics::Metrics;
 use super::recorder;
