@@ -120,37 +120,6 @@ fn first_code(diagnostics: &[Diagnostic]) -> &'static str {
         .map_or("bundle-invalid", |diagnostic| diagnostic.code)
 }
 
-/// The first error in one line, and the number of further ones.
-fn first(diagnostics: &[Diagnostic]) -> String {
-    let mut errors = diagnostics
-        .iter()
-        .filter(|diagnostic| diagnostic.severity == Severity::Error);
-    match errors.next() {
-        None => "the bundle is invalid".to_owned(),
-        Some(error) => {
-            let more = match errors.count() {
-                0 => String::new(),
-                more => format!(" (and {more} more)"),
-            };
-            format!(
-                "{}:{}:{}: {}{more}",
-                error.file, error.line, error.column, error.message
-            )
-        }
-    }
-}
-
-/// The hint of the first error, or a general one.
-fn first_hint(diagnostics: &[Diagnostic]) -> String {
-    diagnostics
-        .iter()
-        .find(|diagnostic| diagnostic.severity == Severity::Error)
-        .and_then(|diagnostic| diagnostic.hint.clone())
-        .unwrap_or_else(|| {
-            "correct it and pack the bundle again; `toolward check` shows every finding".to_owned()
-        })
-}
-
 /// The name of a symbolic link in messages.
 pub(crate) const SYMBOLIC_LINK: &str = "a symbolic link";
 
