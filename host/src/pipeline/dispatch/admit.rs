@@ -52,8 +52,8 @@ pub(super) async fn ready<'a>(
         None => None,
         Some(name) => {
             let driver = call.route.driver.driver.id.as_str();
-            let deadline = admitted.clock.deadline;
-            let key = host.named.idempotency_key(name, driver, deadline);
+            let clock = admitted.clock.within(call.route.limits.timeout);
+            let key = host.named.idempotency_key(name, driver, clock.deadline);
             Some(key.await?)
         }
     };
