@@ -9,7 +9,7 @@
 //!
 //! ```
 //! use toolward_ledger::record::{Closed, Event, Number, Opened, Version, Word};
-//! use toolward_ledger::{Durability, Entry, Options, Reader, Recorder, Writer};
+//! use toolward_ledger::{Durability, Entry, LedgerOptions, Reader, Recorder, Writer};
 //!
 //! # fn main() -> Result<(), toolward_ledger::Error> {
 //! # let folder = tempfile::tempdir().unwrap();
@@ -22,7 +22,7 @@
 //!     cut: Number::default(),
 //!     policy: None,
 //! };
-//! let writer = Writer::open(Options::new(&directory), opened)?;
+//! let writer = Writer::open(LedgerOptions::new(&directory), opened)?;
 //! let entry = Entry::new(Event::Closed(Closed { why: None }));
 //! // On the disk once this returns.
 //! writer.append(entry, Durability::Disk).wait()?;
@@ -94,9 +94,9 @@ pub use error::Error;
 pub use maintenance::Maintenance;
 #[cfg(feature = "sqlite")]
 pub use reader::{
-    CassetteExport, DamagedRow, EndRow, Filter, Finding, Listed, Missing, Payload, PayloadState,
-    Proofs, Reader, RecordedCall, Row, Selection, Verified,
+    CassetteExport, DamagedRow, EndRow, Filter, Finding, Listed, MissingPayload, Payload,
+    PayloadState, Proofs, Reader, RecordedCall, Row, Selection, VerifiedLedger,
 };
 pub use recorder::{Durability, Pending, Recorder};
 #[cfg(feature = "sqlite")]
-pub use writer::{Options, Writer, WrittenRows};
+pub use writer::{LedgerOptions, Writer, WrittenRows};

@@ -16,9 +16,9 @@ pub use calls::{DamagedRow, EndRow, RecordedCall};
 pub use cassette::{CassetteExport, Selection};
 pub(crate) use index::remove as remove_index;
 pub use index::{Filter, Listed};
-pub use missing::{Missing, PayloadState};
+pub use missing::{MissingPayload, PayloadState};
 pub use proof::Proofs;
-pub use verify::{Finding, Verified};
+pub use verify::{Finding, VerifiedLedger};
 
 use crate::append::{head, integer, unsigned};
 use crate::checkpoint::Verifier;

@@ -3,8 +3,8 @@
 //! it can add rows, and false ones, and neither read nor change any.
 //!
 //! * [`Remote`] is the recording process's half: a [`Recorder`](crate::Recorder).
-//! * [`Connection`] is the recorder's half: it takes frames, checks each, and has a [`Writer`](crate::Writer) write.
-//! * [`Request`] and [`Answer`] are the frames.
+//! * [`RecorderConnection`] is the recorder's half: it takes frames, checks each, and has a [`Writer`](crate::Writer) write.
+//! * [`RequestFrame`] and [`AnswerFrame`] are the frames.
 //!
 //! The recorder takes entries, the wish that all be on the disk, and one question: whether an id was given before.
 //! No byte of a payload comes back. What it can't take ends the connection, with a `closed` row.
@@ -25,12 +25,12 @@ use crate::entry::{NO_SESSION, now};
 use crate::error::Error;
 use crate::payload::{Keep, PayloadLimits};
 use crate::record::{Event, Opened, Record};
-use crate::writer::Options;
+use crate::writer::LedgerOptions;
 
 pub use client::{RecorderCounts, Remote};
-pub use connection::Connection;
+pub use connection::RecorderConnection;
 pub use entry::{FrameError, MAX_NAME_BYTES, MAX_PAYLOAD_BYTES};
-pub use frame::{Answer, Request};
+pub use frame::{AnswerFrame, RequestFrame};
 
 /// Size of the buffers for writing to the socket, and for reading from it.
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -42,7 +42,7 @@ const PROTOCOL: u32 = 1;
 #[derive(Clone, Debug)]
 pub struct Start {
     /// Where and how the ledger is written.
-    pub options: Options,
+    pub options: LedgerOptions,
     /// The session's first row.
     pub opened: Opened,
 }
@@ -103,7 +103,7 @@ impl Start {
         let (PROTOCOL, Ok(Event::Opened(opened))) = (frame.protocol, opened) else {
             return Err(bad);
         };
-        let mut options = Options::new(frame.directory);
+        let mut options = LedgerOptions::new(frame.directory);
         options.keep = frame.keep;
         options.payloads = PayloadLimits {
             age: frame.payload_age,

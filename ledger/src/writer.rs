@@ -28,7 +28,7 @@ const GATHER: Duration = Duration::from_millis(10);
 /// Where a ledger is, and what it keeps.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Options {
+pub struct LedgerOptions {
     /// Its directory, which is made where it is missing.
     pub directory: PathBuf,
     /// Which payloads are kept.
@@ -46,7 +46,7 @@ pub struct Options {
     pub checkpoint_interval: Duration,
 }
 
-impl Options {
+impl LedgerOptions {
     /// The defaults: 10 GiB, a checkpoint each 4,096 rows and 10 minutes, payloads as [`Keep`] and
     /// [`PayloadLimits`] have them by default.
     #[must_use]
@@ -83,13 +83,13 @@ impl Writer {
     /// # Errors
     /// [`Error::Shorter`] and [`Error::Differs`] for a ledger that does not hold against its newest checkpoint;
     /// errors of files, disks and keys.
-    pub fn open(options: Options, opened: Opened) -> Result<Self, Error> {
+    pub fn open(options: LedgerOptions, opened: Opened) -> Result<Self, Error> {
         Self::open_gathering(options, opened, Gather::For(GATHER))
     }
 
     /// [`Writer::open`], with rows that are not awaited gathered by `gather`.
     pub(crate) fn open_gathering(
-        options: Options,
+        options: LedgerOptions,
         opened: Opened,
         gather: Gather,
     ) -> Result<Self, Error> {

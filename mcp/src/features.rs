@@ -36,7 +36,6 @@ pub struct ServerFeatures {
     finder: Option<Finder>,
 }
 
-
 /// Which lists changed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {

@@ -15,7 +15,7 @@ use crate::error::{self, PolicyError, Refuse as _};
 use crate::exec::ExecRule;
 use crate::partial;
 use crate::policy::Policy;
-use crate::resources::{Secret, SecretSource, Service, Share, Workspace};
+use crate::resources::{Secret, SecretSource, ServiceRule, Share, Workspace};
 use crate::rule::{DenyRule, Rule};
 use crate::values;
 
@@ -184,7 +184,7 @@ fn secret(secret: &Secret) -> Result<(), PolicyError> {
         .map_or(Ok(()), |binding| binding.check())
 }
 
-fn service(service: &Service) -> Result<(), PolicyError> {
+fn service(service: &ServiceRule) -> Result<(), PolicyError> {
     named(&Class::External, &service.name, &error::WRONG_VALUE)
 }
 

@@ -9,7 +9,7 @@ use toolward_contract::capability::{Backing, Capability, Class};
 
 use crate::approval::ApprovalClass;
 use crate::decision::{Allowed, AskReason, Decision, DecisionContext, Effects};
-use crate::denial::{Denial, Lack, Missing};
+use crate::denial::{Denial, Lack, MissingGrant};
 use crate::evaluate::{Evaluated, PolicyView};
 use crate::exec;
 use crate::implementation::{ASK_FROM_RISK, Contract, Implementation};
@@ -43,7 +43,7 @@ pub(crate) fn of(
     // Two wide declarations may ask for the same part.
     let mut seen = HashSet::new();
     let missing = evaluated.iter().flat_map(missing);
-    let missing: Vec<Missing> = missing.filter(|one| seen.insert(one.clone())).collect();
+    let missing: Vec<MissingGrant> = missing.filter(|one| seen.insert(one.clone())).collect();
     let program = exec::find(view, evaluated);
     if !denied_by.is_empty() || !missing.is_empty() || program.is_err() {
         let workspaces = view.policy.tables.workspaces.iter();
@@ -99,10 +99,10 @@ pub(crate) fn of(
     Decision::Ask(allowed, reasons)
 }
 
-fn missing(evaluated: &Evaluated<'_>) -> Vec<Missing> {
+fn missing(evaluated: &Evaluated<'_>) -> Vec<MissingGrant> {
     let declared = &evaluated.declared;
     let failed = evaluated.found.iter().filter_map(|(asked, found)| {
-        found.as_ref().err().map(|why| Missing {
+        found.as_ref().err().map(|why| MissingGrant {
             capability: asked.clone(),
             mutates: declared.mutates,
             declared_by: declared.by,
@@ -200,7 +200,7 @@ fn preapproval(
 }
 
 /// The tables that are lacking for what is missing.
-fn lacks(view: &PolicyView<'_>, missing: &[Missing]) -> Vec<Lack> {
+fn lacks(view: &PolicyView<'_>, missing: &[MissingGrant]) -> Vec<Lack> {
     let mut lacks = Vec::new();
     for one in missing.iter().filter(|one| one.why.lines_help()) {
         let asked = &one.capability;

@@ -28,7 +28,7 @@ pub struct Denial {
     /// The rules that deny the whole tool.
     pub denied_by: Vec<RuleId>,
     /// What is declared and not granted.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingGrant>,
     /// Why its program may not run, for a tool that is carried out by one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Box<ExecLack>>,
@@ -57,7 +57,7 @@ impl fmt::Display for Denial {
 /// A declared capability that is not granted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
-pub struct Missing {
+pub struct MissingGrant {
     /// The capability, narrowed to what the driver uses.
     pub capability: Capability,
     /// Whether it was declared in `mutates`.
@@ -68,7 +68,7 @@ pub struct Missing {
     pub why: Why,
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = if self.mutates { " (to change it)" } else { "" };
         let who = match self.declared_by {

@@ -9,7 +9,7 @@ use crate::implementation::{self, Contract, Declared, DeclaredBy, Implementation
 use crate::machine::Machine;
 use crate::overlap::{hosts_overlap, overlaps};
 use crate::policy::Policy;
-use crate::resources::{Secret, Service, Workspace};
+use crate::resources::{Secret, ServiceRule, Workspace};
 use crate::rule::{Confirmed, DenyRule, Placed, Rule, RuleId};
 
 /// A policy as one contract and one driver see it.
@@ -177,7 +177,7 @@ impl<'a> PolicyView<'a> {
                 }
             },
             Some(Backing::Service) if !self.has_service(asked) => return Err(Why::NoService),
-            Some(Backing::Service) if self.services(asked).all(Service::is_placeholder) => {
+            Some(Backing::Service) if self.services(asked).all(ServiceRule::is_placeholder) => {
                 return Err(Why::NotChosen);
             }
             Some(Backing::Service) | None => {}
@@ -257,7 +257,7 @@ impl<'a> PolicyView<'a> {
             .find(|secret| secret.slug == slug && secret.publisher.as_str() == publisher)
     }
 
-    fn services(&self, asked: &Capability) -> impl Iterator<Item = &'a Service> {
+    fn services(&self, asked: &Capability) -> impl Iterator<Item = &'a ServiceRule> {
         let (all, name) = (asked.is_wildcard(), asked.scope());
         self.policy
             .tables

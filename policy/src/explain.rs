@@ -24,7 +24,7 @@ use crate::rule::RuleId;
 /// What became of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum ExplainedOutcome {
     /// Calls run.
     Allow,
     /// Calls run once a person has approved them.
@@ -47,7 +47,7 @@ pub struct Explanation {
     /// The driver's publisher.
     pub driver_publisher: String,
     /// What became of the tool.
-    pub outcome: Outcome,
+    pub outcome: ExplainedOutcome,
     /// The rules that deny the whole tool.
     pub denied_by: Vec<RuleId>,
     /// One for each part of the declaration.
@@ -178,7 +178,7 @@ pub fn explain(
         publisher: contract.publisher.to_owned(),
         driver: implementation.driver.id.to_string(),
         driver_publisher: implementation.publisher.to_owned(),
-        outcome: Outcome::Deny,
+        outcome: ExplainedOutcome::Deny,
         denied_by: Vec::new(),
         capabilities: Vec::new(),
         without: Vec::new(),
@@ -197,12 +197,12 @@ pub fn explain(
     };
     match decision {
         Decision::Allow(allowed) => {
-            explanation.outcome = Outcome::Allow;
+            explanation.outcome = ExplainedOutcome::Allow;
             explanation.without = withheld(allowed.partial);
             explanation.preapproved = allowed.preapproved;
         }
         Decision::Ask(allowed, reasons) => {
-            explanation.outcome = Outcome::Ask;
+            explanation.outcome = ExplainedOutcome::Ask;
             explanation.without = withheld(allowed.partial);
             explanation.ask = reasons;
         }
@@ -213,7 +213,7 @@ pub fn explain(
         }
     }
     if let Some(lack) = &explanation.context {
-        explanation.outcome = Outcome::Deny;
+        explanation.outcome = ExplainedOutcome::Deny;
         let between = match explanation.lines_to_add.is_empty() {
             true => "",
             false => "\n",
@@ -226,7 +226,7 @@ pub fn explain(
             explanation.narrower_lines.push_str(&lines);
         }
     }
-    let blocked = explanation.outcome == Outcome::Deny;
+    let blocked = explanation.outcome == ExplainedOutcome::Deny;
     explanation.capabilities = evaluated
         .iter()
         .flat_map(|one| rows(&view, one, blocked))
@@ -293,7 +293,7 @@ impl Explanation {
     #[must_use]
     pub fn without_secrets(mut self, slugs: Vec<String>) -> Self {
         if !slugs.is_empty() {
-            self.outcome = Outcome::Deny;
+            self.outcome = ExplainedOutcome::Deny;
             self.secrets_missing = slugs;
         }
         self

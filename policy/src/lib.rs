@@ -39,11 +39,11 @@ pub use context::{
 };
 pub use decide::decide;
 pub use decision::{Allowed, AskReason, Decision, DecisionContext, Effects};
-pub use denial::{Denial, Missing, SecretMisfit, Why};
+pub use denial::{Denial, MissingGrant, SecretMisfit, Why};
 pub use document::{DocumentAccess, DocumentRule, FilePattern};
 pub use error::{CODES, PolicyError};
 pub use exec::{ExecDigest, ExecLack, ExecLimits, ExecRule, ExecWhy, Interpreter, WorkspaceAccess};
-pub use explain::{Explained, ExplainedProgram, Explanation, Outcome, explain};
+pub use explain::{Explained, ExplainedOutcome, ExplainedProgram, Explanation, explain};
 pub use grant::{
     BucketGrant, Grant, HostGrant, OnViolation, SecretBinding, SecretGrant, SecretPosition,
     UserGrant, WorkspaceGrant,
@@ -56,8 +56,8 @@ pub use name::{Publisher, ToolPattern};
 pub use narrowing::Wider;
 pub use partial::{GivenPart, Partial, Withheld};
 pub use policy::{Policy, PolicyParts, PolicyTables};
-pub use resolve::Resolve;
-pub use resources::{Secret, SecretSource, Service, Share, Workspace};
+pub use resolve::ResolveTable;
+pub use resources::{Secret, SecretSource, ServiceRule, Share, Workspace};
 pub use routing::{DuplicateId, Reach, Rejected, Rejection, Route, ToolRoutes, routes};
 pub use rule::{Confirmed, Defaults, DenyRule, Rule, RuleAction, RuleId, RuleKind};
 pub use suggest::{Choices, ChosenLines, OpenChoice, SecretChoice, suggest};

@@ -9,7 +9,7 @@ use toolward_contract::capability::{Capability, CapabilitySet, Class, HostPatter
 use crate::approval::ApprovalClass;
 use crate::limits::{LimitName, LimitSettings};
 use crate::policy::{Policy, PolicyTables};
-use crate::resources::{Service, Workspace};
+use crate::resources::{ServiceRule, Workspace};
 use crate::rule::{DenyRule, Rule};
 
 /// Something of a policy that may give more than an earlier policy did.
@@ -191,15 +191,15 @@ fn is_same_deny(one: &DenyRule, other: &DenyRule) -> bool {
 }
 
 /// [`same`], in the spelling of hosts too: plain http passes to a host without a port only.
-fn same_services(some: &[Service], others: &[Service]) -> bool {
-    let ports = |service: &Service| -> Vec<Option<u16>> {
+fn same_services(some: &[ServiceRule], others: &[ServiceRule]) -> bool {
+    let ports = |service: &ServiceRule| -> Vec<Option<u16>> {
         service
             .hosts
             .iter()
             .map(HostPattern::written_port)
             .collect()
     };
-    let equal = |one: &Service, other: &Service| one == other && ports(one) == ports(other);
+    let equal = |one: &ServiceRule, other: &ServiceRule| one == other && ports(one) == ports(other);
     some.len() == others.len()
         && some
             .iter()

@@ -20,7 +20,7 @@ const MAX_ENTRIES: usize = 1024;
 /// Which drivers may serve tools. The default is all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Resolve {
+pub struct ResolveTable {
     /// The regions of which a driver that reaches the network must claim one, exactly as written here. A driver that
     /// claims none is of the region `global`. `None` and an empty list: any.
     pub region: Option<Vec<String>>,
@@ -34,7 +34,7 @@ pub struct Resolve {
     pub fallback: Option<bool>,
 }
 
-impl Resolve {
+impl ResolveTable {
     /// The regions of which a driver must claim one; empty if it need not.
     #[must_use]
     pub fn regions(&self) -> &[String] {

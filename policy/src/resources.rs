@@ -99,14 +99,14 @@ impl Secret {
 
 /// `[[service]]`: the hosts behind `mutates: external:…`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Service {
+pub struct ServiceRule {
     /// Its name, as contracts declare it.
     pub name: String,
     /// The hosts. None: the service reaches nothing.
     pub hosts: Vec<HostPattern>,
 }
 
-impl Service {
+impl ServiceRule {
     /// Whether the operator still has to choose its hosts. Until then it is
     /// not granted.
     #[must_use]

@@ -20,7 +20,8 @@ use toolward_host::{
     ApprovalRequest, Approver, Cache, Host, HostBuilder, Request, SharedState, Verdict,
 };
 use toolward_policy::{
-    Choices, Contract, Decision, Implementation, Machine, Outcome as Explained, Policy, ToolRoutes,
+    Choices, Contract, Decision, ExplainedOutcome as Explained, Implementation, Machine, Policy,
+    ToolRoutes,
 };
 use toolward_signing::Digest;
 

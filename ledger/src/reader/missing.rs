@@ -25,7 +25,7 @@ pub enum PayloadState {
 /// Why a payload is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Missing {
+pub enum MissingPayload {
     /// The rows say nothing of such a payload.
     NotRecorded,
     /// It was not kept. This setting keeps such payloads, as does any that keeps more.
@@ -42,7 +42,7 @@ pub enum Missing {
     Changed,
 }
 
-impl Missing {
+impl MissingPayload {
     /// Its name, for programs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -88,28 +88,36 @@ impl Reader {
         call: &RecordedCall,
         kind: PayloadKind,
         limits: &PayloadLimits,
-    ) -> Result<Result<Vec<u8>, Missing>, Error> {
+    ) -> Result<Result<Vec<u8>, MissingPayload>, Error> {
         let Some(content) = call.content(kind) else {
-            return Ok(Err(Missing::NotRecorded));
+            return Ok(Err(MissingPayload::NotRecorded));
         };
         let size = content.size.get();
         Ok(match self.payload_state(content, kind)? {
             PayloadState::Kept(bytes) => Ok(bytes),
-            PayloadState::Changed => Err(Missing::Changed),
-            PayloadState::NotKept if size > limits.each as u64 => Err(Missing::TooLarge(size)),
-            PayloadState::NotKept => Err(Missing::NotKept(Keep::least(kind, call.matters()))),
+            PayloadState::Changed => Err(MissingPayload::Changed),
+            PayloadState::NotKept if size > limits.each as u64 => {
+                Err(MissingPayload::TooLarge(size))
+            }
+            PayloadState::NotKept => {
+                Err(MissingPayload::NotKept(Keep::least(kind, call.matters())))
+            }
             PayloadState::Gone => Err(self.why_gone(call, limits)?),
         })
     }
 
-    fn why_gone(&self, call: &RecordedCall, limits: &PayloadLimits) -> Result<Missing, Error> {
+    fn why_gone(
+        &self,
+        call: &RecordedCall,
+        limits: &PayloadLimits,
+    ) -> Result<MissingPayload, Error> {
         if let Some(row) = self.erased(call)? {
-            return Ok(Missing::Erased(row));
+            return Ok(MissingPayload::Erased(row));
         }
         let age = u64::try_from(limits.age.as_micros()).unwrap_or(u64::MAX);
         Ok(match call.at.get().saturating_add(age) < now().get() {
-            true => Missing::Expired,
-            false => Missing::Displaced,
+            true => MissingPayload::Expired,
+            false => MissingPayload::Displaced,
         })
     }
 

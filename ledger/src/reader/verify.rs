@@ -81,7 +81,7 @@ pub enum Finding {
 /// What verifying found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Verified {
+pub struct VerifiedLedger {
     /// How many rows there are.
     pub rows: u64,
     /// Rows below this one are signed.
@@ -94,7 +94,7 @@ pub struct Verified {
     pub findings: Vec<Finding>,
 }
 
-impl Verified {
+impl VerifiedLedger {
     /// Whether all of it holds.
     #[must_use]
     pub fn holds(&self) -> bool {
@@ -120,8 +120,8 @@ impl Reader {
     ///
     /// # Errors
     /// Those of the file; what does not hold is in the answer.
-    pub fn verify(&mut self, elsewhere: &[Checkpoint]) -> Result<Verified, Error> {
-        let mut found = Verified::default();
+    pub fn verify(&mut self, elsewhere: &[Checkpoint]) -> Result<VerifiedLedger, Error> {
+        let mut found = VerifiedLedger::default();
         // All of it from one state, while others append.
         self.records.execute_batch("BEGIN")?;
         let walked = self.walk(elsewhere, &mut found);
@@ -139,7 +139,7 @@ impl Reader {
         Ok(found)
     }
 
-    fn walk(&self, elsewhere: &[Checkpoint], found: &mut Verified) -> Result<(), Error> {
+    fn walk(&self, elsewhere: &[Checkpoint], found: &mut VerifiedLedger) -> Result<(), Error> {
         let head = head(&self.records)?;
         let signed = self.signed(elsewhere, found)?;
         let mut next = signed.iter().peekable();
@@ -221,7 +221,7 @@ impl Reader {
     fn signed(
         &self,
         elsewhere: &[Checkpoint],
-        found: &mut Verified,
+        found: &mut VerifiedLedger,
     ) -> Result<BTreeMap<u64, Signed>, Error> {
         let mut all = BTreeMap::new();
         for (size, note, edge) in self.checkpoints()? {
@@ -252,7 +252,7 @@ impl Reader {
     }
 }
 
-fn verify_payloads(sql: &Connection, found: &mut Verified) -> Result<(), Error> {
+fn verify_payloads(sql: &Connection, found: &mut VerifiedLedger) -> Result<(), Error> {
     let mut statement = sql.prepare("SELECT commitment, salt, kind, bytes FROM payload")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::Start;
 use super::entry::FrameError;
-use super::frame::{Answer, Request};
+use super::frame::{AnswerFrame, RequestFrame};
 use super::sender::Sender;
 use super::shared::{Answering, ConnectionState, LOST};
 use crate::entry::{Entry, Given, Repeated};
@@ -67,7 +67,7 @@ impl Remote {
         // Set before this process confines itself.
         (socket.set_read_timeout(Some(LOOK_INTERVAL)))
             .map_err(|error| Error::io("the recorder's socket", error))?;
-        match Request::Start(Box::new(start)).write(&mut &socket) {
+        match RequestFrame::Start(Box::new(start)).write(&mut &socket) {
             // One that has already died is reported for the first row.
             Err(Error::Io(_)) | Ok(()) => {}
             Err(error) => return Err(error),
@@ -191,14 +191,14 @@ fn read(queue: &Arc<Queue>, shared: &ConnectionState, socket: &UnixStream) -> Re
     });
     let failed = |what: String| Err(Error::Recorder(what.into()));
     loop {
-        match Answer::read(&mut from) {
-            Ok(Some(Answer::Ready)) => {}
-            Ok(Some(Answer::To { id, outcome })) => {
+        match AnswerFrame::read(&mut from) {
+            Ok(Some(AnswerFrame::Ready)) => {}
+            Ok(Some(AnswerFrame::To { id, outcome })) => {
                 if let Some(undo) = shared.answer(id, outcome) {
                     queue.put(*undo);
                 }
             }
-            Ok(Some(Answer::Closed { outcome, written })) => {
+            Ok(Some(AnswerFrame::Closed { outcome, written })) => {
                 shared.wrote(written);
                 outcome?;
                 return match queue.is_closing() {
@@ -206,7 +206,7 @@ fn read(queue: &Arc<Queue>, shared: &ConnectionState, socket: &UnixStream) -> Re
                     false => failed(ENDED.to_owned()),
                 };
             }
-            Ok(Some(Answer::Unusable(problem))) => return failed(problem),
+            Ok(Some(AnswerFrame::Unusable(problem))) => return failed(problem),
             Err(FrameError::Io(_)) if from.get_ref().is_lost => {
                 return failed(format!("it has not answered for {} s", LOST.as_secs()));
             }

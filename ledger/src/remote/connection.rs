@@ -14,13 +14,13 @@ use toolward_support::helper::frames::is_whole;
 use super::BUFFER_BYTES;
 use super::Start;
 use super::entry::FrameError;
-use super::frame::{Answer, Request, with_code};
+use super::frame::{AnswerFrame, RequestFrame, with_code};
 use crate::entry::{Entry, Repeated};
 use crate::error::Error;
 use crate::record::Code;
 use crate::recorder::{Durability, Pending, Recorder as _};
 use crate::writer::queue::Gather;
-use crate::writer::{Options, Writer};
+use crate::writer::{LedgerOptions, Writer};
 
 /// Requests whose answers are awaited at once. Beyond it, nothing more is read.
 const IN_FLIGHT: usize = 4096;
@@ -32,7 +32,7 @@ const FRAME_INVALID: &str = "frame-invalid";
 const HOST_GONE: &str = "host-gone";
 
 /// A connection to a recording process that has started.
-pub struct Connection {
+pub struct RecorderConnection {
     from: BufReader<Counted>,
     to: UnixStream,
     start: Start,
@@ -44,7 +44,7 @@ enum Answering {
     Question(u64, Pending<Option<Repeated>>),
 }
 
-impl Connection {
+impl RecorderConnection {
     /// Waits for the start; `None` if the recording process ends before it.
     ///
     /// # Errors
@@ -55,9 +55,9 @@ impl Connection {
             bytes: 0,
         };
         let mut from = BufReader::with_capacity(BUFFER_BYTES, counted);
-        match Request::read(&mut from)? {
+        match RequestFrame::read(&mut from)? {
             None => Ok(None),
-            Some(Request::Start(start)) => Ok(Some(Self {
+            Some(RequestFrame::Start(start)) => Ok(Some(Self {
                 from,
                 to: socket,
                 start: *start,
@@ -68,14 +68,14 @@ impl Connection {
 
     /// Where the ledger is, and what else may be opened.
     #[must_use]
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &LedgerOptions {
         &self.start.options
     }
 
     /// Says that the recorder can't work.
     pub fn refuse(mut self, problem: impl Into<String>) {
         // Whoever would read it may be gone.
-        let _ = Answer::Unusable(problem.into()).write(&mut self.to);
+        let _ = AnswerFrame::Unusable(problem.into()).write(&mut self.to);
     }
 
     /// Opens the ledger, and records until the connection ends: in good order, because the recording process is
@@ -105,11 +105,11 @@ impl Connection {
         let (answering, writer) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                let _ = Answer::Unusable(with_code(&error)).write(&mut to);
+                let _ = AnswerFrame::Unusable(with_code(&error)).write(&mut to);
                 return Err(error);
             }
         };
-        let _ = Answer::Ready.write(&mut to);
+        let _ = AnswerFrame::Ready.write(&mut to);
         let why = take(from, &writer, &sender);
         if let Err(FrameError::Bad(_)) = why {
             // It might never read the answers, which would keep the session open.
@@ -135,14 +135,14 @@ impl Connection {
             }
         };
         let outcome = closed.clone();
-        let _ = Answer::Closed { outcome, written }.write(&mut to);
+        let _ = AnswerFrame::Closed { outcome, written }.write(&mut to);
         closed
     }
 }
 
-impl std::fmt::Debug for Connection {
+impl std::fmt::Debug for RecorderConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection")
+        f.debug_struct("RecorderConnection")
             .field("directory", &self.start.options.directory)
             .finish_non_exhaustive()
     }
@@ -170,7 +170,7 @@ fn take(
             // The next read may wait.
             writer.take_gathered();
         }
-        let request = Request::read(&mut from)?.ok_or_else(gone)?;
+        let request = RequestFrame::read(&mut from)?.ok_or_else(gone)?;
         let before = std::mem::replace(&mut read, from.get_ref().bytes);
         let bytes = usize::try_from(read.saturating_sub(before)).unwrap_or(usize::MAX);
         let wait = allowance.take(Instant::now(), bytes);
@@ -178,22 +178,22 @@ fn take(
             std::thread::sleep(wait);
         }
         let awaited = match request {
-            Request::Start(_) => return Err(FrameError::Bad("a second start")),
-            Request::End => return Ok(()),
-            Request::Append { id, entry } => {
+            RequestFrame::Start(_) => return Err(FrameError::Bad("a second start")),
+            RequestFrame::End => return Ok(()),
+            RequestFrame::Append { id, entry } => {
                 principals.take(&entry)?;
                 // What waits for room would take memory here.
                 let _ = writer.room().wait();
                 Answering::Row(id, writer.append(*entry, Durability::Disk))
             }
-            Request::Queue(entry) => {
+            RequestFrame::Queue(entry) => {
                 principals.take(&entry)?;
                 let _ = writer.room().wait();
                 drop(writer.append(*entry, Durability::Queued).wait());
                 continue;
             }
-            Request::Flush { id } => Answering::Row(id, writer.flush()),
-            Request::Given { id, given } => Answering::Question(id, writer.given(given)),
+            RequestFrame::Flush { id } => Answering::Row(id, writer.flush()),
+            RequestFrame::Given { id, given } => Answering::Question(id, writer.given(given)),
         };
         // The thread that answers ends with the socket.
         answering.send(awaited).map_err(|_| gone())?;
@@ -214,7 +214,7 @@ fn answer(answering: &Receiver<Answering>, mut to: UnixStream) {
                 (id, found)
             }
         };
-        if (Answer::To { id, outcome }).write(&mut to).is_err() {
+        if (AnswerFrame::To { id, outcome }).write(&mut to).is_err() {
             return;
         }
     }

@@ -37,7 +37,7 @@ const CLOSED: u8 = 14;
 /// From the recording process to the recorder.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Request {
+pub enum RequestFrame {
     /// The first frame.
     Start(Box<Start>),
     /// An entry, answered once it is on the disk.
@@ -68,7 +68,7 @@ pub enum Request {
 /// From the recorder to the recording process.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Answer {
+pub enum AnswerFrame {
     /// The ledger is open.
     Ready,
     /// It can't be opened, or the recorder can't work.
@@ -90,7 +90,7 @@ pub enum Answer {
     },
 }
 
-impl Request {
+impl RequestFrame {
     /// Reads one; `None` at the end of the stream.
     ///
     /// # Errors
@@ -165,7 +165,7 @@ impl Request {
     }
 }
 
-impl Answer {
+impl AnswerFrame {
     /// Reads one; `None` at the end of the stream.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
 use super::BUFFER_BYTES;
-use super::frame::Request;
+use super::frame::RequestFrame;
 use super::shared::{ConnectionState, Waiter};
 use crate::entry::{Entry, MissingRows, now};
 use crate::error::Error;
@@ -68,7 +68,10 @@ impl<'a> Sender<'a> {
                 }
             }
             for (given, reply) in batch.questions {
-                self.ask(Waiter::Question(reply), |id| Request::Given { id, given });
+                self.ask(Waiter::Question(reply), |id| RequestFrame::Given {
+                    id,
+                    given,
+                });
             }
             for reply in batch.flushes {
                 self.flush(reply);
@@ -77,7 +80,7 @@ impl<'a> Sender<'a> {
                 self.flush(channel().0);
             }
             if batch.closing {
-                self.queue(&Request::End);
+                self.queue(&RequestFrame::End);
             }
             if !self.broken && self.to.flush().is_err() {
                 self.breaks();
@@ -102,7 +105,7 @@ impl<'a> Sender<'a> {
             why: Error::Full.code(),
         };
         if let Some(gap) = missing.gap() {
-            self.queue(&Request::Queue(Box::new(Entry::new(Event::Gap(gap)))));
+            self.queue(&RequestFrame::Queue(Box::new(Entry::new(Event::Gap(gap)))));
         }
     }
 
@@ -124,17 +127,17 @@ impl<'a> Sender<'a> {
     fn append(&mut self, row: Registered) -> bool {
         match row {
             Registered::Awaited(id, _) if self.shared.withdraw_late(id) => false,
-            Registered::Awaited(id, entry) => self.request(id, &Request::Append { id, entry }),
-            Registered::Queued(entry) => self.queue(&Request::Queue(entry)),
+            Registered::Awaited(id, entry) => self.request(id, &RequestFrame::Append { id, entry }),
+            Registered::Queued(entry) => self.queue(&RequestFrame::Queue(entry)),
             Registered::Refused => false,
         }
     }
 
     fn flush(&mut self, reply: AnswerSender<()>) {
-        self.ask(Waiter::Row(reply), |id| Request::Flush { id });
+        self.ask(Waiter::Row(reply), |id| RequestFrame::Flush { id });
     }
 
-    fn ask(&mut self, waiting: Waiter, request: impl FnOnce(u64) -> Request) {
+    fn ask(&mut self, waiting: Waiter, request: impl FnOnce(u64) -> RequestFrame) {
         self.asked = Instant::now();
         if let Some(id) = self.shared.register(waiting, None) {
             self.request(id, &request(id));
@@ -142,7 +145,7 @@ impl<'a> Sender<'a> {
     }
 
     /// Returns whether it was written, unless the connection broke.
-    fn request(&mut self, id: u64, request: &Request) -> bool {
+    fn request(&mut self, id: u64, request: &RequestFrame) -> bool {
         let written = self.write(request);
         let is_written = written.is_ok();
         if let Err(error) = written {
@@ -152,7 +155,7 @@ impl<'a> Sender<'a> {
     }
 
     /// Returns whether it was written, unless the connection broke.
-    fn queue(&mut self, request: &Request) -> bool {
+    fn queue(&mut self, request: &RequestFrame) -> bool {
         let written = self.write(request);
         if let Err(error) = &written {
             tracing::warn!(code = error.code(), %error, "a row can't be recorded");
@@ -161,7 +164,7 @@ impl<'a> Sender<'a> {
     }
 
     /// An error is the request's own: the connection holds.
-    fn write(&mut self, request: &Request) -> Result<(), Error> {
+    fn write(&mut self, request: &RequestFrame) -> Result<(), Error> {
         if self.broken {
             return Ok(());
         }

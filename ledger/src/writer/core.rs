@@ -17,7 +17,7 @@ use crate::sessions::{self, Own};
 use crate::writer::counted::Late;
 use crate::writer::queue::{Batch, Queue, QueuedRow};
 use crate::writer::room::{PrincipalShares, RecordRoom, fits};
-use crate::writer::{CallRow, Options, WrittenRows};
+use crate::writer::{CallRow, LedgerOptions, WrittenRows};
 
 /// Between two attempts to write what could not be written.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
@@ -30,7 +30,7 @@ const LEAST_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The writer's half of a session.
 pub(super) struct WriterThread {
-    options: Options,
+    options: LedgerOptions,
     records: Connection,
     payloads: Payloads,
     key: SigningKey,
@@ -50,7 +50,7 @@ pub(super) struct WriterThread {
 }
 
 impl WriterThread {
-    pub(super) fn open(options: Options, opened: Opened) -> Result<Self, Error> {
+    pub(super) fn open(options: LedgerOptions, opened: Opened) -> Result<Self, Error> {
         let place = LedgerDirectory::make(&options.directory)?;
         let mut records = directory::open_to_write(&place.records(), &RECORDS)?;
         let is_new = append::head(&records)?.size() == 0;

@@ -6,7 +6,7 @@ use std::path::Path;
 use toolward_host::secrets::SecretStore as _;
 use toolward_host::{Host, LOCAL};
 use toolward_policy::{
-    ContextRule, LimitName, LimitSetting, Policy, SecretSource, Service, Workspace,
+    ContextRule, LimitName, LimitSetting, Policy, SecretSource, ServiceRule, Workspace,
 };
 use toolward_signing::trust::TrustStore;
 use toolward_state::Store;
@@ -202,7 +202,7 @@ fn secrets(policy: &Policy, environment: &Environment) -> Vec<Check> {
     policy.tables().secrets.iter().map(check).collect()
 }
 
-fn service(service: &Service) -> Option<Check> {
+fn service(service: &ServiceRule) -> Option<Check> {
     service.is_placeholder().then(|| {
         let waits = format!("{}: nobody has chosen its hosts yet", service.name);
         Check::warning("service", waits).hint("write the hosts that the tools shall reach")

@@ -2,8 +2,8 @@
 //! `policy grant`, which can add the operator's standing approval.
 
 use toolward_policy::{
-    AskReason, Choices, Contract, Decision, Implementation, Missing, OpenChoice, Policy, Rejected,
-    Rejection, Route, ToolRoutes, Why,
+    AskReason, Choices, Contract, Decision, Implementation, MissingGrant, OpenChoice, Policy,
+    Rejected, Rejection, Route, ToolRoutes, Why,
 };
 
 use super::{InternalAddress, PolicyReview};
@@ -342,7 +342,7 @@ fn runs(tool: &ToolRoutes<'_>, driver: Option<&str>, preapprove: bool) -> Result
 }
 
 /// Whether no choice of the operator in added lines can provide it.
-fn is_final(missing: &Missing) -> bool {
+fn is_final(missing: &MissingGrant) -> bool {
     matches!(
         missing.why,
         Why::DeniedBy(_) | Why::NeverGranted | Why::SecretNotUsable | Why::SecretMisfit(_)

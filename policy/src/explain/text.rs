@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Explained, ExplainedProgram, Explanation, Outcome};
+use super::{Explained, ExplainedOutcome, ExplainedProgram, Explanation};
 use crate::decision::AskReason;
 use crate::grant::OnViolation;
 use crate::implementation::DeclaredBy;
@@ -10,9 +10,9 @@ use crate::implementation::DeclaredBy;
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let outcome = match self.outcome {
-            Outcome::Allow => "allowed",
-            Outcome::Ask => "allowed once a person has said yes",
-            Outcome::Deny => "blocked",
+            ExplainedOutcome::Allow => "allowed",
+            ExplainedOutcome::Ask => "allowed once a person has said yes",
+            ExplainedOutcome::Deny => "blocked",
         };
         writeln!(f, "{} of {}: {outcome}", self.tool, self.publisher)?;
         let another = match self.driver_publisher == self.publisher {

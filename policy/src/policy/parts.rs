@@ -12,8 +12,8 @@ use crate::document::DocumentRule;
 use crate::error::{self, PolicyError, Refuse as _};
 use crate::exec::ExecRule;
 use crate::limits::LimitSettings;
-use crate::resolve::Resolve;
-use crate::resources::{Secret, SecretSource, Service, Share, Workspace};
+use crate::resolve::ResolveTable;
+use crate::resources::{Secret, SecretSource, ServiceRule, Share, Workspace};
 use crate::rule::{Defaults, DenyRule, Placed, Rule, RuleId, RuleKind, written_at};
 use crate::values;
 
@@ -29,7 +29,7 @@ pub struct PolicyTables {
     /// `[[exec]]`: the programs that may run outside the sandbox.
     pub execs: Vec<ExecRule>,
     /// `[[service]]`: the hosts behind external services.
-    pub services: Vec<Service>,
+    pub services: Vec<ServiceRule>,
     /// `[[share]]`: buckets of one publisher for another.
     pub shares: Vec<Share>,
     /// `[[document]]`: which prompts and resources are shown.
@@ -37,7 +37,7 @@ pub struct PolicyTables {
     /// `[approval.NAME]`: what contracts' `approval: policy:NAME` stands for.
     pub approvals: Vec<ApprovalPolicy>,
     /// `[resolve]`: which drivers are wanted at all.
-    pub resolve: Resolve,
+    pub resolve: ResolveTable,
     /// `[network] ca_file`, as written: certificates to trust in addition to
     /// the system's. Relative to the policy's file.
     pub ca_file: Option<String>,

@@ -14,8 +14,8 @@ use crate::error::{self, PolicyError, Refuse as _, quoted};
 use crate::grant::{OnViolation, SecretBinding, SecretPosition};
 use crate::limits::{LimitName, LimitSetting, LimitSettings};
 use crate::name::{Publisher, ToolPattern};
-use crate::resolve::{self, Resolve};
-use crate::resources::{Secret, SecretSource, Service, Share, Workspace};
+use crate::resolve::{self, ResolveTable};
+use crate::resources::{Secret, SecretSource, ServiceRule, Share, Workspace};
 use crate::rule::Defaults;
 use crate::values;
 
@@ -73,10 +73,10 @@ pub(super) fn network(mut fields: Fields<'_>) -> Result<Option<String>, PolicyEr
     Ok(file)
 }
 
-pub(super) fn resolve(mut fields: Fields<'_>) -> Result<Resolve, PolicyError> {
+pub(super) fn resolve(mut fields: Fields<'_>) -> Result<ResolveTable, PolicyError> {
     let denied_tags = each(&mut fields, "denied_tags", resolve::label)?;
     let fallback = fields.take("fallback");
-    let resolve = Resolve {
+    let resolve = ResolveTable {
         region: one_or_each(&mut fields, "region", resolve::label)?,
         allowed_tags: each(&mut fields, "allowed_tags", resolve::label)?,
         denied_tags: denied_tags.unwrap_or_default(),
@@ -188,7 +188,7 @@ pub(super) fn secret(mut fields: Fields<'_>) -> Result<Secret, PolicyError> {
     Ok(secret)
 }
 
-pub(super) fn service(mut fields: Fields<'_>) -> Result<Service, PolicyError> {
+pub(super) fn service(mut fields: Fields<'_>) -> Result<ServiceRule, PolicyError> {
     let name = required(&mut fields, "name", |text| Ok(text.to_owned()))?;
     let span = fields.at.clone();
     let hosts = each(&mut fields, "hosts", |text| {
@@ -200,7 +200,7 @@ pub(super) fn service(mut fields: Fields<'_>) -> Result<Service, PolicyError> {
             .at(span)
     })?;
     finish(fields)?;
-    Ok(Service { name, hosts })
+    Ok(ServiceRule { name, hosts })
 }
 
 pub(super) fn share(mut fields: Fields<'_>) -> Result<Share, PolicyError> {

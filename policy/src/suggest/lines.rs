@@ -7,7 +7,7 @@ use toolward_contract::capability::{Capability, CapabilitySet, Class};
 
 use super::{Choices, OpenChoice};
 use crate::decision::Decision;
-use crate::denial::{Denial, Lack, Missing};
+use crate::denial::{Denial, Lack, MissingGrant};
 use crate::grant::SecretPosition;
 use crate::implementation::{Contract, DeclaredBy, Implementation};
 use crate::name::Publisher;
@@ -95,7 +95,7 @@ impl GrantParts {
         all.any(|one| *one.class() == Class::Network)
     }
 
-    fn add(&mut self, missing: &Missing) {
+    fn add(&mut self, missing: &MissingGrant) {
         let capability = missing.capability.clone();
         if let Class::Other(class) = capability.class() {
             self.accepts.insert(class.clone());

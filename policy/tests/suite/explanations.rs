@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use toolward_policy::{
-    Contract, DecisionContext, Explanation, Implementation, Outcome, Policy, explain,
+    Contract, DecisionContext, ExplainedOutcome, Explanation, Implementation, Policy, explain,
 };
 
 use crate::support::{driver, policy, tool};
@@ -70,7 +70,7 @@ fn people_see_the_lines_to_add_to_a_blocked_tool() {
         "requires: { database: [counters] }\nmutates: ['workspace:/notes', 'gpu:x']",
         "",
     );
-    assert_eq!(found.outcome, Outcome::Deny);
+    assert_eq!(found.outcome, ExplainedOutcome::Deny);
     assert_eq!(
         found.to_string(),
         "\

@@ -3,8 +3,8 @@
 use toolward_contract::capability::{Capability, PathPattern};
 use toolward_policy::{
     ApprovalClass, Defaults, DenyRule, LimitName, LimitSetting, LimitSettings, OnViolation, Policy,
-    PolicyParts, PolicyTables, Rule, Secret, SecretBinding, SecretPosition, SecretSource, Service,
-    Share, Workspace,
+    PolicyParts, PolicyTables, Rule, Secret, SecretBinding, SecretPosition, SecretSource,
+    ServiceRule, Share, Workspace,
 };
 
 use crate::support::{ask, driver, granted, policy, tool};
@@ -119,7 +119,7 @@ fn code_builds_the_policy_that_a_file_says() {
         maximum: Some(5),
     };
     limits.set(LimitName::Queue, maximum).unwrap();
-    let service = Service {
+    let service = ServiceRule {
         name: "mail".to_owned(),
         hosts: vec![toolward_contract::capability::HostPattern::parse("m.example").unwrap()],
     };
