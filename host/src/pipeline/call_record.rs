@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
 use toolward_ledger::record::{Hex, Invocation};
+use toolward_state::StoredReply;
 use uuid::Uuid;
 
 use crate::api::cancellation::Cancellation;
@@ -335,8 +336,10 @@ impl<'a> CallRecord<'a> {
         let result = result.filter(|result| !result.as_ref().is_err_and(asks));
         let parts = (self.tool.as_ref()).zip(self.driver.as_ref());
         let reply = result.zip(parts).and_then(|(result, (tool, driver))| {
-            let bundles = [tool.withdrawal.clone(), driver.withdrawal.clone()];
-            Some((KeptReply::write(result, &self.metadata)?, bundles))
+            Some(StoredReply {
+                bytes: KeptReply::write(result, &self.metadata)?,
+                bundles: [tool.withdrawal.clone(), driver.withdrawal.clone()],
+            })
         });
         let recorded = self.rows.as_ref().is_some_and(|rows| rows.has_run());
         named.end(recorded, reply);
