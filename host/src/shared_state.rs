@@ -111,7 +111,8 @@ impl SharedState {
         self.shared.state.clone()
     }
 
-    /// The keys of the hosts of this state.
+    /// The keys of the hosts of this state. They seal texts in a build with the feature `sealing` of `toolward_state`, as
+    /// servers of MCP have.
     #[must_use]
     pub fn keys(&self) -> Arc<dyn Keys> {
         self.shared.state.clone()

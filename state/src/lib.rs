@@ -26,7 +26,8 @@
 //! # }
 //! ```
 //!
-//! Without the feature `sqlite` (on by default) there is no [`Store`].
+//! Without the feature `sqlite` (on by default) there is no [`Store`], without `sealing` (on by default) [`Local`] seals
+//! nothing.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use toolward_state::{
-    Begun, CallEnding, CallId, Calls, HostState, Keys, StateError, StoredReply, Withdrawal, detach,
-    settled,
+    Begun, CallEnding, CallId, Calls, HostState, Keys, StateError, StoredReply, detach, settled,
 };
 
 use super::kept::KeptReply;
@@ -120,16 +119,12 @@ impl RunningCall {
         &self.name
     }
 
-    /// Ends it. `recorded` specifies whether a ledger has the id. Without a `reply` there is none to repeat; with one,
-    /// it is from these bundles.
-    pub(crate) fn end(mut self, recorded: bool, reply: Option<(Arc<[u8]>, [Arc<Withdrawal>; 2])>) {
+    /// Ends it. `recorded` specifies whether a ledger has the id. Without a `reply` there is none to repeat.
+    pub(crate) fn end(mut self, recorded: bool, reply: Option<StoredReply>) {
         let counts = recorded || self.dispatched;
         let remembered = self.changes && !recorded;
         self.finish(match reply {
-            Some((bytes, bundles)) if counts => CallEnding::Replied {
-                reply: StoredReply { bytes, bundles },
-                remembered,
-            },
+            Some(reply) if counts => CallEnding::Replied { reply, remembered },
             None if counts && remembered => CallEnding::Ran,
             _ => CallEnding::Forgotten,
         });

@@ -1,14 +1,20 @@
 //! Keys of this process: they live as long as it, but for the secret of the installation.
 
+#[cfg(feature = "sealing")]
+mod aead;
+#[cfg(not(feature = "sealing"))]
+#[path = "keys/absent.rs"]
+mod aead;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 use zeroize::Zeroizing;
 
+use self::aead::{NONCE_LEN, SealingKey};
 use crate::keys::{Binding, Unsealed};
 use crate::outcome::StateError;
 
@@ -24,8 +30,8 @@ type Open = VecDeque<(Id, Instant)>;
 
 /// Seals and opens.
 pub(super) struct LocalKeys {
-    /// `None` if the system has no random numbers: then nothing is sealed.
-    sealing: Option<LessSafeKey>,
+    /// `None` if the system has no random numbers, or without the feature `sealing`: then nothing is sealed.
+    sealing: Option<SealingKey>,
     ids: Zeroizing<[u8; 32]>,
     /// Sealed and not yet used tokens, by principal.
     open: Mutex<HashMap<Arc<str>, Open>>,
@@ -43,12 +49,8 @@ impl Default for LocalKeys {
 
 impl LocalKeys {
     pub(super) fn with_ids(ids: [u8; 32]) -> Self {
-        let mut bytes = Zeroizing::new([0; 32]);
-        let key = getrandom::fill(bytes.as_mut_slice())
-            .ok()
-            .and_then(|()| UnboundKey::new(&CHACHA20_POLY1305, bytes.as_slice()).ok());
         Self {
-            sealing: key.map(LessSafeKey::new),
+            sealing: SealingKey::random(),
             ids: Zeroizing::new(ids),
             open: Mutex::default(),
         }
@@ -65,16 +67,14 @@ impl LocalKeys {
         until: Instant,
     ) -> Result<String, StateError> {
         let sealed = self.sealed(binding, text, until);
-        sealed.ok_or_else(|| StateError::Failed("the system has no random numbers".into()))
+        sealed.ok_or_else(|| StateError::Failed("there is no key to seal with".into()))
     }
 
     fn sealed(&self, binding: Binding<'_>, mut text: Vec<u8>, until: Instant) -> Option<String> {
         let mut id: Id = [0; NONCE_LEN];
         getrandom::fill(&mut id).ok()?;
-        let nonce = Nonce::assume_unique_for_key(id);
         let key = self.sealing.as_ref()?;
-        key.seal_in_place_append_tag(nonce, Aad::from(binding.bytes()), &mut text)
-            .ok()?;
+        key.seal(id, &binding.bytes(), &mut text)?;
         self.remember(binding.principal, id, until);
         let mut token = Vec::with_capacity(text.len().saturating_add(NONCE_LEN));
         token.extend_from_slice(&id);
@@ -100,11 +100,8 @@ impl LocalKeys {
         let token = URL_SAFE_NO_PAD.decode(token).ok()?;
         let (id, sealed) = token.split_first_chunk()?;
         let mut text = sealed.to_vec();
-        let nonce = Nonce::assume_unique_for_key(*id);
         let key = self.sealing.as_ref()?;
-        let opened = key.open_in_place(nonce, Aad::from(binding.bytes()), &mut text);
-        let length = opened.ok()?.len();
-        text.truncate(length);
+        key.open(*id, &binding.bytes(), &mut text)?;
         Some((*id, text))
     }
 
@@ -132,7 +129,7 @@ impl LocalKeys {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "sealing"))]
 mod tests {
     use std::time::Duration;
 

@@ -2,6 +2,7 @@
 //! it. The line has ids, codes and numbers, and nothing that a caller, a driver or a server wrote.
 
 use serde_json::json;
+use toolward_state::StoredReply;
 use tracing::Level;
 
 use super::CallRecord;
@@ -44,8 +45,10 @@ impl CallRecord<'_> {
         let result = result.filter(|result| !result.as_ref().is_err_and(asks));
         let parties = (self.parties.tool.as_ref()).zip(self.parties.route.as_ref());
         let reply = result.zip(parties).and_then(|(result, (tool, route))| {
-            let bundles = [tool.withdrawal.clone(), route.driver.withdrawal.clone()];
-            Some((KeptReply::write(result, &self.facts)?, bundles))
+            Some(StoredReply {
+                bytes: KeptReply::write(result, &self.facts)?,
+                bundles: [tool.withdrawal.clone(), route.driver.withdrawal.clone()],
+            })
         });
         let recorded = self.rows.as_ref().is_some_and(|rows| rows.has_run());
         named.end(recorded, reply);
