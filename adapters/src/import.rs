@@ -18,7 +18,7 @@ use toolward_contract::driver::{WitArguments, WitCall};
 use toolward_contract::tool::Tool;
 use toolward_contract::{NoScope, Parsed};
 use toolward_signing::id::Id;
-use toolward_support::report::{Coded, codes};
+use toolward_support::report::{Code, Coded, codes};
 
 mod aml;
 mod amplifier;
@@ -86,6 +86,16 @@ pub struct Remark {
     pub message: String,
 }
 
+impl Remark {
+    fn new(tool: &str, remark: &(impl ToString + Coded)) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            code: remark.code(),
+            message: remark.to_string(),
+        }
+    }
+}
+
 /// A function or definition of which no tool was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -108,92 +118,70 @@ impl LeftOut {
     }
 }
 
-/// Why a component is not imported.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ImportError {
-    /// The id or the publisher is not an id.
-    #[error("{what}: {refusal}")]
-    Name {
-        /// `id`, `publisher`, or the id of a tool that was made of it.
-        what: String,
-        /// Why not.
-        #[source]
-        refusal: toolward_signing::Refusal,
-    },
-    /// The time can't be written.
-    #[error("the time can't be written into a TOML file")]
-    Time,
-    /// The file is no component that hosts accept.
-    #[error(transparent)]
-    Component(#[from] SurfaceError),
-    /// No host can call it.
-    #[error("it is {what}: {reason}")]
-    NothingOffered {
-        /// What it is.
-        what: &'static str,
-        /// Why it can't be called.
-        reason: String,
-    },
-    /// Definitions break rules of their own format.
-    #[error("a definition is not valid: {}", first(.0))]
-    Definition(Vec<Diagnostic>),
-    /// `policy.caps` says what it can't.
-    #[error("policy.caps {0}")]
-    Caps(String),
-    /// A document has invisible characters where they can't be written otherwise.
-    #[error("{0} has invisible characters, which no signed file may hold")]
-    Hidden(String),
-    /// No tool can be made of any definition. The first one, with its reason.
-    #[error("no tool can be made; {}: {}", .0.function, .0.reason)]
-    NoTool(LeftOut),
-    /// What an Amplifier tool says about itself is no description of a tool.
-    #[error("what `get-spec` returned {0}")]
-    Spec(String),
-    /// What is declared contradicts itself.
-    #[error("{0}")]
-    Declared(String),
-    /// What was written is not valid: a declaration is wrong, or a schema is too costly.
-    #[error("what was made of it is not valid: {}", first(.0))]
-    Invalid(Vec<Diagnostic>),
-    /// The directory exists, or can't be written.
-    #[error(transparent)]
-    Write(#[from] AuthorError),
+codes! {
+    /// Why a component is not imported.
+    #[derive(Debug)]
+    pub enum ImportError: Error {
+        /// `what` is `id`, `publisher`, or the id of a tool that was made of it.
+        Name { what: String, source: toolward_signing::Refusal } -> source, ("{what}: {source}")
+            => "use 2 to 80 lower-case ASCII letters, digits, dashes and dots, as in files.search";
+        Time = "unwritable-value", ("the time can't be written into a TOML file");
+        /// The file is not a component that hosts accept.
+        Component(inner: SurfaceError);
+        /// `what` it is, and the `reason` why it can't be called.
+        NothingOffered { what: &'static str, reason: String } = "import-nothing-offered",
+            "what is to be imported has no function or entry that can be called", ("it is {what}: {reason}")
+            => "`toolward inspect` lists what it exports";
+        Definition(findings: Vec<Diagnostic>) = "import-definition-invalid",
+            "a definition to be imported breaks rules of its own format; the findings come first",
+            ("a definition is not valid: {}", first(findings))
+            => "`toolward check FILE` shows all that is wrong with it";
+        Caps(problem: String) = "runloop-caps-invalid", "a policy.caps can't be read", ("policy.caps {problem}")
+            => "it is TOML with a table `capabilities` of lists and booleans";
+        Hidden(document: String) = "runloop-text-hidden",
+            "a tools.json or schema has invisible characters, which can't be written otherwise",
+            ("{document} has invisible characters, which no signed file may hold")
+            => "remove them";
+        /// No tool can be made of any definition. The first one, with its reason.
+        NoTool(left: LeftOut) -> (left.code), ("no tool can be made; {}: {}", left.function, left.reason);
+        Spec(problem: String) = "import-spec-failed", ("what `get-spec` returned {problem}")
+            => "it should return JSON with name, description and parameters";
+        Declared(problem: String) = "import-invalid",
+            "what was made of a component or definition is not valid: a flag declares what can't be, or a schema is too costly",
+            ("{problem}")
+            => "correct the flag";
+        Invalid(findings: Vec<Diagnostic>) = "import-invalid", ("what was made of it is not valid: {}", first(findings))
+            => "a flag declares what can't be, or the component has what no contract can say";
+        /// The directory exists, or can't be written.
+        Write(inner: AuthorError);
+    }
 }
 
-fn first(found: &[Diagnostic]) -> String {
-    found.first().map_or_else(String::new, ToString::to_string)
+fn first(findings: &[Diagnostic]) -> String {
+    findings
+        .first()
+        .map_or_else(String::new, ToString::to_string)
 }
 
 impl ImportError {
-    /// Everything that is wrong with the definitions, where that is the reason.
+    /// All errors of the definitions, if they are the reason.
     #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
-            Self::Definition(found) => found,
+            Self::Definition(findings) => findings,
             _ => &[],
         }
     }
 }
 
-codes! {
-    for ImportError {
-        Self::Name { refusal, .. } = refusal,
-            "use 2 to 80 lower-case ASCII letters, digits, dashes and dots, as in files.search";
-        Self::Time = "unwritable-value";
-        Self::Component(error) = error;
-        Self::NothingOffered { .. } = "import-nothing-offered", "`toolward inspect` lists what it exports";
-        Self::Definition(_) = "import-definition-invalid", "`toolward check FILE` shows all that is wrong with it";
-        Self::Caps(_) = "runloop-caps-invalid",
-            "it is TOML with a table `capabilities` of lists and booleans";
-        Self::Hidden(_) = "runloop-text-hidden", "remove them";
-        Self::NoTool(left) = (left.code);
-        Self::Spec(_) = "import-spec-failed", "it should return JSON with name, description and parameters";
-        Self::Declared(_) = "import-invalid", "correct the flag";
-        Self::Invalid(_) = "import-invalid", "a flag declares what can't be, or the component has what no contract can say";
-        Self::Write(error) = error;
-    }
-}
+/// The codes of imports.
+pub const TABLES: &[&[Code]] = &[
+    ImportError::CODES,
+    NoTool::CODES,
+    Undeclared::CODES,
+    aml::REFUSED,
+    aml::NOTES,
+];
 
 /// A function that becomes a tool.
 struct Called<'a> {
@@ -290,48 +278,41 @@ pub fn component(wasm: &[u8], options: &Options) -> Result<Imported, ImportError
 /// The function with which a component of componentize-py starts.
 const COMPONENTIZE_PY_INIT: &str = "exports#init";
 
+codes! {
+    /// What a component imports and no flag declares.
+    #[derive(Debug)]
+    enum Undeclared: Error {
+        Network = "import-network-unused" Note,
+            "the component imports wasi:http, and `--network` named no host: DRIVER.md has `egress: []`, and each request is refused";
+        Database = "import-database-undeclared" Note,
+            "the component imports wasi:keyvalue: hosts refuse it until TOOL.md has `mutates: [\"database:NAME\"]`";
+    }
+}
+
 /// What a component imports and no flag declares, as far as a call depends on it.
 fn remarks(surface: &Surface, options: &Options) -> Vec<Remark> {
     let mut remarks = Vec::new();
-    let mut add = |code, message: &str| {
-        remarks.push(Remark {
-            tool: options.id.clone(),
-            code,
-            message: message.to_owned(),
-        });
-    };
+    let mut add = |undeclared| remarks.push(Remark::new(&options.id, &undeclared));
     if surface.imports_package("wasi:http") && options.network.is_empty() {
-        add(
-            "import-network-unused",
-            "the component imports wasi:http, and `--network` named no host: DRIVER.md has `egress: []`, and each request \
-             is refused",
-        );
+        add(Undeclared::Network);
     }
     if surface.imports_package("wasi:keyvalue") {
-        add(
-            "import-database-undeclared",
-            "the component imports wasi:keyvalue: hosts refuse it until TOOL.md has `mutates: [\"database:NAME\"]`",
-        );
+        add(Undeclared::Database);
     }
     remarks
 }
 
-/// Why no tool is made of a function.
-#[derive(Debug, thiserror::Error)]
-enum NoTool {
-    #[error("componentize-py exports it for itself")]
-    Toolchain,
-    #[error("its name makes no id, which has 2 to 80 characters")]
-    NoId,
-    #[error("its tool would have the id {id}, which {by} has")]
-    Taken { id: String, by: String },
-}
-
 codes! {
-    for NoTool {
-        Self::Toolchain = "import-toolchain-function";
-        Self::NoId = "import-name-unusable";
-        Self::Taken { .. } = "import-name-taken";
+    /// Why no tool is made of a function.
+    #[derive(Debug)]
+    enum NoTool: Error {
+        Toolchain = "import-toolchain-function" Note, "no tool is made of a function that a toolchain exports for itself",
+            ("componentize-py exports it for itself");
+        NoId = "import-name-unusable" Warning, "no tool is made of a function or definition whose name makes no id",
+            ("its name makes no id, which has 2 to 80 characters");
+        Taken { id: String, by: String } = "import-name-taken" Warning,
+            "no tool is made of a function or definition whose id another one has",
+            ("its tool would have the id {id}, which {by} has");
     }
 }
 
@@ -483,9 +464,9 @@ fn checked_names(options: &Options, tools: &[Called<'_>]) -> Result<(), ImportEr
         .chain(tools)
         .chain([("the id of the driver", &driver)])
     {
-        Id::parse(name).map_err(|refusal| ImportError::Name {
+        Id::parse(name).map_err(|source| ImportError::Name {
             what: what.to_owned(),
-            refusal,
+            source,
         })?;
     }
     Ok(())

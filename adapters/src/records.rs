@@ -7,12 +7,12 @@
 //!
 //! ```
 //! use toolward_host::Host;
-//! use toolward_adapters::records::{Declaration, Described};
+//! use toolward_adapters::records::{Described, tool_declaration};
 //!
 //! fn declare(host: &Host, tool: &str) -> Option<String> {
 //!     let info = host.tool(tool)?;
-//!     let declaration = Declaration::of(&Described { info: &info, name: "text_stats" });
-//!     serde_json::to_string(&declaration).ok()
+//!     let declaration = tool_declaration(&Described { info: &info, name: "text_stats" });
+//!     Some(declaration.to_string())
 //! }
 //! ```
 
@@ -28,6 +28,7 @@ mod event;
 mod interface;
 mod mapping;
 mod native;
+mod object;
 mod permission;
 mod progress;
 mod recorder;
@@ -36,25 +37,15 @@ mod result;
 mod schemas;
 mod status;
 mod surface;
-mod version;
 
-pub use self::amplifier::AmplifierResult;
-pub use self::call::{CallRecords, Invocation};
-pub use self::contracts::{InputContract, OutputContract};
-pub use self::decision::{Behavior, PermissionDecision};
-pub use self::declaration::{Declaration, Described, Lifecycle};
-pub use self::description::ToolDescription;
+pub use self::amplifier::amplifier_result;
+pub use self::call::call_records;
+pub use self::declaration::{Described, tool_declaration};
+pub use self::description::tool_records;
 pub use self::ended_call::EndedCall;
-pub use self::error::{Recoverability, ToolError};
-pub use self::event::{Event, EventDetails, TraceRef, Transition};
-pub use self::interface::{ExecutionProfile, Interface, SchemaVisibility};
-pub use self::mapping::{ExternalMapping, function_definition};
-pub use self::native::{NativeCall, NativeRefs};
-pub use self::permission::{PermissionProfile, RiskLevel};
-pub use self::progress::Progress;
+pub use self::event::event_record;
+pub use self::mapping::{amplifier_spec, function_definition};
+pub use self::native::NativeCall;
 pub use self::recorder::{Answer, Recorder};
-pub use self::result::{ResultStatus, ToolResult};
 pub use self::schemas::SCHEMAS;
 pub use self::status::Status;
-pub use self::surface::{BlockedTool, Namespace, Surface};
-pub use self::version::SchemaVersion;

@@ -47,7 +47,7 @@ pub struct Attachment {
 /// When a name is not an id, an entry can't be, or the directory exists or can't be written.
 pub fn create(directory: &Path, options: &NewBundle) -> Result<Vec<String>, ScaffoldError> {
     for (what, name) in [("id", &options.id), ("publisher", &options.publisher)] {
-        Id::parse(name).map_err(|refusal| ScaffoldError::Name { what, refusal })?;
+        Id::parse(name).map_err(|source| ScaffoldError::Name { what, source })?;
     }
     let created = Timestamp::from_unix(options.created)
         .map_err(|_| ScaffoldError::Unwritable { what: "the time" })?;

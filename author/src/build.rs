@@ -33,7 +33,7 @@ use toolward_bundle::text::list;
 use toolward_bundle::{ReadError, rules};
 
 use self::cargo::{Crate, name_compiler, run_cargo};
-pub use self::error::{BuildError, CargoReason};
+pub use self::error::{BuildError, BuildReason};
 pub use self::install::{Installable, install};
 pub use self::plan::Plan;
 pub use self::program::{RustSettings, Tools};

@@ -8,45 +8,18 @@ use toolward_contract::diagnostic::Diagnostic;
 use toolward_signing::Refusal;
 use toolward_support::report::codes;
 
-/// Why a bundle can't be packed, signed or written.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum AuthorError {
-    /// The directory under work can't be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// What was made, or was to be signed, breaks a rule of the signed formats.
-    #[error("{path}: {refusal}", path = path.display())]
-    Refused {
-        /// The directory or archive.
-        path: PathBuf,
-        /// Which rule.
-        #[source]
-        refusal: Refusal,
-    },
-    /// The operating system refused to write.
-    #[error("{path}: {source}", path = path.display())]
-    Write {
-        /// What was to be written.
-        path: PathBuf,
-        /// Its answer.
-        source: std::io::Error,
-    },
-    /// The place to write to is taken.
-    #[error("{path}: this exists already", path = path.display())]
-    Exists {
-        /// The place.
-        path: PathBuf,
-    },
-}
-
 codes! {
-    for AuthorError {
-        Self::Read(error) = error;
-        Self::Refused { refusal, .. } = refusal;
-        Self::Write { .. } = "write-failed",
-            "name a place in a directory that is there and that you may write to";
-        Self::Exists { .. } = "output-exists", "name another place, or remove it first";
+    /// Why a bundle can't be packed, signed or written.
+    #[derive(Debug)]
+    pub enum AuthorError: Error {
+        /// The directory under work can't be read.
+        Read(inner: ReadError);
+        /// The bundle, or what was to be signed, breaks a rule of the signed formats. `path` is a directory or archive.
+        Refused { path: PathBuf, source: Refusal } -> source, ("{}: {source}", path.display());
+        Write { path: PathBuf, source: std::io::Error } = "write-failed", ("{}: {source}", path.display())
+            => "name a place in a directory that is there and that you may write to";
+        Exists { path: PathBuf } = "output-exists", ("{}: this exists already", path.display())
+            => "name another place, or remove it first";
     }
 }
 
@@ -64,8 +37,8 @@ impl AuthorError {
     #[must_use]
     pub fn refusal(&self) -> Option<&Refusal> {
         match self {
-            Self::Refused { refusal, .. } | Self::Read(ReadError::Refused { refusal, .. }) => {
-                Some(refusal)
+            Self::Refused { source, .. } | Self::Read(ReadError::Refused { source, .. }) => {
+                Some(source)
             }
             _ => None,
         }

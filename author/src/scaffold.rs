@@ -28,45 +28,21 @@ pub struct Options {
     pub language: Language,
 }
 
-/// Why a new bundle can't be made.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ScaffoldError {
-    /// The id or the publisher is not an id.
-    #[error("{what}: {refusal}")]
-    Name {
-        /// `id` or `publisher`.
-        what: &'static str,
-        /// Why not.
-        #[source]
-        refusal: toolward_signing::Refusal,
-    },
-    /// The time can't be written into a file.
-    #[error("{what} can't be written into a TOML file")]
-    Unwritable {
-        /// What it is.
-        what: &'static str,
-    },
-    /// An entry of tools.json that can't be.
-    #[error("the entry {id} is not valid: {reason}")]
-    Entry {
-        /// Its id, as it was given.
-        id: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// The directory exists, or can't be written.
-    #[error(transparent)]
-    Write(#[from] AuthorError),
-}
-
 codes! {
-    for ScaffoldError {
-        Self::Name { refusal, .. } = refusal,
-            "use 2 to 80 lower-case ASCII letters, digits, dashes and dots, as in text.greet";
-        Self::Unwritable { .. } = "unwritable-value";
-        Self::Entry { .. } = "scaffold-entry-invalid", "correct the flag, or the answer";
-        Self::Write(error) = error;
+    /// Why a new bundle can't be made.
+    #[derive(Debug)]
+    pub enum ScaffoldError: Error {
+        /// `what` is `id` or `publisher`.
+        Name { what: &'static str, source: toolward_signing::Refusal } -> source, ("{what}: {source}")
+            => "use 2 to 80 lower-case ASCII letters, digits, dashes and dots, as in text.greet";
+        Unwritable { what: &'static str } = "unwritable-value", ("{what} can't be written into a TOML file");
+        /// `id` as it was given.
+        Entry { id: String, reason: String } = "scaffold-entry-invalid",
+            "an entry of a new tools.json is not valid, or would be denied when the bundle is loaded",
+            ("the entry {id} is not valid: {reason}")
+            => "correct the flag, or the answer";
+        /// The directory exists, or can't be written.
+        Write(inner: AuthorError);
     }
 }
 
@@ -78,15 +54,15 @@ codes! {
 /// When a name is not an id, or the directory exists or can't be written.
 pub fn create(directory: &Path, options: &Options) -> Result<Vec<String>, ScaffoldError> {
     for (what, name) in [("id", &options.id), ("publisher", &options.publisher)] {
-        Id::parse(name).map_err(|refusal| ScaffoldError::Name { what, refusal })?;
+        Id::parse(name).map_err(|source| ScaffoldError::Name { what, source })?;
     }
     let created = Timestamp::from_unix(options.created)
         .map_err(|_| ScaffoldError::Unwritable { what: "the time" })?;
     // Below the tool's id, so that one prefix in a trust store covers both.
     let driver = format!("{}.driver", options.id);
-    Id::parse(&driver).map_err(|refusal| ScaffoldError::Name {
+    Id::parse(&driver).map_err(|source| ScaffoldError::Name {
         what: "the driver's id",
-        refusal,
+        source,
     })?;
     let values = [
         ("@ID@", options.id.clone()),

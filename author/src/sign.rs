@@ -236,6 +236,6 @@ impl Sealed {
 fn refused(path: &Path, refusal: Refusal) -> AuthorError {
     AuthorError::Refused {
         path: path.to_owned(),
-        refusal,
+        source: refusal,
     }
 }

@@ -35,30 +35,17 @@ impl Setting {
     }
 }
 
-/// Why settings can't be applied.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ArgumentError {
-    /// The input that they are to change is not an object.
-    #[error("settings change the properties of an object, and the input is none")]
-    NotAnObject,
-    /// A value should be JSON for its property's type and isn't.
-    #[error("{key}: expected {expected}, found {value:?}")]
-    Value {
-        /// The property.
-        key: String,
-        /// The types that the schema gives it.
-        expected: String,
-        /// What was typed.
-        value: String,
-    },
-}
-
 codes! {
-    for ArgumentError {
-        Self::NotAnObject = "input-not-object", "leave out `--set`, or give an object as `--input`";
-        Self::Value { key, expected, .. } = "setting-invalid",
-            format!("write --set {key}=VALUE with a value of type {expected}");
+    /// Why settings can't be applied.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub enum ArgumentError: Error {
+        NotAnObject = "input-not-object" ["2"], "`--set` was used on an input that is not an object",
+            ("settings change the properties of an object, and the input is none")
+            => "leave out `--set`, or give an object as `--input`";
+        /// `expected` are the types that the schema gives the property `key`.
+        Value { key: String, expected: String, value: String } = "setting-invalid" ["2"],
+            ("{key}: expected {expected}, found {value:?}")
+            => format!("write --set {key}=VALUE with a value of type {expected}");
     }
 }
 

@@ -94,67 +94,37 @@ pub struct Surface {
     pub size: u64,
 }
 
-/// Why a file is not a component that a host accepts.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SurfaceError {
-    /// The binary is larger than [`MAX_SIZE`].
-    #[error("the component has {size} bytes, the limit is {MAX_SIZE}")]
-    TooLarge {
-        /// Length found, in bytes.
-        size: u64,
-    },
-    /// A core module, not a component.
-    #[error("a core WebAssembly module was found, a component was expected")]
-    CoreModule,
-    /// The bytes are not WebAssembly.
-    #[error("a WebAssembly component was expected, and this is {found}")]
-    NotWebAssembly {
-        /// Their kind, with an article.
-        found: &'static str,
-    },
-    /// The bytes are not a valid WebAssembly binary.
-    #[error("byte {offset}: {message}")]
-    Malformed {
-        /// Offset from the start of the file.
-        offset: u64,
-        /// What the parser expected.
-        message: String,
-    },
-    /// It is valid except for async functions, streams or futures.
-    #[error(
-        "it has async functions, streams or futures, which this version of Toolward does not run yet"
-    )]
-    Async,
-    /// More core instances than [`MAX_CORE_INSTANCES`].
-    #[error("the component makes {found} core instances, the limit is {MAX_CORE_INSTANCES}")]
-    TooManyInstances {
-        /// Instances of core modules, at all depths.
-        found: u64,
-    },
-    /// More or deeper nested modules, components, imports or exports than the constants of this module allow.
-    #[error("the component has more {what} than {limit}")]
-    TooComplex {
-        /// What was counted.
-        what: &'static str,
-        /// The exceeded limit.
-        limit: usize,
-    },
-}
-
 codes! {
-    for SurfaceError {
-        Self::TooLarge { .. } = "component-too-large",
-            "build with opt-level \"s\", lto and strip, or split the driver";
-        Self::CoreModule = "component-is-module",
-            "build for the target wasm32-wasip2, or wrap the module with `wasm-tools component new`";
-        Self::NotWebAssembly { .. } = "component-malformed",
-            "name the component, a file that ends in .wasm; `toolward build` makes it";
-        Self::Malformed { .. } = "component-malformed", "build the driver again: `toolward build`";
-        Self::Async = "component-async", "build it without async functions, for WASI 0.2";
-        Self::TooManyInstances { .. } = "component-too-complex",
-            "link the driver's libraries into fewer core modules";
-        Self::TooComplex { .. } = "component-too-complex";
+    /// Why a file is not a component that a host accepts.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub enum SurfaceError: Error {
+        /// `size` in bytes is above [`MAX_SIZE`].
+        TooLarge { size: u64 } = "component-too-large" ["1 or 3"], "a component is larger than a host accepts",
+            ("the component has {size} bytes, the limit is {MAX_SIZE}")
+            => "build with opt-level \"s\", lto and strip, or split the driver";
+        CoreModule = "component-is-module" ["1 or 3"],
+            "a core WebAssembly module was found, a component was expected"
+            => "build for the target wasm32-wasip2, or wrap the module with `wasm-tools component new`";
+        /// `found` has an article.
+        NotWebAssembly { found: &'static str } = "component-malformed" ["1 or 3"],
+            "a file is not WebAssembly, or not a valid component",
+            ("a WebAssembly component was expected, and this is {found}")
+            => "name the component, a file that ends in .wasm; `toolward build` makes it";
+        /// `offset` from the start of the file.
+        Malformed { offset: u64, message: String } = "component-malformed" ["1 or 3"], ("byte {offset}: {message}")
+            => "build the driver again: `toolward build`";
+        Async = "component-async" ["1 or 3"],
+            "a component has async functions, streams or futures, which this version does not run yet",
+            ("it has async functions, streams or futures, which this version of Toolward does not run yet")
+            => "build it without async functions, for WASI 0.2";
+        /// More core instances, at all depths, than [`MAX_CORE_INSTANCES`].
+        TooManyInstances { found: u64 } = "component-too-complex" ["1 or 3"],
+            "a component is more deeply nested, or makes more instances, than a host accepts",
+            ("the component makes {found} core instances, the limit is {MAX_CORE_INSTANCES}")
+            => "link the driver's libraries into fewer core modules";
+        /// More or deeper nested modules, components, imports or exports than the constants of this module allow.
+        TooComplex { what: &'static str, limit: usize } = "component-too-complex" ["1 or 3"],
+            ("the component has more {what} than {limit}");
     }
 }
 

@@ -194,7 +194,7 @@ fn bundle_path(directory: &Path, path: &str) -> Result<BundlePath, ReadError> {
 fn refused(path: &Path, refusal: Refusal) -> ReadError {
     ReadError::Refused {
         path: path.to_owned(),
-        refusal,
+        source: refusal,
     }
 }
 

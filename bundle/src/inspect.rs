@@ -154,7 +154,7 @@ impl UnverifiedBundle {
     fn read(path: &Path) -> Result<Self, ReadError> {
         let mut bundle = verify::unsigned(path).map_err(|refusal| ReadError::Refused {
             path: path.to_owned(),
-            refusal,
+            source: refusal,
         })?;
         let files = std::mem::take(&mut bundle.files).into_iter();
         let files: Files = files

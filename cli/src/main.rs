@@ -20,11 +20,6 @@ mod keyfile;
 mod logging;
 mod output;
 mod progress;
-#[expect(
-    dead_code,
-    reason = "the generator of the book's pages reads the exit codes"
-)]
-mod shared_codes;
 mod stderr;
 mod usage;
 mod wrap;

@@ -7,11 +7,12 @@ pub use toolward_schema::diagnostic::{
     Code, Diagnostic, Excerpt, Parsed, Position, Severity, attach,
 };
 
+/// The tables of all findings about documents.
+pub const TABLES: &[&[Code]] = &[crate::codes::CODES, toolward_schema::codes::CODES];
+
 /// The codes of all findings about documents.
 pub fn codes() -> impl Iterator<Item = &'static Code> {
-    crate::codes::CODES
-        .iter()
-        .chain(toolward_schema::codes::CODES)
+    TABLES.iter().copied().flatten()
 }
 
 /// Collects the findings about one file.

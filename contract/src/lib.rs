@@ -44,7 +44,7 @@ mod wording;
 
 pub use toolward_schema::{NoScope, SchemaScope, json, schema};
 
-pub use diagnostic::{Code, Diagnostic, Parsed, Position, Severity, codes};
+pub use diagnostic::{Code, Diagnostic, Parsed, Position, Severity, TABLES, codes};
 pub use front_matter::Outline;
 pub use tool::{define_tool, define_tool_in};
 

@@ -5,6 +5,7 @@ pub(crate) mod approval;
 pub(crate) mod cancellation;
 pub(crate) mod error;
 pub(crate) mod event;
+pub(crate) mod facts;
 pub(crate) mod limits;
 pub(crate) mod listener;
 pub(crate) mod observer;

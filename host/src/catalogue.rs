@@ -5,7 +5,7 @@ mod brought;
 mod driver;
 mod icon;
 mod routes;
-mod tool_info;
+mod tool_facts;
 mod unserved;
 
 use std::collections::{BTreeMap, HashMap};
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use toolward_bundle::content::Content;
 use toolward_contract::tool::Tool;
 use toolward_policy::{Confirmed, ContextLack, Contract, Decision, Effects, ToolRoutes};
+use toolward_state::Withdrawal;
 
 use crate::admission::{Admission, Gate};
 use crate::api::error::HostError;
@@ -22,25 +23,24 @@ use crate::executor::Executors;
 use crate::recording::RecordedTool;
 use crate::services::Services;
 use crate::shared_state::SharedState;
-use crate::withdrawal::Withdrawal;
 use brought::Brought;
-pub(crate) use brought::Found;
+pub(crate) use brought::BundledTool;
 
 pub(crate) use driver::LoadedDriver;
 pub use icon::Icon;
 pub(crate) use routes::Route;
-pub use tool_info::{DriverInfo, ToolInfo};
+pub use tool_facts::{DriverFacts, ToolFacts};
 pub use unserved::{Unserved, UnservedDriver};
 
 /// One tool, with its routes in the order of preference.
 pub(crate) struct ToolEntry {
     pub(crate) contract: Arc<Tool>,
-    pub(crate) major_id: String,
+    pub(crate) major_id: Arc<str>,
     pub(crate) version: String,
     /// `id@version`, as results name it.
     pub(crate) full_id: Arc<str>,
     pub(crate) publisher: Arc<str>,
-    pub(crate) bundle: String,
+    pub(crate) bundle: Arc<str>,
     /// Whether its bundle is unsigned, under work.
     pub(crate) dev: bool,
     pub(crate) withdrawal: Arc<Withdrawal>,
@@ -128,7 +128,7 @@ impl Catalogue {
                 services.recording.is_some(),
             );
         }
-        let tools: Vec<Contract<'_>> = brought.tools.iter().map(Found::contract).collect();
+        let tools: Vec<Contract<'_>> = brought.tools.iter().map(BundledTool::contract).collect();
         let drivers = brought.implementations();
         let planned =
             toolward_policy::routes(&tools, &drivers, &services.policy, &services.machine)
@@ -144,7 +144,7 @@ impl Catalogue {
             ids.filter_map(|id| by_id.get(&id).copied().cloned())
                 .collect()
         };
-        let found: BTreeMap<String, (&Found, Vec<Arc<LoadedDriver>>)> = brought
+        let found: BTreeMap<String, (&BundledTool, Vec<Arc<LoadedDriver>>)> = brought
             .tools
             .iter()
             .zip(&planned)
@@ -179,11 +179,11 @@ impl Catalogue {
                     admission.publisher(&tool.publisher),
                 ],
                 publisher: tool.publisher.as_str().into(),
-                bundle: tool.bundle.clone(),
+                bundle: tool.bundle.as_str().into(),
                 withdrawal: tool.withdrawal.clone(),
                 dev: tool.dev,
                 contract: tool.contract.clone(),
-                major_id: major_id.clone(),
+                major_id: major_id.as_str().into(),
                 icon: tool.icon.clone(),
                 routes: routes.collect(),
                 unserved: Unserved::of(planned),
@@ -244,7 +244,7 @@ impl Catalogue {
     /// grants and approvals of nested calls are by id.
     pub(crate) fn find_by_id(&self, name: &str) -> Option<&Arc<ToolEntry>> {
         self.find(name)
-            .filter(|entry| entry.major_id == name || entry.contract.id.as_str() == name)
+            .filter(|entry| &*entry.major_id == name || entry.contract.id.as_str() == name)
     }
 
     /// The tools that are served.

@@ -10,9 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub(crate) use open_forms::{OpenForm, OpenForms};
-pub use questions::Questions;
-pub(crate) use questions::{Asker, unavailable};
-pub(crate) use resume::{Facts, Resumed, check, gone};
+pub(crate) use questions::{Asker, CheckedQuestions, unavailable};
+pub(crate) use resume::{CallIdentity, Resumed, check, gone};
 
 /// How often one call may ask, so that a driver can't wear a person down.
 pub(crate) const MAX_ROUNDS: u32 = toolward_policy::own::ROUNDS as u32;

@@ -14,8 +14,8 @@ use tokio::sync::broadcast::{Receiver, Sender, channel};
 use toolward_ledger::record::Native;
 
 use crate::api::event::{CallEvent, CallEventKind, EventFilter, PrincipalId};
+use crate::api::facts::CallFacts;
 use crate::call_id::new_id;
-use crate::sandbox::call_scope::CallScope;
 
 /// Events that a ring holds for its slowest reader.
 const RING: usize = 4096;
@@ -126,69 +126,61 @@ impl Drop for Events {
     }
 }
 
-/// What events say of one call. Made when there is a reader.
-#[derive(Debug)]
-pub(crate) struct Subject {
-    invocation: String,
-    parent: Option<String>,
-    principal: PrincipalId,
-    native: Native,
-    tool: Option<String>,
-}
-
 /// Tells what happens to one call.
 #[derive(Debug)]
 pub(crate) struct CallEvents<'a> {
     hub: &'a Arc<EventHub>,
-    subject: Option<Arc<Subject>>,
+    /// What all events of the call have. Made when there is a reader.
+    template: Option<Arc<CallEvent>>,
 }
 
 impl<'a> CallEvents<'a> {
     pub(crate) fn new(hub: &'a Arc<EventHub>) -> Self {
-        Self { hub, subject: None }
+        let template = None;
+        Self { hub, template }
     }
 
     /// The tool was found.
     pub(crate) fn resolved(&mut self) {
-        self.subject = None;
+        self.template = None;
     }
 
     /// Tells it, if someone listens.
     pub(crate) fn tell(
         &mut self,
-        (invocation, tool, scope): (&str, Option<&str>, &CallScope),
+        facts: &CallFacts,
+        native: &Native,
         kind: impl FnOnce() -> CallEventKind,
     ) {
-        if self.hub.has_readers() {
-            let subject = self.subject(invocation, tool, scope);
-            send(self.hub, &subject, kind());
+        if let Some(progress) = self.progress(facts, native) {
+            send(&progress, kind());
         }
     }
 
     /// Tells the progress of the call; `None` while no one listens.
     pub(crate) fn progress(
         &mut self,
-        (invocation, tool, scope): (&str, Option<&str>, &CallScope),
+        facts: &CallFacts,
+        native: &Native,
     ) -> Option<ProgressEvents> {
-        let listened = self.hub.has_readers();
-        listened.then(|| ProgressEvents {
-            hub: self.hub.clone(),
-            subject: self.subject(invocation, tool, scope),
+        self.hub.has_readers().then(|| {
+            let template = self.template.get_or_insert_with(|| {
+                Arc::new(CallEvent {
+                    id: String::new(),
+                    at: SystemTime::UNIX_EPOCH,
+                    invocation: uuid(&facts.invocation),
+                    parent: facts.parent.as_deref().map(uuid),
+                    principal: PrincipalId::of(&facts.principal),
+                    native: native.clone(),
+                    tool: facts.tool_id.as_deref().map(str::to_owned),
+                    kind: CallEventKind::Planned,
+                })
+            });
+            ProgressEvents {
+                hub: self.hub.clone(),
+                template: template.clone(),
+            }
         })
-    }
-
-    fn subject(&mut self, invocation: &str, tool: Option<&str>, scope: &CallScope) -> Arc<Subject> {
-        let made = self.subject.get_or_insert_with(|| {
-            let caller = scope.chain.caller();
-            Arc::new(Subject {
-                invocation: uuid(invocation),
-                parent: caller.map(|caller| uuid(&caller.invocation)),
-                principal: PrincipalId::of(&scope.principal),
-                native: scope.native.clone(),
-                tool: tool.map(str::to_owned),
-            })
-        });
-        made.clone()
     }
 }
 
@@ -196,31 +188,23 @@ impl<'a> CallEvents<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct ProgressEvents {
     hub: Arc<EventHub>,
-    subject: Arc<Subject>,
+    template: Arc<CallEvent>,
 }
 
 impl ProgressEvents {
     pub(crate) fn tell(&self, done: f64, total: Option<f64>) {
         if self.hub.has_readers() {
-            send(
-                &self.hub,
-                &self.subject,
-                CallEventKind::Progress { done, total },
-            );
+            send(self, CallEventKind::Progress { done, total });
         }
     }
 }
 
-fn send(hub: &EventHub, subject: &Subject, kind: CallEventKind) {
-    hub.send(CallEvent {
+fn send(events: &ProgressEvents, kind: CallEventKind) {
+    events.hub.send(CallEvent {
         id: new_id(),
         at: SystemTime::now(),
-        invocation: subject.invocation.clone(),
-        parent: subject.parent.clone(),
-        principal: subject.principal,
-        native: subject.native.clone(),
-        tool: subject.tool.clone(),
         kind,
+        ..(*events.template).clone()
     });
 }
 

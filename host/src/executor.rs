@@ -3,18 +3,18 @@
 //! ([`HostBuilder::executor`](crate::HostBuilder::executor)). The stages around it, limits, deadlines, retries and
 //! records are the same for all of them.
 
-mod clock;
+pub(crate) mod clock;
 pub(crate) mod component;
 mod form;
 mod http;
-mod limits;
+pub(crate) mod limits;
 mod memory;
 mod registry;
+mod replay;
 
-use std::any::Any;
 use std::sync::Arc;
-use std::time::Instant;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolward_bundle::component::Component;
 use toolward_contract::driver::{Driver, Implements};
@@ -23,15 +23,16 @@ use toolward_policy::{ContextText, Grant};
 
 pub(crate) use self::clock::Clock;
 pub(crate) use self::memory::AttemptMemory;
-pub(crate) use self::registry::{Executors, MakeExecutor};
+pub(crate) use self::registry::{CODES, Executors, MakeExecutor};
+pub(crate) use self::replay::RecordedInput;
 use crate::api::approval::ShownRequest;
 use crate::api::limits::CallLimits;
-use crate::api::result::{CallError, Captured, Origin};
-use crate::elicitation::{Asker, Questions};
-use crate::imports::{BoxFuture, CallerBudget, SlotCell};
-use crate::invocation::{DriverOutput, Invocation};
+use crate::api::result::{CallError, Captured};
+use crate::imports::{BoxFuture, CallerBudget};
+use crate::invocation::{CallEnd, Invocation};
 use crate::sandbox::call_scope::CallScope;
 use crate::sandbox::context::CallContext;
+use crate::tape::Replayed;
 
 /// Carries out the calls of one driver.
 ///
@@ -92,12 +93,12 @@ pub trait Executor: Send + Sync {
     ///
     /// # Errors
     /// Why no driver can carry it out.
-    fn begin(&self, _job: &mut Job, _call: &CallContext) -> Result<(), CallError> {
+    fn begin(&self, _job: &Job, _call: &mut CallContext) -> Result<(), CallError> {
         Ok(())
     }
 
-    /// Makes one attempt. The host drops it at the [deadline](Job::deadline), when other calls need its memory, and when
-    /// the call is cancelled.
+    /// Makes one attempt. The host drops it at the [deadline](CallContext::deadline), when other calls need its memory,
+    /// and when the call is cancelled.
     fn attempt<'a>(
         &'a self,
         job: &'a mut Job,
@@ -126,49 +127,25 @@ pub struct Features {
     pub asks_again: bool,
     /// A person who approves a call is shown its request.
     pub shows_request: bool,
+    /// It gives recorded results: nothing runs, nobody is asked, and no other driver takes over.
+    pub(crate) replays: bool,
 }
 
-/// One call of a driver, for all attempts.
+/// One call of a driver, for all attempts. Plain data: another process could carry it out.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Job {
-    /// The contract of the tool.
-    pub contract: Arc<Tool>,
-    /// The driver's entry for the contract.
-    pub implements: Arc<Implements>,
-    /// The input as the contract has it; `null` unless a driver of [`Features::asks_again`] needs it.
-    pub(crate) contract_input: Value,
     /// What the driver gets.
     pub invocation: Invocation,
-    /// What it may ask.
-    pub(crate) asker: Asker,
-    pub(crate) clock: Clock,
-    /// Fuel for all attempts, and what those before this one consumed.
-    pub(crate) fuel: u64,
-    pub(crate) spent_fuel: u64,
-    /// Has the memory of the call.
-    pub(crate) slot: SlotCell,
-    /// Whether the reply may come before the attempt's remains are dropped.
-    pub(crate) answers_first: bool,
-    /// What the executor keeps from one attempt to the next.
-    pub(crate) extension: Option<Box<dyn Any + Send + Sync>>,
+    /// The input as the contract has it; `null` unless a driver of [`Features::asks_again`] needs it.
+    pub contract_input: Value,
+    /// Units of fuel for all attempts.
+    pub fuel: u64,
+    /// The part of it that earlier attempts consumed.
+    pub spent_fuel: u64,
 }
 
 impl Job {
-    /// Takes memory of the call for the bytes that an executor holds at a time.
-    ///
-    /// # Errors
-    /// If the call may have no more, or has to end for others.
-    pub fn cover(&self, call: &CallContext, bytes: u64) -> Result<(), CallError> {
-        let memory = AttemptMemory::of(&self.slot, call.limits.memory_bytes);
-        memory.cover(bytes).map(drop)
-    }
-
-    /// When the call ends.
-    #[must_use]
-    pub fn deadline(&self) -> Instant {
-        self.clock.deadline
-    }
-
-    /// What is left for the tools that an attempt without fuel of its own calls.
+    /// What is left for the tools that an attempt without separate fuel calls.
     #[must_use]
     pub fn left(&self, call: &CallContext) -> CallerBudget {
         CallerBudget {
@@ -178,7 +155,8 @@ impl Job {
     }
 }
 
-/// The result of one attempt.
+/// The result of one attempt. Plain data, too.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AttemptReport {
     /// How it ended.
     pub end: CallEnd,
@@ -195,20 +173,21 @@ pub struct AttemptReport {
     pub peak_memory: u64,
     /// What the driver logged and printed.
     pub captured: Captured,
-    /// Who gave the output, if it is not the driver.
-    pub(crate) origin: Option<Origin>,
-    /// What takes time to drop, if it may be dropped after the reply.
-    pub(crate) remains: Option<Box<dyn Send>>,
+    /// Who gave the result.
+    pub source: ResultSource,
 }
 
-/// How an attempt ended.
-pub enum CallEnd {
-    /// With an output, not yet checked.
-    Done(DriverOutput),
-    /// With questions.
-    Asks(Questions),
-    /// With an error.
-    Failed(CallError),
+/// Who gave the result of an attempt.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum ResultSource {
+    /// The driver.
+    #[default]
+    Driver,
+    /// A person, who filled in a form.
+    Person,
+    /// The record of an earlier call.
+    Record(Box<Replayed>),
 }
 
 impl AttemptReport {
@@ -223,15 +202,8 @@ impl AttemptReport {
             fuel: 0,
             peak_memory: 0,
             captured: Captured::default(),
-            origin: None,
-            remains: None,
+            source: ResultSource::Driver,
         }
-    }
-}
-
-impl From<Result<DriverOutput, CallError>> for CallEnd {
-    fn from(result: Result<DriverOutput, CallError>) -> Self {
-        result.map_or_else(Self::Failed, Self::Done)
     }
 }
 

@@ -1,10 +1,11 @@
 //! The host: takes a request through the stages, one after the other, and
 //! always gives a reply.
 
+mod stages;
+
 use std::collections::HashMap;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::time::Instant;
 
 use serde_json::Value;
 use toolward_bundle::content::Content;
@@ -13,29 +14,25 @@ use tracing::Instrument;
 use crate::admission::Admission;
 use crate::api::error::HostError;
 use crate::api::event::EventFilter;
-use crate::api::listener::CallStage;
 use crate::api::refused::RefusedCall;
 use crate::api::request::Request;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Reply};
 use crate::api::withheld::WithheldTool;
 use crate::catalogue::Catalogue;
-use crate::catalogue::ToolInfo;
+use crate::catalogue::ToolFacts;
 use crate::compile::CompileBackend;
-use crate::elicitation::{self, Asked, OpenForm, OpenForms};
+use crate::elicitation::{Asked, OpenForm, OpenForms};
 use crate::events::Events;
 use crate::executor::component::Preparer;
 use crate::executor::{Executors, MakeExecutor};
 use crate::imports::{CallTools, NestedCall};
+use crate::invocation::CallEnd;
 use crate::named::NamedCalls;
 use crate::pipeline::call_record::CallRecord;
-use crate::pipeline::dispatch::{self, DispatchContext, Ended};
-use crate::pipeline::resolve::{self, Resolved};
-use crate::pipeline::validate::{self, RoutedCall, Validated};
-use crate::pipeline::{approve, authorise, repeat, replay};
 use crate::sandbox::engine::EngineProfile;
 use crate::services::Services;
 use crate::shared_state::{HostEngine, SharedState};
-use crate::validation_pool::{self, ValidationPool};
+use crate::validation_pool::ValidationPool;
 
 /// Runs the tools of bundles. Cheap to clone; clones share everything.
 ///
@@ -89,6 +86,7 @@ impl Host {
             preparer: preparer.clone(),
             turns: shared_state.turns(),
             forms: shared_state.forms(),
+            tape: services.tape.clone(),
             others,
         };
         let catalogue = Catalogue::build(
@@ -120,11 +118,11 @@ impl Host {
     }
 
     /// The tools of this host, by id and major version.
-    pub fn tools(&self) -> impl Iterator<Item = ToolInfo> + '_ {
+    pub fn tools(&self) -> impl Iterator<Item = ToolFacts> + '_ {
         self.inner
             .catalogue
             .tools()
-            .map(|entry| ToolInfo::of(entry))
+            .map(|entry| ToolFacts::of(entry))
     }
 
     /// The grants of all drivers that policy lets run.
@@ -134,10 +132,10 @@ impl Host {
     }
 
     /// The tool that a call of `name` would reach.
-    pub fn tool(&self, name: &str) -> Option<ToolInfo> {
+    pub fn tool(&self, name: &str) -> Option<ToolFacts> {
         let found = self.inner.catalogue.find(name);
         let served = found.filter(|entry| entry.withdrawal.withdrawn().is_none());
-        served.map(|entry| ToolInfo::of(entry))
+        served.map(|entry| ToolFacts::of(entry))
     }
 
     /// The tools that this host knows and does not serve: those given to [`HostBuilder::withheld`](crate::HostBuilder::withheld),
@@ -150,11 +148,7 @@ impl Host {
     /// to be compiled.
     pub fn is_ready(&self, name: &str) -> bool {
         let tool = self.inner.catalogue.find(name);
-        let replays = self.replays();
-        tool.is_some_and(|tool| {
-            let mut routes = tool.open_routes();
-            routes.any(|route| replays || route.driver.is_ready())
-        })
+        tool.is_some_and(|tool| tool.open_routes().any(|route| route.driver.is_ready()))
     }
 
     /// Withdraws the bundle with this manifest digest (64 hex digits). Its tools
@@ -211,7 +205,7 @@ impl Host {
         // Without a subscriber the span is disabled: nothing is formatted or allocated.
         let span = tracing::debug_span!(
             "call",
-            invocation = record.metadata.invocation,
+            invocation = record.facts.invocation,
             tool = request.tool,
         );
         // The form that it answers closes, however the call ends.
@@ -224,13 +218,13 @@ impl Host {
             let stages = pin!(self.stages(request, &mut record));
             stages.instrument(span).await
         };
-        let (result, asked, form) = match ended {
-            Ok(Ended::Output(output)) => (Ok(output), None, None),
-            Ok(Ended::Asked(asked, form)) => {
+        let (result, asked, form) = match ended.unwrap_or_else(CallEnd::Failed) {
+            CallEnd::Done(output) => (Ok(output), None, None),
+            CallEnd::Asks((asked, form)) => {
                 record.yields(asked.questions.len());
                 (Err(input_required(&asked.tool_id)), Some(asked), form)
             }
-            Err(error) => (Err(error), None, None),
+            CallEnd::Failed(error) => (Err(error), None, None),
         };
         let (metadata, captured) = record.end(&result).await;
         if asked.is_some() {
@@ -262,86 +256,10 @@ impl Host {
         record.end(&Err(call.error.clone())).await;
     }
 
-    /// The stages. Each takes what only the one before it makes.
-    async fn stages(
-        &self,
-        mut request: Request,
-        record: &mut CallRecord<'_>,
-    ) -> Result<Ended, CallError> {
-        let inner = &*self.inner;
-        if let Some(resume) = &request.resume {
-            request.pinned_driver = Some(resume.asked.driver.clone());
-        }
-        let resolved = resolve::resolve(&inner.catalogue, &request);
-        let resolved = match (resolved, &request.resume) {
-            (Err(error), Some(_)) => return Err(elicitation::gone(error)),
-            (resolved, _) => resolved?,
-        };
-        record.resolved(&resolved.tool);
-
-        record.enter(CallStage::Validate);
-        let mut validated = self.validated(resolved, request).await?;
-        record.validated(validated.call_mut());
-
-        record.enter(CallStage::Authorise);
-        if let Some(tape) = &inner.services.tape {
-            let decided = authorise::decide(validated)?;
-            record.enter(CallStage::Replay);
-            let answering = replay::answer(decided, tape, &inner.validation, record);
-            // No part of the future of a call that is dispatched.
-            return Box::pin(answering).await.map(Ended::Output);
-        }
-        let granted = authorise::apply(validated)?;
-
-        record.enter(CallStage::Approve);
-        let approver = inner.services.approver.as_ref();
-        let approved = approve::obtain(granted, approver, record).await?;
-        record.approved();
-
-        if let Some(output) = repeat::enter(approved.call(), &inner.named, record).await? {
-            return Ok(Ended::Output(output));
-        }
-
-        let context = DispatchContext {
-            host: self.inner.clone(),
-            services: &inner.services,
-            admission: &inner.admission,
-            validation: &inner.validation,
-            named: &inner.named,
-        };
-        dispatch::dispatch(approved, context, record).await
-    }
-
     /// Gives up the questions of a call that nobody will resume. Until then, or for ten
     /// minutes, no other driver of `kind: form` asks anything of the same principal.
     pub fn give_up(&self, asked: &Asked) {
         self.inner.forms.close(&asked.principal, &asked.invocation);
-    }
-
-    /// Validates inline, or on another thread if it may take long: the schema is the
-    /// publisher's, and a check can't be interrupted.
-    async fn validated(
-        &self,
-        resolved: Resolved,
-        request: Request,
-    ) -> Result<Validated<RoutedCall>, CallError> {
-        let inner = &self.inner;
-        if request.is_below(validation_pool::short_bytes(&resolved.tool.contract.inputs)) {
-            return validate::validate(resolved, request, &inner.services);
-        }
-        let longest = inner.services.limits.timeout.maximum;
-        let allowed = request.timeout.unwrap_or(longest).min(longest);
-        let started = Instant::now();
-        let deadline = started.checked_add(allowed).unwrap_or(started);
-        let (host, scope) = (self.clone(), request.scope.clone());
-        let checking = inner.validation.run(
-            &scope.principal,
-            deadline,
-            || CallError::timed_out(allowed, started.elapsed()),
-            move || validate::validate(resolved, request, &host.inner.services),
-        );
-        // No part of the future of a call with a short input.
-        Box::pin(checking).await
     }
 
     /// Makes the engine now, if it was [deferred](crate::HostBuilder::defer_engine).
@@ -366,9 +284,6 @@ impl Host {
     /// later call waits for it. Returns the drivers that failed, with the reason.
     pub async fn prepare(&self) -> Vec<(String, CallError)> {
         let mut failed = Vec::new();
-        if self.replays() {
-            return failed;
-        }
         for tool in self.inner.catalogue.tools() {
             for route in &tool.routes {
                 let executor = route.driver.executor.as_ref().filter(|_| route.is_open());

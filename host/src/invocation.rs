@@ -2,13 +2,14 @@
 //! world converts to and from them ([`crate::sandbox::world`]); a driver without code
 //! uses them, too.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolward_contract::tool::Tool;
 
-use crate::api::result::Block;
+use crate::api::result::{Block, CallError};
 
 /// One call, as a driver gets it.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Invocation {
     /// The invocation's id.
     pub id: String,
@@ -31,7 +32,7 @@ pub struct Invocation {
 }
 
 /// The answers with which a call resumes.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resumption {
     /// The driver's own state, unchanged.
     pub state: Vec<u8>,
@@ -42,7 +43,7 @@ pub struct Resumption {
 }
 
 /// The reply to one question.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QuestionAnswer {
     /// The question's key.
     pub key: String,
@@ -51,7 +52,7 @@ pub struct QuestionAnswer {
 }
 
 /// An answer, or why there is none.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum QuestionReply {
     /// The answer, as JSON text.
     Accepted(String),
@@ -61,15 +62,29 @@ pub enum QuestionReply {
     Cancelled,
 }
 
-/// What a driver returns if it does not fail.
-#[derive(Debug)]
-pub(crate) enum Returned {
-    Done(DriverOutput),
-    NeedsInput(InputRequest),
+/// How a call, or one attempt of it, ended: from the driver, whose output and questions are not checked yet, to the
+/// reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum CallEnd<O = DriverOutput, Q = InputRequest, E = CallError> {
+    /// With an output.
+    Done(O),
+    /// With questions that have to be answered first.
+    Asks(Q),
+    /// With an error.
+    Failed(E),
 }
 
+impl<O, Q, E> From<Result<O, E>> for CallEnd<O, Q, E> {
+    fn from(result: Result<O, E>) -> Self {
+        result.map_or_else(Self::Failed, Self::Done)
+    }
+}
+
+/// What a driver returned.
+pub(crate) type DriverEnd = CallEnd<DriverOutput, InputRequest, DriverError>;
+
 /// A driver's output, unchecked.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DriverOutput {
     /// JSON text.
     pub structured: String,
@@ -117,29 +132,36 @@ pub(crate) struct DriverError {
 }
 
 /// Questions of a driver, unchecked.
-#[derive(Debug)]
-pub(crate) struct InputRequest {
-    pub(crate) questions: Vec<DriverQuestion>,
-    pub(crate) state: Vec<u8>,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct InputRequest {
+    /// What it asks, in order.
+    pub questions: Vec<DriverQuestion>,
+    /// What the driver gets back with the answers.
+    pub state: Vec<u8>,
 }
 
 /// One question of a driver.
-#[derive(Debug)]
-pub(crate) struct DriverQuestion {
-    pub(crate) key: String,
-    pub(crate) ask: DriverAsk,
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DriverQuestion {
+    /// Unique among the questions asked at once.
+    pub key: String,
+    /// What is asked.
+    pub ask: DriverAsk,
 }
 
 /// What a driver asks for.
-#[derive(Debug)]
-pub(crate) enum DriverAsk {
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum DriverAsk {
+    /// A form for a person.
     Form {
+        /// The text for the person.
         message: String,
-        /// JSON text.
+        /// The fields, as JSON text.
         schema: String,
     },
     /// Parameters of MCP `sampling/createMessage`, as JSON text.
     Sample(String),
+    /// The caller's workspace roots.
     Roots,
 }
 

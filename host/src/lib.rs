@@ -40,6 +40,7 @@ mod elicitation;
 mod events;
 mod exceeded;
 mod executor;
+mod extensions;
 mod health;
 mod host;
 mod imports;
@@ -58,38 +59,38 @@ mod services;
 mod shared_state;
 mod tape;
 mod validation_pool;
-mod withdrawal;
 mod workspace;
 
 pub use admission::ReadProgress;
 pub use api::approval::{
-    ApprovalRequest, ApprovalScope, Approver, Chained, NamedDriver, Remembered, ShownRequest,
-    Verdict,
+    ApprovalKeys, ApprovalRequest, ApprovalScope, Approver, Chained, NamedDriver, Remembered,
+    ShownRequest, Verdict,
 };
 pub use api::cancellation::{Cancellation, SharedCancellation};
 pub use api::error::HostError;
 pub use api::event::{CallCost, CallDecision, CallEvent, CallEventKind, EventFilter, PrincipalId};
-pub use api::listener::{CALL_LOG, CallListener, CallStage, FinishedCall};
-pub use api::observer::{Canceled, Compiling, Observer, Progress};
+pub use api::facts::{CallFacts, CallStage, Tried};
+pub use api::listener::{CALL_LOG, CallListener};
+pub use api::observer::{Compiling, Observer, Progress};
 pub use api::principal::LOCAL;
 pub use api::refused::RefusedCall;
 pub use api::request::Request;
 pub use api::result::{
     Annotations, Block, BlockContent, CallError, Captured, ErrorClass, ErrorCode, Hit, LogLevel,
-    LogRecord, Metadata, Origin, Output, Reply, ResourceBody, Role, Tried,
+    LogRecord, Origin, Output, Reply, ResourceBody, Role, WorldErrorCode,
 };
 pub use api::violations::{EndsCall, Violation, ViolationKind};
 pub use api::withheld::{WithheldReason, WithheldTool};
 pub use builder::HostBuilder;
-pub use catalogue::{DriverInfo, Icon, ToolInfo, Unserved, UnservedDriver};
+pub use catalogue::{DriverFacts, Icon, ToolFacts, Unserved, UnservedDriver};
 pub use compile::{
     Ahead, Broker, BrokerCommand, Cache, CompileCost, CompileError, CompileLimits, CompileReason,
     Compiler, InProcess,
 };
-pub use elicitation::{Answer, Answerable, Ask, Asked, Question, Questions, Resume, Spent};
+pub use elicitation::{Answer, Answerable, Ask, Asked, Question, Resume, Spent};
 pub use events::{Events, Heard};
 pub use exceeded::{DeadlinePassed, Exceeded};
-pub use executor::{AttemptReport, CallEnd, Executor, Features, Job, RequestValues};
+pub use executor::{AttemptReport, Executor, Features, Job, RequestValues, ResultSource};
 pub use host::Host;
 pub use imports::{
     BoxFuture, BucketError, BucketOperation, BucketReply, BucketRequest, CallerBudget, GuestEnd,
@@ -97,7 +98,8 @@ pub use imports::{
     SecretRequest, ToolReply,
 };
 pub use invocation::{
-    DriverOutput, Invocation, QuestionAnswer, QuestionReply, Resumption, ToolCall,
+    CallEnd, DriverAsk, DriverOutput, DriverQuestion, InputRequest, Invocation, QuestionAnswer,
+    QuestionReply, Resumption, ToolCall,
 };
 pub use recording::has_hidden;
 pub use requirements::Requirements;
@@ -108,3 +110,11 @@ pub use shared_state::{SharedState, UnreadResult};
 pub use tape::{Replayed, Tape};
 pub use toolward_ledger::record::{Native, NativeId, TraceParent};
 pub use toolward_policy::{Limit, LimitName, Limits};
+
+/// The codes of why a tool is blocked that this host can't give what was granted.
+pub const BLOCKED_TABLES: &[&[toolward_support::report::Code]] = &[
+    executor::CODES,
+    workspace::Unusable::CODES,
+    sandbox::files::PlanError::CODES,
+];
+pub use toolward_state::{Denials, DenialsError};

@@ -14,7 +14,8 @@ use toolward_policy::LimitName;
 
 pub use page::{MetricsPage, Sample};
 
-use crate::api::listener::{CallListener, FinishedCall};
+use crate::api::facts::CallFacts;
+use crate::api::listener::CallListener;
 use crate::host::Host;
 
 /// Tools that are counted one by one, over all hosts; calls of others count as those of `other`. Bounds the page, and
@@ -195,12 +196,12 @@ impl CallListener for HostMetrics {
         self.counts.starts.add(slot, || name.to_owned(), 1);
     }
 
-    fn finished(&self, call: &FinishedCall) {
+    fn finished(&self, call: &CallFacts) {
         let counts = &*self.counts;
         counts.in_flight.fetch_sub(1, Ordering::Relaxed);
-        counts.took(call.duration);
+        counts.took(call.duration());
         let tools = self.tools.get();
-        let tool = tools.and_then(|tools| tools.get(call.tool.as_deref()?));
+        let tool = tools.and_then(|tools| tools.get(call.tool_id.as_deref()?));
         let tool = tool.map_or(&counts.other, |tool| &**tool);
         let [unchanging, mutating] = &counts.ok;
         match call.class {

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use toolward_ledger::Recorder;
 use toolward_ledger::record::Hash;
 
-pub(crate) use approvals::Said;
+pub(crate) use approvals::ApprovalStep;
 pub(crate) use names::{RecordedRoute, RecordedTool, publisher_id};
+pub(crate) use payloads::Keeping;
 pub use payloads::has_hidden;
-pub(crate) use payloads::{Keeping, Kept, RecordedInput};
-pub(crate) use rows::{End, RecordedEnd, Rows, recorded_id};
+pub(crate) use rows::{CallRows, Parties, RecordedEnd, micros, recorded_id};
 
 /// Where a host's calls are recorded.
 pub(crate) struct Recording {

@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolward_ledger::cassette::{Cassette, CassetteCall};
-use toolward_ledger::record::{Hash, Hex, Id, Invocation, Person};
+use toolward_ledger::record::{Hash, Hex, Id, Person};
 use toolward_ledger::tree::leaf_hash;
 
 use crate::api::result::shortened;
@@ -37,7 +37,7 @@ struct Recorded {
 }
 
 /// The recorded call whose result a reply has.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Replayed {
     /// Its id.
@@ -46,7 +46,7 @@ pub struct Replayed {
     pub at: u64,
     /// Where its input, or its tool's version, differs from the call's: at most eight properties. Empty unless the
     /// tape is [loose](Tape::loose).
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub differs: Vec<String>,
 }
 
@@ -65,7 +65,6 @@ pub(crate) struct Wanted<'a> {
 pub(crate) struct Taken {
     pub(crate) call: CassetteCall,
     pub(crate) replayed: Replayed,
-    pub(crate) of: Invocation,
 }
 
 /// What is recorded instead.
@@ -194,7 +193,6 @@ impl Recorded {
     fn taken(&mut self, differs: Vec<String>) -> Taken {
         self.used = true;
         Taken {
-            of: self.call.invocation,
             replayed: self.replayed(differs),
             call: self.call.clone(),
         }

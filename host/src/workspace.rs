@@ -30,33 +30,25 @@ pub(crate) struct Mapping<'a> {
     pub(crate) shared: bool,
 }
 
-/// Why a directory can't be a workspace.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unusable {
-    /// It does not exist.
-    #[error("no such directory")]
-    Missing,
-    /// It is not a directory.
-    #[error("expected a directory, found something else")]
-    NotADirectory,
-    /// It belongs to the kernel: `/proc`, `/sys`.
-    #[error("expected a directory of files, found the kernel's own")]
-    Kernel,
-    /// It can't be opened.
-    #[error("{0}")]
-    Unreadable(String),
-    /// Policy maps no workspace to it.
-    #[error("policy maps no workspace to this directory")]
-    Unmapped,
-}
-
 codes! {
-    for Unusable {
-        Self::Missing = "workspace-missing", "create the directory, then load the tools again";
-        Self::NotADirectory | Self::Kernel = "workspace-not-a-directory",
-            "map the workspace to a directory of files";
-        Self::Unreadable(_) = "workspace-unreadable", "let the host's user read the directory";
-        Self::Unmapped = "workspace-unmapped", "add a `[[workspace]]` for it to the policy";
+    /// Why a directory can't be a workspace, which blocks a tool that needs it.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub(crate) enum Unusable: Error {
+        Missing = "workspace-missing" ["4"], "the directory of a workspace that a tool needs does not exist",
+            ("no such directory")
+            => "create the directory, then load the tools again";
+        NotADirectory = "workspace-not-a-directory" ["4"],
+            "what a workspace that a tool needs is mapped to is not a directory of files",
+            ("expected a directory, found something else")
+            => "map the workspace to a directory of files";
+        /// `/proc`, `/sys`.
+        Kernel = "workspace-not-a-directory" ["4"], ("expected a directory of files, found the kernel's own")
+            => "map the workspace to a directory of files";
+        Unreadable(problem: String) = "workspace-unreadable" ["4"],
+            "the directory of a workspace that a tool needs can't be opened", ("{problem}")
+            => "let the host's user read the directory";
+        Unmapped = "workspace-unmapped" ["4"], "policy maps no workspace to this directory"
+            => "add a `[[workspace]]` for it to the policy";
     }
 }
 

@@ -6,114 +6,62 @@ use toolward_support::report::codes;
 
 use crate::record::RecordError;
 
-/// An operation was refused, or failed. Cheap to clone: one failure may be the answer to many callers.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum Error {
-    /// A directory or file can't be used safely.
-    #[error(transparent)]
-    Unusable(Arc<toolward_support::files::Error>),
-    /// The file is not a ledger's, or is damaged.
-    #[error("the ledger is damaged, or another program's file: {0}")]
-    Corrupt(Arc<dyn std::error::Error + Send + Sync>),
-    /// The tables are another version's.
-    #[error("the ledger has schema {found}; this version reads schema {expected}")]
-    Version {
-        /// The file's.
-        found: i64,
-        /// This crate's.
-        expected: i64,
-    },
-    /// Fewer rows than a checkpoint says.
-    #[error("the ledger has {found} rows; its checkpoint says {expected}")]
-    Shorter {
-        /// The rows that are there.
-        found: u64,
-        /// Those that were signed.
-        expected: u64,
-    },
-    /// Other rows than those that were signed, or another head than the rows give.
-    #[error("the ledger differs from what it was: {0}")]
-    Differs(&'static str),
-    /// The key is missing, damaged, or another than the one that signed.
-    #[error("the ledger's key can't be used: {0}")]
-    Key(Arc<str>),
-    /// Other processes used the ledger for too long.
-    #[error("the ledger was busy for too long")]
-    Busy,
-    /// The disk is full, or the ledger as large as it may be.
-    #[error("no room for the ledger")]
-    Full,
-    /// The ledger can be read and not written.
-    #[error("the ledger can't be written to: its disk or directory is read-only")]
-    ReadOnly,
-    /// The row of an ended call could not be written in time. It follows later.
-    #[error("the call's row is not written yet")]
-    Late,
-    /// A caller's id was used before.
-    #[error("the id was used before, with {}", if *same_input { "the same input" } else { "another input" })]
-    Given {
-        /// Whether the input was the same.
-        same_input: bool,
-    },
-    /// The writer has ended.
-    #[error("the ledger is closed")]
-    Closed,
-    /// The process that records is gone, or failed; what it said, with the code.
-    #[error("the recorder: {0}")]
-    Recorder(Arc<str>),
-    /// No such row.
-    #[error("no such row: {0}")]
-    NoRow(Arc<str>),
-    /// No checkpoint covers the row yet.
-    #[error("no checkpoint covers the row yet")]
-    NoCheckpoint,
-    /// More calls than one cassette holds.
-    #[error("more calls than one cassette holds")]
-    TooMuch,
-    /// The calls of a cassette are several principals'.
-    #[error("the calls are several principals', and a cassette holds one's")]
-    Persons,
-    /// Something is no record.
-    #[error(transparent)]
-    Record(#[from] RecordError),
-    /// The operating system or SQLite failed.
-    #[error("the ledger failed: {0}")]
-    Io(Arc<dyn std::error::Error + Send + Sync>),
-}
-
 codes! {
-    for Error {
-        Self::Unusable(_) = "ledger-unusable",
-            "name another place, or repair owner and mode of this one";
-        Self::Corrupt(_) = "ledger-corrupt",
-            "keep the file as evidence: move the directory away, and a new ledger is begun";
-        Self::Version { found, expected } = "ledger-version", if found > expected {
-            "update toolward"
-        } else {
-            "use the version of toolward that made the file"
-        };
-        Self::Shorter { .. } = "ledger-shorter",
-            "rows were deleted, or an older copy was put back: keep the file as evidence, and find out who writes \
-             to the ledger's directory";
-        Self::Differs(_) = "ledger-differs",
-            "rows were changed: `verify` names them; find out who writes to the ledger's directory";
-        Self::Key(_) = "ledger-key",
-            "put the key back that the ledger was begun with, or move the directory away";
-        Self::Busy = "ledger-busy", "find out which process holds the ledger, and try again";
-        Self::Full = "ledger-full", "make room on the disk, or prune the ledger";
-        Self::ReadOnly = "ledger-read-only",
-            "make the ledger's directory writable for its user again";
-        Self::Late = "ledger-late";
-        Self::Given { .. } = "id-given-before";
-        Self::Closed = "ledger-closed";
-        Self::Recorder(_) = "recorder-failed", "start the process again; what the recorder said has the cause";
-        Self::NoRow(_) = "ledger-no-row", "list the ledger: it shows rows and calls";
-        Self::NoCheckpoint = "ledger-no-checkpoint", "make a checkpoint first";
-        Self::TooMuch = "cassette-too-much", "name fewer rows, or one principal";
-        Self::Persons = "cassette-principals", "name one with --principal, or say --all";
-        Self::Record(_) = "record-invalid";
-        Self::Io(_) = "ledger-io";
+    /// An operation was refused, or failed. Cheap to clone: one failure may be the answer to many callers.
+    #[derive(Clone, Debug)]
+    pub enum Error: Error {
+        Unusable(inner: Arc<toolward_support::files::Error>) = "ledger-unusable",
+            "a directory or file of the ledger can't be used safely"
+            => "name another place, or repair owner and mode of this one";
+        Corrupt(error: Arc<dyn std::error::Error + Send + Sync>) = "ledger-corrupt",
+            "the file is not a ledger's, or is damaged",
+            ("the ledger is damaged, or another program's file: {error}")
+            => "keep the file as evidence: move the directory away, and a new ledger is begun";
+        Version { found: i64, expected: i64 } = "ledger-version", "the ledger is another version's",
+            ("the ledger has schema {found}; this version reads schema {expected}")
+            => if found > expected {
+                "update toolward"
+            } else {
+                "use the version of toolward that made the file"
+            };
+        /// `expected` rows were signed.
+        Shorter { found: u64, expected: u64 } = "ledger-shorter", "the ledger has fewer rows than a checkpoint signed",
+            ("the ledger has {found} rows; its checkpoint says {expected}")
+            => "rows were deleted, or an older copy was put back: keep the file as evidence, and find out who writes \
+                to the ledger's directory";
+        Differs(what: &'static str) = "ledger-differs",
+            "the ledger has other rows than were signed, or another head than the rows give",
+            ("the ledger differs from what it was: {what}")
+            => "rows were changed: `verify` names them; find out who writes to the ledger's directory";
+        Key(problem: Arc<str>) = "ledger-key",
+            "the ledger's key is missing, damaged, or another than the one that signed",
+            ("the ledger's key can't be used: {problem}")
+            => "put the key back that the ledger was begun with, or move the directory away";
+        Busy = "ledger-busy", "the ledger was busy for too long"
+            => "find out which process holds the ledger, and try again";
+        /// Or the ledger is as large as it may be.
+        Full = "ledger-full", "no room for the ledger" => "make room on the disk, or prune the ledger";
+        ReadOnly = "ledger-read-only", "the ledger can't be written to: its disk or directory is read-only"
+            => "make the ledger's directory writable for its user again";
+        /// The row of an ended call could not be written in time. It follows later.
+        Late = "ledger-late", "the call's row is not written yet";
+        Given { same_input: bool } = "id-given-before", "the caller's id of the call was used before",
+            ("the id was used before, with {}", if *same_input { "the same input" } else { "another input" });
+        Closed = "ledger-closed", "the ledger is closed";
+        /// With what the recorder said, and the code.
+        Recorder(problem: Arc<str>) = "recorder-failed",
+            "the process that records calls has ended, or can't use the ledger; `serve` ends then",
+            ("the recorder: {problem}")
+            => "start the process again; what the recorder said has the cause";
+        NoRow(row: Arc<str>) = "ledger-no-row", "the ledger has no such row", ("no such row: {row}")
+            => "list the ledger: it shows rows and calls";
+        NoCheckpoint = "ledger-no-checkpoint", "no checkpoint covers the row yet" => "make a checkpoint first";
+        TooMuch = "cassette-too-much", "more calls than one cassette holds" => "name fewer rows, or one principal";
+        Persons = "cassette-principals", "the calls are several principals', and a cassette holds one's"
+            => "name one with --principal, or say --all";
+        Record(inner: RecordError) = "record-invalid", "a record of a call is not valid";
+        Io(error: Arc<dyn std::error::Error + Send + Sync>) = "ledger-io", "the operating system or SQLite failed the ledger",
+            ("the ledger failed: {error}");
     }
 }
 

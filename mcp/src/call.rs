@@ -20,7 +20,9 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, RoleServer};
 use serde_json::Value;
 use tokio::runtime::Handle;
-use toolward_host::{CallError, ErrorClass, ErrorCode, RefusedCall, Request, SharedCancellation};
+use toolward_host::{
+    CallEnd, CallError, ErrorClass, ErrorCode, RefusedCall, Request, SharedCancellation,
+};
 
 use crate::catalogue::{Found, Listed};
 use crate::client::{Client, Era};
@@ -33,8 +35,8 @@ use crate::revision::Revision;
 use crate::search::{self, Asked};
 use crate::strict::{self, Malformed};
 pub(crate) use named::new_session;
+use round_trips::Called;
 pub(crate) use round_trips::RoundTrips;
-use round_trips::{Called, Finished};
 use runtime::CallRuntime;
 pub(crate) use runtime::OthersOpen;
 
@@ -132,7 +134,7 @@ impl Incoming<'_> {
             // A call of a blocked tool gets the reason why it is blocked.
             Some(Found::Blocked(blocked)) => {
                 let reply = Request::with_value(blocked.target.as_str(), Value::Object(arguments))
-                    .principal(self.principal.name.as_ref())
+                    .principal(self.principal.name.clone())
                     .native(native::native(self.context));
                 let reply = self.runtime().call(reply).await;
                 Ok(result::of(reply, Structure::None).into())
@@ -166,7 +168,7 @@ impl Incoming<'_> {
         };
         let native = native::native(context);
         let request = Request::with_value(tool.target.as_str(), value)
-            .principal(self.principal.name.as_ref())
+            .principal(self.principal.name.clone())
             .native(native.clone())
             .null_is_absent()
             .answer_first();
@@ -206,11 +208,11 @@ impl Incoming<'_> {
         ));
         let finished = match forwarder {
             // Large, and only for clients that want to be told something on the way.
-            Some(forwarder) => Box::pin(forwarder.during(call)).await?,
-            None => call.await?,
+            Some(forwarder) => Box::pin(forwarder.during(call)).await,
+            None => call.await,
         };
         Ok(match finished {
-            Finished::Reply(mut reply) => {
+            CallEnd::Done(mut reply) => {
                 if let Err(error) = &mut reply.result {
                     tool.place_violations(error);
                 }
@@ -220,7 +222,8 @@ impl Incoming<'_> {
                 let result = result::of(*reply, tool.structure);
                 Revision::of(context).result(result).into()
             }
-            Finished::InputRequired(required) => required.into(),
+            CallEnd::Asks(required) => required.into(),
+            CallEnd::Failed(fault) => return Err(fault),
         })
     }
 }

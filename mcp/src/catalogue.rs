@@ -20,7 +20,7 @@ use rmcp::model::JsonObject;
 use serde_json::Value;
 use toolward_contract::tool::Tool;
 use toolward_host::{
-    CallError, ErrorClass, ErrorCode, Host, ToolInfo, WithheldReason, WithheldTool,
+    CallError, ErrorClass, ErrorCode, Host, ToolFacts, WithheldReason, WithheldTool,
 };
 
 pub(crate) use order::Order;
@@ -106,7 +106,7 @@ impl Blocked {
         principal.tools.include(&self.id, self.major)
     }
 
-    fn new(name: String, info: &ToolInfo) -> Self {
+    fn new(name: String, info: &ToolFacts) -> Self {
         let target = info.contract.major_id();
         Self {
             refusal: info.refusal().unwrap_or_else(|| blocked(&target)),
@@ -238,7 +238,7 @@ fn known_as(host: &Host, contract: &Tool) -> Vec<String> {
 /// What a host serves, in the order of names. The same bundles, arrived in the same order,
 /// give the same catalogue; a tool for which there is no name is left out.
 pub(crate) fn of(host: &Host, order: &Order) -> Catalogue {
-    let mut infos: Vec<ToolInfo> = host.tools().collect();
+    let mut infos: Vec<ToolFacts> = host.tools().collect();
     infos.sort_by_cached_key(|info| order.of(info));
     let withheld: Vec<WithheldTool> = host.withheld().collect();
     // Those that are not loaded come last: they take no name from one that runs.
@@ -271,7 +271,7 @@ pub(crate) fn of(host: &Host, order: &Order) -> Catalogue {
     drop(claims);
     named.sort();
     let count = infos.len();
-    let mut infos: Vec<Option<ToolInfo>> = infos.into_iter().map(Some).collect();
+    let mut infos: Vec<Option<ToolFacts>> = infos.into_iter().map(Some).collect();
     let mut icons = icons::Room::default();
     let mut ids: Vec<(usize, Vec<String>, Place)> = Vec::with_capacity(named.len());
     for (name, arrived) in named {

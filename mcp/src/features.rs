@@ -8,7 +8,6 @@ use toolward_bundle::content::Content;
 use toolward_bundle::tool_names;
 use toolward_host::{Host, WithheldReason};
 use toolward_policy::Policy;
-use toolward_support::report::codes;
 
 use crate::catalogue::{self, Catalogue, Found, Listed, NameProblem, Order};
 use crate::documents::{Documents, DocumentsError};
@@ -37,34 +36,6 @@ pub struct ServerFeatures {
     finder: Option<Finder>,
 }
 
-/// Why a host can't be served.
-///
-/// ```
-/// use toolward_mcp::{DocumentsError, ServerFeaturesError};
-///
-/// fn explain(error: &ServerFeaturesError) -> String {
-///     match error {
-///         ServerFeaturesError::Documents(DocumentsError::Clash { name, .. }) => {
-///             format!("two documents are called {name}")
-///         }
-///         _ => format!("{error} ({}): {}", error.code(), error.hint().unwrap_or_default()),
-///     }
-/// }
-/// ```
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ServerFeaturesError {
-    /// Two prompts or resources have one name.
-    #[error(transparent)]
-    Documents(#[from] DocumentsError),
-}
-
-codes! {
-    for ServerFeaturesError {
-        Self::Documents(error) = error;
-    }
-}
-
 /// Which lists changed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
@@ -82,13 +53,13 @@ impl ServerFeatures {
     ///
     /// # Errors
     ///
-    /// [`ServerFeaturesError`] when two documents would have one name.
+    /// [`DocumentsError`] when two documents would have one name.
     pub fn new(
         host: Host,
         contents: &[Content],
         policy: &Policy,
         defer_above: usize,
-    ) -> Result<Self, ServerFeaturesError> {
+    ) -> Result<Self, DocumentsError> {
         let catalogue = catalogue::of(&host, &Order::new(contents, policy));
         let documents = Documents::of(contents, policy)?;
         let finder =

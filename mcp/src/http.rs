@@ -24,6 +24,7 @@ mod tolerance;
 pub use authenticate::{Authenticate, Authenticating, Identity, Refusal};
 pub use error::HttpError;
 pub use limits::HttpLimits;
+pub use responses::REJECTIONS;
 pub use serving::{Ended, bind, check, serve};
 pub(crate) use sessions::calling;
 

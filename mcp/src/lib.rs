@@ -28,10 +28,8 @@ mod server;
 pub mod stdio;
 mod strict;
 mod unread;
-mod unsafe_file;
 
-pub use approval::denials::{Denials, DenialsError};
 pub use catalogue::NameProblem;
 pub use documents::DocumentsError;
-pub use features::{ServerFeatures, ServerFeaturesError};
+pub use features::ServerFeatures;
 pub use server::{Connection, Service};

@@ -34,36 +34,16 @@ const VALUE_COST: usize = 256;
 const ARRAY_COST: usize = 512;
 const OBJECT_COST: usize = 1024;
 
-/// Why a message is not parsed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flaw {
-    /// It has more bytes than this.
-    Bytes(usize),
-    /// It has more values than this.
-    Values(usize),
-    /// Its arrays and objects are nested deeper than this.
-    Depth(usize),
-}
-
-impl Flaw {
-    /// What the limit is, for people.
-    pub(crate) fn message(self) -> String {
-        match self {
-            Self::Bytes(most) => format!("expected a message of at most {most} bytes"),
-            Self::Values(most) => {
-                format!("expected a message of at most {most} values, found more")
-            }
-            Self::Depth(most) => {
-                format!("expected at most {most} nested arrays and objects, found more")
-            }
-        }
-    }
-}
-
 codes! {
-    for Flaw {
-        Self::Bytes(_) = "message-too-large";
-        Self::Values(_) | Self::Depth(_) = "message-too-complex";
+    /// Why a message is not parsed.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Flaw: Error {
+        Bytes(most: usize) = "message-too-large", "a message of MCP has more bytes than the server reads",
+            ("expected a message of at most {most} bytes");
+        Values(most: usize) = "message-too-complex",
+            "a message of MCP has more values, or more deeply nested ones, than the server reads",
+            ("expected a message of at most {most} values, found more");
+        Depth(most: usize) = "message-too-complex", ("expected at most {most} nested arrays and objects, found more");
     }
 }
 

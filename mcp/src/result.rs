@@ -10,7 +10,7 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 use toolward_bundle::text::{visible, visible_line};
-use toolward_host::{Block, BlockContent, CallError, Metadata, Replayed, Reply, ResourceBody};
+use toolward_host::{Block, BlockContent, CallError, CallFacts, Replayed, Reply, ResourceBody};
 
 use crate::sanitize;
 
@@ -136,8 +136,8 @@ fn error_metadata(error: &CallError) -> Value {
     serde_json::to_value(shown).unwrap_or(Value::Null)
 }
 
-fn call_metadata(metadata: &Metadata) -> Value {
-    let metadata = serde_json::to_value(metadata).unwrap_or(Value::Null);
+fn call_metadata(facts: &CallFacts) -> Value {
+    let metadata = serde_json::to_value(facts).unwrap_or(Value::Null);
     sanitize::value(metadata)
 }
 

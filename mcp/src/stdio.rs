@@ -27,45 +27,40 @@ use transport::StdioTransport;
 
 use crate::unread::UnreadResults;
 
-/// Why serving on standard input and output failed.
-///
-/// ```no_run
-/// use toolward_mcp::Service;
-/// use toolward_mcp::stdio::{self, StdioError, Streams};
-///
-/// async fn serve(service: &Service) -> Result<(), StdioError> {
-///     let streams = Streams::take()?;
-///     match stdio::serve(service.connection(None), streams, Default::default()).await {
-///         Err(StdioError::Opening(problem)) => {
-///             eprintln!("not a client of MCP: {problem}");
-///             Ok(())
-///         }
-///         ended => ended,
-///     }
-/// }
-/// ```
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StdioError {
-    /// A stream can't be used.
-    #[error("standard input and output can't be used: {0}")]
-    Stream(#[from] std::io::Error),
-    /// The client did not open the protocol correctly.
-    #[error("the client began with no request that opens a connection: {0}")]
-    Opening(String),
-    /// The task that served the connection failed.
-    #[error("the connection failed: {0}")]
-    Failed(String),
-}
+const START: &str = "start it from an MCP client: `toolward mcp config` prints the lines for one";
 
 codes! {
-    for StdioError {
-        Self::Stream(_) = "stdio-unusable",
-            "start it from an MCP client: `toolward mcp config` prints the lines for one";
-        Self::Opening(_) = "stdio-opening",
-            "start it from an MCP client: `toolward mcp config` prints the lines for one";
-        Self::Failed(_) = "stdio-failed",
-            "start it from an MCP client: `toolward mcp config` prints the lines for one";
+    /// Why serving on standard input and output failed.
+    ///
+    /// ```no_run
+    /// use toolward_mcp::Service;
+    /// use toolward_mcp::stdio::{self, StdioError, Streams};
+    ///
+    /// async fn serve(service: &Service) -> Result<(), StdioError> {
+    ///     let streams = Streams::take()?;
+    ///     match stdio::serve(service.connection(None), streams, Default::default()).await {
+    ///         Err(StdioError::Opening(problem)) => {
+    ///             eprintln!("not a client of MCP: {problem}");
+    ///             Ok(())
+    ///         }
+    ///         ended => ended,
+    ///     }
+    /// }
+    /// ```
+    #[derive(Debug)]
+    pub enum StdioError: Error {
+        Stream(source: std::io::Error) = "stdio-unusable", "standard input or output can't be used",
+            ("standard input and output can't be used: {source}") => START;
+        Opening(problem: String) = "stdio-opening", "the client's first message does not open a connection",
+            ("the client began with no request that opens a connection: {problem}") => START;
+        Failed(problem: String) = "stdio-failed", "the connection to the client failed",
+            ("the connection failed: {problem}") => START;
+    }
+}
+
+impl From<std::io::Error> for StdioError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Stream(error)
     }
 }
 

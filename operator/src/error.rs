@@ -285,64 +285,64 @@ pub fn content_error(error: ContentError, kind: Kind) -> Error {
 codes! {
     /// The code of an [`Error`] of this crate. The book's page on the command's errors takes their meanings from here.
     pub enum Code {
-        NobodyTrusted = "nobody-trusted",
+        NobodyTrusted = "nobody-trusted" ["2"],
             "no publisher is trusted: no `--trust-key`, no `toolward.toml`, nothing from `toolward trust add`";
-        PublisherKnown = "publisher-known",
+        PublisherKnown = "publisher-known" ["2"],
             "`trust add` of a publisher or a key that is trusted already; `trust update` takes a publisher's next document";
-        PublisherUnknown = "publisher-unknown", "no publisher of this name is trusted by `toolward trust`";
-        PublisherBare = "publisher-bare",
+        PublisherUnknown = "publisher-unknown" ["2"], "no publisher of this name is trusted by `toolward trust`";
+        PublisherBare = "publisher-bare" ["2"],
             "`trust update` of a publisher that is trusted by a bare key, which has no documents and no revocations";
-        KeyMisplaced = "key-misplaced",
+        KeyMisplaced = "key-misplaced" ["3"],
             "`trust add` of a bare key that lies in or beside a bundle, or that would be fetched";
-        PrefixTaken = "prefix-taken",
+        PrefixTaken = "prefix-taken" ["4"],
             "`trust add` of a bare key for a prefix that is inside, equal to or around another publisher's, without `--takes-from`; or `--takes-from` names another one";
-        TrustInvalid = "trust-invalid", "a folder below `trust/` was changed by hand and is no longer valid";
-        TrustUnusable = "trust-unusable",
+        TrustInvalid = "trust-invalid" ["2"], "a folder below `trust/` was changed by hand and is no longer valid";
+        TrustUnusable = "trust-unusable" ["2"],
             "something below `trust/` belongs to another user, or others may write to it";
         TrustBusy = "trust-busy", "another process held `trust/` for too long";
-        ChannelUnknown = "channel-unknown", "no `[[channel]]` of this name is in `toolward.toml`";
-        ChannelAmbiguous = "channel-ambiguous",
+        ChannelUnknown = "channel-unknown" ["2"], "no `[[channel]]` of this name is in `toolward.toml`";
+        ChannelAmbiguous = "channel-ambiguous" ["2"],
             "several channels are configured, and none was named for a bundle from elsewhere";
         ReleaseMissing = "release-missing",
             "no tag of the repository that a bundle came from leads to a release of it";
-        SourceMoves = "source-moves",
+        SourceMoves = "source-moves" ["4"],
             "`install` of a bundle that is installed from somewhere else, without `--move-source`";
-        SourceInvalid = "source-invalid", "a source is not a file, `https://…` or `oci://…`";
-        CaFileInvalid = "ca-file-invalid", "the policy's `ca_file` holds no certificates in PEM";
-        ConfineSettingInvalid = "confine-setting-invalid",
+        SourceInvalid = "source-invalid" ["2 or 1"], "a source is not a file, `https://…` or `oci://…`";
+        CaFileInvalid = "ca-file-invalid" ["2, or 1 of `policy check`"], "the policy's `ca_file` holds no certificates in PEM";
+        ConfineSettingInvalid = "confine-setting-invalid" ["2"],
             "[`[confine]`](confinement.md#system-calls) of `toolward.toml` has an unknown value, or stands in a file of `--policy-file`";
-        ClientSettingInvalid = "client-setting-invalid",
+        ClientSettingInvalid = "client-setting-invalid" ["2, or 1 of `policy check`"],
             "[`[clients]`](serve.md#questions-and-approvals) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy-file`";
-        LedgerSettingInvalid = "ledger-setting-invalid",
+        LedgerSettingInvalid = "ledger-setting-invalid" ["2, or 1 of `policy check`"],
             "[`[ledger]`](policy.md#ledger) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy-file`";
-        RegistrySettingInvalid = "registry-setting-invalid",
+        RegistrySettingInvalid = "registry-setting-invalid" ["2, or 1 of `policy check`"],
             "[`[[registry]]`](registries.md) of `toolward.toml` has an unknown key or value, or stands in a file of `--policy-file`";
-        RegistryPasswordMissing = "registry-password-missing",
+        RegistryPasswordMissing = "registry-password-missing" ["2"],
             "the variable or file that `password` of [`[[registry]]`](registries.md) names can't be read";
-        LedgerPlaceless = "ledger-placeless",
+        LedgerPlaceless = "ledger-placeless" ["2"],
             "there is no place for the record of calls: no `directory` in `[ledger]`, and no home directory";
-        CassettePrincipals = "cassette-unnamed",
+        CassettePrincipals = "cassette-unnamed" ["2"],
             "the principals of a cassette have no names in this installation's ledger, or the local user is not one of them";
         RecorderUnavailable = "recorder-unavailable", "the process that records calls can't be started";
-        SettingInvalid = "setting-invalid",
+        SettingInvalid = "setting-invalid" ["2"],
             "a `--set` is not `KEY=VALUE`, or its value does not match the contract; another flag's value is wrong";
-        BundleMissing = "bundle-missing", "no bundle was named, and none is installed";
+        BundleMissing = "bundle-missing" ["2"], "no bundle was named, and none is installed";
         ToolMissing = "tool-missing", "no bundle, named or installed, has this tool";
         DriverUnknown = "driver-unknown",
             "`policy suggest --driver` names a driver that implements none of the tools";
-        DuplicateId = "duplicate-id",
+        DuplicateId = "duplicate-id" ["1 or 3"],
             "two bundles bring the same tool or driver; 3 where one of them was to be installed";
-        DevClash = "dev-clash",
+        DevClash = "dev-clash" ["3"],
             "a directory under work has an id of a bundle that is named beside it, or one that only that bundle's publisher may publish";
-        FileUnreadable = "file-unreadable", "a file can't be read";
+        FileUnreadable = "file-unreadable" ["2 or 1"], "a file can't be read";
         WriteFailed = "write-failed", "a file can't be written";
         OutputExists = "output-exists",
             "the output exists already; an archive replaces only a bundle of its id";
-        GrantRefused = "grant-refused",
+        GrantRefused = "grant-refused" ["2"],
             "`call --grant` is not `network:HOST` or `workspace:/PATH=DIRECTORY`, or has a `*` or an address";
-        GrantImpossible = "grant-impossible",
+        GrantImpossible = "grant-impossible" ["4"],
             "`policy grant`: no line of a policy lets the tool run, or run without asking a person";
-        ChoiceOpen = "choice-open",
+        ChoiceOpen = "choice-open" ["4"],
             "`policy grant`: a line needs a directory, the source of a secret, or a host that nothing chose";
         FileUnfit = "file-unfit",
             "a file of the user is not changed: it is a link, not a regular file, has several names, or others may change it";
@@ -352,12 +352,12 @@ codes! {
         EntryForeign = "entry-foreign",
             "a client's file has an entry of this name that `mcp config --write` did not write";
         UnwritableValue = "unwritable-value", "a name can't be written into a TOML file";
-        StoreUnusable = "store-unusable",
+        StoreUnusable = "store-unusable" ["1 or 2"],
             "the key-value store or [the store of bundles](store.md) can't be used safely (owner, mode, or not a regular file), or has no place";
         RuntimeUnavailable = "runtime-unavailable", "the async runtime can't be started";
-        ReloadWider = "reload-wider",
+        ReloadWider = "reload-wider" ["–"],
             "at SIGHUP: the new policy may grant more than the current one, which stays";
-        ReloadTrust = "reload-trust",
+        ReloadTrust = "reload-trust" ["–"],
             "at SIGHUP: more than the policy has changed; the current configuration stays";
         DemoExists = "demo-exists", "`demo` finds the directory of an earlier demo";
         DemoUnknown = "demo-unknown",

@@ -28,10 +28,20 @@ pub struct PolicyError {
     span: Option<Range<usize>>,
 }
 
-impl PolicyError {
-    pub(crate) fn new(code: &Code, message: impl Into<String>) -> Self {
-        Self {
-            code: code.code,
+/// Makes errors of a code.
+pub(crate) trait Refuse {
+    fn error(&self, message: impl Into<String>) -> PolicyError;
+
+    /// `expected …, found …`, where a text of the policy was found.
+    fn expected(&self, expected: impl fmt::Display, found: &str) -> PolicyError {
+        self.error(format!("expected {expected}, found {}", quoted(found)))
+    }
+}
+
+impl Refuse for Code {
+    fn error(&self, message: impl Into<String>) -> PolicyError {
+        PolicyError {
+            code: self.code,
             message: message.into(),
             hint: None,
             table: None,
@@ -40,7 +50,9 @@ impl PolicyError {
             span: None,
         }
     }
+}
 
+impl PolicyError {
     pub(crate) fn hinted(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -124,17 +136,17 @@ codes! {
     UNKNOWN_KEY = "policy-unknown-key", "An unknown key or table.";
     MISSING_KEY = "policy-missing-key", "A required key is missing.";
     WRONG_TYPE = "policy-wrong-type", "A value of the wrong type.";
-    WRONG_VALUE = "policy-wrong-value", "A value that the key does not allow.";
-    PUBLISHER = "policy-publisher", "Not a valid publisher's name; a grant never says `*`.";
+    WRONG_VALUE = "policy-wrong-value", "The value is out of range, not one of the choices, or does not go with the rest of its table.";
+    PUBLISHER = "policy-publisher", "Not a valid publisher's name; a grant never has `*`.";
     TOOL = "policy-tool", "Not a valid id or pattern of tools, bundles or prompts: `*` stands for whole segments only.";
     CAPABILITY = "policy-capability", "Not a valid capability, or one of an unknown class.";
-    NEVER_GRANTED = "policy-never-granted", "A capability that no rule can give: `tool:*`, `secret:*`, or reading of what can only be changed; or something beside `action` that only a rule that names its tool gives.";
+    NEVER_GRANTED = "policy-never-granted", "A capability that no rule can give: `tool:*`, `secret:*`, or reading of what can only be changed; or, next to `action`, what only a rule that names its tool gives.";
     REVEAL = "policy-reveal", "`reveal` names a secret that the rule does not give.";
     WORKSPACE = "policy-workspace", "Not a plain virtual path, or not an absolute directory.";
-    WORKSPACE_OVERLAP = "policy-workspace-overlap", "Two workspaces in one directory, or one inside the other, and not both `shared`.";
+    WORKSPACE_OVERLAP = "policy-workspace-overlap", "Overlapping workspaces that are not both `shared`.";
     SECRET = "policy-secret", "A secret's source or use is incomplete or contradicts itself.";
     CONTEXT = "policy-context", "A `[[context]]` without one tool, principal or driver, or with invalid values.";
-    EXEC = "policy-exec", "An `[[exec]]` without one tool and one program of its own, or with invalid values.";
+    EXEC = "policy-exec", "An `[[exec]]` without exactly one tool and one program, or with invalid values.";
     ORIGIN = "policy-origin", "Not of the form `https://host[:port]`.";
     HEADER = "policy-header", "Not a header that a secret may be sent in, or that a guest may set.";
     PARAMETER = "policy-parameter", "Not the name of a query parameter that a secret may be sent in.";
@@ -144,5 +156,5 @@ codes! {
     ADDRESS = "policy-address", "Not an IP address or network.";
     FILE = "policy-file", "Not a path of a resource: `*` stands for whole segments only.";
     LIMIT = "policy-limit", "Not a known limit, or a value that it does not allow.";
-    DUPLICATE = "policy-duplicate", "Two tables about the same thing.";
+    DUPLICATE = "policy-duplicate", "Two tables for the same thing.";
 }

@@ -39,11 +39,9 @@ impl ProgramExecutor {
             .ok_or_else(|| CallError::internal("this driver has no program"))?;
         // A broker takes up no lines after its start.
         let line = self.broker.number(rule).ok_or_else(|| {
-            not_run(
-                "the policy lets this program run since after the host was started",
-                "exec-line-new",
-            )
-            .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("start the host again"))
+            let problem = ExecProblem::LineNew;
+            not_run(&problem.to_string(), problem.code())
+                .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("start the host again"))
         })?;
         Ok((line, rule))
     }
@@ -75,7 +73,7 @@ impl ProgramExecutor {
         }
         let input = job.invocation.input.clone();
         // As text, and in the frame for the broker.
-        job.cover(context, (input.len() as u64).saturating_mul(2))?;
+        context.cover((input.len() as u64).saturating_mul(2))?;
         let started = Instant::now();
         let ran = self.broker.run(line, input).await.map_err(|problem| {
             tracing::error!(%problem, "no program can be run");
@@ -91,7 +89,7 @@ impl ProgramExecutor {
             stdout,
             stderr,
         } = ran;
-        job.cover(context, stdout.len().saturating_add(stderr.len()) as u64)?;
+        context.cover(stdout.len().saturating_add(stderr.len()) as u64)?;
         // Before it is cut again: no later search finds the rest of a value.
         let stderr = context.imports().redact_end(stderr, is_cut);
         captured.stderr = end_of(&stderr, context.stdio_bytes());
@@ -103,7 +101,7 @@ impl ProgramExecutor {
         };
         match ending {
             Ending::Exited(0) if stdout.trim_ascii().is_empty() => {
-                Ok(DriverOutput::empty(&job.contract))
+                Ok(DriverOutput::empty(context.contract()))
             }
             Ending::Exited(0) => output_of(stdout),
             ending => Err(failed.error(ending)),

@@ -20,79 +20,42 @@ const HEAD_BYTES: usize = 256;
 /// Bytes that are hashed at a time.
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// Why a program can't be run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum ExecProblem {
-    /// It can't be opened, a part of its path is a link, or it is no file.
-    #[error("{} can't be opened as a file, without links in its path: {problem}", path.display())]
-    Unopened {
-        /// The file.
-        path: PathBuf,
-        /// What went wrong.
-        problem: String,
-    },
-    /// Somebody else owns it or may write to it, or it changes whose rights it runs with.
-    #[error("{} {problem}", path.display())]
-    Unsafe {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
-    /// It has another digest than the line.
-    #[error("{} has the digest {found}, and not that of the line", path.display())]
-    Digest {
-        /// The file.
-        path: PathBuf,
-        /// What it has, in hex.
-        found: String,
-    },
-    /// It is not what the line says of how it is run.
-    #[error("{}: {problem}", path.display())]
-    Interpreter {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        problem: String,
-    },
-    /// The directory of a workspace can't be opened.
-    #[error("the directory {} can't be opened: {problem}", path.display())]
-    Workspace {
-        /// The directory.
-        path: PathBuf,
-        /// What went wrong.
-        problem: String,
-    },
-    /// A secret has no value.
-    #[error("the variable {name} has no value: {problem}")]
-    Secret {
-        /// The variable.
-        name: String,
-        /// What went wrong.
-        problem: String,
-    },
-    /// The kernel can't confine it.
-    #[error("this kernel can't confine a program: {0}")]
-    Unconfined(String),
-    /// It could not be started.
-    #[error("it could not be started: {0}")]
-    Unstarted(String),
-}
-
 codes! {
-    for ExecProblem {
-        Self::Unopened { .. } = "exec-unopened", "name the file itself in `[[exec]]`, with no link in its path";
-        Self::Unsafe { .. } = "exec-unsafe",
-            "let it belong to you or root, take writing from everybody else, and drop set-user-id bits";
-        Self::Digest { .. } = "exec-digest",
-            "look at what changed; then write the new digest into `[[exec]]`, and start again";
-        Self::Interpreter { .. } = "exec-interpreter",
-            "name in `interpreter` what the first line of the file names, and nothing for other files";
-        Self::Workspace { .. } = "exec-workspace", "make the directory, and start again";
-        Self::Secret { .. } = "exec-secret", "give the secret a value, and start again";
-        Self::Unconfined(_) = "exec-unconfined", "use a newer kernel";
-        Self::Unstarted(_) = "exec-unstarted", "try the program by hand";
+    /// Why a program can't be run. The code is the error's `rule`.
+    #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+    pub enum ExecProblem: Error {
+        Unopened { path: PathBuf, problem: String } = "exec-unopened" ["4"],
+            "the file of a program can't be opened, is not a file, or has a link in its path",
+            ("{} can't be opened as a file, without links in its path: {problem}", path.display())
+            => "name the file itself in `[[exec]]`, with no link in its path";
+        Unsafe { path: PathBuf, problem: String } = "exec-unsafe" ["4"],
+            "another user owns the file of a program or may write to it, or it changes whose rights it runs with",
+            ("{} {problem}", path.display())
+            => "let it belong to you or root, take writing from everybody else, and drop set-user-id bits";
+        /// `found` in hex.
+        Digest { path: PathBuf, found: String } = "exec-digest" ["4"], "a program has another digest than its `[[exec]]`",
+            ("{} has the digest {found}, and not that of the line", path.display())
+            => "look at what changed; then write the new digest into `[[exec]]`, and start again";
+        Interpreter { path: PathBuf, problem: String } = "exec-interpreter" ["4"],
+            "a program is not run by the interpreter that its `[[exec]]` names",
+            ("{}: {problem}", path.display())
+            => "name in `interpreter` what the first line of the file names, and nothing for other files";
+        Workspace { path: PathBuf, problem: String } = "exec-workspace" ["4"],
+            "a directory that a program is given can't be opened",
+            ("the directory {} can't be opened: {problem}", path.display())
+            => "make the directory, and start again";
+        /// `name` is the variable.
+        Secret { name: String, problem: String } = "exec-secret" ["4"], "a secret of a program has no value",
+            ("the variable {name} has no value: {problem}")
+            => "give the secret a value, and start again";
+        Unconfined(problem: String) = "exec-unconfined" ["4"], "this kernel can't confine a program; `doctor` has the reason",
+            ("this kernel can't confine a program: {problem}")
+            => "use a newer kernel";
+        LineNew = "exec-line-new" ["4"], "the policy lets this program run since after the host was started"
+            => "start the host again";
+        Unstarted(problem: String) = "exec-unstarted" ["4"], "a program could not be started",
+            ("it could not be started: {problem}")
+            => "try the program by hand";
     }
 }
 

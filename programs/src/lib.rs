@@ -38,19 +38,13 @@ use self::link::Link;
 pub use self::runner::run_runner;
 pub use self::serve::run_broker;
 
-/// The broker that runs programs can't be started.
-#[derive(Debug, thiserror::Error)]
-#[error("the broker of programs {} can't be started: {source}", program.display())]
-pub struct StartError {
-    /// The program.
-    pub program: PathBuf,
-    /// What went wrong.
-    pub source: std::io::Error,
-}
-
 codes! {
-    for StartError {
-        Self { .. } = "exec-broker-unavailable", "name a program that exists and that you may run";
+    /// The programs of a policy can't be run.
+    #[derive(Debug)]
+    pub enum StartError: Error {
+        Broker { program: PathBuf, source: std::io::Error } = "exec-broker-unavailable",
+            ("the broker of programs {} can't be started: {source}", program.display())
+            => "name a program that exists and that you may run";
     }
 }
 
@@ -119,16 +113,16 @@ impl ExecBroker {
         base: &Path,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, StartError> {
-        let fail = |source| StartError {
+        let fail = |source| StartError::Broker {
             program: command.program.clone(),
             source,
         };
-        let rules = policy.execs().to_vec();
+        let rules = policy.tables().execs.to_vec();
         let lines: Vec<Line> = rules
             .iter()
             .map(|rule| Line::of(rule, policy, base, &environment))
             .collect();
-        let input_bytes = Limits::default().with(policy.limits()).input_bytes;
+        let input_bytes = Limits::default().with(&policy.tables().limits).input_bytes;
         let output_bytes = lines.iter().map(|line| line.limits.output_bytes).max();
         let (child, mut socket) =
             helper::start(&command.program, &command.broker, Stdio::null()).map_err(fail)?;

@@ -1,7 +1,6 @@
 //! What went wrong, for programs and for people. [`codes!`] declares a crate's stable codes, each with its meaning
 //! and advice; the book's pages are generated from these tables. A [`Report`] states under which code something was
-//! refused, where, what was expected and found, and what to do. Errors with fields stay enums and take their codes from
-//! the same macro.
+//! refused, where, what was expected and found, and what to do. Errors with fields are enums of the same macro.
 
 mod codes;
 
@@ -13,6 +12,8 @@ use std::sync::Arc;
 use serde::ser::{Serialize, SerializeStruct, Serializer};
 
 pub use crate::codes;
+#[doc(hidden)]
+pub use codes::AsSource;
 pub use codes::{Code, Coded, Kind, Severity};
 
 /// A refusal or a failure. `C` is the crate's table of codes.
@@ -229,12 +230,14 @@ mod tests {
     const IO: Row = Row(&Code {
         code: "io",
         severity: Severity::Error,
+        exit: "",
         meaning: "a file could not be read",
         advice: "check its path",
     });
     const SIZE: Row = Row(&Code {
         code: "size-mismatch",
         severity: Severity::Error,
+        exit: "",
         meaning: "a file has another size",
         advice: "",
     });

@@ -45,7 +45,7 @@
 //! # fn main() {}
 //! # #[cfg(all(feature = "http", feature = "keyvalue"))]
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use toolward::{Host, Policy, keyvalue, secrets};
+//! use toolward::{Host, Policy, secrets, state};
 //!
 //! let policy = Policy::from_toml(
 //!     r#"
@@ -57,7 +57,7 @@
 //! let variables = |name: &str| std::env::var(name).ok();
 //! let host = Host::builder()
 //!     .secrets(secrets::Sources::new(&policy, "/".as_ref(), variables))
-//!     .buckets(keyvalue::Store::in_memory()?)
+//!     .buckets(state::Store::in_memory()?)
 //!     .transport(toolward::egress::Transport::builder().build())
 //!     .policy(policy)
 //!     .build()?;
@@ -78,6 +78,7 @@
 //! | hear of each call that ended | a [`CallListener`] to the builder |
 //! | record calls in a ledger | a [`ledger::Recorder`] to the builder: `ledger::Writer`, with the feature `ledger` |
 //! | keep secrets in a store of your own | a [`secrets::SecretStore`] to the builder |
+//! | keep buckets in a store of your own | [`state::Buckets`] to the builder |
 //! | answer the questions of tools | [`Answerable`] to the request; see [`Asked`] |
 //! | compile in limited processes | a [`Broker`] to the builder |
 //! | compile in another way | a [`Compiler`] to the builder |
@@ -89,11 +90,11 @@
 //! |---|---|
 //! | `http` (default) | the module `egress`: requests of tools leave the host |
 //! | `installed` (default) | `LiveHost`, `Operator`, the module `operator`; it brings `http` and `keyvalue` |
-//! | `keyvalue` (default) | the module `keyvalue`: buckets of tools are kept, in SQLite |
+//! | `keyvalue` (default) | `state::Store`: buckets of tools are kept, in SQLite |
 //! | `ledger` (default) | `ledger::Writer` and `ledger::Reader`: records of calls are written, in SQLite |
 //! | `mcp` | the module `mcp`: serves a host's tools to clients of the Model Context Protocol |
 //! | `programs` | the module `programs`: native programs run outside the sandbox, if the policy has an `[[exec]]` for them |
-//! | `records` | `Recorder`, `CallRecords`, `ToolDescription`, the module `records`: tools and calls as records of Agent Tool |
+//! | `records` | `Recorder`, `call_records`, `tool_records`, the module `records`: tools and calls as records of Agent Tool |
 //!
 //! Without `http`, a call of a tool that was granted the network is refused with
 //! `unauthorised`; without `keyvalue`, a tool can't open a bucket that it was granted.
@@ -102,7 +103,7 @@
 //!
 //! This crate holds no logic but [`open`]. Each part is a crate of its own, and a module
 //! here: a type that a signature names and the root does not have is in [`bundle`],
-//! [`contract`], [`egress`], [`host`], [`keyvalue`], [`ledger`], [`policy`] or [`signing`].
+//! [`contract`], [`egress`], [`host`], [`ledger`], [`policy`], [`signing`] or [`state`].
 
 mod open;
 
@@ -127,11 +128,11 @@ pub use toolward_policy::{Decision, Policy, PolicyError};
 
 // A call: what it takes, what it tells on the way, and what it returns.
 pub use toolward_host::{
-    Answer, Answerable, ApprovalRequest, ApprovalScope, Approver, Ask, Asked, CallError,
-    CallListener, CallStage, Canceled, Cancellation, Chained, Compiling, DriverInfo, ErrorClass,
-    ErrorCode, FinishedCall, LOCAL, LogLevel, LogRecord, Metadata, Native, NativeId, Observer,
-    Origin, Output, Progress, Question, Remembered, Reply, Request, Resume, SharedCancellation,
-    ShownRequest, ToolInfo, TraceParent, Verdict, Violation,
+    Answer, Answerable, ApprovalRequest, ApprovalScope, Approver, Ask, Asked, CallError, CallFacts,
+    CallListener, CallStage, Cancellation, Chained, Compiling, DriverFacts, ErrorClass, ErrorCode,
+    LOCAL, LogLevel, LogRecord, Native, NativeId, Observer, Origin, Output, Progress, Question,
+    Remembered, Reply, Request, Resume, SharedCancellation, ShownRequest, ToolFacts, TraceParent,
+    Verdict, Violation,
 };
 
 // The crates, with every type that stands in a signature of what is above.
@@ -140,15 +141,14 @@ pub use toolward_contract as contract;
 #[cfg(feature = "http")]
 pub use toolward_egress as egress;
 pub use toolward_host as host;
-#[cfg(feature = "keyvalue")]
-pub use toolward_keyvalue as keyvalue;
 pub use toolward_ledger as ledger;
 pub use toolward_policy as policy;
 pub use toolward_signing as signing;
+pub use toolward_state as state;
 
 #[cfg(feature = "records")]
 pub use toolward_adapters::records::{
-    self, AmplifierResult, CallRecords, Described, EndedCall, NativeCall, Recorder, ToolDescription,
+    self, Described, EndedCall, NativeCall, Recorder, amplifier_result, call_records, tool_records,
 };
 #[cfg(feature = "mcp")]
 pub use toolward_mcp as mcp;

@@ -8,30 +8,22 @@ use toolward_signing::trust::TrustStore;
 use toolward_signing::verify::{self, VerifyOptions};
 use toolward_support::report::codes;
 
-/// Why a bundle can't be used.
-///
-/// ```
-/// use toolward::{OpenError, TrustStore};
-///
-/// let error = toolward::open("nowhere.toolbundle", &TrustStore::empty()).unwrap_err();
-/// assert!(matches!(error, OpenError::Refused(_)));
-/// assert_eq!(error.code(), "io");
-/// ```
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// Verification refused it: it was changed, expired, or not signed by a trusted key.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// It was verified, but its content is not valid.
-    #[error(transparent)]
-    Content(#[from] ContentError),
-}
-
 codes! {
-    for OpenError {
-        Self::Refused(refusal) = refusal;
-        Self::Content(error) = error;
+    /// Why a bundle can't be used.
+    ///
+    /// ```
+    /// use toolward::{OpenError, TrustStore};
+    ///
+    /// let error = toolward::open("nowhere.toolbundle", &TrustStore::empty()).unwrap_err();
+    /// assert!(matches!(error, OpenError::Refused(_)));
+    /// assert_eq!(error.code(), "io");
+    /// ```
+    #[derive(Debug)]
+    pub enum OpenError: Error {
+        /// Verification refused it: it was changed, expired, or not signed by a trusted key.
+        Refused(inner: Refusal);
+        /// It was verified, but its content is not valid.
+        Content(inner: ContentError);
     }
 }
 

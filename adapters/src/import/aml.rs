@@ -7,6 +7,7 @@ use toolward_contract::diagnostic::Diagnostic;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::{Tool, ToolId};
 use toolward_signing::id::Id;
+use toolward_support::report::Code;
 
 mod codes;
 mod contract;
@@ -20,6 +21,12 @@ use super::document::{bundle_toml, document, line, with};
 use super::policy::{Draft, Granted};
 use super::{ImportError, Imported, LeftOut, Remark, read_back, valid};
 use crate::aml::{Behaviour, Definition, EXTENSION, SPEC_VERSION, Status, not_imported};
+
+/// Why no tool is made of a definition.
+pub(super) const REFUSED: &[Code] = Refused::CODES;
+
+/// What a tool does not take over from its definition.
+pub(super) const NOTES: &[Code] = Note::CODES;
 
 /// How definitions become a bundle.
 #[derive(Debug, Clone, Default)]
@@ -88,9 +95,9 @@ pub fn aml(definitions: &[AmlFile], options: &AmlOptions) -> Result<Imported, Im
         ("prefix", &options.prefix),
         ("publisher", &options.publisher),
     ] {
-        Id::parse(name).map_err(|refusal| ImportError::Name {
+        Id::parse(name).map_err(|source| ImportError::Name {
             what: what.to_owned(),
-            refusal,
+            source,
         })?;
     }
     let (mut read, mut broken): (Vec<Definition>, Vec<Diagnostic>) = Default::default();
@@ -163,11 +170,7 @@ fn add(made: Made, imported: &mut Imported, draft: &mut Draft) {
         .extend(files.map(|(name, text)| (name, text.into_bytes())));
     imported
         .remarks
-        .extend(made.notes.iter().map(|note| Remark {
-            tool: made.id.clone(),
-            code: note.code(),
-            message: note.to_string(),
-        }));
+        .extend(made.notes.iter().map(|note| Remark::new(&made.id, note)));
     if let Carrier::Request(request) = &made.carrier
         && let Some((slug, _)) = &request.secret
     {

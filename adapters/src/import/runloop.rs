@@ -51,9 +51,9 @@ pub struct RunloopOptions {
 /// When a document is not valid, or the id or the publisher is none.
 pub fn runloop(given: &RunloopFiles, options: &RunloopOptions) -> Result<Imported, ImportError> {
     for (what, name) in [("id", &options.id), ("publisher", &options.publisher)] {
-        Id::parse(name).map_err(|refusal| ImportError::Name {
+        Id::parse(name).map_err(|source| ImportError::Name {
             what: what.to_owned(),
-            refusal,
+            source,
         })?;
     }
     let caps = given.policy_caps.as_deref().map(Caps::parse).transpose();

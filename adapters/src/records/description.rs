@@ -2,55 +2,32 @@
 
 use std::time::SystemTime;
 
-use serde::Serialize;
+use serde_json::Value;
 
-use crate::records::declaration::{Declaration, Described};
-use crate::records::interface::{ExecutionProfile, Interface};
-use crate::records::permission::PermissionProfile;
-use crate::records::surface::{Namespace, Surface};
-use crate::records::version::SchemaVersion;
+use crate::records::declaration::{Described, tool_declaration};
+use crate::records::interface::{execution_profile, tool_interface};
+use crate::records::object::record;
+use crate::records::permission::permission_profile;
+use crate::records::surface::{tool_namespace, tool_surface};
 
-/// The records of one tool. The declaration holds its input and output contracts, and its
-/// external mappings.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct ToolDescription {
-    /// The version of Agent Tool.
-    pub schema_version: SchemaVersion,
-    /// What it is.
-    pub tool_declaration: Declaration,
-    /// What a runtime has to know of it.
-    pub tool_interface: Interface,
-    /// How each of its drivers runs, the preferred one first.
-    pub tool_execution_profiles: Vec<ExecutionProfile>,
-    /// What it may do through each of them.
-    pub tool_permission_profiles: Vec<PermissionProfile>,
-    /// The tools that its name could collide with.
-    pub tool_namespace: Namespace,
-    /// The tools beside it.
-    pub tool_surface: Surface,
-}
-
-impl ToolDescription {
-    /// That of a tool among all tools of its host, as a principal sees it at `at`.
-    #[must_use]
-    pub fn of(
-        tool: &Described<'_>,
-        all: &[Described<'_>],
-        principal: &str,
-        at: SystemTime,
-    ) -> Self {
-        let (info, drivers) = (tool.info, &tool.info.drivers);
-        let execution = drivers.iter().map(|one| ExecutionProfile::of(info, one));
-        let permission = drivers.iter().map(|one| PermissionProfile::of(info, one));
-        Self {
-            schema_version: SchemaVersion,
-            tool_declaration: Declaration::of(tool),
-            tool_interface: Interface::of(tool),
-            tool_execution_profiles: execution.collect(),
-            tool_permission_profiles: permission.collect(),
-            tool_namespace: Namespace::of(tool, all),
-            tool_surface: Surface::of(all, principal, at),
-        }
+/// The records of a tool among all tools of its host, as a principal sees it at `at`. The declaration has its input and
+/// output contracts and its external mappings; the preferred one of its drivers comes first.
+#[must_use]
+pub fn tool_records(
+    tool: &Described<'_>,
+    all: &[Described<'_>],
+    principal: &str,
+    at: SystemTime,
+) -> Value {
+    let (info, drivers) = (tool.info, &tool.info.drivers);
+    let execution = drivers.iter().map(|one| execution_profile(info, one));
+    let permission = drivers.iter().map(|one| permission_profile(info, one));
+    record! {
+        tool_declaration = tool_declaration(tool);
+        tool_interface = tool_interface(tool);
+        tool_execution_profiles = execution.collect::<Vec<_>>();
+        tool_permission_profiles = permission.collect::<Vec<_>>();
+        tool_namespace = tool_namespace(tool, all);
+        tool_surface = tool_surface(all, principal, at);
     }
 }

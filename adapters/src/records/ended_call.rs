@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use toolward_host::{CallEvent, LOCAL, Native, Reply, ToolInfo};
+use toolward_host::{CallEvent, LOCAL, Native, Reply, ToolFacts};
 use toolward_policy::Decision;
 
 use crate::records::event::Transition;
@@ -19,7 +19,7 @@ pub struct EndedCall<'a> {
     /// How it ended.
     pub reply: &'a Reply,
     /// The tool, where there is one.
-    pub tool: Option<&'a ToolInfo>,
+    pub tool: Option<&'a ToolFacts>,
     /// On whose behalf it was made.
     pub principal: &'a str,
     /// What it was called with; only what hooks and transcripts may see of it is recorded.
@@ -41,7 +41,7 @@ pub struct EndedCall<'a> {
 impl<'a> EndedCall<'a> {
     /// A call that ended just now, on behalf of the local user.
     #[must_use]
-    pub fn now(reply: &'a Reply, tool: Option<&'a ToolInfo>, recorder: &Recorder) -> Self {
+    pub fn now(reply: &'a Reply, tool: Option<&'a ToolFacts>, recorder: &Recorder) -> Self {
         Self {
             reply,
             tool,

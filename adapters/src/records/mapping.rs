@@ -1,72 +1,31 @@
 //! `tool_external_mapping`: what a tool is called by in protocols that Agent Tool does
 //! not replace.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::records::version::SchemaVersion;
+use crate::records::object::record;
 
 /// The name of this server over MCP.
 const SERVER: &str = "toolward";
 
-/// The name of a tool in another protocol.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct ExternalMapping {
-    /// The version of Agent Tool.
-    pub schema_version: SchemaVersion,
-    /// The tool's id.
-    pub tool_id: String,
-    /// The ids, with the names that the protocol has for them.
-    #[serde(flatten)]
-    pub native: Native,
-}
-
-/// The ids of a tool in one protocol.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "protocol", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Native {
-    /// The Model Context Protocol, as `toolward serve` speaks it.
-    Mcp {
-        /// The server.
-        server_id: &'static str,
-        /// The method that calls it.
-        method: &'static str,
-        /// Its name.
-        tool_name: String,
-    },
-    /// A model's interface for calls of functions.
-    FunctionCalling {
-        /// Its name.
-        function_name: String,
-        /// Whether the model's provider enforces the schema: the host does so itself.
-        strict: bool,
-        /// Whether its schema is loaded later.
-        defer_loading: bool,
-    },
-}
-
-impl ExternalMapping {
-    /// Those of a tool that models call by `name`.
-    pub(crate) fn all(tool_id: &str, name: &str) -> Vec<Self> {
-        let mcp = Native::Mcp {
-            server_id: SERVER,
-            method: "tools/call",
-            tool_name: name.to_owned(),
-        };
-        let function = Native::FunctionCalling {
-            function_name: name.to_owned(),
-            strict: false,
-            defer_loading: false,
-        };
-        let mapping = |native| Self {
-            schema_version: SchemaVersion,
-            tool_id: tool_id.to_owned(),
-            native,
-        };
-        [mcp, function].map(mapping).into()
-    }
+/// What protocols call a tool that models call by `name`: the Model Context Protocol, as `toolward serve` speaks it,
+/// and a model's interface for calls of functions, whose provider need not enforce the schema.
+pub(crate) fn external_mappings(tool_id: &str, name: &str) -> [Value; 2] {
+    let mcp = record! {
+        tool_id = tool_id;
+        protocol = "mcp";
+        server_id = SERVER;
+        method = "tools/call";
+        tool_name = name;
+    };
+    let function = record! {
+        tool_id = tool_id;
+        protocol = "function_calling";
+        function_name = name;
+        strict = false;
+        defer_loading = false;
+    };
+    [mcp, function]
 }
 
 /// The definition of a function for models, in the form of OpenAI's chat completions.

@@ -28,14 +28,14 @@ pub struct Answer {
 /// ```
 /// use std::sync::Arc;
 /// use toolward_host::{Host, Request};
-/// use toolward_adapters::records::{CallRecords, EndedCall, Recorder};
+/// use toolward_adapters::records::{EndedCall, Recorder, call_records};
 ///
 /// async fn call(host: &Host, request: Request) -> Option<String> {
 ///     let recorder = Recorder::new();
 ///     let reply = host.call(request.observer(Arc::new(recorder.clone()))).await;
 ///     let info = host.tool("text.stats");
 ///     let ended = EndedCall::now(&reply, info.as_ref(), &recorder);
-///     serde_json::to_string(&CallRecords::of(&ended)).ok()
+///     Some(call_records(&ended).to_string())
 /// }
 /// ```
 #[derive(Debug, Clone)]

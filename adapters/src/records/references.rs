@@ -4,23 +4,23 @@ use std::time::{Duration, SystemTime};
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use toolward_host::{DriverInfo, ToolInfo};
+use toolward_host::{DriverFacts, ToolFacts};
 
 /// The driver that calls go to, if one may run; else the first.
-pub(crate) fn serving(info: &ToolInfo) -> Option<&DriverInfo> {
+pub(crate) fn serving(info: &ToolFacts) -> Option<&DriverFacts> {
     let open = info.drivers.iter().find(|driver| driver.is_open());
     open.or(info.drivers.first())
 }
 
-pub(crate) fn interface(info: &ToolInfo) -> String {
+pub(crate) fn interface(info: &ToolFacts) -> String {
     format!("interface:{}", info.contract.major_id())
 }
 
-pub(crate) fn execution_profile(info: &ToolInfo, driver: &DriverInfo) -> String {
+pub(crate) fn execution_profile(info: &ToolFacts, driver: &DriverFacts) -> String {
     format!("execution:{}/{}", info.contract.major_id(), driver.id)
 }
 
-pub(crate) fn permission_profile(info: &ToolInfo, driver: &DriverInfo) -> String {
+pub(crate) fn permission_profile(info: &ToolFacts, driver: &DriverFacts) -> String {
     format!("permission:{}/{}", info.contract.major_id(), driver.id)
 }
 

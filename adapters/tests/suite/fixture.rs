@@ -6,9 +6,9 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 use tempfile::TempDir;
-use toolward_adapters::records::{CallRecords, Described, EndedCall, Recorder, ToolDescription};
+use toolward_adapters::records::{Described, EndedCall, Recorder, call_records, tool_records};
 use toolward_bundle::content::Content;
-use toolward_host::{Approver, Cache, EventFilter, Heard, Host, Reply, Request, ToolInfo};
+use toolward_host::{Approver, Cache, EventFilter, Heard, Host, Reply, Request, ToolFacts};
 use toolward_policy::Policy;
 
 /// A host with these tools:
@@ -143,7 +143,7 @@ impl Fixture {
 
 /// What a program sees of one tool.
 pub(crate) fn described(host: &Host, tool: &str) -> Value {
-    let infos: Vec<ToolInfo> = host.tools().collect();
+    let infos: Vec<ToolFacts> = host.tools().collect();
     let names = infos
         .iter()
         .map(|info| info.contract.id.as_str().replace('.', "_"));
@@ -152,8 +152,7 @@ pub(crate) fn described(host: &Host, tool: &str) -> Value {
     let all: Vec<Described<'_>> = all.map(|(info, name)| Described { info, name }).collect();
     let mut found = all.iter();
     let found = found.find(|one| one.info.contract.id.as_str() == tool);
-    let records = ToolDescription::of(found.unwrap(), &all, "local", SystemTime::now());
-    serde_json::to_value(records).unwrap()
+    tool_records(found.unwrap(), &all, "local", SystemTime::now())
 }
 
 /// One call, and the records of it.
@@ -169,7 +168,7 @@ pub(crate) async fn called(host: &Host, tool: &str, input: Value) -> Value {
     let info = host.tool(tool);
     let ended = EndedCall::now(&reply, info.as_ref(), &recorder);
     let ended = ended.with_input(&input).with_events(heard);
-    serde_json::to_value(CallRecords::of(&ended)).unwrap()
+    call_records(&ended)
 }
 
 pub(crate) fn recorded(
@@ -181,5 +180,5 @@ pub(crate) fn recorded(
 ) -> Value {
     let info = host.tool(tool);
     let ended = EndedCall::now(reply, info.as_ref(), recorder).with_input(input);
-    serde_json::to_value(CallRecords::of(&ended)).unwrap()
+    call_records(&ended)
 }

@@ -2,7 +2,7 @@
 //! escaped, in every text but the data of the call itself.
 
 use serde_json::{Value, json};
-use toolward_adapters::records::{CallRecords, EndedCall, NativeCall, Recorder};
+use toolward_adapters::records::{EndedCall, NativeCall, Recorder, call_records};
 use toolward_host::{
     Block, BlockContent, CallError, ErrorClass, ErrorCode, Native, NativeId, Observer as _,
     Progress, Verdict,
@@ -81,7 +81,7 @@ async fn no_foreign_word_misleads_who_reads_a_record() {
         let info = host.tool(tool);
         let mut ended = EndedCall::now(&reply, info.as_ref(), &recorder).with_native(native());
         ended.principal = HOSTILE;
-        let records = serde_json::to_value(CallRecords::of(&ended)).unwrap();
+        let records = call_records(&ended);
         let mut found = Vec::new();
         misleading(&records, "", &mut found);
         assert_eq!(found, [""; 0], "{tool}: {records:#}");
@@ -109,7 +109,7 @@ async fn a_link_in_a_result_is_shown_safe_beside_the_data() {
     }];
     let info = host.tool("test.run");
     let ended = EndedCall::now(&reply, info.as_ref(), &Recorder::new());
-    let records = serde_json::to_value(CallRecords::of(&ended)).unwrap();
+    let records = call_records(&ended);
     let mut found = Vec::new();
     misleading(&records["tool_result"]["resource_refs"], "", &mut found);
     assert_eq!(found, [""; 0]);
@@ -125,7 +125,7 @@ async fn what_a_protocol_calls_a_call_is_kept_as_detail() {
     let reply = host.call(request).await;
     let info = host.tool("test.run");
     let ended = EndedCall::now(&reply, info.as_ref(), &Recorder::new());
-    let plain = serde_json::to_value(CallRecords::of(&ended)).unwrap();
+    let plain = call_records(&ended);
     assert!(plain["tool_invocation"].get("native_call_id").is_none());
     assert!(plain["tool_invocation"].get("native_refs").is_none());
     let ended = ended.with_native(NativeCall {
@@ -137,7 +137,7 @@ async fn what_a_protocol_calls_a_call_is_kept_as_detail() {
         protocol_version: Some("2025-11-25".to_owned()),
         ..NativeCall::default()
     });
-    let records = serde_json::to_value(CallRecords::of(&ended)).unwrap();
+    let records = call_records(&ended);
     let invocation = &records["tool_invocation"];
     assert_eq!(invocation["native_call_id"], "7");
     let refs = json!({ "protocol_version": "2025-11-25", "tool_call_id": "call_1" });

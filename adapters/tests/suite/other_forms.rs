@@ -1,7 +1,7 @@
 //! The forms of other hosts: Amplifier's result, and a function for models.
 
 use serde_json::{Value, json};
-use toolward_adapters::records::{AmplifierResult, function_definition};
+use toolward_adapters::records::{amplifier_result, amplifier_spec, function_definition};
 use toolward_contract::NoScope;
 use toolward_contract::schema::Schema;
 use toolward_host::{Block, BlockContent, Host, Output, Reply, Request};
@@ -16,7 +16,7 @@ async fn reply(output: Output) -> Reply {
 }
 
 fn amplifier(reply: &Reply) -> Value {
-    serde_json::to_value(AmplifierResult::of(reply, None)).unwrap()
+    amplifier_result(reply, None)
 }
 
 fn text(text: &str) -> Block {
@@ -64,7 +64,7 @@ async fn amplifier_gets_no_internal_field() {
         content: Vec::new(),
     })
     .await;
-    let result = serde_json::to_value(AmplifierResult::of(&reply, Some(&outputs))).unwrap();
+    let result = amplifier_result(&reply, Some(&outputs));
     assert_eq!(result["output"], json!({ "words": 2 }));
 }
 

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use self::prepare::{Workspace, fetch};
 use super::confine::Confinement;
-use super::error::{BuildError, CargoReason};
+use super::error::{BuildError, BuildReason};
 use super::program::Tools;
 use super::scratch::Scratch;
 use super::tool::{Tool, tells_of_denial};
@@ -89,7 +89,7 @@ pub(super) fn run_cargo(
         return Err(BuildError::Failed {
             from: krate.from.to_owned(),
             status,
-            reason,
+            reason: reason.unwrap_or(BuildReason::Cargo),
         });
     }
     let canonical = krate.manifest.canonicalize().map_err(unusable)?;
@@ -164,23 +164,23 @@ fn read_settings(confinement: &mut Confinement) {
 type Artifacts = Vec<(String, String)>;
 
 /// The cause of a failure that a line of Cargo's output shows; `confined` is whether it is confined.
-fn failure_reason(line: &str, confined: bool) -> Option<CargoReason> {
+fn failure_reason(line: &str, confined: bool) -> Option<BuildReason> {
     let lacks = [
         "may not be installed",
         "can't find crate for `std`",
         "can't find crate for `core`",
     ];
     if lacks.iter().any(|lack| line.contains(lack)) {
-        return Some(CargoReason::TargetMissing);
+        return Some(BuildReason::TargetMissing);
     }
     // `std` and the guest library without it both define the handler of panics.
     let twice = line.contains("duplicate lang item") && line.contains("`panic_impl`");
     let unknown = ["crate `std`", "module `std`", "macro `println`"];
     let unknown = line.starts_with("error") && unknown.iter().any(|one| line.contains(one));
     if twice || unknown {
-        return Some(CargoReason::StdNeeded);
+        return Some(BuildReason::StdNeeded);
     }
-    (confined && tells_of_denial(line)).then_some(CargoReason::Denied)
+    (confined && tells_of_denial(line)).then_some(BuildReason::Denied)
 }
 
 /// Reads Cargo's messages beside its other output, so that neither pipe fills.

@@ -206,7 +206,7 @@ fn fetch(
     progress: &mut dyn FnMut(BuildProgress<'_>),
 ) -> Result<(), BuildError> {
     run(Tool::unconfined(command), what, progress).map_err(|error| match error {
-        BuildError::ToolFailed { status, .. } => BuildError::Install { what, status },
+        BuildError::Failed { status, .. } => BuildError::Install { what, status },
         other => other,
     })
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use super::confine::Confinement;
-use super::error::BuildError;
+use super::error::{BuildError, BuildReason};
 use super::scratch::Scratch;
 use super::{BuildProgress, Options, can_confine, lines};
 
@@ -150,10 +150,13 @@ pub(super) fn run(
     let status = child.wait().map_err(unusable)?;
     match status.success() {
         true => Ok(()),
-        false => Err(BuildError::ToolFailed {
+        false => Err(BuildError::Failed {
             from: from.to_owned(),
             status,
-            denied,
+            reason: match denied {
+                true => BuildReason::Denied,
+                false => BuildReason::Tool,
+            },
         }),
     }
 }

@@ -112,27 +112,14 @@ impl Type {
     }
 }
 
-/// Why a function that a component exports can't be called.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum WithheldFunction {
-    /// No call of this host can pass its values.
-    #[error("{0}")]
-    Unsupported(&'static str),
-    /// It exceeds a limit of this module.
-    #[error("{what}, the limit is {limit}")]
-    TooLarge {
-        /// What was counted.
-        what: &'static str,
-        /// The exceeded limit.
-        limit: usize,
-    },
-}
-
 codes! {
-    for WithheldFunction {
-        Self::Unsupported(_) = "component-type-unsupported";
-        Self::TooLarge { .. } = "component-type-too-large";
+    /// Why a function that a component exports can't be called.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub enum WithheldFunction: Error {
+        Unsupported(problem: &'static str) = "component-type-unsupported" ["1 or 3"], ("{problem}");
+        /// It exceeds a limit of this module.
+        TooLarge { what: &'static str, limit: usize } = "component-type-too-large" ["1 or 3"],
+            ("{what}, the limit is {limit}");
     }
 }
 

@@ -11,7 +11,7 @@ use clap::Args;
 use clap::ValueEnum;
 use serde_json::{Map, Value};
 #[cfg(feature = "adapters")]
-use toolward_adapters::records::{AmplifierResult, CallRecords, EndedCall, Recorder};
+use toolward_adapters::records::{EndedCall, Recorder, amplifier_result, call_records};
 use toolward_bundle::arguments;
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_line;
@@ -20,7 +20,7 @@ use toolward_contract::tool::{CONTEXT_PIN, CostClass};
 #[cfg(feature = "adapters")]
 use toolward_host::{CallEvent, EventFilter, Events, Heard};
 use toolward_host::{
-    Compiling, Host, Observer, Progress, Reply, Request, Resume, ToolInfo, ViolationKind,
+    Compiling, Host, Observer, Progress, Reply, Request, Resume, ToolFacts, ViolationKind,
 };
 #[cfg(feature = "adapters")]
 use toolward_ledger::record::Invocation;
@@ -188,7 +188,7 @@ pub(crate) fn run(
     let builder = programs.attach(builder);
     let mut builder = recorder::given(builder, call_recorder.as_ref(), &granted);
     if arguments.id.is_some() {
-        builder = builder.shared_state(&means.shared_state(environment));
+        builder = builder.shared_state(&means.shared_state(environment, None));
     }
     let host = arguments.cache.host(builder, &broker)?;
     let confinement = means.kept(&host, &granted, environment)?;
@@ -248,7 +248,7 @@ pub(crate) fn run(
 /// Shows how a call ended.
 fn show(
     reply: &Reply,
-    tool: Option<&ToolInfo>,
+    tool: Option<&ToolFacts>,
     arguments: &Arguments,
     granted: &Granted,
     output: &mut Output,
@@ -273,7 +273,7 @@ struct Ended<'a> {
     reply: &'a Reply,
     input: Option<&'a Value>,
     recorder: &'a Recorder,
-    tool: Option<&'a ToolInfo>,
+    tool: Option<&'a ToolFacts>,
     events: Vec<Arc<CallEvent>>,
     /// The origin of the ledger, and its rows about the call.
     rows: Option<(String, Vec<u64>)>,
@@ -293,7 +293,7 @@ impl Ended<'_> {
         match format {
             Format::Amplifier => {
                 let outputs = tool.map(|tool| &tool.contract.outputs);
-                reply::formatted(reply, &AmplifierResult::of(reply, outputs), verbose, output)
+                reply::formatted(reply, &amplifier_result(reply, outputs), verbose, output)
             }
             Format::AgentTool => {
                 let ended = EndedCall::now(reply, tool, recorder);
@@ -306,14 +306,14 @@ impl Ended<'_> {
                     Some(input) => ended.with_input(input),
                     None => ended,
                 };
-                reply::formatted(reply, &CallRecords::of(&ended), verbose, output)
+                reply::formatted(reply, &call_records(&ended), verbose, output)
             }
         }
     }
 }
 
 /// The granted hosts whose addresses are not granted, if the driver was refused one.
-fn internal_addresses(tool: &ToolInfo, reply: &Reply) -> Vec<InternalAddress> {
+fn internal_addresses(tool: &ToolFacts, reply: &Reply) -> Vec<InternalAddress> {
     let violations = &reply.metadata.violations;
     let is_refused = violations
         .iter()

@@ -26,32 +26,19 @@ pub enum OutputPlace {
     Outputs(Vec<(String, String)>),
 }
 
-/// Why a response holds no output.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ExtractError {
-    /// The response has nothing at the place of the output.
-    #[error("expected the output at {pointer} of the response, found nothing there")]
-    Missing {
-        /// The JSON pointer, or the path.
-        pointer: String,
-    },
-    /// The output is larger than it may be.
-    #[error("in the output: {0}")]
-    Limit(JsonError),
-    /// A path looks at more values than a document may have.
-    #[error("expected a path that looks at no more than {allowed} values, found one that does")]
-    TooManySteps {
-        /// The limit.
-        allowed: usize,
-    },
-}
-
 toolward_support::report::codes! {
-    for ExtractError {
-        Self::Missing { .. } = "http-response-missing";
-        Self::Limit(error) = (error.code());
-        Self::TooManySteps { .. } = "http-response-too-many";
+    /// Why a response holds no output.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub enum ExtractError: Error {
+        /// `pointer` is a JSON pointer, or the path.
+        Missing { pointer: String } = "http-response-missing",
+            "the response of an HTTP request has nothing at the place of the output",
+            ("expected the output at {pointer} of the response, found nothing there");
+        /// The output is larger than it may be.
+        Limit(error: JsonError) -> (error.code()), ("in the output: {error}");
+        TooManySteps { allowed: usize } = "http-response-too-many",
+            "a path into the response of an HTTP request looks at more values than a document may have",
+            ("expected a path that looks at no more than {allowed} values, found one that does");
     }
 }
 

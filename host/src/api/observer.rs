@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::api::cancellation::Cancellation;
-use crate::api::result::{CallError, LogRecord, Metadata};
+use crate::api::facts::CallFacts;
+use crate::api::result::LogRecord;
 
 /// A progress report of a driver.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -29,28 +29,13 @@ pub struct Compiling {
     pub longest: Option<Duration>,
 }
 
-/// A call that was cancelled, and so returned no reply.
-#[derive(Debug, Clone, PartialEq)]
-#[non_exhaustive]
-pub struct Canceled {
-    /// The error that stands in for the result:
-    /// [`ErrorCode::CANCELED`](crate::ErrorCode::CANCELED).
-    pub error: CallError,
-    /// Why it was cancelled.
-    pub reason: Cancellation,
-    /// What was called, and what it had spent, without the attempt that was cancelled while it ran.
-    pub metadata: Metadata,
-    /// The tools that led to the call, outermost first; empty if the host's caller made it.
-    pub called_by: Vec<String>,
-}
-
 /// Receives progress and log records of a call. Runs on the thread of the guest: return
 /// quickly.
 ///
 /// ```
 /// use std::sync::Arc;
 /// use toolward_bundle::text::visible_line;
-/// use toolward_host::{Canceled, Compiling, LogLevel, LogRecord, Observer, Progress, Request};
+/// use toolward_host::{CallFacts, Compiling, LogLevel, LogRecord, Observer, Progress, Request};
 ///
 /// struct Printed;
 ///
@@ -69,8 +54,8 @@ pub struct Canceled {
 ///         }
 ///     }
 ///
-///     fn canceled(&self, canceled: &Canceled) {
-///         println!("{} was cancelled", canceled.metadata.tool);
+///     fn canceled(&self, call: &CallFacts) {
+///         println!("{} was cancelled", call.tool);
 ///     }
 /// }
 ///
@@ -87,10 +72,10 @@ pub trait Observer: Send + Sync {
         let _ = compiling;
     }
 
-    /// The call, or a nested one, was cancelled: its future was dropped. Of several calls, nested ones come
-    /// before their callers. Runs while the future is dropped: don't panic.
-    fn canceled(&self, canceled: &Canceled) {
-        let _ = canceled;
+    /// The call, or a nested one, was cancelled: its future was dropped, and it has no reply. Of several calls, nested
+    /// ones come before their callers. Runs while the future is dropped: don't panic.
+    fn canceled(&self, call: &CallFacts) {
+        let _ = call;
     }
 
     /// The driver logged a record.

@@ -2,7 +2,7 @@
 
 use toolward_ledger::record::Native;
 
-use crate::api::listener::CallStage;
+use crate::api::facts::CallStage;
 use crate::api::result::{CallError, ErrorClass};
 
 /// A call that whoever passes calls on to a host has refused itself, for [`Host::refused`](crate::Host::refused):

@@ -121,7 +121,7 @@ impl Request {
     /// principal has its own shares, buckets, stored secrets and approvals. Default:
     /// [`LOCAL`](crate::LOCAL).
     #[must_use]
-    pub fn principal(mut self, principal: impl Into<String>) -> Self {
+    pub fn principal(mut self, principal: impl Into<Arc<str>>) -> Self {
         self.scope_mut().principal = principal.into();
         self
     }
@@ -145,7 +145,7 @@ impl Request {
     ///
     /// A call that repeats the id of an earlier one of the same principal and tool is decided and approved like any
     /// other. Then, instead of running, it gets that one's reply, with
-    /// [`Metadata::repeats`](crate::Metadata::repeats); while that one runs, it waits. The last 64 replies of each
+    /// [`CallFacts::repeats`](crate::CallFacts::repeats); while that one runs, it waits. The last 64 replies of each
     /// principal are kept, at most 4 MiB, for ten minutes, by the hosts of one [`SharedState`](crate::SharedState).
     /// Later, a call that may change something ends with
     /// [`ALREADY_RUN`](crate::ErrorCode::ALREADY_RUN), and one that changes nothing runs again. That an id ran is known

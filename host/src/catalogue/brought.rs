@@ -9,6 +9,7 @@ use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_policy::{Contract, DuplicateId, Implementation};
 use toolward_signing::Digest;
+use toolward_state::Withdrawal;
 
 use super::driver::LoadedDriver;
 use super::icon::{Icon, Icons};
@@ -16,12 +17,11 @@ use super::routes::Reached;
 use crate::api::error::HostError;
 use crate::executor::Executors;
 use crate::shared_state::SharedState;
-use crate::withdrawal::Withdrawal;
 
 /// The contracts and drivers of all bundles, in the order in which they came.
 #[derive(Default)]
 pub(super) struct Brought {
-    pub(super) tools: Vec<Found>,
+    pub(super) tools: Vec<BundledTool>,
     pub(super) drivers: Vec<Arc<LoadedDriver>>,
     /// The drivers whose transports are denied, with their publishers.
     denied: Vec<(Arc<Driver>, String)>,
@@ -32,7 +32,7 @@ pub(super) struct Brought {
 }
 
 /// A contract of a loaded bundle.
-pub(crate) struct Found {
+pub(crate) struct BundledTool {
     pub(crate) contract: Arc<Tool>,
     pub(crate) publisher: String,
     pub(crate) bundle: String,
@@ -44,7 +44,7 @@ pub(crate) struct Found {
     label: String,
 }
 
-impl Found {
+impl BundledTool {
     pub(super) fn contract(&self) -> Contract<'_> {
         Contract {
             tool: &self.contract,
@@ -94,7 +94,7 @@ impl Brought {
         self.denied
             .extend(denied.map(|driver| (driver, publisher.clone())));
         for entry in content.tools {
-            self.tools.push(Found {
+            self.tools.push(BundledTool {
                 icon: icons.for_tool(&entry.tool),
                 contract: entry.tool,
                 publisher: publisher.clone(),

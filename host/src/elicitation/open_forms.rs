@@ -17,20 +17,7 @@ pub(crate) struct OpenForms {
 }
 
 impl OpenForms {
-    /// Opens the form of an invocation.
-    ///
-    /// # Errors
-    /// How long another one may stay open.
-    pub(crate) fn open(
-        forms: &Arc<Self>,
-        principal: &str,
-        invocation: &str,
-    ) -> Result<OpenForm, Duration> {
-        forms.enter(principal, invocation)?;
-        Ok(Self::opened(forms, principal, invocation))
-    }
-
-    /// The form of an invocation that may have been opened by an earlier call.
+    /// The form of an invocation, which may be open or opened later.
     pub(crate) fn opened(forms: &Arc<Self>, principal: &str, invocation: &str) -> OpenForm {
         OpenForm {
             forms: Some(forms.clone()),
@@ -39,7 +26,11 @@ impl OpenForms {
         }
     }
 
-    fn enter(&self, principal: &str, invocation: &str) -> Result<(), Duration> {
+    /// Opens the form of an invocation.
+    ///
+    /// # Errors
+    /// How long another one may stay open.
+    pub(crate) fn open(&self, principal: &str, invocation: &str) -> Result<(), Duration> {
         let now = Instant::now();
         let mut open = self.lock();
         open.retain(|_, (_, until)| *until > now);
@@ -113,34 +104,34 @@ mod tests {
     #[test]
     fn a_principal_has_one_open_form_and_others_have_theirs() {
         let forms = OpenForms::default();
-        assert_eq!(forms.enter("ada", "1"), Ok(()));
-        assert!(forms.enter("ada", "2").is_err());
-        assert_eq!(forms.enter("ada", "1"), Ok(()), "its next round");
-        assert_eq!(forms.enter("eve", "3"), Ok(()));
+        assert_eq!(forms.open("ada", "1"), Ok(()));
+        assert!(forms.open("ada", "2").is_err());
+        assert_eq!(forms.open("ada", "1"), Ok(()), "its next round");
+        assert_eq!(forms.open("eve", "3"), Ok(()));
         assert!(!forms.close("eve", "1"));
         assert!(forms.close("ada", "1"));
         assert!(!forms.close("ada", "1"), "once");
-        assert_eq!(forms.enter("ada", "2"), Ok(()));
+        assert_eq!(forms.open("ada", "2"), Ok(()));
     }
 
     #[test]
     fn a_form_that_nobody_answers_closes() {
         let forms = OpenForms::default();
-        assert_eq!(forms.enter("ada", "1"), Ok(()));
+        assert_eq!(forms.open("ada", "1"), Ok(()));
         forms.expire();
         assert!(!forms.close("ada", "1"));
-        assert_eq!(forms.enter("ada", "1"), Ok(()));
+        assert_eq!(forms.open("ada", "1"), Ok(()));
         forms.expire();
-        assert_eq!(forms.enter("ada", "2"), Ok(()));
+        assert_eq!(forms.open("ada", "2"), Ok(()));
     }
 
     #[test]
     fn however_many_principals_ask_memory_is_bounded() {
         let forms = OpenForms::default();
         for number in 0..MAX_PRINCIPALS {
-            assert_eq!(forms.enter(&format!("p{number}"), "1"), Ok(()));
+            assert_eq!(forms.open(&format!("p{number}"), "1"), Ok(()));
         }
-        assert!(forms.enter("one more", "1").is_err());
-        assert_eq!(forms.enter("p0", "1"), Ok(()));
+        assert!(forms.open("one more", "1").is_err());
+        assert_eq!(forms.open("p0", "1"), Ok(()));
     }
 }

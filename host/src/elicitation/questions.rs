@@ -6,8 +6,10 @@ use toolward_contract::json;
 use toolward_policy::LimitName;
 use toolward_policy::UserGrant;
 
-use super::{Answerable, Ask, MAX_ROUNDS, OpenForm, Question, sample};
+use super::{Answerable, Ask, MAX_ROUNDS, Question, sample};
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
+use crate::api::violations::{EndsCall, ViolationKind, Violations};
+use crate::executor::limits::ended;
 use crate::invocation::{DriverAsk, InputRequest};
 use crate::redact::Redactor;
 
@@ -39,16 +41,14 @@ pub(crate) struct Asker {
 
 /// Questions whose form was checked.
 #[derive(Debug)]
-pub struct Questions {
+pub(crate) struct CheckedQuestions {
     pub(crate) questions: Vec<Question>,
     pub(crate) state: Vec<u8>,
-    /// Set if the question is a form of the driver's kind, which one call of a principal has open.
-    pub(crate) form: Option<OpenForm>,
 }
 
 impl Asker {
     /// The first kind of question that the driver was not granted.
-    pub(crate) fn beyond(&self, request: &InputRequest) -> Option<&'static str> {
+    fn beyond(&self, request: &InputRequest) -> Option<&'static str> {
         let granted = Answerable {
             form: self.granted.form,
             sample: self.granted.sample,
@@ -61,8 +61,24 @@ impl Asker {
             .find(|kind| !covers(granted, kind))
     }
 
-    /// The questions, if the caller may see them.
-    pub(crate) fn take(&self, request: InputRequest) -> Result<Questions, CallError> {
+    /// The questions, if they were granted and the caller may see them.
+    pub(crate) fn take(
+        &self,
+        request: InputRequest,
+        violations: &Violations,
+    ) -> Result<CheckedQuestions, CallError> {
+        if let Some(kind) = self.beyond(&request) {
+            return Err(match violations.record(ViolationKind::User, kind) {
+                Err(EndsCall(violation)) => ended(&violation),
+                Ok(()) => not_granted(kind),
+            });
+        }
+        self.may_ask(&request)?;
+        accept(request).map_err(|problem| not_allowed(&problem))
+    }
+
+    /// Whether the caller can have the questions answered.
+    pub(crate) fn may_ask(&self, request: &InputRequest) -> Result<(), CallError> {
         let mut lacking: Vec<&str> = Vec::new();
         for question in &request.questions {
             let kind = kind(&question.ask);
@@ -77,11 +93,11 @@ impl Asker {
         if self.rounds >= MAX_ROUNDS {
             return Err(worn_out());
         }
-        accept(request).map_err(|problem| not_allowed(&problem))
+        Ok(())
     }
 }
 
-impl Questions {
+impl CheckedQuestions {
     /// Refuses questions that contain a secret's value, which only the driver may see.
     pub(crate) fn keep(self, redactor: Option<&Redactor>) -> Result<Self, CallError> {
         let Some(redactor) = redactor else {
@@ -113,7 +129,7 @@ fn covers(answerable: Answerable, kind: &str) -> bool {
     }
 }
 
-fn accept(request: InputRequest) -> Result<Questions, String> {
+fn accept(request: InputRequest) -> Result<CheckedQuestions, String> {
     if request.questions.is_empty() {
         return Err("it asks nothing".to_owned());
     }
@@ -146,10 +162,9 @@ fn accept(request: InputRequest) -> Result<Questions, String> {
         let ask = ask(question.ask).map_err(|problem| format!("question `{key}`: {problem}"))?;
         questions.push(Question { key, ask });
     }
-    Ok(Questions {
+    Ok(CheckedQuestions {
         questions,
         state: request.state,
-        form: None,
     })
 }
 
@@ -194,6 +209,15 @@ fn parsed(text: &str, bytes: usize) -> Result<serde_json::Value, String> {
     };
     json::parse(text.as_bytes(), &limits)
         .map_err(|error| format!("it is not the JSON that is allowed: {error}"))
+}
+
+fn not_granted(kind: &str) -> CallError {
+    CallError::new(
+        ErrorCode::INPUT_UNAVAILABLE,
+        ErrorClass::SetupRequired,
+        format!("the driver asks a question that it was not granted (`user:{kind}`)"),
+    )
+    .with_hint("its contract has to declare it in `requires.user`, and the policy to grant it")
 }
 
 /// The caller can't answer questions of these kinds.

@@ -12,7 +12,7 @@ use crate::invocation::{QuestionAnswer, QuestionReply, Resumption};
 const MAX_FORM_ANSWER_BYTES: usize = 64 << 10;
 
 /// What identifies a call: it may only resume unchanged.
-pub(crate) struct Facts<'a> {
+pub(crate) struct CallIdentity<'a> {
     pub(crate) principal: &'a str,
     /// The tool as `id@version`.
     pub(crate) tool: &'a str,
@@ -32,7 +32,7 @@ pub(crate) struct Resumed {
     pub(crate) resumption: Resumption,
 }
 
-impl Facts<'_> {
+impl CallIdentity<'_> {
     /// BLAKE3 of what the guest gets, 64 hex digits.
     pub(crate) fn input(&self) -> String {
         let mut hasher = blake3::Hasher::new();
@@ -64,12 +64,12 @@ impl Facts<'_> {
 /// ends the call, unless it `asks_again`.
 pub(crate) fn check(
     resume: Resume,
-    facts: &Facts<'_>,
+    call: &CallIdentity<'_>,
     limits: json::Limits,
     asks_again: bool,
 ) -> Result<Resumed, CallError> {
     let Resume { asked, answers } = resume;
-    if let Some(what) = facts.differs(&asked) {
+    if let Some(what) = call.differs(&asked) {
         return Err(refused(format!(
             "the {what} is not that of the call that asked"
         )));

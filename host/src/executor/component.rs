@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 pub(crate) use self::preparer::Preparer;
 use self::preparer::{LoadedComponent, refused};
-use super::{AttemptReport, CallEnd, DriverSource, Executor, Features, Job};
+use super::{AttemptReport, DriverSource, Executor, Features, Job};
 use crate::api::result::{CallError, Captured};
 use crate::imports::BoxFuture;
+use crate::invocation::CallEnd;
 use crate::sandbox::AttemptLimits;
 use crate::sandbox::call_scope::CallScope;
 use crate::sandbox::context::CallContext;
@@ -84,8 +85,8 @@ impl ComponentExecutor {
                 return AttemptReport::new(CallEnd::Failed(error));
             }
         };
-        job.invocation.remaining_ms = job.clock.remaining_ms();
-        let Some(call) = prepared.call(&job.implements.world, &mut job.invocation) else {
+        job.invocation.remaining_ms = context.clock.remaining_ms();
+        let Some(call) = prepared.call(&context.implements.world, &mut job.invocation) else {
             let error = CallError::internal("the driver is bound to no such world");
             return AttemptReport::new(CallEnd::Failed(error));
         };
@@ -96,14 +97,14 @@ impl ComponentExecutor {
             memory_bytes: context.limits.memory_bytes,
         };
         // A called tool runs in its caller's turns.
-        let spender = (!job.asker.nested).then_some(Spender {
+        let spender = (!context.asker.nested).then_some(Spender {
             turns: &self.turns,
             principal: &context.scope.principal,
             publisher: &self.publisher,
         });
-        let memory = (spender, job.slot.memory());
+        let memory = (spender, context.slot.memory());
         let (ended, mut usage, instance) =
-            run::attempt(&call, context, limits, memory, job.clock.deadline).await;
+            run::attempt(&call, context, limits, memory, context.clock.deadline).await;
         let failing = matches!(ended, AttemptOutcome::Trapped(_));
         // The end of the driver's texts is quoted, and cut for that.
         if failing {
@@ -113,13 +114,16 @@ impl ComponentExecutor {
             }
         }
         call.give_back();
-        let end = outcome::end_of(ended, &usage, job, context);
+        let end = outcome::end_of(ended, &usage, context);
         let is_short = match &end {
             CallEnd::Done(output) => {
                 output.content.is_empty() && output.structured.len() <= SHORT_OUTPUT_BYTES
             }
             CallEnd::Asks(_) | CallEnd::Failed(_) => false,
         };
+        if let Some(instance) = instance.filter(|_| is_short && context.answers_first) {
+            context.leave(Box::new(instance));
+        }
         AttemptReport {
             failing,
             fuel: usage.fuel,
@@ -128,10 +132,6 @@ impl ComponentExecutor {
                 logs: usage.logs,
                 stdout: usage.stdout,
                 stderr: usage.stderr,
-            },
-            remains: match instance.filter(|_| is_short && job.answers_first) {
-                Some(instance) => Some(Box::new(instance)),
-                None => None,
             },
             ..AttemptReport::new(end)
         }

@@ -6,12 +6,15 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use toolward_contract::driver::Driver;
+use toolward_contract::tool::Tool;
 
-use super::{AttemptReport, CallEnd, Executor, Features, Job};
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Origin};
+use super::{AttemptReport, Executor, Features, Job, ResultSource};
+use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::elicitation::{MAX_ROUNDS, OpenForms, unavailable};
 use crate::imports::BoxFuture;
-use crate::invocation::{DriverAsk, DriverOutput, DriverQuestion, InputRequest, QuestionReply};
+use crate::invocation::{
+    CallEnd, DriverAsk, DriverOutput, DriverQuestion, InputRequest, QuestionReply,
+};
 use crate::sandbox::context::CallContext;
 
 /// The key of the one question.
@@ -40,15 +43,22 @@ impl Executor for FormExecutor {
         }
     }
 
+    fn begin(&self, job: &Job, context: &mut CallContext) -> Result<(), CallError> {
+        let id = &job.invocation.id;
+        let form = OpenForms::opened(&self.forms, &context.scope.principal, id);
+        context.extensions.insert(form);
+        Ok(())
+    }
+
     fn attempt<'a>(
         &'a self,
         job: &'a mut Job,
         context: &'a CallContext,
     ) -> BoxFuture<'a, AttemptReport> {
-        let end = self.end(job, &context.scope.principal);
+        let end = self.end(job, context);
         let report = AttemptReport {
             dispatched: false,
-            origin: Some(Origin::Person),
+            source: ResultSource::Person,
             ..AttemptReport::new(end.unwrap_or_else(CallEnd::Failed))
         };
         Box::pin(std::future::ready(report))
@@ -56,15 +66,15 @@ impl Executor for FormExecutor {
 }
 
 impl FormExecutor {
-    fn end(&self, job: &mut Job, principal: &str) -> Result<CallEnd, CallError> {
+    fn end(&self, job: &mut Job, context: &CallContext) -> Result<CallEnd, CallError> {
         let Some(resumption) = job.invocation.resume.take() else {
-            return self.ask(job, principal, None);
+            return self.ask(job, context, None);
         };
-        if !self.forms.close(principal, &job.invocation.id) {
+        if !self.forms.close(context.principal(), &job.invocation.id) {
             return Err(unanswered("nobody answered in time"));
         }
         if let Some(problem) = resumption.rejected {
-            return self.ask(job, principal, Some(&problem));
+            return self.ask(job, context, Some(&problem));
         }
         let reply = resumption.answers.into_iter().next();
         match reply.map(|answer| answer.reply) {
@@ -79,22 +89,23 @@ impl FormExecutor {
     fn ask(
         &self,
         job: &Job,
-        principal: &str,
+        context: &CallContext,
         rejected: Option<&str>,
     ) -> Result<CallEnd, CallError> {
-        if !job.asker.granted.form {
+        let asker = &context.asker;
+        if !asker.granted.form {
             return Err(CallError::new(
                 ErrorCode::UNAUTHORISED,
                 ErrorClass::CapabilityGap,
                 "the driver asks a person, and is not granted that".to_owned(),
             ));
         }
-        if job.asker.rounds >= MAX_ROUNDS {
+        if asker.rounds >= MAX_ROUNDS {
             return Err(unanswered(&format!(
                 "no answer in {MAX_ROUNDS} rounds is what the contract takes"
             )));
         }
-        let schema = self.driver.form(&job.contract, &job.implements);
+        let schema = self.driver.form(&context.contract, &context.implements);
         let schema = schema.map_err(|problem| {
             CallError::new(
                 ErrorCode::UPSTREAM_ERROR,
@@ -107,23 +118,22 @@ impl FormExecutor {
             questions: vec![DriverQuestion {
                 key: KEY.to_owned(),
                 ask: DriverAsk::Form {
-                    message: message(job, rejected)?,
+                    message: message(&context.contract, job, rejected)?,
                     schema: schema.to_string(),
                 },
             }],
             state: Vec::new(),
         };
-        let mut questions = job.asker.take(request)?;
-        let open = OpenForms::open(&self.forms, principal, &job.invocation.id).map_err(busy)?;
-        questions.form = Some(open);
-        Ok(CallEnd::Asks(questions))
+        asker.may_ask(&request)?;
+        let (principal, id) = (context.principal(), &job.invocation.id);
+        self.forms.open(principal, id).map_err(busy)?;
+        Ok(CallEnd::Asks(request))
     }
 }
 
 /// What the tool is for, and the input behind a bar, so that no line of it passes for one of
 /// these.
-fn message(job: &Job, rejected: Option<&str>) -> Result<String, CallError> {
-    let contract = &job.contract;
+fn message(contract: &Tool, job: &Job, rejected: Option<&str>) -> Result<String, CallError> {
     let description = &contract.description;
     let end = description.floor_char_boundary(MAX_DESCRIPTION_BYTES);
     let mut message = String::new();

@@ -20,11 +20,11 @@ use toolward_policy::{LimitName, SecretPosition};
 
 use self::status::Failed;
 use super::limits::{ended, over};
-use super::{AttemptMemory, AttemptReport, CallEnd, Executor, Features, Job, RequestValues};
+use super::{AttemptMemory, AttemptReport, Executor, Features, Job, RequestValues};
 use crate::api::approval::ShownRequest;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit, too_much_memory};
 use crate::imports::{BoxFuture, HttpError, HttpRequest, SecretReply, SecretRequest};
-use crate::invocation::DriverOutput;
+use crate::invocation::{CallEnd, DriverOutput};
 use crate::sandbox::context::CallContext;
 use crate::sandbox::deadline;
 
@@ -43,8 +43,8 @@ impl HttpExecutor {
 
     fn exchange<'a>(&'a self, job: &'a Job, context: &'a CallContext) -> Option<Exchange<'a>> {
         Some(Exchange {
-            http: job.implements.http.as_ref()?,
-            rendered: job.extension.as_ref()?.downcast_ref()?,
+            http: context.implements.http.as_ref()?,
+            rendered: context.extensions.get()?,
             driver: &self.driver,
             job,
             context,
@@ -65,13 +65,13 @@ impl Executor for HttpExecutor {
         request::preview(&self.driver, call)
     }
 
-    fn begin(&self, job: &mut Job, context: &CallContext) -> Result<(), CallError> {
-        let Some(http) = &job.implements.http else {
+    fn begin(&self, job: &Job, context: &mut CallContext) -> Result<(), CallError> {
+        let Some(http) = &context.implements.http else {
             return Err(CallError::internal("this driver has no request"));
         };
         let texts = (&*job.invocation.input, &*job.invocation.context);
         let rendered = request::render(http, texts, context.limits.http_body_bytes)?;
-        job.extension = Some(Box::new(rendered));
+        context.extensions.insert(rendered);
         Ok(())
     }
 
@@ -103,9 +103,9 @@ struct Exchange<'a> {
 
 impl Exchange<'_> {
     async fn attempt(&self) -> AttemptReport {
-        let clock = &self.job.clock;
+        let clock = &self.context.clock;
         let own = self.http.timeout.map_or(*clock, |own| clock.within(own));
-        let memory = AttemptMemory::of(&self.job.slot, self.context.limits.memory_bytes);
+        let memory = AttemptMemory::of(&self.context.slot, self.context.limits.memory_bytes);
         let exchanged = pin!(self.exchange(&memory));
         let result = match deadline::before(own.deadline, exchanged).await {
             Ok(result) => result,
@@ -269,7 +269,7 @@ impl Exchange<'_> {
             };
         }
         match error {
-            EgressError::Timeout(timeout) if timeout.deadline => self.job.clock.late(),
+            EgressError::Timeout(timeout) if timeout.deadline => self.context.clock.late(),
             EgressError::Limit(limit) => CallError::new(
                 ErrorCode::LIMIT_EXCEEDED,
                 ErrorClass::ExecutionFailed,
@@ -314,7 +314,7 @@ impl Exchange<'_> {
 
     fn output(&self, bytes: &[u8], memory: &AttemptMemory) -> Result<DriverOutput, CallError> {
         if bytes.is_empty() {
-            return Ok(DriverOutput::empty(&self.job.contract));
+            return Ok(DriverOutput::empty(&self.context.contract));
         }
         // The response is in memory at the same time.
         let held = bytes.len() as u64;

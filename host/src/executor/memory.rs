@@ -28,11 +28,6 @@ impl AttemptMemory {
         }
     }
 
-    /// Outside of any sum.
-    pub(crate) fn alone(limit: u64) -> Self {
-        Self { lease: None, limit }
-    }
-
     /// Covers `used` bytes. Returns how many are covered.
     pub(crate) fn cover(&self, used: u64) -> Result<u64, CallError> {
         let Some(lease) = &self.lease else {

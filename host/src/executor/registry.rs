@@ -6,22 +6,28 @@ use std::sync::Arc;
 use serde_json::json;
 use toolward_contract::driver::{Driver, DriverKind};
 use toolward_policy::Grant;
+use toolward_support::report::{Code, codes};
 
 use super::component::{ComponentExecutor, Preparer};
 use super::form::FormExecutor;
 use super::http::HttpExecutor;
-use super::{AttemptReport, CallEnd, DriverSource, Executor, Job};
+use super::replay::ReplayExecutor;
+use super::{AttemptReport, DriverSource, Executor, Job};
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::elicitation::OpenForms;
 use crate::imports::BoxFuture;
+use crate::invocation::CallEnd;
 use crate::sandbox::context::CallContext;
 use crate::sandbox::turns::Turns;
+use crate::tape::Tape;
 
 /// What executors are made with.
 pub(crate) struct Executors {
     pub(crate) preparer: Arc<Preparer>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) forms: Arc<OpenForms>,
+    /// What answers calls instead of drivers.
+    pub(crate) tape: Option<Tape>,
     /// What an application brings, by the kind of driver.
     pub(crate) others: HashMap<String, MakeExecutor>,
 }
@@ -32,6 +38,9 @@ pub(crate) type MakeExecutor = Box<dyn Fn(&Arc<Driver>) -> Arc<dyn Executor> + S
 impl Executors {
     /// The executor of a driver. `None` for a kind that this host does not run: no route has one.
     pub(crate) fn executor(&self, source: DriverSource) -> Option<Arc<dyn Executor>> {
+        if let Some(tape) = &self.tape {
+            return Some(Arc::new(ReplayExecutor::new(tape.clone())));
+        }
         Some(match source.driver.kind {
             DriverKind::Component => {
                 let (preparer, turns) = (self.preparer.clone(), self.turns.clone());
@@ -48,6 +57,13 @@ impl Executors {
     }
 }
 
+codes! {
+    pub const Code;
+
+    BROKER_MISSING = "exec-broker-missing" ["4"],
+        "the policy lets a program run, and this host has no broker that runs programs";
+}
+
 /// The executor of programs on a host that got none.
 struct NoPrograms;
 
@@ -56,9 +72,9 @@ impl NoPrograms {
         CallError::new(
             ErrorCode::UNAUTHORISED,
             ErrorClass::SetupRequired,
-            "the policy lets a program run, and this host has no broker that runs programs",
+            BROKER_MISSING.meaning,
         )
-        .with_cause(json!({ "rule": "exec-broker-missing" }))
+        .with_cause(json!({ "rule": BROKER_MISSING.code }))
         .with_hint(ErrorCode::UNAUTHORISED.ask_the_operator("let this host run programs"))
     }
 }

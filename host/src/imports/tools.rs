@@ -69,11 +69,11 @@ pub(crate) struct NestedCalls {
     pub(crate) budget: Arc<CallBudget>,
     pub(crate) access: Arc<Access>,
     /// The id of the invocation that calls.
-    pub(crate) invocation: String,
+    pub(crate) invocation: Arc<str>,
     /// The id of the first invocation of the chain.
-    pub(crate) root: String,
+    pub(crate) root: Arc<str>,
     /// `id@major` from the first call to this one.
-    pub(crate) names: Vec<String>,
+    pub(crate) names: Arc<[String]>,
     /// The bundles of these tools and of their drivers.
     pub(crate) bundles: Vec<String>,
     pub(crate) covered: Vec<String>,
@@ -142,7 +142,7 @@ impl NestedCalls {
         };
         let reply = self.host.clone().call_tool(nested).await;
         violations.absorb(&reply.metadata.violations, reply.metadata.violations_total);
-        let result = match self.gates.resume(parked).await {
+        let result = match self.gates.resume(parked, self.deadline).await {
             Ok(slot) => {
                 self.slot.put(slot);
                 reply.result

@@ -1,5 +1,5 @@
-//! The stage that obtains a person's approval of one call with exactly this input. If
-//! no one can be asked, the call is denied.
+//! The stage in which a person's approval of one call with exactly this input is obtained, if the decision asks for it.
+//! If no one can be asked, the call is denied.
 
 use std::sync::Arc;
 
@@ -14,7 +14,6 @@ use crate::catalogue::Route;
 use crate::digest;
 use crate::executor::RequestValues;
 use crate::pipeline::authorise::Granted;
-use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::candidates;
 use crate::pipeline::validate::RoutedCall;
 
@@ -41,78 +40,91 @@ impl<T> Approved<T> {
     }
 }
 
-/// Obtains the approval that the decision asks for: through the call's own
-/// approver, or else the host's.
-pub(crate) async fn obtain(
-    granted: Granted<RoutedCall>,
-    hosts: Option<&Arc<dyn Approver>>,
-    record: &mut CallRecord<'_>,
-) -> Result<Approved<RoutedCall>, CallError> {
-    let (call, question) = granted.into_parts();
-    let Some(question) = question else {
-        record.answer_unused().await;
-        if let Some(cost) = expensive(std::iter::once(&call.route)) {
-            let (tool, driver) = (&call.tool.major_id, &call.route.driver.driver.id);
-            tracing::warn!(tool, %driver, "{cost}");
-        }
-        return Ok(Approved {
-            covered: call.scope.chain.covered().to_vec(),
-            call,
-        });
-    };
-    // No part of the future of a call that nobody is asked about.
-    Box::pin(asked(call, question, hosts, record)).await
+/// The approval that a call needs.
+pub(crate) struct NeededApproval {
+    call: RoutedCall,
+    request: ApprovalRequest,
 }
 
-async fn asked(
-    call: RoutedCall,
-    question: Arc<ApprovalQuestion>,
-    hosts: Option<&Arc<dyn Approver>>,
-    record: &mut CallRecord<'_>,
-) -> Result<Approved<RoutedCall>, CallError> {
-    record.needs_approval();
+/// A call that nobody is asked about: it needs no approval, a caller's approval covers it, or it is answered from a
+/// record.
+pub(crate) fn unasked(granted: Granted<RoutedCall>) -> Approved<RoutedCall> {
+    let (call, _) = granted.into_parts();
+    let covered = call.scope.chain.covered().to_vec();
+    Approved { call, covered }
+}
+
+/// Logs what a call costs that nobody is asked about, if that is much.
+pub(crate) fn log_cost(call: &RoutedCall) {
+    if let Some(cost) = expensive(std::iter::once(&call.route)) {
+        let (tool, driver) = (&*call.tool.major_id, &call.route.driver.driver.id);
+        tracing::warn!(tool, %driver, "{cost}");
+    }
+}
+
+/// The approval that a call needs. `invocation` is the call's id.
+pub(crate) fn needed(
+    granted: Granted<RoutedCall>,
+    invocation: &str,
+) -> Result<NeededApproval, CallError> {
+    let (call, question) = granted.into_parts();
+    let question = question.ok_or_else(|| CallError::internal("a call without a question"))?;
     let shown = shown_request(&call)?;
-    let request = request(&call, &question, shown, &record.metadata.invocation);
-    let verdict = match call.scope.approver.as_ref().or(hosts) {
-        Some(approver) => ask(&**approver, &request, record).await,
-        None => Verdict::Unavailable,
-    };
-    let tool = &call.tool.major_id;
-    let not_approved = |reason: Option<String>| {
-        let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
-        format!("`{tool}` was not approved{reason}")
-    };
-    match verdict {
-        Verdict::Approved
-        | Verdict::ApprovedFor(_)
-        | Verdict::Remembered(_)
-        | Verdict::Answered { approved: true, .. } => Ok(Approved {
-            call,
-            covered: request.chain.into_iter().map(|tool| tool.tool).collect(),
-        }),
-        Verdict::Denied(reason) => Err(denied(not_approved(reason), DENIED)),
-        Verdict::Answered {
-            approved: false, ..
-        } => Err(denied(not_approved(None), DENIED)),
-        Verdict::Withdrawn => Err(denied(not_approved(None), UNANSWERED)),
-        Verdict::Unanswered => {
-            let nobody = Some("nobody answered".to_owned());
-            Err(denied(not_approved(nobody), UNANSWERED))
+    let request = request(&call, &question, shown, invocation);
+    Ok(NeededApproval { call, request })
+}
+
+impl NeededApproval {
+    /// What a person is asked.
+    pub(crate) fn request(&self) -> &ApprovalRequest {
+        &self.request
+    }
+
+    /// Who asks them: the call's own approver, or else the host's.
+    pub(crate) fn approver(&self, hosts: Option<&Arc<dyn Approver>>) -> Option<Arc<dyn Approver>> {
+        self.call.scope.approver.as_ref().or(hosts).cloned()
+    }
+
+    /// The call, if the verdict approves it.
+    pub(crate) fn decided(self, verdict: Verdict) -> Result<Approved<RoutedCall>, CallError> {
+        let Self { call, request } = self;
+        let tool = &call.tool.major_id;
+        let not_approved = |reason: Option<String>| {
+            let reason = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+            format!("`{tool}` was not approved{reason}")
+        };
+        match verdict {
+            Verdict::Approved
+            | Verdict::ApprovedFor(_)
+            | Verdict::Remembered(_)
+            | Verdict::Answered { approved: true, .. } => Ok(Approved {
+                call,
+                covered: request.chain.into_iter().map(|tool| tool.tool).collect(),
+            }),
+            Verdict::Denied(reason) => Err(denied(not_approved(reason), DENIED)),
+            Verdict::Answered {
+                approved: false, ..
+            } => Err(denied(not_approved(None), DENIED)),
+            Verdict::Withdrawn => Err(denied(not_approved(None), UNANSWERED)),
+            Verdict::Unanswered => {
+                let nobody = Some("nobody answered".to_owned());
+                Err(denied(not_approved(nobody), UNANSWERED))
+            }
+            // A nested call can't be made again: its caller gets the error and continues.
+            Verdict::Later if call.scope.chain.caller().is_none() => Err(CallError::new(
+                ErrorCode::APPROVAL_PENDING,
+                ErrorClass::ApprovalRejected,
+                format!("a person is asked whether to call `{tool}`"),
+            )
+            .with_hint("call it again, with their answer")),
+            Verdict::Unavailable | Verdict::Later => Err(denied(
+                format!(
+                    "`{tool}` needs approval ({}), and there is no one to ask",
+                    request.reasons.join("; ")
+                ),
+                "call it where a person can answer, or let the operator approve it in the policy",
+            )),
         }
-        // A nested call can't be made again: its caller gets the error and continues.
-        Verdict::Later if call.scope.chain.caller().is_none() => Err(CallError::new(
-            ErrorCode::APPROVAL_PENDING,
-            ErrorClass::ApprovalRejected,
-            format!("a person is asked whether to call `{tool}`"),
-        )
-        .with_hint("call it again, with their answer")),
-        Verdict::Unavailable | Verdict::Later => Err(denied(
-            format!(
-                "`{tool}` needs approval ({}), and there is no one to ask",
-                request.reasons.join("; ")
-            ),
-            "call it where a person can answer, or let the operator approve it in the policy",
-        )),
     }
 }
 
@@ -138,35 +150,6 @@ fn shown_request(call: &RoutedCall) -> Result<Option<ShownRequest>, CallError> {
     })
 }
 
-/// Asks, and records that a person is asked once the approver says so, and what came of it.
-async fn ask(
-    approver: &dyn Approver,
-    request: &ApprovalRequest,
-    record: &mut CallRecord<'_>,
-) -> Verdict {
-    let marks = &request.marks;
-    let mut asking = approver.ask(request);
-    let at_once = tokio::select! {
-        biased;
-        () = marks.asked() => None,
-        verdict = &mut asking => Some(verdict),
-    };
-    if let Some(earlier) = marks.expired() {
-        record.approval_expired(&earlier).await;
-    }
-    let is_asked = marks.is_asked() || at_once.as_ref().is_some_and(Verdict::is_asked_now);
-    if is_asked {
-        record.answer_unused().await;
-        record.asks().await;
-    }
-    let verdict = match at_once {
-        Some(verdict) => verdict,
-        None => asking.await,
-    };
-    record.answered(&verdict).await;
-    verdict
-}
-
 /// The reason if drivers may repeat what an earlier one did.
 const REPEATS: &str = "if a driver fails, each driver after it may make the change again, though it may have been made: \
                        the policy's `fallback = \"repeat\"` allows that";
@@ -190,12 +173,12 @@ fn request(
     let repeats = repeats.then(|| REPEATS.to_owned());
     ApprovalRequest {
         invocation: invocation.to_owned(),
-        principal: call.scope.principal.clone(),
+        principal: call.scope.principal.to_string(),
         tool: call.tool.full_id.to_string(),
-        tool_id: call.tool.major_id.clone(),
+        tool_id: call.tool.major_id.to_string(),
         name: contract.name.clone(),
         publisher: call.tool.publisher.to_string(),
-        bundle: call.tool.bundle.clone(),
+        bundle: call.tool.bundle.to_string(),
         driver: driver.id,
         driver_publisher: driver.publisher,
         driver_bundle: driver.bundle,
@@ -216,7 +199,7 @@ fn request(
         can_be_preapproved: all().all(|one| one.can_be_preapproved),
         chain: question.chain.covered.clone(),
         apart: question.chain.apart.clone(),
-        called_by: call.scope.chain.names(),
+        called_by: call.scope.chain.names().to_vec(),
         called_by_bundles: call.scope.chain.bundles(),
         marks: Marks::default(),
     }

@@ -10,7 +10,7 @@ use toolward_policy::{Decision, Denial, UnusableDirectory, Why};
 use crate::api::approval::ApprovalQuestion;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::catalogue::Route;
-use crate::catalogue::ToolInfo;
+use crate::catalogue::ToolFacts;
 use crate::pipeline::candidates::{asks, context_missing};
 use crate::pipeline::validate::{RoutedCall, Validated};
 
@@ -21,6 +21,11 @@ pub(crate) struct Granted<T> {
 }
 
 impl<T> Granted<T> {
+    /// Whether a person has to approve the call.
+    pub(crate) fn asks(&self) -> bool {
+        self.question.is_some()
+    }
+
     pub(crate) fn into_parts(self) -> (T, Option<Arc<ApprovalQuestion>>) {
         (self.call, self.question)
     }
@@ -54,7 +59,7 @@ pub(crate) fn decide(call: Validated<RoutedCall>) -> Result<Granted<RoutedCall>,
     Ok(Granted { call, question })
 }
 
-impl ToolInfo {
+impl ToolFacts {
     /// The error of every valid call of the tool that brings no context of its own:
     /// policy blocks all of its drivers, it has none, or the operator gives no context
     /// that it requires. The text is for callers: it names what is missing, but no line

@@ -1,70 +1,57 @@
 //! The record of one call while it goes through the stages, and the one place in which
-//! every call ends: with a result, or by its future being dropped.
+//! every call ends: with a result, or by its future being dropped. It writes the call's facts, and shows them to
+//! listeners, readers of events, the log and the ledger.
 //!
-//! The stages write into the record as they go, since a future that is dropped returns
+//! The stages return what they found. The host writes it down as they go, since a future that is dropped returns
 //! nothing.
 
 mod approval;
-mod logged;
+mod ended;
 mod told;
 
-use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::{Instant, SystemTime};
 
-use toolward_ledger::record::{Hex, Invocation};
+use toolward_ledger::record::Invocation;
 use uuid::Uuid;
 
-use crate::api::cancellation::Cancellation;
 use crate::api::event::CallEventKind;
-use crate::api::listener::{CallListener, CallStage, FinishedCall};
-use crate::api::observer::Canceled;
+use crate::api::facts::{CallFacts, CallStage, Tried};
+use crate::api::listener::CallListener;
 use crate::api::request::Request;
-use crate::api::result::{CallError, Captured, ErrorClass, ErrorCode, Metadata, Output, Tried};
-use crate::api::violations::ViolationKind;
+use crate::api::result::{CallError, Captured, ErrorCode, Origin};
+use crate::api::violations::RecordedViolations;
 use crate::call_id;
-use crate::catalogue::{LoadedDriver, Route, ToolEntry};
+use crate::catalogue::{Route, ToolEntry};
+use crate::elicitation::Spent;
 use crate::events::CallEvents;
-use crate::named::{KeptReply, RunningCall};
+use crate::executor::{AttemptReport, ResultSource};
+use crate::invocation::CallEnd;
+use crate::named::{ReplySource, RunningCall};
 use crate::pipeline::validate::RoutedCall;
-use crate::recording::{End, RecordedEnd, Rows, recorded_id};
-use crate::sandbox::call_scope::CallScope;
+use crate::recording::{CallRows, Parties, micros, recorded_id};
 use crate::services::Services;
-use crate::tape::Taken;
 
 /// The record of a call that has not ended. If it is dropped before
 /// [`CallRecord::end`], the call was cancelled.
 pub(crate) struct CallRecord<'a> {
-    pub(crate) metadata: Metadata,
+    pub(crate) facts: CallFacts,
     pub(crate) captured: Captured,
-    stage: CallStage,
-    tool: Option<Arc<ToolEntry>>,
-    driver: Option<Arc<LoadedDriver>>,
-    /// Whether a driver that was picked changes something itself.
-    mutating: bool,
-    scope: Arc<CallScope>,
+    parties: Parties,
     listeners: &'a [Arc<dyn CallListener>],
     events: CallEvents<'a>,
-    /// How often drivers tried something of each kind that they were not granted.
-    violations: BTreeMap<ViolationKind, u64>,
-    /// Whether a person has to approve it.
-    needs_approval: bool,
-    /// Whether a person who was asked approved it.
-    answer: Option<bool>,
     /// Whether an answer that the call brought, and that no request used, is recorded.
     answer_recorded: bool,
     /// Whether it was decided that the call may run.
     decided: bool,
     /// Whether it has been told that the call waits for a slot.
     queued: bool,
-    /// Set where the call ends with questions.
+    /// Set if the call ends with questions.
     yielded: bool,
-    /// Bytes that the last driver returned.
-    returned: usize,
-    /// Set where calls are recorded.
-    rows: Option<Box<Rows<'a>>>,
-    /// Set where it is the first call of an id.
+    /// Set if calls are recorded.
+    rows: Option<Box<CallRows<'a>>>,
+    /// Set if it is the first call of an id.
     named: Option<RunningCall>,
     started: Instant,
     ended: bool,
@@ -76,34 +63,38 @@ impl<'a> CallRecord<'a> {
             Some(resume) => Err(&resume.asked.invocation),
             None => Ok(Uuid::now_v7()),
         };
+        let caller = request.scope.chain.caller();
+        let since_1970 = SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default();
         let mut record = Self {
-            metadata: Metadata {
+            facts: CallFacts {
                 invocation: id.map_or_else(String::clone, call_id::text),
                 tool: request.tool.as_str().into(),
-                ..Metadata::default()
+                principal: request.scope.principal.clone(),
+                parent: caller.map(|caller| caller.invocation.clone()),
+                called_by: request.scope.chain.names(),
+                started: micros(since_1970).get(),
+                ..CallFacts::default()
             },
             captured: Captured::default(),
-            stage: CallStage::Resolve,
-            tool: None,
-            driver: None,
-            mutating: false,
-            scope: request.scope.clone(),
+            parties: Parties {
+                scope: request.scope.clone(),
+                tool: None,
+                route: None,
+            },
             listeners: &services.listeners,
             events: CallEvents::new(&services.events),
-            violations: BTreeMap::new(),
-            needs_approval: false,
-            answer: None,
             answer_recorded: false,
             decided: false,
             queued: false,
             yielded: false,
-            returned: 0,
             rows: services.recording.as_ref().map(|recording| {
                 let id = id.map_or_else(
                     |text| recorded_id(text),
                     |id| Invocation::from_bytes(id.into_bytes()),
                 );
-                Box::new(Rows::new(recording, id, request.rerun_of))
+                let tape = services.tape.as_ref();
+                let ledger = tape.map(|tape| tape.ledger());
+                Box::new(CallRows::new(recording, id, request.rerun_of, ledger))
             }),
             named: None,
             started: Instant::now(),
@@ -116,7 +107,7 @@ impl<'a> CallRecord<'a> {
 
     /// The call enters this stage.
     pub(crate) fn enter(&mut self, stage: CallStage) {
-        self.stage = stage;
+        self.facts.stage = stage;
         // Another driver may be prepared later.
         if stage == CallStage::Admit && !std::mem::replace(&mut self.queued, true) {
             self.happens(|| CallEventKind::Queued);
@@ -125,12 +116,12 @@ impl<'a> CallRecord<'a> {
 
     /// The tool was found.
     pub(crate) fn resolved(&mut self, tool: &Arc<ToolEntry>) {
-        self.metadata.tool.clone_from(&tool.full_id);
-        self.metadata.publisher = Some(tool.publisher.clone());
-        self.tool = Some(tool.clone());
-        if let Some(rows) = &mut self.rows {
-            rows.resolved(tool);
-        }
+        let facts = &mut self.facts;
+        facts.tool.clone_from(&tool.full_id);
+        facts.tool_id = Some(tool.major_id.clone());
+        facts.tool_bundle = Some(tool.bundle.clone());
+        facts.publisher = Some(tool.publisher.clone());
+        self.parties.tool = Some(tool.clone());
         self.events.resolved();
         self.happens(|| CallEventKind::Selected);
     }
@@ -138,7 +129,7 @@ impl<'a> CallRecord<'a> {
     /// The call is valid, and has a driver.
     pub(crate) fn validated(&mut self, call: &mut RoutedCall) {
         if let Some(rows) = &mut self.rows {
-            rows.validated(call.kept.take());
+            rows.validated(call.extensions.take());
         }
         self.picked(&call.route);
         self.happens(|| CallEventKind::ArgumentsReady);
@@ -159,19 +150,19 @@ impl<'a> CallRecord<'a> {
     }
 
     /// It gets the reply of an earlier call.
-    pub(crate) fn repeats(&mut self, kept: &KeptReply) {
-        let metadata = &mut self.metadata;
-        metadata.repeats = Some(kept.invocation.clone());
-        metadata.driver.clone_from(&kept.driver);
-        metadata.driver_publisher.clone_from(&kept.driver_publisher);
-        metadata.bundle.clone_from(&kept.bundle);
-        metadata.origin = kept.origin;
+    pub(crate) fn repeats(&mut self, source: ReplySource) {
+        let facts = &mut self.facts;
+        facts.repeats = Some(source.invocation);
+        facts.driver = source.driver;
+        facts.driver_publisher = source.driver_publisher;
+        facts.bundle = source.bundle;
+        facts.origin = source.origin;
     }
 
     /// Whether it has to be recorded that the call is about to run.
     pub(crate) fn must_start(&self) -> bool {
         let has_name = self.named.is_some();
-        (self.rows.as_ref()).is_some_and(|rows| rows.must_start(has_name))
+        (self.rows.as_ref()).is_some_and(|rows| rows.must_start(&self.parties, has_name))
     }
 
     /// The call is about to run: where it changes something, waits until that is recorded.
@@ -180,14 +171,41 @@ impl<'a> CallRecord<'a> {
             return Ok(());
         };
         let name = self.named.as_ref().map(|named| &**named.name());
-        rows.start(&self.scope, name).await
+        rows.start(&self.parties, name).await
     }
 
-    /// An attempt has ended.
-    pub(crate) fn attempted(&mut self, error: Option<&CallError>) {
+    /// An attempt has ended. Returns how, and who gave its output, if not the driver.
+    pub(crate) fn attempted(&mut self, report: AttemptReport) -> (CallEnd, Option<Origin>) {
+        let facts = &mut self.facts;
+        facts.fuel = facts.fuel.saturating_add(report.fuel);
+        facts.peak_memory = facts.peak_memory.max(report.peak_memory);
+        self.captured = report.captured;
         if let Some(rows) = &mut self.rows {
-            rows.attempted(error.map(|error| &error.code));
+            let error = match &report.end {
+                CallEnd::Failed(error) => Some(&error.code),
+                CallEnd::Done(_) | CallEnd::Asks(_) => None,
+            };
+            rows.attempted(&self.parties, error);
         }
+        let origin = match report.source {
+            ResultSource::Record(replayed) => {
+                facts.replayed = Some(*replayed);
+                return (report.end, None);
+            }
+            ResultSource::Person => Some(Origin::Person),
+            ResultSource::Driver => None,
+        };
+        if let CallEnd::Done(output) = &report.end {
+            facts.output_bytes = output.structured.len() as u64;
+        }
+        (report.end, origin)
+    }
+
+    /// What the last attempt returned was accepted, and takes so much memory.
+    pub(crate) fn accepted(&mut self, memory: u64, origin: Option<Origin>) {
+        let facts = &mut self.facts;
+        facts.peak_memory = facts.peak_memory.max(memory);
+        facts.origin = origin.or(facts.origin);
     }
 
     /// What the last attempt returned was not accepted.
@@ -195,14 +213,6 @@ impl<'a> CallRecord<'a> {
         if let Some(rows) = &mut self.rows {
             rows.attempt_failed(&error.code);
         }
-    }
-
-    /// The driver returned so many bytes.
-    pub(crate) fn returned(&mut self, bytes: usize) {
-        if let Some(rows) = &mut self.rows {
-            rows.returned(bytes);
-        }
-        self.returned = bytes;
     }
 
     /// Bytes of secrets were taken out of so many texts of the result.
@@ -219,54 +229,44 @@ impl<'a> CallRecord<'a> {
         self.happens(|| CallEventKind::Yielded { questions });
     }
 
-    /// How often the drivers tried something of each kind that they were not granted.
-    pub(crate) fn violated(&mut self, violations: BTreeMap<ViolationKind, u64>) {
-        if !self.listeners.is_empty() {
-            self.violations.clone_from(&violations);
-        }
-        if let Some(rows) = &mut self.rows {
-            rows.violated(violations);
-        }
+    /// What the drivers tried beyond their grants.
+    pub(crate) fn violated(&mut self, found: RecordedViolations) {
+        let facts = &mut self.facts;
+        facts.violations = found.first;
+        facts.violations_total = found.total;
+        facts.violations_by_kind = found.own;
     }
 
     /// The driver was picked, first or after another one.
     pub(crate) fn picked(&mut self, route: &Arc<Route>) {
-        if let Some(rows) = &mut self.rows {
-            rows.picked(route);
-        }
         if let Some(named) = &mut self.named {
             named.changes |= route.changes;
         }
         let driver = &route.driver;
         // Most calls try one driver.
-        self.metadata.tried.reserve_exact(1);
-        self.metadata.tried.push(Tried {
+        self.facts.tried.reserve_exact(1);
+        self.facts.tried.push(Tried {
             driver: driver.id.clone(),
             driver_publisher: driver.publisher.clone(),
             bundle: driver.bundle.clone(),
             attempts: 0,
             error: None,
         });
-        self.metadata.driver = Some(driver.id.clone());
-        self.metadata.driver_publisher = Some(driver.publisher.clone());
-        self.metadata.bundle = Some(driver.bundle.clone());
-        self.driver = Some(driver.clone());
-        self.mutating |= route.writes;
+        self.facts.driver = Some(driver.id.clone());
+        self.facts.driver_publisher = Some(driver.publisher.clone());
+        self.facts.bundle = Some(driver.bundle.clone());
+        self.facts.mutating |= route.writes;
+        self.parties.route = Some(route.clone());
     }
 
-    /// The call is answered from a tape.
-    pub(crate) fn replayed(&mut self, taken: &Taken, ledger: Hex<16>) {
-        self.metadata.replayed = Some(taken.replayed.clone());
-        if let Some(rows) = &mut self.rows {
-            rows.replayed(ledger, taken.of);
+    /// The driver that was picked last is started once more; `runs` is false if a recorded result stands for it.
+    pub(crate) fn starts(&mut self, runs: bool) {
+        if !runs {
+            return;
         }
-    }
-
-    /// The driver that was picked last is started once more.
-    pub(crate) fn starts(&mut self) {
-        let attempts = &mut self.metadata.attempts;
+        let attempts = &mut self.facts.attempts;
         *attempts = attempts.saturating_add(1);
-        if let Some(last) = self.metadata.tried.last_mut() {
+        if let Some(last) = self.facts.tried.last_mut() {
             last.attempts = last.attempts.saturating_add(1);
         }
         if let Some(rows) = &mut self.rows {
@@ -275,103 +275,34 @@ impl<'a> CallRecord<'a> {
         if let Some(named) = &mut self.named {
             named.dispatched = true;
         }
-        if let Some(driver) = &self.driver {
-            self.each_listener(|listener| listener.driver_started(&driver.driver.kind));
+        if let Some(route) = &self.parties.route {
+            self.each_listener(|listener| listener.driver_started(&route.driver.driver.kind));
         }
         self.tells_start();
     }
 
-    /// A call that resumes has started its driver so often before.
-    pub(crate) fn resumes(&mut self, attempts: u32) {
-        self.metadata.attempts = attempts;
-        if let Some(last) = self.metadata.tried.last_mut() {
+    /// A call that resumes has taken this much before. The attempt that asked continues, and is not counted again.
+    pub(crate) fn resumes(&mut self, spent: Spent) {
+        let attempts = spent.attempts.saturating_sub(1);
+        self.facts.fuel = spent.fuel;
+        self.facts.attempts = attempts;
+        if let Some(last) = self.facts.tried.last_mut() {
             last.attempts = attempts;
         }
     }
 
     /// How often drivers were started before the one that was picked last.
     pub(crate) fn earlier_attempts(&self) -> u32 {
-        let last = self.metadata.tried.last();
+        let last = self.facts.tried.last();
         let own = last.map_or(0, |last| last.attempts);
-        self.metadata.attempts.saturating_sub(own)
+        self.facts.attempts.saturating_sub(own)
     }
 
     /// The driver that was picked last did not serve the call.
     pub(crate) fn failed(&mut self, error: &ErrorCode) {
-        if let Some(last) = self.metadata.tried.last_mut() {
+        if let Some(last) = self.facts.tried.last_mut() {
             last.error = Some(error.clone());
         }
-    }
-
-    /// Ends the call with its result; returns the metadata and what the driver logged
-    /// and printed.
-    pub(crate) async fn end(mut self, result: &Result<Output, CallError>) -> (Metadata, Captured) {
-        self.answer_unused().await;
-        self.ended = true;
-        self.measure();
-        if let Err(error) = result {
-            self.failed(&error.code);
-        }
-        self.tell(result.as_ref().err(), None);
-        self.ends(result.as_ref());
-        if let Some(end) = self.record(result.as_ref(), None) {
-            let recorded = end.written.await;
-            self.metadata.recorded = end.waits.then_some(recorded.is_ok());
-            if end.waits && end.keeps_output && recorded.is_ok() {
-                self.happens(|| CallEventKind::Persisted);
-            }
-        }
-        self.end_named(Some(result));
-        let metadata = std::mem::take(&mut self.metadata);
-        (metadata, std::mem::take(&mut self.captured))
-    }
-
-    /// Lets other calls of the id go on. The result is kept for them, unless it has questions, or is none.
-    fn end_named(&mut self, result: Option<&Result<Output, CallError>>) {
-        let Some(named) = self.named.take() else {
-            return;
-        };
-        let asks = |error: &CallError| error.code == ErrorCode::INPUT_REQUIRED;
-        let result = result.filter(|result| !result.as_ref().is_err_and(asks));
-        let parts = (self.tool.as_ref()).zip(self.driver.as_ref());
-        let reply = result.zip(parts).and_then(|(result, (tool, driver))| {
-            let withdrawals = [tool.withdrawal.clone(), driver.withdrawal.clone()];
-            KeptReply::of(result, &self.metadata, withdrawals)
-        });
-        let recorded = self.rows.as_ref().is_some_and(|rows| rows.has_run());
-        named.end(recorded, reply);
-    }
-
-    /// Records the end of the call.
-    fn record(
-        &mut self,
-        result: Result<&Output, &CallError>,
-        canceled: Option<Cancellation>,
-    ) -> Option<RecordedEnd> {
-        let rows = self.rows.as_mut()?;
-        rows.end(&End {
-            scope: &self.scope,
-            metadata: &self.metadata,
-            stage: self.stage,
-            took: self.started.elapsed(),
-            result,
-            canceled,
-        })
-    }
-
-    fn measure(&mut self) {
-        let elapsed = self.started.elapsed();
-        self.metadata.milliseconds = (elapsed.as_secs_f64() * 1e6).round() / 1e3;
-    }
-
-    /// Tells log and listeners how the call ends.
-    fn tell(&self, error: Option<&CallError>, canceled: Option<Cancellation>) {
-        self.log(error, canceled);
-        if self.listeners.is_empty() {
-            return;
-        }
-        let finished = self.finished(error, canceled);
-        self.each_listener(|listener| listener.finished(&finished));
     }
 
     fn each_listener(&self, tell: impl Fn(&dyn CallListener)) {
@@ -381,95 +312,6 @@ impl<'a> CallRecord<'a> {
             if catch_unwind(AssertUnwindSafe(|| tell(&**listener))).is_err() {
                 tracing::error!("a listener for calls panicked");
             }
-        }
-    }
-
-    fn finished(
-        &self,
-        error: Option<&CallError>,
-        cancellation: Option<Cancellation>,
-    ) -> FinishedCall {
-        let (tool, driver) = (self.tool.as_deref(), self.driver.as_deref());
-        let caller = self.scope.chain.caller();
-        let duration = self.started.elapsed();
-        let now = SystemTime::now();
-        FinishedCall {
-            invocation: self.metadata.invocation.clone(),
-            parent: caller.map(|caller| caller.invocation.clone()),
-            depth: caller.map_or(0, |caller| caller.names.len()),
-            principal: self.scope.principal.clone(),
-            tool: tool.map(|tool| tool.major_id.clone()),
-            bundle: tool.map(|tool| tool.bundle.clone()),
-            driver: driver.map(|driver| driver.driver.id.to_string()),
-            driver_bundle: driver.map(|driver| driver.bundle.to_string()),
-            error: error.map(|error| error.code.clone()),
-            class: error.map(|error| error.class),
-            cancellation,
-            limit: error.and_then(|error| Some(error.limit?.limit)),
-            mutating: self.mutating,
-            approval: self.answer,
-            violations_by_kind: self.violations.clone(),
-            stage: self.stage,
-            attempts: self.metadata.attempts,
-            tried: self.metadata.tried.clone(),
-            fuel: self.metadata.fuel,
-            peak_memory: self.metadata.peak_memory,
-            violations: self.metadata.violations_total,
-            started: now.checked_sub(duration).unwrap_or(now),
-            duration,
-        }
-    }
-
-    /// The future was dropped, and with it the guest. Tells listeners, log and observer.
-    fn cancel(&mut self) {
-        self.measure();
-        self.failed(&ErrorCode::CANCELED);
-        let reason = self.scope.cancelled_by();
-        let error = CallError::new(
-            ErrorCode::CANCELED,
-            ErrorClass::Canceled,
-            format!("the call was cancelled ({})", reason.as_str()),
-        );
-        self.tell(Some(&error), Some(reason));
-        self.happens(|| CallEventKind::ResultCreated {
-            bytes: 0,
-            canceled: Some(reason),
-        });
-        let cost = self.cost();
-        self.happens(|| CallEventKind::Canceled { reason, cost });
-        if let Some(said) = self.unused_answer() {
-            // Queued, where there is room.
-            drop(self.approval_row(said));
-        }
-        // Nobody waits here. Where the queue is full, the end of a call whose start is recorded goes on to wait: there
-        // are no more of them than started rows that got through the same queue.
-        let started = self.rows.as_ref().is_some_and(|rows| rows.is_started());
-        if let Some(end) = self.record(Err(&error), Some(reason))
-            && started
-            && let Ok(runtime) = tokio::runtime::Handle::try_current()
-        {
-            runtime.spawn(end.written);
-        }
-        self.end_named(None);
-        let metadata = std::mem::take(&mut self.metadata);
-        // The observer of the first call also observes those that tools make.
-        let chain = &self.scope.chain;
-        let above = || chain.caller()?.budget.observer.as_ref();
-        if let Some(observer) = self.scope.observer.as_ref().or_else(above) {
-            observer.canceled(&Canceled {
-                error,
-                reason,
-                metadata,
-                called_by: chain.names(),
-            });
-        }
-    }
-}
-
-impl Drop for CallRecord<'_> {
-    fn drop(&mut self) {
-        if !self.ended {
-            self.cancel();
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Dispatch: has an approved call carried out by its driver under one deadline, and continues with the
-//! next driver if policy lets it.
+//! Dispatch: has an approved call carried out under one deadline: by its driver, once more if contract and error allow
+//! a retry, and by the next driver if policy lets it. Writes what comes of each attempt to the call's record.
 
 mod admit;
 mod attempts;
@@ -7,28 +7,22 @@ mod failure;
 mod finish;
 mod output;
 
-pub(crate) use finish::Ended;
-pub(crate) use output::{Mapped, accept};
+pub(crate) use self::finish::HostEnd;
 
-use std::sync::Arc;
-use std::time::Instant;
+use std::sync::{Arc, Mutex};
 
-use self::admit::Admitted;
-use self::attempts::{Finished, Plan};
-use self::failure::Failure;
+use self::attempts::{Admitted, Attempts};
+use self::failure::{DriverFailure, Started};
+use self::output::Mapped;
 use crate::admission::Admission;
-use crate::api::listener::CallStage;
-use crate::api::result::CallError;
-use crate::catalogue::Route;
-use crate::elicitation::Asker;
-use crate::executor::{Clock, Job};
-use crate::imports::{CallTools, HostImports};
-use crate::invocation::Invocation;
+use crate::api::result::{CallError, Output};
+use crate::elicitation::CheckedQuestions;
+use crate::imports::CallTools;
+use crate::invocation::CallEnd;
 use crate::named::NamedCalls;
 use crate::pipeline::approve::Approved;
 use crate::pipeline::call_record::CallRecord;
 use crate::pipeline::validate::RoutedCall;
-use crate::sandbox::context::CallContext;
 use crate::services::Services;
 use crate::validation_pool::ValidationPool;
 
@@ -46,177 +40,88 @@ pub(crate) async fn dispatch(
     approved: Approved<RoutedCall>,
     host: DispatchContext<'_>,
     record: &mut CallRecord<'_>,
-) -> Result<Ended, CallError> {
+) -> HostEnd {
     let (mut call, covered) = approved.into_parts();
-    let mut admitted = None;
-    let mut before: Option<Arc<HostImports>> = None;
+    let (mut admitted, mut imports) = (None, None);
     let mut started = Started::default();
-    loop {
-        let earlier = (&mut admitted, before.as_deref());
-        let served = serve(&mut call, &covered, &host, earlier, record).await;
-        let (imports, result) = match served {
-            Ok((imports, result)) => (Some(imports), result),
-            Err(failure) => (None, Err(failure)),
-        };
-        if let Err(failure) = &result
-            && falls(&mut call, failure, &mut started, admitted.as_ref(), record)
-        {
-            record.failed(&failure.error.code);
-            record.picked(&call.route);
-            if let Some(admitted) = &mut admitted {
-                admitted.earlier_fuel = record.metadata.fuel;
-            }
-            before = imports.or(before);
-            continue;
-        }
-        let result = result.map_err(|failure| failure.error);
-        return match (imports.or(before), &admitted) {
-            (Some(imports), Some(admitted)) => {
-                finish::finish(&call, &imports, admitted, result, record).await
-            }
-            _ => match result {
-                Err(error) => Err(error),
-                Ok(_) => Err(CallError::internal("a call ran that was not admitted")),
+    let end = loop {
+        let state = (&mut admitted, &mut imports);
+        let failure = match admit::ready((&mut call, &covered), &host, state, record).await {
+            Err(failure) => failure,
+            Ok(ready) => match serve(ready, &mut call, &host, record).await {
+                CallEnd::Done(output) => break CallEnd::Done(output),
+                CallEnd::Asks(questions) => break CallEnd::Asks(questions),
+                CallEnd::Failed(failure) => failure,
             },
         };
-    }
+        let is_late = admitted.as_ref().is_some_and(Admitted::is_late);
+        let spent = |admitted: &Admitted| record.facts.fuel >= admitted.fuel;
+        let spent = admitted.as_ref().is_some_and(spent);
+        if !failure.is_drivers || is_late || !started.falls(&mut call, &failure, spent) {
+            break CallEnd::Failed(failure.error);
+        }
+        record.failed(&failure.error.code);
+        record.picked(&call.route);
+        if let Some(admitted) = &mut admitted {
+            admitted.earlier_fuel = record.facts.fuel;
+        }
+    };
+    let (Some(imports), Some(admitted)) = (imports, admitted) else {
+        return match end {
+            CallEnd::Failed(error) => CallEnd::Failed(error),
+            _ => CallEnd::Failed(CallError::internal("a call ran that was not admitted")),
+        };
+    };
+    record.violated(imports.violations.found());
+    let captured = std::mem::take(&mut record.captured);
+    let shown = finish::finish(
+        &mut call,
+        (&*imports, admitted),
+        end,
+        &record.facts,
+        captured,
+    )
+    .await;
+    record.captured = shown.captured;
+    record.redacted(shown.redacted);
+    shown.end
 }
 
-/// The drivers that failed after something of the call may have left the host. What they may have done stays
-/// uncertain, even if a later driver succeeds.
-#[derive(Default)]
-struct Started {
-    any: bool,
-    changes: bool,
-    /// Whether what one of them may have done is not done again.
-    once: bool,
-}
-
-impl Started {
-    fn add(&mut self, route: &Route) {
-        self.any = true;
-        self.changes |= route.changes;
-        self.once |= !route.repeats;
-    }
-
-    /// Whether a driver may serve the call after them. A change is not made twice, even if the contract is
-    /// idempotent: two services know nothing of each other. Only the operator can allow it.
-    fn admits(&self, next: &Route) -> bool {
-        let repeats = next.repeats && !self.once;
-        !self.any || repeats || !(self.changes || next.changes)
-    }
-}
-
-/// Turns to the next driver, if one may serve the call after this failure.
-fn falls(
-    call: &mut RoutedCall,
-    failure: &Failure,
-    started: &mut Started,
-    admitted: Option<&Admitted>,
-    record: &CallRecord<'_>,
-) -> bool {
-    if !failure.is_drivers {
-        return false;
-    }
-    if let Some(admitted) = admitted
-        && admitted.clock.deadline <= Instant::now()
-    {
-        return false;
-    }
-    let spent = admitted.is_some_and(|admitted| record.metadata.fuel >= admitted.fuel);
-    if failure.dispatched {
-        started.add(&call.route);
-    }
-    let next = call.fall(|next| {
-        let too_late = spent && next.driver.features().uses_fuel;
-        started.admits(next) && !too_late && next.driver.withdrawal.withdrawn().is_none()
-    });
-    next.is_some()
-}
-
-/// Has the call's driver serve it. What answered its requests is returned: its secrets must be kept out of the
-/// result.
+/// Makes attempts until one ends the call or the driver's part in it. The deadline covers everything, retries and
+/// pauses included; waiting for the first slot comes before it.
 async fn serve(
+    (mut attempts, admitted): (Attempts, &mut Admitted),
     call: &mut RoutedCall,
-    covered: &[String],
     host: &DispatchContext<'_>,
-    (admitted, before): (&mut Option<Admitted>, Option<&HostImports>),
     record: &mut CallRecord<'_>,
-) -> Result<(Arc<HostImports>, Result<Finished, Failure>), Failure> {
-    record.enter(CallStage::Prepare);
-    let driver = call.route.driver.clone();
-    let access = admit::access(call)?;
-    let Some(executor) = &driver.executor else {
-        return Err(CallError::internal("no executor runs drivers of this kind").into());
+) -> CallEnd<Output, CheckedQuestions, DriverFailure> {
+    let earlier = record.earlier_attempts();
+    let end = loop {
+        record.starts(!attempts.executor.features().replays);
+        let health = &call.route.driver.health;
+        let report = attempts.attempt(health, &record.facts, earlier).await;
+        let (end, origin) = record.attempted(report);
+        let error = match end {
+            CallEnd::Failed(error) => error,
+            end => match attempts.accept(end, host).await {
+                CallEnd::Done(Mapped(output, memory)) => {
+                    record.accepted(memory, origin);
+                    break CallEnd::Done(output);
+                }
+                CallEnd::Asks(questions) => break CallEnd::Asks(questions),
+                CallEnd::Failed(error) => {
+                    record.attempt_failed(&error);
+                    break CallEnd::Failed(attempts.failure(error));
+                }
+            },
+        };
+        if let Err(failure) = attempts.retry(call, admitted, error).await {
+            break CallEnd::Failed(failure);
+        }
     };
-    admit::prepare(&**executor, &call.scope, admitted.as_ref()).await?;
-    record.enter(CallStage::Admit);
-    let admitted = admit::admit(call, host, admitted, record).await?;
-    let clock = admitted.clock.within(call.route.limits.timeout);
-    let (context, imports) =
-        admit::context(call, covered, host, (&*admitted, &clock), access, record);
-    if let Some(before) = before {
-        imports.follow(before);
+    let remains = attempts.end(call);
+    if let CallEnd::Done(_) = end {
+        admitted.remains = Mutex::new(remains);
     }
-    record.enter(CallStage::Run);
-    let mut job = job(call, &context, admitted, clock, host, record);
-    let plan = Plan {
-        tool: &call.tool,
-        route: &call.route,
-        gates: &admitted.gates,
-        validation: host.validation,
-    };
-    let result = match executor.begin(&mut job, &context) {
-        Ok(()) => attempts::run(&**executor, &mut job, &context, &plan, record).await,
-        Err(error) => Err(error.into()),
-    };
-    (call.input, call.context) = (job.invocation.input, job.invocation.context);
-    Ok((imports, result))
-}
-
-fn job(
-    call: &mut RoutedCall,
-    context: &CallContext,
-    admitted: &mut Admitted,
-    clock: Clock,
-    host: &DispatchContext<'_>,
-    record: &CallRecord<'_>,
-) -> Job {
-    let (route, scope) = (&call.route, &call.scope);
-    let id = &record.metadata.invocation;
-    let key = call.name.as_deref().map(|name| {
-        let driver = route.driver.driver.id.as_str();
-        host.named.idempotency_key(name, driver)
-    });
-    Job {
-        contract: call.tool.contract.clone(),
-        implements: route.implements.clone(),
-        invocation: Invocation {
-            idempotency_key: key.unwrap_or_else(|| id.clone()),
-            id: id.clone(),
-            tool: call.tool.contract.id.as_str().to_owned(),
-            tool_version: call.tool.version.clone(),
-            input: std::mem::take(&mut call.input),
-            context: std::mem::take(&mut call.context),
-            attempt: 0,
-            remaining_ms: 0,
-            resume: admitted.resumption.take(),
-        },
-        contract_input: match route.driver.features().asks_again {
-            true => call.contract_input.clone(),
-            false => serde_json::Value::Null,
-        },
-        asker: Asker {
-            granted: context.access.grant.user(),
-            answerable: scope.answerable,
-            nested: scope.chain.caller().is_some(),
-            rounds: admitted.rounds,
-        },
-        clock,
-        fuel: admitted.fuel_of(&route.limits),
-        spent_fuel: 0,
-        slot: admitted.slot.clone(),
-        answers_first: scope.answers_first && !route.changes,
-        extension: None,
-    }
+    end
 }

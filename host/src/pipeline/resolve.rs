@@ -172,6 +172,6 @@ pub(crate) fn still_served(tool: &ToolEntry, route: &Route) -> Result<(), CallEr
 
 /// The tool that is meant, or a few of those that there are.
 fn known(catalogue: &Catalogue, name: &str) -> String {
-    let ids = catalogue.tools().map(|tool| tool.major_id.as_str());
+    let ids = catalogue.tools().map(|tool| &*tool.major_id);
     tool_names::hint(name, ids).unwrap_or_else(|| "no tools are loaded".to_owned())
 }

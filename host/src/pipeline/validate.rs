@@ -16,11 +16,12 @@ use crate::api::request::{Input, Request};
 use crate::api::result::shortened;
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
 use crate::catalogue::{Route, ToolEntry};
-use crate::elicitation::{self, Facts, Resumed};
-use crate::named::{CallName, NamedFacts};
+use crate::elicitation::{self, CallIdentity};
+use crate::extensions::Extensions;
+use crate::named::NamedFacts;
 use crate::pipeline::candidates::{self, Considered, Picked, context_missing};
 use crate::pipeline::resolve::Resolved;
-use crate::recording::{Keeping, Kept, RecordedInput};
+use crate::recording::Keeping;
 use crate::sandbox::call_scope::CallScope;
 use crate::services::Services;
 
@@ -60,14 +61,9 @@ pub(crate) struct RoutedCall {
     pub(crate) context_secrets: Vec<(String, ContextText)>,
     pub(crate) timeout: Duration,
     pub(crate) scope: Arc<CallScope>,
-    /// Set if the call resumes after questions.
-    pub(crate) resume: Option<Box<Resumed>>,
-    /// The id that its caller gave it.
-    pub(crate) name: Option<Arc<CallName>>,
-    /// How its input would be recorded; `None` where nothing is replayed.
-    pub(crate) recorded_input: Option<Box<RecordedInput>>,
-    /// What is recorded of it; `None` where calls are not recorded.
-    pub(crate) kept: Option<Box<Kept>>,
+    /// What features attached to it: the answers with which it resumes, the id that its caller gave it, what is
+    /// recorded of it.
+    pub(crate) extensions: Extensions,
 }
 
 /// Most violations that one error lists.
@@ -126,7 +122,10 @@ pub(crate) fn validate(
             resume: request.resume.as_deref(),
         })
     });
-    let name = name.transpose()?.map(Arc::new);
+    let mut extensions = Extensions::default();
+    if let Some(name) = name.transpose()? {
+        extensions.insert(Arc::new(name));
+    }
     let considered = Considered {
         input: &input,
         scope: &request.scope,
@@ -157,9 +156,11 @@ pub(crate) fn validate(
         native: &request.scope.native,
         secrets: services.secrets.as_deref(),
     };
-    let recorded_input = (services.tape.as_ref()).map(|_| Box::new(keeping.recorded_input()));
+    if services.tape.is_some() {
+        extensions.insert(keeping.recorded_input());
+    }
     let recording = services.recording.as_ref();
-    let mut kept = recording.map(|recording| Box::new(recording.keep(keeping, rejected)));
+    let kept = recording.map(|recording| recording.keep(keeping, rejected));
     let asks = route.driver.features().asks_again;
     let contract_input = match asks || route.question.is_some() || !fallbacks.is_empty() {
         true => input.clone(),
@@ -167,11 +168,12 @@ pub(crate) fn validate(
     };
     let call_input = mapped(&route, input)?;
     let (call_input, context) = (text(&call_input)?, text(&context)?);
-    if let Some(kept) = &mut kept {
+    if let Some(mut kept) = kept {
         let has_context = resolved.tool.contract.context_schema.is_some();
         kept.sizes(call_input.len(), has_context.then_some(context.len()));
+        extensions.insert(kept);
     }
-    let facts = Facts {
+    let identity = CallIdentity {
         principal: &request.scope.principal,
         tool: &resolved.tool.full_id,
         publisher: &resolved.tool.publisher,
@@ -180,15 +182,10 @@ pub(crate) fn validate(
         input: &call_input,
         context: &context,
     };
-    let resume = match request.resume {
-        None => None,
-        Some(resume) => Some(Box::new(elicitation::check(
-            *resume,
-            &facts,
-            json_limits,
-            asks,
-        )?)),
-    };
+    if let Some(resume) = request.resume {
+        let resumed = elicitation::check(*resume, &identity, json_limits, asks)?;
+        extensions.insert(resumed);
+    }
     let mut call = RoutedCall {
         input: call_input,
         contract_input,
@@ -198,10 +195,7 @@ pub(crate) fn validate(
         context_secrets,
         timeout: Duration::ZERO,
         scope: request.scope,
-        resume,
-        name,
-        recorded_input,
-        kept,
+        extensions,
         tool: resolved.tool,
         route,
     };

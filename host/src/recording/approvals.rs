@@ -6,13 +6,12 @@ use std::time::SystemTime;
 use toolward_ledger::record::{Answer, Approval, ApprovalEvent, Event, Number, Word};
 use toolward_ledger::{Durability, Pending};
 
-use super::rows::{Rows, entry, micros};
+use super::rows::{CallRows, Parties, entry, micros};
 use crate::api::approval::{ApprovalScope, Remembered};
-use crate::sandbox::call_scope::CallScope;
 
 /// What happens to an approval.
 #[derive(Clone, Copy)]
-pub(crate) enum Said<'a> {
+pub(crate) enum ApprovalStep<'a> {
     /// A person is asked.
     Asked,
     /// They approved the call, or what is kept of it covers more.
@@ -27,30 +26,28 @@ pub(crate) enum Said<'a> {
     Expired(Option<&'a Remembered>),
 }
 
-impl Rows<'_> {
+impl CallRows<'_> {
     /// Records it. Returns what to wait for while the queue is full.
-    pub(crate) fn approval(&mut self, scope: &CallScope, said: Said<'_>) -> Pending<()> {
+    pub(crate) fn approval(&mut self, call: &Parties, said: ApprovalStep<'_>) -> Pending<()> {
         let (event, answer, kept) = match said {
-            Said::Asked => (ApprovalEvent::Asked, None, None),
-            Said::Approved(kept) => {
+            ApprovalStep::Asked => (ApprovalEvent::Asked, None, None),
+            ApprovalStep::Approved(kept) => {
                 let answer = Some(Answer::Approved);
                 (ApprovalEvent::Answered, answer, kept)
             }
-            Said::Denied => (ApprovalEvent::Answered, Some(Answer::Denied), None),
-            Said::Remembered(kept) => (ApprovalEvent::Remembered, None, Some(kept)),
-            Said::Revoked => (ApprovalEvent::Revoked, None, None),
-            Said::Expired(kept) => (ApprovalEvent::Expired, None, kept),
+            ApprovalStep::Denied => (ApprovalEvent::Answered, Some(Answer::Denied), None),
+            ApprovalStep::Remembered(kept) => (ApprovalEvent::Remembered, None, Some(kept)),
+            ApprovalStep::Revoked => (ApprovalEvent::Revoked, None, None),
+            ApprovalStep::Expired(kept) => (ApprovalEvent::Expired, None, kept),
         };
         // An approval that ran out was about another call.
-        self.asked |= !matches!(said, Said::Expired(Some(_)));
+        self.asked |= !matches!(said, ApprovalStep::Expired(Some(_)));
         let covers = match (kept, answer) {
             (Some(kept), _) => Some(kept.scope),
             (None, Some(Answer::Approved)) => Some(ApprovalScope::Call),
             (None, _) => None,
         };
-        let tool = self.tool.as_ref().and_then(|tool| tool.recorded.as_ref());
-        let route = self.route.as_ref();
-        let route = route.and_then(|route| route.recorded.as_ref());
+        let (tool, route) = (call.recorded_tool(), call.recorded_route());
         let approval = Approval {
             answer,
             event,
@@ -66,7 +63,7 @@ impl Rows<'_> {
                 _ => kept.and_then(|kept| kept.until).map(since_1970),
             },
         };
-        let entry = entry(Event::Approval(approval), scope);
+        let entry = entry(Event::Approval(approval), &call.scope);
         self.recording.recorder.append(entry, Durability::Queued)
     }
 

@@ -13,15 +13,9 @@ use super::Recording;
 use crate::api::result::{CallError, Output};
 use crate::api::violations::Violation;
 use crate::catalogue::{Route, ToolEntry};
+use crate::executor::RecordedInput;
 use crate::redact::{MIN_VALUE_BYTES, REDACTED, Redactor};
 use crate::secrets::{SecretStore, SecretValue};
-
-/// A call's input in the form in which it would be recorded.
-pub(crate) struct RecordedInput {
-    pub(crate) input: Value,
-    /// Takes out today's secrets.
-    pub(crate) redactor: Option<Redactor>,
-}
 
 /// A valid call, of which something may be kept.
 pub(crate) struct Keeping<'a> {
@@ -38,9 +32,9 @@ pub(crate) struct Keeping<'a> {
 
 /// What is recorded of a valid call.
 #[derive(Default)]
-pub(crate) struct Kept {
-    pub(crate) input: Option<Body>,
-    pub(crate) context: Option<Body>,
+pub(crate) struct RecordedPayloads {
+    pub(crate) input: Option<RecordedBody>,
+    pub(crate) context: Option<RecordedBody>,
     pub(crate) rejected: Vec<Rejected>,
     /// What the caller's protocol calls the call.
     pub(crate) native: Native,
@@ -49,12 +43,12 @@ pub(crate) struct Kept {
 }
 
 /// A payload, or how large it is.
-pub(crate) enum Body {
+pub(crate) enum RecordedBody {
     Bytes(Vec<u8>),
     Size(usize),
 }
 
-impl Body {
+impl RecordedBody {
     pub(crate) fn into(self, entry: Entry, kind: PayloadKind) -> Entry {
         match self {
             Self::Bytes(bytes) => entry.payload(kind, bytes),
@@ -69,6 +63,7 @@ impl Keeping<'_> {
         let redactor = redactor(self);
         let inputs = &self.tool.contract.inputs;
         RecordedInput {
+            publisher: self.tool.publisher.clone(),
             input: shown(inputs, self.input, redactor.as_ref()),
             redactor,
         }
@@ -120,7 +115,7 @@ fn shown(schema: &Schema, value: &Value, redactor: Option<&Redactor>) -> Value {
 
 impl Recording {
     /// What is kept of a call. Whether it matters is not known yet: it may be that a person is asked.
-    pub(crate) fn keep(&self, call: Keeping<'_>, rejected: Vec<Rejected>) -> Kept {
+    pub(crate) fn keep(&self, call: Keeping<'_>, rejected: Vec<Rejected>) -> RecordedPayloads {
         let matters = call.route.writes || call.route.question.is_some();
         let recorder = &*self.recorder;
         let most = |kind| recorder.keeps(kind, matters);
@@ -132,10 +127,10 @@ impl Recording {
         ];
         if all.into_iter().all(|kind| most(kind) == 0) {
             let redactor = call.has_long_ids().then(|| redactor(&call)).flatten();
-            return Kept {
+            return RecordedPayloads {
                 rejected,
                 native: call.shown_native(redactor.as_ref()),
-                ..Kept::default()
+                ..RecordedPayloads::default()
             };
         }
         let contract = &call.tool.contract;
@@ -149,7 +144,7 @@ impl Recording {
             Some(within(most, shown.to_string().into_bytes()))
         };
         let context = contract.context_schema.as_ref();
-        Kept {
+        RecordedPayloads {
             input: body(PayloadKind::Input, &contract.inputs, call.input),
             context: context.and_then(|schema| body(PayloadKind::Context, schema, call.context)),
             rejected,
@@ -159,12 +154,12 @@ impl Recording {
     }
 }
 
-impl Kept {
+impl RecordedPayloads {
     /// How large input and context are, where nothing is kept of them.
     pub(crate) fn sizes(&mut self, input: usize, context: Option<usize>) {
-        self.input.get_or_insert(Body::Size(input));
+        self.input.get_or_insert(RecordedBody::Size(input));
         if let Some(context) = context {
-            self.context.get_or_insert(Body::Size(context));
+            self.context.get_or_insert(RecordedBody::Size(context));
         }
     }
 
@@ -175,10 +170,10 @@ impl Kept {
         matters: bool,
         tool: &ToolEntry,
         (output, size): (&Output, usize),
-    ) -> Body {
+    ) -> RecordedBody {
         let most = recorder.keeps(PayloadKind::Output, matters);
         if most == 0 || size > most {
-            return Body::Size(size);
+            return RecordedBody::Size(size);
         }
         let schema = &tool.contract.outputs;
         let mut shown = json!({ "value": schema.observable(&output.structured) });
@@ -203,10 +198,10 @@ impl Kept {
 /// nothing to say.
 pub(crate) fn detail(
     (recorder, matters): (&dyn Recorder, bool),
-    (kept, tool): (Option<&Kept>, Option<&ToolEntry>),
+    (kept, tool): (Option<&RecordedPayloads>, Option<&ToolEntry>),
     (name, error): (&str, Option<&CallError>),
     violations: &[Violation],
-) -> Option<Body> {
+) -> Option<RecordedBody> {
     let recorded = tool.and_then(|tool| tool.recorded.as_ref());
     let unfit = recorded.map_or(&[][..], |recorded| &recorded.unfit);
     let is_named = recorded.is_some_and(|recorded| recorded.part.is_some());
@@ -218,7 +213,9 @@ pub(crate) fn detail(
         // What is not kept need not be put together to be measured.
         let sizes = violations.iter().map(|violation| violation.subject.len());
         let message = error.map_or(0, |error| error.message.len());
-        return Some(Body::Size(sizes.fold(message, usize::saturating_add)));
+        return Some(RecordedBody::Size(
+            sizes.fold(message, usize::saturating_add),
+        ));
     }
     let mut all = serde_json::Map::new();
     let mut add = |name: &str, value: Value| all.insert(name.to_owned(), value);
@@ -256,10 +253,10 @@ pub(crate) fn detail(
     Some(within(most, all.to_string().into_bytes()))
 }
 
-fn within(most: usize, bytes: Vec<u8>) -> Body {
+fn within(most: usize, bytes: Vec<u8>) -> RecordedBody {
     match bytes.len() > most {
-        true => Body::Size(bytes.len()),
-        false => Body::Bytes(bytes),
+        true => RecordedBody::Size(bytes.len()),
+        false => RecordedBody::Bytes(bytes),
     }
 }
 

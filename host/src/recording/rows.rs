@@ -1,6 +1,5 @@
 //! The rows of one call, put together while it goes through the stages.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,30 +12,44 @@ use toolward_ledger::record::{
 use toolward_ledger::{Durability, Entry, Error as LedgerError, Given, Pending};
 
 use super::Recording;
-use super::payloads::{Body, Kept, detail};
-use crate::api::cancellation::Cancellation;
-use crate::api::listener::CallStage;
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Metadata, Output};
-use crate::api::violations::ViolationKind;
+use super::names::{RecordedRoute, RecordedTool};
+use super::payloads::{RecordedBody, RecordedPayloads, detail};
+use crate::api::facts::CallFacts;
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Output};
 use crate::catalogue::{Route, ToolEntry};
 use crate::named::{CallName, already_run, other_input};
 use crate::sandbox::call_scope::CallScope;
 
+/// Who takes part in a call: on whose behalf it is made, its tool, and the driver that was picked last.
+pub(crate) struct Parties {
+    pub(crate) scope: Arc<CallScope>,
+    pub(crate) tool: Option<Arc<ToolEntry>>,
+    pub(crate) route: Option<Arc<Route>>,
+}
+
+impl Parties {
+    pub(super) fn recorded_tool(&self) -> Option<&RecordedTool> {
+        self.tool.as_ref()?.recorded.as_ref()
+    }
+
+    pub(super) fn recorded_route(&self) -> Option<&RecordedRoute> {
+        self.route.as_ref()?.recorded.as_ref()
+    }
+}
+
 /// What is recorded of one call.
-pub(crate) struct Rows<'a> {
+pub(crate) struct CallRows<'a> {
     pub(super) recording: &'a Recording,
     pub(super) id: Invocation,
-    pub(super) tool: Option<Arc<ToolEntry>>,
-    pub(super) route: Option<Arc<Route>>,
-    kept: Option<Box<Kept>>,
+    kept: Option<RecordedPayloads>,
     /// Whether its `started` row is on the disk, or may get there.
     started: bool,
     /// The id that this row has, if its caller gave one.
     given: Option<Given>,
     /// Whether a person was asked about this call.
     pub(super) asked: bool,
-    /// The ledger and the recorded call that the result is from.
-    replayed: Option<(Hex<16>, Invocation)>,
+    /// The ledger that replayed results are from.
+    replayed: Option<Hex<16>>,
     /// The recorded call that this one repeats.
     rerun_of: Option<Invocation>,
     /// Whether a driver was started.
@@ -44,20 +57,6 @@ pub(crate) struct Rows<'a> {
     /// When the attempt began that runs.
     begun: Option<Instant>,
     attempts: Vec<Attempt>,
-    /// Bytes that the driver returned.
-    returned: usize,
-    violations: BTreeMap<ViolationKind, u64>,
-}
-
-/// How a call ended.
-pub(crate) struct End<'a> {
-    pub(crate) scope: &'a CallScope,
-    pub(crate) metadata: &'a Metadata,
-    pub(crate) stage: CallStage,
-    pub(crate) took: Duration,
-    pub(crate) result: Result<&'a Output, &'a CallError>,
-    /// Why it was cancelled, if it was.
-    pub(crate) canceled: Option<Cancellation>,
 }
 
 /// The row with the end of a call.
@@ -70,46 +69,31 @@ pub(crate) struct RecordedEnd {
     pub(crate) keeps_output: bool,
 }
 
-impl<'a> Rows<'a> {
+impl<'a> CallRows<'a> {
     pub(crate) fn new(
         recording: &'a Recording,
         id: Invocation,
         rerun_of: Option<Invocation>,
+        replayed: Option<Hex<16>>,
     ) -> Self {
         Self {
             recording,
             id,
-            tool: None,
-            route: None,
             kept: None,
             started: false,
             given: None,
             asked: false,
-            replayed: None,
+            replayed,
             rerun_of,
             dispatched: false,
             begun: None,
             // Most calls have one.
             attempts: Vec::with_capacity(1),
-            returned: 0,
-            violations: BTreeMap::new(),
         }
     }
 
-    pub(crate) fn resolved(&mut self, tool: &Arc<ToolEntry>) {
-        self.tool = Some(tool.clone());
-    }
-
-    pub(crate) fn validated(&mut self, kept: Option<Box<Kept>>) {
+    pub(crate) fn validated(&mut self, kept: Option<RecordedPayloads>) {
         self.kept = kept;
-    }
-
-    pub(crate) fn picked(&mut self, route: &Arc<Route>) {
-        self.route = Some(route.clone());
-    }
-
-    pub(crate) fn replayed(&mut self, ledger: Hex<16>, of: Invocation) {
-        self.replayed = Some((ledger, of));
     }
 
     pub(crate) fn starts(&mut self) {
@@ -117,11 +101,9 @@ impl<'a> Rows<'a> {
         self.begun = Some(Instant::now());
     }
 
-    pub(crate) fn attempted(&mut self, error: Option<&ErrorCode>) {
-        let driver = self.route.as_ref().and_then(|route| {
-            let part = route.recorded.as_ref()?.part.as_ref();
-            Some(part?.id.clone())
-        });
+    pub(crate) fn attempted(&mut self, call: &Parties, error: Option<&ErrorCode>) {
+        let driver = call.recorded_route();
+        let driver = driver.and_then(|route| Some(route.part.as_ref()?.id.clone()));
         if let (Some(begun), Some(driver)) = (self.begun.take(), driver) {
             self.attempts.push(Attempt {
                 code: error.and_then(code),
@@ -138,43 +120,30 @@ impl<'a> Rows<'a> {
         }
     }
 
-    pub(crate) fn returned(&mut self, bytes: usize) {
-        self.returned = bytes;
-    }
-
-    pub(crate) fn violated(&mut self, violations: BTreeMap<ViolationKind, u64>) {
-        self.violations = violations;
-    }
-
-    /// Whether the driver that was picked changes something itself.
-    fn writes(&self) -> bool {
-        self.route.as_ref().is_some_and(|route| route.writes)
-    }
-
     /// Whether it has to be recorded that the call starts. Calls that change nothing, and those that were recorded for
     /// an earlier driver, need no row.
     ///
     /// A call with an id of its caller needs one also where only the tools that it calls change something: the row is
     /// what knows the id.
-    pub(crate) fn must_start(&self, has_name: bool) -> bool {
-        let reaches = || self.route.as_ref().is_some_and(|route| route.changes);
-        !self.started && (self.writes() || has_name && reaches())
+    pub(crate) fn must_start(&self, call: &Parties, has_name: bool) -> bool {
+        let starts = |route: &Arc<Route>| route.writes || has_name && route.changes;
+        !self.started && call.route.as_ref().is_some_and(starts)
     }
 
     /// Waits until it is on the disk that the call starts, where it [has to be](Self::must_start).
     pub(crate) async fn start(
         &mut self,
-        scope: &CallScope,
+        call: &Parties,
         name: Option<&CallName>,
     ) -> Result<(), CallError> {
-        if !self.must_start(name.is_some()) {
+        if !self.must_start(call, name.is_some()) {
             return Ok(());
         }
         let event = Event::Started(Box::new(Started {
-            call: self.call(scope),
+            call: self.call(call),
             invocation: self.id,
         }));
-        let mut entry = self.with_inputs(entry(event, scope)).matters();
+        let mut entry = self.with_inputs(entry(event, &call.scope)).matters();
         if let Some(name) = name {
             let given = name.given()?;
             self.given = Some(given.clone());
@@ -210,17 +179,24 @@ impl<'a> Rows<'a> {
     }
 
     /// Records the end of the call.
-    pub(crate) fn end(&mut self, end: &End<'_>) -> Option<RecordedEnd> {
-        let error = end.result.err();
-        self.attempted(error.map(|error| &error.code));
+    pub(crate) fn end(
+        &mut self,
+        call: &Parties,
+        facts: &CallFacts,
+        took: Duration,
+        result: Result<&Output, &CallError>,
+    ) -> Option<RecordedEnd> {
+        let error = result.err();
+        self.attempted(call, error.map(|error| &error.code));
         let invocation = self.id;
-        let outcome = self.outcome(end)?;
-        let event = match (self.replayed, self.started, self.dispatched) {
-            (Some((ledger, of)), ..) => Event::Replayed(Box::new(Replayed {
-                call: self.call(end.scope),
+        let outcome = self.outcome(facts, took, error)?;
+        let replayed = facts.replayed.as_ref().zip(self.replayed);
+        let event = match (replayed, self.started, self.dispatched) {
+            (Some((replayed, ledger)), ..) => Event::Replayed(Box::new(Replayed {
+                call: self.call(call),
                 invocation,
                 ledger,
-                of,
+                of: recorded_id(&replayed.invocation),
                 outcome,
             })),
             (None, true, _) => Event::Ended(Box::new(Ended {
@@ -228,21 +204,21 @@ impl<'a> Rows<'a> {
                 invocation,
                 outcome,
             })),
-            (None, false, dispatched) if dispatched || end.metadata.repeats.is_some() => {
+            (None, false, dispatched) if dispatched || facts.repeats.is_some() => {
                 Event::Ended(Box::new(Ended {
-                    call: Some(self.call(end.scope)),
+                    call: Some(self.call(call)),
                     invocation,
                     outcome,
                 }))
             }
             (None, false, _) => Event::Refused(Box::new(Refused {
-                call: self.call(end.scope),
+                call: self.call(call),
                 invocation,
                 outcome,
             })),
         };
         let matters = self.started || self.asked;
-        let mut entry = self.with_inputs(entry(event, end.scope));
+        let mut entry = self.with_inputs(entry(event, &call.scope));
         if matters {
             entry = entry.matters();
         }
@@ -253,17 +229,18 @@ impl<'a> Rows<'a> {
         let recorder = &*self.recording.recorder;
         let mut keeps_output = false;
         if let (Ok(output), Some(tool), Some(kept), None) =
-            (end.result, &self.tool, &self.kept, &end.metadata.repeats)
+            (result, &call.tool, &self.kept, &facts.repeats)
         {
-            let body = kept.output(recorder, matters, tool, (output, self.returned));
-            keeps_output = matches!(body, Body::Bytes(_));
+            let returned = usize::try_from(facts.output_bytes).unwrap_or(usize::MAX);
+            let body = kept.output(recorder, matters, tool, (output, returned));
+            keeps_output = matches!(body, RecordedBody::Bytes(_));
             entry = body.into(entry, PayloadKind::Output);
         }
         let detail = detail(
             (recorder, matters),
-            (self.kept.as_deref(), self.tool.as_deref()),
-            (&end.metadata.tool, error),
-            &end.metadata.violations,
+            (self.kept.as_ref(), call.tool.as_deref()),
+            (&facts.tool, error),
+            &facts.violations,
         );
         if let Some(detail) = detail {
             entry = detail.into(entry, PayloadKind::Detail);
@@ -304,11 +281,9 @@ impl<'a> Rows<'a> {
         entry
     }
 
-    fn call(&self, scope: &CallScope) -> Call {
-        let tool = self.tool.as_ref().and_then(|tool| tool.recorded.as_ref());
-        let route = self.route.as_ref();
-        let route = route.and_then(|route| route.recorded.as_ref());
-        let caller = scope.chain.caller();
+    fn call(&self, call: &Parties) -> Call {
+        let (tool, route) = (call.recorded_tool(), call.recorded_route());
+        let caller = call.scope.chain.caller();
         let skipped = self.kept.iter().flat_map(|kept| &kept.rejected);
         let unserved = tool.into_iter().flat_map(|tool| &tool.unserved);
         Call {
@@ -319,7 +294,7 @@ impl<'a> Rows<'a> {
             mutates: tool.map(|tool| tool.mutates.clone()).unwrap_or_default(),
             native: match &self.kept {
                 Some(kept) => kept.native.clone(),
-                None => scope.native.clone(),
+                None => call.scope.native.clone(),
             },
             parent: caller.map(|caller| recorded_id(&caller.invocation)),
             person: None,
@@ -333,42 +308,45 @@ impl<'a> Rows<'a> {
         }
     }
 
-    fn outcome(&mut self, end: &End<'_>) -> Option<Outcome> {
-        let stage = Word::parse(end.stage.as_str()).ok()?;
-        let error = end.result.err();
-        let violations = std::mem::take(&mut self.violations).into_iter();
-        let violations = violations.filter_map(|(kind, count)| {
+    fn outcome(
+        &mut self,
+        facts: &CallFacts,
+        took: Duration,
+        error: Option<&CallError>,
+    ) -> Option<Outcome> {
+        let violations = facts.violations_by_kind.iter().filter_map(|(kind, count)| {
             let kind = Word::parse(kind.as_str()).ok()?;
-            Some((kind, Number::from(count)))
+            Some((kind, Number::from(*count)))
         });
         Some(Outcome {
             attempts: std::mem::take(&mut self.attempts),
-            cancel_reason: (end.canceled).and_then(|reason| Word::parse(reason.as_str()).ok()),
-            class: error.and_then(|error| word(&error.class)),
-            code: error.and_then(|error| code(&error.code)),
+            cancel_reason: (facts.cancellation)
+                .and_then(|reason| Word::parse(reason.as_str()).ok()),
+            class: facts.class.as_ref().and_then(word),
+            code: facts.error.as_ref().and_then(code),
             cut: Number::default(),
             detail: None,
-            fuel: Number::from(end.metadata.fuel),
+            fuel: Number::from(facts.fuel),
             late: false,
-            limit: error
-                .and_then(|error| error.limit)
-                .and_then(|hit| Word::parse(hit.limit.as_str()).ok()),
-            memory: Number::from(end.metadata.peak_memory),
-            origin: match (error, end.metadata.origin) {
+            limit: facts
+                .limit
+                .and_then(|limit| Word::parse(limit.as_str()).ok()),
+            memory: Number::from(facts.peak_memory),
+            origin: match (error, facts.origin) {
                 (Some(error), _) => word(&error.origin),
                 (None, origin) => origin.and_then(|origin| word(&origin)),
             },
             output: None,
-            repeats: (end.metadata.repeats.as_deref()).map(recorded_id),
-            stage,
-            us: micros(end.took),
+            repeats: (facts.repeats.as_deref()).map(recorded_id),
+            stage: Word::parse(facts.stage.as_str()).ok()?,
+            us: micros(took),
             violations: violations.collect(),
         })
     }
 }
 
 pub(super) fn entry(event: Event, scope: &CallScope) -> Entry {
-    Entry::new(event).principal(scope.principal.as_str())
+    Entry::new(event).principal(&*scope.principal)
 }
 
 /// An invocation's id. It is the host's own, but one that resumes comes back from its caller.
@@ -387,7 +365,7 @@ fn word(variant: &impl Serialize) -> Option<Word> {
     Word::parse(value.as_str()?).ok()
 }
 
-pub(super) fn micros(duration: Duration) -> Number {
+pub(crate) fn micros(duration: Duration) -> Number {
     Number::from(u64::try_from(duration.as_micros()).unwrap_or(u64::MAX))
 }
 

@@ -9,7 +9,8 @@ use wasmtime::{Engine, Result, Store};
 
 use super::{State, wit};
 use crate::api::limits::CallLimits;
-use crate::invocation::{DriverError, DriverOutput, Invocation, Returned};
+use crate::api::result::WorldErrorCode;
+use crate::invocation::{DriverEnd, DriverError, DriverOutput, Invocation};
 
 /// A tool of Amplifier.
 pub(crate) struct Tool {
@@ -43,7 +44,7 @@ impl<'a> ToolCall<'a> {
         &self,
         store: &mut Store<State>,
         limits: &CallLimits,
-    ) -> Result<Result<Returned, DriverError>> {
+    ) -> Result<DriverEnd> {
         let Tool { component, execute } = self.tool;
         let instance = component.instantiate_async(&mut *store).await?;
         let function = instance
@@ -51,7 +52,7 @@ impl<'a> ToolCall<'a> {
         let (returned,) = function
             .call_async(&mut *store, (self.input.as_bytes(),))
             .await?;
-        Ok(match returned {
+        let result = match returned {
             Ok(bytes) => {
                 let limiter = &mut store.data_mut().limiter;
                 limiter.held.keep(bytes.len() as u64);
@@ -64,8 +65,9 @@ impl<'a> ToolCall<'a> {
                     read => result(read),
                 }
             }
-            Err(message) => Err(error("amplifier:error", message, None)),
-        })
+            Err(message) => Err(error(WorldErrorCode::AmplifierError.code(), message, None)),
+        };
+        Ok(result.into())
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -84,23 +86,23 @@ fn error(code: &str, message: String, cause: Option<String>) -> DriverError {
 }
 
 /// An Amplifier `ToolResult`: `{"success": …, "output": …, "error": …}`.
-fn result(read: Result<Value, JsonError>) -> Result<Returned, DriverError> {
+fn result(read: Result<Value, JsonError>) -> Result<DriverOutput, DriverError> {
     let invalid = |why: String| {
         let message = format!("what the tool returned is no result of Amplifier: {why}");
-        error("component:result", message, None)
+        error(WorldErrorCode::Result.code(), message, None)
     };
     let value = read.map_err(|error| invalid(error.to_string()))?;
     match value.get("success").and_then(Value::as_bool) {
         Some(true) => {
             let output = value.get("output").unwrap_or(&Value::Null);
-            Ok(Returned::Done(DriverOutput::new(output.to_string())))
+            Ok(DriverOutput::new(output.to_string()))
         }
         Some(false) => {
             let found = value.get("error").unwrap_or(&Value::Null);
             let text = |key: &str| found.get(key).and_then(Value::as_str);
             let code = match text("type").filter(|kind| !kind.is_empty()) {
                 Some(kind) => wit::own_code("amplifier", kind),
-                None => "amplifier:failed".to_owned(),
+                None => WorldErrorCode::AmplifierFailed.code().to_owned(),
             };
             let message = text("message")
                 .or_else(|| found.as_str())
@@ -117,7 +119,7 @@ fn result(read: Result<Value, JsonError>) -> Result<Returned, DriverError> {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<Returned, DriverError> {
+    fn read(text: &str) -> Result<DriverOutput, DriverError> {
         let limits = toolward_contract::json::Limits::default();
         result(parse_within(text.as_bytes(), &limits, &mut (1 << 20)))
     }
@@ -125,7 +127,7 @@ mod tests {
     #[test]
     fn success_is_the_output_and_all_else_an_error() {
         match read(r#"{"success": true, "output": {"sum": 3}, "error": null}"#) {
-            Ok(Returned::Done(output)) => assert_eq!(output.structured, r#"{"sum":3}"#),
+            Ok(output) => assert_eq!(output.structured, r#"{"sum":3}"#),
             other => panic!("{other:?}"),
         }
         for (text, code, message) in [

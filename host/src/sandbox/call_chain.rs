@@ -14,12 +14,12 @@ pub(crate) struct CallChain(Option<Arc<Caller>>);
 #[derive(Debug)]
 pub(crate) struct Caller {
     /// Its invocation's id.
-    pub(crate) invocation: String,
+    pub(crate) invocation: Arc<str>,
     /// The invocation of the first caller.
-    pub(crate) root: String,
+    pub(crate) root: Arc<str>,
     pub(crate) budget: Arc<CallBudget>,
     /// `id@major` of the tools from the root to the caller.
-    pub(crate) names: Vec<String>,
+    pub(crate) names: Arc<[String]>,
     /// The bundles of these tools and of their drivers.
     pub(crate) bundles: Vec<String>,
     pub(crate) deadline: Instant,
@@ -43,7 +43,7 @@ impl CallChain {
     }
 
     /// The tools that led here, outermost first.
-    pub(crate) fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Arc<[String]> {
         self.caller()
             .map(|caller| caller.names.clone())
             .unwrap_or_default()

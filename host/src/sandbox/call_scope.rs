@@ -14,7 +14,7 @@ use crate::elicitation::Answerable;
 /// What stays the same from the request to the last attempt, shared by all stages.
 #[derive(Clone)]
 pub struct CallScope {
-    pub(crate) principal: String,
+    pub(crate) principal: Arc<str>,
     /// Who asks people, instead of the host's own approver.
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) observer: Option<Arc<dyn Observer>>,
@@ -44,7 +44,7 @@ impl CallScope {
 impl Default for CallScope {
     fn default() -> Self {
         Self {
-            principal: LOCAL.to_owned(),
+            principal: Arc::from(LOCAL),
             approver: None,
             observer: None,
             chain: CallChain::default(),

@@ -30,7 +30,7 @@ use wasmtime::component::{HasData, Linker, ResourceTable};
 use wasmtime_wasi::p2::bindings::filesystem::{preopens, types};
 
 pub(crate) use counters::{FileCounters, FileLimits};
-pub(crate) use plan::Plan;
+pub(crate) use plan::{Plan, PlanError};
 pub(crate) use resolve_beneath::Root;
 
 pub(crate) use shared::{FILE_STREAM, LISTING, OPEN_FILE};

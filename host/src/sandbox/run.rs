@@ -28,7 +28,7 @@ use crate::admission::MemoryLease;
 use crate::api::limits::CallLimits;
 use crate::api::result::LogRecord;
 use crate::api::violations::{EndsCall, Violation};
-use crate::invocation::{DriverError, Invocation, Returned};
+use crate::invocation::{DriverEnd, Invocation};
 
 /// A driver that is ready to be instantiated. Shared by all its calls.
 pub(crate) struct Prepared {
@@ -103,7 +103,7 @@ pub(crate) struct Instance {
 /// How an attempt ended.
 #[derive(Debug)]
 pub(crate) enum AttemptOutcome {
-    Returned(Result<Returned, DriverError>),
+    Returned(DriverEnd),
     Deadline,
     Fuel {
         allowed: u64,

@@ -15,8 +15,9 @@ use self::typed::Typed;
 use super::State;
 use super::limiter::ResultSize;
 use crate::api::limits::CallLimits;
+use crate::api::result::WorldErrorCode;
 use crate::exceeded::Exceeded;
-use crate::invocation::{DriverError, DriverOutput, Invocation, Returned};
+use crate::invocation::{CallEnd, DriverEnd, DriverError, DriverOutput, Invocation};
 
 mod from_json;
 mod to_json;
@@ -96,7 +97,7 @@ impl<'a> FunctionCall<'a> {
         &self,
         store: &mut Store<State>,
         limits: &CallLimits,
-    ) -> Result<Result<Returned, DriverError>> {
+    ) -> Result<DriverEnd> {
         match self.exported.typed {
             Some(typed) => self.execute_typed(typed, store, limits).await,
             None => self.execute_values(store, limits).await,
@@ -125,7 +126,9 @@ impl<'a> FunctionCall<'a> {
                 Ok(Ok(parameters))
             }
             Err(Refused::Memory) => Err(no_memory(store)),
-            Err(Refused::Input(message)) => Ok(Err(failure("component:input", message, None))),
+            Err(Refused::Input(message)) => {
+                Ok(Err(failure(WorldErrorCode::Input.code(), message, None)))
+            }
         }
     }
 
@@ -135,10 +138,10 @@ impl<'a> FunctionCall<'a> {
         typed: Typed,
         store: &mut Store<State>,
         limits: &CallLimits,
-    ) -> Result<Result<Returned, DriverError>> {
+    ) -> Result<DriverEnd> {
         let parameter = match self.read(store, limits, |arguments, input| arguments.plain(input))? {
             Ok(parameter) => parameter,
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Ok(CallEnd::Failed(error)),
         };
         let Exported {
             component, index, ..
@@ -157,11 +160,11 @@ impl<'a> FunctionCall<'a> {
         &self,
         store: &mut Store<State>,
         limits: &CallLimits,
-    ) -> Result<Result<Returned, DriverError>> {
+    ) -> Result<DriverEnd> {
         let parameters =
             match self.read(store, limits, |arguments, input| arguments.values(input))? {
                 Ok(parameters) => parameters,
-                Err(error) => return Ok(Err(error)),
+                Err(error) => return Ok(CallEnd::Failed(error)),
             };
         let Exported {
             component,
@@ -188,7 +191,7 @@ impl<'a> FunctionCall<'a> {
         let mut text = JsonText::new(allowed, call.bytes);
         let value = results.first().zip(function.result.as_deref());
         let Some((value, ty)) = value else {
-            return Ok(Ok(done("null".to_owned())));
+            return Ok(done("null".to_owned()));
         };
         let written = match (call.result, value, ty) {
             (ResultForm::Unwrap, Val::Result(Err(value)), Type::Result { err, .. }) => {
@@ -202,7 +205,7 @@ impl<'a> FunctionCall<'a> {
             _ => text.value(value, ty),
         };
         match written {
-            Ok(()) => Ok(Ok(done(text.into_string()))),
+            Ok(()) => Ok(done(text.into_string())),
             Err(refused) => unwritten(&refused, allowed),
         }
     }
@@ -213,14 +216,14 @@ impl<'a> FunctionCall<'a> {
         written: Result<String, to_json::Refused>,
         value: Option<(&Val, &Type)>,
         allowed: u64,
-    ) -> Result<Result<Returned, DriverError>> {
+    ) -> Result<DriverEnd> {
         let json = match written {
             Ok(json) => json,
             Err(refused) => return unwritten(&refused, allowed),
         };
         let code = match value {
             Some((Val::Variant(case, _) | Val::Enum(case), _)) => own_code("wit", case),
-            _ => "wit:error".to_owned(),
+            _ => WorldErrorCode::WitError.code().to_owned(),
         };
         let message = match value {
             Some((Val::String(text), _)) => text.clone(),
@@ -231,7 +234,7 @@ impl<'a> FunctionCall<'a> {
         };
         let said = matches!(value, Some((Val::String(_), _)));
         let cause = (value.is_some() && !said).then_some(json);
-        Ok(Err(failure(&code, message, cause)))
+        Ok(failed(&code, message, cause))
     }
 
     pub(crate) fn engine(&self) -> &Engine {
@@ -250,26 +253,28 @@ pub(super) fn no_memory(store: &mut Store<State>) -> Error {
 }
 
 /// What a function of texts and bytes returned.
-fn written(
-    returned: typed::Returned,
-    bytes: BytesForm,
-    allowed: u64,
-) -> Result<Result<Returned, DriverError>> {
+fn written(returned: typed::Returned, bytes: BytesForm, allowed: u64) -> Result<DriverEnd> {
     let text = match returned {
         typed::Returned::Text(text) => Some(text),
         typed::Returned::Bytes(found) => typed::text_of(found, bytes),
-        typed::Returned::Failed(message) => return Ok(Err(failure("wit:error", message, None))),
+        typed::Returned::Failed(message) => {
+            return Ok(failed(WorldErrorCode::WitError.code(), message, None));
+        }
     };
     let mut json = JsonText::new(allowed, bytes);
     match text.map(|text| json.text(&text)) {
-        Some(Ok(())) => Ok(Ok(done(json.into_string()))),
+        Some(Ok(())) => Ok(done(json.into_string())),
         Some(Err(refused)) => unwritten(&refused, allowed),
         None => unwritten(&to_json::Refused::NotUtf8, allowed),
     }
 }
 
-fn done(structured: String) -> Returned {
-    Returned::Done(DriverOutput::new(structured))
+fn done(structured: String) -> DriverEnd {
+    CallEnd::Done(DriverOutput::new(structured))
+}
+
+fn failed(code: &str, message: String, cause: Option<String>) -> DriverEnd {
+    CallEnd::Failed(failure(code, message, cause))
 }
 
 fn failure(code: &str, message: String, cause: Option<String>) -> DriverError {
@@ -294,7 +299,7 @@ pub(super) fn own_code(domain: &str, name: &str) -> String {
 }
 
 /// A result that is no output.
-fn unwritten(refused: &to_json::Refused, allowed: u64) -> Result<Result<Returned, DriverError>> {
+fn unwritten(refused: &to_json::Refused, allowed: u64) -> Result<DriverEnd> {
     match refused {
         to_json::Refused::TooLarge => {
             let used = allowed.saturating_add(1);
@@ -303,7 +308,11 @@ fn unwritten(refused: &to_json::Refused, allowed: u64) -> Result<Result<Returned
         to_json::Refused::NotUtf8 => {
             let message =
                 "the result has bytes that are not UTF-8, and `bytes: utf8` says they are";
-            Ok(Err(failure("component:not-utf8", message.to_owned(), None)))
+            Ok(failed(
+                WorldErrorCode::NotUtf8.code(),
+                message.to_owned(),
+                None,
+            ))
         }
         to_json::Refused::Mismatch => Err(Error::msg("the result is of another type")),
     }

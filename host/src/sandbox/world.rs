@@ -14,7 +14,7 @@ use super::insecure_seed::InsecureSeed;
 use super::limiter::ResultSize;
 use super::{State, amplifier, files, http, keyvalue, sockets, v0_1, wit};
 use crate::api::limits::CallLimits;
-use crate::invocation::{DriverError, Invocation, Returned};
+use crate::invocation::{DriverEnd, Invocation};
 
 /// A component, bound to a world.
 pub(crate) enum World {
@@ -91,8 +91,7 @@ impl World {
 }
 
 /// A handler that runs. The outer error is what ended the guest.
-pub(crate) type Execution<'a> =
-    Pin<Box<dyn Future<Output = Result<Result<Returned, DriverError>>> + Send + 'a>>;
+pub(crate) type Execution<'a> = Pin<Box<dyn Future<Output = Result<DriverEnd>> + Send + 'a>>;
 
 /// A call of a component in the types of its world.
 pub(crate) enum WorldCall<'a> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use toolward_host::{
-    Canceled, Cancellation, ErrorClass, ErrorCode, Host, Observer, Request, SharedCancellation,
+    CallFacts, Cancellation, ErrorClass, ErrorCode, Host, Observer, Request, SharedCancellation,
 };
 use toolward_policy::Policy;
 use tracing::field::{Field, Visit};
@@ -17,11 +17,11 @@ use crate::fixture::{Extra, Fixture};
 
 /// Remembers what was cancelled.
 #[derive(Default)]
-struct Told(Mutex<Vec<Canceled>>);
+struct Told(Mutex<Vec<CallFacts>>);
 
 impl Observer for Told {
-    fn canceled(&self, canceled: &Canceled) {
-        self.0.lock().unwrap().push(canceled.clone());
+    fn canceled(&self, call: &CallFacts) {
+        self.0.lock().unwrap().push(call.clone());
     }
 }
 
@@ -99,24 +99,27 @@ async fn a_call_that_is_dropped_and_those_that_it_made_end_as_cancelled() {
     let [below, call] = &told.0.lock().unwrap()[..] else {
         panic!("{:?}", told.0.lock().unwrap());
     };
-    assert_eq!(&*below.metadata.tool, "hostile.other@1.0.0");
-    assert_eq!(below.called_by, ["hostile.run@1"]);
-    assert_eq!(&*call.metadata.tool, "hostile.run@1.0.0");
+    assert_eq!(&*below.tool, "hostile.other@1.0.0");
+    assert_eq!(*below.called_by, ["hostile.run@1"]);
+    assert_eq!(&*call.tool, "hostile.run@1.0.0");
     assert!(call.called_by.is_empty());
-    assert_ne!(below.metadata.invocation, call.metadata.invocation);
+    assert_ne!(below.invocation, call.invocation);
     let log = log.0.lock().unwrap();
     assert_eq!(log.len(), 2, "{log:?}");
     assert_eq!(
-        (below.reason, call.reason),
-        (Cancellation::Parent, Cancellation::Caller)
+        (below.cancellation, call.cancellation),
+        (Some(Cancellation::Parent), Some(Cancellation::Caller))
     );
     for (canceled, line) in [below, call].into_iter().zip(&*log) {
-        assert_eq!(canceled.error.code, ErrorCode::CANCELED);
-        assert_eq!(canceled.error.class, ErrorClass::Canceled);
-        assert!(canceled.metadata.attempts == 1 && canceled.metadata.milliseconds > 0.0);
-        assert!(line.contains(&canceled.metadata.invocation), "{line}");
+        assert_eq!(canceled.error, Some(ErrorCode::CANCELED));
+        assert_eq!(canceled.class, Some(ErrorClass::Canceled));
+        assert!(canceled.attempts == 1 && canceled.milliseconds > 0.0);
+        assert!(line.contains(&canceled.invocation), "{line}");
         assert!(line.contains("toolward:canceled"), "{line}");
-        let reason = format!("cancel_reason={:?}", canceled.reason.as_str());
+        let reason = format!(
+            "cancel_reason={:?}",
+            canceled.cancellation.unwrap().as_str()
+        );
         assert!(line.contains(&reason), "{line}");
     }
 }
@@ -147,8 +150,8 @@ async fn the_first_reason_that_is_set_is_why_a_call_was_cancelled() {
         drop(call);
         let told = told.0.lock().unwrap();
         assert_eq!(
-            told.iter().map(|one| one.reason).collect::<Vec<_>>(),
-            [expected]
+            told.iter().map(|one| one.cancellation).collect::<Vec<_>>(),
+            [Some(expected)]
         );
     }
 }

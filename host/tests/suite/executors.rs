@@ -5,14 +5,18 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use toolward_host::{
-    AttemptReport, BoxFuture, CallContext, DriverOutput, ErrorCode, Executor, Host, Job, Request,
-    ToolCall,
+    AttemptReport, BoxFuture, CallContext, CallEnd, DriverAsk, DriverOutput, DriverQuestion,
+    ErrorCode, Executor, Host, InputRequest, Job, Request, ToolCall,
 };
 use toolward_policy::Policy;
 
 use crate::fixture::{Extra, Fixture};
 
-/// The days of an order, by its number. An order that is missing never gets one.
+/// The number of an order that is asked about.
+const ASKED: u64 = 3;
+
+/// The days of an order, by its number. An order that is missing never gets one. Job and report pass through JSON, as
+/// those of a worker in another process would.
 struct Table;
 
 impl Executor for Table {
@@ -22,7 +26,19 @@ impl Executor for Table {
         call: &'a CallContext,
     ) -> BoxFuture<'a, AttemptReport> {
         Box::pin(async move {
+            let job = serde_json::to_string(job).unwrap();
+            let job: Job = serde_json::from_str(&job).unwrap();
             let input: Value = serde_json::from_str(&job.invocation.input).unwrap();
+            if input["order"] == ASKED {
+                let question = DriverQuestion {
+                    key: "roots".to_owned(),
+                    ask: DriverAsk::Roots,
+                };
+                return AttemptReport::new(CallEnd::Asks(InputRequest {
+                    questions: vec![question],
+                    state: Vec::new(),
+                }));
+            }
             let Some(day) = ["mon", "tue"].get(input["order"].as_u64().unwrap() as usize) else {
                 return std::future::pending().await;
             };
@@ -37,7 +53,8 @@ impl Executor for Table {
                 }),
                 Err(ends) => Err(ends.into()),
             };
-            AttemptReport::new(result.into())
+            let report = serde_json::to_string(&AttemptReport::new(result.into())).unwrap();
+            serde_json::from_str(&report).unwrap()
         })
     }
 }
@@ -88,6 +105,13 @@ async fn an_executor_of_an_application_answers_and_calls_another_tool() {
     assert!(host.prepare().await.is_empty());
     assert_eq!(day(&host, 1).await, Ok(json!({ "day": "tue" })));
     assert_eq!(day(&host, 0).await, Ok(json!({ "day": "mon" })));
+}
+
+#[tokio::test]
+async fn a_question_that_the_contract_does_not_declare_is_not_asked() {
+    let (_fixture, host) = host("hostile.run", true);
+    let unavailable = Err(ErrorCode::INPUT_UNAVAILABLE);
+    assert_eq!(day(&host, ASKED).await, unavailable);
 }
 
 #[tokio::test]

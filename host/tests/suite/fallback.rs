@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use toolward_host::{
-    ApprovalRequest, Approver, CallListener, FinishedCall, Host, HostBuilder, Limits, Reply,
-    Request, Tried, Verdict,
+    ApprovalRequest, Approver, CallFacts, CallListener, Host, HostBuilder, Limits, Reply, Request,
+    Tried, Verdict,
 };
 use toolward_policy::Policy;
 
@@ -257,10 +257,10 @@ async fn each_driver_has_its_retries() {
 }
 
 #[derive(Default)]
-struct Heard(Mutex<Vec<FinishedCall>>);
+struct Heard(Mutex<Vec<CallFacts>>);
 
 impl CallListener for Heard {
-    fn finished(&self, call: &FinishedCall) {
+    fn finished(&self, call: &CallFacts) {
         self.0.lock().unwrap().push(call.clone());
     }
 }

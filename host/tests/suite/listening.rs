@@ -1,11 +1,11 @@
 //! A listener for finished calls hears of each call exactly once, however it ends.
 
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 use toolward_host::{
-    CallListener, CallStage, Cancellation, ErrorCode, FinishedCall, Host, Reply, Request,
+    CallFacts, CallListener, CallStage, Cancellation, ErrorCode, Host, Reply, Request,
 };
 use toolward_policy::Policy;
 
@@ -13,15 +13,15 @@ use crate::fixture::{Extra, Fixture};
 
 /// Remembers what it hears.
 #[derive(Default)]
-struct Heard(Mutex<Vec<FinishedCall>>);
+struct Heard(Mutex<Vec<CallFacts>>);
 
 impl Heard {
-    fn all(&self) -> Vec<FinishedCall> {
+    fn all(&self) -> Vec<CallFacts> {
         self.0.lock().unwrap().clone()
     }
 
     /// What was heard since the last time, which is one call.
-    fn only(&self) -> FinishedCall {
+    fn only(&self) -> CallFacts {
         let mut heard = std::mem::take(&mut *self.0.lock().unwrap());
         assert_eq!(heard.len(), 1, "{heard:#?}");
         heard.remove(0)
@@ -29,7 +29,7 @@ impl Heard {
 }
 
 impl CallListener for Heard {
-    fn finished(&self, call: &FinishedCall) {
+    fn finished(&self, call: &CallFacts) {
         self.0.lock().unwrap().push(call.clone());
     }
 }
@@ -38,7 +38,7 @@ impl CallListener for Heard {
 struct Panics;
 
 impl CallListener for Panics {
-    fn finished(&self, _: &FinishedCall) {
+    fn finished(&self, _: &CallFacts) {
         panic!("in a test")
     }
 }
@@ -78,19 +78,20 @@ async fn a_call_that_succeeds_is_told_with_what_it_was_and_took() {
     let told = heard.only();
     let meta = reply.metadata;
     assert_eq!(told.invocation, meta.invocation);
-    assert_eq!((told.parent, told.depth), (None, 0));
-    assert_eq!(told.principal, "ada");
-    assert_eq!(told.tool.as_deref(), Some("hostile.run@1"));
+    assert_eq!((told.depth(), &told.parent), (0, &None));
+    assert_eq!(&*told.principal, "ada");
+    assert_eq!(told.tool_id.as_deref(), Some("hostile.run@1"));
     assert_eq!(
-        (told.bundle.as_deref(), told.driver_bundle.as_deref()),
+        (told.tool_bundle.as_deref(), told.bundle.as_deref()),
         (meta.bundle.as_deref(), meta.bundle.as_deref())
     );
     assert_eq!(told.driver.as_deref(), meta.driver.as_deref());
-    assert_eq!((told.error, told.stage), (None, CallStage::Run));
+    assert_eq!((&told.error, told.stage), (&None, CallStage::Run));
     assert_eq!((told.attempts, told.fuel), (1, meta.fuel));
     assert_eq!(told.peak_memory, meta.peak_memory);
-    assert!(told.fuel > 0 && told.peak_memory > 0 && told.duration > Duration::ZERO);
-    assert!(told.started.elapsed().unwrap() < Duration::from_secs(600));
+    assert!(told.fuel > 0 && told.peak_memory > 0 && told.duration() > Duration::ZERO);
+    let started = SystemTime::UNIX_EPOCH + Duration::from_micros(told.started);
+    assert!(started.elapsed().unwrap() < Duration::from_secs(600));
 }
 
 #[tokio::test]
@@ -115,7 +116,7 @@ async fn a_call_that_ends_in_an_error_is_told_with_its_code_and_stage() {
             "{tool}"
         );
         assert_eq!(told.attempts, u32::from(stage == CallStage::Run));
-        assert_eq!(told.tool.is_none(), stage == CallStage::Resolve);
+        assert_eq!(told.tool_id.is_none(), stage == CallStage::Resolve);
     }
 }
 
@@ -141,10 +142,10 @@ async fn a_nested_call_is_told_before_its_caller_and_names_it() {
     let [below, above] = &heard[..] else {
         panic!("{heard:#?}");
     };
-    assert_eq!(below.parent.as_ref(), Some(&above.invocation));
-    assert_eq!((below.depth, above.depth), (1, 0));
-    assert_eq!(below.tool.as_deref(), Some("hostile.other@1"));
-    assert_eq!(below.principal, "ada");
+    assert_eq!(below.parent.as_deref(), Some(&*above.invocation));
+    assert_eq!((below.depth(), above.depth()), (1, 0));
+    assert_eq!(below.tool_id.as_deref(), Some("hostile.other@1"));
+    assert_eq!(&*below.principal, "ada");
     assert_eq!((&below.error, &above.error), (&None, &None));
     assert_eq!(above.invocation, reply.metadata.invocation);
 }
@@ -167,7 +168,7 @@ async fn calls_whose_future_is_dropped_are_told_once_each_as_cancelled() {
     let [below, above] = &heard[..] else {
         panic!("{heard:#?}");
     };
-    assert_eq!(below.parent.as_ref(), Some(&above.invocation));
+    assert_eq!(below.parent.as_deref(), Some(&*above.invocation));
     for (told, reason) in [(below, Cancellation::Parent), (above, Cancellation::Caller)] {
         assert_eq!(told.error, Some(ErrorCode::CANCELED));
         assert_eq!(told.cancellation, Some(reason));

@@ -16,22 +16,22 @@ const INPUT_REQUIRED: &str = "toolward:input_required";
 /// Rows that are read at once.
 const PAGE_ROWS: u64 = 256;
 
-/// A call, as its rows say. Each of them is the one that its leaf stands for.
+/// A call, by its rows. Each of them fits its leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedCall {
     /// Its id.
     pub invocation: Invocation,
-    /// The row that says that it starts, if it has one.
+    /// The row of its start, if it has one.
     pub started: Option<u64>,
-    /// What is known of the call; none where the row that said it was pruned.
+    /// What is known of the call; none if its row was pruned.
     pub call: Option<Call>,
     /// How it ended.
-    pub end: CallEnd,
+    pub end: EndRow,
     /// When its last row was made, in microseconds since 1970.
     pub at: Number,
 }
 
-/// A row that is not the one that was recorded: its record is not the one of its leaf, or no record.
+/// A row that differs from what was recorded: its record does not fit its leaf, or is not a record.
 #[derive(Clone, Debug)]
 pub struct DamagedRow {
     /// The row.
@@ -40,9 +40,9 @@ pub struct DamagedRow {
     pub error: Error,
 }
 
-/// How a call ended, and which row says so.
+/// How a call ended, and its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum CallEnd {
+pub enum EndRow {
     /// After it was dispatched.
     Ended(u64, Outcome),
     /// Before it was dispatched.
@@ -55,7 +55,7 @@ pub enum CallEnd {
     Unknown,
 }
 
-impl CallEnd {
+impl EndRow {
     /// The row.
     #[must_use]
     pub fn row(&self) -> Option<u64> {
@@ -72,7 +72,7 @@ impl CallEnd {
         code.is_some_and(|code| code.as_str() == INPUT_REQUIRED)
     }
 
-    /// What the row says.
+    /// How the call ended, by the row.
     #[must_use]
     pub fn outcome(&self) -> Option<&Outcome> {
         match self {
@@ -91,7 +91,7 @@ impl RecordedCall {
     }
 
     /// Whether payloads of it are kept that are not kept of other calls: it was recorded that it starts. What a
-    /// person was asked about is not told by these rows.
+    /// person was asked about is not in these rows.
     #[must_use]
     pub fn matters(&self) -> bool {
         self.started.is_some()
@@ -114,7 +114,7 @@ impl Reader {
     /// A call, by its id.
     ///
     /// # Errors
-    /// [`Error::NoRow`] if no row is about it, [`Error::Differs`] if a row is not the one that was recorded; those
+    /// [`Error::NoRow`] if no row is about it, [`Error::Differs`] if a row differs from what was recorded; the errors
     /// of [`Reader::list`].
     pub fn call(&self, invocation: Invocation) -> Result<RecordedCall, Error> {
         let listed = self.list(&Filter {
@@ -132,9 +132,9 @@ impl Reader {
         found.ok_or_else(missing)
     }
 
-    /// Calls `each` with the calls that ended in the rows from `from` on, up to `to`, in that order; those without
-    /// an end that started there come last. Pruned rows are passed over, and so are those that were added about a
-    /// call after its end. The ids of all calls of these rows are in memory meanwhile.
+    /// Calls `each` with the calls that ended in the rows from `from` on, up to `to`, in that order; calls without
+    /// an end that started there come last. Pruned rows are passed over, and so are rows that were added about a
+    /// call after its end. The ids of all calls of these rows are kept in memory.
     ///
     /// # Errors
     /// Those of [`Reader::call`] and of `each`.
@@ -177,16 +177,13 @@ impl Reader {
                         continue;
                     }
                 };
-                let Some(invocation) = record.invocation() else {
+                let Some(invocation) = record.event.of_call() else {
                     continue;
                 };
                 if over.contains(invocation)? {
                     continue;
                 }
-                if !is_of_call(&record.event) {
-                    continue;
-                }
-                let ends = ends(&record);
+                let ends = !matches!(record.event, Event::Started(_));
                 let before = open.remove(&invocation);
                 let Some(mut call) = add(before, invocation, row.seq, record) else {
                     continue;
@@ -214,7 +211,7 @@ impl Reader {
         for call in open {
             let call = undamaged(self.call(call.invocation))?.unwrap_or(call);
             // Those that ended later belong to the rows in which they did.
-            if call.end == CallEnd::Unknown {
+            if call.end == EndRow::Unknown {
                 each(Ok(call))?;
             }
         }
@@ -278,31 +275,11 @@ impl<'a> Over<'a> {
                 call = add(call, invocation, seq, record);
             }
         }
-        Ok(call.is_some_and(|call| call.end != CallEnd::Unknown && !call.end.asks()))
+        Ok(call.is_some_and(|call| call.end != EndRow::Unknown && !call.end.asks()))
     }
 }
 
-/// Whether a record says how its call ended.
-fn ends(record: &Record) -> bool {
-    matches!(
-        record.event,
-        Event::Ended(_) | Event::Refused(_) | Event::Replayed(_) | Event::Abandoned(_)
-    )
-}
-
-/// Whether an event is part of a call, and not only about one.
-fn is_of_call(event: &Event) -> bool {
-    matches!(
-        event,
-        Event::Started(_)
-            | Event::Ended(_)
-            | Event::Refused(_)
-            | Event::Replayed(_)
-            | Event::Abandoned(_)
-    )
-}
-
-/// The record of a row, if it is there: the one that the leaf stands for.
+/// The record of a row, if it was not pruned; it must fit the leaf.
 fn read(row: &Row) -> Result<Option<Record>, Error> {
     let Some(record) = &row.record else {
         return Ok(None);
@@ -313,7 +290,7 @@ fn read(row: &Row) -> Result<Option<Record>, Error> {
     }
 }
 
-/// Adds what a row says of a call. The first end counts, unless the call asked a question and was resumed: a process
+/// Adds what a row has of a call. The first end counts, unless the call asked a question and was resumed: a process
 /// that was taken over can add rows about calls that have ended.
 fn add(
     before: Option<RecordedCall>,
@@ -321,17 +298,17 @@ fn add(
     seq: u64,
     record: Record,
 ) -> Option<RecordedCall> {
-    if !is_of_call(&record.event) {
+    if record.event.of_call().is_none() {
         return before;
     }
     let mut call = before.unwrap_or(RecordedCall {
         invocation,
         started: None,
         call: None,
-        end: CallEnd::Unknown,
+        end: EndRow::Unknown,
         at: record.at,
     });
-    if call.end != CallEnd::Unknown && !call.end.asks() {
+    if call.end != EndRow::Unknown && !call.end.asks() {
         return Some(call);
     }
     match record.event {
@@ -341,17 +318,17 @@ fn add(
         }
         Event::Ended(body) => {
             call.call = body.call.or(call.call);
-            call.end = CallEnd::Ended(seq, body.outcome);
+            call.end = EndRow::Ended(seq, body.outcome);
         }
         Event::Refused(body) => {
             call.call = Some(body.call);
-            call.end = CallEnd::Refused(seq, body.outcome);
+            call.end = EndRow::Refused(seq, body.outcome);
         }
         Event::Replayed(body) => {
             call.call = Some(body.call);
-            call.end = CallEnd::Replayed(seq, body.outcome);
+            call.end = EndRow::Replayed(seq, body.outcome);
         }
-        Event::Abandoned(_) => call.end = CallEnd::Abandoned(seq),
+        Event::Abandoned(_) => call.end = EndRow::Abandoned(seq),
         _ => {}
     }
     call.at = record.at;

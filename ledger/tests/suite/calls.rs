@@ -1,7 +1,7 @@
 //! Calls put together from rows, and proofs of many rows at once.
 
 use toolward_ledger::tree::verify_inclusion;
-use toolward_ledger::{CallEnd, Error, Recorder as _};
+use toolward_ledger::{EndRow, Error, Recorder as _};
 
 use crate::support::{
     Place, asked, durable, ended, filled, invocation, queued, read_only, refused, started,
@@ -42,7 +42,7 @@ fn a_call_belongs_to_the_rows_in_which_it_ended() {
     assert_eq!(of(5, 6), [last]);
     assert_eq!(of(7, 3), []);
     let call = reader.call(one).unwrap();
-    assert!(matches!(call.end, CallEnd::Ended(5, _)), "{call:?}");
+    assert!(matches!(call.end, EndRow::Ended(5, _)), "{call:?}");
     assert_eq!(
         reader.call(invocation(9)).unwrap_err().code(),
         "ledger-no-row"

@@ -7,16 +7,15 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use rmcp::model::{
-    CallToolRequestParams, ErrorCode as Fault, ErrorData, InputRequest, InputRequiredResult,
-    JsonObject,
+    CallToolRequestParams, ErrorCode as Fault, InputRequest, InputRequiredResult, JsonObject,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolward_bundle::content::Content;
-use toolward_host::{Answerable, Cache, Host, Native, Reply, Request};
+use toolward_host::{Answerable, Cache, CallEnd, Host, Native, Reply, Request, SharedState};
 use toolward_policy::Policy;
 
-use super::round_trips::{Called, Finished, RoundTrips};
+use super::round_trips::{Called, ClientEnd, RoundTrips};
 use super::runtime::CallRuntime;
 use crate::client::{Client, Era, Person, Said, Unanswered};
 use crate::principal::{Principal, Tools};
@@ -44,6 +43,11 @@ const TOOLS: &[(&str, &str)] = &[
 
 /// The bundle `helper`.
 const HELPER: &[(&str, &str)] = &[("helper.write", "mutates: [\"database:notes\"]\n")];
+
+/// Round trips that share nothing with others.
+pub(crate) fn fresh() -> RoundTrips {
+    RoundTrips::new(&SharedState::new())
+}
 
 /// A host of these tools, with a description of the test's own: another one makes
 /// another bundle.
@@ -204,7 +208,7 @@ impl Sent {
         round_trips: &RoundTrips,
         client: &Client,
         host: &Host,
-    ) -> Result<Finished, ErrorData> {
+    ) -> ClientEnd {
         let mut parameters = CallToolRequestParams::new(self.tool);
         parameters.input_responses = self.responses.clone();
         parameters.request_state = self.state.clone();
@@ -228,18 +232,18 @@ impl Sent {
 }
 
 /// The reply of a call that has ended.
-pub(crate) fn ended(finished: Result<Finished, ErrorData>) -> Reply {
-    match finished.unwrap() {
-        Finished::Reply(reply) => *reply,
-        Finished::InputRequired(required) => panic!("it asks: {required:?}"),
+pub(crate) fn ended(end: ClientEnd) -> Reply {
+    match end {
+        CallEnd::Done(reply) => *reply,
+        end => panic!("it has not ended: {end:?}"),
     }
 }
 
 /// What a call asks.
-pub(crate) fn asks(finished: Result<Finished, ErrorData>) -> InputRequiredResult {
-    match finished.unwrap() {
-        Finished::InputRequired(required) => required,
-        Finished::Reply(reply) => panic!("it has ended: {}", reply.envelope()),
+pub(crate) fn asks(end: ClientEnd) -> InputRequiredResult {
+    match end {
+        CallEnd::Asks(required) => required,
+        end => panic!("it does not ask: {end:?}"),
     }
 }
 
@@ -260,11 +264,10 @@ pub(crate) fn decided(decision: &str) -> Value {
 }
 
 /// The fault of a request, and what came with it.
-pub(crate) fn fault(finished: Result<Finished, ErrorData>) -> (Fault, Value) {
-    match finished {
-        Err(error) => (error.code, error.data.unwrap_or_default()),
-        Ok(Finished::Reply(reply)) => panic!("it has ended: {}", reply.envelope()),
-        Ok(Finished::InputRequired(required)) => panic!("it asks: {required:?}"),
+pub(crate) fn fault(end: ClientEnd) -> (Fault, Value) {
+    match end {
+        CallEnd::Failed(error) => (error.code, error.data.unwrap_or_default()),
+        end => panic!("it has no fault: {end:?}"),
     }
 }
 

@@ -5,7 +5,7 @@ use rmcp::model::MetaObject;
 use serde_json::{Value, json};
 use toolward_bundle::text::{visible, visible_line};
 use toolward_contract::tool::{CostClass, McpResult};
-use toolward_host::{DriverInfo, ToolInfo};
+use toolward_host::{DriverFacts, ToolFacts};
 use toolward_policy::{Effects, Withheld};
 
 use super::{Listed, annotations, icons, schemas};
@@ -27,7 +27,7 @@ const META_KEY: &str = "toolward/tool";
 
 pub(super) fn listed(
     name: String,
-    info: ToolInfo,
+    info: ToolFacts,
     effects: Effects,
     result: McpResult,
     icons: &mut icons::Room,
@@ -85,7 +85,7 @@ pub(super) fn listed(
 }
 
 /// A driver, with its cost where it says one, and what it is used without.
-fn driver(driver: &DriverInfo) -> Value {
+fn driver(driver: &DriverFacts) -> Value {
     let says = driver.cost.class != CostClass::Trivial || driver.cost.units_per_call.is_some();
     let publisher = visible_line(&driver.publisher, MAX_PUBLISHER_CHARS);
     let mut value = match says {
@@ -123,12 +123,12 @@ fn not_given(all: &[&Withheld]) -> String {
 }
 
 /// The drivers that may serve a call, in order of preference.
-fn open(drivers: &[DriverInfo]) -> impl Iterator<Item = &DriverInfo> {
+fn open(drivers: &[DriverFacts]) -> impl Iterator<Item = &DriverFacts> {
     drivers.iter().filter(|driver| driver.is_open())
 }
 
 /// The publishers of drivers, without the contract's own.
-fn carried_out_by(drivers: &[DriverInfo], publisher: &str) -> String {
+fn carried_out_by(drivers: &[DriverFacts], publisher: &str) -> String {
     let mut foreign: Vec<String> = Vec::new();
     for driver in open(drivers).filter(|driver| driver.publisher != publisher) {
         let name = visible_line(&driver.publisher, MAX_PUBLISHER_CHARS);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use toolward_bundle::content::Content;
 use toolward_contract::tool::McpResult;
-use toolward_host::ToolInfo;
+use toolward_host::ToolFacts;
 use toolward_policy::Policy;
 
 use super::names::Claim;
@@ -59,18 +59,18 @@ impl Order {
         Self { tools }
     }
 
-    fn arrived(&self, info: &ToolInfo) -> Option<&Arrived> {
+    fn arrived(&self, info: &ToolFacts) -> Option<&Arrived> {
         let tool = (info.bundle.clone(), info.contract.major_id());
         self.tools.get(&tool)
     }
 
     /// Which half of a tool's results clients are sent.
-    pub(super) fn result(&self, info: &ToolInfo) -> McpResult {
+    pub(super) fn result(&self, info: &ToolFacts) -> McpResult {
         let arrived = self.arrived(info);
         arrived.map_or(info.contract.mcp_result, |arrived| arrived.result)
     }
 
-    pub(super) fn of(&self, info: &ToolInfo) -> Key {
+    pub(super) fn of(&self, info: &ToolFacts) -> Key {
         let arrived = self.arrived(info);
         let arrival = arrived.and_then(|arrived| arrived.arrival);
         let bundle = arrived.map_or(usize::MAX, |arrived| arrived.bundle);
@@ -84,7 +84,7 @@ impl Order {
         )
     }
 
-    pub(super) fn claim<'i>(&self, info: &'i ToolInfo) -> Claim<'i> {
+    pub(super) fn claim<'i>(&self, info: &'i ToolFacts) -> Claim<'i> {
         let contract = &info.contract;
         let names_itself = self
             .arrived(info)

@@ -2,28 +2,26 @@
 
 use toolward_support::report::codes;
 
-/// Why documents can't be served together. Display: one line; see also
-/// [`DocumentsError::code`] and [`DocumentsError::hint`].
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum DocumentsError {
-    /// Two documents have one name or URI.
-    #[error("the {kind} {name:?} is in {first} and in {second}")]
-    Clash {
-        /// `prompt`, `resource` or `template`.
-        kind: &'static str,
-        /// The name or URI. Untrusted, but printable ASCII.
-        name: String,
-        /// A file, its bundle and publisher.
-        first: String,
-        /// Another.
-        second: String,
-    },
-}
-
 codes! {
-    for DocumentsError {
-        Self::Clash { .. } = "document-clash",
-            "take it from the [[document]] of one of them, or serve one bundle less";
+    /// Why documents, or the features of a host, can't be served together.
+    ///
+    /// ```
+    /// use toolward_mcp::DocumentsError;
+    ///
+    /// fn explain(error: &DocumentsError) -> String {
+    ///     match error {
+    ///         DocumentsError::Clash { name, .. } => format!("two documents are called {name}"),
+    ///         _ => format!("{error} ({}): {}", error.code(), error.hint().unwrap_or_default()),
+    ///     }
+    /// }
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub enum DocumentsError: Error {
+        /// `kind` is `prompt`, `resource` or `template`. The name or URI is untrusted, but printable ASCII. `first` and
+        /// `second` are a file, its bundle and publisher.
+        Clash { kind: &'static str, name: String, first: String, second: String } = "document-clash" ["2"],
+            "two prompts or resources would have one name or URI",
+            ("the {kind} {name:?} is in {first} and in {second}")
+            => "take it from the [[document]] of one of them, or serve one bundle less";
     }
 }

@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 
 use http::HeaderValue;
+use toolward_support::report::codes;
 
 use crate::principal::Principal;
 
@@ -69,14 +70,13 @@ pub struct Identity {
     pub requests: Option<usize>,
 }
 
-/// Why a request has no principal.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Refusal {
-    /// It carries no token, or more than one.
-    Missing,
-    /// Its token is not known.
-    Unknown,
-    /// Its token has expired.
-    Expired,
+codes! {
+    /// Why a request has no principal.
+    pub enum Refusal {
+        /// Or it has more than one.
+        Missing = "token-missing",
+            "expected one header `Authorization: Bearer` with a token that the server's operator gives";
+        Unknown = "token-unknown", "this token is not known; ask the server's operator for one";
+        Expired = "token-expired", "this token has expired; ask the server's operator for another";
+    }
 }

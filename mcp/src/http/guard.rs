@@ -249,14 +249,14 @@ impl<H: ServerHandler> Guard<H> {
         if kind == Kind::Batch {
             // Each of its messages is counted alone; only the list's own memory is held here.
             let cost = messages::scan(&bytes).cost(true);
-            cost.map_err(|flaw| Rejection::TooComplex(flaw.message()))?;
+            cost.map_err(|flaw| Rejection::TooComplex(flaw.to_string()))?;
             return self.batch(caller, (permits, unread), parts, &bytes).await;
         }
         // Its cost is counted before rmcp parses it.
         let cost = messages::scan(&bytes).cost(kind == Kind::Call);
         let cost = cost.map_err(|flaw| match flaw {
             Flaw::Bytes(most) => Rejection::TooLarge(most),
-            flaw => Rejection::TooComplex(flaw.message()),
+            flaw => Rejection::TooComplex(flaw.to_string()),
         })?;
         match strict::check(&bytes) {
             Err(malformed) if kind == Kind::Call && malformed.is_about_arguments() => {

@@ -10,9 +10,10 @@ use http::header::{
 };
 use http::{HeaderValue, StatusCode};
 use serde_json::{Value, json};
-use toolward_support::report::codes;
+use toolward_support::report::{Code, codes};
 
 use super::Refusal;
+use crate::messages::Flaw;
 use crate::params::NotAnObject;
 use crate::strict::Malformed;
 
@@ -26,59 +27,45 @@ const SERVER_ERROR: i32 = -32000;
 /// The `Retry-After` of a request beyond a limit.
 const RETRY_AFTER_DELAY: Duration = Duration::from_secs(1);
 
-/// Why a request is rejected.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Rejection {
-    NoHost,
-    Host,
-    Origin,
-    Token(Refusal, HeaderValue),
-    Method(&'static str),
-    NotAcceptable,
-    MediaType,
-    NotJson,
-    NoMessage(&'static str),
-    TooLarge(usize),
-    TooComplex(String),
-    Malformed(Malformed),
-    Params(NotAnObject),
-    TooSlow,
-    Broken,
-    TooMany(&'static str),
-    Busy,
-    Session,
-    /// The protocol's library refused it.
-    Protocol(StatusCode, String),
-    /// What is at which path instead.
-    Missing(&'static str, &'static str),
-}
-
 codes! {
-    for Rejection {
-        Self::NoHost = "host-missing";
-        Self::Host = "host-not-allowed";
-        Self::Origin = "origin-not-allowed";
-        Self::Token(Refusal::Missing, _) = "token-missing";
-        Self::Token(Refusal::Unknown, _) = "token-unknown";
-        Self::Token(Refusal::Expired, _) = "token-expired";
-        Self::Method(_) = "method-not-allowed";
-        Self::NotAcceptable = "not-acceptable";
-        Self::MediaType = "media-type";
-        Self::NotJson = "not-json";
-        Self::NoMessage(_) = "no-message";
-        Self::TooLarge(_) = "body-too-large";
-        Self::TooComplex(_) = "message-too-complex";
-        Self::Malformed(malformed) = (malformed.code());
-        Self::Params(wrong) = (wrong.code());
-        Self::TooSlow = "body-too-slow";
-        Self::Broken = "body-broken";
-        Self::TooMany(_) = "too-many-requests";
-        Self::Busy = "server-busy";
-        Self::Session = "session-unknown";
-        Self::Protocol(..) = "request-refused";
-        Self::Missing(..) = "path-unknown";
+    /// Why a request is rejected.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub(super) enum Rejection: Error {
+        NoHost = "host-missing", "expected one `Host` header with the server's name";
+        Host = "host-not-allowed",
+            "this server does not answer to the name in `Host`; its operator can allow the name";
+        Origin = "origin-not-allowed",
+            "requests of pages from this `Origin` are refused; the operator can allow the origin";
+        Token(refusal: Refusal, challenge: HeaderValue) -> refusal, ("{}", refusal.message());
+        Method(allowed: &'static str) = "method-not-allowed", "the path takes no request of this method",
+            ("expected one of the methods {allowed}");
+        NotAcceptable = "not-acceptable", "expected `Accept` with application/json and text/event-stream";
+        MediaType = "media-type", "expected `Content-Type: application/json`";
+        NotJson = "not-json", "expected a message in JSON, with each member once";
+        NoMessage(found: &'static str) = "no-message", "expected one message of JSON-RPC 2.0",
+            ("expected one message of JSON-RPC 2.0, found {found}");
+        TooLarge(limit: usize) = "body-too-large", "the body is larger than the server reads",
+            ("expected a body of at most {limit} bytes");
+        TooComplex(expected: String) = "message-too-complex", ("{expected}");
+        Malformed(malformed: Malformed) -> (malformed.code()), ("{}", malformed.message());
+        Params(wrong: NotAnObject) -> (wrong.code()), ("{}", wrong.message());
+        TooSlow = "body-too-slow", "the body did not arrive in time";
+        Broken = "body-broken", "the body ended before it was whole";
+        TooMany(what: &'static str) = "too-many-requests", "too many requests or connections at once; retry when one has ended",
+            ("too many {what} at once; retry when one has ended");
+        Busy = "server-busy", "messages of others take the memory; retry soon";
+        Session = "session-unknown", "no such session; start a new one";
+        /// The protocol's library refused it.
+        Protocol(status: StatusCode, text: String) = "request-refused", "the request breaks a rule of the protocol",
+            ("{text}");
+        /// What is at which path instead.
+        Missing(what: &'static str, path: &'static str) = "path-unknown", "the server has nothing at this path",
+            ("there is nothing here; {what} {path}");
     }
 }
+
+/// The codes of rejected requests.
+pub const REJECTIONS: &[&[Code]] = &[Rejection::CODES, Refusal::CODES, Flaw::CODES];
 
 impl Rejection {
     fn status(&self) -> StatusCode {
@@ -104,49 +91,6 @@ impl Rejection {
         }
     }
 
-    fn message(&self) -> String {
-        match self {
-            Self::NoHost => "expected one `Host` header with the server's name".to_owned(),
-            Self::Host => "this server does not answer to the name in `Host`; its operator can \
-                           allow the name"
-                .to_owned(),
-            Self::Origin => "requests of pages from this `Origin` are refused; the operator can \
-                             allow the origin"
-                .to_owned(),
-            Self::Token(Refusal::Missing, _) => "expected one header `Authorization: Bearer` with \
-                                                 a token that the server's operator gives"
-                .to_owned(),
-            Self::Token(Refusal::Unknown, _) => {
-                "this token is not known; ask the server's operator for one".to_owned()
-            }
-            Self::Token(Refusal::Expired, _) => {
-                "this token has expired; ask the server's operator for another".to_owned()
-            }
-            Self::Method(allowed) => format!("expected one of the methods {allowed}"),
-            Self::NotAcceptable => {
-                "expected `Accept` with application/json and text/event-stream".to_owned()
-            }
-            Self::MediaType => "expected `Content-Type: application/json`".to_owned(),
-            Self::NotJson => "expected a message in JSON, with each member once".to_owned(),
-            Self::NoMessage(found) => {
-                format!("expected one message of JSON-RPC 2.0, found {found}")
-            }
-            Self::TooLarge(limit) => format!("expected a body of at most {limit} bytes"),
-            Self::TooComplex(expected) => expected.clone(),
-            Self::Malformed(malformed) => malformed.message(),
-            Self::Params(wrong) => wrong.message(),
-            Self::TooSlow => "the body did not arrive in time".to_owned(),
-            Self::Broken => "the body ended before it was whole".to_owned(),
-            Self::TooMany(what) => format!("too many {what} at once; retry when one has ended"),
-            Self::Busy => "messages of others take the memory; retry soon".to_owned(),
-            Self::Protocol(_, text) => text.clone(),
-            Self::Session => "no such session; start a new one".to_owned(),
-            Self::Missing(what, path) => format!("there is nothing here; {what} {path}"),
-        }
-    }
-}
-
-impl Rejection {
     /// The error of JSON-RPC, without the request's id.
     pub(super) fn answer(&self) -> Value {
         let number = match self {
@@ -163,7 +107,7 @@ impl Rejection {
         json!({
             "jsonrpc": "2.0",
             "id": null,
-            "error": { "code": number, "message": self.message(), "data": data },
+            "error": { "code": number, "message": self.to_string(), "data": data },
         })
     }
 }

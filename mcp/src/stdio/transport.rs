@@ -205,7 +205,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
     fn list(&mut self, line: &[u8]) -> Result<(), ErrorData> {
         let scan = messages::scan(line);
         scan.cost(true)
-            .map_err(|flaw| invalid(flaw.message(), flaw.code()))?;
+            .map_err(|flaw| invalid(flaw.to_string(), flaw.code()))?;
         if serde_json::from_slice::<IgnoredAny>(line).is_err() {
             let data = json!({ "code": "not-json" });
             return Err(ErrorData::parse_error("expected JSON", Some(data)));
@@ -251,7 +251,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Send + Unpin + 'static> StdioTranspor
             Line::TooLong(start) => {
                 let scan = messages::scan(&start);
                 let flaw = invalid(
-                    Flaw::Bytes(MAX_MESSAGE_BYTES).message(),
+                    Flaw::Bytes(MAX_MESSAGE_BYTES).to_string(),
                     Flaw::Bytes(MAX_MESSAGE_BYTES).code(),
                 );
                 let outcome = match scan.id() {
@@ -493,7 +493,7 @@ impl Flawed {
 }
 
 fn flawed(flaw: Flaw, scan: &Scan<'_>) -> Flawed {
-    let error = invalid(flaw.message(), flaw.code());
+    let error = invalid(flaw.to_string(), flaw.code());
     match scan.id() {
         Some(id) if scan.is_answer() => Flawed::failed(id, error),
         None if !scan.is_answer() && !scan.has_id() => Flawed::Ignored,

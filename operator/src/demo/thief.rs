@@ -214,7 +214,7 @@ fn shown(reply: &Reply) -> String {
 
 #[cfg(test)]
 mod tests {
-    use toolward_host::{CallError, Captured, ErrorClass, Metadata, Output, Violation};
+    use toolward_host::{CallError, CallFacts, Captured, ErrorClass, Output, Violation};
 
     use super::*;
 
@@ -228,9 +228,9 @@ mod tests {
                 structured,
                 content: Vec::new(),
             }),
-            metadata: Metadata {
+            metadata: CallFacts {
                 violations: violations.collect(),
-                ..Metadata::default()
+                ..CallFacts::default()
             },
             captured: Captured::default(),
             asked: None,

@@ -1,188 +1,62 @@
 //! Why a driver that names a contract may not serve it. What a grant lacks is decided elsewhere.
 
-use std::fmt;
-
 use serde::Serialize;
+use toolward_support::report::codes;
 
-/// Why a driver may not serve a contract, independent of grants.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case", tag = "code")]
-#[non_exhaustive]
-pub enum Rejection {
-    /// It is another publisher's, and no rule for the contract names the driver and its publisher.
-    NotBound,
-    /// It implements other versions of the contract.
-    Version {
-        /// The ranges that it implements.
-        implemented: Vec<String>,
-        /// The contract's version.
-        found: String,
-    },
-    /// No host runs drivers of this kind.
-    KindNotRun {
-        /// The driver's kind.
-        kind: String,
-    },
-    /// The contract's `driver_constraints` do not permit its kind.
-    KindForbidden {
-        /// The driver's kind.
-        kind: String,
-    },
-    /// The transport of tools.json that it stands for is denied.
-    TransportDenied {
-        /// The code of the rule that the transport breaks.
-        rule: String,
-        /// How it breaks it.
-        message: String,
-    },
-    /// It runs on other operating systems.
-    Os {
-        /// Those that it names.
-        needed: Vec<String>,
-        /// The host's.
-        found: String,
-    },
-    /// It runs on other processors.
-    Arch {
-        /// Those that it names.
-        needed: Vec<String>,
-        /// The host's.
-        found: String,
-    },
-    /// It needs more memory than the operator lets one call have.
-    Memory {
-        /// What it needs, in MiB.
-        needed_mb: u64,
-        /// The operator's maximum.
-        maximum_bytes: u64,
-    },
-    /// It reaches the network, and claims none of the regions that `[resolve]` asks for.
-    Region {
-        /// The regions of which one is asked for.
-        needed: Vec<String>,
-        /// Those that it claims.
-        claimed: Vec<String>,
-    },
-    /// It reaches the network and claims a region that `[resolve]` asks for, and its publisher's claims are not
-    /// believed.
-    RegionNotBelieved {
-        /// The region that it claims.
-        claimed: String,
-    },
-    /// It has a policy tag that `[resolve]` denies.
-    TagDenied {
-        /// The tag.
-        tag: String,
-    },
-    /// It has none of the policy tags of which `[resolve]` demands one.
-    TagMissing,
-    /// It has a policy tag that `[resolve]` allows, and its publisher's claims are not believed.
-    TagNotBelieved {
-        /// The tag.
-        tag: String,
-    },
+codes! {
+    /// Why a driver may not serve a contract, independent of grants.
+    #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+    #[serde(rename_all = "kebab-case", tag = "code")]
+    pub enum Rejection: Error {
+        /// No rule for the contract names the driver and its publisher.
+        NotBound = "not-bound",
+            "it is another publisher's, and no [[grant]] binds it to this tool by `driver` and `driver_publisher`";
+        Version { implemented: Vec<String>, found: String } = "version", "it implements other versions of the contract",
+            ("it implements {}, and the contract has version {found}", implemented.join(" and "));
+        KindNotRun { kind: String } = "kind-not-run", "no host runs drivers of this kind",
+            ("it is of kind {kind}, and this host runs component, http and form");
+        KindForbidden { kind: String } = "kind-forbidden", "the contract's `driver_constraints` do not permit its kind",
+            ("it is of kind {kind}, which the contract's driver_constraints do not permit");
+        /// `rule` is the code of the rule that the transport breaks, `message` how it breaks it.
+        TransportDenied { rule: String, message: String } = "transport-denied", "its transport in tools.json is denied",
+            ("its transport in tools.json is denied: {message} [{rule}]");
+        Os { needed: Vec<String>, found: String } = "os", "it runs on other operating systems",
+            ("it needs {}, and this host runs {found}", needed.join(" or "));
+        Arch { needed: Vec<String>, found: String } = "arch", "it runs on other processors",
+            ("it needs {}, and this host is {found}", needed.join(" or "));
+        Memory { needed_mb: u64, maximum_bytes: u64 } = "memory",
+            "it needs more memory than the operator lets one call have",
+            ("it needs {needed_mb} MiB of memory, and a call gets at most {} MiB", maximum_bytes >> 20);
+        /// `needed` are the regions of which one is asked for.
+        Region { needed: Vec<String>, claimed: Vec<String> } = "region",
+            "it reaches the network, and claims none of the regions that `[resolve]` asks for",
+            (
+                "it reaches the network, [resolve] asks for the region {}, and its own is: {}",
+                needed.join(" or "),
+                match claimed.as_slice() {
+                    [] => "global, by default".to_owned(),
+                    claimed => claimed.join(", "),
+                }
+            );
+        /// It reaches the network, and `[resolve]` asks for the region.
+        RegionNotBelieved { claimed: String } = "region-not-believed",
+            "it claims a region, and `[resolve]` does not believe its publisher",
+            ("it claims the region {claimed}, and [resolve] does not believe its publisher");
+        TagDenied { tag: String } = "tag-denied", "it has a policy tag that `[resolve]` denies",
+            ("its policy tag {tag} is one that [resolve] denies");
+        TagMissing = "tag-missing", "it has none of the policy tags that [resolve] allows";
+        /// `[resolve]` allows the tag.
+        TagNotBelieved { tag: String } = "tag-not-believed",
+            "it claims a policy tag, and `[resolve]` does not believe its publisher",
+            ("it claims the policy tag {tag}, and [resolve] does not believe its publisher");
+    }
 }
 
 impl Rejection {
-    /// Its stable code, as in JSON.
-    #[must_use]
-    pub fn code(&self) -> &'static str {
-        match self {
-            Self::NotBound => "not-bound",
-            Self::Version { .. } => "version",
-            Self::KindNotRun { .. } => "kind-not-run",
-            Self::KindForbidden { .. } => "kind-forbidden",
-            Self::TransportDenied { .. } => "transport-denied",
-            Self::Os { .. } => "os",
-            Self::Arch { .. } => "arch",
-            Self::Memory { .. } => "memory",
-            Self::Region { .. } => "region",
-            Self::RegionNotBelieved { .. } => "region-not-believed",
-            Self::TagDenied { .. } => "tag-denied",
-            Self::TagMissing => "tag-missing",
-            Self::TagNotBelieved { .. } => "tag-not-believed",
-        }
-    }
-
     /// Whether it is about the region alone.
     #[must_use]
     pub fn is_regional(&self) -> bool {
         matches!(self, Self::Region { .. } | Self::RegionNotBelieved { .. })
-    }
-}
-
-impl fmt::Display for Rejection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotBound => f.write_str(
-                "it is another publisher's, and no [[grant]] binds it to this tool by `driver` and \
-                 `driver_publisher`",
-            ),
-            Self::Version { implemented, found } => write!(
-                f,
-                "it implements {}, and the contract has version {found}",
-                implemented.join(" and ")
-            ),
-            Self::KindNotRun { kind } => write!(
-                f,
-                "it is of kind {kind}, and this host runs component, http and form"
-            ),
-            Self::KindForbidden { kind } => write!(
-                f,
-                "it is of kind {kind}, which the contract's driver_constraints do not permit"
-            ),
-            Self::TransportDenied { rule, message } => {
-                write!(
-                    f,
-                    "its transport in tools.json is denied: {message} [{rule}]"
-                )
-            }
-            Self::Os { needed, found } => {
-                write!(
-                    f,
-                    "it needs {}, and this host runs {found}",
-                    needed.join(" or ")
-                )
-            }
-            Self::Arch { needed, found } => {
-                write!(
-                    f,
-                    "it needs {}, and this host is {found}",
-                    needed.join(" or ")
-                )
-            }
-            Self::Memory {
-                needed_mb,
-                maximum_bytes,
-            } => write!(
-                f,
-                "it needs {needed_mb} MiB of memory, and a call gets at most {} MiB",
-                maximum_bytes >> 20
-            ),
-            Self::Region { needed, claimed } => {
-                let claimed = match claimed.as_slice() {
-                    [] => "global, by default".to_owned(),
-                    claimed => claimed.join(", "),
-                };
-                write!(
-                    f,
-                    "it reaches the network, [resolve] asks for the region {}, and its own is: {claimed}",
-                    needed.join(" or ")
-                )
-            }
-            Self::RegionNotBelieved { claimed } => write!(
-                f,
-                "it claims the region {claimed}, and [resolve] does not believe its publisher"
-            ),
-            Self::TagDenied { tag } => {
-                write!(f, "its policy tag {tag} is one that [resolve] denies")
-            }
-            Self::TagMissing => f.write_str("it has none of the policy tags that [resolve] allows"),
-            Self::TagNotBelieved { tag } => write!(
-                f,
-                "it claims the policy tag {tag}, and [resolve] does not believe its publisher"
-            ),
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Codes: how they are declared, and what is known of each.
 
 use std::borrow::Cow;
+use std::error::Error;
 use std::fmt;
 
 use serde::Serialize;
@@ -34,9 +35,11 @@ pub struct Code {
     pub code: &'static str,
     /// The severity of what has this code.
     pub severity: Severity,
-    /// What is wrong, or which rule is broken.
+    /// The exit codes of the command, in Markdown. Empty: 1 for an error, none for a warning or a note.
+    pub exit: &'static str,
+    /// What is wrong, or which rule is broken. Empty: another table has the meaning of this code.
     pub meaning: &'static str,
-    /// What to do; empty where that depends on the case.
+    /// What to do; empty if that depends on the case.
     pub advice: &'static str,
 }
 
@@ -64,12 +67,44 @@ pub trait Coded {
     fn hint(&self) -> Option<Cow<'_, str>>;
 }
 
-/// Declares stable codes. One of three forms, with the same kind of rows:
+impl<K: Kind> Coded for K {
+    fn code(&self) -> &'static str {
+        self.row().code
+    }
+
+    fn hint(&self) -> Option<Cow<'_, str>> {
+        Some(self.row().advice)
+            .filter(|advice| !advice.is_empty())
+            .map(Cow::from)
+    }
+}
+
+/// An error, boxed or not, as the source of another one. For [`codes!`](crate::codes).
+#[doc(hidden)]
+pub trait AsSource {
+    fn as_source(&self) -> &(dyn Error + 'static);
+}
+
+impl<E: Error + 'static> AsSource for E {
+    fn as_source(&self) -> &(dyn Error + 'static) {
+        self
+    }
+}
+
+impl AsSource for dyn Error + Send + Sync {
+    fn as_source(&self) -> &(dyn Error + 'static) {
+        self
+    }
+}
+
+/// Declares stable codes, and the errors that have them. One of three forms, with the same kind of rows: a code, what
+/// it means, and advice that may be left out. Between code and meaning may stand a severity, and in brackets the
+/// command's exit codes if they are not 1.
 ///
 /// ```
-/// use toolward_support::report::{Code, codes};
+/// use toolward_support::report::{Code, Severity, codes};
 ///
-/// // An enum with `ALL`, `row`, `code` and `message`: code, meaning, and advice that may be left out.
+/// // An enum with `ALL`, `CODES`, `row`, `code` and `message`.
 /// codes! {
 ///     /// Why a key is refused.
 ///     pub enum KeyProblem {
@@ -78,40 +113,49 @@ pub trait Coded {
 ///     }
 /// }
 ///
-/// // Constants and a list of them, `CODES`. A severity may stand behind the code.
+/// // Constants and a list of them, `CODES`.
 /// codes! { pub const Code;
 ///     SYNTAX = "key-syntax", "not a key";
 ///     OLD_FORM = "key-old-form" Warning, "a key in the old form", "write it again";
 /// }
 ///
-/// // `code` and `hint` of an error with fields: a code and a hint for each of its patterns. A name instead of
-/// // the code stands for a field that has a code and a hint itself; an expression in parentheses gives a code.
-/// enum Missing {
-///     File { path: String },
-///     Name,
-/// }
-///
+/// // An error with fields, with `CODES`, `code` and `hint`. In parentheses what is displayed, if not the meaning;
+/// // behind `=>` the hint. A row without a meaning shares its code with a row of another table.
 /// codes! {
-///     for Missing {
-///         Self::File { path } = "file-missing", format!("create {path}");
-///         Self::Name = "name-missing";
+///     /// Why a file can't be used.
+///     #[derive(Debug)]
+///     pub enum Unusable: Error {
+///         Missing { path: String } = "file-missing" ["2"], "a file is missing",
+///             ("{path} is missing") => format!("create {path}");
+///         // A field `source` is the error's source.
+///         Unread(source: std::io::Error) = "file-unread", ("the file can't be read: {source}");
+///         // `-> field`: code and hint are those of this field; of an expression in parentheses: it is the code.
+///         Key { name: String, problem: KeyProblem } -> problem, ("{name}: {}", problem.message());
 ///     }
 /// }
 ///
-/// enum Error {
-///     Missing(Missing),
+/// // A field `inner` is the error of another layer: text and source are its own, and without a row code and hint.
+/// codes! {
+///     /// Why nothing starts.
+///     #[derive(Debug)]
+///     enum NotStarted: Error {
+///         Unusable(inner: Unusable);
+///     }
 /// }
 ///
-/// codes! { for Error { Self::Missing(missing) = missing; } }
-///
-/// let error = Error::Missing(Missing::File { path: "a".to_owned() });
+/// let error = NotStarted::from(Unusable::Missing { path: "a".to_owned() });
 /// assert_eq!((error.code(), error.hint().as_deref()), ("file-missing", Some("create a")));
-/// assert_eq!((KeyProblem::ALL.len(), CODES[1]), (2, OLD_FORM));
+/// assert_eq!(error.to_string(), "a is missing");
+/// let weak = Unusable::Key { name: "k".to_owned(), problem: KeyProblem::Weak };
+/// assert_eq!((weak.to_string().as_str(), weak.hint().as_deref()), ("k: the key is weak", Some("make a new one")));
+/// assert_eq!((KeyProblem::ALL.len(), CODES[1], CODES[1].severity), (2, OLD_FORM, Severity::Warning));
+/// assert_eq!((Unusable::CODES[0].exit, Unusable::CODES.len()), ("2", 2));
 /// ```
 #[macro_export]
 macro_rules! codes {
     ($(#[$outer:meta])* $vis:vis enum $name:ident {
-        $($(#[$inner:meta])* $variant:ident = $code:literal, $meaning:literal $(, $advice:literal)?;)+
+        $($(#[$inner:meta])* $variant:ident = $code:literal $($severity:ident)? $([$exit:literal])?,
+            $meaning:literal $(, $advice:literal)?;)+
     }) => {
         $(#[$outer])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -122,13 +166,19 @@ macro_rules! codes {
 
         impl $name {
             /// All of them, in the order of the table.
+            #[allow(dead_code, reason = "a table may be read by its rows alone")]
             pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The rows of the table.
+            pub const CODES: &'static [$crate::report::Code] =
+                &[$($crate::codes!(@row $code [$($severity)?] [$($exit)?] [$meaning] [$($advice)?])),+];
 
             /// The row of the table.
             #[must_use]
             pub const fn row(self) -> &'static $crate::report::Code {
                 match self {
-                    $(Self::$variant => &$crate::codes!(@row $code, $meaning $(, $advice)?),)+
+                    $(Self::$variant =>
+                        &$crate::codes!(@row $code [$($severity)?] [$($exit)?] [$meaning] [$($advice)?]),)+
                 }
             }
 
@@ -152,34 +202,58 @@ macro_rules! codes {
         }
     };
     ($vis:vis const $type:ty;
-        $($name:ident = $code:literal $($severity:ident)?, $meaning:literal $(, $advice:literal)?;)+
+        $($name:ident = $code:literal $($severity:ident)? $([$exit:literal])?,
+            $meaning:literal $(, $advice:literal)?;)+
     ) => {
         $(#[doc = concat!("`", $code, "`: ", $meaning)]
         $vis const $name: $type =
-            <$type>::of($crate::codes!(@row $code $($severity)?, $meaning $(, $advice)?));)+
+            <$type>::of($crate::codes!(@row $code [$($severity)?] [$($exit)?] [$meaning] [$($advice)?]));)+
 
         /// All codes of the table, in its order.
         pub const CODES: &'static [$crate::report::Code] =
-            &[$($crate::codes!(@row $code $($severity)?, $meaning $(, $advice)?)),+];
+            &[$($crate::codes!(@row $code [$($severity)?] [$($exit)?] [$meaning] [$($advice)?])),+];
     };
-    (for $name:ident {
-        $($pattern:pat = $($code:literal)? $($inner:ident)? $(($found:expr))? $(, $hint:expr)?;)+
+    ($(#[$outer:meta])* $vis:vis enum $name:ident: Error {
+        $($(#[$inner:meta])* $variant:ident
+            $(($($(#[$part_meta:meta])* $part:ident: $part_type:ty),+ $(,)?))?
+            $({ $($(#[$field_meta:meta])* $field:ident: $type:ty),+ $(,)? })?
+            $(= $code:literal $($severity:ident)? $([$exit:literal])? $(, $meaning:literal)?)?
+            $(-> $of:tt)?
+            $(, ($($message:tt)+))?
+            $(=> $hint:expr)?;)+
     }) => {
-        #[allow(unused_variables, reason = "code and hint need other fields")]
+        $(#[$outer])*
+        #[allow(missing_docs, reason = "the meaning is the doc of a row; fields have names")]
+        #[non_exhaustive]
+        $vis enum $name {
+            $($(#[$inner])* $(#[doc = concat!("`", $code, "`" $(, ": ", $meaning)?)])? $variant
+                $(($($(#[$part_meta])* $part_type),+))? $({ $($(#[$field_meta])* $field: $type),+ })?,)+
+        }
+
+        #[allow(unused_variables, unused_imports, reason = "a row uses the fields that it needs")]
         impl $name {
+            /// The rows of the table.
+            pub const CODES: &'static [$crate::report::Code] = &[$($(
+                $crate::codes!(@row $code [$($severity)?] [$($exit)?] [$($meaning)?] []),
+            )?)+];
+
             /// The stable code, as the book lists it.
             #[must_use]
             pub fn code(&self) -> &'static str {
+                use $crate::report::Coded as _;
                 match self {
-                    $($pattern => $crate::codes!(@code $($code)? $($inner)? $(($found))?),)+
+                    $(Self::$variant $(($($part),+))? $({ $($field),+ })? =>
+                        $crate::codes!(@code [$($code)?] [$($of)?] [$($($part)+)?]),)+
                 }
             }
 
             /// What to do about it, where that is known.
             #[must_use]
             pub fn hint(&self) -> Option<::std::borrow::Cow<'_, str>> {
+                use $crate::report::Coded as _;
                 match self {
-                    $($pattern => $crate::codes!(@hint $($code)? $($inner)? $(($found))? $(, $hint)?),)+
+                    $(Self::$variant $(($($part),+))? $({ $($field),+ })? =>
+                        $crate::codes!(@hint [$($code)?] [$($of)?] [$($($part)+)?] [$($hint)?]),)+
                 }
             }
         }
@@ -193,22 +267,64 @@ macro_rules! codes {
                 Self::hint(self)
             }
         }
+
+        #[allow(unused_variables, reason = "a text names the fields that it needs")]
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                match self {
+                    $(Self::$variant $(($($part),+))? $({ $($field),+ })? => $crate::codes!(
+                        @show f [$($($message)+)?] [$($($meaning)?)?] [$($code)?] [$($($part)+)?] [$($($part)+)?]
+                    ),)+
+                }
+            }
+        }
+
+        #[allow(unused_variables, unused_imports, reason = "few variants have a source")]
+        impl ::std::error::Error for $name {
+            fn source(&self) -> Option<&(dyn ::std::error::Error + 'static)> {
+                use $crate::report::AsSource as _;
+                match self {
+                    $(Self::$variant $(($($part),+))? $({ $($field),+ })? => None
+                        $($(.or($crate::codes!(@source $part $part)))+)?
+                        $($(.or($crate::codes!(@source $field $field)))+)?,)+
+                }
+            }
+        }
+
+        $($($($crate::codes!(@from $part $name $variant $part_type);)+)?)+
     };
-    (@row $code:literal, $($text:literal),+) => {
-        $crate::codes!(@row $code Error, $($text),+)
-    };
-    (@row $code:literal $severity:ident, $meaning:literal $(, $advice:literal)?) => {
+    (@row $code:literal [$($severity:ident)?] [$($exit:literal)?] [$($meaning:literal)?] [$($advice:literal)?]) => {
         $crate::report::Code {
             code: $code,
-            severity: $crate::report::Severity::$severity,
-            meaning: $meaning,
+            severity: $crate::codes!(@severity $($severity)?),
+            exit: concat!($($exit)?),
+            meaning: concat!($($meaning)?),
             advice: concat!($($advice)?),
         }
     };
-    (@code $code:literal) => { $code };
-    (@code $inner:ident) => { $inner.code() };
-    (@code ($found:expr)) => { $found };
-    (@hint $inner:ident) => { $inner.hint().map(::std::borrow::Cow::from) };
-    (@hint $code:tt) => { None };
-    (@hint $code:tt, $hint:expr) => { Some(::std::borrow::Cow::from($hint)) };
+    (@severity) => { $crate::report::Severity::Error };
+    (@severity $severity:ident) => { $crate::report::Severity::$severity };
+    (@code [$code:literal] $of:tt $parts:tt) => { $code };
+    (@code [] [$of:ident] $parts:tt) => { $of.code() };
+    (@code [] [($of:expr)] $parts:tt) => { $of };
+    (@code [] [] [$inner:ident]) => { $inner.code() };
+    (@hint $code:tt $of:tt $parts:tt [$hint:expr]) => { Some(::std::borrow::Cow::from($hint)) };
+    (@hint [] [$of:ident] $parts:tt []) => { $of.hint().map(::std::borrow::Cow::from) };
+    (@hint [] [] [$inner:ident] []) => { $inner.hint().map(::std::borrow::Cow::from) };
+    (@hint $code:tt $of:tt $parts:tt []) => { None };
+    (@show $f:ident [$($message:tt)+] $($other:tt)+) => { write!($f, $($message)+) };
+    (@show $f:ident [] $meaning:tt $code:tt [inner] [$inner:ident]) => { ::std::fmt::Display::fmt($inner, $f) };
+    (@show $f:ident [] [$meaning:literal] $($other:tt)+) => { $f.write_str($meaning) };
+    (@show $f:ident [] [] [$code:literal] $($other:tt)+) => { $f.write_str($code) };
+    (@source source $source:ident) => { Some($source.as_source()) };
+    (@source inner $inner:ident) => { ::std::error::Error::source($inner) };
+    (@source $name:ident $field:ident) => { None };
+    (@from inner $name:ident $variant:ident $type:ty) => {
+        impl From<$type> for $name {
+            fn from(inner: $type) -> Self {
+                Self::$variant(inner)
+            }
+        }
+    };
+    (@from $other:ident $name:ident $variant:ident $type:ty) => {};
 }

@@ -22,7 +22,7 @@ pub enum OpenMode {
     Write,
 }
 
-/// Opens an existing file, whose path is that of [`toolward_support::files::private_file`]. The connection is
+/// Opens an existing file, whose path is that of [`crate::files::private_file`]. The connection is
 /// [hardened](harden), and waits for nobody until it is told to.
 ///
 /// # Errors

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 use toolward_bundle::content::Content;
 use toolward_host::{
-    Cache, CallListener, FinishedCall, Host, Limits, LogRecord, Observer, Origin, Progress, Request,
+    Cache, CallFacts, CallListener, Host, Limits, LogRecord, Observer, Origin, Progress, Request,
 };
 use toolward_policy::Decision;
 use toolward_signing::key::PublicKey;
@@ -89,7 +89,7 @@ async fn observed(host: &Host, input: &str) -> Vec<String> {
 struct Failures(AtomicUsize);
 
 impl CallListener for Failures {
-    fn finished(&self, call: &FinishedCall) {
+    fn finished(&self, call: &CallFacts) {
         if call.error.is_some() {
             self.0.fetch_add(1, Ordering::Relaxed);
         }

@@ -38,27 +38,50 @@ fn page(name: &str) -> String {
 }
 
 #[test]
-fn every_error_code_of_the_libraries_is_in_the_book() {
-    // The page follows from the tables of the command and of the operator's library. It
-    // repeats the codes of other libraries, whose tables have no meanings.
-    let sources = sources(&["author/src", "bundle/src", "host/src", "mcp/src"]);
+fn every_error_code_of_a_table_is_in_the_book() {
+    // The command lists the tables, and the generator makes the page of the list. A table that is missing there is
+    // found here.
+    let sources = sources(&[
+        "author/src",
+        "bundle/src",
+        "cli/src",
+        "confine/src",
+        "egress/src",
+        "host/src",
+        "keyvalue/src",
+        "ledger/src",
+        "mcp/src",
+        "operator/src",
+        "registry/src",
+        "signing/src",
+        "store/src",
+    ]);
     let mut codes = BTreeSet::new();
-    for table in sources.split("codes!{for").skip(1) {
+    for table in sources.split("codes!{").skip(1) {
         let table = table.split("}}").next().unwrap();
         codes.extend(literals(table, "=\""));
     }
     codes.retain(|code| is_code(code));
     assert!(
-        codes.len() > 25,
+        codes.len() > 300,
         "only {} codes found in the sources",
         codes.len()
     );
-    // Refused requests stand with what serving is.
-    let book = page("command-errors.md") + &page("serve-http.md") + &page("serve-messages.md");
+    let pages = [
+        "command-errors.md",
+        "confinement.md",
+        "formats/registry.md",
+        "reference/diagnostics.md",
+        "reference/outgoing-requests.md",
+        "reference/refusals.md",
+        "serve-http.md",
+        "serve-messages.md",
+    ];
+    let book: String = pages.iter().map(|name| page(name)).collect();
     for code in codes {
         assert!(
             book.contains(&format!("`{code}`")),
-            "{code} is not on the page"
+            "{code} is not on a page"
         );
     }
 }

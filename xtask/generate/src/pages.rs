@@ -27,6 +27,7 @@ fn tables() -> Vec<Page> {
             codes::outgoing_requests(),
         ),
         ("docs/src/command-errors.md", command_errors::page()),
+        ("docs/src/policy-errors.md", codes::policy()),
         ("docs/src/reference/limits.md", limits::page()),
         ("docs/src/reference/differences.md", differences::page()),
     ]

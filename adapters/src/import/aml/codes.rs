@@ -2,105 +2,66 @@
 
 use toolward_support::report::codes;
 
-/// Why no tool is made of a definition.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Refused {
-    #[error("it is a draft, and drafts are left out")]
-    Draft,
-    #[error("it is disabled")]
-    Disabled,
-    #[error("expected `spec_version` to be {expected:?}, found {found:?}")]
-    SpecVersion { expected: String, found: String },
-    #[error("its id makes no id of ours with {0:?} before it")]
-    NoId(String),
-    #[error("its tool would have the id {0}, which another definition has")]
-    Taken(String),
-    #[error("its `base_url` is not https: requests would go out in the clear")]
-    Insecure,
-    #[error("its request can't be made: {0}")]
-    Request(String),
-    #[error("`{0}` has invisible characters, which no signed text may hold")]
-    Hidden(&'static str),
-    #[error("what would be made of it is not valid: {0}")]
-    Invalid(String),
-}
-
 codes! {
-    for Refused {
-        Self::Draft = "aml-draft", "`--allow-draft` takes drafts, too";
-        Self::Disabled = "aml-disabled";
-        Self::SpecVersion { .. } = "aml-spec-version-refused",
-            "`--spec-version` names the version that your platform approves";
-        Self::NoId(_) = "import-name-unusable";
-        Self::Taken(_) = "import-name-taken";
-        Self::Insecure = "aml-url-insecure";
-        Self::Request(_) = "aml-request-unusable";
-        Self::Hidden(_) = "aml-text-hidden";
-        Self::Invalid(_) = "import-invalid";
+    /// Why no tool is made of a definition.
+    #[derive(Debug)]
+    pub(super) enum Refused: Error {
+        Draft = "aml-draft" ["1 or –"], "a definition of AML is a draft, and drafts are left out",
+            ("it is a draft, and drafts are left out") => "`--allow-draft` takes drafts, too";
+        Disabled = "aml-disabled" ["1 or –"], "a definition of AML is disabled", ("it is disabled");
+        SpecVersion { expected: String, found: String } = "aml-spec-version-refused" ["1 or –"],
+            "a definition of AML has a `spec_version` that is not approved",
+            ("expected `spec_version` to be {expected:?}, found {found:?}")
+            => "`--spec-version` names the version that your platform approves";
+        NoId(prefix: String) = "import-name-unusable", ("its id makes no id of ours with {prefix:?} before it");
+        Taken(id: String) = "import-name-taken", ("its tool would have the id {id}, which another definition has");
+        Insecure = "aml-url-insecure" ["1 or –"], "the `base_url` of a definition of AML is not https",
+            ("its `base_url` is not https: requests would go out in the clear");
+        Request(problem: String) = "aml-request-unusable" ["1 or –"],
+            "the request of a definition of AML can't be made safely: a place is missing, or a placeholder is not one",
+            ("its request can't be made: {problem}");
+        Hidden(field: &'static str) = "aml-text-hidden" ["1 or –"],
+            "a schema of a definition of AML has invisible characters",
+            ("`{field}` has invisible characters, which no signed text may hold");
+        Invalid(problem: String) = "import-invalid", ("what would be made of it is not valid: {problem}");
     }
 }
 
-/// What a tool does not take over from its definition, or takes over in another way.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Note {
-    #[error("a contract only: it is computed in process, and needs a driver")]
-    Function,
-    #[error(
-        "a contract only: a person answers it, and can't be asked for its output as a form: {0}"
-    )]
-    Human(String),
-    #[error("the person behind the caller is asked; its transport, {0}, is not used")]
-    AskedHere(String),
-    #[error("a contract only: this host does not call AWS, GCP or Azure functions")]
-    Lambda,
-    #[error("a contract only: this host does not call MCP servers")]
-    Mcp,
-    #[error("a contract only: this host does not send to message queues")]
-    MessageQueue,
-    #[error("a contract only: this host does not query databases")]
-    Database,
-    #[error("a contract only: this host does not speak gRPC")]
-    Grpc,
-    #[error("a contract only: this host does not assume cloud roles")]
-    IamRole,
-    #[error("a contract only: this host does not fetch OAuth 2 tokens")]
-    Oauth2,
-    #[error("deprecated, as its description says")]
-    Deprecated,
-    #[error(
-        "{0} counts as a change for this host, though the tool only reads: a person is asked, unless policy says otherwise"
-    )]
-    ReadsByChange(&'static str),
-    #[error("one attempt: only `retrieval` tools are retried")]
-    OneAttempt,
-    #[error("the inputs {0} go into the query: {1} has no body, and AML says no place")]
-    InQuery(String, &'static str),
-    #[error("the secret goes into the header `{0}`, as AML's text names none")]
-    HeaderAssumed(&'static str),
-    #[error("`{0}` in `error_codes` or `on_status` is ignored: it is not a status from 400 to 599")]
-    StatusIgnored(String),
-    #[error("the description was cut to 2000 characters")]
-    Cut,
-}
-
 codes! {
-    for Note {
-        Self::Function = "aml-function-without-driver";
-        Self::Human(_) = "aml-human-without-driver";
-        Self::AskedHere(_) = "aml-human-asked-here";
-        Self::Lambda = "aml-lambda-unsupported";
-        Self::Mcp = "aml-mcp-unsupported";
-        Self::MessageQueue = "aml-message-queue-unsupported";
-        Self::Database = "aml-database-unsupported";
-        Self::Grpc = "aml-grpc-unsupported";
-        Self::IamRole = "aml-iam-role-unsupported";
-        Self::Oauth2 = "aml-oauth2-unsupported";
-        Self::Deprecated = "aml-deprecated";
-        Self::ReadsByChange(_) = "aml-reads-by-change";
-        Self::OneAttempt = "aml-one-attempt";
-        Self::InQuery(..) = "aml-inputs-in-query";
-        Self::HeaderAssumed(_) = "aml-header-assumed";
-        Self::StatusIgnored(_) = "aml-status-ignored";
-        Self::Cut = "aml-description-cut";
+    /// What a tool does not take over from its definition, or takes over in another way.
+    #[derive(Debug)]
+    pub(super) enum Note: Error {
+        Function = "aml-function-without-driver" Note,
+            "a contract only: it is computed in process, and needs a driver";
+        Human(problem: String) = "aml-human-without-driver" Note,
+            "a contract only: a person answers it, and can't be asked for its output as a form",
+            ("a contract only: a person answers it, and can't be asked for its output as a form: {problem}");
+        AskedHere(transport: String) = "aml-human-asked-here" Note,
+            "the person behind the caller is asked; its transport is not used",
+            ("the person behind the caller is asked; its transport, {transport}, is not used");
+        Lambda = "aml-lambda-unsupported" Note,
+            "a contract only: this host does not call AWS, GCP or Azure functions";
+        Mcp = "aml-mcp-unsupported" Note, "a contract only: this host does not call MCP servers";
+        MessageQueue = "aml-message-queue-unsupported" Note,
+            "a contract only: this host does not send to message queues";
+        Database = "aml-database-unsupported" Note, "a contract only: this host does not query databases";
+        Grpc = "aml-grpc-unsupported" Note, "a contract only: this host does not speak gRPC";
+        IamRole = "aml-iam-role-unsupported" Note, "a contract only: this host does not assume cloud roles";
+        Oauth2 = "aml-oauth2-unsupported" Note, "a contract only: this host does not fetch OAuth 2 tokens";
+        Deprecated = "aml-deprecated" Note, "deprecated, as its description says";
+        ReadsByChange(method: &'static str) = "aml-reads-by-change" Note,
+            "the method of a tool that only reads counts as a change for this host: a person is asked, unless policy says otherwise",
+            ("{method} counts as a change for this host, though the tool only reads: a person is asked, unless policy says otherwise");
+        OneAttempt = "aml-one-attempt" Note, "one attempt: only `retrieval` tools are retried";
+        InQuery(inputs: String, method: &'static str) = "aml-inputs-in-query" Note,
+            "inputs go into the query: the method has no body, and AML says no place",
+            ("the inputs {inputs} go into the query: {method} has no body, and AML says no place");
+        HeaderAssumed(header: &'static str) = "aml-header-assumed" Note,
+            "a secret goes into the usual header, as AML's text names none",
+            ("the secret goes into the header `{header}`, as AML's text names none");
+        StatusIgnored(status: String) = "aml-status-ignored" Note,
+            "a key of `error_codes` or `on_status` is ignored: it is not a status from 400 to 599",
+            ("`{status}` in `error_codes` or `on_status` is ignored: it is not a status from 400 to 599");
+        Cut = "aml-description-cut" Note, "the description was cut to 2000 characters";
     }
 }

@@ -120,7 +120,7 @@ fn without_a_confinement_cargo_builds_in_one_step_as_by_hand() {
 
 #[test]
 fn what_cargo_says_gives_the_reason_of_a_failure() {
-    use CargoReason::{Denied, StdNeeded, TargetMissing};
+    use BuildReason::{Denied, StdNeeded, TargetMissing};
     let of = |lines: &[&str]| {
         let each = lines.iter().filter_map(|line| failure_reason(line, true));
         each.min()

@@ -12,7 +12,7 @@ use clap::Args;
 use rustix::fs::OFlags;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
-use toolward_adapters::records::Event;
+use toolward_adapters::records::event_record;
 use toolward_host::{Events, Heard, HostBuilder};
 use toolward_support::files::{Lock, Problem, Protection};
 
@@ -217,7 +217,7 @@ fn run(mut file: EventFile, mut events: Events, runtime: &Handle, stop: &Cancell
 
 fn add(lines: &mut Vec<u8>, heard: &Heard) {
     let written = match heard {
-        Heard::Event(event) => serde_json::to_writer(&mut *lines, &Event::of(event)),
+        Heard::Event(event) => serde_json::to_writer(&mut *lines, &event_record(event)),
         Heard::Lost(lost) => {
             serde_json::to_writer(&mut *lines, &serde_json::json!({ "lost": lost }))
         }

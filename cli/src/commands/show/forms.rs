@@ -6,12 +6,12 @@ use std::time::SystemTime;
 use clap::ValueEnum;
 use serde_json::Value;
 #[cfg(feature = "adapters")]
-use toolward_adapters::records::{Described, ToolDescription, amplifier_spec, function_definition};
+use toolward_adapters::records::{Described, amplifier_spec, function_definition, tool_records};
 use toolward_bundle::content::Content;
 use toolward_bundle::text::visible_json;
+use toolward_host::ToolFacts;
 #[cfg(feature = "adapters")]
 use toolward_host::{Host, LOCAL};
-use toolward_host::ToolInfo;
 use toolward_mcp::ServerFeatures;
 use toolward_operator::host_setup::HostSetup;
 use toolward_operator::policy_review::PolicyReview;
@@ -79,9 +79,9 @@ fn unwritable(error: serde_json::Error) -> Failure {
 
 /// The records of the tool, among the other tools of its host.
 #[cfg(feature = "adapters")]
-fn records(tool: &ToolInfo, host: &Host, features: &ServerFeatures) -> Result<Value> {
-    let tools: Vec<ToolInfo> = host.tools().collect();
-    let named = |info: &ToolInfo| name_of(info, features).map(str::to_owned);
+fn records(tool: &ToolFacts, host: &Host, features: &ServerFeatures) -> Result<Value> {
+    let tools: Vec<ToolFacts> = host.tools().collect();
+    let named = |info: &ToolFacts| name_of(info, features).map(str::to_owned);
     let names: Vec<Option<String>> = tools.iter().map(named).collect();
     let all = tools.iter().zip(&names);
     let all: Vec<Described<'_>> = all
@@ -97,12 +97,11 @@ fn records(tool: &ToolInfo, host: &Host, features: &ServerFeatures) -> Result<Va
     let Some(described) = same.find(|one| one.info.contract.major_id() == target) else {
         return Err(unnamed(tool));
     };
-    let description = ToolDescription::of(described, &all, LOCAL, SystemTime::now());
-    serde_json::to_value(description).map_err(unwritable)
+    Ok(tool_records(described, &all, LOCAL, SystemTime::now()))
 }
 
 /// The tool as the server lists it; the error of its calls if it lists none.
-fn definition(tool: &ToolInfo, features: &ServerFeatures) -> Result<Value> {
+fn definition(tool: &ToolFacts, features: &ServerFeatures) -> Result<Value> {
     if let Some(refusal) = tool.refusal() {
         return Err(reply::refused(&refusal, &tool.contract.major_id()));
     }
@@ -111,14 +110,14 @@ fn definition(tool: &ToolInfo, features: &ServerFeatures) -> Result<Value> {
 }
 
 /// What the server calls the tool.
-fn name_of<'f>(tool: &ToolInfo, features: &'f ServerFeatures) -> Option<&'f str> {
+fn name_of<'f>(tool: &ToolFacts, features: &'f ServerFeatures) -> Option<&'f str> {
     let target = tool.contract.major_id();
     let mut names = features.tool_names();
     let (name, _) = names.find(|(_, of)| *of == target)?;
     Some(name)
 }
 
-fn unnamed(tool: &ToolInfo) -> Failure {
+fn unnamed(tool: &ToolFacts) -> Failure {
     let tool = tool.contract.major_id();
     let message = format!(
         "`{tool}` has no name over MCP: other tools have taken every name that it could have"

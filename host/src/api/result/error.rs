@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use serde::{Serialize, Serializer};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 use toolward_contract::json::JsonError;
 use toolward_policy::LimitName;
@@ -11,7 +12,7 @@ use super::{ErrorClass, ErrorCode};
 use crate::exceeded::Exceeded;
 
 /// Who reported the error.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
     /// This host.
@@ -23,9 +24,10 @@ pub enum Origin {
 }
 
 /// A limit that a call hit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hit {
     /// Which limit; its name serialised.
+    #[serde(deserialize_with = "limit_name")]
     pub limit: LimitName,
     /// What the call used or asked for, in the limit's unit.
     pub used: u64,
@@ -61,7 +63,7 @@ impl From<Exceeded> for Hit {
 ///     }
 /// }
 /// ```
-#[derive(Debug, Clone, PartialEq, Serialize, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{code}: {message}")]
 #[non_exhaustive]
 pub struct CallError {
@@ -77,6 +79,8 @@ pub struct CallError {
     #[serde(
         rename = "retry_after_ms",
         serialize_with = "milliseconds",
+        deserialize_with = "from_milliseconds",
+        default,
         skip_serializing_if = "Option::is_none"
     )]
     pub retry_after: Option<Duration>,
@@ -98,6 +102,17 @@ fn milliseconds<S: Serializer>(value: &Option<Duration>, serializer: S) -> Resul
     value
         .map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
         .serialize(serializer)
+}
+
+fn from_milliseconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
+    Ok(Option::deserialize(from)?.map(Duration::from_millis))
+}
+
+fn limit_name<'de, D: Deserializer<'de>>(from: D) -> Result<LimitName, D::Error> {
+    let name = String::deserialize(from)?;
+    let mut all = LimitName::ALL.iter();
+    let found = all.find(|limit| limit.as_str() == name).copied();
+    found.ok_or_else(|| D::Error::custom("not a limit of this host"))
 }
 
 /// The longest error message, in bytes: it may quote a caller or a driver.

@@ -6,12 +6,9 @@ use serde_json::{Value, json};
 use toolward_policy::LimitName;
 
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit, LogLevel, LogRecord, Origin};
-use crate::api::violations::{EndsCall, ViolationKind, Violations};
-use crate::elicitation::{Asker, Questions};
 use crate::exceeded::Exceeded;
 use crate::executor::limits::{ended, over};
-use crate::executor::{CallEnd, Job};
-use crate::invocation::{DriverError, InputRequest, Returned};
+use crate::invocation::{CallEnd, DriverError};
 use crate::sandbox::context::CallContext;
 use crate::sandbox::run::{AttemptOutcome, Usage};
 
@@ -22,22 +19,14 @@ const QUOTED_STDERR_BYTES: usize = 2048;
 const PANIC_PREFIX: &str = "panic: ";
 
 /// The driver's output or questions, or the error for what happened.
-pub(super) fn end_of(
-    outcome: AttemptOutcome,
-    usage: &Usage,
-    job: &Job,
-    context: &CallContext,
-) -> CallEnd {
+pub(super) fn end_of(outcome: AttemptOutcome, usage: &Usage, context: &CallContext) -> CallEnd {
     let error = match outcome {
-        AttemptOutcome::Returned(Ok(Returned::Done(output))) => return CallEnd::Done(output),
-        AttemptOutcome::Returned(Ok(Returned::NeedsInput(asked))) => {
-            match questions(asked, job.asker, &context.violations) {
-                Ok(questions) => return CallEnd::Asks(questions),
-                Err(error) => error,
-            }
+        AttemptOutcome::Returned(CallEnd::Done(output)) => return CallEnd::Done(output),
+        AttemptOutcome::Returned(CallEnd::Asks(asked)) => return CallEnd::Asks(asked),
+        AttemptOutcome::Returned(CallEnd::Failed(error)) => {
+            driver_error(error, &context.limits.json)
         }
-        AttemptOutcome::Returned(Err(error)) => driver_error(error, &context.limits.json),
-        AttemptOutcome::Deadline => job.clock.late(),
+        AttemptOutcome::Deadline => context.clock.late(),
         AttemptOutcome::Fuel { allowed } => CallError::new(
             ErrorCode::FUEL_EXHAUSTED,
             ErrorClass::ExecutionFailed,
@@ -131,26 +120,6 @@ fn after(refused: Exceeded, mut error: CallError) -> CallError {
         Some(own) => format!("{own}; before, {}: {raise}", over.message),
     });
     error
-}
-
-/// Accepts questions if they were granted.
-fn questions(
-    asked: InputRequest,
-    asker: Asker,
-    violations: &Violations,
-) -> Result<Questions, CallError> {
-    let Some(kind) = asker.beyond(&asked) else {
-        return asker.take(asked);
-    };
-    if let Err(EndsCall(violation)) = violations.record(ViolationKind::User, kind) {
-        return Err(ended(&violation));
-    }
-    Err(CallError::new(
-        ErrorCode::INPUT_UNAVAILABLE,
-        ErrorClass::SetupRequired,
-        format!("the driver asks a question that it was not granted (`user:{kind}`)"),
-    )
-    .with_hint("its contract has to declare it in `requires.user`, and the policy to grant it"))
 }
 
 /// The message that the guest SDK printed before the trap, or logged where it has no standard library.

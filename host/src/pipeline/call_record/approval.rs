@@ -3,45 +3,58 @@
 use toolward_ledger::Pending;
 
 use super::CallRecord;
-use crate::api::approval::{Remembered, Verdict};
+use crate::api::approval::{ApprovalRequest, Approver, Remembered, Verdict};
 use crate::api::event::CallEventKind;
-use crate::recording::Said;
+use crate::recording::ApprovalStep;
 
 impl CallRecord<'_> {
-    /// A person has to approve the call: now, or they did before.
-    pub(crate) fn needs_approval(&mut self) {
-        self.needs_approval = true;
-    }
-
-    /// A person is asked about the call.
-    pub(crate) async fn asks(&mut self) {
-        self.happens(|| CallEventKind::PermissionRequested);
-        self.says(Said::Asked).await;
-    }
-
-    /// An earlier approval of the call has run out.
-    pub(crate) async fn approval_expired(&mut self, earlier: &Remembered) {
-        self.says(Said::Expired(Some(earlier))).await;
+    /// Has a person asked, and records that they are once the approver says so, and what came of it.
+    pub(crate) async fn asks(
+        &mut self,
+        approver: &dyn Approver,
+        request: &ApprovalRequest,
+    ) -> Verdict {
+        let marks = &request.marks;
+        let mut asking = approver.ask(request);
+        let at_once = tokio::select! {
+            biased;
+            () = marks.asked() => None,
+            verdict = &mut asking => Some(verdict),
+        };
+        if let Some(earlier) = marks.expired() {
+            self.says(ApprovalStep::Expired(Some(&earlier))).await;
+        }
+        if marks.is_asked() || at_once.as_ref().is_some_and(Verdict::is_asked_now) {
+            self.answer_unused().await;
+            self.happens(|| CallEventKind::PermissionRequested);
+            self.says(ApprovalStep::Asked).await;
+        }
+        let verdict = match at_once {
+            Some(verdict) => verdict,
+            None => asking.await,
+        };
+        self.answered(&verdict).await;
+        verdict
     }
 
     /// What came of the approval.
-    pub(crate) async fn answered(&mut self, verdict: &Verdict) {
-        self.answer = match verdict {
+    async fn answered(&mut self, verdict: &Verdict) {
+        self.facts.approval = match verdict {
             Verdict::Approved | Verdict::ApprovedFor(_) => Some(true),
             Verdict::Answered { approved, .. } => Some(*approved),
             Verdict::Denied(_) | Verdict::Unanswered | Verdict::Withdrawn => Some(false),
             Verdict::Remembered(_) | Verdict::Unavailable | Verdict::Later => None,
         };
         match verdict {
-            Verdict::Approved => self.says(Said::Approved(None)).await,
+            Verdict::Approved => self.says(ApprovalStep::Approved(None)).await,
             Verdict::ApprovedFor(kept) => self.approves(Some(kept)).await,
             Verdict::Answered {
                 approved: true,
                 remembered,
             } => self.approves(remembered.as_ref()).await,
-            Verdict::Denied(_) | Verdict::Answered { .. } => self.says(Said::Denied).await,
-            Verdict::Unanswered => self.says(Said::Expired(None)).await,
-            Verdict::Withdrawn => self.says(Said::Revoked).await,
+            Verdict::Denied(_) | Verdict::Answered { .. } => self.says(ApprovalStep::Denied).await,
+            Verdict::Unanswered => self.says(ApprovalStep::Expired(None)).await,
+            Verdict::Withdrawn => self.says(ApprovalStep::Revoked).await,
             Verdict::Remembered(earlier) => {
                 if let Some(rows) = &mut self.rows {
                     rows.remembers(earlier);
@@ -66,13 +79,16 @@ impl CallRecord<'_> {
     }
 
     /// The answer, once.
-    pub(super) fn unused_answer(&mut self) -> Option<Said<'static>> {
-        if self.answer_recorded || self.scope.chain.caller().is_some() || self.rows.is_none() {
+    pub(super) fn unused_answer(&mut self) -> Option<ApprovalStep<'static>> {
+        if self.answer_recorded
+            || self.parties.scope.chain.caller().is_some()
+            || self.rows.is_none()
+        {
             return None;
         }
-        let said = match self.scope.approver.as_ref()?.unused_answer()? {
-            Verdict::Answered { approved: true, .. } => Said::Approved(None),
-            Verdict::Answered { .. } => Said::Denied,
+        let said = match self.parties.scope.approver.as_ref()?.unused_answer()? {
+            Verdict::Answered { approved: true, .. } => ApprovalStep::Approved(None),
+            Verdict::Answered { .. } => ApprovalStep::Denied,
             _ => return None,
         };
         self.answer_recorded = true;
@@ -80,22 +96,22 @@ impl CallRecord<'_> {
     }
 
     async fn approves(&mut self, kept: Option<&Remembered>) {
-        self.says(Said::Approved(kept)).await;
+        self.says(ApprovalStep::Approved(kept)).await;
         if let Some(kept) = kept {
-            self.says(Said::Remembered(kept)).await;
+            self.says(ApprovalStep::Remembered(kept)).await;
         }
     }
 
     /// Adds a row. It is queued, and before all later rows of the call: this waits only while the queue is full.
-    async fn says(&mut self, said: Said<'_>) {
+    async fn says(&mut self, said: ApprovalStep<'_>) {
         if let Some(row) = self.approval_row(said) {
             // What is lost is counted by the ledger.
             let _ = row.await;
         }
     }
 
-    pub(super) fn approval_row(&mut self, said: Said<'_>) -> Option<Pending<()>> {
+    pub(super) fn approval_row(&mut self, said: ApprovalStep<'_>) -> Option<Pending<()>> {
         let rows = self.rows.as_mut()?;
-        Some(rows.approval(&self.scope, said))
+        Some(rows.approval(&self.parties, said))
     }
 }

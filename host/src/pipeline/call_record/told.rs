@@ -2,29 +2,27 @@
 
 use super::CallRecord;
 use crate::api::event::{CallCost, CallDecision, CallEventKind};
-use crate::api::listener::CallStage;
-use crate::api::result::{CallError, ErrorClass, ErrorCode, Origin, Output};
+use crate::api::facts::CallStage;
+use crate::api::result::{CallError, ErrorClass, ErrorCode, Origin};
 use crate::events::ProgressEvents;
 
 impl CallRecord<'_> {
     /// Tells the readers of events, if there are any.
     pub(super) fn happens(&mut self, kind: impl FnOnce() -> CallEventKind) {
-        let tool = self.tool.as_ref().map(|tool| tool.major_id.as_str());
-        let call = (&*self.metadata.invocation, tool, &*self.scope);
-        self.events.tell(call, kind);
+        self.events
+            .tell(&self.facts, &self.parties.scope.native, kind);
     }
 
     /// Tells what a guest reports; `None` while there are no readers of events.
     pub(crate) fn progress(&mut self) -> Option<ProgressEvents> {
-        let tool = self.tool.as_ref().map(|tool| tool.major_id.as_str());
-        let call = (&*self.metadata.invocation, tool, &*self.scope);
-        self.events.progress(call)
+        self.events
+            .progress(&self.facts, &self.parties.scope.native)
     }
 
-    /// Neither policy nor a person denied the call.
-    pub(crate) fn approved(&mut self) {
+    /// Neither policy nor a person denied the call; `asked` if it needed an approval.
+    pub(crate) fn approved(&mut self, asked: bool) {
         self.decided = true;
-        let decision = match self.needs_approval {
+        let decision = match asked {
             true => CallDecision::Approved,
             false => CallDecision::Allowed,
         };
@@ -33,35 +31,31 @@ impl CallRecord<'_> {
 
     /// A driver is started.
     pub(super) fn tells_start(&mut self) {
-        let tool = self.tool.as_ref().map(|tool| tool.major_id.as_str());
-        let call = (&*self.metadata.invocation, tool, &*self.scope);
-        let (driver, attempt) = (self.driver.as_deref(), self.metadata.attempts);
-        let driver = || driver.map_or_else(String::new, |driver| driver.driver.id.to_string());
-        self.events.tell(call, || CallEventKind::Started {
-            driver: driver(),
+        let (driver, attempt) = (self.parties.route.clone(), self.facts.attempts);
+        self.happens(|| CallEventKind::Started {
+            driver: driver.map_or_else(String::new, |route| route.driver.driver.id.to_string()),
             attempt,
         });
     }
 
     /// Tells the readers of events how the call ends.
-    pub(super) fn ends(&mut self, result: Result<&Output, &CallError>) {
+    pub(super) fn ends(&mut self, error: Option<&CallError>) {
         if self.yielded {
             return;
         }
-        let error = result.err();
         let unfit = [
             ErrorClass::SchemaValidationFailed,
             ErrorClass::InvalidArguments,
         ];
         let invalid = error.filter(|error| unfit.contains(&error.class));
         if let Some(code) = invalid.map(|error| error.code.known())
-            && self.stage == CallStage::Validate
+            && self.facts.stage == CallStage::Validate
         {
             self.happens(|| CallEventKind::ValidationFailed { code });
         }
         // A person who is asked may still answer.
         let answered = error.is_some_and(|error| error.code != ErrorCode::APPROVAL_PENDING);
-        let deciding = matches!(self.stage, CallStage::Authorise | CallStage::Approve);
+        let deciding = matches!(self.facts.stage, CallStage::Authorise | CallStage::Approve);
         if answered && deciding && !self.decided {
             let decision = CallDecision::Denied;
             self.happens(|| CallEventKind::PermissionDecided { decision });
@@ -70,7 +64,7 @@ impl CallRecord<'_> {
             self.happens(|| CallEventKind::PartialResult);
         }
         let bytes = match error {
-            None => self.returned as u64,
+            None => self.facts.output_bytes,
             Some(_) => 0,
         };
         self.happens(|| CallEventKind::ResultCreated {
@@ -95,9 +89,9 @@ impl CallRecord<'_> {
         let micros = self.started.elapsed().as_micros();
         CallCost {
             micros: u64::try_from(micros).unwrap_or(u64::MAX),
-            fuel: self.metadata.fuel,
-            peak_memory: self.metadata.peak_memory,
-            violations: self.metadata.violations_total,
+            fuel: self.facts.fuel,
+            peak_memory: self.facts.peak_memory,
+            violations: self.facts.violations_total,
         }
     }
 }

@@ -1,130 +1,225 @@
-//! Attempts of one driver: the first, and those after it if contract and error allow a retry.
+//! The attempts of a driver to carry out a call: what they share, what answers the driver's requests, and one attempt.
 
 use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use toolward_contract::tool::Retry;
+use toolward_policy::Grant;
 
-use super::failure::Failure;
+use super::DispatchContext;
+use super::failure::DriverFailure;
 use super::output::{self, Mapped};
 use crate::admission::Path;
-use crate::api::result::{CallError, Output};
-use crate::catalogue::{Route, ToolEntry};
-use crate::elicitation::Questions;
-use crate::executor::{AttemptMemory, AttemptReport, CallEnd, Executor, Job};
-use crate::pipeline::call_record::CallRecord;
+use crate::api::facts::CallFacts;
+use crate::api::limits::CallLimits;
+use crate::api::result::CallError;
+use crate::api::violations::Violations;
+use crate::elicitation::{Asker, CheckedQuestions, Spent};
+use crate::events::ProgressEvents;
+use crate::executor::{AttemptMemory, AttemptReport, Clock, Executor, Job};
+use crate::extensions::Extensions;
+use crate::health::Health;
+use crate::imports::{
+    BucketLimits, CallBuckets, CallBudget, CallSecrets, HostImports, NestedCalls, Reports, SlotCell,
+};
+use crate::invocation::{CallEnd, Invocation, Resumption};
 use crate::pipeline::resolve;
+use crate::pipeline::validate::RoutedCall;
+use crate::sandbox::access::Access;
 use crate::sandbox::context::CallContext;
 use crate::sandbox::deadline;
-use crate::validation_pool::ValidationPool;
 
-/// The end of a call that did not fail.
-pub(crate) enum Finished {
-    /// An output that matches its contract, and what may be dropped after the reply.
-    Done(Output, Option<Box<dyn Send>>),
-    /// Questions to be answered first.
-    Asks(Questions),
+/// What a call has from its first slot on, whichever driver serves it.
+pub(super) struct Admitted {
+    pub(super) clock: Clock,
+    pub(super) gates: Path,
+    pub(super) slot: SlotCell,
+    /// Fuel for all attempts together.
+    pub(super) fuel: u64,
+    /// The part of it that drivers consumed which failed.
+    pub(super) earlier_fuel: u64,
+    pub(super) budget: Arc<CallBudget>,
+    /// How often the call has asked.
+    pub(super) rounds: u32,
+    /// Set if it resumes after questions.
+    pub(super) resumption: Option<Resumption>,
+    /// What it had spent when it asked.
+    pub(super) spent: Spent,
+    /// What takes time to drop, and may be dropped after the reply.
+    pub(super) remains: Mutex<Option<Box<dyn Send>>>,
 }
 
-/// What stays the same over all attempts of a driver.
-pub(crate) struct Plan<'a> {
-    pub(crate) tool: &'a ToolEntry,
-    pub(crate) route: &'a Route,
-    pub(crate) gates: &'a Path,
-    pub(crate) validation: &'a ValidationPool,
+impl Admitted {
+    /// Whether the call's time is over.
+    pub(super) fn is_late(&self) -> bool {
+        self.clock.deadline <= Instant::now()
+    }
+
+    /// The fuel up to which a driver with these limits may run, with what others consumed.
+    fn fuel_of(&self, limits: &CallLimits) -> u64 {
+        self.fuel.min(self.earlier_fuel.saturating_add(limits.fuel))
+    }
 }
 
-/// Makes attempts until one ends the call or the driver's part in it; they count on from those in `record`. The
-/// deadline covers everything, retries and pauses included; waiting for the first slot comes before it.
-pub(crate) async fn run(
-    executor: &dyn Executor,
-    job: &mut Job,
-    context: &CallContext,
-    plan: &Plan<'_>,
-    record: &mut CallRecord<'_>,
-) -> Result<Finished, Failure> {
-    let clock = job.clock;
-    let (contract, limits) = (&plan.tool.contract, &context.limits);
-    let (health, principal) = (&plan.route.driver.health, &*context.scope.principal);
-    let earlier = record.earlier_attempts();
-    let mut dispatched = false;
-    loop {
-        record.starts();
-        job.invocation.attempt = record.metadata.attempts.saturating_sub(earlier);
-        job.spent_fuel = record.metadata.fuel;
+/// The attempts of a driver to carry out a call.
+pub(super) struct Attempts {
+    pub(super) executor: Arc<dyn Executor>,
+    pub(super) job: Job,
+    pub(super) context: CallContext,
+    /// Whether only the driver says that the last attempt may be repeated.
+    claimed: bool,
+    /// Whether anything of an attempt may have left the host.
+    dispatched: bool,
+}
+
+impl Attempts {
+    /// The attempts of the call's driver. They have the texts of the call until [`Attempts::end`].
+    pub(super) fn new(
+        (call, covered): (&mut RoutedCall, &[String]),
+        host: &DispatchContext<'_>,
+        (executor, access): (Arc<dyn Executor>, Arc<Access>),
+        admitted: &mut Admitted,
+        (facts, events): (&CallFacts, Option<ProgressEvents>),
+        idempotency_key: Option<String>,
+    ) -> (Self, Arc<HostImports>) {
+        let clock = admitted.clock.within(call.route.limits.timeout);
+        let id = &facts.invocation;
+        let setup = (&*admitted, &clock);
+        let (mut context, imports) = context((&*call, covered), host, setup, access, (id, events));
+        context.extensions = std::mem::take(&mut call.extensions);
+        let features = executor.features();
+        let (route, contract) = (&call.route, &call.tool.contract);
+        let job = Job {
+            invocation: Invocation {
+                idempotency_key: idempotency_key.unwrap_or_else(|| id.clone()),
+                id: id.clone(),
+                tool: contract.id.as_str().to_owned(),
+                tool_version: call.tool.version.clone(),
+                input: std::mem::take(&mut call.input),
+                context: std::mem::take(&mut call.context),
+                attempt: 0,
+                remaining_ms: 0,
+                resume: admitted.resumption.take(),
+            },
+            contract_input: match features.asks_again {
+                true => call.contract_input.clone(),
+                false => serde_json::Value::Null,
+            },
+            fuel: admitted.fuel_of(&route.limits),
+            spent_fuel: 0,
+        };
+        let attempts = Self {
+            executor,
+            job,
+            context,
+            claimed: false,
+            dispatched: false,
+        };
+        (attempts, imports)
+    }
+
+    /// Makes one attempt, the last one of those in `facts`. `earlier` of them were made by other drivers.
+    pub(super) async fn attempt(
+        &mut self,
+        health: &Health,
+        facts: &CallFacts,
+        earlier: u32,
+    ) -> AttemptReport {
+        self.job.invocation.attempt = facts.attempts.saturating_sub(earlier);
+        self.job.spent_fuel = facts.fuel;
+        let (executor, job, context) = (&*self.executor, &mut self.job, &self.context);
         let report = match executor.features().ends_in_time {
             true => executor.attempt(job, context).await,
             // No part of the future of a component's call.
             false => Box::pin(in_time(executor, job, context)).await,
         };
-        record.attempted(match &report.end {
-            CallEnd::Failed(error) => Some(error),
-            CallEnd::Done(_) | CallEnd::Asks(_) => None,
-        });
-        let metadata = &mut record.metadata;
-        metadata.fuel = job.spent_fuel.saturating_add(report.fuel);
-        metadata.peak_memory = metadata.peak_memory.max(report.peak_memory);
-        record.captured = report.captured;
-        dispatched |= report.dispatched;
         if report.failing {
-            health.failed(principal);
+            health.failed(context.principal());
+        } else if let CallEnd::Done(_) = &report.end {
+            health.worked(context.principal());
         }
-        let error = match report.end {
-            CallEnd::Asks(questions) => return Ok(Finished::Asks(questions)),
-            CallEnd::Done(output) => {
-                health.worked(principal);
-                record.returned(output.structured.len());
-                let memory = AttemptMemory::of(&job.slot, limits.memory_bytes);
-                let accepted = output::accept(
-                    output,
-                    (limits, memory),
-                    contract,
-                    &plan.route.implements.drop_outputs,
-                    (plan.validation, principal),
-                    clock.deadline,
-                    || clock.late(),
-                )
-                .await;
-                let Mapped(output, memory) = accepted.map_err(|error| {
-                    record.attempt_failed(&error);
-                    Failure::of_driver(error, dispatched)
-                })?;
-                let metadata = &mut record.metadata;
-                metadata.peak_memory = metadata.peak_memory.max(memory);
-                metadata.origin = report.origin.or(metadata.origin);
-                return Ok(Finished::Done(output, report.remains));
-            }
-            CallEnd::Failed(error) => error,
-        };
+        self.claimed = report.claimed;
+        self.dispatched |= report.dispatched;
+        report
+    }
 
-        let repeats = contract.idempotent && (contract.mutates.is_empty() || !report.claimed);
-        let retry = plan.route.retry.as_ref().filter(|_| repeats);
-        let pause = retry.and_then(|retry| pause(retry, job.invocation.attempt, &error));
-        let Some(pause) = pause else {
-            return Err(Failure::of_driver(error, dispatched));
+    /// Checks what an attempt returned against its contract.
+    pub(super) async fn accept(
+        &self,
+        end: CallEnd,
+        host: &DispatchContext<'_>,
+    ) -> CallEnd<Mapped, CheckedQuestions> {
+        match end {
+            CallEnd::Done(output) => output::accept(output, &self.context, host.validation)
+                .await
+                .into(),
+            CallEnd::Asks(request) => {
+                let questions = self.context.asker.take(request, &self.context.violations);
+                questions.map_or_else(CallEnd::Failed, CallEnd::Asks)
+            }
+            CallEnd::Failed(error) => CallEnd::Failed(error),
+        }
+    }
+
+    /// The driver's part in the call fails with this error.
+    pub(super) fn failure(&self, error: CallError) -> DriverFailure {
+        match self.executor.features().replays {
+            true => error.into(),
+            false => DriverFailure::of_driver(error, self.dispatched),
+        }
+    }
+
+    /// Waits for the next attempt, if contract and error allow one. The call has no slot in the meantime.
+    pub(super) async fn retry(
+        &self,
+        call: &RoutedCall,
+        admitted: &Admitted,
+        error: CallError,
+    ) -> Result<(), DriverFailure> {
+        let (context, clock) = (&self.context, self.context.clock);
+        let contract = &context.contract;
+        let repeats = contract.idempotent && (contract.mutates.is_empty() || !self.claimed);
+        let retry = call.route.retry.as_ref().filter(|_| repeats);
+        let attempt = self.job.invocation.attempt;
+        let Some(pause) = retry.and_then(|retry| pause(retry, attempt, &error)) else {
+            return Err(self.failure(error));
         };
         let ends = Instant::now().checked_add(pause);
         if ends.is_none_or(|ends| ends >= clock.deadline) {
-            return Err(Failure::of_driver(error, dispatched));
+            return Err(self.failure(error));
         }
-        // Releases the slot while this call waits.
-        drop(job.slot.take());
+        drop(context.slot.take());
         let next = pin!(async {
             tokio::time::sleep(pause).await;
-            plan.gates.enter(limits.memory_bytes).await
+            let ends = Some(clock.deadline);
+            let limit = context.limits.memory_bytes;
+            admitted.gates.enter(limit, ends).await
         });
         match deadline::before(clock.deadline, next).await {
-            Ok(slot) => job.slot.put(slot?),
+            Ok(slot) => context.slot.put(slot?),
             Err(deadline::Elapsed) => return Err(clock.late().into()),
         }
-        resolve::still_served(plan.tool, plan.route)?;
+        resolve::still_served(&call.tool, &call.route).map_err(DriverFailure::from)
+    }
+
+    /// Gives the texts of the call back. Returns what takes time to drop, and may be dropped after the reply.
+    pub(super) fn end(self, call: &mut RoutedCall) -> Option<Box<dyn Send>> {
+        let CallContext {
+            extensions,
+            remains,
+            ..
+        } = self.context;
+        let Invocation { input, context, .. } = self.job.invocation;
+        (call.input, call.context, call.extensions) = (input, context, extensions);
+        remains.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// One attempt, until the deadline or until other calls need its memory.
 async fn in_time(executor: &dyn Executor, job: &mut Job, context: &CallContext) -> AttemptReport {
-    let clock = job.clock;
-    let memory = AttemptMemory::of(&job.slot, context.limits.memory_bytes);
+    let clock = context.clock;
+    let memory = AttemptMemory::of(&context.slot, context.limits.memory_bytes);
     let attempt = pin!(memory.until_ended(executor.attempt(job, context)));
     let error = match deadline::before(clock.deadline, attempt).await {
         Ok(Ok(report)) => return report,
@@ -134,11 +229,130 @@ async fn in_time(executor: &dyn Executor, job: &mut Job, context: &CallContext) 
     AttemptReport::new(CallEnd::Failed(error))
 }
 
-/// How long to wait before the next attempt; `None` where there is none.
+/// How long to wait before the next attempt; `None` if there is none.
 fn pause(retry: &Retry, attempt: u32, error: &CallError) -> Option<Duration> {
     if !error.retryable || attempt >= retry.max_attempts {
         return None;
     }
     let own = retry.wait_before(attempt.saturating_add(1));
     Some(own.max(error.retry_after.unwrap_or_default()))
+}
+
+/// What the attempts of the call's driver share, and what answers its requests.
+fn context(
+    (call, covered): (&RoutedCall, &[String]),
+    host: &DispatchContext<'_>,
+    (admitted, clock): (&Admitted, &Clock),
+    access: Arc<Access>,
+    (invocation, events): (&str, Option<ProgressEvents>),
+) -> (CallContext, Arc<HostImports>) {
+    let (route, scope) = (&call.route, &call.scope);
+    let (caller, grant) = (scope.chain.caller(), &access.grant);
+    let budget = admitted.budget.clone();
+    let secrets = CallSecrets::new(
+        grant,
+        host.services.secrets.clone(),
+        &scope.principal,
+        budget.stores.clone(),
+    );
+    secrets.keep_out(&call.context_secrets);
+    let violations = Violations::new(
+        grant.on_violation(),
+        &route.driver.reported,
+        Some(secrets.clone()),
+    );
+    let left = caller.map(|caller| caller.memory_bytes);
+    let limits = route
+        .limits
+        .within(left, route.driver.features().holds_bodies);
+    let network = access.call(&scope.principal, &limits, clock.deadline, &budget, &secrets);
+    let tools = (!grant.tools().is_empty()).then(|| {
+        let id: Arc<str> = invocation.into();
+        let mut names = scope.chain.names().to_vec();
+        names.push(call.tool.major_id.to_string());
+        let mut bundles = scope.chain.bundles();
+        bundles.extend([
+            call.tool.bundle.to_string(),
+            route.driver.bundle.to_string(),
+        ]);
+        NestedCalls {
+            host: host.host.clone(),
+            budget: budget.clone(),
+            access: access.clone(),
+            root: caller.map_or_else(|| id.clone(), |caller| caller.root.clone()),
+            invocation: id,
+            names: names.into(),
+            bundles,
+            covered: covered.to_vec(),
+            scope: scope.clone(),
+            dev: call.tool.dev,
+            deadline: clock.deadline,
+            gates: admitted.gates.clone(),
+            slot: admitted.slot.clone(),
+        }
+    });
+    let imports = Arc::new(HostImports {
+        secrets,
+        network,
+        buckets: buckets(call, host, grant, &limits, clock, &budget, &violations),
+        tools,
+        reports: Reports::new(&limits),
+        budget: budget.clone(),
+        violations: violations.clone(),
+        observer: scope.observer.clone(),
+        events,
+    });
+    let context = CallContext {
+        asker: Asker {
+            granted: grant.user(),
+            answerable: scope.answerable,
+            nested: caller.is_some(),
+            rounds: admitted.rounds,
+        },
+        contract: call.tool.contract.clone(),
+        implements: route.implements.clone(),
+        clock: *clock,
+        slot: admitted.slot.clone(),
+        answers_first: scope.answers_first && !route.changes,
+        remains: Mutex::default(),
+        extensions: Extensions::default(),
+        limits,
+        access,
+        budget,
+        violations,
+        scope: scope.clone(),
+        imports: imports.clone(),
+    };
+    (context, imports)
+}
+
+fn buckets(
+    call: &RoutedCall,
+    host: &DispatchContext<'_>,
+    grant: &Grant,
+    limits: &CallLimits,
+    clock: &Clock,
+    budget: &CallBudget,
+    violations: &Violations,
+) -> CallBuckets {
+    CallBuckets {
+        grants: grant.buckets().to_vec(),
+        store: host.services.buckets.clone(),
+        // What can't be used is not copied.
+        principal: match grant.buckets() {
+            [] => String::new(),
+            _ => call.scope.principal.to_string(),
+        },
+        limits: BucketLimits {
+            bucket: toolward_state::Limits {
+                bucket_bytes: limits.bucket_bytes,
+                bucket_keys: limits.bucket_keys,
+                ..toolward_state::Limits::default()
+            },
+            ..BucketLimits::default()
+        },
+        counters: budget.buckets.clone(),
+        deadline: clock.deadline,
+        violations: violations.clone(),
+    }
 }

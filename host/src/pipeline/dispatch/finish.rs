@@ -1,72 +1,59 @@
-//! Finishes a call that ran: collects violations and questions, and redacts the secrets
-//! that it used.
+//! Finishes a call that ran: checks its questions, and redacts the secrets that it used.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
-use super::admit::Admitted;
-use super::attempts::Finished;
-use crate::api::result::{CallError, Output};
-use crate::elicitation::{Asked, Facts, OpenForm, Questions, Spent};
+use super::attempts::Admitted;
+use crate::api::facts::CallFacts;
+use crate::api::result::{CallError, Captured, Output};
+use crate::elicitation::{Asked, CallIdentity, CheckedQuestions, OpenForm, Spent};
 use crate::imports::HostImports;
-use crate::pipeline::call_record::CallRecord;
+use crate::invocation::CallEnd;
 use crate::pipeline::validate::RoutedCall;
 use crate::redact::Redactor;
 
-/// How a call ended that did not fail.
-pub(crate) enum Ended {
-    /// With an output.
-    Output(Output),
-    /// With questions, and the form that stays open if the caller gets them.
-    Asked(Box<Asked>, Option<OpenForm>),
+/// How a call ended: with its questions, the form that stays open if the caller gets them.
+pub(crate) type HostEnd = CallEnd<Output, (Box<Asked>, Option<OpenForm>)>;
+
+/// What of a call can be shown.
+pub(super) struct Shown {
+    pub(super) end: HostEnd,
+    pub(super) captured: Captured,
+    /// In how many texts of the result bytes of secrets were found.
+    pub(super) redacted: u64,
 }
 
-/// Ends a call that ran.
+/// Ends a call that ran. `captured` is what its driver logged and printed.
 pub(super) async fn finish(
-    call: &RoutedCall,
-    imports: &HostImports,
-    admitted: &Admitted,
-    result: Result<Finished, CallError>,
-    record: &mut CallRecord<'_>,
-) -> Result<Ended, CallError> {
-    let found = imports.violations.found();
-    record.metadata.violations = found.first;
-    record.metadata.violations_total = found.total;
-    record.violated(found.own);
+    call: &mut RoutedCall,
+    (imports, mut admitted): (&HostImports, Admitted),
+    end: CallEnd<Output, CheckedQuestions>,
+    facts: &CallFacts,
+    captured: Captured,
+) -> Shown {
     let redactor = imports.secrets.redactor();
-    let mut remains = None;
-    let result = match result {
-        Ok(Finished::Done(output, dropped_later)) => {
-            remains = dropped_later;
-            Ok(output)
-        }
-        Err(error) => Err(error),
-        Ok(Finished::Asks(questions)) => match questions.keep(redactor.as_deref()) {
-            Ok(mut questions) => {
-                let form = questions.form.take();
-                if let Some(redactor) = redactor {
-                    redactor.captured(&mut record.captured);
-                }
-                let milliseconds = admitted.clock.spent().as_millis();
-                let spent = Spent {
-                    fuel: record.metadata.fuel,
-                    milliseconds: u64::try_from(milliseconds).unwrap_or(u64::MAX),
-                    attempts: record.metadata.attempts,
-                };
-                let invocation = &record.metadata.invocation;
-                let asked = asked(call, questions, admitted.rounds, spent, invocation);
-                return Ok(Ended::Asked(Box::new(asked), form));
+    let result = match end {
+        CallEnd::Done(output) => Ok(output),
+        CallEnd::Failed(error) => Err(error),
+        CallEnd::Asks(questions) => match questions.keep(redactor.as_deref()) {
+            Ok(questions) => {
+                return asks(call, questions, &admitted, facts, (captured, redactor));
             }
             Err(error) => Err(error),
         },
     };
-    let result = match redactor {
-        Some(redactor) => redacted(redactor, result, record).await,
-        None => result,
+    let shown = match redactor {
+        Some(redactor) => redacted(redactor, result, captured).await,
+        None => Shown {
+            end: result.into(),
+            captured,
+            redacted: 0,
+        },
     };
-    if let Some(remains) = remains {
-        drop_later(remains, admitted);
+    let remains = std::mem::take(&mut admitted.remains).into_inner();
+    if let Some(remains) = remains.unwrap_or_else(PoisonError::into_inner) {
+        drop_later(remains, &admitted);
     }
-    result.map(Ended::Output)
+    shown
 }
 
 /// Has a task of the runtime drop what is left of an attempt. It keeps the call's slot until then: a slot is room
@@ -79,37 +66,51 @@ fn drop_later(remains: Box<dyn Send>, admitted: &Admitted) {
     });
 }
 
-fn asked(
-    call: &RoutedCall,
-    questions: Questions,
-    rounds: u32,
-    spent: Spent,
-    invocation: &str,
-) -> Asked {
-    let facts = Facts {
+/// The end of a call with these questions.
+fn asks(
+    call: &mut RoutedCall,
+    questions: CheckedQuestions,
+    admitted: &Admitted,
+    facts: &CallFacts,
+    (mut captured, redactor): (Captured, Option<Arc<Redactor>>),
+) -> Shown {
+    if let Some(redactor) = redactor {
+        redactor.captured(&mut captured);
+    }
+    let form = call.extensions.take::<OpenForm>();
+    let (tool, driver) = (&call.tool, &call.route.driver);
+    let identity = CallIdentity {
         principal: &call.scope.principal,
-        tool: &call.tool.full_id,
-        publisher: &call.tool.publisher,
-        driver: call.route.driver.driver.id.as_str(),
-        bundle: &call.route.driver.bundle,
+        tool: &tool.full_id,
+        publisher: &tool.publisher,
+        driver: driver.driver.id.as_str(),
+        bundle: &driver.bundle,
         input: &call.input,
         context: &call.context,
     };
-    let driver = &call.route.driver;
-    Asked {
-        invocation: invocation.to_owned(),
-        principal: call.scope.principal.clone(),
-        tool: call.tool.full_id.to_string(),
-        tool_id: call.tool.major_id.clone(),
-        publisher: call.tool.publisher.to_string(),
+    let asked = Asked {
+        invocation: facts.invocation.clone(),
+        principal: call.scope.principal.to_string(),
+        tool: tool.full_id.to_string(),
+        tool_id: tool.major_id.to_string(),
+        publisher: tool.publisher.to_string(),
         driver: driver.driver.id.to_string(),
         driver_publisher: driver.publisher.to_string(),
         bundle: driver.bundle.to_string(),
-        input: facts.input(),
-        round: rounds.saturating_add(1),
+        input: identity.input(),
+        round: admitted.rounds.saturating_add(1),
         questions: questions.questions,
         state: questions.state,
-        spent,
+        spent: Spent {
+            fuel: facts.fuel,
+            milliseconds: u64::try_from(admitted.clock.spent().as_millis()).unwrap_or(u64::MAX),
+            attempts: facts.attempts,
+        },
+    };
+    Shown {
+        end: CallEnd::Asks((Box::new(asked), form)),
+        captured,
+        redacted: 0,
     }
 }
 
@@ -117,9 +118,8 @@ fn asked(
 async fn redacted(
     redactor: Arc<Redactor>,
     mut result: Result<Output, CallError>,
-    record: &mut CallRecord<'_>,
-) -> Result<Output, CallError> {
-    let mut captured = std::mem::take(&mut record.captured);
+    mut captured: Captured,
+) -> Shown {
     // The guest has ended: what is found from here on is in the result.
     let before = redactor.found();
     let work = tokio::task::spawn_blocking(move || {
@@ -127,19 +127,20 @@ async fn redacted(
             Ok(output) => redactor.output(output),
             Err(error) => redactor.error(error),
         }
-        let found = redactor.found().saturating_sub(before);
+        let redacted = redactor.found().saturating_sub(before);
         redactor.captured(&mut captured);
-        (result, captured, found)
-    });
-    match work.await {
-        Ok((result, captured, found)) => {
-            record.captured = captured;
-            record.redacted(found);
-            result
+        Shown {
+            end: result.into(),
+            captured,
+            redacted,
         }
-        // Fail closed: show nothing that was not redacted.
-        Err(error) => Err(CallError::internal(format!(
+    });
+    // Fail closed: show nothing that was not redacted.
+    work.await.unwrap_or_else(|error| Shown {
+        end: CallEnd::Failed(CallError::internal(format!(
             "the result can't be shown: {error}"
         ))),
-    }
+        captured: Captured::default(),
+        redacted: 0,
+    })
 }

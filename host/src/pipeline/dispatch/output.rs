@@ -1,8 +1,5 @@
 //! Checks what a driver returned against its limits and its contract.
 
-use std::sync::Arc;
-use std::time::Instant;
-
 use serde_json::{Value, json};
 use toolward_contract::json as strict;
 use toolward_contract::tool::Tool;
@@ -15,24 +12,28 @@ use crate::api::result::{
 };
 use crate::executor::AttemptMemory;
 use crate::invocation::DriverOutput;
+use crate::sandbox::context::CallContext;
 use crate::validation_pool::{self, ValidationPool};
 
 /// Checks size, form and schema of an output, within the call's deadline.
-pub(crate) async fn accept(
+pub(super) async fn accept(
     output: DriverOutput,
-    (limits, memory): (&CallLimits, AttemptMemory),
-    contract: &Arc<Tool>,
-    dropped: &[String],
-    (pool, principal): (&ValidationPool, &str),
-    deadline: Instant,
-    late: impl Fn() -> CallError,
+    context: &CallContext,
+    pool: &ValidationPool,
 ) -> Result<Mapped, CallError> {
+    let (limits, contract, dropped) = (
+        &context.limits,
+        &context.contract,
+        &context.implements.drop_outputs,
+    );
+    let memory = AttemptMemory::of(&context.slot, limits.memory_bytes);
     if validation_pool::is_short(output.structured.len(), &contract.outputs) {
         return check(output, limits, contract, dropped, &memory);
     }
     let (limits, contract) = (limits.clone(), contract.clone());
-    let dropped = dropped.to_vec();
-    pool.run(principal, deadline, late, move || {
+    let (dropped, clock) = (dropped.clone(), context.clock);
+    let late = || clock.late();
+    pool.run(context.principal(), clock.deadline, late, move || {
         check(output, &limits, &contract, &dropped, &memory)
     })
     .await
@@ -81,7 +82,7 @@ fn leave_out(output: &mut Value, dropped: &[String]) {
 }
 
 /// An output, and the memory that it takes.
-pub(crate) struct Mapped(pub(crate) Output, pub(crate) u64);
+pub(super) struct Mapped(pub(super) Output, pub(super) u64);
 
 /// Parses a driver's output, within the limits on size and JSON.
 fn map_output(

@@ -41,39 +41,20 @@ impl Mount {
     }
 }
 
-/// Why the workspaces of a grant can't be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum PlanError {
-    /// The directory of a workspace can't be used.
-    #[error("the workspace `{path}` can't be used: {}: {problem}", directory.display())]
-    Unusable {
-        /// The virtual path that policy maps.
-        path: String,
-        /// The directory that it stands for.
-        directory: PathBuf,
-        /// What is wrong with it.
-        problem: Unusable,
-    },
-    /// Two directories stand for one virtual path.
-    #[error(
-        "the workspace `{path}` stands for two directories: {} and {}",
-        first.display(),
-        second.display()
-    )]
-    Ambiguous {
-        /// The virtual path.
-        path: String,
-        /// A directory.
-        first: PathBuf,
-        /// Another.
-        second: PathBuf,
-    },
-}
-
 codes! {
-    for PlanError {
-        Self::Unusable { problem, .. } = problem;
-        Self::Ambiguous { .. } = "workspace-ambiguous", "map each virtual path once";
+    /// Why the workspaces of a grant can't be used. `path` is virtual.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub(crate) enum PlanError: Error {
+        Unusable { path: String, directory: PathBuf, problem: Unusable } -> problem,
+            ("the workspace `{path}` can't be used: {}: {problem}", directory.display());
+        Ambiguous { path: String, first: PathBuf, second: PathBuf } = "workspace-ambiguous" ["4"],
+            "a workspace that a tool needs is mapped to two directories",
+            (
+                "the workspace `{path}` stands for two directories: {} and {}",
+                first.display(),
+                second.display()
+            )
+            => "map each virtual path once";
     }
 }
 

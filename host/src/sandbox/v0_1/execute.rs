@@ -6,7 +6,7 @@ use wasmtime::{Engine, Result, Store};
 
 use super::bindings::exports::toolward::driver::handler::Outcome;
 use super::{DriverPre, convert, types};
-use crate::invocation::{DriverError, Invocation, Returned};
+use crate::invocation::{CallEnd, DriverEnd, Invocation};
 use crate::sandbox::State;
 
 /// A call in this version's types.
@@ -34,19 +34,14 @@ impl<'a> HandlerCall<'a> {
         }
     }
 
-    pub(crate) async fn execute(
-        &self,
-        store: &mut Store<State>,
-    ) -> Result<Result<Returned, DriverError>> {
+    pub(crate) async fn execute(&self, store: &mut Store<State>) -> Result<DriverEnd> {
         let driver = self.driver.instantiate_async(&mut *store).await?;
         let handler = driver.toolward_driver_handler();
         let returned = handler.call_execute(store, &self.invocation).await?;
         Ok(match returned {
-            Ok(Outcome::Done(output)) => Ok(Returned::Done(convert::output(output))),
-            Ok(Outcome::NeedsInput(asked)) => {
-                Ok(Returned::NeedsInput(convert::input_request(asked)))
-            }
-            Err(error) => Err(convert::error(error)),
+            Ok(Outcome::Done(output)) => CallEnd::Done(convert::output(output)),
+            Ok(Outcome::NeedsInput(asked)) => CallEnd::Asks(convert::input_request(asked)),
+            Err(error) => CallEnd::Failed(convert::error(error)),
         })
     }
 

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 use serde_json::json;
 use tokio::sync::Notify;
 use toolward_host::{
-    ApprovalRequest, ApprovalScope, Approver, CallListener, ErrorCode, FinishedCall, Host,
-    Remembered, Reply, Request, Verdict,
+    ApprovalRequest, ApprovalScope, Approver, CallFacts, CallListener, ErrorCode, Host, Remembered,
+    Reply, Request, Verdict,
 };
 use toolward_ledger::payload::Keep;
 use toolward_ledger::record::{Answer, Approval, ApprovalEvent, Event};
@@ -159,7 +159,7 @@ async fn a_question_and_a_yes_stand_before_the_start_of_the_call() {
 struct Answers(Mutex<Vec<Option<bool>>>);
 
 impl CallListener for Answers {
-    fn finished(&self, call: &FinishedCall) {
+    fn finished(&self, call: &CallFacts) {
         self.0.lock().unwrap().push(call.approval);
     }
 }

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use toolward_host::{
-    CallError, CallEventKind, CallListener, CallStage, ErrorClass, ErrorCode, EventFilter,
-    FinishedCall, Heard, Host, PrincipalId, RefusedCall,
+    CallError, CallEventKind, CallFacts, CallListener, CallStage, ErrorClass, ErrorCode,
+    EventFilter, Heard, Host, PrincipalId, RefusedCall,
 };
 use toolward_ledger::payload::Keep;
 use toolward_ledger::record::{Event, Native};
@@ -30,10 +30,10 @@ async fn refused(host: &Host, name: &str, tool: Option<&str>, error: &CallError)
 
 /// Remembers the calls that ended.
 #[derive(Default)]
-struct Ended(Mutex<Vec<FinishedCall>>);
+struct Ended(Mutex<Vec<CallFacts>>);
 
 impl CallListener for Ended {
-    fn finished(&self, call: &FinishedCall) {
+    fn finished(&self, call: &CallFacts) {
         self.0.lock().unwrap().push(call.clone());
     }
 }
@@ -112,7 +112,7 @@ async fn a_call_that_does_not_reach_the_host_has_a_row_events_and_a_listener() {
             (heard.stage, heard.error.as_ref()),
             (stage, Some(&error.code))
         );
-        assert_eq!((heard.principal.as_str(), heard.attempts), ("ada", 0));
+        assert_eq!((&*heard.principal, heard.attempts), ("ada", 0));
     }
     assert!(world.reader().verify(&[]).unwrap().holds());
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::{Builder, Runtime};
-use toolward_host::{Canceled, Observer, Progress};
+use toolward_host::{CallFacts, Observer, Progress};
 
 use super::*;
 use crate::call::testing;
@@ -35,7 +35,7 @@ impl Observer for Watched {
         self.seen.moved.lock().unwrap().push(moved);
     }
 
-    fn canceled(&self, _: &Canceled) {
+    fn canceled(&self, _: &CallFacts) {
         self.seen.canceled.store(true, Ordering::Relaxed);
     }
 }

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use toolward_egress::{LimitKind, NetworkKind, Rule, SecretProblem, Stage};
+use toolward_contract::driver::{ExtractError, RenderErrorKind};
+use toolward_egress::{LimitKind, NetworkKind, Rule, RulesError, SecretProblem, Stage};
 use toolward_signing::ErrorKind;
 use toolward_support::report::Code;
 
@@ -54,7 +55,7 @@ pub(super) fn refusals() -> String {
          codes. The command exits with 3, and nothing of the bundle has been used. Codes are stable.\n\n\
          | Code | What was found | What to do |\n|---|---|---|\n"
     );
-    for row in ErrorKind::ALL.iter().map(|kind| kind.row()) {
+    for row in ErrorKind::CODES {
         let _ = writeln!(
             page,
             "| `{}` | {} | {} |",
@@ -71,31 +72,51 @@ pub(super) fn outgoing_requests() -> String {
          `toolward-egress` has the codes. A component gets the nearest code of `wasi:http` instead (mostly `HTTP-request-denied`); the\n\
          error of a driver without code (`kind: http`) has the message.\n"
     );
-    let mut table = |title: &str, rows: &mut dyn Iterator<Item = &'static Code>| {
+    let mut table = |title: &str, rows: &[Code]| {
         let _ = write!(page, "\n## {title}\n\n| Code | Meaning |\n|---|---|\n");
         for row in rows {
             let _ = writeln!(page, "| `{}` | {} |", row.code, row.meaning);
         }
     };
+    table("Refused by a rule", Rule::CODES);
+    table("Over a limit of the call", LimitKind::CODES);
+    table("Out of time", Stage::CODES);
+    table("Failed by the network or the server", NetworkKind::CODES);
+    table("A secret that can't be put in", SecretProblem::CODES);
+    table("Rules that are invalid", RulesError::CODES);
     table(
-        "Refused by a rule",
-        &mut Rule::ALL.iter().map(|one| one.row()),
+        "Values that make no request of a driver without code",
+        RenderErrorKind::CODES,
     );
     table(
-        "Over a limit of the call",
-        &mut LimitKind::ALL.iter().map(|one| one.row()),
-    );
-    table("Out of time", &mut Stage::ALL.iter().map(|one| one.row()));
-    table(
-        "Failed by the network or the server",
-        &mut NetworkKind::ALL.iter().map(|one| one.row()),
-    );
-    table(
-        "A secret that can't be put in",
-        &mut SecretProblem::ALL.iter().map(|one| one.row()),
+        "A response that has no output of a driver without code",
+        ExtractError::CODES,
     );
     page
 }
+
+pub(super) fn policy() -> String {
+    let mut page = format!(
+        "{GENERATED}# Errors in a policy file\n\n\
+         What is wrong in a [policy file](policy.md). `toolward policy check` prints these codes with the line.\n\n\
+         | code | when |\n|---|---|\n"
+    );
+    for row in toolward_policy::CODES {
+        let _ = writeln!(page, "| `{}` | {} |", row.code, row.meaning);
+    }
+    page + POLICY_WARNINGS
+}
+
+const POLICY_WARNINGS: &str = "
+## Warnings
+
+Lines without effect on the installed bundles. `policy check`, `policy list`, `list` and `doctor` show them with the file and line.
+
+| code | when |
+|---|---|
+| `context-without-schema` | A `[[context]]` is for a tool whose contract has no `contextSchema`: its calls have no context. |
+| `context-without-tool` | A `[[context]]` is for no installed tool. |
+";
 
 #[cfg(test)]
 mod tests {

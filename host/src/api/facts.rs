@@ -1,0 +1,207 @@
+//! The facts of one call: what was called, by whom, by which drivers it was served, how it ended and what it took.
+//! The stages of the host write them; replies, listeners, observers, events, log lines and rows of a ledger show them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use toolward_policy::LimitName;
+
+use crate::api::cancellation::Cancellation;
+use crate::api::result::{ErrorClass, ErrorCode, Origin};
+use crate::api::violations::{Violation, ViolationKind};
+use crate::tape::Replayed;
+
+/// What a host knows of one call: ids, codes and numbers, nothing of input and output. Serialised, it has what the
+/// caller is shown as `meta`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct CallFacts {
+    /// The invocation's id, a UUIDv7. A call that asks questions and resumes keeps it.
+    pub invocation: String,
+    /// The tool as `id@version`; as in the request if none was found.
+    pub tool: Arc<str>,
+    /// The driver's id, once one was chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver: Option<Arc<str>>,
+    /// Who published the driver that ran, or would have run; `dev:<dir>` for an
+    /// unsigned one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub driver_publisher: Option<Arc<str>>,
+    /// Who published the tool's bundle; `dev:<dir>` for an unsigned one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub publisher: Option<Arc<str>>,
+    /// BLAKE3 of the manifest of the driver's bundle, 64 hex digits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bundle: Option<Arc<str>>,
+    /// Who gave the output, if that was a person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<Origin>,
+    /// Whether the end of a call that changes something was recorded before the reply; `None` if that is not
+    /// waited for. Written if it failed: the row follows later.
+    #[serde(skip_serializing_if = "is_recorded")]
+    pub recorded: Option<bool>,
+    /// The invocation whose reply this is, if the call repeats an id ([`Request::named`](crate::Request::named)).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub repeats: Option<String>,
+    /// The recorded call whose result this is: nothing ran for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<Replayed>,
+    /// How often drivers were started.
+    pub attempts: u32,
+    /// The drivers that were tried, in order; the last one is `driver`. Written if there
+    /// are several.
+    #[serde(skip_serializing_if = "is_single")]
+    pub tried: Vec<Tried>,
+    /// Time from request to result in milliseconds, rounded to microseconds.
+    pub milliseconds: f64,
+    /// Fuel consumed by all attempts, without one that was cancelled while it ran. Too low after a hardware trap.
+    pub fuel: u64,
+    /// The peak memory of an attempt, in bytes: the driver's own, what the host held
+    /// for it, and that of nested calls.
+    pub peak_memory: u64,
+    /// What the driver tried beyond its grant: each once, the first 32.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<Violation>,
+    /// The number of all violations.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub violations_total: u64,
+    /// The same by kind, without those of nested calls; empty if the call was cancelled.
+    #[serde(skip)]
+    pub violations_by_kind: BTreeMap<ViolationKind, u64>,
+    /// On whose behalf it was made.
+    #[serde(skip)]
+    pub principal: Arc<str>,
+    /// The invocation that made this call; `None` if a caller of the host did.
+    #[serde(skip)]
+    pub parent: Option<Arc<str>>,
+    /// The tools that led to the call as `id@major`, outermost first; empty if a caller of the host made it.
+    #[serde(skip)]
+    pub called_by: Arc<[String]>,
+    /// The tool as `id@major`; `None` if none was found.
+    #[serde(skip)]
+    pub tool_id: Option<Arc<str>>,
+    /// BLAKE3 of the manifest of the tool's bundle, 64 hex digits.
+    #[serde(skip)]
+    pub tool_bundle: Option<Arc<str>>,
+    /// The stage in which it ended.
+    #[serde(skip)]
+    pub stage: CallStage,
+    /// Why it has no output; `None` if it has one.
+    #[serde(skip)]
+    pub error: Option<ErrorCode>,
+    /// The class of the error.
+    #[serde(skip)]
+    pub class: Option<ErrorClass>,
+    /// The limit that the call hit and that ended it.
+    #[serde(skip)]
+    pub limit: Option<LimitName>,
+    /// Why the call was cancelled; `None` if it was not.
+    #[serde(skip)]
+    pub cancellation: Option<Cancellation>,
+    /// Whether a driver that was picked changes something itself.
+    #[serde(skip)]
+    pub mutating: bool,
+    /// Whether a person approved it who was asked about this call; `false` also if nobody answered. `None` if
+    /// no question about it ended with it: an earlier answer covers it, nobody can be asked, or the answer is to come.
+    #[serde(skip)]
+    pub approval: Option<bool>,
+    /// Bytes that the last driver returned.
+    #[serde(skip)]
+    pub output_bytes: u64,
+    /// When it began, in microseconds since 1970 by the system's clock.
+    #[serde(skip)]
+    pub started: u64,
+}
+
+impl CallFacts {
+    /// How many calls led to this one; 0 for a call by a caller of the host.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.called_by.len()
+    }
+
+    /// From request to result.
+    #[must_use]
+    pub fn duration(&self) -> Duration {
+        Duration::try_from_secs_f64(self.milliseconds / 1e3).unwrap_or_default()
+    }
+}
+
+/// A driver that was tried for a call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Tried {
+    /// Its id.
+    pub driver: Arc<str>,
+    /// Who published it.
+    pub driver_publisher: Arc<str>,
+    /// BLAKE3 of the manifest of its bundle, 64 hex digits.
+    pub bundle: Arc<str>,
+    /// How often it was started.
+    pub attempts: u32,
+    /// Why it did not serve the call; `None` if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ErrorCode>,
+}
+
+/// The stages of a call, in order.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum CallStage {
+    /// The tool was looked up.
+    #[default]
+    Resolve,
+    /// The input was checked against the contract.
+    Validate,
+    /// The policy's decision was applied.
+    Authorise,
+    /// The call was answered from a [tape](crate::Tape), and goes no further.
+    Replay,
+    /// A person was asked, if approval is needed.
+    Approve,
+    /// The driver was prepared, which compiles it the first time.
+    Prepare,
+    /// The call waited for a slot.
+    Admit,
+    /// The driver ran.
+    Run,
+}
+
+impl CallStage {
+    /// Its name, for records.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Resolve => "resolve",
+            Self::Validate => "validate",
+            Self::Authorise => "authorise",
+            Self::Replay => "replay",
+            Self::Approve => "approve",
+            Self::Prepare => "prepare",
+            Self::Admit => "admit",
+            Self::Run => "run",
+        }
+    }
+}
+
+fn is_single(tried: &[Tried]) -> bool {
+    tried.len() < 2
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    clippy::ref_option,
+    reason = "the signature that serde asks for"
+)]
+fn is_recorded(recorded: &Option<bool>) -> bool {
+    *recorded != Some(false)
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "the signature that serde asks for"
+)]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}

@@ -1,0 +1,160 @@
+//! What a host knows of a tool: lists over MCP, records, policy reviews and the command show it.
+
+use std::sync::Arc;
+
+use toolward_contract::driver::Cost;
+use toolward_policy::{Confirmed, ContextLack, Decision, Effects, Withheld};
+
+use crate::api::result::Reply;
+use crate::catalogue::{Icon, ToolEntry, Unserved};
+
+/// A tool of a host.
+///
+/// ```
+/// use toolward_host::{DriverFacts, Host, ToolFacts};
+/// use toolward_policy::Decision;
+///
+/// fn list(host: &Host) {
+///     for ToolFacts { contract, publisher, drivers, .. } in host.tools() {
+///         for DriverFacts { id, decision, .. } in &drivers {
+///             let verdict = match decision {
+///                 Decision::Allow(_) => "allowed".to_owned(),
+///                 Decision::Ask(_, reasons) => format!("asks: {reasons:?}"),
+///                 Decision::Deny(denial) => format!("blocked: {denial}"),
+///             };
+///             println!("{} of {publisher}, by {id}: {verdict}", contract.id);
+///         }
+///     }
+/// }
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ToolFacts {
+    /// Its contract. Untrusted text.
+    pub contract: Arc<toolward_contract::tool::Tool>,
+    /// Who published it; `dev:<dir>` for an unsigned bundle.
+    pub publisher: String,
+    /// BLAKE3 of its bundle's manifest, 64 hex digits.
+    pub bundle: String,
+    /// The drivers that may serve it, in order of preference.
+    pub drivers: Vec<DriverFacts>,
+    /// Why drivers of the same publisher can't serve it.
+    pub unserved: Unserved,
+    /// The effects of a call by any driver that policy lets run, nested calls included;
+    /// `None` if there is no such driver, so that no call can run.
+    pub effects: Option<Effects>,
+    /// Why calls without a context of their own can't run, if the contract requires one
+    /// and the operator gives none.
+    pub context: Option<ContextLack>,
+    /// Which claims of the contract the operator confirms.
+    pub confirmed: Confirmed,
+    /// Its icon, or its bundle's. Untrusted bytes.
+    pub icon: Option<Icon>,
+}
+
+/// A driver that may serve a tool.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct DriverFacts {
+    /// Its id.
+    pub id: String,
+    /// Who published it, which may be another publisher than the tool's.
+    pub publisher: String,
+    /// What it declares. Untrusted text.
+    pub declaration: Arc<toolward_contract::driver::Driver>,
+    /// The policy's decision.
+    pub decision: Decision,
+    /// What a call through it costs, as its publishers say.
+    pub cost: Cost,
+}
+
+impl DriverFacts {
+    /// Whether policy lets it run, with or without approval.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        self.decision.grant().is_some()
+    }
+
+    /// The declared hosts and workspaces that it is used without, because a rule says `partial`.
+    #[must_use]
+    pub fn without(&self) -> &[Withheld] {
+        match &self.decision {
+            Decision::Allow(allowed) | Decision::Ask(allowed, _) => {
+                let partial = allowed.partial.as_ref();
+                partial.map_or(&[], |partial| &partial.withheld)
+            }
+            Decision::Deny(_) => &[],
+        }
+    }
+}
+
+impl ToolFacts {
+    /// The lines of a policy that would let a call pass which the policy blocked. For
+    /// people, and no part of a reply: its reader may be an agent.
+    #[must_use]
+    pub fn lines_to_add(&self, reply: &Reply) -> Option<String> {
+        let error = reply.result.as_ref().err()?;
+        if !error.is_denial() {
+            return None;
+        }
+        let Some(driver) = &reply.metadata.driver else {
+            // Before a driver was picked nothing but its context was found missing.
+            return self.context.as_ref().map(ContextLack::lines_to_add);
+        };
+        self.drivers.iter().find_map(|one| match &one.decision {
+            Decision::Deny(denial) if *one.id == **driver => Some(denial.lines_to_add()),
+            _ => None,
+        })
+    }
+
+    /// Fewer lines than [`ToolFacts::lines_to_add`], as an example: they give some of the hosts and workspaces only.
+    #[must_use]
+    pub fn narrower_lines(&self, reply: &Reply) -> Option<String> {
+        let driver = reply.metadata.driver.as_ref()?;
+        let denial = self.drivers.iter().find_map(|one| match &one.decision {
+            Decision::Deny(denial) if *one.id == **driver => Some(denial),
+            _ => None,
+        });
+        denial.map(|denial| denial.narrower_lines())
+    }
+
+    /// The hosts and workspaces that it declares and is served without, because a rule says `partial`: those of every
+    /// driver that policy lets run.
+    #[must_use]
+    pub fn without(&self) -> Vec<&Withheld> {
+        let mut all: Vec<&Withheld> = Vec::new();
+        for driver in &self.drivers {
+            for one in driver.without() {
+                if !all.contains(&one) {
+                    all.push(one);
+                }
+            }
+        }
+        all
+    }
+
+    /// What callers may know of a tool of the catalogue.
+    pub(crate) fn of(entry: &ToolEntry) -> Self {
+        Self {
+            contract: entry.contract.clone(),
+            publisher: entry.publisher.to_string(),
+            bundle: entry.bundle.to_string(),
+            drivers: entry
+                .routes
+                .iter()
+                .map(|route| DriverFacts {
+                    id: route.driver.driver.id.to_string(),
+                    publisher: route.driver.publisher.to_string(),
+                    declaration: route.driver.driver.clone(),
+                    decision: route.decision.clone(),
+                    cost: route.cost.clone(),
+                })
+                .collect(),
+            unserved: entry.unserved.clone(),
+            effects: entry.effects(),
+            context: entry.context_lack(),
+            confirmed: entry.confirmed(),
+            icon: entry.icon.clone(),
+        }
+    }
+}

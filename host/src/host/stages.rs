@@ -1,0 +1,143 @@
+//! The stages of a call, one after the other. This is the one place that writes what they return to the call's record.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::Host;
+use crate::api::approval::Verdict;
+use crate::api::facts::CallStage;
+use crate::api::request::Request;
+use crate::api::result::{CallError, Output};
+use crate::elicitation;
+use crate::invocation::CallEnd;
+use crate::named::{CallName, Entered, already_run};
+use crate::pipeline::approve::{self, Approved};
+use crate::pipeline::authorise::{self, Granted};
+use crate::pipeline::call_record::CallRecord;
+use crate::pipeline::dispatch::{self, DispatchContext, HostEnd};
+use crate::pipeline::resolve::{self, Resolved};
+use crate::pipeline::validate::{self, RoutedCall, Validated};
+use crate::validation_pool;
+
+impl Host {
+    /// The stages. Each takes what only the one before it makes.
+    pub(super) async fn stages(
+        &self,
+        mut request: Request,
+        record: &mut CallRecord<'_>,
+    ) -> Result<HostEnd, CallError> {
+        let inner = &*self.inner;
+        if let Some(resume) = &request.resume {
+            request.pinned_driver = Some(resume.asked.driver.clone());
+        }
+        let resolved = resolve::resolve(&inner.catalogue, &request);
+        let resolved = match (resolved, &request.resume) {
+            (Err(error), Some(_)) => return Err(elicitation::gone(error)),
+            (resolved, _) => resolved?,
+        };
+        record.resolved(&resolved.tool);
+
+        record.enter(CallStage::Validate);
+        let mut validated = self.validated(resolved, request).await?;
+        record.validated(validated.call_mut());
+
+        record.enter(CallStage::Authorise);
+        let approved = match inner.services.tape {
+            Some(_) => approve::unasked(authorise::decide(validated)?),
+            None => {
+                let granted = authorise::apply(validated)?;
+                record.enter(CallStage::Approve);
+                let asks = granted.asks();
+                let approved = match asks {
+                    // No part of the future of a call that nobody is asked about.
+                    true => Box::pin(self.approved(granted, record)).await?,
+                    false => {
+                        record.answer_unused().await;
+                        let approved = approve::unasked(granted);
+                        approve::log_cost(approved.call());
+                        approved
+                    }
+                };
+                record.approved(asks);
+                if let Some(output) = self.repeated(approved.call(), record).await? {
+                    return Ok(CallEnd::Done(output));
+                }
+                approved
+            }
+        };
+        let context = DispatchContext {
+            host: self.inner.clone(),
+            services: &inner.services,
+            admission: &inner.admission,
+            validation: &inner.validation,
+            named: &inner.named,
+        };
+        Ok(dispatch::dispatch(approved, context, record).await)
+    }
+
+    /// The call, once a person has approved it.
+    async fn approved(
+        &self,
+        granted: Granted<RoutedCall>,
+        record: &mut CallRecord<'_>,
+    ) -> Result<Approved<RoutedCall>, CallError> {
+        let needed = approve::needed(granted, &record.facts.invocation)?;
+        let verdict = match needed.approver(self.inner.services.approver.as_ref()) {
+            Some(approver) => record.asks(&*approver, needed.request()).await,
+            None => Verdict::Unavailable,
+        };
+        needed.decided(verdict)
+    }
+
+    /// The output of the earlier call whose id this one has ([`crate::named`]); `None` if it is to be dispatched, which
+    /// all calls without an id are.
+    ///
+    /// # Errors
+    /// If the id ran and its reply is not kept, or it was given with another input.
+    async fn repeated(
+        &self,
+        call: &RoutedCall,
+        record: &mut CallRecord<'_>,
+    ) -> Result<Option<Output>, CallError> {
+        let Some(name) = call.extensions.get::<Arc<CallName>>() else {
+            return Ok(None);
+        };
+        match self.inner.named.enter(name, call.timeout).await? {
+            Entered::Runs(running) => {
+                record.named(running, &call.route);
+                record.may_run().await.map(|()| None)
+            }
+            Entered::Repeats(kept) => {
+                record.repeats(kept.source);
+                kept.result.map(Some)
+            }
+            Entered::Ran => Err(already_run()),
+        }
+    }
+
+    /// Validates inline, or on another thread if it may take long: the schema is the
+    /// publisher's, and a check can't be interrupted.
+    async fn validated(
+        &self,
+        resolved: Resolved,
+        request: Request,
+    ) -> Result<Validated<RoutedCall>, CallError> {
+        let inner = &self.inner;
+        if request.is_below(validation_pool::short_bytes(&resolved.tool.contract.inputs)) {
+            return validate::validate(resolved, request, &inner.services);
+        }
+        let longest = inner.services.limits.timeout.maximum;
+        let allowed = request.timeout.unwrap_or(longest).min(longest);
+        let started = Instant::now();
+        let deadline = started.checked_add(allowed).unwrap_or(started);
+        let (host, scope) = (self.clone(), request.scope.clone());
+        let checking = inner.validation.run(
+            &scope.principal,
+            deadline,
+            || CallError::timed_out(allowed, started.elapsed()),
+            move || validate::validate(resolved, request, &host.inner.services),
+        );
+        // No part of the future of a call with a short input.
+        Box::pin(checking).await
+    }
+}
