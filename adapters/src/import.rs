@@ -157,16 +157,18 @@ codes! {
     }
 }
 
-fn first(found: &[Diagnostic]) -> String {
-    found.first().map_or_else(String::new, ToString::to_string)
+fn first(findings: &[Diagnostic]) -> String {
+    findings
+        .first()
+        .map_or_else(String::new, ToString::to_string)
 }
 
 impl ImportError {
-    /// Everything that is wrong with the definitions, where that is the reason.
+    /// All errors of the definitions, if they are the reason.
     #[must_use]
     pub fn diagnostics(&self) -> &[Diagnostic] {
         match self {
-            Self::Definition(found) => found,
+            Self::Definition(findings) => findings,
             _ => &[],
         }
     }

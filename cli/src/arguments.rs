@@ -4,12 +4,12 @@ use std::ffi::OsString;
 
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::commands::{
-    build, call, check, completions, demo, doctor, inspect, install, ledger, mcp, new, pack, policy,
-    publisher, serve, show, test, trust, verify,
-};
 #[cfg(feature = "adapters")]
 use crate::commands::import;
+use crate::commands::{
+    build, call, check, completions, demo, doctor, inspect, install, ledger, mcp, new, pack,
+    policy, publisher, serve, show, test, trust, verify,
+};
 use crate::environment::{Color, Colours};
 use crate::output::{Look, Output};
 use crate::{help, stderr, usage};
@@ -48,7 +48,6 @@ pub(crate) struct Cli {
 
     /// Print the version
     #[arg(short = 'V', long, action = ArgAction::Version, help_heading = ALL_COMMANDS)]
-    #[expect(dead_code, reason = "printed while arguments are parsed")]
     version: Option<bool>,
 
     #[command(subcommand)]
@@ -82,7 +81,6 @@ pub(crate) struct Style {
 
     /// Print the important flags (-h), or all with explanations (--help)
     #[arg(short, long, global = true, action = ArgAction::Help)]
-    #[expect(dead_code, reason = "printed while arguments are parsed")]
     help: Option<bool>,
 }
 
@@ -179,6 +177,7 @@ impl Cli {
             let Serve::Serve(arguments) = serving.command;
             return Self {
                 style: serving.style,
+                version: None,
                 command: Command::Serve(arguments),
             };
         }

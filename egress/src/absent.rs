@@ -10,8 +10,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body::{Body, Frame};
 
-use crate::call_state::CallState;
-use crate::clock::Timeouts;
+use crate::call_state::{CallState, Timeouts};
 use crate::error::Error;
 use crate::rules::Rules;
 

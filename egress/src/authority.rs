@@ -10,7 +10,7 @@ use idna::uts46::{DnsLength, Hyphens, Uts46};
 use crate::address;
 use crate::error::{Denied, Rule};
 
-/// ASCII that stands in no DNS name; `_` does, though it does in no host name
+/// ASCII that no DNS name has; `_` is allowed, though not in host names
 /// of RFC 952.
 const NOT_IN_NAMES: AsciiDenyList = AsciiDenyList::new(true, " !\"#$%&'()*+,/:;<=>?@[\\]^`{|}~");
 
@@ -107,7 +107,7 @@ fn port(digits: &str) -> Option<u16> {
 
 fn name_or_v4(text: &str) -> Result<Host, Rule> {
     // Names of letters, digits, hyphens and dots are the usual case, and UTS 46
-    // only folds their case; `xn--` labels have to be read.
+    // only folds their case; `xn--` labels must be read.
     let name = Uts46::new()
         .to_ascii(
             text.as_bytes(),
@@ -132,6 +132,22 @@ fn name_or_v4(text: &str) -> Result<Host, Rule> {
         return Err(Rule::AddressForm);
     }
     name.parse().map(Host::V4).map_err(|_| Rule::AddressForm)
+}
+
+/// Scheme, host and port (RFC 6454).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub(crate) https: bool,
+    /// In normal form.
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+impl Origin {
+    /// The port of a URL that names none.
+    pub(crate) fn default_port(https: bool) -> u16 {
+        if https { 443 } else { 80 }
+    }
 }
 
 #[cfg(test)]

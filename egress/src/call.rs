@@ -7,9 +7,7 @@ use bytes::Bytes;
 use http_body::Body;
 use http_body_util::BodyExt;
 
-use crate::call_limits::CallLimits;
-use crate::call_state::CallState;
-use crate::clock::Timeouts;
+use crate::call_state::{CallLimits, CallState, Timeouts};
 use crate::error::{BoxError, Error};
 use crate::meter::{Meter, Usage};
 use crate::network::{self, Egress, ResponseBody};

@@ -4,9 +4,9 @@
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
-use crate::call_limits::CallLimits;
-use crate::error::{Limit, LimitKind};
+use crate::error::{Limit, LimitKind, Stage, Timeout};
 use crate::meter::Meter;
 use crate::secret::SecretValues;
 use crate::secret::placeholder::Placeholders;
@@ -45,34 +45,131 @@ impl CallState {
     }
 
     /// Counts a request in, until the slot is dropped.
-    pub(crate) fn begin(self: &Arc<Self>) -> Result<Slot, Limit> {
+    pub(crate) fn begin(self: &Arc<Self>) -> Result<RequestSlot, Limit> {
         self.meter.request()?;
         let before = self.in_flight.fetch_add(1, Ordering::AcqRel);
-        let slot = Slot(Arc::clone(self));
-        let allowed = self.limits.requests_at_once;
-        if before >= allowed {
-            return Err(Limit {
-                kind: LimitKind::RequestsAtOnce,
-                used: u64::from(before) + 1,
-                allowed: u64::from(allowed),
-            });
-        }
+        let slot = RequestSlot {
+            call: Arc::clone(self),
+        };
+        let (used, allowed) = (u64::from(before) + 1, self.limits.requests_at_once);
+        Limit::check(LimitKind::RequestsAtOnce, used, u64::from(allowed))?;
         Ok(slot)
     }
 }
 
 /// One of the requests in flight, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Slot(Arc<CallState>);
+pub(crate) struct RequestSlot {
+    pub(crate) call: Arc<CallState>,
+}
 
-impl Slot {
-    pub(crate) fn call(&self) -> &Arc<CallState> {
-        &self.0
+impl Drop for RequestSlot {
+    fn drop(&mut self) {
+        self.call.in_flight.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
+/// What one call may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallLimits {
+    /// Requests in flight: from [`crate::Call::send`] to the end of the response's body.
+    pub requests_at_once: u32,
+    /// Requests in all, refused ones included.
+    pub requests_total: u64,
+    /// Bytes of one request body.
+    pub request_body_bytes: u64,
+    /// Bytes of one response body.
+    pub response_body_bytes: u64,
+    /// Bytes of all heads and bodies, both ways.
+    pub total_bytes: u64,
+    /// Bytes of a request's head, and of a response's; of the latter, 64 KiB at
+    /// most.
+    pub header_bytes: u64,
+    /// From [`crate::Call::send`] to the end of the response's body.
+    pub request_timeout: Duration,
+    /// When the call is over.
+    pub deadline: Instant,
+}
+
+impl CallLimits {
+    /// The default limits, for a call that is over at `deadline`.
+    #[must_use]
+    pub fn until(deadline: Instant) -> CallLimits {
+        const MIB: u64 = 1 << 20;
+        CallLimits {
+            requests_at_once: 16,
+            requests_total: 1000,
+            request_body_bytes: 16 * MIB,
+            response_body_bytes: 16 * MIB,
+            total_bytes: 256 * MIB,
+            header_bytes: 64 << 10,
+            request_timeout: Duration::from_secs(60),
+            deadline,
+        }
+    }
+}
+
+/// Timeouts that the guest asks for; they can only shorten its limits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For a connection, the name's resolution and TLS included.
+    pub connect: Option<Duration>,
+    /// From then to the response's head.
+    pub first_byte: Option<Duration>,
+    /// Between two pieces of the response's body.
+    pub between_bytes: Option<Duration>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RequestClock {
+    /// When the request times out, in any stage.
+    until: Instant,
+    /// When the call ends.
+    deadline: Instant,
+    pub(crate) timeouts: Timeouts,
+}
+
+impl RequestClock {
+    pub(crate) fn start(request: Duration, deadline: Instant, timeouts: Timeouts) -> RequestClock {
+        let now = Instant::now();
+        let until = now.checked_add(request).unwrap_or(deadline).min(deadline);
+        RequestClock {
+            until,
+            deadline,
+            timeouts,
+        }
+    }
+
+    /// The end of a stage that starts now.
+    pub(crate) fn end(&self, own: Option<Duration>) -> Instant {
+        own.and_then(|own| Instant::now().checked_add(own))
+            .map_or(self.until, |end| end.min(self.until))
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        Instant::now() >= self.until
+    }
+
+    pub(crate) fn timeout(&self, stage: Stage) -> Timeout {
+        let deadline = Instant::now() >= self.deadline;
+        Timeout { stage, deadline }
+    }
+
+    /// Runs `future` until `end`. The caller pins it: moved in here, it would occupy
+    /// its space in the caller's future twice.
+    pub(crate) async fn within<T>(
+        &self,
+        end: Instant,
+        stage: Stage,
+        future: impl Future<Output = T> + Unpin,
+    ) -> Result<T, Timeout> {
+        // A timer that is due still lets a future finish that is ready: a
+        // runtime kept busy by guests must not stretch the time.
+        if Instant::now() >= end {
+            return Err(self.timeout(stage));
+        }
+        tokio::time::timeout_at(end.into(), future)
+            .await
+            .map_err(|_| self.timeout(stage))
     }
 }

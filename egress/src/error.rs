@@ -36,7 +36,8 @@ codes! {
 }
 
 /// A request that a rule refused.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {subject:?}", .rule.message())]
 pub struct Denied {
     /// The rule.
     pub rule: Rule,
@@ -54,14 +55,6 @@ impl Denied {
         Denied { rule, subject }
     }
 }
-
-impl fmt::Display for Denied {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {:?}", self.rule.message(), self.subject)
-    }
-}
-
-impl std::error::Error for Denied {}
 
 codes! {
     /// The rule that refused a request.
@@ -95,7 +88,7 @@ codes! {
         SecretInBody = "secret-in-body", "a secret never goes into a body";
         SecretOrigin = "secret-origin", "policy ties this secret to another origin";
         SecretMethod = "secret-method", "policy ties this secret to other methods";
-        /// A placeholder with a path outside its prefix, or one that could lead outside.
+        /// A placeholder with a path that is, or could lead, outside its prefix.
         SecretPath = "secret-path", "policy ties this secret to another path";
         /// A part of a resource asked for where a secret is tied to: its value,
         /// echoed in parts, could not be found.
@@ -108,20 +101,16 @@ impl Rule {
     /// Whether it protects a secret.
     #[must_use]
     pub fn is_about_secret(self) -> bool {
-        use Rule::{
-            SecretInBody, SecretInHeader, SecretInUri, SecretMethod, SecretOrigin, SecretPath,
-            SecretRange, SecretResponse,
-        };
         matches!(
             self,
-            SecretInUri
-                | SecretInHeader
-                | SecretInBody
-                | SecretOrigin
-                | SecretMethod
-                | SecretPath
-                | SecretRange
-                | SecretResponse
+            Self::SecretInUri
+                | Self::SecretInHeader
+                | Self::SecretInBody
+                | Self::SecretOrigin
+                | Self::SecretMethod
+                | Self::SecretPath
+                | Self::SecretRange
+                | Self::SecretResponse
         )
     }
 
@@ -129,24 +118,22 @@ impl Rule {
     /// `false`: no grant allows it.
     #[must_use]
     pub fn is_about_grant(self) -> bool {
-        use Rule::{
-            Address, CredentialHeader, HostNotGranted, MethodForbidden, PlainHttp, UnsafeMethod,
-        };
         let granted = matches!(
             self,
-            Address
-                | CredentialHeader
-                | HostNotGranted
-                | MethodForbidden
-                | PlainHttp
-                | UnsafeMethod
+            Self::Address
+                | Self::CredentialHeader
+                | Self::HostNotGranted
+                | Self::MethodForbidden
+                | Self::PlainHttp
+                | Self::UnsafeMethod
         );
-        granted || (self.is_about_secret() && self != Rule::SecretResponse)
+        granted || (self.is_about_secret() && self != Self::SecretResponse)
     }
 }
 
 /// A limit of the call that a request went over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {used} of {allowed}", .kind.message())]
 pub struct Limit {
     /// Which one.
     pub kind: LimitKind,
@@ -156,18 +143,17 @@ pub struct Limit {
     pub allowed: u64,
 }
 
-impl fmt::Display for Limit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Limit {
+impl Limit {
+    /// Refuses to use more than is allowed.
+    pub(crate) fn check(kind: LimitKind, used: u64, allowed: u64) -> Result<(), Limit> {
+        let over = Limit {
             kind,
             used,
             allowed,
-        } = self;
-        write!(f, "{}: {used} of {allowed}", kind.message())
+        };
+        if used > allowed { Err(over) } else { Ok(()) }
     }
 }
-
-impl std::error::Error for Limit {}
 
 codes! {
     /// Which limit.
@@ -185,26 +171,14 @@ codes! {
 }
 
 /// A request that took too long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{}{}", .stage.message(), if *.deadline { " (the call's deadline)" } else { "" })]
 pub struct Timeout {
     /// Where it stood.
     pub stage: Stage,
     /// Whether it was the deadline of the whole call.
     pub deadline: bool,
 }
-
-impl fmt::Display for Timeout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let whose = if self.deadline {
-            " (the call's deadline)"
-        } else {
-            ""
-        };
-        write!(f, "{}{whose}", self.stage.message())
-    }
-}
-
-impl std::error::Error for Timeout {}
 
 codes! {
     /// Where a request stood when its time was up.
@@ -222,7 +196,8 @@ codes! {
 }
 
 /// A failure of the network or the server.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {detail}", .kind.message())]
 pub struct NetworkError {
     /// What failed.
     pub kind: NetworkKind,
@@ -236,14 +211,6 @@ impl NetworkError {
         NetworkError { kind, detail }
     }
 }
-
-impl fmt::Display for NetworkError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.kind.message(), self.detail)
-    }
-}
-
-impl std::error::Error for NetworkError {}
 
 codes! {
     /// What failed.
@@ -290,7 +257,7 @@ codes! {
         /// It is so short that it occurs in responses by chance.
         TooShort = "secret-too-short", "expected a secret of at least 8 bytes";
         NotAHeaderValue = "secret-not-a-header-value", "expected a secret of printable ASCII without spaces around it";
-        /// To look for it, beside those that are looked for already, would take too much memory.
+        /// To look for it in addition to the others would take too much memory.
         TooMuchMemory = "secret-too-much-memory", "expected secrets that take less memory to be looked for in responses";
     }
 }

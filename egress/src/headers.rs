@@ -50,23 +50,10 @@ pub fn is_forbidden(name: &HeaderName) -> bool {
 /// [`Rule::HeaderForbidden`], [`Rule::HeaderValue`], [`Rule::ContentLength`],
 /// or [`LimitKind::RequestHeadBytes`].
 pub fn check(headers: &HeaderMap, max_bytes: u64) -> Result<u64, Error> {
-    let too_large = |used| Limit {
-        kind: LimitKind::RequestHeadBytes,
-        used,
-        allowed: max_bytes,
-    };
-    if headers.len() > MAX_HEADERS {
-        return Err(Limit {
-            kind: LimitKind::RequestHeadBytes,
-            used: headers.len() as u64,
-            allowed: MAX_HEADERS as u64,
-        }
-        .into());
-    }
+    let kind = LimitKind::RequestHeadBytes;
+    Limit::check(kind, headers.len() as u64, MAX_HEADERS as u64)?;
     let bytes = size(headers);
-    if bytes > max_bytes {
-        return Err(too_large(bytes).into());
-    }
+    Limit::check(kind, bytes, max_bytes)?;
     for (name, value) in headers {
         if is_forbidden(name) {
             return Err(Denied::new(Rule::HeaderForbidden, name).into());

@@ -8,7 +8,7 @@
 //! Redirects are not followed, cookies not kept, bodies not decompressed, and
 //! proxies not used: a caller sends a further request, under the same rules.
 //!
-//! Without the feature `network` (on by default) all of this is there but what connects:
+//! Without the feature `network` (on by default) all of this exists except what connects:
 //! no [`Transport`] can be made.
 //!
 //! ```
@@ -41,9 +41,7 @@ pub mod headers;
 pub mod target;
 
 mod call;
-mod call_limits;
 mod call_state;
-mod clock;
 mod error;
 mod meter;
 #[cfg(feature = "network")]
@@ -51,13 +49,11 @@ mod network;
 #[cfg(not(feature = "network"))]
 #[path = "absent.rs"]
 mod network;
-mod origin;
 mod rules;
 mod secret;
 
 pub use call::Call;
-pub use call_limits::CallLimits;
-pub use clock::Timeouts;
+pub use call_state::{CallLimits, Timeouts};
 pub use error::{
     BoxError, Denied, Error, Limit, LimitKind, NetworkError, NetworkKind, Rule, SecretError,
     SecretProblem, Stage, Timeout,

@@ -1,4 +1,4 @@
-//! What a call has used, counted against its own limits and those of the call
+//! What a call has used, counted against its own limits and the limits of the call
 //! that it is nested in.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,7 +39,7 @@ struct Counts {
 /// What was used so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Requests, refused ones and those of nested calls included.
+    /// Requests, including refused ones and the requests of nested calls.
     pub requests: u64,
     /// Bytes of heads and bodies, both ways, without TLS.
     pub bytes: u64,
@@ -104,7 +104,7 @@ impl Meter {
         self.levels().try_for_each(check)
     }
 
-    /// This meter's counts, and those of the calls around it.
+    /// This meter's counts, and the counts of the calls around it.
     fn levels(&self) -> impl Iterator<Item = &Counts> {
         std::iter::successors(Some(&*self.0), |counts| {
             counts.outer.as_ref().map(|outer| &*outer.0)
@@ -131,18 +131,13 @@ impl Meter {
 
 impl Counts {
     fn check(&self, kind: LimitKind, used: u64, allowed: u64) -> Result<(), Limit> {
-        if used <= allowed {
-            return Ok(());
-        }
-        let limit = Limit {
-            kind,
-            used,
-            allowed,
-        };
-        if kind == LimitKind::TotalBytes {
+        let checked = Limit::check(kind, used, allowed);
+        if let Err(limit) = checked
+            && kind == LimitKind::TotalBytes
+        {
             self.over.get_or_init(|| limit);
         }
-        Err(limit)
+        checked
     }
 }
 

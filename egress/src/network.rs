@@ -1,18 +1,305 @@
 //! What connects: the transport of a host, its routes, and the exchange of one request.
+//!
+//! All routes of a host share resolver, roots, and the number of open connections; each has
+//! its own rules and pool.
 
 mod connect;
 mod pool;
 mod request_body;
 mod resolve;
 mod response_body;
-mod response_redactor;
 mod send;
 mod shares;
-mod tls;
-mod transport;
 
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use crate::rules::Rules;
+use connect::{Roots, Tls};
+use pool::{ConnectionPool, WaitCount};
+use shares::{FairPermits, Holder};
+
+pub use connect::RootsError;
 pub use resolve::{LookupPermit, Resolve, Resolving, SystemResolver};
 pub use response_body::ResponseBody;
 pub(crate) use send::send;
-pub use tls::RootsError;
-pub use transport::{Egress, Transport, TransportBuilder};
+
+/// Lookups of one route at once: a name server that never answers holds a thread
+/// for each.
+const MAX_ROUTE_LOOKUPS: usize = 8;
+
+/// The network of one host. Clones share everything. Reads no environment of
+/// its own: proxies are not used.
+#[derive(Clone)]
+pub struct Transport(Arc<Inner>);
+
+struct Inner {
+    resolver: Arc<dyn Resolve>,
+    tls: Tls,
+    open: Arc<FairPermits>,
+    /// One permit for each of this host's lookups.
+    lookups: Arc<FairPermits>,
+    routes: AtomicU64,
+    connections_per_route: usize,
+    idle_connections: usize,
+    idle_timeout: Duration,
+    pools: Mutex<Vec<Weak<ConnectionPool>>>,
+    /// Requests that wait for a permit of this host.
+    waiting: WaitCount,
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Transport")
+            .field("free", &self.0.open.left())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Builds a [`Transport`].
+///
+/// ```no_run
+/// use std::sync::Arc;
+/// use std::time::Duration;
+/// use toolward_egress::{Egress, RootsError, Rules, Transport};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let transport = Transport::builder()
+///     .ca_pem(std::fs::read("/etc/example/ca.pem")?)
+///     .connections(256)
+///     .idle_timeout(Duration::from_secs(10))
+///     .build();
+/// // Before the process confines itself.
+/// let roots: Result<usize, RootsError> = transport.load_roots();
+/// let egress: Egress = transport.egress(Arc::new(Rules::default())).on_behalf_of("alice");
+/// # Ok(())
+/// # }
+/// ```
+pub struct TransportBuilder {
+    resolver: Arc<dyn Resolve>,
+    roots: Roots,
+    connections: usize,
+    connections_per_route: usize,
+    idle_connections: usize,
+    idle_timeout: Duration,
+}
+
+impl fmt::Debug for TransportBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TransportBuilder")
+            .field("connections", &self.connections)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for TransportBuilder {
+    fn default() -> Self {
+        TransportBuilder {
+            resolver: Arc::new(SystemResolver::default()),
+            roots: Roots {
+                system: true,
+                pem: Vec::new(),
+            },
+            connections: 1024,
+            connections_per_route: 256,
+            idle_connections: 8,
+            idle_timeout: Duration::from_secs(30),
+        }
+    }
+}
+
+impl TransportBuilder {
+    /// Where addresses come from; the system's resolver otherwise.
+    #[must_use]
+    pub fn resolver(mut self, resolver: Arc<dyn Resolve>) -> Self {
+        self.resolver = resolver;
+        self
+    }
+
+    /// Whether the system's certificate authorities are trusted; they are
+    /// otherwise.
+    #[must_use]
+    pub fn system_roots(mut self, trusted: bool) -> Self {
+        self.roots.system = trusted;
+        self
+    }
+
+    /// Trusts the authorities of a PEM file, too.
+    #[must_use]
+    pub fn ca_pem(mut self, pem: impl Into<Vec<u8>>) -> Self {
+        self.roots.pem.push(pem.into());
+        self
+    }
+
+    /// Connections open at once, idle ones included; 1024 otherwise. Each holds
+    /// a file descriptor.
+    #[must_use]
+    pub fn connections(mut self, most: usize) -> Self {
+        self.connections = most.clamp(1, Semaphore::MAX_PERMITS);
+        self
+    }
+
+    /// Connections of one route open at once, so that none takes all; 256
+    /// otherwise.
+    #[must_use]
+    pub fn connections_per_route(mut self, most: usize) -> Self {
+        self.connections_per_route = most.clamp(1, Semaphore::MAX_PERMITS);
+        self
+    }
+
+    /// Idle connections that one route keeps; 8 otherwise.
+    #[must_use]
+    pub fn idle_connections(mut self, most: usize) -> Self {
+        self.idle_connections = most;
+        self
+    }
+
+    /// How long an idle connection is kept; 30 s otherwise.
+    #[must_use]
+    pub fn idle_timeout(mut self, longest: Duration) -> Self {
+        self.idle_timeout = longest;
+        self
+    }
+
+    /// The transport. Reads no files yet.
+    #[must_use]
+    pub fn build(self) -> Transport {
+        Transport(Arc::new(Inner {
+            resolver: self.resolver,
+            tls: Tls::new(self.roots),
+            open: FairPermits::new(self.connections),
+            lookups: FairPermits::new(resolve::MAX_LOOKUPS),
+            routes: AtomicU64::new(0),
+            connections_per_route: self.connections_per_route,
+            idle_connections: self.idle_connections,
+            idle_timeout: self.idle_timeout,
+            pools: Mutex::default(),
+            waiting: WaitCount::default(),
+        }))
+    }
+}
+
+impl Transport {
+    /// A transport with the system's resolver and roots, unless set otherwise.
+    #[must_use]
+    pub fn builder() -> TransportBuilder {
+        TransportBuilder::default()
+    }
+
+    /// A transport with the system's resolver and roots; `None` where the crate is built
+    /// without the feature `network`.
+    #[must_use]
+    pub fn system() -> Option<Transport> {
+        Some(Transport::builder().build())
+    }
+
+    /// Loads the roots now, e.g. before the process is confined, and returns how
+    /// many there are; otherwise the first https request loads them.
+    ///
+    /// # Errors
+    /// There are none, or a PEM file holds something else.
+    pub fn load_roots(&self) -> Result<usize, RootsError> {
+        self.0.tls.load()
+    }
+
+    /// A route: `rules`, and connections that no other route uses.
+    ///
+    /// Of the connections and lookups that may be open at once, a quarter is for routes
+    /// that have none open.
+    #[must_use]
+    pub fn egress(&self, rules: Arc<Rules>) -> Egress {
+        let number = self.0.routes.fetch_add(1, Ordering::Relaxed);
+        self.route(Holder::Route(number), rules)
+    }
+
+    /// [`Transport::egress`] for a route whose owner has others: what they have open
+    /// counts together, so that more routes give no larger share.
+    #[must_use]
+    pub fn egress_of(&self, owner: &str, rules: Arc<Rules>) -> Egress {
+        self.route(Holder::Owner(owner.into()), rules)
+    }
+
+    fn route(&self, owner: Holder, rules: Arc<Rules>) -> Egress {
+        let waiting = self.0.waiting.clone();
+        let pool = ConnectionPool::new(self.0.idle_connections, self.0.idle_timeout, waiting);
+        let pool = Arc::new(pool);
+        let mut pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        pools.retain(|pool| pool.strong_count() > 0);
+        pools.push(Arc::downgrade(&pool));
+        let route = Route {
+            open: FairPermits::new(self.0.connections_per_route),
+            lookups: FairPermits::new(MAX_ROUTE_LOOKUPS),
+            transport: self.clone(),
+            owner,
+            rules,
+            pool,
+        };
+        Egress {
+            route: Arc::new(route),
+            caller: None,
+        }
+    }
+
+    /// Closes the idle connections of all routes.
+    fn close_idle(&self) {
+        let pools = self.0.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let alive: Vec<Arc<ConnectionPool>> = pools.iter().filter_map(Weak::upgrade).collect();
+        drop(pools);
+        for pool in alive {
+            pool.clear();
+        }
+    }
+}
+
+/// The network of one route. Clones share everything.
+#[derive(Debug, Clone)]
+pub struct Egress {
+    route: Arc<Route>,
+    caller: Option<Arc<str>>,
+}
+
+#[derive(Debug)]
+struct Route {
+    transport: Transport,
+    owner: Holder,
+    rules: Arc<Rules>,
+    pool: Arc<ConnectionPool>,
+    /// One permit for each of its connections.
+    open: Arc<FairPermits>,
+    /// One permit for each of its lookups.
+    lookups: Arc<FairPermits>,
+}
+
+impl Egress {
+    /// The same route, for the calls of one principal: what its calls have open counts
+    /// together, over all routes of the host, and no principal takes the last quarter of
+    /// the connections and lookups of a route or of the host from a principal that has none.
+    #[must_use]
+    pub fn on_behalf_of(&self, principal: &str) -> Egress {
+        Egress {
+            route: Arc::clone(&self.route),
+            caller: Some(principal.into()),
+        }
+    }
+
+    pub(crate) fn rules(&self) -> &Rules {
+        &self.route.rules
+    }
+
+    /// On whose account a permit of this route is taken.
+    fn caller(&self) -> Vec<Holder> {
+        let caller = self.caller.clone();
+        caller.map(Holder::Caller).into_iter().collect()
+    }
+
+    /// On whose account a permit of the host is taken.
+    fn holders(&self) -> Vec<Holder> {
+        let mut holders = self.caller();
+        holders.push(self.route.owner.clone());
+        holders
+    }
+}

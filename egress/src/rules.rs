@@ -1,21 +1,17 @@
 //! What a route may reach, as plain data: hosts, and the one place where each
 //! secret may be sent. Built once; without rules, every request is refused.
 
-mod secret;
-
 use std::net::IpAddr;
 
 use http::{HeaderName, Method};
 use ipnet::IpNet;
 use toolward_contract::capability::HostPattern;
+use toolward_contract::url_path;
 use toolward_support::report::codes;
 
-use crate::address;
+use crate::authority::{self, Host};
 use crate::error::{Denied, Rule};
-use crate::headers;
-
-pub(crate) use secret::{Position, SecretPlace};
-pub use secret::{SecretPosition, SecretRule};
+use crate::{address, headers, target};
 
 /// One host pattern that requests may go to. A request passes when *one* rule
 /// allows all of it; rules are never combined.
@@ -23,9 +19,9 @@ pub use secret::{SecretPosition, SecretRule};
 pub struct HostRule {
     /// The host; no port means 443, and 80 where `plain_http`.
     pub host: HostPattern,
-    /// Whether POST, PUT, PATCH and DELETE pass beside GET, HEAD and OPTIONS.
+    /// Whether POST, PUT, PATCH and DELETE pass as well as GET, HEAD and OPTIONS.
     pub unsafe_methods: bool,
-    /// Whether `http://` passes beside `https://`.
+    /// Whether `http://` passes as well as `https://`.
     pub plain_http: bool,
     /// Addresses that the name may resolve to though they are not globally
     /// reachable.
@@ -124,7 +120,10 @@ impl Rules {
 
     /// The rules that allow all of `wanted`; its address is checked once it is
     /// resolved.
-    pub(crate) fn admit<'a>(&'a self, wanted: &Wanted<'_>) -> Result<Vec<&'a HostRule>, Denied> {
+    pub(crate) fn admit<'a>(
+        &'a self,
+        wanted: &WantedRequest<'_>,
+    ) -> Result<Vec<&'a HostRule>, Denied> {
         let default_port = wanted.port == if wanted.https { 443 } else { 80 };
         let mut rules: Vec<&HostRule> = self
             .hosts
@@ -159,7 +158,7 @@ impl Rules {
 }
 
 /// What a request asks of the rules.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct WantedRequest<'a> {
     pub(crate) https: bool,
     /// The host in normal form.
     pub(crate) host: &'a str,
@@ -191,125 +190,125 @@ pub(crate) fn is_known(method: &Method) -> bool {
     .contains(method)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The one place where a secret is sent, over https only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretRule {
+    /// The secret's name.
+    pub slug: String,
+    /// The host, exactly.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// The position in the request.
+    pub position: SecretPosition,
+    /// The methods; none means never.
+    pub methods: Vec<String>,
+    /// What the path starts with, in whole segments; `/` for every path.
+    pub path_prefix: String,
+}
 
-    fn host(pattern: &str) -> HostRule {
-        HostRule {
-            host: HostPattern::parse(pattern).unwrap(),
-            unsafe_methods: false,
-            plain_http: false,
-            addresses: Vec::new(),
-            headers: Vec::new(),
+/// Where in a request a secret is sent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SecretPosition {
+    /// In this header, alone or after a scheme.
+    Header(String),
+    /// As the whole value of this parameter of the query, once.
+    Query(String),
+}
+
+/// A validated [`SecretPosition`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ReadPosition {
+    Header(HeaderName),
+    /// A name without escapes.
+    Query(String),
+}
+
+impl ReadPosition {
+    fn read(position: &SecretPosition) -> Result<ReadPosition, (&'static str, &str)> {
+        match position {
+            SecretPosition::Header(found) => {
+                let header: Option<HeaderName> = found.parse().ok();
+                header
+                    .filter(|name| !headers::is_forbidden(name) && !NO_SECRETS_IN.contains(name))
+                    .map(ReadPosition::Header)
+                    .ok_or(("the header", found))
+            }
+            SecretPosition::Query(found) => {
+                let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+                match !found.is_empty() && found.bytes().all(plain) {
+                    true => Ok(ReadPosition::Query(found.clone())),
+                    false => Err(("the parameter", found)),
+                }
+            }
         }
-    }
-
-    fn admit(hosts: Vec<HostRule>, url: &str, method: Method, own: &[HeaderName]) -> Option<Rule> {
-        let rules = Rules::new(hosts, Vec::new()).unwrap();
-        let uri: http::Uri = url.parse().unwrap();
-        let https = uri.scheme_str() == Some("https");
-        let wanted = Wanted {
-            https,
-            host: uri.host().unwrap(),
-            port: uri.port_u16().unwrap_or(if https { 443 } else { 80 }),
-            method: &method,
-            credentials: own,
-        };
-        rules.admit(&wanted).err().map(|denied| denied.rule)
-    }
-
-    #[test]
-    fn no_rules_allow_nothing() {
-        let none = Some(Rule::HostNotGranted);
-        assert_eq!(
-            admit(Vec::new(), "https://a.example/", Method::GET, &[]),
-            none
-        );
-    }
-
-    #[test]
-    fn a_rule_is_for_its_host_and_port() {
-        let get = |url| {
-            admit(
-                vec![host("a.example"), host("b.example:8443")],
-                url,
-                Method::GET,
-                &[],
-            )
-        };
-        assert_eq!(get("https://a.example/"), None);
-        assert_eq!(get("https://a.example:443/"), None);
-        assert_eq!(get("https://b.example:8443/"), None);
-        for url in [
-            "https://a.example:8443/",
-            "https://a.example:80/",
-            "https://b.example/",
-            "https://c.a.example/",
-            "https://a.example.evil.example/",
-        ] {
-            assert_eq!(get(url), Some(Rule::HostNotGranted), "{url}");
-        }
-    }
-
-    #[test]
-    fn plain_http_and_unsafe_methods_are_granted_apart() {
-        let plain = HostRule {
-            plain_http: true,
-            ..host("a.example")
-        };
-        let writing = HostRule {
-            unsafe_methods: true,
-            ..host("a.example")
-        };
-        let url = "http://a.example/";
-        assert_eq!(
-            admit(vec![host("a.example")], url, Method::GET, &[]),
-            Some(Rule::PlainHttp)
-        );
-        assert_eq!(admit(vec![plain.clone()], url, Method::GET, &[]), None);
-        assert_eq!(
-            admit(
-                vec![plain.clone()],
-                "http://a.example:443/",
-                Method::GET,
-                &[]
-            ),
-            Some(Rule::HostNotGranted)
-        );
-        // Rules are not combined.
-        let both = vec![plain, writing];
-        assert_eq!(
-            admit(both.clone(), url, Method::POST, &[]),
-            Some(Rule::UnsafeMethod)
-        );
-        assert_eq!(admit(both, "https://a.example/", Method::POST, &[]), None);
-        let reading = vec![host("a.example")];
-        for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
-            let denied = admit(reading.clone(), "https://a.example/", method, &[]);
-            assert_eq!(denied, Some(Rule::UnsafeMethod));
-        }
-    }
-
-    #[test]
-    fn own_credentials_are_granted_by_name() {
-        let rule = HostRule {
-            headers: vec!["cookie".to_owned()],
-            ..host("a.example")
-        };
-        let get = |own| admit(vec![rule.clone()], "https://a.example/", Method::GET, own);
-        assert_eq!(get(&[http::header::COOKIE]), None);
-        assert_eq!(
-            get(&[http::header::AUTHORIZATION]),
-            Some(Rule::CredentialHeader)
-        );
-        let odd = HostRule {
-            headers: vec!["host".to_owned()],
-            ..host("a.example")
-        };
-        assert_eq!(
-            Rules::new(vec![odd], Vec::new()).unwrap_err().code(),
-            "rule-header"
-        );
     }
 }
+
+/// A validated [`SecretRule`].
+#[derive(Debug)]
+pub(crate) struct SecretPlace {
+    pub(crate) slug: String,
+    pub(crate) host: Host,
+    pub(crate) port: u16,
+    pub(crate) position: ReadPosition,
+    pub(crate) methods: Vec<Method>,
+    pub(crate) path_prefix: String,
+}
+
+impl SecretPlace {
+    /// Whether this is the origin that the secret is tied to.
+    pub(crate) fn is_at(&self, https: bool, host: &Host, port: u16) -> bool {
+        https && self.host == *host && self.port == port
+    }
+
+    fn read(rule: SecretRule) -> Result<SecretPlace, RulesError> {
+        let refused = |part, found: &str| RulesError::Secret {
+            slug: rule.slug.clone(),
+            part,
+            found: found.to_owned(),
+        };
+        let authority =
+            authority::parse(&rule.host).map_err(|_| refused("the host", &rule.host))?;
+        if authority.port.is_some() || rule.port == 0 {
+            return Err(refused("the port", &rule.port.to_string()));
+        }
+        let position =
+            ReadPosition::read(&rule.position).map_err(|(part, found)| refused(part, found))?;
+        let method = |text: &String| {
+            let method: Option<Method> = text.parse().ok();
+            method
+                .filter(is_known)
+                .ok_or_else(|| refused("the method", text))
+        };
+        let methods = rule.methods.iter().map(method).collect::<Result<_, _>>()?;
+        let prefix = &rule.path_prefix;
+        if target::parse(prefix).is_err()
+            || prefix.contains('?')
+            || !url_path::is_below(prefix, prefix)
+        {
+            return Err(refused("the path prefix", prefix));
+        }
+        Ok(SecretPlace {
+            host: authority.host,
+            port: rule.port,
+            position,
+            methods,
+            path_prefix: rule.path_prefix.clone(),
+            slug: rule.slug,
+        })
+    }
+}
+
+/// Headers that control the connection, or that the host sets itself when it
+/// sends a secret.
+const NO_SECRETS_IN: &[HeaderName] = &[
+    http::header::ACCEPT_ENCODING,
+    http::header::CONTENT_ENCODING,
+    http::header::CONTENT_LENGTH,
+    http::header::CONTENT_TYPE,
+    http::header::RANGE,
+];
+
+#[cfg(test)]
+mod tests;

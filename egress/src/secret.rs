@@ -2,18 +2,15 @@
 //! redacted from responses.
 
 mod automaton;
-mod common_escapes;
 mod encodings;
 mod entities;
+mod escapes;
 pub(crate) mod inject;
 pub(crate) mod placeholder;
-mod positions;
-mod reading;
 mod readings;
 mod scan;
 pub mod scrub;
 pub(crate) mod sent_secrets;
-mod single_escape;
 
 use std::fmt;
 
@@ -143,11 +140,15 @@ impl LoadedSecret {
             }
         }
         let target = PathAndQuery::from_maybe_shared(Bytes::from_owner(text));
-        target.map(Uri::from).map_err(|_| SecretError {
+        target.map(Uri::from).map_err(|_| self.unusable())
+    }
+
+    fn unusable(&self) -> SecretError {
+        SecretError {
             slug: self.slug.clone(),
             problem: SecretProblem::NotAHeaderValue,
             detail: String::new(),
-        })
+        }
     }
 
     /// `prefix` and the value; hidden from debug output, and wiped with its
@@ -156,12 +157,8 @@ impl LoadedSecret {
         let mut text = Zeroizing::new(Vec::with_capacity(prefix.len() + self.value.len()));
         text.extend_from_slice(prefix);
         text.extend_from_slice(&self.value);
-        let mut header =
-            HeaderValue::from_maybe_shared(Bytes::from_owner(text)).map_err(|_| SecretError {
-                slug: self.slug.clone(),
-                problem: SecretProblem::NotAHeaderValue,
-                detail: String::new(),
-            })?;
+        let header = HeaderValue::from_maybe_shared(Bytes::from_owner(text));
+        let mut header = header.map_err(|_| self.unusable())?;
         header.set_sensitive(true);
         Ok(header)
     }

@@ -1,5 +1,5 @@
 //! The path and query of a request, read strictly: origin form only (RFC 9112
-//! section 3.2.1), so that the authority of a request stands in one place.
+//! section 3.2.1), so that a request has its authority in one place.
 
 use http::Uri;
 
@@ -27,13 +27,13 @@ pub fn parse(text: &str) -> Result<(), Denied> {
     Ok(())
 }
 
-/// RFC 3986 section 3.3, and what browsers leave as it is.
+/// RFC 3986 section 3.3, and what browsers leave unescaped.
 fn in_path(byte: u8) -> bool {
     let marks = b"/-._~!$&'()*+,;=:@%[]|";
     byte.is_ascii_alphanumeric() || marks.contains(&byte)
 }
 
-/// RFC 3986 section 3.4, and what browsers leave as it is.
+/// RFC 3986 section 3.4, and what browsers leave unescaped.
 fn in_query(byte: u8) -> bool {
     byte.is_ascii_graphic() && !b"#\"<>".contains(&byte)
 }

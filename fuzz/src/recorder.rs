@@ -1,6 +1,6 @@
 //! What a recording process says to its recorder.
 
-use toolward_ledger::remote::{Answer, Request};
+use toolward_ledger::remote::{AnswerFrame, RequestFrame};
 
 /// Frames, one after the other: each that is read is written as it was, so that nothing is in it that the recorder
 /// does not see. The first byte says from which side they are.
@@ -12,14 +12,14 @@ pub fn recorder_frames(data: &[u8]) -> bool {
     let mut written = Vec::new();
     loop {
         let read = match side {
-            0 => Request::read(&mut left).map(|read| {
+            0 => RequestFrame::read(&mut left).map(|read| {
                 read.map(|request| match &request {
                     // Its record says when, in the frame's own words.
-                    Request::Start(_) => None,
+                    RequestFrame::Start(_) => None,
                     _ => Some(request.write(&mut written).is_ok()),
                 })
             }),
-            _ => Answer::read(&mut left)
+            _ => AnswerFrame::read(&mut left)
                 .map(|read| read.map(|answer| Some(answer.write(&mut written).is_ok()))),
         };
         match read {

@@ -12,8 +12,8 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use toolward_bundle::content::Content;
 use toolward_host::secrets::{SecretError, SecretStore, SecretValue};
 use toolward_host::{Host, Request};
-use toolward_keyvalue::Store;
 use toolward_policy::Policy;
+use toolward_state::Store;
 use wasmtime::component::Component;
 
 #[expect(dead_code, reason = "each benchmark uses a part of it")]

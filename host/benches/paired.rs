@@ -21,7 +21,7 @@ use std::sync::Arc;
 use tokio::runtime::Runtime;
 use toolward_host::{Cache, Host, Request};
 use toolward_ledger::record::{Number, Opened, Version, Word};
-use toolward_ledger::{Options, Writer};
+use toolward_ledger::{LedgerOptions, Writer};
 use wasmtime::component::Component;
 
 #[expect(dead_code, reason = "each benchmark uses a part of it")]
@@ -152,5 +152,5 @@ fn writer(folder: &Path) -> Writer {
         cut: Number::default(),
         policy: None,
     };
-    Writer::open(Options::new(folder.join("ledger")), opened).expect("a ledger")
+    Writer::open(LedgerOptions::new(folder.join("ledger")), opened).expect("a ledger")
 }

@@ -9,9 +9,11 @@ mod sum;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Instant;
 
 use tokio::sync::OwnedSemaphorePermit;
 use toolward_policy::LimitName;
+use toolward_state::{CallPlace, Leases, PlaceLimits, PlacesOf};
 
 use crate::api::principal::LOCAL;
 use crate::api::result::CallError;
@@ -19,7 +21,7 @@ use toolward_policy::Limits;
 
 use files::CallFiles;
 pub(crate) use files::OpenFile;
-pub(crate) use gate::{Gate, Place};
+pub(crate) use gate::Gate;
 use memory::CallMemory;
 pub(crate) use memory::MemoryLease;
 pub use memory::ReadProgress;
@@ -44,7 +46,7 @@ pub(crate) struct Path {
 /// What one running call holds: a permit of each gate, and memory.
 #[derive(Debug)]
 pub(crate) struct Slot {
-    _permits: [OwnedSemaphorePermit; 4],
+    _places: [CallPlace; 4],
     memory: Arc<MemoryLease>,
 }
 
@@ -64,40 +66,52 @@ pub(crate) struct Parked {
 
 impl Path {
     /// Acquires a slot for a call that may take this much memory, waiting if the queue has
-    /// room.
-    pub(crate) async fn enter(&self, memory_bytes: u64) -> Result<Slot, CallError> {
-        let permits = self.pass(true).await?;
+    /// room, and until the deadline at the latest.
+    pub(crate) async fn enter(
+        &self,
+        memory_bytes: u64,
+        deadline: Option<Instant>,
+    ) -> Result<Slot, CallError> {
+        let places = self.pass(true, deadline).await?;
         let memory = self
             .memory
             .reserve(&self.principal, &self.publisher, memory_bytes);
         Ok(Slot {
-            _permits: permits,
+            _places: places,
             memory: memory.await?,
         })
     }
 
     /// A place in the principal's queue for a call that is going to [enter](Self::enter), so that one beyond the queue
     /// is refused before anything is done for it.
-    pub(crate) fn reserve(&self) -> Result<Place<'_>, CallError> {
+    pub(crate) fn reserve(&self) -> Result<CallPlace, CallError> {
         self.principal.reserve()
     }
 
     /// Acquires a slot again for a call that parked. Not bounded by the queue: it has
     /// waited already.
-    pub(crate) async fn resume(&self, parked: Parked) -> Result<Slot, CallError> {
-        let permits = self.pass(false).await?;
+    pub(crate) async fn resume(
+        &self,
+        parked: Parked,
+        deadline: Instant,
+    ) -> Result<Slot, CallError> {
+        let places = self.pass(false, Some(deadline)).await?;
         Ok(Slot {
-            _permits: permits,
+            _places: places,
             memory: parked.memory,
         })
     }
 
-    async fn pass(&self, bounded: bool) -> Result<[OwnedSemaphorePermit; 4], CallError> {
+    async fn pass(
+        &self,
+        bounded: bool,
+        deadline: Option<Instant>,
+    ) -> Result<[CallPlace; 4], CallError> {
         Ok([
-            self.principal.enter(bounded).await?,
-            self.tool.enter(bounded).await?,
-            self.publisher.enter(bounded).await?,
-            self.host.enter(bounded).await?,
+            self.principal.enter(bounded, deadline).await?,
+            self.tool.enter(bounded, deadline).await?,
+            self.publisher.enter(bounded, deadline).await?,
+            self.host.enter(bounded, deadline).await?,
         ])
     }
 
@@ -118,9 +132,9 @@ impl Path {
 }
 
 /// The gates of a host and of the hosts that replace it: their calls count together.
-#[derive(Debug)]
 pub(crate) struct Admission {
     limits: Limits,
+    leases: Arc<dyn Leases>,
     host: Arc<Gate>,
     memory: Arc<CallMemory>,
     files: Arc<CallFiles>,
@@ -133,16 +147,23 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits, leases: Arc<dyn Leases>) -> Self {
+        let of = |of, name, running| gate(&*leases, of, (name, running), limits);
+        let running = limits.concurrency_per_principal;
         Self {
-            local: for_a_principal(limits),
+            local: of(
+                PlacesOf::Principal(LOCAL),
+                LimitName::ConcurrencyPerPrincipal,
+                running,
+            ),
             limits: limits.clone(),
-            host: Gate::new(LimitName::Concurrency, limits.concurrency, limits.queue),
+            host: of(PlacesOf::All, LimitName::Concurrency, limits.concurrency),
             memory: CallMemory::new(limits),
             files: Arc::new(CallFiles::new(limits)),
             principals: Default::default(),
             tools: Mutex::default(),
             publishers: Mutex::default(),
+            leases,
         }
     }
 
@@ -163,26 +184,20 @@ impl Admission {
 
     /// The gate for the calls of one tool.
     pub(crate) fn tool(&self, publisher: &str, tool: &str) -> Arc<Gate> {
-        let limits = &self.limits;
         // No `id@major` has a space in it.
         lock(&self.tools).get(&format!("{tool} {publisher}"), || {
-            Gate::new(
-                LimitName::ConcurrencyPerTool,
-                limits.concurrency_per_tool,
-                limits.queue,
-            )
+            let running = self.limits.concurrency_per_tool;
+            let of = PlacesOf::Tool(publisher, tool);
+            self.gate(of, LimitName::ConcurrencyPerTool, running)
         })
     }
 
     /// The gate for the calls of all tools of one publisher.
     pub(crate) fn publisher(&self, publisher: &str) -> Arc<Gate> {
-        let limits = &self.limits;
         lock(&self.publishers).get(publisher, || {
-            Gate::new(
-                LimitName::ConcurrencyPerPublisher,
-                limits.concurrency_per_publisher,
-                limits.queue,
-            )
+            let running = self.limits.concurrency_per_publisher;
+            let of = PlacesOf::Publisher(publisher);
+            self.gate(of, LimitName::ConcurrencyPerPublisher, running)
         })
     }
 
@@ -219,16 +234,29 @@ impl Admission {
         let Some(shard) = self.principals.get(index) else {
             return self.local.clone();
         };
-        lock(shard).get(principal, || for_a_principal(&self.limits))
+        lock(shard).get(principal, || {
+            let running = self.limits.concurrency_per_principal;
+            let of = PlacesOf::Principal(principal);
+            self.gate(of, LimitName::ConcurrencyPerPrincipal, running)
+        })
+    }
+
+    fn gate(&self, of: PlacesOf<'_>, name: LimitName, running: u32) -> Arc<Gate> {
+        gate(&*self.leases, of, (name, running), &self.limits)
     }
 }
 
-fn for_a_principal(limits: &Limits) -> Arc<Gate> {
-    Gate::new(
-        LimitName::ConcurrencyPerPrincipal,
-        limits.concurrency_per_principal,
-        limits.queue,
-    )
+fn gate(
+    leases: &dyn Leases,
+    of: PlacesOf<'_>,
+    (name, running): (LimitName, u32),
+    limits: &Limits,
+) -> Arc<Gate> {
+    let limits = PlaceLimits {
+        running,
+        waiting: limits.queue,
+    };
+    Gate::new(name, limits, leases.places(of, limits))
 }
 
 /// Gates by name; each lives as long as a call or a host refers to it.
@@ -259,139 +287,4 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::api::result::ErrorCode;
-
-    fn admission(limits: &Limits) -> (Admission, Arc<Gate>, Arc<Gate>) {
-        let admission = Admission::new(limits);
-        let tool = admission.tool("acme", "text.stats@1");
-        let publisher = admission.publisher("acme");
-        (admission, tool, publisher)
-    }
-
-    #[tokio::test]
-    async fn a_full_queue_refuses_and_a_freed_place_is_given_again() {
-        let limits = Limits {
-            concurrency: 1,
-            queue: 1,
-            ..Limits::default()
-        };
-        let (admission, tool, publisher) = admission(&limits);
-        let path = admission.path(&tool, &publisher, "local");
-        let running = path.enter(1 << 20).await.expect("a free slot");
-        let mut waiting = Box::pin(path.enter(1 << 20));
-        assert!(futures_util::poll!(waiting.as_mut()).is_pending());
-
-        let refused = path.enter(1 << 20).await.expect_err("the queue is full");
-        assert_eq!(refused.code, ErrorCode::RATE_LIMITED);
-        assert!(refused.retryable && refused.retry_after.is_some());
-
-        drop(waiting);
-        let mut again = Box::pin(path.enter(1 << 20));
-        assert!(futures_util::poll!(again.as_mut()).is_pending());
-        drop(running);
-        let _slot = again.await.expect("the freed slot");
-    }
-
-    #[tokio::test]
-    async fn a_principal_that_waits_for_its_own_share_keeps_nobody_else_waiting() {
-        let limits = Limits {
-            concurrency: 2,
-            concurrency_per_principal: 1,
-            queue: 1,
-            ..Limits::default()
-        };
-        let (admission, tool, publisher) = admission(&limits);
-        let greedy = admission.path(&tool, &publisher, "greedy");
-        let _running = greedy.enter(1 << 20).await.expect("a free slot");
-        let mut waiting = Box::pin(greedy.enter(1 << 20));
-        assert!(futures_util::poll!(waiting.as_mut()).is_pending());
-        let refused = greedy
-            .enter(1 << 20)
-            .await
-            .expect_err("its own queue is full");
-        assert!(refused.message.contains("concurrency_per_principal"));
-
-        let modest = admission.path(&tool, &publisher, "modest");
-        let _slot = modest.enter(1 << 20).await.expect("the other slot");
-    }
-
-    #[tokio::test]
-    async fn a_parked_call_lends_its_slot_and_gets_one_again_past_the_queue() {
-        let limits = Limits {
-            concurrency: 1,
-            queue: 0,
-            ..Limits::default()
-        };
-        let (admission, tool, publisher) = admission(&limits);
-        let path = admission.path(&tool, &publisher, "local");
-        let parent = path.enter(1 << 20).await.expect("a free slot");
-        let parked = path.park(parent).expect("room to park");
-        let child = path.enter(1 << 20).await.expect("the lent slot");
-        let mut resumed = Box::pin(path.resume(parked));
-        assert!(futures_util::poll!(resumed.as_mut()).is_pending());
-        drop(child);
-        let _slot = resumed.await.expect("a slot again");
-    }
-
-    #[tokio::test]
-    async fn a_principal_that_parks_all_it_may_keeps_nobody_else_from_parking() {
-        let limits = Limits {
-            concurrency: 2,
-            concurrency_per_principal: 1,
-            ..Limits::default()
-        };
-        let (admission, tool, publisher) = admission(&limits);
-        let greedy = admission.path(&tool, &publisher, "greedy");
-        let slot = greedy.enter(1 << 20).await.expect("a slot");
-        let _parked = greedy.park(slot).expect("room to park");
-        let slot = greedy.enter(1 << 20).await.expect("the lent slot");
-        let (_slot, refused) = *greedy.park(slot).expect_err("its share is taken");
-        let hit = refused.limit.expect("a limit");
-        assert_eq!(
-            (hit.limit, hit.allowed),
-            (LimitName::ConcurrencyPerPrincipal, 1)
-        );
-
-        let modest = admission.path(&tool, &publisher, "modest");
-        let slot = modest.enter(1 << 20).await.expect("a slot");
-        let _parked = modest.park(slot).expect("room to park");
-    }
-
-    #[tokio::test]
-    async fn whoever_waits_for_a_tool_takes_no_place_of_its_publishers_other_tools() {
-        let limits = Limits {
-            concurrency_per_tool: 1,
-            concurrency_per_publisher: 2,
-            queue: 1,
-            ..Limits::default()
-        };
-        let (admission, busy, publisher) = admission(&limits);
-        let path = admission.path(&busy, &publisher, "local");
-        let _running = path.enter(1 << 20).await.expect("a free slot");
-        let mut waiting = Box::pin(path.enter(1 << 20));
-        assert!(futures_util::poll!(waiting.as_mut()).is_pending());
-
-        let other = admission.tool("acme", "text.other@1");
-        let path = admission.path(&other, &publisher, "local");
-        let mut entering = Box::pin(path.enter(1 << 20));
-        assert!(futures_util::poll!(entering.as_mut()).is_ready());
-    }
-
-    #[tokio::test]
-    async fn so_many_calls_are_parked_and_no_more() {
-        let limits = Limits {
-            concurrency: 1,
-            ..Limits::default()
-        };
-        let (admission, tool, publisher) = admission(&limits);
-        let path = admission.path(&tool, &publisher, "local");
-        let _parked = path
-            .park(path.enter(1 << 20).await.expect("a slot"))
-            .expect("room to park");
-        let slot = path.enter(1 << 20).await.expect("the lent slot");
-        let (_slot, refused) = *path.park(slot).expect_err("no more room");
-        assert_eq!(refused.code, ErrorCode::RATE_LIMITED);
-    }
-}
+mod tests;

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use toolward_bundle::content::Content;
 use toolward_contract::driver::Driver;
 use toolward_egress::Transport;
-use toolward_keyvalue::Store;
 use toolward_ledger::Recorder;
 use toolward_ledger::record::{Hash, Hex};
 use toolward_policy::{Machine, Policy};
+use toolward_state::Buckets;
 
 use crate::api::approval::Approver;
 use crate::api::error::HostError;
@@ -69,7 +69,7 @@ pub struct HostBuilder {
     policy_digest: Option<Hash>,
     tape: Option<Tape>,
     secrets: Option<Arc<dyn SecretStore>>,
-    buckets: Option<Arc<Store>>,
+    buckets: Option<Arc<dyn Buckets>>,
     transport: Option<Transport>,
     protected: Vec<(String, PathBuf)>,
     compiler: Option<Arc<dyn Compiler>>,
@@ -153,8 +153,8 @@ impl HostBuilder {
         self
     }
 
-    /// Sets the store of key-value buckets. Default: none; opening a bucket fails.
-    pub fn buckets(mut self, buckets: Store) -> Self {
+    /// Sets the key-value buckets. Default: none; opening a bucket fails.
+    pub fn buckets(mut self, buckets: impl Buckets + 'static) -> Self {
         self.buckets = Some(Arc::new(buckets));
         self
     }
@@ -283,20 +283,22 @@ impl HostBuilder {
 
     /// The limits, with the policy's on top.
     fn effective_limits(&self) -> Limits {
-        self.limits.clone().with(self.policy.limits())
+        self.limits.clone().with(&self.policy.tables().limits)
     }
 
     /// Opens the directories of the policy's workspaces.
     fn workspaces(&self) -> Result<Workspaces, HostError> {
         let paths: Vec<String> = self
             .policy
-            .workspaces()
+            .tables()
+            .workspaces
             .iter()
             .map(|workspace| workspace.path.to_string())
             .collect();
         let mappings: Vec<Mapping<'_>> = self
             .policy
-            .workspaces()
+            .tables()
+            .workspaces
             .iter()
             .zip(&paths)
             .map(|(workspace, path)| Mapping {
@@ -308,7 +310,7 @@ impl HostBuilder {
         let given = self.protected.iter();
         let given = given.map(|(what, path)| (what.as_str(), path.as_path()));
         // Who writes where a program lies decides what runs.
-        let programs = self.policy.execs().iter().flat_map(|rule| {
+        let programs = self.policy.tables().execs.iter().flat_map(|rule| {
             let interpreter = rule.interpreter.as_ref();
             let interpreter = interpreter.map(|interpreter| interpreter.path.as_str());
             let paths = interpreter.into_iter().chain([rule.command.as_str()]);

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use toolward_bundle::content::Content;
 use toolward_contract::tool::Tool;
 use toolward_policy::{Confirmed, ContextLack, Contract, Decision, Effects, ToolRoutes};
+use toolward_state::Withdrawal;
 
 use crate::admission::{Admission, Gate};
 use crate::api::error::HostError;
@@ -22,7 +23,6 @@ use crate::executor::Executors;
 use crate::recording::RecordedTool;
 use crate::services::Services;
 use crate::shared_state::SharedState;
-use crate::withdrawal::Withdrawal;
 use brought::Brought;
 pub(crate) use brought::BundledTool;
 

@@ -9,15 +9,15 @@ mod secrets;
 mod tools;
 
 use std::future::ready;
-use std::pin::Pin;
 
 use bytes::Bytes;
 use http_body_util::combinators::UnsyncBoxBody;
 use serde_json::Value;
 use toolward_contract::json as strict;
 use toolward_egress::{BoxError, Error as EgressError, Timeouts};
+pub use toolward_state::{BoxFuture, BucketOperation, BucketReply};
 
-pub(crate) use self::buckets::{BucketCounters, BucketLimits, Buckets};
+pub(crate) use self::buckets::{BucketCounters, BucketLimits, CallBuckets};
 pub(crate) use self::budget::CallBudget;
 pub(crate) use self::host::HostImports;
 #[cfg(test)]
@@ -30,9 +30,6 @@ use crate::api::result::{CallError, ErrorClass, ErrorCode, LogLevel, LogRecord, 
 use crate::api::violations::EndsCall;
 use crate::exceeded::{DeadlinePassed, Exceeded};
 use crate::invocation::ToolCall;
-
-/// A future of a trait object.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Answers the requests of a call's driver. By default nothing is granted.
 pub trait Imports: Send + Sync {
@@ -134,56 +131,6 @@ pub struct BucketRequest {
     pub bucket: String,
     /// What is done with it.
     pub operation: BucketOperation,
-}
-
-/// What is done with a bucket.
-#[derive(Debug)]
-pub enum BucketOperation {
-    /// Opens it.
-    Open,
-    /// The value of a key.
-    Get(String),
-    /// Whether a key has a value.
-    Exists(String),
-    /// A page of keys, from a cursor on.
-    Keys {
-        /// The cursor of the page before.
-        cursor: Option<u64>,
-    },
-    /// The values of keys.
-    GetMany(Vec<String>),
-    /// Sets the value of a key.
-    Set(String, Vec<u8>),
-    /// Deletes a key.
-    Delete(String),
-    /// Adds to the number that is the value of a key.
-    Increment(String, u64),
-    /// Sets the values of keys.
-    SetMany(Vec<(String, Vec<u8>)>),
-    /// Deletes keys.
-    DeleteMany(Vec<String>),
-}
-
-/// The reply to a [`BucketRequest`].
-#[derive(Debug)]
-pub enum BucketReply {
-    /// It is done.
-    Done,
-    /// The value, if the key has one.
-    Value(Option<Vec<u8>>),
-    /// Whether the key has a value.
-    Exists(bool),
-    /// A page of keys.
-    Keys {
-        /// The keys.
-        keys: Vec<String>,
-        /// Where the next page starts; `None` after the last.
-        cursor: Option<u64>,
-    },
-    /// The keys that have values, with their values.
-    Values(Vec<Option<(String, Vec<u8>)>>),
-    /// The sum.
-    Number(u64),
 }
 
 /// Why a bucket's operation has no reply.

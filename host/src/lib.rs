@@ -59,13 +59,12 @@ mod services;
 mod shared_state;
 mod tape;
 mod validation_pool;
-mod withdrawal;
 mod workspace;
 
 pub use admission::ReadProgress;
 pub use api::approval::{
-    ApprovalRequest, ApprovalScope, Approver, Chained, NamedDriver, Remembered, ShownRequest,
-    Verdict,
+    ApprovalKeys, ApprovalRequest, ApprovalScope, Approver, Chained, NamedDriver, Remembered,
+    ShownRequest, Verdict,
 };
 pub use api::cancellation::{Cancellation, SharedCancellation};
 pub use api::error::HostError;
@@ -118,3 +117,4 @@ pub const BLOCKED_TABLES: &[&[toolward_support::report::Code]] = &[
     workspace::Unusable::CODES,
     sandbox::files::PlanError::CODES,
 ];
+pub use toolward_state::{Denials, DenialsError};

@@ -1,16 +1,15 @@
 //! Ids that callers give their calls, as idempotency keys: a call of one id runs once for its principal and tool.
 //!
 //! An id replaces dispatch alone: a repeated call is resolved, validated, decided and approved like any other. Then
-//! it gets the reply of the first one, from a bounded memory of this process ([`NamedCalls`]); while that one runs,
-//! it waits. The ledger, where there is one, knows ids longer than this process lives.
+//! it gets the reply of the first one, which the state keeps for a while ([`NamedCalls`]); while that one runs,
+//! it waits. The ledger, if there is one, knows ids longer than this process lives.
 
 mod calls;
 mod kept;
-mod memory;
 mod name;
 
 pub(crate) use calls::{Entered, NamedCalls, RunningCall};
-pub(crate) use kept::KeptReply;
+pub(crate) use kept::{KeptReply, ReplySource};
 pub(crate) use name::{CallName, Named, NamedFacts};
 
 use crate::api::result::{CallError, ErrorClass, ErrorCode};

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use toolward_egress::Transport;
-use toolward_keyvalue::Store;
 use toolward_policy::{Machine, Policy};
+use toolward_state::Buckets;
 
 use crate::api::approval::Approver;
 use crate::api::listener::CallListener;
@@ -30,7 +30,7 @@ pub(crate) struct Services {
     /// What answers calls instead of drivers.
     pub(crate) tape: Option<Tape>,
     pub(crate) secrets: Option<Arc<dyn SecretStore>>,
-    pub(crate) buckets: Option<Arc<Store>>,
+    pub(crate) buckets: Option<Arc<dyn Buckets>>,
     /// `None` in a build without the feature `http`.
     pub(crate) transport: Option<Transport>,
     /// The directories behind the policy's workspaces.

@@ -1,8 +1,8 @@
 //! What hosts that replace each other share: withdrawn bundles, admission, engine and
 //! turns.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::admission::{Admission, MemoryLease, ReadProgress};
 use crate::api::error::HostError;
@@ -13,8 +13,8 @@ use crate::named::NamedCalls;
 use crate::sandbox::engine::{EngineProfile, Ready};
 use crate::sandbox::turns::Turns;
 use crate::validation_pool::ValidationPool;
-use crate::withdrawal::Withdrawal;
 use toolward_policy::Limits;
+use toolward_state::{Approvals, Denials, HostState, Keys, Local, ServedBundles, Withdrawal};
 
 /// The state that hosts share when each replaces the one before while earlier calls
 /// still run, as in a server that reloads its bundles. Withdrawing a bundle reaches all
@@ -35,14 +35,13 @@ use toolward_policy::Limits;
 /// # Ok(())
 /// # }
 /// ```
-#[derive(Debug, Clone, Default)]
+#[derive(Clone)]
 pub struct SharedState {
     shared: Arc<Shared>,
 }
 
-#[derive(Debug, Default)]
 struct Shared {
-    withdrawals: Mutex<Withdrawals>,
+    state: Arc<dyn HostState>,
     admission: Mutex<Option<Arc<Admission>>>,
     validation: Arc<ValidationPool>,
     turns: Arc<Turns>,
@@ -53,21 +52,9 @@ struct Shared {
     ready: Mutex<Option<(Arc<Admission>, Ready)>>,
 }
 
-#[derive(Debug, Default)]
-struct Withdrawals {
-    /// By the digest of each bundle's manifest: the withdrawal of current hosts.
-    current: HashMap<String, Weak<Withdrawal>>,
-    /// Withdrawals of hosts that were parted with.
-    earlier: Vec<(String, Weak<Withdrawal>)>,
-}
-
-impl Withdrawals {
-    /// All that there are, of one bundle or of all.
-    fn of(&self, bundle: Option<&str>) -> impl Iterator<Item = Arc<Withdrawal>> {
-        let earlier = self.earlier.iter().map(|(digest, one)| (digest, one));
-        let all = self.current.iter().chain(earlier);
-        let asked = all.filter(move |(digest, _)| bundle.is_none_or(|one| one == *digest));
-        asked.filter_map(|(_, withdrawal)| withdrawal.upgrade())
+impl Default for SharedState {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -75,7 +62,7 @@ impl SharedState {
     /// A state for new hosts.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self::local(None, None)
     }
 
     /// A state whose hosts make the idempotency keys that drivers get for ids of callers
@@ -83,12 +70,51 @@ impl SharedState {
     /// the same, and keep it: then a service gets the same key for an id after a restart. By default it is random.
     #[must_use]
     pub fn keyed(secret: [u8; 32]) -> Self {
+        Self::local(Some(secret), None)
+    }
+
+    /// A state in the memory of this process, with a [secret](SharedState::keyed) if there is one. Denials are kept in
+    /// `denials`, if given, so that a restart does not end their backoff.
+    ///
+    /// ```no_run
+    /// use toolward_host::{Denials, Host, SharedState};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let denials = Denials::open("/var/lib/example/denials".as_ref())?;
+    /// let state = SharedState::local(None, Some(denials));
+    /// let host = Host::builder().shared_state(&state).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn local(id_secret: Option<[u8; 32]>, denials: Option<Denials>) -> Self {
+        let state: Arc<dyn HostState> = Arc::new(Local::new(id_secret, denials));
         Self {
             shared: Arc::new(Shared {
-                named: Arc::new(NamedCalls::keyed(secret)),
-                ..Shared::default()
+                named: Arc::new(NamedCalls::new(&state)),
+                state,
+                admission: Mutex::default(),
+                validation: Arc::default(),
+                turns: Arc::default(),
+                forms: Arc::default(),
+                events: Arc::default(),
+                ready: Mutex::default(),
             }),
         }
+    }
+
+    /// What people are asked and what they decided, for whoever asks them: the clients of a server, or an
+    /// [`Approver`](crate::Approver) of the application. [`ApprovalRequest::keys`](crate::ApprovalRequest::keys)
+    /// identifies what a request is about.
+    #[must_use]
+    pub fn approvals(&self) -> Arc<dyn Approvals> {
+        self.shared.state.clone()
+    }
+
+    /// The keys of the hosts of this state.
+    #[must_use]
+    pub fn keys(&self) -> Arc<dyn Keys> {
+        self.shared.state.clone()
     }
 
     /// Withdraws the bundle with this manifest digest (64 hex digits) on all existing
@@ -96,50 +122,31 @@ impl SharedState {
     /// with the bundle serves it, since the bundle was verified again; calls of earlier
     /// hosts stay refused. Returns false if no such bundle was served.
     pub fn withdraw(&self, bundle: &str, reason: &str) -> bool {
-        let withdrawals = self.withdrawals();
-        let all = withdrawals.of(Some(bundle));
-        all.fold(false, |any, withdrawal| withdrawal.withdraw(reason) | any)
+        let bundle = ServedBundles::One(bundle);
+        self.shared.state.withdraw(bundle, reason)
     }
 
     /// [`SharedState::withdraw`] of all bundles.
     pub fn withdraw_all(&self, reason: &str) {
-        for withdrawal in self.withdrawals().of(None) {
-            withdrawal.withdraw(reason);
-        }
+        self.shared.state.withdraw(ServedBundles::All, reason);
     }
 
     /// Separates existing hosts from later ones: a host that is built from now on
     /// starts without withdrawals, and [`SharedState::withdraw_earlier`] does not reach
     /// it.
     pub fn part(&self) {
-        let mut withdrawals = self.withdrawals();
-        let current = std::mem::take(&mut withdrawals.current);
-        withdrawals.earlier.extend(current);
-        withdrawals
-            .earlier
-            .retain(|(_, one)| one.strong_count() > 0);
+        self.shared.state.part();
     }
 
     /// [`SharedState::withdraw`] of all bundles of the hosts before the last
     /// [`SharedState::part`].
     pub fn withdraw_earlier(&self, reason: &str) {
-        let earlier = std::mem::take(&mut self.withdrawals().earlier);
-        for withdrawal in earlier.iter().filter_map(|(_, one)| one.upgrade()) {
-            withdrawal.withdraw(reason);
-        }
+        self.shared.state.withdraw(ServedBundles::Earlier, reason);
     }
 
     /// The withdrawal of a bundle that is loaded now.
     pub(crate) fn withdrawal(&self, bundle: &str) -> Arc<Withdrawal> {
-        let withdrawals = &mut self.withdrawals().current;
-        let known = withdrawals.get(bundle).and_then(Weak::upgrade);
-        if let Some(withdrawal) = known.filter(|withdrawal| withdrawal.withdrawn().is_none()) {
-            return withdrawal;
-        }
-        withdrawals.retain(|_, withdrawal| withdrawal.strong_count() > 0);
-        let withdrawal = Arc::new(Withdrawal::default());
-        withdrawals.insert(bundle.to_owned(), Arc::downgrade(&withdrawal));
-        withdrawal
+        self.shared.state.watch(bundle)
     }
 
     /// The gates for calls under these limits. After a change of limits, calls that
@@ -149,7 +156,7 @@ impl SharedState {
         let admission = known
             .take()
             .filter(|admission| admission.is_by(limits))
-            .unwrap_or_else(|| Arc::new(Admission::new(limits)));
+            .unwrap_or_else(|| Arc::new(Admission::new(limits, self.shared.state.clone())));
         *known = Some(admission.clone());
         admission
     }
@@ -230,9 +237,11 @@ impl SharedState {
     pub(crate) fn validation(&self) -> Arc<ValidationPool> {
         self.shared.validation.clone()
     }
+}
 
-    fn withdrawals(&self) -> MutexGuard<'_, Withdrawals> {
-        lock(&self.shared.withdrawals)
+impl fmt::Debug for SharedState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SharedState(..)")
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Instant;
 use toolward_contract::schema::Schema;
 
 use toolward_policy::{LimitName, own};
+use toolward_state::{PlaceLimits, places_of_process};
 
 use crate::admission::{Gate, Gates};
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
@@ -56,7 +57,7 @@ impl Default for ValidationPool {
 impl ValidationPool {
     fn new(share: u32, all: u32, waiting: u32) -> Self {
         Self {
-            all: Gate::new(LimitName::LongChecks, all, waiting),
+            all: gate(all, waiting),
             principals: Mutex::default(),
             share,
         }
@@ -68,9 +69,7 @@ impl ValidationPool {
             .principals
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        gates.get(principal, || {
-            Gate::new(LimitName::LongChecks, self.share, MAX_WAITING)
-        })
+        gates.get(principal, || gate(self.share, MAX_WAITING))
     }
 
     /// Runs a principal's `check` on a blocking thread; `late` makes the error if the
@@ -85,7 +84,10 @@ impl ValidationPool {
         let own = self.of(principal);
         let work = pin!(async {
             // Waiting for a share holds no permit of the pool.
-            let places = (own.enter(true).await?, self.all.enter(true).await?);
+            let places = (
+                own.enter(true, Some(deadline)).await?,
+                self.all.enter(true, Some(deadline)).await?,
+            );
             // A running check keeps its principal's gate alive.
             let held = (places, own.clone());
             let task = tokio::task::spawn_blocking(move || {
@@ -102,6 +104,12 @@ impl ValidationPool {
             .await
             .unwrap_or_else(|deadline::Elapsed| Err(late()))
     }
+}
+
+/// A gate of this process: its threads are no other's.
+fn gate(running: u32, waiting: u32) -> Arc<Gate> {
+    let limits = PlaceLimits { running, waiting };
+    Gate::new(LimitName::LongChecks, limits, places_of_process(limits))
 }
 
 fn failed() -> CallError {

@@ -18,7 +18,7 @@ use toolward_ledger::record::{
     Attempt, Call, Code, Ended, Event, Hex, Id, Invocation, Native, Number, Opened, Outcome, Part,
     Rule, Started, Tool, Version, Word,
 };
-use toolward_ledger::{Durability, Entry, Filter, Options, Reader, Recorder, Writer};
+use toolward_ledger::{Durability, Entry, Filter, LedgerOptions, Reader, Recorder, Writer};
 
 fn open(folder: &Path) -> Writer {
     let opened = Opened {
@@ -29,7 +29,7 @@ fn open(folder: &Path) -> Writer {
         cut: Number::default(),
         policy: None,
     };
-    let mut options = Options::new(folder.join("ledger"));
+    let mut options = LedgerOptions::new(folder.join("ledger"));
     options.keep = Keep::None;
     Writer::open(options, opened).expect("a ledger")
 }

@@ -4,26 +4,28 @@
 //! A cassette is read only as a whole: what in it does not fit the checkpoint, the commitments or the other rows
 //! makes all of it invalid.
 
-mod read;
-#[cfg(feature = "sqlite")]
-mod write;
+use std::collections::HashMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
-
-#[cfg(feature = "sqlite")]
-pub(crate) use write::Writing;
-
-use crate::record::{Hash, Invocation, Number, Outcome, Part, Person, Tool};
 use toolward_support::report::codes;
+
+use crate::checkpoint::{Checkpoint, NoteError, Verifier};
+use crate::payload::{PayloadKind, commitment};
+use crate::record::{
+    Call, Content, Event, Hash, Hex, Invocation, Number, Outcome, Part, Person, Record, Tool,
+};
+use crate::tree::{leaf_hash, verify_inclusion};
 
 /// The most bytes of a cassette: it is read into memory.
 pub const MAX_CASSETTE_BYTES: usize = 64 * 1024 * 1024;
 /// The most rows of a cassette.
 pub const MAX_CASSETTE_ROWS: usize = 20_000;
 /// The most bytes of a line: a row with four payloads of 64 KiB in base64.
-const MAX_LINE_BYTES: usize = 512 * 1024;
+pub(crate) const MAX_LINE_BYTES: usize = 512 * 1024;
 /// The version of the form.
-const FORMAT: u8 = 1;
+pub(crate) const FORMAT: u8 = 1;
 
 /// Calls of a ledger, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +55,7 @@ pub struct CassetteCall {
     pub outcome: Outcome,
     /// Its output, as it was recorded; none where it failed.
     pub output: Option<Vec<u8>>,
-    /// What was said about its failure, if that was kept.
+    /// What its failure reported, if that was kept.
     pub detail: Option<Vec<u8>>,
 }
 
@@ -87,34 +89,252 @@ codes! {
 /// The first line.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Head {
-    cassette: u8,
+pub(crate) struct CassetteHead {
+    pub(crate) cassette: u8,
     /// The checkpoint, as it was signed.
-    checkpoint: String,
+    pub(crate) checkpoint: String,
     /// The verifier key (signed-note) of the ledger.
-    key: String,
+    pub(crate) key: String,
     /// How many lines follow.
-    rows: usize,
+    pub(crate) rows: usize,
 }
 
 /// Each further line: a row.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
-    payloads: Vec<LinePayload>,
+pub(crate) struct CassetteLine {
+    pub(crate) payloads: Vec<LinePayload>,
     /// Hashes in base64.
-    proof: Vec<String>,
+    pub(crate) proof: Vec<String>,
     /// The record, as it was written.
-    record: String,
-    seq: u64,
+    pub(crate) record: String,
+    pub(crate) seq: u64,
 }
 
 /// A payload that a row commits to.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LinePayload {
+pub(crate) struct LinePayload {
     /// Base64.
-    bytes: String,
-    kind: String,
-    salt: Hash,
+    pub(crate) bytes: String,
+    pub(crate) kind: String,
+    pub(crate) salt: Hash,
+}
+
+/// The longest proof: a tree has less than 2^64 rows.
+const MAX_PROOF_HASHES: usize = 64;
+
+impl Cassette {
+    /// Reads a cassette of the ledger with this key; of any, unverified, where there is none.
+    ///
+    /// # Errors
+    /// Why it is not one.
+    pub fn read(bytes: &[u8], ledger: Option<&Verifier>) -> Result<Self, CassetteError> {
+        if bytes.len() > MAX_CASSETTE_BYTES {
+            return Err(CassetteError::Large);
+        }
+        let text = std::str::from_utf8(bytes).map_err(|_| CassetteError::Form(1))?;
+        let mut lines = text.split_terminator('\n');
+        if !text.ends_with('\n') {
+            return Err(CassetteError::Form(lines.count().max(1)));
+        }
+        let head: CassetteHead = line(lines.next().unwrap_or_default(), 1)?;
+        if head.cassette != FORMAT {
+            return Err(CassetteError::Version(head.cassette));
+        }
+        if head.rows > MAX_CASSETTE_ROWS {
+            return Err(CassetteError::Large);
+        }
+        let named = Verifier::from_vkey(&head.key).ok_or(CassetteError::Form(1))?;
+        if ledger.is_some_and(|ledger| *ledger != named) {
+            return Err(CassetteError::Key);
+        }
+        let checkpoint = named.open(&head.checkpoint).map_err(|error| match error {
+            NoteError::Form => CassetteError::Form(1),
+            _ => CassetteError::Checkpoint,
+        })?;
+        let mut calls = Calls::default();
+        let mut last = None;
+        let mut read = 0;
+        for (number, text) in (2..).zip(lines) {
+            if read == head.rows {
+                return Err(CassetteError::Form(number));
+            }
+            let row: CassetteLine = line(text, number)?;
+            if last.is_some_and(|last| row.seq <= last) {
+                return Err(CassetteError::Rows(number));
+            }
+            last = Some(row.seq);
+            let record = proved(&row, &checkpoint, number)?;
+            calls.add(record, payloads(&row, number)?, number)?;
+            read += 1;
+        }
+        if read != head.rows {
+            return Err(CassetteError::Form(read + 2));
+        }
+        if !calls.started.is_empty() {
+            return Err(CassetteError::Rows(read + 1));
+        }
+        Ok(Self {
+            origin: named.origin().to_owned(),
+            is_verified: ledger.is_some(),
+            calls: calls.ended,
+        })
+    }
+}
+
+fn line<'t, T: serde::Deserialize<'t>>(text: &'t str, number: usize) -> Result<T, CassetteError> {
+    if text.len() > MAX_LINE_BYTES {
+        return Err(CassetteError::Large);
+    }
+    serde_json::from_str(text).map_err(|_| CassetteError::Form(number))
+}
+
+/// The record of a row that is below the checkpoint.
+fn proved(
+    row: &CassetteLine,
+    checkpoint: &Checkpoint,
+    number: usize,
+) -> Result<Record, CassetteError> {
+    if row.proof.len() > MAX_PROOF_HASHES {
+        return Err(CassetteError::Proof(number));
+    }
+    let hash = |text: &String| {
+        let bytes = STANDARD.decode(text).ok()?;
+        Hash::from_slice(&bytes)
+    };
+    let proof: Option<Vec<Hash>> = row.proof.iter().map(hash).collect();
+    let proof = proof.ok_or(CassetteError::Form(number))?;
+    let leaf = leaf_hash(row.record.as_bytes());
+    if !verify_inclusion(&leaf, row.seq, checkpoint.size, &proof, &checkpoint.root) {
+        return Err(CassetteError::Proof(number));
+    }
+    Record::parse(row.record.as_bytes()).map_err(|_| CassetteError::Form(number))
+}
+
+/// Payloads of a row by their kinds; each belongs to one commitment.
+type Payloads = HashMap<PayloadKind, (Hash, Vec<u8>)>;
+
+fn payloads(row: &CassetteLine, number: usize) -> Result<Payloads, CassetteError> {
+    let mut found = Payloads::new();
+    for payload in &row.payloads {
+        let kind = match payload.kind.as_str() {
+            "input" => PayloadKind::Input,
+            "output" => PayloadKind::Output,
+            "detail" => PayloadKind::Detail,
+            _ => return Err(CassetteError::Form(number)),
+        };
+        let bytes = STANDARD.decode(&payload.bytes);
+        let bytes = bytes.map_err(|_| CassetteError::Form(number))?;
+        let hash = commitment(&payload.salt.0, kind.as_str(), &bytes);
+        if found.insert(kind, (hash, bytes)).is_some() {
+            return Err(CassetteError::Payload(number));
+        }
+    }
+    Ok(found)
+}
+
+/// Takes the payload that a record commits to.
+fn take(
+    payloads: &mut Payloads,
+    kind: PayloadKind,
+    content: Option<&Content>,
+    number: usize,
+) -> Result<Option<Vec<u8>>, CassetteError> {
+    let Some((hash, bytes)) = payloads.remove(&kind) else {
+        return Ok(None);
+    };
+    let fits = content.is_some_and(|content| {
+        content.commitment == Some(hash) && content.size.get() == bytes.len() as u64
+    });
+    match fits {
+        true => Ok(Some(bytes)),
+        false => Err(CassetteError::Payload(number)),
+    }
+}
+
+/// Calls so far.
+#[derive(Default)]
+struct Calls {
+    started: HashMap<Invocation, (Call, Vec<u8>)>,
+    ended: Vec<CassetteCall>,
+}
+
+impl Calls {
+    fn add(
+        &mut self,
+        record: Record,
+        mut payloads: Payloads,
+        number: usize,
+    ) -> Result<(), CassetteError> {
+        let rows = || CassetteError::Rows(number);
+        let missing = || CassetteError::Payload(number);
+        let at = record.at;
+        let mut with_input = |call: &Call| {
+            let content = call.input.as_ref();
+            take(&mut payloads, PayloadKind::Input, content, number)?.ok_or_else(missing)
+        };
+        match record.event {
+            // A call that asked a question starts again with its answer, under the same id.
+            Event::Started(body) if !self.started.contains_key(&body.invocation) => {
+                let input = with_input(&body.call)?;
+                self.started.insert(body.invocation, (body.call, input));
+            }
+            Event::Ended(body) => {
+                let (call, input) = match (body.call, self.started.remove(&body.invocation)) {
+                    (None, Some(started)) => started,
+                    (Some(call), None) => {
+                        let input = with_input(&call)?;
+                        (call, input)
+                    }
+                    _ => return Err(rows()),
+                };
+                let (outcome, output, detail) = result(body.outcome, &mut payloads, number)?;
+                if call.parent.is_some() {
+                    return Err(rows());
+                }
+                self.ended.push(CassetteCall {
+                    invocation: body.invocation,
+                    person: call.person,
+                    tool: call.tool.ok_or_else(rows)?,
+                    at,
+                    input,
+                    outcome,
+                    output,
+                    detail,
+                });
+            }
+            _ => return Err(rows()),
+        }
+        // What no commitment of this row stands for.
+        match payloads.is_empty() {
+            true => Ok(()),
+            false => Err(missing()),
+        }
+    }
+}
+
+type Ended = (Outcome, Option<Vec<u8>>, Option<Vec<u8>>);
+
+fn result(
+    outcome: Outcome,
+    payloads: &mut Payloads,
+    number: usize,
+) -> Result<Ended, CassetteError> {
+    let mut taken =
+        |kind, content: &Option<Content>| take(payloads, kind, content.as_ref(), number);
+    let output = taken(PayloadKind::Output, &outcome.output)?;
+    let detail = taken(PayloadKind::Detail, &outcome.detail)?;
+    match outcome.code.is_some() || output.is_some() {
+        true => Ok((outcome, output, detail)),
+        false => Err(CassetteError::Payload(number)),
+    }
+}
+
+impl Cassette {
+    /// The digits of the ledger's name, as records have them.
+    #[must_use]
+    pub fn ledger(&self) -> Option<Hex<16>> {
+        Hex::parse(self.origin.rsplit('/').next()?)
+    }
 }

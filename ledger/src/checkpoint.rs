@@ -1,4 +1,4 @@
-//! Checkpoints: size and root of the tree, signed. The forms are those of C2SP: signed-note and tlog-checkpoint,
+//! Checkpoints: size and root of the tree, signed. The forms are C2SP's signed-note and tlog-checkpoint,
 //! so that other people's programs and witnesses read them.
 
 use base64::Engine as _;
@@ -8,11 +8,11 @@ use toolward_signing::key::{PublicKey, SigningKey};
 
 use crate::record::{Hash, Hex};
 
-/// What an origin begins with; behind it stand 32 digits of the key's id.
+/// What an origin starts with; behind it stand 32 digits of the key's id.
 const ORIGIN: &str = "toolward.ledger/";
 /// Ed25519, in signatures and verifier keys of signed-note.
 const ED25519: u8 = 1;
-/// What a line with a signature begins with.
+/// What a line with a signature starts with.
 const SIGNATURE: &str = "\u{2014} ";
 /// The most bytes of a note that is read: a witness adds a line of some hundred bytes.
 pub const MAX_NOTE_BYTES: usize = 16 * 1024;
@@ -26,7 +26,7 @@ pub struct Checkpoint {
     pub root: Hash,
 }
 
-/// Why a text is no checkpoint of a ledger.
+/// Why a text is not a checkpoint of a ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NoteError {

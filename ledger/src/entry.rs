@@ -5,15 +5,17 @@ use std::time::SystemTime;
 
 use crate::payload::PayloadKind;
 #[cfg(feature = "sqlite")]
-use crate::record::{Abandoned, Code, NOT_DISPATCHED};
-use crate::record::{Content, Event, Gap, Hash, Hex, Invocation, Number, RecordRef, Session, Tool};
+use crate::record::{Abandoned, NOT_DISPATCHED};
+use crate::record::{
+    Code, Content, Event, Gap, Hash, Hex, Invocation, Number, RecordRef, Session, Tool,
+};
 
 /// Stands where a record has its session, which is the writer's to say.
 pub(crate) const NO_SESSION: Session = Hex([0; 16]);
 
 /// An event to record, with what the record only commits to.
 ///
-/// The writer fills in who it was about, by a random id, and the commitments. What the event says there is
+/// The writer fills in who it was about, by a random id, and the commitments. What the event has there is
 /// overwritten.
 #[derive(Clone, Debug)]
 pub struct Entry {
@@ -65,11 +67,8 @@ impl Entry {
     /// Adds a payload. It is kept if the ledger keeps such ones; the record has its size in any case.
     #[must_use]
     pub fn payload(mut self, kind: PayloadKind, bytes: Vec<u8>) -> Self {
-        if let Some(content) = content_mut(&mut self.event, kind) {
-            *content = Some(Content {
-                commitment: None,
-                size: Number::from(bytes.len() as u64),
-            });
+        self = self.size(kind, bytes.len() as u64);
+        if content_mut(&mut self.event, kind).is_some() {
             self.payloads.push((kind, bytes));
         }
         self
@@ -95,14 +94,14 @@ impl Entry {
     }
 
     /// The id that the caller gave the call. A start is refused if it was given before. The end of a call that did
-    /// not run, and says the same, frees it.
+    /// not run, and has the same id, frees it.
     #[must_use]
     pub fn given(mut self, given: Given) -> Self {
         self.given = Some(given);
         self
     }
 
-    /// What takes back a start that is written although nobody waits for it any more.
+    /// What takes back a start that is written after its caller gave up.
     #[cfg(feature = "sqlite")]
     pub(crate) fn not_dispatched(&self) -> Option<Self> {
         let Event::Started(body) = &self.event else {
@@ -150,7 +149,7 @@ impl Entry {
     }
 }
 
-/// Where the event says what it has of this payload.
+/// What the event has of this payload.
 pub(crate) fn content_mut(event: &mut Event, kind: PayloadKind) -> Option<&mut Option<Content>> {
     match kind {
         PayloadKind::Input => event.call_mut().map(|call| &mut call.input),
@@ -182,18 +181,18 @@ pub struct Repeated {
 
 /// Rows that could not be written.
 #[derive(Clone, Debug)]
-pub(crate) struct Missing {
+pub(crate) struct MissingRows {
     pub(crate) count: u64,
     pub(crate) since: Number,
     pub(crate) why: &'static str,
 }
 
-impl Missing {
+impl MissingRows {
     pub(crate) fn gap(&self) -> Option<Gap> {
         Some(Gap {
             missing: Number::from(self.count),
             since: self.since,
-            why: crate::record::Code::parse(self.why).ok()?,
+            why: Code::parse(self.why).ok()?,
         })
     }
 }

@@ -15,15 +15,15 @@ use crate::record::{Invocation, Record};
 /// How long an id is known. A host takes ids that are at most a day old and at most 5 minutes ahead, so that one
 /// is refused for its age before it is forgotten.
 const KNOWN: Duration = Duration::from_hours(25);
-/// What the key's signature of makes the secret below. It is no note: those begin with an origin.
+/// What the key's signature of makes the secret below. It is not a note: notes start with an origin.
 const DERIVATION: &[u8] = b"toolward ledger v1: the secret of given ids";
 
-/// Hashes principals and inputs, so that the file says nothing of them without the ledger's key.
-pub(crate) struct Secret([u8; 32]);
+/// Hashes principals and inputs, so that the file does not reveal them without the ledger's key.
+pub(crate) struct GivenSecret([u8; 32]);
 
-impl Secret {
+impl GivenSecret {
     pub(crate) fn of(key: &SigningKey) -> Self {
-        // Ed25519 signatures are deterministic, and nobody else can make this one.
+        // Ed25519 signatures are deterministic, and this one takes the key.
         Self(Sha256::digest(key.sign(DERIVATION)).into())
     }
 
@@ -49,7 +49,7 @@ impl Secret {
 /// Whether the id was given before.
 pub(crate) fn look_up(
     sql: &Connection,
-    secret: &Secret,
+    secret: &GivenSecret,
     given: &Given,
 ) -> Result<Option<Repeated>, Error> {
     let input: Option<[u8; 32]> = sql
@@ -71,7 +71,7 @@ pub(crate) fn look_up(
 /// Remembers the id for the row `seq`. It must not have been given before.
 pub(crate) fn insert(
     sql: &Connection,
-    secret: &Secret,
+    secret: &GivenSecret,
     given: &Given,
     seq: u64,
 ) -> Result<(), Error> {
@@ -90,7 +90,7 @@ pub(crate) fn insert(
 /// Forgets the id, if it was given for this call.
 pub(crate) fn free(
     sql: &Connection,
-    secret: &Secret,
+    secret: &GivenSecret,
     given: &Given,
     call: Invocation,
 ) -> Result<(), Error> {

@@ -1,15 +1,15 @@
 //! The record of calls: a row for each, under a Merkle tree (RFC 6962) that is signed now and then (C2SP
-//! checkpoints), so that whoever has a signed checkpoint sees whether a row was changed, deleted or moved. What
-//! callers and tools wrote lies in a second file, from which it can be erased. The book's page about the format says
+//! checkpoints), so that anyone with a signed checkpoint sees whether a row was changed, deleted or moved. What
+//! callers and tools wrote is in a second file, from which it can be erased. The book's page about the format shows
 //! what that proves against whom.
 //!
-//! A host records through [`Recorder`]; [`Writer`] is the one that writes the files, from a thread of its own.
+//! A host records through [`Recorder`]; [`Writer`] writes the files, from a separate thread.
 //! [`remote`] puts a socket between the two, so that the process that runs guests has neither files nor key.
 //! [`Reader`] lists, verifies, proves and exports, [`Maintenance`] signs, prunes and erases.
 //!
 //! ```
 //! use toolward_ledger::record::{Closed, Event, Number, Opened, Version, Word};
-//! use toolward_ledger::{Durability, Entry, Options, Reader, Recorder, Writer};
+//! use toolward_ledger::{Durability, Entry, LedgerOptions, Reader, Recorder, Writer};
 //!
 //! # fn main() -> Result<(), toolward_ledger::Error> {
 //! # let folder = tempfile::tempdir().unwrap();
@@ -22,7 +22,7 @@
 //!     cut: Number::default(),
 //!     policy: None,
 //! };
-//! let writer = Writer::open(Options::new(&directory), opened)?;
+//! let writer = Writer::open(LedgerOptions::new(&directory), opened)?;
 //! let entry = Entry::new(Event::Closed(Closed { why: None }));
 //! // On the disk once this returns.
 //! writer.append(entry, Durability::Disk).wait()?;
@@ -51,7 +51,7 @@
 //! | a mutating call's two rows on disk | 1,800 bytes | 1,027 bytes |
 //! | verifying 1,000,000 rows | 400,000 rows/s | 709,000 rows/s |
 //! | the first list of 1,000,000 rows, which makes the index | 10 s | 6.7 s |
-//! | a list, once the index is there | 20 ms | 1.5 ms |
+//! | a list, once the index exists | 20 ms | 1.5 ms |
 //! | opening and closing a ledger of 1,000,000 rows | | 3.3 ms |
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
@@ -67,26 +67,21 @@
 mod append;
 pub mod cassette;
 pub mod checkpoint;
+#[cfg(feature = "sqlite")]
+mod directory;
 mod entry;
 mod error;
 #[cfg(feature = "sqlite")]
 mod given;
 #[cfg(feature = "sqlite")]
 mod maintenance;
-#[cfg(feature = "sqlite")]
-mod opening;
 pub mod payload;
-mod pending;
-#[cfg(feature = "sqlite")]
-mod place;
 #[cfg(feature = "sqlite")]
 mod reader;
 pub mod record;
 mod recorder;
 #[cfg(feature = "sqlite")]
 pub mod remote;
-#[cfg(feature = "sqlite")]
-mod schema;
 #[cfg(feature = "sqlite")]
 mod sessions;
 pub mod tree;
@@ -97,12 +92,11 @@ pub use entry::{Entry, Given, Repeated};
 pub use error::Error;
 #[cfg(feature = "sqlite")]
 pub use maintenance::Maintenance;
-pub use pending::Pending;
 #[cfg(feature = "sqlite")]
 pub use reader::{
-    CassetteExport, DamagedRow, EndRow, Filter, Finding, Listed, Missing, Payload, PayloadState,
-    Proofs, Reader, RecordedCall, Row, Selection, Verified,
+    CassetteExport, DamagedRow, EndRow, Filter, Finding, Listed, MissingPayload, Payload,
+    PayloadState, Proofs, Reader, RecordedCall, Row, Selection, VerifiedLedger,
 };
-pub use recorder::{Durability, Recorder};
+pub use recorder::{Durability, Pending, Recorder};
 #[cfg(feature = "sqlite")]
-pub use writer::{Options, Writer, WrittenRows};
+pub use writer::{LedgerOptions, Writer, WrittenRows};

@@ -1,4 +1,4 @@
-//! What an operator does to a ledger: checkpoints on demand, pruning, erasing. Each leaves a row that says so.
+//! What an operator does to a ledger: checkpoints on demand, pruning, erasing. Each leaves a row.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -7,22 +7,19 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, OptionalExtension as _, Transaction, TransactionBehavior};
 use toolward_signing::key::SigningKey;
 
-use crate::append::{Appending, integer, newest_size, unsigned};
+use crate::append::{self, Appending, integer, newest_size, unsigned};
 use crate::checkpoint::Verifier;
-use crate::entry::now;
+use crate::directory::{self, GROUP, LedgerDirectory, RECORDS};
 use crate::error::Error;
-use crate::opening;
 use crate::payload::{Erase, Keep, PayloadLimits, Payloads, random};
-use crate::place::Place;
 use crate::record::{Erased, Event, Hash, Hex, Number, Pruned, Record, Session};
-use crate::schema::{self, GROUP, RECORDS};
 
 /// Groups that are pruned in one transaction.
 const GROUPS_AT_ONCE: u64 = 8;
 /// How long others get between two transactions, at most: as long as the last one took.
 const MAX_PAUSE: Duration = Duration::from_millis(50);
 
-/// A ledger with its key, for an operator's changes. Writers may append meanwhile.
+/// A ledger with its key, for an operator's changes. Writers may append in the meantime.
 pub struct Maintenance {
     records: Connection,
     payloads: Payloads,
@@ -39,27 +36,27 @@ impl std::fmt::Debug for Maintenance {
 }
 
 impl Maintenance {
-    /// Opens a ledger that is there. `checkpoints` is the file that each checkpoint is appended to.
+    /// Opens an existing ledger. `checkpoints` is the file that each checkpoint is appended to.
     ///
     /// # Errors
     /// Those of [`Writer::open`](crate::Writer::open).
     pub fn open(directory: &Path, checkpoints: Option<PathBuf>) -> Result<Self, Error> {
-        let place = Place::open(directory)?;
-        let mut records = schema::open(&place.records(), &RECORDS)?;
+        let place = LedgerDirectory::open(directory)?;
+        let mut records = directory::open_to_write(&place.records(), &RECORDS)?;
         let key = place.signing_key(false)?;
         let verifier = Verifier::new(key.public());
         let outside = match &checkpoints {
-            Some(path) => opening::newest_outside(path, &verifier)?,
+            Some(path) => append::newest_outside(path, &verifier)?,
             None => None,
         };
-        opening::check(&mut records, &verifier, outside)?;
+        append::check_head(&mut records, &verifier, outside)?;
         toolward_support::sqlite::wait_for_disk(&records, true)?;
         let session = Hex(random()?);
         let limits = PayloadLimits::default();
         let (payloads, lost) = Payloads::open_whole(&place.payloads(), Keep::None, limits)?;
         if lost {
             let mut rows = Appending::begin(&mut records)?;
-            rows.push(&record(session, crate::writer::payloads_lost()?))?;
+            rows.add_lost_payloads(session)?;
             rows.commit()?;
         }
         Ok(Self {
@@ -72,7 +69,7 @@ impl Maintenance {
         })
     }
 
-    /// Signs the tree as it is now, and returns the note. Without new rows it is the one that there is.
+    /// Signs the present tree, and returns the note; without new rows, the newest note.
     ///
     /// # Errors
     /// Those of the file.
@@ -85,15 +82,15 @@ impl Maintenance {
         }
         let note = rows.checkpoint(&self.key)?;
         rows.commit()?;
-        crate::writer::publish(self.checkpoints.as_deref(), &note);
+        append::publish(self.checkpoints.as_deref(), &note);
         Ok(note)
     }
 
     /// Deletes the records of the rows before `before` with their payloads: whole groups of 256 below the newest
     /// checkpoint. Their leaves stay, so that checkpoints and proofs hold. Returns up to where it went.
     ///
-    /// A checkpoint signs the row that says so before anything is deleted: what is empty without one was emptied by
-    /// somebody else. Then some groups go at a time, so that writers wait for milliseconds. One that was interrupted
+    /// A checkpoint signs the row about it before anything is deleted: what is empty without one was emptied by
+    /// another program. Then some groups go at a time, so that writers wait for milliseconds. One that was interrupted
     /// is finished by the next.
     ///
     /// # Errors
@@ -105,10 +102,10 @@ impl Maintenance {
             let said = Pruned {
                 to: Number::from(to),
             };
-            rows.push(&record(self.session, Event::Pruned(said)))?;
+            rows.add(self.session, Event::Pruned(said))?;
             let note = rows.checkpoint(&self.key)?;
             rows.commit()?;
-            crate::writer::publish(self.checkpoints.as_deref(), &note);
+            append::publish(self.checkpoints.as_deref(), &note);
             let mut group = first / GROUP;
             while group < to / GROUP {
                 let next = group.saturating_add(GROUPS_AT_ONCE).min(to / GROUP);
@@ -155,7 +152,7 @@ impl Maintenance {
             person,
         };
         let mut rows = Appending::begin(&mut self.records)?;
-        rows.push(&record(self.session, Event::Erased(erased)))?;
+        rows.add(self.session, Event::Erased(erased))?;
         rows.commit()?;
         // Last: a try after `Busy` would find nothing to erase, and would say so in its row.
         self.payloads.truncate_log()?;
@@ -163,7 +160,7 @@ impl Maintenance {
     }
 }
 
-/// Deletes the records of a group. The rows are made anew, since SQLite merges pages when rows are deleted, and not
+/// Deletes the records of a group. The rows are made again, since SQLite merges pages when rows are deleted, and not
 /// when they get shorter.
 fn empty(tx: &Transaction<'_>, group: u64) -> Result<(), Error> {
     let first = group * GROUP;
@@ -221,12 +218,4 @@ fn commitments(sql: &Connection, rows: Range<u64>) -> Result<Vec<Hash>, Error> {
         );
     }
     Ok(commitments)
-}
-
-fn record(session: Session, event: Event) -> Record {
-    Record {
-        at: now(),
-        session,
-        event,
-    }
 }

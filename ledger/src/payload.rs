@@ -1,24 +1,27 @@
-//! Payloads: bytes that callers, guests and servers made, and the names of principals. They lie in a file of their
-//! own, from which they can be deleted; records have commitments to them at most.
+//! Payloads: bytes that callers, guests and servers made, and the names of principals. They are in a separate
+//! file, from which they can be deleted; records have commitments to them at most.
 //!
 //! A commitment is salted with 32 random bytes that are deleted with the payload: from then on nothing can be
 //! guessed from it.
 
 #[cfg(feature = "sqlite")]
 mod aside;
-mod keep;
+#[cfg(feature = "sqlite")]
+mod room;
 #[cfg(feature = "sqlite")]
 mod store;
 
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-pub use keep::{Keep, PayloadLimits};
+use crate::record::{Hash, Hex};
+
 #[cfg(feature = "sqlite")]
 pub use store::Erase;
 #[cfg(feature = "sqlite")]
 pub(crate) use store::{Payloads, random};
-
-use crate::record::{Hash, Hex};
 
 /// What a payload is of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -57,4 +60,62 @@ pub fn commitment(salt: &[u8; 32], kind: &str, bytes: &[u8]) -> Hash {
     hasher.update(kind);
     hasher.update(bytes);
     Hex(hasher.finalize().into())
+}
+
+/// Which payloads are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Keep {
+    /// None: records have sizes.
+    None,
+    /// Inputs of calls that change something, or that a person was asked about.
+    #[default]
+    Asked,
+    /// Input and context of every call.
+    Inputs,
+    /// All.
+    All,
+}
+
+impl Keep {
+    /// Whether a payload is kept. `matters`: the call changes something, or a person was asked.
+    #[must_use]
+    pub fn keeps(self, kind: PayloadKind, matters: bool) -> bool {
+        match self {
+            Self::None => false,
+            Self::Asked => matters && kind == PayloadKind::Input,
+            Self::Inputs => matches!(kind, PayloadKind::Input | PayloadKind::Context),
+            Self::All => true,
+        }
+    }
+
+    /// The setting that keeps the least, and such a payload with it.
+    #[must_use]
+    pub fn least(kind: PayloadKind, matters: bool) -> Self {
+        let all = [Self::Asked, Self::Inputs];
+        let keeps = all.into_iter().find(|keep| keep.keeps(kind, matters));
+        keeps.unwrap_or(Self::All)
+    }
+}
+
+/// Bounds of what is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PayloadLimits {
+    /// How long, from when it was made.
+    pub age: Duration,
+    /// The most bytes of one payload. Larger ones are neither kept nor hashed.
+    pub each: usize,
+    /// The most bytes of all together. The oldest go first.
+    pub total: u64,
+}
+
+impl Default for PayloadLimits {
+    /// 30 days, 64 KiB, 1 GiB.
+    fn default() -> Self {
+        Self {
+            age: Duration::from_hours(30 * 24),
+            each: 64 * 1024,
+            total: 1024 * 1024 * 1024,
+        }
+    }
 }

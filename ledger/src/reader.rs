@@ -16,17 +16,15 @@ pub use calls::{DamagedRow, EndRow, RecordedCall};
 pub use cassette::{CassetteExport, Selection};
 pub(crate) use index::remove as remove_index;
 pub use index::{Filter, Listed};
-pub use missing::{Missing, PayloadState};
+pub use missing::{MissingPayload, PayloadState};
 pub use proof::Proofs;
-pub(crate) use verify::prunes;
-pub use verify::{Finding, Verified};
+pub use verify::{Finding, VerifiedLedger};
 
 use crate::append::{head, integer, unsigned};
 use crate::checkpoint::Verifier;
+use crate::directory::{self, LedgerDirectory, PAYLOADS, RECORDS};
 use crate::error::Error;
-use crate::place::Place;
 use crate::record::{Hash, Hex, Record};
-use crate::schema::{self, PAYLOADS, RECORDS};
 
 /// A row.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +61,7 @@ pub struct Payload {
     pub salt: Hash,
 }
 
-/// A ledger, for reading. A writer may append meanwhile.
+/// A ledger, for reading. A writer may append in the meantime.
 #[derive(Debug)]
 pub struct Reader {
     records: Connection,
@@ -85,17 +83,17 @@ fn readable(opened: Result<(Connection, bool), Error>) -> Result<Option<Connecti
 }
 
 impl Reader {
-    /// Opens a ledger that is there. `verifier` says whose checkpoints count: without one, the key that lies in
-    /// the directory, which proves nothing against those who may write there.
+    /// Opens an existing ledger. `verifier` is the key whose checkpoints count: by default, the key in
+    /// the directory, which proves nothing against anyone who may write there.
     ///
     /// # Errors
     /// Those of files and disks; [`Error::Key`].
     pub fn open(directory: &Path, verifier: Option<Verifier>) -> Result<Self, Error> {
-        let place = Place::open(directory)?;
+        let place = LedgerDirectory::open(directory)?;
         let verifier = verifier.map_or_else(|| place.verifier(), Ok)?;
-        let (records, log_unread) = schema::open_to_read(&place.records(), &RECORDS)?;
+        let (records, log_unread) = directory::open_to_read(&place.records(), &RECORDS)?;
         let payloads = match place.payloads().exists() {
-            true => readable(schema::open_to_read(&place.payloads(), &PAYLOADS))?,
+            true => readable(directory::open_to_read(&place.payloads(), &PAYLOADS))?,
             false => None,
         };
         Ok(Self {
@@ -147,7 +145,7 @@ impl Reader {
         }
     }
 
-    /// The rows from `from` on, up to `to`, in order: as many as are there, all in memory.
+    /// The rows from `from` on, up to `to`, in order: as many as exist, all in memory.
     ///
     /// # Errors
     /// Those of the file.
@@ -222,7 +220,7 @@ impl Reader {
         Ok(name.optional()?)
     }
 
-    /// Calls `each` with the leaves from `from` on, up to `to`, in order. They have to be all there.
+    /// Calls `each` with the leaves from `from` on, up to `to`, in order. None of them may be missing.
     fn leaves(&self, from: u64, to: u64, mut each: impl FnMut(Hash)) -> Result<(), Error> {
         let mut rows = self
             .records

@@ -5,7 +5,6 @@
 
 mod kinds;
 mod names;
-mod opened;
 mod shorten;
 
 use serde::{Deserialize, Serialize};
@@ -27,7 +26,7 @@ const LINE_CAPACITY_BYTES: usize = 1000;
 /// The version of the records.
 const FORMAT: u8 = 1;
 
-/// Why something is no record, or may not stand in one. It says nothing of what was found.
+/// Why something is not a record, or may not be in one. It does not show what was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
@@ -53,15 +52,15 @@ pub enum RecordError {
 /// A record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// When, in microseconds since 1970, by the clock of the process that says so.
+    /// When, in microseconds since 1970, by the clock of the process that records it.
     pub at: Number,
-    /// The session that says so.
+    /// The session that recorded it.
     pub session: Session,
     /// What happened.
     pub event: Event,
 }
 
-/// A record whose event belongs to somebody else, who keeps it.
+/// A record that borrows its event.
 #[derive(Clone, Copy)]
 pub(crate) struct RecordRef<'a> {
     pub(crate) at: Number,
@@ -90,7 +89,7 @@ struct Line<'a, B> {
     v: u8,
 }
 
-/// What says of which kind a line is.
+/// The keys by which the kind of a line is known.
 #[derive(Deserialize)]
 struct Head<'a> {
     kind: &'a str,
@@ -172,7 +171,7 @@ events! {
 }
 
 /// The kind of a line that ends as [`Record::encode`] writes it. It is found from the end, without reading the line
-/// twice; [`Record::read`] checks that the line says the same.
+/// twice; [`Record::read`] checks that the line has the same.
 fn stated_kind(line: &[u8]) -> Option<&str> {
     const SESSION: &[u8] = b"\",\"session\":\"";
     const END: &[u8] = b"\",\"v\":1}";
@@ -221,7 +220,7 @@ impl Record {
     /// included.
     ///
     /// # Errors
-    /// Why it is no record.
+    /// Why it is not a record.
     pub fn parse(bytes: &[u8]) -> Result<Self, RecordError> {
         let record = Self::of_row(bytes)?;
         if RecordRef::from(&record).line() != bytes {
@@ -270,7 +269,7 @@ impl Event {
         }
     }
 
-    /// What the record says of the call, if it says it.
+    /// What the record has of the call.
     #[must_use]
     pub fn call(&self) -> Option<&Call> {
         match self {

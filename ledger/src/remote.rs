@@ -1,30 +1,119 @@
-//! A recorder in a process of its own: it alone has the ledger's files and key, and the process whose calls it
-//! records has a socket. That process runs guests and may be taken over by one, so nothing that it says is trusted:
-//! it can add rows, and lie in them, and neither read nor change any.
+//! A recorder in a separate process: it alone has the ledger's files and key, and the process whose calls it
+//! records has a socket. That process runs guests and may be taken over by one, so nothing from it is trusted:
+//! it can add rows, and false ones, and neither read nor change any.
 //!
 //! * [`Remote`] is the recording process's half: a [`Recorder`](crate::Recorder).
-//! * [`Connection`] is the recorder's half: it takes frames, checks each, and has a [`Writer`](crate::Writer) write.
-//! * [`Request`] and [`Answer`] are the frames.
+//! * [`RecorderConnection`] is the recorder's half: it takes frames, checks each, and has a [`Writer`](crate::Writer) write.
+//! * [`RequestFrame`] and [`AnswerFrame`] are the frames.
 //!
 //! The recorder takes entries, the wish that all be on the disk, and one question: whether an id was given before.
-//! No byte of a payload comes back. What it can't take ends the connection, with a `closed` row that says so.
+//! No byte of a payload comes back. What it can't take ends the connection, with a `closed` row.
 
-mod allowance;
-mod body;
 mod client;
 mod connection;
 mod entry;
 mod frame;
-mod frame_error;
+mod sender;
 mod shared;
-mod start;
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::entry::{NO_SESSION, now};
+use crate::error::Error;
+use crate::payload::{Keep, PayloadLimits};
+use crate::record::{Event, Opened, Record};
+use crate::writer::LedgerOptions;
 
 pub use client::{RecorderCounts, Remote};
-pub use connection::Connection;
-pub use entry::{MAX_NAME_BYTES, MAX_PAYLOAD_BYTES};
-pub use frame::{Answer, Outcome, Request};
-pub use frame_error::FrameError;
-pub use start::Start;
+pub use connection::RecorderConnection;
+pub use entry::{FrameError, MAX_NAME_BYTES, MAX_PAYLOAD_BYTES};
+pub use frame::{AnswerFrame, RequestFrame};
 
 /// Size of the buffers for writing to the socket, and for reading from it.
 const BUFFER_BYTES: usize = 64 * 1024;
+
+/// The version of the frames; both sides are usually of one build.
+const PROTOCOL: u32 = 1;
+
+/// Where the ledger is, what it keeps, and that the session starts.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// Where and how the ledger is written.
+    pub options: LedgerOptions,
+    /// The session's first row.
+    pub opened: Opened,
+}
+
+/// Its form in the frame.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Frame {
+    protocol: u32,
+    directory: OsString,
+    keep: Keep,
+    payload_age: Duration,
+    payload_bytes: usize,
+    payloads_bytes: u64,
+    checkpoints: Option<OsString>,
+    max_bytes: u64,
+    checkpoint_rows: u64,
+    checkpoint_interval: Duration,
+    /// The record.
+    opened: String,
+}
+
+impl Start {
+    /// The frame's body. Relative paths are made absolute: the recorder has another working directory.
+    fn to_bytes(&self) -> Result<Vec<u8>, Error> {
+        let options = &self.options;
+        let fail = |error| Error::io("the ledger's path", error);
+        let absolute = |path| std::path::absolute(path).map_err(fail);
+        let checkpoints = options.checkpoints.as_ref().map(absolute).transpose()?;
+        let opened = Record {
+            at: now(),
+            session: NO_SESSION,
+            event: Event::Opened(self.opened.clone()),
+        };
+        let frame = Frame {
+            protocol: PROTOCOL,
+            directory: absolute(&options.directory)?.into_os_string(),
+            keep: options.keep,
+            payload_age: options.payloads.age,
+            payload_bytes: options.payloads.each,
+            payloads_bytes: options.payloads.total,
+            checkpoints: checkpoints.map(Into::into),
+            max_bytes: options.max_bytes,
+            checkpoint_rows: options.checkpoint_rows,
+            checkpoint_interval: options.checkpoint_interval,
+            opened: String::from_utf8_lossy(&opened.encode()).into_owned(),
+        };
+        serde_json::to_vec(&frame).map_err(|error| Error::io("the ledger's start", error))
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Result<Self, FrameError> {
+        let bad = FrameError::Bad("not a start of this version");
+        let frame: Frame = match serde_json::from_slice(bytes) {
+            Ok(frame) => frame,
+            Err(_) => return Err(bad),
+        };
+        let opened = Record::parse(frame.opened.as_bytes()).map(|record| record.event);
+        let (PROTOCOL, Ok(Event::Opened(opened))) = (frame.protocol, opened) else {
+            return Err(bad);
+        };
+        let mut options = LedgerOptions::new(frame.directory);
+        options.keep = frame.keep;
+        options.payloads = PayloadLimits {
+            age: frame.payload_age,
+            each: frame.payload_bytes,
+            total: frame.payloads_bytes,
+        };
+        options.checkpoints = frame.checkpoints.map(Into::into);
+        options.max_bytes = frame.max_bytes;
+        options.checkpoint_rows = frame.checkpoint_rows;
+        options.checkpoint_interval = frame.checkpoint_interval;
+        Ok(Self { options, opened })
+    }
+}

@@ -1,5 +1,5 @@
-//! Sessions: each writer holds a lock on a file of its own as long as it lives. The system gives back the lock of a
-//! process that died; whoever finds such a file ends what the session left.
+//! Sessions: each writer holds a lock on its own file as long as it lives. The system gives back the lock of a
+//! process that died; the next process that finds such a file ends what the session left.
 
 use std::fs::{File, OpenOptions};
 use std::io::ErrorKind;
@@ -11,10 +11,9 @@ use rustix::fs::OFlags;
 use toolward_support::files::{Folder, Lock, Protection};
 
 use crate::append::Appending;
-use crate::entry::now;
 use crate::error::Error;
 use crate::payload::random;
-use crate::record::{Abandoned, Event, Hex, Invocation, Record, Session};
+use crate::record::{Abandoned, Event, Hex, Invocation, Session};
 
 /// A session of this process: its id, and the locked file.
 pub(crate) struct Own {
@@ -44,7 +43,7 @@ impl Own {
                 .map_err(fail)?;
             toolward_support::files::lock(&file, Lock::Exclusive, Duration::from_secs(5))
                 .map_err(fail)?;
-            // Somebody may have found it before it was locked, and ended it.
+            // Another process may have found it before it was locked, and ended it.
             if file.metadata().map_err(fail)?.nlink() > 0 {
                 return Ok(Self {
                     id,
@@ -55,13 +54,13 @@ impl Own {
         }
     }
 
-    /// Ends it in good order. What is open in the file by then is nobody's.
+    /// Ends it in good order. What is open in the file by then belongs to no session.
     pub(crate) fn end(self) {
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// The sessions of processes that are gone. `known` are those that the file has unfinished calls of.
+/// The sessions of processes that are gone. `known` are the sessions with unfinished calls in the file.
 pub(crate) fn dead(folder: &Path, own: &Own, known: Vec<Session>) -> Result<Vec<Dead>, Error> {
     let mut found = known;
     for entry in std::fs::read_dir(folder).map_err(fail)? {
@@ -114,15 +113,12 @@ impl Dead {
         };
         for id in unfinished {
             let invocation = Invocation::from_bytes(id);
-            rows.push(&Record {
-                at: now(),
-                session: own,
-                event: Event::Abandoned(Abandoned {
-                    invocation,
-                    of: self.id,
-                    why: None,
-                }),
-            })?;
+            let abandoned = Abandoned {
+                invocation,
+                of: self.id,
+                why: None,
+            };
+            rows.add(own, Event::Abandoned(abandoned))?;
             finished(rows, self.id, invocation)?;
         }
         Ok(())
@@ -134,16 +130,24 @@ impl Dead {
     }
 }
 
-/// A call was started.
-pub(crate) fn started(rows: &Appending<'_>, own: Session, id: Invocation) -> Result<(), Error> {
-    rows.tx
-        .prepare_cached("INSERT OR IGNORE INTO unfinished VALUES (?1, ?2)")?
-        .execute((id.0.as_bytes(), own.0))?;
-    Ok(())
+/// Keeps which calls of a session are unfinished.
+pub(crate) fn note(rows: &Appending<'_>, session: Session, event: &Event) -> Result<(), Error> {
+    match event {
+        Event::Started(body) => {
+            rows.tx
+                .prepare_cached("INSERT OR IGNORE INTO unfinished VALUES (?1, ?2)")?
+                .execute((body.invocation.0.as_bytes(), session.0))?;
+            Ok(())
+        }
+        // One with its call was never started.
+        Event::Ended(body) if body.call.is_none() => finished(rows, session, body.invocation),
+        Event::Abandoned(body) => finished(rows, session, body.invocation),
+        _ => Ok(()),
+    }
 }
 
-/// It has ended, as the session says that started it.
-pub(crate) fn finished(rows: &Appending<'_>, of: Session, id: Invocation) -> Result<(), Error> {
+/// A call has ended, by the session that started it.
+fn finished(rows: &Appending<'_>, of: Session, id: Invocation) -> Result<(), Error> {
     rows.tx
         .prepare_cached("DELETE FROM unfinished WHERE invocation = ?1 AND session = ?2")?
         .execute((id.0.as_bytes(), of.0))?;

@@ -2,17 +2,11 @@
 //!
 //! What is kept while rows are appended is the tree's right [`Edge`]: the roots of the complete subtrees that it
 //! consists of. A proof is a list of roots of ranges of leaves ([`inclusion_ranges`], [`consistency_ranges`]), so
-//! that whoever has the leaves reads each of them once.
+//! that each leaf is read once.
 
-mod edge;
-mod proof;
+use std::ops::Range;
 
 use sha2::{Digest as _, Sha256};
-
-pub use edge::Edge;
-#[cfg(feature = "sqlite")]
-pub(crate) use proof::split;
-pub use proof::{consistency_ranges, inclusion_ranges, verify_consistency, verify_inclusion};
 
 use crate::record::{Hash, Hex};
 
@@ -39,4 +33,206 @@ pub fn node_hash(left: &Hash, right: &Hash) -> Hash {
 /// The root of a tree without leaves.
 fn empty_root() -> Hash {
     Hex(Sha256::digest([]).into())
+}
+
+/// The roots of the complete subtrees of a tree, largest first: one for each bit of its size.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edge {
+    size: u64,
+    roots: Vec<Hash>,
+}
+
+impl Edge {
+    /// The edge of a tree without leaves.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The edge of a tree of `size` leaves from the bytes that [`Edge::to_bytes`] gave; `None` for another number
+    /// of bytes.
+    #[must_use]
+    pub fn from_bytes(size: u64, bytes: &[u8]) -> Option<Self> {
+        let (roots, rest) = bytes.as_chunks::<32>();
+        let good = rest.is_empty() && roots.len() == size.count_ones() as usize;
+        good.then(|| Self {
+            size,
+            roots: roots.iter().copied().map(Hex).collect(),
+        })
+    }
+
+    /// The roots, one behind the other.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.roots.iter().flat_map(|root| root.0).collect()
+    }
+
+    /// How many leaves the tree has.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// Appends a leaf.
+    pub fn push(&mut self, leaf: Hash) {
+        let mut node = leaf;
+        // A subtree is complete for each bit that carries over.
+        for _ in 0..self.size.trailing_ones() {
+            if let Some(left) = self.roots.pop() {
+                node = node_hash(&left, &node);
+            }
+        }
+        self.roots.push(node);
+        self.size = self.size.saturating_add(1);
+    }
+
+    /// The root of the tree.
+    #[must_use]
+    pub fn root(&self) -> Hash {
+        let mut roots = self.roots.iter().rev().copied();
+        match roots.next() {
+            Some(last) => roots.fold(last, |right, left| node_hash(&left, &right)),
+            None => empty_root(),
+        }
+    }
+}
+
+impl FromIterator<Hash> for Edge {
+    fn from_iter<I: IntoIterator<Item = Hash>>(leaves: I) -> Self {
+        let mut edge = Self::new();
+        leaves.into_iter().for_each(|leaf| edge.push(leaf));
+        edge
+    }
+}
+
+/// The ranges of leaves whose roots prove that leaf `index` is in the tree of `size` leaves, in the order of the
+/// proof. Empty if it is not, or is the only one.
+#[must_use]
+pub fn inclusion_ranges(index: u64, size: u64) -> Vec<Range<u64>> {
+    let mut ranges = Vec::new();
+    if index >= size {
+        return ranges;
+    }
+    let (mut low, mut high) = (0, size);
+    while high - low > 1 {
+        let middle = low + split(high - low);
+        if index < middle {
+            ranges.push(middle..high);
+            high = middle;
+        } else {
+            ranges.push(low..middle);
+            low = middle;
+        }
+    }
+    ranges.reverse();
+    ranges
+}
+
+/// The ranges of leaves whose roots prove that the tree of `size` leaves starts with the tree of `old` leaves, in
+/// the order of the proof. Empty if `old` is 0, `size` or more.
+#[must_use]
+pub fn consistency_ranges(old: u64, size: u64) -> Vec<Range<u64>> {
+    let mut ranges = Vec::new();
+    if old == 0 || old >= size {
+        return ranges;
+    }
+    let (mut low, mut high) = (0, size);
+    // Whether what is left is a complete subtree that the old tree consists of alone: its root is known.
+    let mut known = true;
+    while old != high {
+        let middle = low + split(high - low);
+        if old <= middle {
+            ranges.push(middle..high);
+            high = middle;
+        } else {
+            ranges.push(low..middle);
+            low = middle;
+            known = false;
+        }
+    }
+    if !known {
+        ranges.push(low..high);
+    }
+    ranges.reverse();
+    ranges
+}
+
+/// The largest power of two below `size`, which is at least 2.
+pub(crate) fn split(size: u64) -> u64 {
+    match size.checked_next_power_of_two() {
+        Some(next) => next / 2,
+        None => 1 << 63,
+    }
+}
+
+/// Whether `proof` shows that the tree of `size` leaves with this root has `leaf` at `index`.
+#[must_use]
+pub fn verify_inclusion(leaf: &Hash, index: u64, size: u64, proof: &[Hash], root: &Hash) -> bool {
+    if index >= size {
+        return false;
+    }
+    let (mut node, mut last) = (index, size - 1);
+    let mut found = *leaf;
+    for hash in proof {
+        if last == 0 {
+            return false;
+        }
+        if node & 1 == 1 || node == last {
+            found = node_hash(hash, &found);
+            while node & 1 == 0 && node != 0 {
+                node >>= 1;
+                last >>= 1;
+            }
+        } else {
+            found = node_hash(&found, hash);
+        }
+        node >>= 1;
+        last >>= 1;
+    }
+    last == 0 && found == *root
+}
+
+/// Whether `proof` shows that the tree of `size` leaves with root `new_root` starts with the tree of `old` leaves
+/// with root `old_root`. That a tree starts with an empty one is never shown: it would prove nothing.
+#[must_use]
+pub fn verify_consistency(
+    old: u64,
+    size: u64,
+    old_root: &Hash,
+    new_root: &Hash,
+    proof: &[Hash],
+) -> bool {
+    if old == 0 || old > size {
+        return false;
+    }
+    if old == size {
+        return proof.is_empty() && old_root == new_root;
+    }
+    let mut hashes = proof.iter();
+    let first = match old.is_power_of_two() {
+        true => Some(old_root),
+        false => hashes.next(),
+    };
+    let Some(first) = first else { return false };
+    let shift = (old - 1).trailing_ones();
+    let (mut node, mut last) = ((old - 1) >> shift, (size - 1) >> shift);
+    let (mut before, mut after) = (*first, *first);
+    for hash in hashes {
+        if last == 0 {
+            return false;
+        }
+        if node & 1 == 1 || node == last {
+            before = node_hash(hash, &before);
+            after = node_hash(hash, &after);
+            while node & 1 == 0 && node != 0 {
+                node >>= 1;
+                last >>= 1;
+            }
+        } else {
+            after = node_hash(&after, hash);
+        }
+        node >>= 1;
+        last >>= 1;
+    }
+    last == 0 && before == *old_root && after == *new_root
 }

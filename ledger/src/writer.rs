@@ -1,40 +1,34 @@
 //! The writer: a thread that has the ledger's files and key, and a queue in front of it.
 
 mod core;
-mod late;
+mod counted;
 pub(crate) mod queue;
-mod refusals;
-mod shares;
-mod written;
+mod room;
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-pub(crate) use core::{payloads_lost, publish};
-pub(crate) use written::MAX_ROWS;
-pub use written::WrittenRows;
-
 use crate::checkpoint::Verifier;
 use crate::entry::{Entry, Given, Repeated};
 use crate::error::Error;
 use crate::payload::{Keep, PayloadKind, PayloadLimits};
-use crate::pending::Pending;
-use crate::record::{Code, Opened};
-use crate::recorder::{Durability, Recorder};
-use crate::writer::core::Core;
+use crate::record::{Code, Event, Invocation, Opened};
+use crate::recorder::{Durability, Pending, Recorder};
+use crate::writer::core::WriterThread;
 use crate::writer::queue::{Gather, Queue};
 
 /// Bytes that wait to be written: beyond it, callers wait.
 pub(crate) const QUEUE_BYTES: usize = 8 * 1024 * 1024;
-/// How long rows that nobody waits for are gathered.
+/// How long rows that are not awaited are gathered.
 const GATHER: Duration = Duration::from_millis(10);
 
 /// Where a ledger is, and what it keeps.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Options {
+pub struct LedgerOptions {
     /// Its directory, which is made where it is missing.
     pub directory: PathBuf,
     /// Which payloads are kept.
@@ -43,7 +37,7 @@ pub struct Options {
     pub payloads: PayloadLimits,
     /// A file that each checkpoint is appended to.
     pub checkpoints: Option<PathBuf>,
-    /// The most bytes of the file of records. From 90 % on, rows that nobody waits for are counted instead; from
+    /// The most bytes of the file of records. From 90 % on, rows that are not awaited are counted instead; from
     /// 95 % on, only the rows of ended calls are written.
     pub max_bytes: u64,
     /// Rows after which a checkpoint is made.
@@ -52,7 +46,7 @@ pub struct Options {
     pub checkpoint_interval: Duration,
 }
 
-impl Options {
+impl LedgerOptions {
     /// The defaults: 10 GiB, a checkpoint each 4,096 rows and 10 minutes, payloads as [`Keep`] and
     /// [`PayloadLimits`] have them by default.
     #[must_use]
@@ -69,7 +63,7 @@ impl Options {
     }
 }
 
-/// A session of a ledger: a [`Recorder`] that writes the files itself, on a thread of its own.
+/// A session of a ledger: a [`Recorder`] that writes the files itself, on a separate thread.
 ///
 /// Any number of processes may have one for the same directory.
 pub struct Writer {
@@ -84,30 +78,30 @@ pub struct Writer {
 type Ended = (Result<(), Error>, WrittenRows);
 
 impl Writer {
-    /// Opens or makes a ledger, ends what dead sessions left, and records that this one begins.
+    /// Opens or makes a ledger, ends what dead sessions left, and records that this one starts.
     ///
     /// # Errors
     /// [`Error::Shorter`] and [`Error::Differs`] for a ledger that does not hold against its newest checkpoint;
-    /// those of files, disks and keys.
-    pub fn open(options: Options, opened: Opened) -> Result<Self, Error> {
+    /// errors of files, disks and keys.
+    pub fn open(options: LedgerOptions, opened: Opened) -> Result<Self, Error> {
         Self::open_gathering(options, opened, Gather::For(GATHER))
     }
 
-    /// [`Writer::open`], with rows that nobody waits for gathered as `gather` says.
+    /// [`Writer::open`], with rows that are not awaited gathered by `gather`.
     pub(crate) fn open_gathering(
-        options: Options,
+        options: LedgerOptions,
         opened: Opened,
         gather: Gather,
     ) -> Result<Self, Error> {
         let (keep, limits) = (options.keep, options.payloads);
-        let core = Core::open(options, opened)?;
+        let core = WriterThread::open(options, opened)?;
         let verifier = core.verifier();
         let queue = Queue::new(QUEUE_BYTES, gather);
         let own = queue.clone();
         let thread = std::thread::Builder::new()
             .name("ledger".to_owned())
             .spawn(move || {
-                // Whatever ends the thread: nobody waits for it any more.
+                // However the thread ends, nothing waits for it any more.
                 let closing = CloseOnDrop(own);
                 core.run(&closing.0)
             })
@@ -136,7 +130,7 @@ impl Writer {
         self.end(None).0
     }
 
-    /// [`Writer::close`], with a record that says why the session ends where that is not in good order.
+    /// [`Writer::close`], with a record of why the session ends, if that is not in good order.
     ///
     /// # Errors
     /// As [`Writer::close`].
@@ -208,7 +202,62 @@ struct CloseOnDrop(Arc<Queue>);
 impl Drop for CloseOnDrop {
     fn drop(&mut self) {
         self.0.close(None);
-        // Drops what nobody will write, which answers those who wait for it.
+        // Drops what is not written any more, which answers its waiters.
         drop(self.0.take(std::time::Instant::now()));
+    }
+}
+
+/// Rows that are remembered. Two of a call, so that they cover the last 32 calls.
+pub(crate) const MAX_ROWS: usize = 64;
+
+/// The rows that a session wrote of its latest calls, without calls that tools made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WrittenRows {
+    /// The ledger: see [`Verifier::origin`](crate::checkpoint::Verifier::origin).
+    pub origin: String,
+    /// The call and the number of each row, at most 64, in order.
+    pub rows: VecDeque<(Invocation, u64)>,
+}
+
+impl WrittenRows {
+    /// The rows of a call.
+    pub fn of(&self, invocation: Invocation) -> impl Iterator<Item = u64> + '_ {
+        let rows = self
+            .rows
+            .iter()
+            .filter(move |(call, _)| *call == invocation);
+        rows.map(|(_, seq)| *seq)
+    }
+
+    pub(super) fn add(&mut self, row: CallRow, seq: u64) {
+        let is_own = match row.is_nested {
+            Some(is_nested) => !is_nested,
+            None => self.of(row.invocation).next().is_some(),
+        };
+        if !is_own {
+            return;
+        }
+        if self.rows.len() >= MAX_ROWS {
+            self.rows.pop_front();
+        }
+        self.rows.push_back((row.invocation, seq));
+    }
+}
+
+/// What is remembered of a row.
+#[derive(Clone, Copy)]
+pub(super) struct CallRow {
+    invocation: Invocation,
+    /// Whether a tool made the call; `None` if the row does not state it.
+    is_nested: Option<bool>,
+}
+
+impl CallRow {
+    /// `None` for a row that neither starts nor ends a call.
+    fn of(event: &Event) -> Option<Self> {
+        Some(Self {
+            invocation: event.of_call()?,
+            is_nested: event.call().map(|call| call.parent.is_some()),
+        })
     }
 }

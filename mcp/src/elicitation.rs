@@ -1,5 +1,236 @@
-//! Elicitation: what a driver asks, as requests of the protocol, and the state that
-//! a client carries between a question and its answer.
+//! Converts a driver's question to a request of the protocol, and the client's result to
+//! an answer. A driver's text is escaped and follows a line that names who asks.
+#![expect(
+    deprecated,
+    reason = "MCP deprecates sampling and roots; both eras still have them"
+)]
 
-pub(crate) mod questions;
-pub(crate) mod request_state;
+use std::time::{Duration, Instant};
+
+use rmcp::model::{
+    CreateMessageRequest, CreateMessageRequestParams, ElicitRequest, ElicitRequestParams,
+    ElicitationSchema, InputRequest, ListRootsRequest, RequestMetaObject,
+};
+use serde_json::{Map, Value, json};
+use toolward_bundle::text::{visible, visible_line};
+use toolward_host::{Answer, Ask, Asked, Question};
+
+/// How long a person has to answer.
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
+
+/// How long an operation of the host's state may take.
+const STATE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Characters of a name, of a title and of longer texts.
+const MAX_NAME_CHARS: usize = 200;
+const MAX_TITLE_CHARS: usize = 1000;
+const MAX_TEXT_CHARS: usize = 64 << 10;
+
+/// When an operation of the host's state that starts now has to end.
+pub(crate) fn state_deadline() -> Instant {
+    let now = Instant::now();
+    now.checked_add(STATE_TIMEOUT).unwrap_or(now)
+}
+
+/// The request that asks a question; `None` where the protocol has none for it.
+pub(crate) fn request(asked: &Asked, question: &Question) -> Option<InputRequest> {
+    match &question.ask {
+        Ask::Form { message, schema } => {
+            let message = format!(
+                "{} asks:\n\n{}",
+                who(asked),
+                visible(message, MAX_TEXT_CHARS)
+            );
+            form(message, sanitized(schema))
+        }
+        Ask::Sample(parameters) => {
+            let mut parameters = parameters.clone();
+            sanitize_messages(&mut parameters);
+            let parameters: CreateMessageRequestParams = serde_json::from_value(parameters).ok()?;
+            let parameters = attributed(parameters, asked);
+            parameters.validate().ok()?;
+            Some(InputRequest::CreateMessage(CreateMessageRequest::new(
+                parameters,
+            )))
+        }
+        Ask::Roots => {
+            let mut request = ListRootsRequest {
+                method: Default::default(),
+                extensions: Default::default(),
+            };
+            request.extensions.insert(meta(asked));
+            Some(InputRequest::ListRoots(request))
+        }
+        _ => None,
+    }
+}
+
+/// A form with this message.
+pub(crate) fn form(message: String, schema: Value) -> Option<InputRequest> {
+    let requested_schema: ElicitationSchema = serde_json::from_value(schema).ok()?;
+    let parameters = ElicitRequestParams::FormElicitationParams {
+        meta: None,
+        message,
+        requested_schema,
+    };
+    Some(InputRequest::Elicitation(ElicitRequest::new(parameters)))
+}
+
+/// Who asks, in the server's words.
+fn who(asked: &Asked) -> String {
+    let name = |text: &str| visible_line(text, MAX_NAME_CHARS);
+    let (tool, publisher) = (name(&asked.tool_id), name(&asked.publisher));
+    match asked.driver_publisher == asked.publisher {
+        true => format!("tool {tool} by publisher {publisher}"),
+        false => format!(
+            "tool {tool} by publisher {publisher}, through the driver {} by ANOTHER publisher, {},",
+            name(&asked.driver),
+            name(&asked.driver_publisher)
+        ),
+    }
+}
+
+/// Names who asks for a sample: at the start of the prompt, which clients show to the
+/// person who has to allow it, and in `_meta`. Escapes its short texts.
+fn attributed(
+    mut parameters: CreateMessageRequestParams,
+    asked: &Asked,
+) -> CreateMessageRequestParams {
+    let who = format!("[{} asks for this.]", who(asked));
+    parameters.system_prompt = Some(match parameters.system_prompt.take() {
+        Some(prompt) => format!("{who}\n\n{prompt}"),
+        None => who,
+    });
+    for sequence in parameters.stop_sequences.iter_mut().flatten() {
+        *sequence = visible(sequence, MAX_TITLE_CHARS);
+    }
+    let preferences = parameters.model_preferences.as_mut();
+    let hints = preferences.and_then(|preferences| preferences.hints.as_mut());
+    for hint in hints.into_iter().flatten() {
+        hint.name = hint
+            .name
+            .as_deref()
+            .map(|name| visible_line(name, MAX_NAME_CHARS));
+    }
+    let mut known = parameters.meta.take().unwrap_or_default();
+    known.0.0.extend(meta(asked).0.0);
+    parameters.meta = Some(known);
+    parameters
+}
+
+/// `_meta` of a question without a message for a person.
+const META: &str = "toolward/asks";
+
+fn meta(asked: &Asked) -> RequestMetaObject {
+    let name = |text: &str| visible_line(text, MAX_NAME_CHARS);
+    let mut asks = Map::new();
+    let by = json!({
+        "tool": name(&asked.tool_id),
+        "publisher": name(&asked.publisher),
+        "driver": name(&asked.driver),
+        "driver_publisher": name(&asked.driver_publisher),
+    });
+    asks.insert(META.to_owned(), by);
+    RequestMetaObject::from(asks)
+}
+
+/// The schema of a form with escaped titles and descriptions. Names and choices need no
+/// escapes: the host accepts plain ones only.
+fn sanitized(schema: &Value) -> Value {
+    let Value::Object(schema) = schema else {
+        return schema.clone();
+    };
+    let sanitized = schema.iter().map(|(keyword, value)| {
+        let value = match (keyword.as_str(), value) {
+            ("title" | "description", Value::String(text)) => {
+                Value::String(visible_line(text, MAX_TITLE_CHARS))
+            }
+            ("enumNames", Value::Array(names)) => names.iter().map(line).collect(),
+            ("oneOf" | "anyOf", Value::Array(choices)) => choices.iter().map(sanitized).collect(),
+            ("items", items) => sanitized(items),
+            ("properties", Value::Object(fields)) => {
+                let fields = fields.iter();
+                Value::Object(
+                    fields
+                        .map(|(name, field)| (name.clone(), sanitized(field)))
+                        .collect(),
+                )
+            }
+            _ => value.clone(),
+        };
+        (keyword.clone(), value)
+    });
+    // The protocol's type does not have it.
+    let known = sanitized.filter(|(keyword, _)| keyword != "additionalProperties");
+    Value::Object(known.collect())
+}
+
+fn line(value: &Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(visible_line(text, MAX_NAME_CHARS)),
+        other => other.clone(),
+    }
+}
+
+/// Escapes the texts of a sample: a model and a person read them.
+fn sanitize_messages(parameters: &mut Value) {
+    match parameters {
+        Value::Array(items) => items.iter_mut().for_each(sanitize_messages),
+        Value::Object(members) => {
+            for (name, member) in members {
+                match (name.as_str(), &mut *member) {
+                    ("text" | "systemPrompt", Value::String(text)) => {
+                        *text = visible(text, MAX_TEXT_CHARS)
+                    }
+                    ("mimeType", Value::String(name)) => *name = visible_line(name, MAX_NAME_CHARS),
+                    _ => sanitize_messages(member),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The answer in a client's result; `None` where it is not a result of such a request.
+pub(crate) fn answer(ask: &Ask, value: Value) -> Option<Answer> {
+    let Value::Object(mut result) = value else {
+        return None;
+    };
+    for name in ["_meta", "resultType"] {
+        result.remove(name);
+    }
+    match ask {
+        Ask::Form { .. } => Some(match choice(&mut result)? {
+            Choice::Accepted(content) => Answer::Accepted(content),
+            Choice::Declined => Answer::Declined,
+            Choice::Cancelled => Answer::Cancelled,
+        }),
+        _ => Some(Answer::Accepted(Value::Object(result))),
+    }
+}
+
+/// What a person did with a form.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Choice {
+    Accepted(Value),
+    Declined,
+    Cancelled,
+}
+
+/// The result of an elicitation.
+pub(crate) fn choice(result: &mut Map<String, Value>) -> Option<Choice> {
+    match result.get("action")?.as_str()? {
+        "accept" => {
+            let content = result.remove("content");
+            Some(Choice::Accepted(
+                content.unwrap_or_else(|| Map::new().into()),
+            ))
+        }
+        "decline" => Some(Choice::Declined),
+        "cancel" => Some(Choice::Cancelled),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,6 @@ use toolward_bundle::content::Content;
 use toolward_bundle::tool_names;
 use toolward_host::{Host, WithheldReason};
 use toolward_policy::Policy;
-use toolward_support::report::codes;
 
 use crate::catalogue::{self, Catalogue, Found, Listed, NameProblem, Order};
 use crate::documents::{Documents, DocumentsError};
@@ -36,7 +35,6 @@ pub struct ServerFeatures {
     /// Present where tools are found rather than listed.
     finder: Option<Finder>,
 }
-
 
 /// Which lists changed.
 #[derive(Debug, Default, PartialEq, Eq)]

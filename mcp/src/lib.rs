@@ -28,9 +28,7 @@ mod server;
 pub mod stdio;
 mod strict;
 mod unread;
-mod unsafe_file;
 
-pub use approval::denials::{Denials, DenialsError};
 pub use catalogue::NameProblem;
 pub use documents::DocumentsError;
 pub use features::ServerFeatures;

@@ -23,7 +23,6 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use toolward_host::{CallError, ErrorClass, ErrorCode, SharedState};
 
-use crate::approval::denials::Denials;
 use crate::call::{self, RoundTrips};
 use crate::documents::Documents;
 use crate::features::ServerFeatures;
@@ -66,33 +65,15 @@ pub(crate) struct Shared {
 }
 
 impl Service {
-    /// A service with these features.
+    /// A service with these features. Open questions, approvals and denials are those of the
+    /// [`SharedState`] of their host.
     #[must_use]
     pub fn new(features: ServerFeatures) -> Self {
-        Self::keeping(features, None)
-    }
-
-    /// A service that keeps denials on disk, so that a restart does not end their backoff.
-    ///
-    /// ```no_run
-    /// use toolward_host::Host;
-    /// use toolward_mcp::{Denials, ServerFeatures, Service};
-    /// use toolward_policy::Policy;
-    ///
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// let denials = Denials::open("/var/lib/example/denials".as_ref())?;
-    /// let host = Host::builder().build()?;
-    /// let features = ServerFeatures::new(host, &[], &Policy::empty(), 100)?;
-    /// let service = Service::keeping(features, Some(denials));
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use]
-    pub fn keeping(features: ServerFeatures, denials: Option<Denials>) -> Self {
+        let round_trips = RoundTrips::new(features.host.shared_state());
         Self {
             shared: Arc::new(Shared {
                 features: watch::Sender::new(Arc::new(features)),
-                round_trips: RoundTrips::new(denials),
+                round_trips,
             }),
         }
     }

@@ -15,8 +15,8 @@ use toolward_contract::driver::DriverKind;
 use toolward_contract::tool::{Tool, ToolExample};
 use toolward_host::confine::Confinement;
 use toolward_host::{ApprovalRequest, Approver, Host, HostBuilder, Reply, Request, Verdict};
-use toolward_keyvalue::Store;
-use toolward_policy::{Policy, PolicyError, Publisher, Rule, ToolPattern, Workspace};
+use toolward_policy::{Policy, PolicyError, PolicyParts, Publisher, Rule, ToolPattern, Workspace};
+use toolward_state::Store;
 
 use crate::error::{Error, Kind, Result};
 
@@ -147,25 +147,29 @@ impl Sandbox {
     /// `write-failed` if a directory can't be created.
     pub fn new(folder: &Path, content: &Content) -> Result<Self> {
         let mut directories = Vec::new();
-        let mut builder = Policy::builder().source("scratch");
+        let mut parts = PolicyParts {
+            source: Some("scratch".to_owned()),
+            ..PolicyParts::default()
+        };
         for (number, path) in roots(content).into_iter().enumerate() {
             let directory = folder.join(number.to_string());
             std::fs::create_dir(&directory)
                 .map_err(|error| Error::unwritable(&directory, error))?;
-            builder = builder.workspace(Workspace::new(path, &directory));
+            let workspace = Workspace::new(path, &directory);
+            parts.tables.workspaces.push(workspace);
             directories.push(directory);
         }
         // A publisher that can't be named in a policy gets no grants.
         if let Ok(publisher) = Publisher::parse(&content.origin.publisher()) {
             for entry in &content.tools {
                 let rule = rule(&entry.tool, publisher.clone());
-                builder = builder.grant(rule.map_err(|error| unusable(&error))?);
+                parts.grants.push(rule.map_err(|error| unusable(&error))?);
             }
         }
         Ok(Self {
             folder: folder.to_owned(),
             directories,
-            policy: builder.build().map_err(|error| unusable(&error))?,
+            policy: parts.build().map_err(|error| unusable(&error))?,
         })
     }
 

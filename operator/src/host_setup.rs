@@ -10,9 +10,9 @@ use toolward_contract::capability::{CapabilitySet, Class};
 use toolward_egress::Transport;
 use toolward_host::confine::Confinement;
 use toolward_host::secrets::Sources;
-use toolward_host::{Host, HostBuilder, SharedState};
-use toolward_keyvalue::Store;
+use toolward_host::{Denials, Host, HostBuilder, SharedState};
 use toolward_policy::{ContextRule, Policy, Rule, Secret, SecretSource};
+use toolward_state::Store;
 use toolward_support::files::{Folder, Links, Problem, Protection};
 
 use crate::bundles::declares;
@@ -56,17 +56,15 @@ impl HostSetup {
     /// The state of the hosts of a process, with the installation's secret for ids that callers give
     /// ([`Request::named`](toolward_host::Request::named)). Without a state directory, or if its secret can't be
     /// read, the secret is random, with a warning to `tracing`.
-    pub fn shared_state(&self, environment: &Environment) -> SharedState {
-        let Some(state) = self.state(environment) else {
-            return SharedState::new();
-        };
-        match id_secret(&state) {
-            Ok(secret) => SharedState::keyed(secret),
-            Err(error) => {
+    /// Denials are kept in `denials`, if given, beyond this process.
+    pub fn shared_state(&self, environment: &Environment, denials: Option<Denials>) -> SharedState {
+        let secret = self.state(environment).and_then(|state| {
+            let unread = |error: &toolward_support::files::Error| {
                 tracing::warn!(%error, "drivers get other idempotency keys after a restart");
-                SharedState::new()
-            }
-        }
+            };
+            id_secret(&state).inspect_err(unread).ok()
+        });
+        SharedState::local(secret, denials)
     }
 
     /// A host with these bundles under the operator's policy, without an approver.
@@ -96,7 +94,8 @@ impl HostSetup {
         }
         for path in granted
             .policy
-            .contexts()
+            .tables()
+            .contexts
             .iter()
             .flat_map(ContextRule::files)
         {
@@ -127,11 +126,11 @@ impl HostSetup {
                 confinement = confinement.read(path);
             }
             // A rebuilt host reads it again.
-            if let Some(file) = granted.policy.ca_file() {
+            if let Some(file) = granted.policy.tables().ca_file.as_deref() {
                 confinement = confinement.read(file);
             }
         }
-        for secret in granted.policy.secrets() {
+        for secret in &granted.policy.tables().secrets {
             let key = (secret.publisher.as_str().to_owned(), secret.slug.clone());
             let SecretSource::File(path) = &secret.source else {
                 continue;
@@ -193,7 +192,8 @@ fn reads_stored(needed: &BTreeSet<(String, String)>, policy: &Policy) -> bool {
         let is_needed = |one: &&Secret| one.publisher.as_str() == publisher && one.slug == *slug;
         // A secret that the policy does not name is looked up there as well.
         policy
-            .secrets()
+            .tables()
+            .secrets
             .iter()
             .find(is_needed)
             .is_none_or(|secret| {
@@ -236,7 +236,7 @@ pub fn secrets(state: &Path) -> PathBuf {
 
 /// The transport for outgoing requests, if the policy configures one.
 pub fn transport(policy: &Policy) -> Result<Option<Transport>> {
-    let Some(file) = policy.ca_file() else {
+    let Some(file) = policy.tables().ca_file.as_deref() else {
         return Ok(None);
     };
     let pem = read_text(file.as_ref())?;
@@ -282,6 +282,8 @@ fn id_secret(state: &Path) -> Result<[u8; 32], toolward_support::files::Error> {
 
 #[cfg(test)]
 mod tests {
+    use toolward_policy::PolicyParts;
+
     use super::*;
 
     #[test]
@@ -291,12 +293,13 @@ mod tests {
             secret.source = source;
             secret
         };
-        let policy = Policy::builder()
-            .secret(secret("variable", SecretSource::Env("TOKEN".to_owned())))
-            .secret(secret("file", SecretSource::File("etc/token".to_owned())))
-            .secret(secret("stored", SecretSource::Store))
-            .build()
-            .unwrap();
+        let mut parts = PolicyParts::default();
+        parts.tables.secrets = vec![
+            secret("variable", SecretSource::Env("TOKEN".to_owned())),
+            secret("file", SecretSource::File("etc/token".to_owned())),
+            secret("stored", SecretSource::Store),
+        ];
+        let policy = parts.build().unwrap();
         let reads = |needed: &[(&str, &str)]| {
             let needed = needed.iter();
             let needed = needed.map(|(publisher, slug)| (publisher.to_string(), slug.to_string()));

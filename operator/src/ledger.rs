@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toolward_host::HostBuilder;
-use toolward_ledger::Options;
+use toolward_ledger::LedgerOptions;
 use toolward_ledger::payload::{Keep, PayloadLimits};
 use toolward_support::fields::{Field, Fields, Span};
 
@@ -83,7 +83,7 @@ pub struct LedgerSettings {
 
 impl Default for LedgerSettings {
     fn default() -> Self {
-        let options = Options::new("");
+        let options = LedgerOptions::new("");
         Self {
             off: false,
             keep: options.keep,
@@ -124,11 +124,11 @@ impl LedgerSettings {
     ///
     /// # Errors
     /// As [`LedgerSettings::directory`].
-    pub fn options(&self, environment: &Environment) -> Result<Option<Options>> {
+    pub fn options(&self, environment: &Environment) -> Result<Option<LedgerOptions>> {
         if self.off {
             return Ok(None);
         }
-        let mut options = Options::new(self.directory(environment)?);
+        let mut options = LedgerOptions::new(self.directory(environment)?);
         options.keep = self.keep;
         options.payloads = self.payloads;
         options.checkpoints.clone_from(&self.checkpoints);

@@ -91,7 +91,7 @@ impl LiveHost {
     ) -> Result<(Self, WatchThread)> {
         let runtime = Handle::try_current().map_err(Error::runtime)?;
         let operator = Arc::new(operator);
-        let shared_state = operator.setup.shared_state(&operator.environment);
+        let shared_state = operator.setup.shared_state(&operator.environment, None);
         let watch = BundleWatch::load(Arc::clone(&operator), &Logged)?;
         let (loaded, granted) = (watch.loaded(), watch.granted());
         let host = make_host(&operator, &shared_state, &finish, loaded, granted)?;

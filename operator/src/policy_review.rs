@@ -192,7 +192,7 @@ impl PolicyReview {
 
 fn secrets_with_values(policy: &Policy, environment: &Environment) -> BTreeSet<(String, String)> {
     let sources = host_setup::sources(policy, environment);
-    let all = policy.secrets().iter();
+    let all = policy.tables().secrets.iter();
     let keys = all.map(|one| (one.publisher.to_string(), one.slug.clone()));
     let has = |(publisher, slug): &(String, String)| {
         let value = sources.get(publisher, LOCAL, slug);

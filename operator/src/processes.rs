@@ -8,7 +8,6 @@ use toolward_host::{Broker, BrokerCommand, Host, HostBuilder, HostError};
 
 use crate::environment::Environment;
 use crate::error::{Error, Kind, Result};
-use crate::granted::Granted;
 use crate::report::Report;
 use crate::trust::Trust;
 

@@ -45,7 +45,7 @@ pub fn start(
     environment: &Environment,
 ) -> Result<Option<ExecBroker>> {
     let policy = &granted.policy;
-    if policy.execs().is_empty() {
+    if policy.tables().execs.is_empty() {
         return Ok(None);
     }
     let broker = ExecBroker::start(command, policy, "/".as_ref(), environment.variable);
@@ -70,7 +70,7 @@ pub fn checks(
         Ok(None) => return Vec::new(),
         Err(failure) => return vec![Check::of(EXEC, Err(failure))],
     };
-    let rules = granted.policy.execs().iter();
+    let rules = granted.policy.tables().execs.iter();
     rules.map(|rule| program(rule, &broker)).collect()
 }
 

@@ -13,8 +13,8 @@ use toolward_bundle::content::Content;
 use toolward_host::HostBuilder;
 use toolward_host::confine::{State, only_files};
 use toolward_ledger::record::{Event, Hex, Invocation, Opened, Version, Word};
-use toolward_ledger::remote::{Connection, RecorderCounts, Remote, Start};
-use toolward_ledger::{Durability, Entry, Options, Pending, Recorder};
+use toolward_ledger::remote::{RecorderConnection, RecorderCounts, Remote, Start};
+use toolward_ledger::{Durability, Entry, LedgerOptions, Pending, Recorder};
 use toolward_support::files::{Folder, Protection};
 use toolward_support::helper::ENDING;
 
@@ -36,7 +36,7 @@ pub struct RecorderCommand {
 #[derive(Debug)]
 pub struct StartedRecorder {
     process: Process,
-    options: Options,
+    options: LedgerOptions,
     wait_for: WaitFor,
 }
 
@@ -277,7 +277,7 @@ fn opened(
 /// If standard input is not a connection to such a process, or the ledger can't be used.
 pub fn run_recorder(confined: impl FnOnce()) -> io::Result<()> {
     let socket = UnixStream::from(OwnedFd::from(toolward_support::helper::connection()?));
-    let Some(connection) = Connection::accept(socket).map_err(io::Error::other)? else {
+    let Some(connection) = RecorderConnection::accept(socket).map_err(io::Error::other)? else {
         return Ok(());
     };
     if let Err(problem) = confine(connection.options()) {
@@ -290,7 +290,7 @@ pub fn run_recorder(confined: impl FnOnce()) -> io::Result<()> {
 }
 
 /// Keeps access to the ledger's directory and the operator's file of checkpoints only. Makes them if they are missing.
-fn confine(options: &Options) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+fn confine(options: &LedgerOptions) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     Folder::make(&options.directory, Protection::Private)?;
     let directory = options.directory.canonicalize()?;
     let mut kept = vec![directory.as_path()];

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use toolward_ledger::payload::PayloadKind;
 use toolward_ledger::record::{Code as RecordCode, Outcome};
-use toolward_ledger::{EndRow, Missing, Reader, RecordedCall};
+use toolward_ledger::{EndRow, MissingPayload, Reader, RecordedCall};
 use toolward_store::Store;
 
 use crate::error::Result;
@@ -49,10 +49,10 @@ pub enum RecordedResult {
         /// The code in the outcome.
         code: RecordCode,
         /// The details, or why they are missing.
-        detail: Result<Value, Missing>,
+        detail: Result<Value, MissingPayload>,
     },
     /// There was an output, and it is missing.
-    Missing(Missing),
+    Missing(MissingPayload),
     /// The call has no result: its process ended before it did.
     Abandoned,
     /// The call has no result yet, or its row is missing.
@@ -147,7 +147,7 @@ impl<'r> Replay<'r> {
         &self,
         call: &RecordedCall,
         kind: PayloadKind,
-    ) -> Result<Result<Value, Missing>> {
+    ) -> Result<Result<Value, MissingPayload>> {
         payload(self.reader, call, kind, self.settings)
     }
 
@@ -165,7 +165,7 @@ impl<'r> Replay<'r> {
 
     /// Why a payload is missing, and how to keep later ones.
     #[must_use]
-    pub fn explain(&self, missing: Missing) -> String {
+    pub fn explain(&self, missing: MissingPayload) -> String {
         explain(missing, self.settings)
     }
 }
@@ -176,39 +176,39 @@ pub fn payload(
     call: &RecordedCall,
     kind: PayloadKind,
     settings: &LedgerSettings,
-) -> Result<Result<Value, Missing>> {
+) -> Result<Result<Value, MissingPayload>> {
     let kept = reader.payload_of(call, kind, &settings.payloads)?;
     // A host writes JSON; other bytes were changed.
-    Ok(kept.and_then(|bytes| serde_json::from_slice(&bytes).map_err(|_| Missing::Changed)))
+    Ok(kept.and_then(|bytes| serde_json::from_slice(&bytes).map_err(|_| MissingPayload::Changed)))
 }
 
-fn explain(missing: Missing, settings: &LedgerSettings) -> String {
+fn explain(missing: MissingPayload, settings: &LedgerSettings) -> String {
     let payloads = &settings.payloads;
     match missing {
-        Missing::NotKept(keep) => format!(
+        MissingPayload::NotKept(keep) => format!(
             "not kept: `keep = \"{}\"` in `[ledger]` keeps those of later calls",
             keep_word(keep)
         ),
-        Missing::TooLarge(size) => format!(
+        MissingPayload::TooLarge(size) => format!(
             "not kept: {size} bytes, and `payload_max` in `[ledger]` is {}",
             payloads.each
         ),
-        Missing::Erased(row) => format!("erased: row {row}"),
-        Missing::Expired => format!(
+        MissingPayload::Erased(row) => format!("erased: row {row}"),
+        MissingPayload::Expired => format!(
             "expired: `days` in `[ledger]` is {}",
             payloads.age.as_secs() / (24 * 60 * 60)
         ),
-        Missing::Displaced => format!(
+        MissingPayload::Displaced => format!(
             "deleted for newer ones (`payloads_max` in `[ledger]` is {} bytes), or the file of payloads was lost",
             payloads.total
         ),
-        Missing::Changed => "CHANGED: what is there is not what was recorded".to_owned(),
+        MissingPayload::Changed => "CHANGED: what is there is not what was recorded".to_owned(),
         _ => "not recorded".to_owned(),
     }
 }
 
 /// Why a payload is missing, for programs.
-pub fn missing_json(missing: Missing, settings: &LedgerSettings) -> Value {
+pub fn missing_json(missing: MissingPayload, settings: &LedgerSettings) -> Value {
     json!({ "why": missing.as_str(), "message": explain(missing, settings) })
 }
 
@@ -227,7 +227,7 @@ impl Replay<'_> {
             "signed": replayed.signed,
             "installed": replayed.tool.as_str(),
         });
-        let missing = |missing: &Missing| missing_json(*missing, self.settings);
+        let missing = |missing: &MissingPayload| missing_json(*missing, self.settings);
         let result = match &replayed.result {
             RecordedResult::Output(output) => json!({ "ok": true, "output": output }),
             RecordedResult::Error {

@@ -8,7 +8,7 @@ use toolward_bundle::content::Content;
 use toolward_bundle::surface::BundleSurface;
 use toolward_host::{Host, Reply, Request, has_hidden};
 use toolward_ledger::payload::PayloadKind;
-use toolward_ledger::{EndRow, Missing, RecordedCall};
+use toolward_ledger::{EndRow, MissingPayload, RecordedCall};
 
 use crate::error::Result;
 use crate::replay::{RecordedResult, Replay, ReplayedCall, major_id};
@@ -37,7 +37,7 @@ pub enum NoRerun {
     /// The principal's name was erased.
     Nameless,
     /// Its input is missing.
-    Input(Missing),
+    Input(MissingPayload),
     /// Sensitive values of its input were not recorded.
     Hidden,
     /// No tool of this id is here.
@@ -97,7 +97,7 @@ pub fn prepare(
 
 fn request(
     replayed: &ReplayedCall,
-    input: Result<Value, Missing>,
+    input: Result<Value, MissingPayload>,
     host: &Host,
 ) -> Result<(Request, bool), NoRerun> {
     let recorded = &replayed.call;

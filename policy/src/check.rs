@@ -1,158 +1,128 @@
-//! What the tables of a policy have to be, each for itself and together.
+//! Checks the tables of a policy, each for itself and together.
 //! Knows nothing of text: files and code are held to the same rules.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Component;
 
-use serde::Serialize;
+use toolward_contract::action::Action;
 use toolward_contract::capability::{Capability, CapabilitySet, Class};
 use toolward_support::report::Code;
 
 use crate::context::rule::ContextRule;
 use crate::document;
-use crate::error::{self, PolicyError, quoted};
+use crate::error::{self, PolicyError, Refuse as _};
 use crate::exec::ExecRule;
-use crate::file_name;
 use crate::partial;
 use crate::policy::Policy;
-use crate::rule::{DenyRule, Rule, Secret, SecretSource, Service, Share, Workspace};
+use crate::resources::{Secret, SecretSource, ServiceRule, Share, Workspace};
+use crate::rule::{DenyRule, Rule};
+use crate::values;
 
 /// Grants and denies of a policy together.
 pub(crate) const MAX_RULES: usize = 4096;
 /// Tables of each other kind.
 pub(crate) const MAX_TABLES: usize = 1024;
 
-/// A kind of table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Table {
-    Workspace,
-    Secret,
-    Context,
-    Exec,
-    Service,
-    Share,
-    Document,
-    Grant,
-    Deny,
-}
-
 /// The `index`-th table of its kind, from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) struct Place {
-    table: Table,
+pub(crate) struct TablePlace {
+    table: &'static str,
     index: usize,
 }
 
-impl Place {
-    pub(crate) fn new(table: Table, index: usize) -> Self {
+impl TablePlace {
+    pub(crate) fn new(table: &'static str, index: usize) -> Self {
         Self { table, index }
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for TablePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let table = match self.table {
-            Table::Workspace => "workspace",
-            Table::Secret => "secret",
-            Table::Context => "context",
-            Table::Exec => "exec",
-            Table::Service => "service",
-            Table::Share => "share",
-            Table::Document => "document",
-            Table::Grant => "grant",
-            Table::Deny => "deny",
-        };
-        write!(f, "[[{table}]] {}", self.index + 1)
+        write!(f, "[[{}]] {}", self.table, self.index + 1)
     }
 }
 
 /// What is wrong, and where.
-type Found = Result<(), (Place, PolicyError)>;
+type Checked = Result<(), (TablePlace, PolicyError)>;
 
 /// Checks a whole policy.
-pub(crate) fn policy(policy: &Policy) -> Found {
-    let tables = [
-        (Table::Workspace, policy.workspaces.len(), MAX_TABLES),
-        (Table::Secret, policy.secrets.len(), MAX_TABLES),
-        (Table::Context, policy.contexts.len(), MAX_TABLES),
-        (Table::Exec, policy.execs.len(), MAX_TABLES),
-        (Table::Service, policy.services.len(), MAX_TABLES),
-        (Table::Share, policy.shares.len(), MAX_TABLES),
-        (Table::Document, policy.documents.len(), MAX_TABLES),
-        (
-            Table::Grant,
-            policy.grants.len() + policy.denies.len(),
-            MAX_RULES,
-        ),
-    ];
-    for (table, found, most) in tables {
+pub(crate) fn policy(policy: &Policy) -> Checked {
+    let tables = &policy.tables;
+    let rules = policy.grants.len() + policy.denies.len();
+    for (table, found, most) in [
+        ("workspace", tables.workspaces.len(), MAX_TABLES),
+        ("secret", tables.secrets.len(), MAX_TABLES),
+        ("context", tables.contexts.len(), MAX_TABLES),
+        ("exec", tables.execs.len(), MAX_TABLES),
+        ("service", tables.services.len(), MAX_TABLES),
+        ("share", tables.shares.len(), MAX_TABLES),
+        ("document", tables.documents.len(), MAX_TABLES),
+        ("grant", rules, MAX_RULES),
+    ] {
         if found > most {
-            let error = PolicyError::new(
-                &error::TOO_LARGE,
-                format!("expected at most {most} of them, found {found}"),
-            );
-            return Err((Place::new(table, most), error));
+            let error =
+                error::TOO_LARGE.error(format!("expected at most {most} of them, found {found}"));
+            return Err((TablePlace::new(table, most), error));
         }
     }
-    each(Table::Workspace, &policy.workspaces, workspace)?;
-    each(Table::Secret, &policy.secrets, secret)?;
-    each(Table::Context, &policy.contexts, ContextRule::check)?;
-    each(Table::Exec, &policy.execs, ExecRule::check)?;
-    each(Table::Service, &policy.services, service)?;
-    each(Table::Share, &policy.shares, share)?;
-    each(Table::Document, &policy.documents, document::check)?;
-    each(Table::Grant, policy.grants(), grant)?;
-    each(Table::Deny, policy.denies(), deny)?;
-    unique(Table::Workspace, &policy.workspaces, |table| {
+    each("workspace", &tables.workspaces, workspace)?;
+    each("secret", &tables.secrets, secret)?;
+    each("context", &tables.contexts, ContextRule::check)?;
+    each("exec", &tables.execs, ExecRule::check)?;
+    each("service", &tables.services, service)?;
+    each("share", &tables.shares, share)?;
+    each("document", &tables.documents, document::check)?;
+    each("grant", policy.grants(), grant)?;
+    each("deny", policy.denies(), deny)?;
+    unique("workspace", &tables.workspaces, |table| {
         table.path.to_string()
     })?;
-    unique(Table::Secret, &policy.secrets, |table| {
+    unique("secret", &tables.secrets, |table| {
         format!("{} of {}", table.slug, table.publisher)
     })?;
-    unique(Table::Context, &policy.contexts, ContextRule::name)?;
-    unique(Table::Exec, &policy.execs, ExecRule::name)?;
-    unique(Table::Service, &policy.services, |table| table.name.clone())?;
-    unique(Table::Share, &policy.shares, |table| {
+    unique("context", &tables.contexts, ContextRule::name)?;
+    unique("exec", &tables.execs, ExecRule::name)?;
+    unique("service", &tables.services, |table| table.name.clone())?;
+    unique("share", &tables.shares, |table| {
         format!("{} for {}", table.database, table.to)
     })?;
-    disjoint(&policy.workspaces)
+    disjoint(&tables.workspaces)
 }
 
 fn each<'t, T: 't>(
-    table: Table,
+    table: &'static str,
     values: impl IntoIterator<Item = &'t T>,
     check: impl Fn(&T) -> Result<(), PolicyError>,
-) -> Found {
+) -> Checked {
     values
         .into_iter()
         .enumerate()
         .try_for_each(|(index, value)| {
-            check(value).map_err(|error| (Place::new(table, index), error))
+            check(value).map_err(|error| (TablePlace::new(table, index), error))
         })
 }
 
-fn unique<T>(table: Table, values: &[T], name: impl Fn(&T) -> String) -> Found {
+fn unique<T>(table: &'static str, values: &[T], name: impl Fn(&T) -> String) -> Checked {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
     for (index, value) in values.iter().enumerate() {
         let name = name(value);
         if let Some(first) = seen.insert(name.clone(), index) {
-            let first = Place::new(table, first);
-            let error = PolicyError::new(
-                &error::DUPLICATE,
-                format!("expected each once, found {name} again, after {first}"),
-            )
-            .hinted("remove one of them");
-            return Err((Place::new(table, index), error));
+            let first = TablePlace::new(table, first);
+            let error = error::DUPLICATE
+                .error(format!(
+                    "expected each once, found {name} again, after {first}"
+                ))
+                .hinted("remove one of them");
+            return Err((TablePlace::new(table, index), error));
         }
     }
     Ok(())
 }
 
-/// Two workspaces in one place make each of them wider than it says. Only the
+/// Two workspaces in one place make each of them wider than it looks. Only the
 /// names are looked at here; the host looks at what they lead to.
-fn disjoint(workspaces: &[Workspace]) -> Found {
+fn disjoint(workspaces: &[Workspace]) -> Checked {
     let mut sorted: Vec<(usize, &Workspace)> = workspaces.iter().enumerate().collect();
     sorted.sort_by(|(_, a), (_, b)| a.directory.cmp(&b.directory));
     // Directories above the current one, outermost first.
@@ -161,17 +131,15 @@ fn disjoint(workspaces: &[Workspace]) -> Found {
         above.retain(|(_, outer)| workspace.directory.starts_with(&outer.directory));
         for (first, outer) in &above {
             if !(outer.shared && workspace.shared) {
-                let error = PolicyError::new(
-                    &error::WORKSPACE_OVERLAP,
-                    format!(
+                let error = error::WORKSPACE_OVERLAP
+                    .error(format!(
                         "expected directories apart from each other, found {} in {} of {}",
                         workspace.directory.display(),
                         outer.directory.display(),
-                        Place::new(Table::Workspace, *first),
-                    ),
-                )
-                .hinted("write `shared = true` in both if that is meant");
-                return Err((Place::new(Table::Workspace, index), error));
+                        TablePlace::new("workspace", *first),
+                    ))
+                    .hinted("write `shared = true` in both if that is meant");
+                return Err((TablePlace::new("workspace", index), error));
             }
         }
         above.push((index, workspace));
@@ -181,14 +149,9 @@ fn disjoint(workspaces: &[Workspace]) -> Found {
 
 fn workspace(workspace: &Workspace) -> Result<(), PolicyError> {
     if !workspace.path.is_plain() {
-        return Err(PolicyError::new(
-            &error::WORKSPACE,
-            format!(
-                "expected a path without wildcards, found {}",
-                quoted(&workspace.path.to_string())
-            ),
-        )
-        .hinted("map the directory here, and write the wildcard in the grant"));
+        return Err(error::WORKSPACE
+            .expected("a path without wildcards", &workspace.path.to_string())
+            .hinted("map the directory here, and write the wildcard in the grant"));
     }
     let directory = &workspace.directory;
     let plain = directory
@@ -198,32 +161,21 @@ fn workspace(workspace: &Workspace) -> Result<(), PolicyError> {
     if directory.is_absolute() && plain {
         return Ok(());
     }
-    Err(PolicyError::new(
-        &error::WORKSPACE,
-        format!(
-            "expected an absolute directory without `..`, found {}",
-            quoted(&directory.to_string_lossy())
-        ),
-    )
-    .hinted("write the whole path; `~` and variables stand for nothing here"))
+    Err(error::WORKSPACE
+        .expected(
+            "an absolute directory without `..`",
+            &directory.to_string_lossy(),
+        )
+        .hinted("write the whole path; `~` and variables stand for nothing here"))
 }
 
 fn secret(secret: &Secret) -> Result<(), PolicyError> {
     named(&Class::Secret, &secret.slug, &error::SECRET)?;
     match &secret.source {
         SecretSource::Env(name) => {
-            let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-            if name.is_empty() || !name.chars().all(plain) {
-                return Err(PolicyError::new(
-                    &error::SECRET,
-                    format!(
-                        "expected `env` to name an environment variable, found {}",
-                        quoted(name)
-                    ),
-                ));
-            }
+            values::check_variable(&error::SECRET, "an environment variable", name)?;
         }
-        SecretSource::File(name) => file_name::check("file", name)?,
+        SecretSource::File(name) => values::check_file_name("file", name)?,
         SecretSource::Store => {}
     }
     secret
@@ -232,28 +184,29 @@ fn secret(secret: &Secret) -> Result<(), PolicyError> {
         .map_or(Ok(()), |binding| binding.check())
 }
 
-fn service(service: &Service) -> Result<(), PolicyError> {
+fn service(service: &ServiceRule) -> Result<(), PolicyError> {
     named(&Class::External, &service.name, &error::WRONG_VALUE)
 }
 
 fn share(share: &Share) -> Result<(), PolicyError> {
     named(&Class::Database, &share.database, &error::WRONG_VALUE)?;
     if share.from == share.to {
-        return Err(PolicyError::new(
-            &error::WRONG_VALUE,
-            format!("expected two publishers, found {} twice", share.from),
-        )
-        .hinted("a publisher's own buckets need no [[share]]"));
+        return Err(error::WRONG_VALUE
+            .error(format!(
+                "expected two publishers, found {} twice",
+                share.from
+            ))
+            .hinted("a publisher's own buckets need no [[share]]"));
     }
     Ok(())
 }
 
 /// Checks a name of something of that class.
 fn named(class: &Class, name: &str, code: &Code) -> Result<(), PolicyError> {
-    let read = Capability::of(class.clone(), name)
-        .map_err(|error| PolicyError::new(code, error.to_string()))?;
+    let read =
+        Capability::of(class.clone(), name).map_err(|error| code.error(error.to_string()))?;
     if read.is_wildcard() {
-        return Err(PolicyError::new(code, "expected a name, found `*`"));
+        return Err(code.error("expected a name, found `*`"));
     }
     Ok(())
 }
@@ -263,20 +216,18 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
     known(&rule.mutates, "mutates")?;
     for capability in rule.requires.iter().chain(&rule.mutates) {
         if capability.is_wildcard() && !capability.class().allows_wildcard() {
-            return Err(PolicyError::new(
-                &error::NEVER_GRANTED,
-                format!("expected a name, found `{capability}`"),
-            )
-            .hinted("tools and secrets are granted one by one"));
+            return Err(error::NEVER_GRANTED
+                .error(format!("expected a name, found `{capability}`"))
+                .hinted("tools and secrets are granted one by one"));
         }
     }
     let only_changed = |one: &&Capability| !one.class().can_be_required();
     if let Some(capability) = rule.requires.iter().find(only_changed) {
-        return Err(PolicyError::new(
-            &error::NEVER_GRANTED,
-            format!("expected what can be read or called, found `{capability}`"),
-        )
-        .hinted(format!("write \"{capability}\" in `mutates`")));
+        return Err(error::NEVER_GRANTED
+            .error(format!(
+                "expected what can be read or called, found `{capability}`"
+            ))
+            .hinted(format!("write \"{capability}\" in `mutates`")));
     }
     for class in &rule.accepts {
         unknown_class(class)?;
@@ -288,41 +239,32 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
             .into_iter()
             .any(|capability| capability.scope() == *slug)
         {
-            return Err(PolicyError::new(
-                &error::REVEAL,
-                format!(
-                    "expected `reveal` to name secrets in `requires` of this grant, found {}",
-                    quoted(slug)
-                ),
-            )
-            .hinted(format!(
-                "add \"secret:{slug}\" to `requires`, or mend the name"
-            )));
+            return Err(error::REVEAL
+                .expected("`reveal` to name secrets in `requires` of this grant", slug)
+                .hinted(format!(
+                    "add \"secret:{slug}\" to `requires`, or mend the name"
+                )));
         }
     }
-    crate::action::check(rule)?;
+    action(rule)?;
     if let Some(driver) = &rule.driver
         && toolward_contract::tool::ToolId::relaxed(driver).is_err()
     {
-        return Err(PolicyError::new(
-            &error::TOOL,
-            format!("expected the id of a driver, found {}", quoted(driver)),
-        )
-        .hinted("a driver is named whole: `*` stands for nothing here"));
+        return Err(error::TOOL
+            .expected("the id of a driver", driver)
+            .hinted("a driver is named whole: `*` stands for nothing here"));
     }
     for (key, said) in [("prefer", rule.prefer), ("fallback", rule.fallback)] {
         if said && !rule.binds() {
-            return Err(PolicyError::new(
-                &error::WRONG_VALUE,
-                format!("expected `{key}` beside another publisher's driver, found it without"),
-            )
-            .hinted("name the driver by `driver` and `driver_publisher`"));
+            return Err(error::WRONG_VALUE
+                .error(format!(
+                    "expected `{key}` beside another publisher's driver, found it without"
+                ))
+                .hinted("name the driver by `driver` and `driver_publisher`"));
         }
     }
     if rule.repeats && (!rule.tool.is_one() || rule.driver.is_some()) {
-        return Err(PolicyError::new(
-            &error::WRONG_VALUE,
-            "expected `fallback = \"repeat\"` in a rule about one tool and all of its drivers, found it in another",
+        return Err(error::WRONG_VALUE.error("expected `fallback = \"repeat\"` in a rule about one tool and all of its drivers, found it in another",
         )
         .hinted("name one tool by `tool`, and leave out `driver`"));
     }
@@ -331,14 +273,44 @@ fn grant(rule: &Rule) -> Result<(), PolicyError> {
         crate::document::check_name(name)?;
     }
     for header in &rule.guest_headers {
-        if crate::binding::read_guest_header(header)? != *header {
-            return Err(PolicyError::new(
-                &error::HEADER,
-                format!("expected lower case, found {}", quoted(header)),
-            ));
+        if crate::values::read_guest_header(header)? != *header {
+            return Err(error::HEADER.expected("lower case", header));
         }
     }
     Ok(())
+}
+
+/// Checks a rule with an action. It covers tools without their names, so that it gives only capabilities.
+fn action(rule: &Rule) -> Result<(), PolicyError> {
+    let Some(action) = &rule.action else {
+        return Ok(());
+    };
+    if !Action::is_id(&action.id) {
+        return Err(error::WRONG_VALUE
+            .expected("`action` to be the id of an action", &action.id)
+            .hinted("write it as ACTION.md does: `storage:commit`"));
+    }
+    let others = [
+        ("driver", rule.driver.is_some()),
+        ("driver_publisher", rule.driver_publisher != rule.publisher),
+        ("reveal", !rule.reveal.is_empty()),
+        ("plain_http", rule.plain_http),
+        ("addresses", !rule.addresses.is_empty()),
+        ("guest_headers", !rule.guest_headers.is_empty()),
+        ("names", !rule.names.is_empty()),
+        ("result", rule.mcp_result.is_some()),
+        ("preapproved", rule.preapproved),
+        ("confirms", rule.confirms != Default::default()),
+        ("prefer", rule.prefer),
+        ("fallback", rule.fallback || rule.repeats),
+        ("partial", rule.partial),
+    ];
+    match others.into_iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((key, _)) => Err(error::NEVER_GRANTED
+            .error(format!("expected no `{key}` beside `action`, found one"))
+            .hinted(format!("give `{key}` in a rule that names the tool"))),
+    }
 }
 
 fn deny(rule: &DenyRule) -> Result<(), PolicyError> {
@@ -351,19 +323,14 @@ fn deny(rule: &DenyRule) -> Result<(), PolicyError> {
 /// Refuses invalid classes, and known ones: those are granted by capability.
 fn unknown_class(class: &str) -> Result<(), PolicyError> {
     let read = Capability::parse(&format!("{class}:*"));
-    // A known class may have words that are no scopes of it.
+    // Some words of a known class are not scopes of it.
     let words = Capability::of_no_scope(&format!("{class}:word"));
     let unknown = |one: Capability| matches!(one.class(), Class::Other(name) if name == class);
     if read.is_ok_and(unknown) || words.is_some() {
         return Ok(());
     }
-    let error = PolicyError::new(
-        &error::CAPABILITY,
-        format!(
-            "expected a class that this host does not know in `accepts`, found {}",
-            quoted(class)
-        ),
-    );
+    let error =
+        error::CAPABILITY.expected("a class that this host does not know in `accepts`", class);
     Err(error
         .hinted("write the word before the colon; known classes go to `requires` and `mutates`"))
 }
@@ -374,11 +341,9 @@ fn known(capabilities: &CapabilitySet, key: &str) -> Result<(), PolicyError> {
     for capability in capabilities {
         if let Class::Other(class) = capability.class() {
             let known: Vec<&str> = Class::KNOWN.iter().map(Class::as_str).collect();
-            return Err(PolicyError::new(
-                &error::CAPABILITY,
-                format!("expected a known class in `{key}`, found {}", quoted(class)),
-            )
-            .hinted(format!("the classes are: {}", known.join(", "))));
+            return Err(error::CAPABILITY
+                .expected(format_args!("a known class in `{key}`"), class)
+                .hinted(format!("the classes are: {}", known.join(", "))));
         }
     }
     Ok(())

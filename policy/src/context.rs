@@ -3,8 +3,6 @@
 
 mod lack;
 pub(crate) mod rule;
-mod unused;
-pub(crate) mod value;
 
 use std::fmt;
 
@@ -15,10 +13,8 @@ use toolward_contract::schema::Schema;
 use crate::implementation::{Contract, Implementation};
 use crate::policy::Policy;
 
-pub use lack::{ContextLack, ContextWhy};
-pub use rule::ContextRule;
-pub use unused::UnusedContext;
-pub use value::{ContextSource, ContextText, ContextValue};
+pub use lack::{ContextLack, ContextWhy, UnusedContext};
+pub use rule::{ContextRule, ContextSource, ContextText, ContextValue};
 
 /// Most texts within one secret value: each is looked for in all that a call shows.
 const MAX_SECRET_TEXTS: usize = 256;
@@ -68,7 +64,8 @@ impl Contexts {
         };
         let lack = |why| ContextLack::new(contract, implementation, why);
         let mut rules: Vec<&ContextRule> = policy
-            .contexts()
+            .tables
+            .contexts
             .iter()
             .filter(|rule| rule.is_for(contract, implementation))
             .collect();
@@ -91,7 +88,7 @@ impl Contexts {
     /// The context of a principal's calls.
     ///
     /// # Errors
-    /// Why there is no context that the contract accepts.
+    /// Why no context exists that the contract accepts.
     pub fn get(&self, principal: &str) -> Result<&GivenContext, &ContextLack> {
         let own = |(name, _): &&(Option<String>, _)| name.as_deref() == Some(principal);
         match self.by_principal.iter().find(own) {
@@ -158,8 +155,7 @@ fn composed(rule: &ContextRule, schema: &Schema) -> Result<GivenContext, Context
     }
 }
 
-/// A text as the schema wants it: one that it doesn't call a string is read as
-/// JSON.
+/// A text as the schema wants it: read as JSON unless the schema allows a string.
 fn typed(text: &str, schema: &Schema, name: &str) -> Value {
     let property = schema
         .value()

@@ -1,19 +1,19 @@
 //! The arguments and the result of [`crate::decide`].
 
-use std::fmt;
-
 use serde::Serialize;
+use toolward_contract::capability::Class;
+use toolward_contract::driver::{Driver, DriverKind};
+use toolward_contract::tool::Tool;
 
-use crate::approval_class::ApprovalClass;
-use crate::approval_policy::PolicyReference;
+use crate::approval::{ApprovalClass, PolicyReference};
 use crate::denial::Denial;
-use crate::effects::Effects;
+use crate::evaluate::Evaluated;
 use crate::grant::Grant;
-use crate::implementation::IRREVERSIBLE_RISK;
+use crate::implementation;
+use crate::implementation::{ASK_FROM_RISK, IRREVERSIBLE_RISK};
 use crate::machine::Machine;
-use crate::operator_claims::Confirmed;
 use crate::partial::Partial;
-use crate::rule_id::RuleId;
+use crate::rule::{Confirmed, RuleId};
 
 /// What is known beyond contract and driver. Nothing here depends on a call's
 /// input: the decision is made once for each pair of contract and driver.
@@ -21,35 +21,13 @@ use crate::rule_id::RuleId;
 pub struct DecisionContext<'m> {
     /// The joined effects of all tools that it reaches over `requires.tools`, of
     /// contract and driver, over any number of steps; of each tool the joined
-    /// effects of all its drivers. A tool that is not there can do nothing.
+    /// effects of all its drivers. A missing tool can do nothing.
     pub reachable: Effects,
     /// Where calls would run; `None`: every directory can be used.
     pub machine: Option<&'m Machine>,
 }
 
-impl DecisionContext<'static> {
-    /// A request of a tool that reaches tools with these effects.
-    #[must_use]
-    pub fn reaching(reachable: Effects) -> Self {
-        Self {
-            reachable,
-            machine: None,
-        }
-    }
-}
-
-impl DecisionContext<'_> {
-    /// The same, for calls on this machine.
-    #[must_use]
-    pub fn on(self, machine: &Machine) -> DecisionContext<'_> {
-        DecisionContext {
-            reachable: self.reachable,
-            machine: Some(machine),
-        }
-    }
-}
-
-/// What policy says about one contract carried out by one driver.
+/// The policy's decision about one contract carried out by one driver.
 ///
 /// What an application may show of it:
 ///
@@ -100,42 +78,51 @@ pub struct Allowed {
     pub preapproved: Vec<RuleId>,
     /// The tool's claims about itself that the operator confirms.
     pub confirmed: Confirmed,
-    /// The effects of a call, including those of the tools that it reaches: the
+    /// The effects of a call, including the effects of the tools that it reaches: the
     /// source of annotations.
     pub effects: Effects,
     /// The effects of the call itself, without the tools that it reaches.
     pub own_effects: Effects,
-    /// What it is served without, where a rule says `partial`; `None`: it gets all that is declared.
+    /// What it is served without, if a rule has `partial`; `None`: it gets all that is declared.
     pub partial: Option<Partial>,
     /// The strictest approval class of contract, reachable tools, defaults and
     /// rules.
     pub approval: ApprovalClass,
 }
 
-/// Why a person has to be asked.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+/// Why a person must be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "reason", content = "by")]
 #[non_exhaustive]
 pub enum AskReason {
     /// The contract's `approval` is `always`.
+    #[error("its contract always asks for approval")]
     Contract,
-    /// The contract's `approval` refers to a policy: the reason itself where that asks
-    /// always, and beside other reasons else.
+    /// The contract's `approval` refers to a policy: the reason itself if that asks
+    /// always, otherwise in addition to other reasons.
+    #[error("its contract refers to {0}")]
     Policy(PolicyReference),
     /// It changes something.
+    #[error("it changes something")]
     Mutates,
     /// Its risk level is 2, effects outside, or 3, effects that can't be undone
     /// (AIP-14, `risk_level`).
+    #[error("its contract declares risk level {0}")]
     Risk(u8),
     /// A tool that it reaches changes something.
+    #[error("a tool that it can call changes something")]
     ReachesMutation,
     /// A tool that it reaches has risk level 2 or 3.
+    #[error("a tool that it can call has risk level {0}")]
     ReachesRisk(u8),
     /// A tool that it reaches always asks.
+    #[error("a tool that it can call always asks for approval")]
     ReachesApproval,
     /// `[defaults] approval` is `always`.
+    #[error("the policy's default is to ask always")]
     Default,
     /// A rule with `approval = "always"`.
+    #[error("{0} asks always")]
     Rule(RuleId),
 }
 
@@ -153,22 +140,86 @@ impl AskReason {
     }
 }
 
-impl fmt::Display for AskReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Contract => f.write_str("its contract always asks for approval"),
-            Self::Policy(reference) => write!(f, "its contract refers to {reference}"),
-            Self::Mutates => f.write_str("it changes something"),
-            Self::Risk(level) => write!(f, "its contract declares risk level {level}"),
-            Self::ReachesMutation => f.write_str("a tool that it can call changes something"),
-            Self::ReachesRisk(level) => {
-                write!(f, "a tool that it can call has risk level {level}")
+/// The effects of calling a tool. Approval and annotations follow from them,
+/// joined over everything that a tool reaches through `requires.tools`, so that a
+/// harmless tool can't launder a dangerous one. The default is a tool that
+/// only computes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct Effects {
+    /// Whether it changes something; a class that this host does not know
+    /// counts as that.
+    pub writes: bool,
+    /// Whether it reaches other hosts.
+    pub network: bool,
+    /// Whether it uses or stores secrets.
+    pub secrets: bool,
+    /// The risk level, 0 to 3.
+    pub risk: u8,
+    /// The approval class that the contract asks for; `always` where it refers to a policy that is not resolved.
+    pub approval: ApprovalClass,
+}
+
+impl Effects {
+    /// Those of one tool carried out by one driver, without the tools that it
+    /// calls. What the driver's own `requires` adds counts.
+    #[must_use]
+    pub fn of(tool: &Tool, driver: &Driver) -> Self {
+        let all = tool.declaration().union(&driver.requires.capabilities);
+        let mut effects = Self {
+            writes: !tool.mutates.is_empty(),
+            network: false,
+            secrets: false,
+            risk: tool.risk_level,
+            approval: (&tool.approval).into(),
+        };
+        // What a program does is in no declaration: it counts as a change, with effects
+        // outside.
+        if driver.kind == DriverKind::Exec {
+            effects.writes = true;
+            effects.risk = effects.risk.max(ASK_FROM_RISK);
+            effects.approval = effects.approval.max(ApprovalClass::OnMutate);
+        }
+        for capability in &all {
+            match capability.class() {
+                Class::Network => {
+                    effects.network = effects.network
+                        || !implementation::narrowed(capability, &driver.egress).is_empty();
+                }
+                Class::External => effects.network = true,
+                Class::Secret => effects.secrets = true,
+                Class::Other(_) => effects.writes = true,
+                Class::Workspace | Class::Database | Class::Tool | Class::User => {}
             }
-            Self::ReachesApproval => {
-                f.write_str("a tool that it can call always asks for approval")
-            }
-            Self::Default => f.write_str("the policy's default is to ask always"),
-            Self::Rule(rule) => write!(f, "{rule} asks always"),
+        }
+        effects
+    }
+
+    /// [`Effects::of`], without the hosts and workspaces that a rule with `partial` leaves out.
+    pub(crate) fn given(tool: &Tool, driver: &Driver, evaluated: &[Evaluated<'_>]) -> Self {
+        let declared = Self::of(tool, driver);
+        if evaluated.iter().all(|one| one.withheld.is_empty()) {
+            return declared;
+        }
+        let is_given = |one: &&Evaluated<'_>| one.withheld.is_empty() || !one.found.is_empty();
+        let mut given = evaluated.iter().filter(is_given);
+        let mut parts = evaluated.iter().flat_map(|one| &one.found);
+        Self {
+            writes: given.any(|one| one.declared.mutates),
+            network: parts
+                .any(|(asked, _)| matches!(asked.class(), Class::Network | Class::External)),
+            ..declared
+        }
+    }
+
+    /// Those of two tools together.
+    #[must_use]
+    pub fn join(self, other: Self) -> Self {
+        Self {
+            writes: self.writes || other.writes,
+            network: self.network || other.network,
+            secrets: self.secrets || other.secrets,
+            risk: self.risk.max(other.risk),
+            approval: self.approval.max(other.approval),
         }
     }
 }

@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use serde::Serialize;
 use toolward_contract::capability::Capability;
 
-use crate::declared::DeclaredBy;
 use crate::exec::ExecLack;
 use crate::grant::SecretPosition;
+use crate::implementation::DeclaredBy;
 use crate::machine::UnusableDirectory;
-use crate::rule_id::RuleId;
-use crate::secret_misfit::SecretMisfit;
+use crate::rule::RuleId;
 
 /// Why a tool is blocked. It names contract and driver, so that the lines that
 /// would allow it can be written from it ([`Denial::lines_to_add`]).
@@ -29,7 +28,7 @@ pub struct Denial {
     /// The rules that deny the whole tool.
     pub denied_by: Vec<RuleId>,
     /// What is declared and not granted.
-    pub missing: Vec<Missing>,
+    pub missing: Vec<MissingGrant>,
     /// Why its program may not run, for a tool that is carried out by one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Box<ExecLack>>,
@@ -58,7 +57,7 @@ impl fmt::Display for Denial {
 /// A declared capability that is not granted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[non_exhaustive]
-pub struct Missing {
+pub struct MissingGrant {
     /// The capability, narrowed to what the driver uses.
     pub capability: Capability,
     /// Whether it was declared in `mutates`.
@@ -69,7 +68,7 @@ pub struct Missing {
     pub why: Why,
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingGrant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = if self.mutates { " (to change it)" } else { "" };
         let who = match self.declared_by {
@@ -81,42 +80,58 @@ impl fmt::Display for Missing {
 }
 
 /// Why a declared capability is not granted.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "code", content = "by")]
 #[non_exhaustive]
 pub enum Why {
     /// No rule gives it.
+    #[error("no rule gives it")]
     NoRule,
     /// A rule gives it for reading, and the contract changes it.
+    #[error("rules give it for reading only")]
     OnlyReading,
     /// A rule gives storing the secret, and it is to be used.
+    #[error("rules give storing it only")]
     OnlyStoring,
     /// It is a wildcard, and no rule writes the wildcard.
+    #[error("a wildcard is given only by a rule that writes it")]
     WildcardNotWritten,
     /// The driver adds it, and no rule that gives it names the driver.
+    #[error("no rule that gives it names the driver")]
     DriverNotNamed,
     /// No rule gives it, and the request of a declarative driver goes there: `partial` can't leave it out.
+    #[error("no rule gives it, and the driver's request goes there")]
     RequestHost,
     /// A deny rule is about it.
+    #[error("denied by {0}")]
     DeniedBy(RuleId),
     /// No `[[workspace]]` maps the path or one above it.
+    #[error("no [[workspace]] maps the path to a directory")]
     NoWorkspace,
     /// The directory behind the path can't be used.
+    #[error("its directory can't be used: {0}; {hint}", hint = .0.hint)]
     Directory(UnusableDirectory),
     /// No `[[secret]]` of that publisher has the name.
+    #[error("there is no [[secret]] of that name for the publisher")]
     NoSecret,
     /// Its `[[secret]]` has no origin, and no rule reveals it.
+    #[error("its [[secret]] has no origin, and no rule reveals it")]
     SecretNotUsable,
     /// Its `[[secret]]` is tied to another place or other methods than the driver's request has.
+    #[error("{0}: change the [[secret]] if you trust the request")]
     SecretMisfit(SecretMisfit),
     /// Its `[[workspace]]`, `[[secret]]` or `[[service]]` has values for the operator to replace.
+    #[error("its table still waits for the choice that `# choose` marks")]
     NotChosen,
     /// No `[[service]]` has the name.
+    #[error("there is no [[service]] of that name")]
     NoService,
     /// It can't be granted: all tools, all secrets, or reading what can only be
     /// changed.
+    #[error("it is never granted")]
     NeverGranted,
     /// This host does not know its class, and no rule accepts it by name.
+    #[error("this host does not know its class, and no rule accepts it")]
     UnknownClass,
 }
 
@@ -140,41 +155,7 @@ impl Why {
     }
 }
 
-impl fmt::Display for Why {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoRule => "no rule gives it",
-            Self::OnlyReading => "rules give it for reading only",
-            Self::OnlyStoring => "rules give storing it only",
-            Self::WildcardNotWritten => "a wildcard is given only by a rule that writes it",
-            Self::DriverNotNamed => "no rule that gives it names the driver",
-            Self::RequestHost => "no rule gives it, and the driver's request goes there",
-            Self::DeniedBy(rule) => return write!(f, "denied by {rule}"),
-            Self::Directory(unusable) => {
-                return write!(
-                    f,
-                    "its directory can't be used: {unusable}; {}",
-                    unusable.hint
-                );
-            }
-            Self::NoWorkspace => "no [[workspace]] maps the path to a directory",
-            Self::NoSecret => "there is no [[secret]] of that name for the publisher",
-            Self::SecretNotUsable => "its [[secret]] has no origin, and no rule reveals it",
-            Self::SecretMisfit(misfit) => {
-                return write!(
-                    f,
-                    "{misfit}: change the [[secret]] if you trust the request"
-                );
-            }
-            Self::NotChosen => "its table still waits for the choice that `# choose` marks",
-            Self::NoService => "there is no [[service]] of that name",
-            Self::NeverGranted => "it is never granted",
-            Self::UnknownClass => "this host does not know its class, and no rule accepts it",
-        })
-    }
-}
-
-/// A table that a blocked tool needs beside rules.
+/// A table that a blocked tool needs in addition to rules.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Lack {
     /// A workspace at or above this path.
@@ -194,4 +175,15 @@ pub(crate) enum Lack {
     },
     /// A service of this name.
     Service { name: String, egress: Vec<String> },
+}
+
+/// A `[[secret]]` that the driver's request can never use: each call would be refused.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, thiserror::Error)]
+#[error("its [[secret]] allows {allowed}, and the driver's request sends it {sent}")]
+#[non_exhaustive]
+pub struct SecretMisfit {
+    /// What the `[[secret]]` allows.
+    pub allowed: String,
+    /// What the driver's request does.
+    pub sent: String,
 }

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::error::{self, PolicyError, quoted};
+use crate::error::{self, PolicyError, Refuse as _};
 use crate::name::{Publisher, ToolPattern};
 use crate::toml_text::{list, pair};
 
@@ -15,7 +15,7 @@ const MAX_URI_BYTES: usize = 512;
 pub struct DocumentRule {
     /// The publisher of the bundle.
     pub publisher: Publisher,
-    /// The ids of the bundles; all of the publisher's where a file says nothing. Never with `@major`.
+    /// The ids of the bundles; in a file, all of the publisher's by default. Never with `@major`.
     pub bundle: ToolPattern,
     /// The ids of prompts. Never with `@major`.
     pub prompts: Vec<ToolPattern>,
@@ -93,14 +93,12 @@ impl FilePattern {
         if text.len() <= 155 && text.split('/').all(segment) {
             return Ok(Self(text.to_owned()));
         }
-        Err(PolicyError::new(
-            &error::FILE,
-            format!(
-                "expected a path below `resources/`, with `*` for whole segments, found {}",
-                quoted(text)
-            ),
-        )
-        .hinted("write for example \"style.txt\", \"images/*\" or \"*\""))
+        Err(error::FILE
+            .expected(
+                "a path below `resources/`, with `*` for whole segments",
+                text,
+            )
+            .hinted("write for example \"style.txt\", \"images/*\" or \"*\""))
     }
 
     /// Whether a path below `resources/` falls under it.
@@ -129,18 +127,56 @@ impl fmt::Display for FilePattern {
     }
 }
 
+/// What a policy shows of the documents of one bundle. Made by [`Policy::documents_of`].
+#[derive(Debug, Clone)]
+pub struct DocumentAccess<'p> {
+    pub(crate) rules: Vec<&'p DocumentRule>,
+    pub(crate) denied: bool,
+}
+
+impl DocumentAccess<'_> {
+    /// Whether a `[[deny]]` hides all of them, even if a `[[document]]` shows them.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        self.denied
+    }
+
+    /// Whether the prompt with this id may be shown.
+    #[must_use]
+    pub fn prompt(&self, id: &str) -> bool {
+        self.rules.iter().any(|rule| rule.covers_prompt(id))
+    }
+
+    /// Whether it may have this name instead of its id.
+    #[must_use]
+    pub fn prompt_name(&self, id: &str, name: &str) -> bool {
+        let given = |rule: &&DocumentRule| rule.names.iter().any(|own| own == name);
+        let mut rules = self.rules.iter().filter(|rule| rule.covers_prompt(id));
+        rules.any(given)
+    }
+
+    /// Whether the file at this path below `resources/` may be shown.
+    #[must_use]
+    pub fn resource(&self, path: &str) -> bool {
+        self.rules.iter().any(|rule| rule.covers_resource(path))
+    }
+
+    /// Whether it may have this URI or template instead of the host's.
+    #[must_use]
+    pub fn resource_uri(&self, path: &str, uri: &str) -> bool {
+        let given = |rule: &&DocumentRule| rule.uris.iter().any(|own| own == uri);
+        let mut rules = self.rules.iter().filter(|rule| rule.covers_resource(path));
+        rules.any(given)
+    }
+}
+
 /// An id with `*` for whole segments, without a version.
 pub(crate) fn id_pattern(text: &str) -> Result<ToolPattern, PolicyError> {
     let pattern = ToolPattern::parse(text).ok();
     pattern.filter(|_| !text.contains('@')).ok_or_else(|| {
-        PolicyError::new(
-            &error::TOOL,
-            format!(
-                "expected an id with `*` for whole segments, without `@`, found {}",
-                quoted(text)
-            ),
-        )
-        .hinted("write for example \"acme.notes\", \"acme.*\" or \"*\"")
+        error::TOOL
+            .expected("an id with `*` for whole segments, without `@`", text)
+            .hinted("write for example \"acme.notes\", \"acme.*\" or \"*\"")
     })
 }
 
@@ -150,14 +186,9 @@ pub(crate) fn check_name(text: &str) -> Result<(), PolicyError> {
     if (1..=64).contains(&text.len()) && text.chars().all(plain) {
         return Ok(());
     }
-    Err(PolicyError::new(
-        &error::WRONG_VALUE,
-        format!(
-            "expected a name of 1 to 64 letters, digits, `_`, `-` and `.`, found {}",
-            quoted(text)
-        ),
-    )
-    .hinted("each name is written out: `*` stands for nothing here"))
+    Err(error::WRONG_VALUE
+        .expected("a name of 1 to 64 letters, digits, `_`, `-` and `.`", text)
+        .hinted("each name is written out: `*` stands for nothing here"))
 }
 
 /// Checks a URI or URI template.
@@ -169,11 +200,9 @@ pub(crate) fn check_uri(text: &str) -> Result<(), PolicyError> {
     if good {
         return Ok(());
     }
-    Err(PolicyError::new(
-        &error::WRONG_VALUE,
-        format!("expected a URI or a URI template, found {}", quoted(text)),
-    )
-    .hinted("write it as the bundle does, for example \"records://{number}/data\""))
+    Err(error::WRONG_VALUE
+        .expected("a URI or a URI template", text)
+        .hinted("write it as the bundle does, for example \"records://{number}/data\""))
 }
 
 /// Checks what a rule built in code can have that one from a file can't.
@@ -188,7 +217,7 @@ pub(crate) fn check(rule: &DocumentRule) -> Result<(), PolicyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Policy;
+    use crate::policy::{Policy, PolicyParts};
 
     const POLICY: &str = r#"
         [[document]]
@@ -262,27 +291,30 @@ mod tests {
     fn a_rule_that_is_written_is_read_as_the_same_rule() {
         let policy = Policy::from_toml(POLICY).unwrap();
         let written: String = policy
-            .documents()
+            .tables
+            .documents
             .iter()
             .map(DocumentRule::to_toml)
             .collect();
         assert_eq!(written.lines().count(), 10);
         let read = Policy::from_toml(&written).unwrap();
-        assert_eq!(read.documents(), policy.documents());
+        assert_eq!(read.tables.documents, policy.tables.documents);
     }
 
     #[test]
     fn rules_built_in_code_are_held_to_the_same_rules() {
+        let build = |rule| {
+            let mut parts = PolicyParts::default();
+            parts.tables.documents.push(rule);
+            parts.build().unwrap_err()
+        };
         let mut rule = DocumentRule::new(Publisher::parse("acme").unwrap());
         rule.prompts = vec![ToolPattern::parse("a.b@1").unwrap()];
-        let refused = Policy::builder()
-            .document(rule.clone())
-            .build()
-            .unwrap_err();
+        let refused = build(rule.clone());
         assert_eq!(refused.code(), "policy-tool");
         rule.prompts.clear();
         rule.names = vec!["*".to_owned()];
-        let refused = Policy::builder().document(rule).build().unwrap_err();
+        let refused = build(rule);
         assert_eq!(refused.code(), "policy-wrong-value");
     }
 }

@@ -28,10 +28,20 @@ pub struct PolicyError {
     span: Option<Range<usize>>,
 }
 
-impl PolicyError {
-    pub(crate) fn new(code: &Code, message: impl Into<String>) -> Self {
-        Self {
-            code: code.code,
+/// Makes errors of a code.
+pub(crate) trait Refuse {
+    fn error(&self, message: impl Into<String>) -> PolicyError;
+
+    /// `expected …, found …`, where a text of the policy was found.
+    fn expected(&self, expected: impl fmt::Display, found: &str) -> PolicyError {
+        self.error(format!("expected {expected}, found {}", quoted(found)))
+    }
+}
+
+impl Refuse for Code {
+    fn error(&self, message: impl Into<String>) -> PolicyError {
+        PolicyError {
+            code: self.code,
             message: message.into(),
             hint: None,
             table: None,
@@ -40,7 +50,9 @@ impl PolicyError {
             span: None,
         }
     }
+}
 
+impl PolicyError {
     pub(crate) fn hinted(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self

@@ -3,19 +3,17 @@
 
 use toolward_contract::capability::{Backing, Capability, Class, HostPattern};
 
-use crate::declared::{self, Declared, DeclaredBy};
 use crate::denial::Why;
 use crate::grant::OnViolation;
-use crate::implementation::{Contract, Implementation};
+use crate::implementation::{self, Contract, Declared, DeclaredBy, Implementation};
 use crate::machine::Machine;
-use crate::operator_claims::Confirmed;
 use crate::overlap::{hosts_overlap, overlaps};
 use crate::policy::Policy;
-use crate::rule::{DenyRule, Rule, Secret, Service, Workspace};
-use crate::rule_id::{Placed, RuleId};
+use crate::resources::{Secret, ServiceRule, Workspace};
+use crate::rule::{Confirmed, DenyRule, Placed, Rule, RuleId};
 
 /// A policy as one contract and one driver see it.
-pub(crate) struct View<'a> {
+pub(crate) struct PolicyView<'a> {
     pub(crate) contract: Contract<'a>,
     pub(crate) implementation: Implementation<'a>,
     pub(crate) policy: &'a Policy,
@@ -42,7 +40,7 @@ pub(crate) struct Evaluated<'a> {
     pub(crate) withheld: Vec<(Capability, Why)>,
 }
 
-impl<'a> View<'a> {
+impl<'a> PolicyView<'a> {
     pub(crate) fn new(
         contract: Contract<'a>,
         implementation: Implementation<'a>,
@@ -73,7 +71,7 @@ impl<'a> View<'a> {
             policy,
             grants: grants.collect(),
             denies: denies.collect(),
-            workspaces: (policy.workspaces.iter())
+            workspaces: (policy.tables.workspaces.iter())
                 .filter_map(|workspace| {
                     let root = Capability::of(Class::Workspace, &workspace.path.to_string());
                     Some((root.ok()?, workspace))
@@ -125,7 +123,7 @@ impl<'a> View<'a> {
     pub(crate) fn on_violation(&self) -> OnViolation {
         let rules = self.grants.iter().map(|placed| placed.rule.on_violation);
         rules
-            .chain(self.policy.defaults().on_violation)
+            .chain(self.policy.tables.defaults.on_violation)
             .max()
             .unwrap_or_default()
     }
@@ -179,7 +177,7 @@ impl<'a> View<'a> {
                 }
             },
             Some(Backing::Service) if !self.has_service(asked) => return Err(Why::NoService),
-            Some(Backing::Service) if self.services(asked).all(Service::is_placeholder) => {
+            Some(Backing::Service) if self.services(asked).all(ServiceRule::is_placeholder) => {
                 return Err(Why::NotChosen);
             }
             Some(Backing::Service) | None => {}
@@ -253,14 +251,16 @@ impl<'a> View<'a> {
     pub(crate) fn secret(&self, asked: &Capability, by: DeclaredBy) -> Option<&'a Secret> {
         let (slug, publisher) = (asked.scope(), self.publisher_of(by));
         self.policy
+            .tables
             .secrets
             .iter()
             .find(|secret| secret.slug == slug && secret.publisher.as_str() == publisher)
     }
 
-    fn services(&self, asked: &Capability) -> impl Iterator<Item = &'a Service> {
+    fn services(&self, asked: &Capability) -> impl Iterator<Item = &'a ServiceRule> {
         let (all, name) = (asked.is_wildcard(), asked.scope());
         self.policy
+            .tables
             .services
             .iter()
             .filter(move |service| all || service.name == name)
@@ -277,7 +277,7 @@ impl<'a> View<'a> {
         let egress = &self.implementation.driver.egress;
         let narrowed = |written: &HostPattern| {
             let host = Capability::of(Class::Network, &written.to_string()).ok();
-            let parts = host.map(|host| declared::narrowed(&host, egress));
+            let parts = host.map(|host| implementation::narrowed(&host, egress));
             let parts = parts.into_iter().flatten();
             let hosts: Vec<_> = parts.filter_map(|part| part.host().cloned()).collect();
             let port = written.written_port();

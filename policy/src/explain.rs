@@ -2,36 +2,32 @@
 //! which rules give it, what is granted, and why not. Values for programs, text
 //! for people.
 
-use std::fmt;
+mod text;
 
 use serde::Serialize;
 use toolward_contract::capability::{Capability, Class};
 use toolward_contract::driver::DriverKind;
 
-use crate::approval_policy::PolicyReference;
+use crate::approval::PolicyReference;
 use crate::context::{ContextLack, Contexts};
 use crate::decide;
-use crate::decision::{AskReason, Decision, DecisionContext};
-use crate::declared::DeclaredBy;
+use crate::decision::{AskReason, Decision, DecisionContext, Effects};
 use crate::denial::Why;
-use crate::effects::Effects;
-use crate::evaluate::{Evaluated, Found, View};
+use crate::evaluate::{Evaluated, Found, PolicyView};
 use crate::exec::{ExecRule, ExecWhy};
-use crate::grant::{
-    BucketGrant, Grant, HostGrant, OnViolation, SecretGrant, SecretPosition, WorkspaceGrant,
-};
-use crate::implementation::{Contract, Implementation};
+use crate::grant::OnViolation;
+use crate::implementation::{Contract, DeclaredBy, Implementation};
 use crate::partial::{Partial, Withheld};
 use crate::policy::Policy;
-use crate::rule_id::RuleId;
+use crate::rule::RuleId;
 
 /// What became of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Outcome {
+pub enum ExplainedOutcome {
     /// Calls run.
     Allow,
-    /// Calls run once a person has said yes.
+    /// Calls run once a person has approved them.
     Ask,
     /// The tool is blocked.
     Deny,
@@ -51,12 +47,12 @@ pub struct Explanation {
     /// The driver's publisher.
     pub driver_publisher: String,
     /// What became of the tool.
-    pub outcome: Outcome,
+    pub outcome: ExplainedOutcome,
     /// The rules that deny the whole tool.
     pub denied_by: Vec<RuleId>,
     /// One for each part of the declaration.
     pub capabilities: Vec<Explained>,
-    /// What the tool is served without, where a rule says `partial`.
+    /// What the tool is served without, if a rule has `partial`.
     #[serde(skip)]
     pub without: Vec<Withheld>,
     /// Why a person is asked.
@@ -108,7 +104,7 @@ pub struct Explained {
     pub granted: Vec<String>,
     /// Why it is not given.
     pub missing: Option<Why>,
-    /// Why it is not given, or not as a whole, to a tool that is served without it: a rule says `partial`.
+    /// Why it is not given, or not as a whole, to a tool that is served without it: a rule has `partial`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub withheld: Option<Why>,
 }
@@ -169,17 +165,20 @@ pub fn explain(
     policy: &Policy,
     request: &DecisionContext<'_>,
 ) -> Explanation {
-    let view = View::new(*contract, *implementation, policy, request.machine);
+    let view = PolicyView::new(*contract, *implementation, policy, request.machine);
     let evaluated = view.evaluate();
     let decision = decide::of(&view, &evaluated, request);
     let approval = policy.approval_of(contract.tool, contract.publisher);
-    let own = Effects::given(contract.tool, implementation.driver, &evaluated).asking(approval);
+    let own = Effects {
+        approval,
+        ..Effects::given(contract.tool, implementation.driver, &evaluated)
+    };
     let mut explanation = Explanation {
         tool: contract.tool.major_id(),
         publisher: contract.publisher.to_owned(),
         driver: implementation.driver.id.to_string(),
         driver_publisher: implementation.publisher.to_owned(),
-        outcome: Outcome::Deny,
+        outcome: ExplainedOutcome::Deny,
         denied_by: Vec::new(),
         capabilities: Vec::new(),
         without: Vec::new(),
@@ -198,12 +197,12 @@ pub fn explain(
     };
     match decision {
         Decision::Allow(allowed) => {
-            explanation.outcome = Outcome::Allow;
+            explanation.outcome = ExplainedOutcome::Allow;
             explanation.without = withheld(allowed.partial);
             explanation.preapproved = allowed.preapproved;
         }
         Decision::Ask(allowed, reasons) => {
-            explanation.outcome = Outcome::Ask;
+            explanation.outcome = ExplainedOutcome::Ask;
             explanation.without = withheld(allowed.partial);
             explanation.ask = reasons;
         }
@@ -214,7 +213,7 @@ pub fn explain(
         }
     }
     if let Some(lack) = &explanation.context {
-        explanation.outcome = Outcome::Deny;
+        explanation.outcome = ExplainedOutcome::Deny;
         let between = match explanation.lines_to_add.is_empty() {
             true => "",
             false => "\n",
@@ -227,7 +226,7 @@ pub fn explain(
             explanation.narrower_lines.push_str(&lines);
         }
     }
-    let blocked = explanation.outcome == Outcome::Deny;
+    let blocked = explanation.outcome == ExplainedOutcome::Deny;
     explanation.capabilities = evaluated
         .iter()
         .flat_map(|one| rows(&view, one, blocked))
@@ -239,7 +238,7 @@ fn withheld(partial: Option<Partial>) -> Vec<Withheld> {
     partial.map_or_else(Vec::new, |partial| partial.withheld)
 }
 
-fn rows(view: &View<'_>, one: &Evaluated<'_>, blocked: bool) -> Vec<Explained> {
+fn rows(view: &PolicyView<'_>, one: &Evaluated<'_>, blocked: bool) -> Vec<Explained> {
     let row = |asked: Option<&Capability>| Explained {
         declared: one.declared.capability.clone(),
         mutates: one.declared.mutates,
@@ -257,11 +256,11 @@ fn rows(view: &View<'_>, one: &Evaluated<'_>, blocked: bool) -> Vec<Explained> {
         Ok(rules) => {
             row.rules
                 .extend(rules.iter().map(|placed| placed.id.clone()));
-            // What a program gets stands beside the program.
+            // What a program gets is shown next to the program.
             let program = view.implementation.driver.kind == DriverKind::Exec;
             if !blocked && !program {
-                let part = decide::part(view, one, asked, rules);
-                row.granted.extend(words(&part));
+                let part = decide::grant::part(view, one, asked, rules);
+                row.granted.extend(part.words());
             }
             if let Class::Other(_) = asked.class() {
                 row.granted = vec!["nothing: this host does not know its class".to_owned()];
@@ -289,239 +288,14 @@ fn rows(view: &View<'_>, one: &Evaluated<'_>, blocked: bool) -> Vec<Explained> {
     whole.chain(withheld).collect()
 }
 
-/// What a grant gives, for people.
-fn words(grant: &Grant) -> Vec<String> {
-    let hosts = grant.network().iter().map(ToString::to_string);
-    let workspaces = grant.workspaces().iter().map(ToString::to_string);
-    let buckets = grant.buckets().iter().map(ToString::to_string);
-    let secrets = grant.secrets().iter().map(ToString::to_string);
-    let tools = grant.tools().iter().map(|id| format!("calls of {id}"));
-    let user = grant.user();
-    let user = [
-        (user.form, "forms for the person behind the caller"),
-        (user.sample, "samples of the caller's model"),
-        (user.roots, "the caller's workspace roots"),
-    ];
-    let user = user.into_iter().filter(|(given, _)| *given);
-    hosts
-        .chain(workspaces)
-        .chain(buckets)
-        .chain(secrets)
-        .chain(tools)
-        .chain(user.map(|(_, words)| words.to_owned()))
-        .collect()
-}
-
-impl fmt::Display for HostGrant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let methods = match self.unsafe_methods {
-            true => "all methods",
-            false => "GET, HEAD and OPTIONS",
-        };
-        let scheme = match self.plain_http {
-            true => "http and https",
-            false => "https",
-        };
-        write!(f, "{methods} to {} by {scheme}", self.host)?;
-        if !self.addresses.is_empty() {
-            let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
-            write!(f, ", at {}, too", addresses.join(", "))?;
-        }
-        if !self.headers.is_empty() {
-            write!(f, ", with the guest's own {}", self.headers.join(", "))?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for WorkspaceGrant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let how = if self.write {
-            "read-write"
-        } else {
-            "read-only"
-        };
-        let directory = self.directory.display();
-        write!(f, "{} {how}, {} being {directory}", self.path, self.root)?;
-        if let Some(bytes) = self.max_bytes {
-            write!(f, ", at most {bytes} bytes more")?;
-        }
-        if let Some(files) = self.max_files {
-            write!(f, ", at most {files} files more")?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for BucketGrant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let how = if self.write {
-            "read-write"
-        } else {
-            "read-only"
-        };
-        write!(f, "bucket {} of {}, {how}", self.name, self.owner)
-    }
-}
-
-impl fmt::Display for SecretGrant {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "secret {} of {}", self.slug, self.publisher)?;
-        if let Some(binding) = &self.binding {
-            match &binding.position {
-                SecretPosition::Header(name) => write!(f, ", in `{name}`")?,
-                SecretPosition::Query(name) => write!(f, ", as the parameter `{name}`")?,
-            }
-            write!(
-                f,
-                " of {} to https://{}:{}{}",
-                binding.methods.join(", "),
-                binding.host,
-                binding.port,
-                binding.path_prefix
-            )?;
-        }
-        if self.reveal {
-            f.write_str(", revealed to the guest")?;
-        }
-        if self.store {
-            f.write_str(", and storing it")?;
-        }
-        Ok(())
-    }
-}
-
 impl Explanation {
     /// The same of a tool whose secrets of these names have no value: calls fail.
     #[must_use]
     pub fn without_secrets(mut self, slugs: Vec<String>) -> Self {
         if !slugs.is_empty() {
-            self.outcome = Outcome::Deny;
+            self.outcome = ExplainedOutcome::Deny;
             self.secrets_missing = slugs;
         }
         self
-    }
-}
-
-impl fmt::Display for Explanation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let outcome = match self.outcome {
-            Outcome::Allow => "allowed",
-            Outcome::Ask => "allowed once a person has said yes",
-            Outcome::Deny => "blocked",
-        };
-        writeln!(f, "{} of {}: {outcome}", self.tool, self.publisher)?;
-        let another = match self.driver_publisher == self.publisher {
-            true => "",
-            false => ", ANOTHER publisher",
-        };
-        writeln!(
-            f,
-            "  driver {} of {}{another}",
-            self.driver, self.driver_publisher
-        )?;
-        for rule in &self.denied_by {
-            writeln!(f, "  denied by {rule}")?;
-        }
-        if let Some(lack) = &self.context {
-            writeln!(
-                f,
-                "  context: the contract requires one\n    missing {}",
-                lack.why
-            )?;
-        }
-        for slug in &self.secrets_missing {
-            writeln!(
-                f,
-                "  secret {slug}: it is granted\n    missing it has no value"
-            )?;
-        }
-        if let Some(program) = &self.program {
-            write!(f, "{program}")?;
-        } else if self.capabilities.is_empty() {
-            writeln!(f, "  declares nothing, and gets nothing")?;
-        }
-        for capability in &self.capabilities {
-            write!(f, "{capability}")?;
-        }
-        let refers = |reason: &AskReason| matches!(reason, AskReason::Policy(_));
-        if let Some(reference) = &self.approval_policy
-            && !self.ask.iter().any(refers)
-        {
-            writeln!(f, "  refers to {reference}")?;
-        }
-        for reason in &self.ask {
-            writeln!(f, "  asks because {reason}")?;
-        }
-        for rule in &self.preapproved {
-            writeln!(f, "  approved by {rule}")?;
-        }
-        if self.on_violation == OnViolation::End {
-            writeln!(f, "  ends at the first attempt to go beyond this")?;
-        }
-        if !self.lines_to_add.is_empty() {
-            writeln!(
-                f,
-                "\nto allow it, add to the policy:\n\n{}",
-                self.lines_to_add.trim_end()
-            )?;
-        }
-        if !self.narrower_lines.is_empty() {
-            let lines = self.narrower_lines.trim_end();
-            writeln!(
-                f,
-                "\nor only this, with the hosts and workspaces that you choose:\n\n{lines}"
-            )?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Display for ExplainedProgram {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let command = toolward_support::text::quoted(&self.command.join(" "), 200);
-        writeln!(f, "  runs {command} OUTSIDE THE SANDBOX")?;
-        for granted in &self.granted {
-            writeln!(f, "    exec    {granted}")?;
-        }
-        match &self.missing {
-            Some(why) => writeln!(f, "    missing {why}"),
-            None => Ok(()),
-        }
-    }
-}
-
-impl fmt::Display for Explained {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let who = match (self.declared_by, self.mutates) {
-            (DeclaredBy::Contract, false) => "the contract requires it",
-            (DeclaredBy::Contract, true) => "the contract changes it",
-            (DeclaredBy::Driver, _) => "the driver adds it",
-        };
-        writeln!(f, "  {}: {who}", self.declared)?;
-        match &self.asked {
-            None => return writeln!(f, "    unused  the driver's egress has nothing of it"),
-            Some(asked) if *asked != self.declared => {
-                writeln!(f, "    asked   {asked}, by the driver's egress")?;
-            }
-            Some(_) => {}
-        }
-        for rule in &self.rules {
-            writeln!(f, "    policy  {rule}")?;
-        }
-        for granted in &self.granted {
-            writeln!(f, "    grant   {granted}")?;
-        }
-        if let Some(why) = &self.withheld {
-            let what = match self.granted.is_empty() {
-                true => "left out",
-                false => "the rest is left out",
-            };
-            writeln!(f, "    partial {what}: {why}")?;
-        }
-        match &self.missing {
-            Some(why) => writeln!(f, "    missing {why}"),
-            None => Ok(()),
-        }
     }
 }

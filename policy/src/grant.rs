@@ -1,6 +1,7 @@
 //! The grant: all that the sandbox of one (contract, driver) gets. Made by
 //! [`crate::decide`] only; empty means nothing.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,6 +25,29 @@ pub struct Grant {
 }
 
 impl Grant {
+    /// What it gives, for people.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let hosts = self.network.iter().map(ToString::to_string);
+        let workspaces = self.workspaces.iter().map(ToString::to_string);
+        let buckets = self.buckets.iter().map(ToString::to_string);
+        let secrets = self.secrets.iter().map(ToString::to_string);
+        let tools = self.tools.iter().map(|id| format!("calls of {id}"));
+        let user = self.user;
+        let user = [
+            (user.form, "forms for the person behind the caller"),
+            (user.sample, "samples of the caller's model"),
+            (user.roots, "the caller's workspace roots"),
+        ];
+        let user = user.into_iter().filter(|(given, _)| *given);
+        hosts
+            .chain(workspaces)
+            .chain(buckets)
+            .chain(secrets)
+            .chain(tools)
+            .chain(user.map(|(_, words)| words.to_owned()))
+            .collect()
+    }
+
     /// Hosts that outgoing HTTP may reach.
     #[must_use]
     pub fn network(&self) -> &[HostGrant] {
@@ -60,7 +84,7 @@ impl Grant {
         self.user
     }
 
-    /// The secrets without whose values a driver can't work: those that it sends or reads, and does not store
+    /// The secrets without whose values a driver can't work: it sends or reads them, and does not store them
     /// itself.
     pub fn needed_secrets(&self) -> impl Iterator<Item = &SecretGrant> {
         let secrets = self.secrets.iter();
@@ -121,7 +145,7 @@ pub struct BucketGrant {
     /// The bucket's name, as the guest opens it; `*`: every name that no
     /// other bucket of the grant has.
     pub name: String,
-    /// The publisher whose bucket it is: the contract's own, or the one that
+    /// The publisher whose bucket it is: the contract's own, or the publisher that
     /// shares it.
     pub owner: String,
     /// Whether it may be changed.
@@ -188,4 +212,83 @@ pub enum OnViolation {
     Record,
     /// It also ends the call.
     End,
+}
+
+impl fmt::Display for HostGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let methods = match self.unsafe_methods {
+            true => "all methods",
+            false => "GET, HEAD and OPTIONS",
+        };
+        let scheme = match self.plain_http {
+            true => "http and https",
+            false => "https",
+        };
+        write!(f, "{methods} to {} by {scheme}", self.host)?;
+        if !self.addresses.is_empty() {
+            let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+            write!(f, ", at {}, too", addresses.join(", "))?;
+        }
+        if !self.headers.is_empty() {
+            write!(f, ", with the guest's own {}", self.headers.join(", "))?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for WorkspaceGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = if self.write {
+            "read-write"
+        } else {
+            "read-only"
+        };
+        let directory = self.directory.display();
+        write!(f, "{} {how}, {} being {directory}", self.path, self.root)?;
+        if let Some(bytes) = self.max_bytes {
+            write!(f, ", at most {bytes} bytes more")?;
+        }
+        if let Some(files) = self.max_files {
+            write!(f, ", at most {files} files more")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for BucketGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let how = if self.write {
+            "read-write"
+        } else {
+            "read-only"
+        };
+        write!(f, "bucket {} of {}, {how}", self.name, self.owner)
+    }
+}
+
+impl fmt::Display for SecretGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "secret {} of {}", self.slug, self.publisher)?;
+        if let Some(binding) = &self.binding {
+            match &binding.position {
+                SecretPosition::Header(name) => write!(f, ", in `{name}`")?,
+                SecretPosition::Query(name) => write!(f, ", as the parameter `{name}`")?,
+            }
+            write!(
+                f,
+                " of {} to https://{}:{}{}",
+                binding.methods.join(", "),
+                binding.host,
+                binding.port,
+                binding.path_prefix
+            )?;
+        }
+        if self.reveal {
+            f.write_str(", revealed to the guest")?;
+        }
+        if self.store {
+            f.write_str(", and storing it")?;
+        }
+        Ok(())
+    }
 }

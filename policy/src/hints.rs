@@ -4,8 +4,8 @@
 
 use toolward_contract::tool::Tool;
 
-use crate::effects::Effects;
-use crate::operator_claims::Confirmed;
+use crate::decision::Effects;
+use crate::rule::Confirmed;
 
 /// AIP-14 `risk_level` from which a contract claims to write.
 const WRITES_RISK: u8 = 1;
@@ -23,12 +23,12 @@ pub struct Hints {
     pub destructive: bool,
     /// Calling it twice has the effect of calling it once.
     pub idempotent: bool,
-    /// It reaches what lies outside of this machine.
+    /// It reaches what is outside of this machine.
     pub open_world: bool,
 }
 
 impl Hints {
-    /// Those of a tool of which nothing is known.
+    /// For a tool of which nothing is known.
     pub const CAUTIOUS: Self = Self {
         read_only: false,
         destructive: true,
@@ -36,7 +36,7 @@ impl Hints {
         open_world: true,
     };
 
-    /// Those of a contract whose calls have these effects.
+    /// For a contract whose calls have these effects.
     #[must_use]
     pub fn of(contract: &Tool, effects: Effects, confirmed: Confirmed) -> Self {
         let writes = effects.writes || effects.risk >= WRITES_RISK;

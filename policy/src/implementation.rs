@@ -1,5 +1,7 @@
 //! A contract and a driver, each with its publisher, and the risk levels that a contract may have.
 
+use serde::Serialize;
+use toolward_contract::capability::{Capability, CapabilitySet, Class};
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 
@@ -24,4 +26,96 @@ pub struct Implementation<'a> {
     pub driver: &'a Driver,
     /// Its publisher, as verified.
     pub publisher: &'a str,
+}
+
+/// Who declared a capability.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeclaredBy {
+    /// The contract.
+    Contract,
+    /// The driver, beyond the contract: it needs a rule that names the driver.
+    Driver,
+}
+
+/// One capability as declared, and what of it is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Declared {
+    pub(crate) capability: Capability,
+    pub(crate) mutates: bool,
+    pub(crate) by: DeclaredBy,
+    /// The capability itself, or the parts of a network capability that the driver's
+    /// egress takes in: none if the driver does not use it.
+    pub(crate) asked: Vec<Capability>,
+}
+
+/// All that is asked for: what the contract reads, what it changes, and what
+/// the driver adds.
+pub(crate) fn declared(tool: &Tool, driver: &Driver) -> Vec<Declared> {
+    let one = |capability: &Capability, mutates, by| Declared {
+        capability: capability.clone(),
+        mutates,
+        by,
+        asked: narrowed(capability, &driver.egress),
+    };
+    let reads = tool
+        .requires
+        .capabilities
+        .iter()
+        .filter(|capability| !implied(capability, &tool.mutates));
+    let of_contract = |capability: &Capability| {
+        tool.requires.capabilities.covers_one(capability) || implied(capability, &tool.mutates)
+    };
+    let added = driver
+        .requires
+        .capabilities
+        .iter()
+        .filter(|capability| !of_contract(capability));
+    reads
+        .map(|capability| one(capability, false, DeclaredBy::Contract))
+        .chain(
+            tool.mutates
+                .iter()
+                .map(|capability| one(capability, true, DeclaredBy::Contract)),
+        )
+        .chain(added.map(|capability| one(capability, false, DeclaredBy::Driver)))
+        .collect()
+}
+
+/// What is declared for reading, and left out by [`declared`] because `mutates` includes it.
+pub(crate) fn implied_reads(tool: &Tool, driver: &Driver) -> Vec<Declared> {
+    let reads = tool.requires.capabilities.iter();
+    reads
+        .filter(|capability| implied(capability, &tool.mutates))
+        .map(|capability| Declared {
+            capability: capability.clone(),
+            mutates: false,
+            by: DeclaredBy::Contract,
+            asked: narrowed(capability, &driver.egress),
+        })
+        .collect()
+}
+
+/// Whether `mutates` already includes it: changing implies reading. Not for secrets:
+/// storing does not imply using.
+fn implied(capability: &Capability, mutates: &CapabilitySet) -> bool {
+    *capability.class() != Class::Secret && mutates.covers_one(capability)
+}
+
+/// Parts of a declaration up to which covered ones are left out. That only saves
+/// rows; a hostile declaration has thousands of parts.
+const MAX_TIDIED_PARTS: usize = 256;
+
+/// What of a capability is asked for, given the driver's egress.
+pub(crate) fn narrowed(capability: &Capability, egress: &CapabilitySet) -> Vec<Capability> {
+    if *capability.class() != Class::Network {
+        return vec![capability.clone()];
+    }
+    let parts = egress.iter().filter_map(|used| capability.intersect(used));
+    let parts: CapabilitySet = parts.collect();
+    let all = parts.clone();
+    let taken_in = |part: &Capability| {
+        all.len() <= MAX_TIDIED_PARTS && all.iter().any(|wide| wide != part && wide.covers(part))
+    };
+    parts.into_iter().filter(|part| !taken_in(part)).collect()
 }

@@ -1,5 +1,5 @@
-//! Limits on what a call may spend: the table of all of them, and what an
-//! operator says about them in `[limits]`. Only numbers; they are enforced where the
+//! Limits on what a call may spend: the table of all of them, and an
+//! operator's numbers for them in `[limits]`. Only numbers; they are enforced where the
 //! resource is spent.
 
 mod table;
@@ -10,12 +10,12 @@ use std::time::Duration;
 
 pub use table::{LimitName, Limits, own};
 
-/// One limit: what a call gets when nobody asks, and the most it can ask for.
+/// One limit: what a call gets by default, and the most it can ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limit<T> {
     /// What a call gets when neither contract nor driver asks for a value.
     pub default: T,
-    /// The most that a contract or driver gets, whatever it asks for.
+    /// The most that a contract or driver gets.
     pub maximum: T,
 }
 
@@ -78,7 +78,17 @@ impl serde::Serialize for LimitName {
     }
 }
 
-/// What the operator says about one limit. `None`: the host's own value.
+impl<'de> serde::Deserialize<'de> for LimitName {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        let known = Self::ALL.iter().find(|name| name.as_str() == text);
+        known
+            .copied()
+            .ok_or_else(|| serde::de::Error::custom("no limit has this name"))
+    }
+}
+
+/// The operator's numbers for one limit. `None`: the host's own value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LimitSetting {
     /// What a call gets when neither contract nor driver asks for a value.
@@ -96,18 +106,18 @@ pub struct LimitSettings {
 }
 
 impl LimitSettings {
-    /// What is said about a limit.
+    /// The numbers for a limit.
     #[must_use]
     pub fn get(&self, name: LimitName) -> LimitSetting {
         self.set.get(&name).copied().unwrap_or_default()
     }
 
-    /// All that is said, in order of the names.
+    /// All numbers, in order of the names.
     pub fn iter(&self) -> impl Iterator<Item = (LimitName, LimitSetting)> {
         LimitName::settable_by_policy().filter_map(|name| Some((name, *self.set.get(&name)?)))
     }
 
-    /// Says something about a limit.
+    /// Sets the numbers for a limit.
     ///
     /// # Errors
     /// What is wrong, for people: a limit that no policy sets, a default above the
@@ -159,8 +169,8 @@ pub fn fuel_for(timeout: Duration) -> u64 {
 }
 
 impl Limits {
-    /// These limits, with what a policy says on top of them. Where it says something
-    /// about the timeout and nothing about fuel, fuel's default follows.
+    /// These limits, with a policy's numbers on top of them. If it sets
+    /// the timeout and not the fuel, fuel's default follows.
     #[must_use]
     pub fn with(mut self, settings: &LimitSettings) -> Self {
         let follows = self.fuel.default == fuel_for(self.timeout.default)
@@ -180,7 +190,7 @@ impl Limits {
 
 /// A field of [`Limits`].
 trait Field {
-    /// Takes over what a policy says.
+    /// Takes over a policy's numbers.
     fn adjust(&mut self, setting: LimitSetting);
 
     /// Its value as numbers in the limit's unit.

@@ -1,7 +1,6 @@
 //! What a host has for drivers, as plain data: the facts outside bundles and policy on which routes depend.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -14,12 +13,13 @@ pub struct Machine {
     pub(crate) arch: String,
     pub(crate) memory_bytes: u64,
     unusable: BTreeMap<PathBuf, UnusableDirectory>,
-    /// Kinds of drivers that it runs in addition to those of every host.
+    /// Kinds of drivers that it runs and not every host does.
     kinds: BTreeSet<String>,
 }
 
 /// Why no guest can use the directory behind a workspace.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, thiserror::Error)]
+#[error("{}: {problem}", .directory.display())]
 pub struct UnusableDirectory {
     /// The directory, as the policy names it.
     pub directory: PathBuf,
@@ -29,12 +29,6 @@ pub struct UnusableDirectory {
     pub problem: String,
     /// What the operator does about it.
     pub hint: String,
-}
-
-impl fmt::Display for UnusableDirectory {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.directory.display(), self.problem)
-    }
 }
 
 impl Machine {

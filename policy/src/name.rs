@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-use crate::error::{self, PolicyError, quoted};
+use crate::error::{self, PolicyError, Refuse as _};
 
 /// Who signed a bundle, as the host calls it: a name of the trust store,
 /// `key:` and the key id for a key trusted ad hoc, or `dev:` and the directory
@@ -39,10 +39,7 @@ impl Publisher {
         if good {
             return Ok(Self(text.into()));
         }
-        let error = PolicyError::new(
-            &error::PUBLISHER,
-            format!("expected a publisher's name, found {}", quoted(text)),
-        );
+        let error = error::PUBLISHER.expected("a publisher's name", text);
         Err(if text.contains('*') {
             error.hinted("a grant names its publisher; only `[[deny]]` may be about all of them")
         } else if text.starts_with("key:") {
@@ -104,7 +101,7 @@ pub struct ToolPattern {
 }
 
 impl ToolPattern {
-    /// Whether it says nothing of an id: all of its segments are `*`.
+    /// Whether it matches any id: all of its segments are `*`.
     pub(crate) fn is_all(&self) -> bool {
         self.segments.iter().all(|segment| segment == "*")
     }
@@ -129,15 +126,12 @@ impl ToolPattern {
     /// Anything else.
     pub fn parse(text: &str) -> Result<Self, PolicyError> {
         let refused = || {
-            PolicyError::new(
-                &error::TOOL,
-                format!(
-                    "expected a tool's id, with `*` for whole segments and possibly `@major`, \
-                     found {}",
-                    quoted(text)
-                ),
-            )
-            .hinted("write for example \"notes.append\", \"notes.*\" or \"notes.append@1\"")
+            error::TOOL
+                .expected(
+                    "a tool's id, with `*` for whole segments and possibly `@major`",
+                    text,
+                )
+                .hinted("write for example \"notes.append\", \"notes.*\" or \"notes.append@1\"")
         };
         let (id, major) = match text.split_once('@') {
             None => (text, None),

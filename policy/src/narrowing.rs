@@ -6,10 +6,11 @@ use std::fmt;
 use ipnet::IpNet;
 use toolward_contract::capability::{Capability, CapabilitySet, Class, HostPattern};
 
-use crate::approval_class::ApprovalClass;
+use crate::approval::ApprovalClass;
 use crate::limits::{LimitName, LimitSettings};
-use crate::policy::Policy;
-use crate::rule::{DenyRule, Rule, Service, Workspace};
+use crate::policy::{Policy, PolicyTables};
+use crate::resources::{ServiceRule, Workspace};
+use crate::rule::{DenyRule, Rule};
 
 /// Something of a policy that may give more than an earlier policy did.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,11 +27,11 @@ impl Policy {
     ///
     /// * each of its grants is for the tools, publishers and driver of an earlier one, and
     ///   gives a part of what that one gives;
-    /// * each earlier grant that asks more often, or ends a call at a violation, is still
-    ///   there, and so is each deny; beside a grant with `partial` every earlier grant is;
+    /// * each earlier grant that asks more often, or ends a call at a violation, is
+    ///   kept, and so is each deny; with a grant that has `partial`, every earlier grant is;
     /// * workspaces, secrets, programs, documents and approvals are earlier ones, and contexts, services and shares
     ///   are the earlier ones: without one of these a tool may get another in its place;
-    /// * every driver that its `[resolve]` wants is one that the earlier one wants;
+    /// * every driver that its `[resolve]` wants, the earlier one wants too;
     /// * no number of `[limits]` is higher or left to the host, no default is weaker, and no
     ///   other CA file is trusted.
     ///
@@ -41,19 +42,22 @@ impl Policy {
         let Self {
             grants: _,
             denies: _,
-            workspaces: _,
-            secrets: _,
-            contexts: _,
             context_places: _,
-            execs: _,
-            services: _,
-            shares: _,
-            documents: _,
-            approvals: _,
-            resolve: _,
-            ca_file: _,
-            limits: _,
-            defaults: _,
+            tables:
+                PolicyTables {
+                    workspaces: _,
+                    secrets: _,
+                    contexts: _,
+                    execs: _,
+                    services: _,
+                    shares: _,
+                    documents: _,
+                    approvals: _,
+                    resolve: _,
+                    ca_file: _,
+                    limits: _,
+                    defaults: _,
+                },
         } = self;
         for placed in &self.grants {
             if !earlier.grants().any(|known| part_of(&placed.rule, known)) {
@@ -80,28 +84,28 @@ impl Policy {
                 return wider(format_args!("{} is no longer there", placed.id));
             }
         }
-        self.tables_narrow(earlier)?;
-        if let Err(key) = self.resolve().narrows(earlier.resolve()) {
+        self.tables.narrow(&earlier.tables)?;
+        if let Err(key) = self.tables.resolve.narrows(&earlier.tables.resolve) {
             return wider(format_args!(
                 "[resolve] `{key}` wants drivers that were not wanted"
             ));
         }
-        limits(self.limits(), earlier.limits())?;
-        let (now, before) = (self.defaults(), earlier.defaults());
+        limits(&self.tables.limits, &earlier.tables.limits)?;
+        let (now, before) = (self.tables.defaults, earlier.tables.defaults);
         if now.approval.unwrap_or_default() < before.approval.unwrap_or_default()
             || now.on_violation.unwrap_or_default() < before.on_violation.unwrap_or_default()
         {
             return wider("[defaults] is weaker");
         }
-        match self.ca_file() {
-            Some(file) if earlier.ca_file() != Some(file) => {
+        match self.tables.ca_file.as_deref() {
+            Some(file) if earlier.tables.ca_file.as_deref() != Some(file) => {
                 wider("[network] `ca_file` names another file")
             }
             _ => Ok(()),
         }
     }
 
-    /// Where a rule says `partial`, a tool that loses a grant may be served without what it gave: one that was blocked,
+    /// If a rule has `partial`, a tool that loses a grant may be served without what it gave: a tool that was blocked,
     /// or asked about, may run.
     fn partial_narrows(&self, earlier: &Self) -> Result<(), Wider> {
         let is_there = |rule: &Rule| self.grants().any(|known| known == rule);
@@ -116,16 +120,18 @@ impl Policy {
             None => Ok(()),
         }
     }
+}
 
-    fn tables_narrow(&self, earlier: &Self) -> Result<(), Wider> {
-        for workspace in self.workspaces() {
-            let mut known = earlier.workspaces().iter();
+impl PolicyTables {
+    fn narrow(&self, earlier: &Self) -> Result<(), Wider> {
+        for workspace in &self.workspaces {
+            let mut known = earlier.workspaces.iter();
             if !known.any(|known| is_within(workspace, known)) {
                 return wider(format_args!("[[workspace]] {} is another", workspace.path));
             }
         }
         // What it mapped falls to the workspace above it, which is another directory.
-        for gone in earlier.workspaces() {
+        for gone in &earlier.workspaces {
             let root = |workspace: &Workspace| {
                 Capability::of(Class::Workspace, &workspace.path.to_string()).ok()
             };
@@ -133,52 +139,44 @@ impl Policy {
                 (Some(left), Some(gone)) => left != gone && left.covers(&gone),
                 _ => true,
             };
-            let is_there = |left: &Workspace| left.path == gone.path;
-            let left = self.workspaces();
-            if !left.iter().any(is_there) && left.iter().any(is_above) {
+            let is_known = |left: &Workspace| left.path == gone.path;
+            let left = &self.workspaces;
+            if !left.iter().any(is_known) && left.iter().any(is_above) {
                 return wider(format_args!(
                     "[[workspace]] {} is no longer there, and another one takes its path in",
                     gone.path
                 ));
             }
         }
-        let secrets = self.secrets().iter();
-        if let Some(secret) = secrets.clone().find(|one| !earlier.secrets().contains(one)) {
+        if let Some(secret) = added(&self.secrets, &earlier.secrets) {
             return wider(format_args!("[[secret]] {} is another", secret.slug));
         }
-        let documents = &earlier.documents;
-        if let Some(document) = self.documents.iter().find(|one| !documents.contains(one)) {
-            return wider(format_args!(
-                "a [[document]] of {} is another",
-                document.publisher
-            ));
+        if let Some(document) = added(&self.documents, &earlier.documents) {
+            let publisher = &document.publisher;
+            return wider(format_args!("a [[document]] of {publisher} is another"));
         }
         // One that is gone asks always.
-        let approvals = self.approvals().iter();
-        if let Some(one) = approvals
-            .clone()
-            .find(|one| !earlier.approvals().contains(one))
-        {
-            return wider(format_args!("[approval.{}] is another", one.name));
+        if let Some(approval) = added(&self.approvals, &earlier.approvals) {
+            return wider(format_args!("[approval.{}] is another", approval.name));
         }
-        if let Some(exec) = self
-            .execs()
-            .iter()
-            .find(|one| !earlier.execs().contains(one))
-        {
+        if let Some(exec) = added(&self.execs, &earlier.execs) {
             return wider(format_args!("[[exec]] of {} is another", exec.tool));
         }
-        if !same(self.contexts(), earlier.contexts()) {
+        if !same(&self.contexts, &earlier.contexts) {
             return wider("the [[context]] tables are others");
         }
-        if !same_services(self.services(), earlier.services()) {
+        if !same_services(&self.services, &earlier.services) {
             return wider("the [[service]] tables are others");
         }
-        if !same(self.shares(), earlier.shares()) {
+        if !same(&self.shares, &earlier.shares) {
             return wider("the [[share]] tables are others");
         }
         Ok(())
     }
+}
+
+fn added<'t, T: PartialEq>(tables: &'t [T], earlier: &[T]) -> Option<&'t T> {
+    tables.iter().find(|one| !earlier.contains(one))
 }
 
 fn same<T: PartialEq>(some: &[T], others: &[T]) -> bool {
@@ -193,15 +191,15 @@ fn is_same_deny(one: &DenyRule, other: &DenyRule) -> bool {
 }
 
 /// [`same`], in the spelling of hosts too: plain http passes to a host without a port only.
-fn same_services(some: &[Service], others: &[Service]) -> bool {
-    let ports = |service: &Service| -> Vec<Option<u16>> {
+fn same_services(some: &[ServiceRule], others: &[ServiceRule]) -> bool {
+    let ports = |service: &ServiceRule| -> Vec<Option<u16>> {
         service
             .hosts
             .iter()
             .map(HostPattern::written_port)
             .collect()
     };
-    let equal = |one: &Service, other: &Service| one == other && ports(one) == ports(other);
+    let equal = |one: &ServiceRule, other: &ServiceRule| one == other && ports(one) == ports(other);
     some.len() == others.len()
         && some
             .iter()

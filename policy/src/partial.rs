@@ -1,5 +1,5 @@
 //! `partial` of a `[[grant]]`: a tool is served with some of the hosts and workspaces that it declares, and without the
-//! others. It narrows a declaration and gives nothing; whatever else is declared is given, or the tool is blocked.
+//! others. It narrows a declaration and gives nothing; everything else that is declared is given, or the tool is blocked.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,17 +8,17 @@ use serde::Serialize;
 use toolward_contract::capability::{Capability, Class};
 use toolward_contract::driver::DriverKind;
 
-use crate::declared::{self, DeclaredBy};
 use crate::denial::Why;
-use crate::error::{self, PolicyError};
-use crate::evaluate::{Evaluated, Found, View};
+use crate::error::{self, PolicyError, Refuse as _};
+use crate::evaluate::{Evaluated, Found, PolicyView};
+use crate::implementation::{self, DeclaredBy};
 use crate::rule::Rule;
 
 /// Parts of all declarations of a tool that rules can give one by one. A hostile declaration has thousands of wildcards,
 /// of which a long rule gives as many parts each; with more parts the tool stays blocked.
 const MAX_PARTS: usize = 1024;
 
-/// What a tool gets of its declaration, where a rule says `partial` and something is left out.
+/// What a tool gets of its declaration, if a rule has `partial` and something is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Partial {
@@ -73,10 +73,10 @@ impl fmt::Display for Withheld {
     }
 }
 
-impl<'a> View<'a> {
+impl<'a> PolicyView<'a> {
     /// Everything that is declared.
     pub(crate) fn evaluate(&self) -> Vec<Evaluated<'a>> {
-        let all = declared::declared(self.contract.tool, self.implementation.driver);
+        let all = implementation::declared(self.contract.tool, self.implementation.driver);
         let evaluated = all.into_iter().map(|declared| self.evaluated(declared));
         narrow(self, evaluated.collect())
     }
@@ -114,11 +114,9 @@ pub(crate) fn check(rule: &Rule) -> Result<(), PolicyError> {
     if !rule.partial || all.into_iter().any(can_be_left_out) {
         return Ok(());
     }
-    Err(PolicyError::new(
-        &error::WRONG_VALUE,
-        "expected a host or a workspace beside `partial`, found none",
-    )
-    .hinted("write the hosts and workspaces to give into `requires` or `mutates`"))
+    Err(error::WRONG_VALUE
+        .error("expected a host or a workspace beside `partial`, found none")
+        .hinted("write the hosts and workspaces to give into `requires` or `mutates`"))
 }
 
 /// Whether a tool can be served without it.
@@ -127,8 +125,11 @@ pub(crate) fn can_be_left_out(capability: &Capability) -> bool {
 }
 
 /// Leaves out what no rule gives of the declared hosts and workspaces, if a rule with `partial` gives some of them. A
-/// program is given what its `[[exec]]` says, and nothing else: nothing is left out for it.
-pub(crate) fn narrow<'a>(view: &View<'a>, mut evaluated: Vec<Evaluated<'a>>) -> Vec<Evaluated<'a>> {
+/// program is given what its `[[exec]]` has, and nothing else: nothing is left out for it.
+pub(crate) fn narrow<'a>(
+    view: &PolicyView<'a>,
+    mut evaluated: Vec<Evaluated<'a>>,
+) -> Vec<Evaluated<'a>> {
     let driver = view.implementation.driver;
     if driver.kind == DriverKind::Exec {
         return evaluated;
@@ -145,7 +146,7 @@ pub(crate) fn narrow<'a>(view: &View<'a>, mut evaluated: Vec<Evaluated<'a>>) -> 
     let narrowed: Vec<Capability> = narrowed
         .map(|one| one.declared.capability.clone())
         .collect();
-    let reads = declared::implied_reads(view.contract.tool, driver).into_iter();
+    let reads = implementation::implied_reads(view.contract.tool, driver).into_iter();
     let reads = reads.filter(|read| {
         can_be_left_out(&read.capability)
             && narrowed.iter().any(|wide| wide.covers(&read.capability))
@@ -207,7 +208,7 @@ fn entries(rule: &Rule, mutates: bool) -> impl Iterator<Item = &Capability> {
 /// The parts of what is asked for that rules give, each with what there is about it; `None` if there are more than
 /// `room`.
 fn parts<'a>(
-    view: &View<'a>,
+    view: &PolicyView<'a>,
     asked: &Capability,
     one: &Evaluated<'_>,
     room: &mut usize,

@@ -1,25 +1,23 @@
 //! The policy: all that an operator is ready to give, and to whom. An empty one
 //! gives nothing.
 
-pub(crate) mod builder;
+mod parts;
 
 use toolward_contract::tool::{McpResult, Tool};
 
-use crate::approval_class::ApprovalClass;
-use crate::approval_policy::{ApprovalPolicy, PolicyReference};
+use crate::approval::{ApprovalClass, PolicyReference};
 use crate::context::UnusedContext;
-use crate::context::rule::ContextRule;
-use crate::context::value::ContextSource;
-use crate::document::DocumentRule;
-use crate::exec::ExecRule;
+use crate::context::rule::ContextSource;
+use crate::document::{DocumentAccess, DocumentRule};
+use crate::error::PolicyError;
 use crate::implementation::Contract;
-use crate::limits::LimitSettings;
-use crate::resolve::Resolve;
-use crate::rule::{Defaults, DenyRule, Rule, Secret, Service, Share, Workspace};
-use crate::rule_id::{Placed, RuleId};
+use crate::name::ToolPattern;
+use crate::rule::{DenyRule, Placed, Rule, RuleId};
+
+pub use parts::{PolicyParts, PolicyTables};
 
 /// What an operator grants, denies and limits: read from a file
-/// ([`Policy::from_toml`]) or put together in code ([`Policy::builder`]). The
+/// ([`Policy::from_toml`]) or put together in code ([`PolicyParts`]). The
 /// default is [`Policy::empty`].
 ///
 /// ```
@@ -44,20 +42,9 @@ use crate::rule_id::{Placed, RuleId};
 pub struct Policy {
     pub(crate) grants: Vec<Placed<Rule>>,
     pub(crate) denies: Vec<Placed<DenyRule>>,
-    pub(crate) workspaces: Vec<Workspace>,
-    pub(crate) secrets: Vec<Secret>,
-    pub(crate) contexts: Vec<ContextRule>,
-    /// Where each of `contexts` is written.
+    pub(crate) tables: PolicyTables,
+    /// Where each `[[context]]` is written.
     pub(crate) context_places: Vec<String>,
-    pub(crate) execs: Vec<ExecRule>,
-    pub(crate) services: Vec<Service>,
-    pub(crate) shares: Vec<Share>,
-    pub(crate) documents: Vec<DocumentRule>,
-    pub(crate) approvals: Vec<ApprovalPolicy>,
-    pub(crate) resolve: Resolve,
-    pub(crate) ca_file: Option<String>,
-    pub(crate) limits: LimitSettings,
-    pub(crate) defaults: Defaults,
 }
 
 impl Policy {
@@ -65,6 +52,12 @@ impl Policy {
     #[must_use]
     pub fn empty() -> Self {
         Self::default()
+    }
+
+    /// Everything but the rules.
+    #[must_use]
+    pub fn tables(&self) -> &PolicyTables {
+        &self.tables
     }
 
     /// The grants with their names, in order.
@@ -118,69 +111,27 @@ impl Policy {
         self.denies.iter().map(|placed| &placed.rule)
     }
 
-    /// `[[workspace]]`: which host directories stand behind contracts' paths.
-    #[must_use]
-    pub fn workspaces(&self) -> &[Workspace] {
-        &self.workspaces
-    }
-
-    /// `[[secret]]`: where values come from and where they go out.
-    #[must_use]
-    pub fn secrets(&self) -> &[Secret] {
-        &self.secrets
-    }
-
-    /// `[[context]]`: the state that tools are given.
-    #[must_use]
-    pub fn contexts(&self) -> &[ContextRule] {
-        &self.contexts
-    }
-
     /// The `[[context]]`s that none of these contracts gets a value from, in order.
     pub fn unused_contexts<'p>(
         &'p self,
         contracts: &'p [Contract<'p>],
     ) -> impl Iterator<Item = UnusedContext<'p>> {
-        let placed = self.contexts.iter().zip(&self.context_places);
+        let placed = self.tables.contexts.iter().zip(&self.context_places);
         placed.filter_map(|(rule, place)| UnusedContext::of(rule, place, contracts))
     }
 
     /// Looks up the values of `[[context]]` that come from a variable or a file,
-    /// once: `look` gives the text, or says what is wrong, and never the text in
-    /// that. Without it a tool whose context needs one of them is blocked.
+    /// once: `look` gives the text, or what is wrong, in which the text must not
+    /// appear. Without it a tool whose context needs one of them is blocked.
     #[must_use]
     pub fn with_contexts(
         mut self,
         look: &mut dyn FnMut(&ContextSource) -> Result<String, String>,
     ) -> Self {
-        let rules = self.contexts.iter_mut();
+        let rules = self.tables.contexts.iter_mut();
         let values = rules.flat_map(|rule| rule.values.values_mut());
         values.for_each(|value| value.look_up(look));
         self
-    }
-
-    /// `[[exec]]`: the programs that may run outside the sandbox.
-    #[must_use]
-    pub fn execs(&self) -> &[ExecRule] {
-        &self.execs
-    }
-
-    /// `[[service]]`: the hosts behind external services.
-    #[must_use]
-    pub fn services(&self) -> &[Service] {
-        &self.services
-    }
-
-    /// `[[share]]`: buckets of one publisher for another.
-    #[must_use]
-    pub fn shares(&self) -> &[Share] {
-        &self.shares
-    }
-
-    /// `[approval.NAME]`: what contracts' `approval: policy:NAME` stands for.
-    #[must_use]
-    pub fn approvals(&self) -> &[ApprovalPolicy] {
-        &self.approvals
     }
 
     /// When a person is asked about a tool of a publisher, by the tool's own `approval` and
@@ -194,31 +145,41 @@ impl Policy {
     /// The approval policy that a tool of a publisher refers to.
     #[must_use]
     pub fn approval_reference(&self, tool: &Tool, publisher: &str) -> Option<PolicyReference> {
-        PolicyReference::of(&self.approvals, tool, publisher)
+        PolicyReference::of(&self.tables.approvals, tool, publisher)
     }
 
-    /// `[resolve]`: which drivers are wanted at all.
+    /// What is shown of a bundle's prompts and resources. Nothing where a `[[deny]]` is about all tools
+    /// of its publisher and everything that they declare.
     #[must_use]
-    pub fn resolve(&self) -> &Resolve {
-        &self.resolve
+    pub fn documents_of(&self, publisher: &str, bundle: &str) -> DocumentAccess<'_> {
+        let denied = self.denies().any(|deny| {
+            let of = deny.publisher.as_ref();
+            of.is_none_or(|of| of.as_str() == publisher)
+                && deny.tool == ToolPattern::all()
+                && deny.capabilities.is_none()
+        });
+        let of = |rule: &&DocumentRule| {
+            !denied && rule.publisher.as_str() == publisher && rule.bundle.matches(bundle, 0)
+        };
+        DocumentAccess {
+            rules: self.tables.documents.iter().filter(of).collect(),
+            denied,
+        }
     }
 
-    /// `[network] ca_file`, as written: certificates to trust in addition to
-    /// the system's. Relative to the policy's file.
-    #[must_use]
-    pub fn ca_file(&self) -> Option<&str> {
-        self.ca_file.as_deref()
-    }
-
-    /// `[limits]`.
-    #[must_use]
-    pub fn limits(&self) -> &LimitSettings {
-        &self.limits
-    }
-
-    /// `[defaults]`.
-    #[must_use]
-    pub fn defaults(&self) -> Defaults {
-        self.defaults
+    /// This policy with another one on top. Rules and tables of both hold, the
+    /// denies of either win over the grants of both, the denied tags of either
+    /// are denied, and single values (defaults, limits, the CA file, the other
+    /// keys of `[resolve]`) of `later` win.
+    ///
+    /// # Errors
+    /// Where both have a table about the same thing, workspaces that overlap,
+    /// or too many rules together.
+    pub fn layer(mut self, later: Self) -> Result<Self, PolicyError> {
+        self.grants.extend(later.grants);
+        self.denies.extend(later.denies);
+        self.context_places.extend(later.context_places);
+        self.tables = self.tables.layer(later.tables);
+        self.checked(&|place, error| error.of(place))
     }
 }

@@ -1,9 +1,8 @@
 //! The policy part of `toolward.toml`: text in, a checked [`Policy`] or the
 //! first error with its place out.
 
-mod context;
-mod exec;
 mod fields;
+mod rules;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -11,11 +10,10 @@ use std::path::Path;
 
 use toolward_support::fields::{Span, parse_toml};
 
-use crate::check::{MAX_RULES, MAX_TABLES, Place, Table};
-use crate::error::{self, PolicyError};
-use crate::policy::Policy;
-use crate::policy::builder::PolicyBuilder;
-use fields::{Field, finish};
+use crate::check::{MAX_RULES, MAX_TABLES, TablePlace};
+use crate::error::{self, PolicyError, Refuse as _};
+use crate::policy::{Policy, PolicyParts};
+use fields::{Field, Fields, finish, wrong_type};
 
 /// Bytes of a policy's text. A parser's tree takes many times the text's
 /// memory.
@@ -51,17 +49,8 @@ impl Policy {
         Self::from_toml_of(text, None, None)
     }
 
-    /// [`Policy::from_toml`] of a text that people know as `source`, a file's
-    /// name for example: rules are shown with it.
-    ///
-    /// # Errors
-    /// The first thing that is wrong, with line and column.
-    pub fn from_toml_named(text: &str, source: &str) -> Result<Self, PolicyError> {
-        Self::from_toml_of(text, Some(source), None)
-    }
-
-    /// [`Policy::from_toml_named`] of a file in the directory `base`: relative
-    /// directories and files in it lie there.
+    /// [`Policy::from_toml`] of a file that people know as `source`, relative to the directory `base`:
+    /// rules are shown with its name.
     ///
     /// # Errors
     /// The first thing that is wrong, with line and column.
@@ -75,13 +64,10 @@ impl Policy {
         base: Option<&Path>,
     ) -> Result<Self, PolicyError> {
         if text.len() > MAX_TEXT_BYTES {
-            return Err(PolicyError::new(
-                &error::TOO_LARGE,
-                format!(
-                    "expected at most {MAX_TEXT_BYTES} bytes, found {}",
-                    text.len()
-                ),
-            ));
+            return Err(error::TOO_LARGE.error(format!(
+                "expected at most {MAX_TEXT_BYTES} bytes, found {}",
+                text.len()
+            )));
         }
         read(text, source, base).map_err(|error| error.placed(text))
     }
@@ -91,22 +77,25 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
     let document = parse_toml(text).map_err(|error| {
         let message: String = error.message().chars().take(200).collect();
         let message = message.lines().collect::<Vec<_>>().join(", ");
-        let refused = PolicyError::new(&error::SYNTAX, format!("expected TOML, found {message}"));
+        let refused = error::SYNTAX.error(format!("expected TOML, found {message}"));
         match error.span() {
             Some(span) => refused.at(span),
             None => refused,
         }
     })?;
-    let mut fields = fields::table(Field::new("", &document), "the policy")?;
-    let mut builder = PolicyBuilder::default();
-    if let Some(source) = source {
-        builder = builder.source(source);
-    }
-    if let Some(base) = base {
-        builder = builder.base(base);
-    }
-    // Those that read whom to trust, how a process is confined, what is recorded and how registries are reached, read
-    // them.
+    let fields = fields::table(Field::new("", &document), "the policy")?;
+    let mut lists = Lists {
+        fields,
+        spans: BTreeMap::new(),
+    };
+    let fields = &mut lists.fields;
+    let mut parts = PolicyParts {
+        source: source.map(str::to_owned),
+        base: base.map(Path::to_owned),
+        ..PolicyParts::default()
+    };
+    let tables = &mut parts.tables;
+    // The code for trust, confinement, recording and registries reads these.
     for table in [
         "publisher",
         "trust",
@@ -119,60 +108,86 @@ fn read(text: &str, source: Option<&str>, base: Option<&Path>) -> Result<Policy,
         fields.take(table);
     }
     if let Some(field) = fields.take("defaults") {
-        builder = builder.defaults(tables::defaults(fields::table(field, "[defaults]")?)?);
+        tables.defaults = tables::defaults(fields::table(field, "[defaults]")?)?;
     }
     if let Some(field) = fields.take("limits") {
-        builder = builder.limits(tables::limits(field)?);
+        tables.limits = tables::limits(field)?;
     }
-    if let Some(field) = fields.take("network")
-        && let Some(file) = tables::network(fields::table(field, "[network]")?)?
-    {
-        builder = builder.ca_file(file);
+    if let Some(field) = fields.take("network") {
+        tables.ca_file = tables::network(fields::table(field, "[network]")?)?;
     }
     if let Some(field) = fields.take("resolve") {
-        builder = builder.resolve(tables::resolve(fields::table(field, "[resolve]")?)?);
+        tables.resolve = tables::resolve(fields::table(field, "[resolve]")?)?;
     }
     if let Some(field) = fields.take("approval") {
         for (name, table) in field.named("[approval]").members()? {
             let table = fields::table(table, "[approval.NAME]")?;
             let at = table.at.clone();
             let approval = tables::approval_policy(name, table);
-            builder = builder.approval(approval.map_err(|error| error.at(at))?);
+            (tables.approvals).push(approval.map_err(|error| error.at(at))?);
         }
     }
-    let mut spans: BTreeMap<Place, Span> = BTreeMap::new();
-    macro_rules! each {
-        ($key:ident, $table:ident, $most:expr, $read:path) => {
-            let (key, what) = (stringify!($key), concat!("[[", stringify!($key), "]]"));
-            for (index, table) in fields::tables(&mut fields, key, what, $most)?
-                .into_iter()
-                .enumerate()
-            {
-                let span = table.at.clone();
-                let value = $read(table).map_err(|error| error.at(span.clone()))?;
-                builder = builder.$key(value);
-                spans.insert(Place::new(Table::$table, index), span);
-            }
-        };
-    }
-    each!(workspace, Workspace, MAX_TABLES, tables::workspace);
-    each!(secret, Secret, MAX_TABLES, tables::secret);
-    each!(context, Context, MAX_TABLES, context::context);
-    each!(exec, Exec, MAX_TABLES, exec::exec);
-    each!(service, Service, MAX_TABLES, tables::service);
-    each!(share, Share, MAX_TABLES, tables::share);
-    each!(document, Document, MAX_TABLES, tables::document);
-    each!(grant, Grant, MAX_RULES, tables::grant);
-    each!(deny, Deny, MAX_RULES, tables::deny);
+    tables.workspaces = lists.read("workspace", tables::workspace)?;
+    tables.secrets = lists.read("secret", tables::secret)?;
+    tables.contexts = lists.read("context", rules::context)?;
+    tables.execs = lists.read("exec", rules::exec)?;
+    tables.services = lists.read("service", tables::service)?;
+    tables.shares = lists.read("share", tables::share)?;
+    tables.documents = lists.read("document", rules::document)?;
+    parts.grants = lists.read("grant", rules::grant)?;
+    parts.denies = lists.read("deny", rules::deny)?;
+    let Lists { fields, spans } = lists;
     finish(fields)?;
     // Counted once: a file has thousands of tables.
     let feeds: Vec<usize> = text.match_indices('\n').map(|(at, _)| at).collect();
     let line = |span: &Span| feeds.partition_point(|feed| *feed < span.start) + 1;
-    builder.build_with(
+    parts.build_with(
         &|place| spans.get(&place).map(line),
         &|place, error| match spans.get(&place) {
             Some(span) => error.at(span.clone()),
             None => error,
         },
     )
+}
+
+/// The lists of tables in a file, and where each table is.
+struct Lists<'t> {
+    fields: Fields<'t>,
+    spans: BTreeMap<TablePlace, Span>,
+}
+
+impl<'t> Lists<'t> {
+    /// Reads each `[[key]]`.
+    fn read<T>(
+        &mut self,
+        key: &'static str,
+        read: impl Fn(Fields<'t>) -> Result<T, PolicyError>,
+    ) -> Result<Vec<T>, PolicyError> {
+        let Some(field) = self.fields.take(key) else {
+            return Ok(Vec::new());
+        };
+        let items = field.items().map_err(|_| {
+            wrong_type(key, "a list of tables", field.node)
+                .hinted(format!("write `[[{key}]]`, with two brackets"))
+        })?;
+        let most = match key {
+            "grant" | "deny" => MAX_RULES,
+            _ => MAX_TABLES,
+        };
+        if items.len() > most {
+            let found = items.len();
+            let message = format!("expected at most {most} tables `{key}`, found {found}");
+            return Err(error::TOO_LARGE.error(message).at(field.at.clone()));
+        }
+        let what = format!("[[{key}]]");
+        let tables = items.into_iter().map(|item| fields::table(item, &what));
+        let tables: Vec<Fields<'t>> = tables.collect::<Result<_, _>>()?;
+        let mut values = Vec::with_capacity(tables.len());
+        for (index, table) in tables.into_iter().enumerate() {
+            let span = table.at.clone();
+            values.push(read(table).map_err(|error| error.at(span.clone()))?);
+            self.spans.insert(TablePlace::new(key, index), span);
+        }
+        Ok(values)
+    }
 }

@@ -1,9 +1,9 @@
 //! `[resolve]`: which drivers an operator wants at all, by the regions and tags that they claim. It gives nothing.
 //!
-//! What a driver says of itself is its publisher's claim (AIP-30, `region` and `policy_tags`). A claim that speaks against
-//! the driver counts whoever makes it; one that speaks for it counts only where the operator believes the publisher.
+//! A driver's `region` and `policy_tags` are its publisher's claims (AIP-30). A claim against the driver always counts;
+//! a claim for it counts only if the operator believes the publisher.
 
-use crate::error::{self, PolicyError, quoted};
+use crate::error::{self, PolicyError, Refuse as _};
 use crate::implementation::Implementation;
 use crate::name::Publisher;
 use crate::routing::Rejection;
@@ -20,7 +20,7 @@ const MAX_ENTRIES: usize = 1024;
 /// Which drivers may serve tools. The default is all of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Resolve {
+pub struct ResolveTable {
     /// The regions of which a driver that reaches the network must claim one, exactly as written here. A driver that
     /// claims none is of the region `global`. `None` and an empty list: any.
     pub region: Option<Vec<String>>,
@@ -28,13 +28,13 @@ pub struct Resolve {
     pub allowed_tags: Option<Vec<String>>,
     /// The policy tags that no driver may have.
     pub denied_tags: Vec<String>,
-    /// Whose drivers' claims of region and allowed tags are believed. `None`: nobody's.
+    /// Whose drivers' claims of region and allowed tags are believed. `None`: no publisher's.
     pub publishers: Option<Vec<Publisher>>,
     /// Whether the next driver serves a call whose driver failed. `None`: no.
     pub fallback: Option<bool>,
 }
 
-impl Resolve {
+impl ResolveTable {
     /// The regions of which a driver must claim one; empty if it need not.
     #[must_use]
     pub fn regions(&self) -> &[String] {
@@ -95,7 +95,7 @@ impl Resolve {
             .chain(unclaimed)
             .filter(|region| needed.iter().any(|one| one == region));
         let claimed: Vec<&str> = claimed.collect();
-        // `global` promises nothing that a publisher would have to be believed for.
+        // `global` is a claim that needs no belief.
         if claimed.contains(&GLOBAL)
             || (!claimed.is_empty() && self.believes(implementation.publisher))
         {
@@ -131,7 +131,7 @@ impl Resolve {
         }
     }
 
-    /// Whether every driver that this table wants is one that `earlier` wants. The error names the key that wants more.
+    /// Whether `earlier` wants every driver that this table wants. The error names the key that wants more.
     pub(crate) fn narrows(&self, earlier: &Self) -> Result<(), &'static str> {
         let denied = |tag| self.denied_tags.contains(tag);
         if !earlier.denied_tags.iter().all(denied) {
@@ -149,7 +149,7 @@ impl Resolve {
         if self.fallback() && !earlier.fallback() {
             return Err("fallback");
         }
-        // Where nothing is asked for, nobody is believed.
+        // If nothing is asked for, no claim is believed.
         let asked = !earlier.regions().is_empty() || !earlier.allowed_tags().is_empty();
         let known = |publisher| earlier.publishers().contains(publisher);
         if asked && !self.publishers().iter().all(known) {
@@ -169,7 +169,7 @@ impl Resolve {
         if let Some((key, found)) = lists.iter().find(|(_, found)| *found > MAX_ENTRIES) {
             let message =
                 format!("expected at most {MAX_ENTRIES} entries in `{key}`, found {found}");
-            return Err(PolicyError::new(&error::TOO_LARGE, message));
+            return Err(error::TOO_LARGE.error(message));
         }
         let tags = self.allowed_tags().iter().chain(&self.denied_tags);
         let mut labels = self.regions().iter().chain(tags);
@@ -183,12 +183,6 @@ pub(crate) fn label(text: &str) -> Result<String, PolicyError> {
     if fits && text != "*" && !text.chars().any(toolward_support::text::is_hidden) {
         return Ok(text.to_owned());
     }
-    Err(PolicyError::new(
-        &error::WRONG_VALUE,
-        format!(
-            "expected a label of 1 to {MAX_LABEL_BYTES} bytes without spaces around it, found {}",
-            quoted(text)
-        ),
-    )
+    Err(error::WRONG_VALUE.expected(format_args!("a label of 1 to {MAX_LABEL_BYTES} bytes without spaces around it"), text)
     .hinted("write it as DRIVER.md does, for example \"eu\" or \"pii-safe\"; `*` stands for nothing here"))
 }

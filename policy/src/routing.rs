@@ -1,27 +1,26 @@
-//! Which drivers may serve which tools, in which order, what each call reaches, and what the policy says of it. A pure
-//! function: a host serves by it, and everything that tells an operator what a host does computes it here as well.
+//! Which drivers may serve which tools, in which order, what each call reaches, and the policy's decision on it. A pure
+//! function: a host serves by it, and everything that shows an operator what a host does computes it here as well.
 
 mod candidates;
 mod rank;
-mod reach;
 mod rejection;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use toolward_contract::driver::Implements;
+use candidates::Candidates;
+use toolward_contract::capability::{Capability, Class};
+use toolward_contract::driver::{Driver, Implements};
+use toolward_contract::tool::Tool;
 
-pub use candidates::Rejected;
-pub use reach::Reach;
-pub use rejection::Rejection;
-
-use crate::decision::{Decision, DecisionContext};
+use crate::decision::{Decision, DecisionContext, Effects};
 use crate::explain::Explanation;
 use crate::implementation::{Contract, Implementation};
 use crate::machine::Machine;
 use crate::policy::Policy;
-use candidates::Candidates;
-use reach::Callable;
+
+pub use candidates::Rejected;
+pub use rejection::Rejection;
 
 /// A contract with its routes.
 #[derive(Debug, Clone)]
@@ -29,7 +28,7 @@ use reach::Callable;
 pub struct ToolRoutes<'a> {
     /// The contract.
     pub contract: Contract<'a>,
-    /// The drivers that may serve it, best first, each with what the policy says of it.
+    /// The drivers that may serve it, best first, each with the policy's decision.
     pub routes: Vec<Route<'a>>,
     /// The drivers that name the contract and may not serve it, by id.
     pub rejected: Vec<Rejected<'a>>,
@@ -63,13 +62,13 @@ pub struct Route<'a> {
     pub implements: &'a Implements,
     /// The tools that a call can reach in turn.
     pub reach: Reach,
-    /// What the policy says of it.
+    /// The policy's decision.
     pub decision: Decision,
     /// Whether calls fall to it once another driver of the contract failed.
     pub takes_over: bool,
     /// Whether calls fall from and to it although another driver may have changed what they change.
     pub repeats: bool,
-    /// Routes of one number are one publisher's, and stand in their order for their ids alone.
+    /// Routes of one number are one publisher's, and only their ids put them in their order.
     pub tie: usize,
 }
 
@@ -142,7 +141,10 @@ fn of_tool<'a>(
     let fit = own.fit.iter().map(|fit| {
         let implementation = &fit.implementation;
         let reach = callable.reach(contract.tool, implementation.driver);
-        let request = DecisionContext::reaching(reach.effects).on(machine);
+        let request = DecisionContext {
+            reachable: reach.effects,
+            machine: Some(machine),
+        };
         let decision = crate::decide(&contract, implementation, policy, &request);
         Route {
             repeats: repeats(&contract, &decision, policy),
@@ -191,10 +193,13 @@ fn unique(
 }
 
 impl Route<'_> {
-    /// The decision with the reasons for it. `policy` and `machine` are those that the route was made with.
+    /// The decision with the reasons for it. `policy` and `machine` must be the ones used to make the route.
     #[must_use]
     pub fn explain(&self, policy: &Policy, machine: &Machine) -> Explanation {
-        let request = DecisionContext::reaching(self.reach.effects).on(machine);
+        let request = DecisionContext {
+            reachable: self.reach.effects,
+            machine: Some(machine),
+        };
         crate::explain(&self.contract, &self.implementation, policy, &request)
     }
 
@@ -209,4 +214,82 @@ impl Route<'_> {
     pub fn is_open(&self) -> bool {
         self.decision.grant().is_some()
     }
+}
+
+/// The tools reachable from one, and what they may do.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// The joined effects of all of them, with every driver that may serve each tool.
+    pub effects: Effects,
+    /// By `id@major`, in order.
+    pub tools: Vec<String>,
+}
+
+/// All tools, by the names that other tools call them by.
+struct Callable<'c, 'a> {
+    by_major: &'c BTreeMap<String, Candidates<'a>>,
+    by_id: BTreeMap<&'c str, Vec<&'c str>>,
+    policy: &'c Policy,
+}
+
+impl<'c, 'a> Callable<'c, 'a> {
+    fn new(by_major: &'c BTreeMap<String, Candidates<'a>>, policy: &'c Policy) -> Self {
+        let mut by_id: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for (major_id, candidates) in by_major {
+            let majors = by_id.entry(candidates.contract.tool.id.as_str());
+            majors.or_default().push(major_id.as_str());
+        }
+        Self {
+            by_major,
+            by_id,
+            policy,
+        }
+    }
+
+    /// What a call of `tool` through `driver` can reach.
+    fn reach(&self, tool: &Tool, driver: &Driver) -> Reach {
+        let mut seen = BTreeSet::new();
+        let mut open: Vec<String> = called(tool, driver);
+        let mut effects = Effects::default();
+        while let Some(name) = open.pop() {
+            for (major_id, candidates) in self.named(&name) {
+                if !seen.insert(major_id.to_owned()) {
+                    continue;
+                }
+                let tool = candidates.contract.tool;
+                for fit in &candidates.fit {
+                    let implementation = &fit.implementation;
+                    let own = Effects::of(tool, implementation.driver);
+                    let approval = self.policy.approval_of(tool, candidates.contract.publisher);
+                    effects = effects.join(Effects { approval, ..own });
+                    open.extend(called(tool, implementation.driver));
+                }
+            }
+        }
+        Reach {
+            effects,
+            tools: seen.into_iter().collect(),
+        }
+    }
+
+    /// The tools that a name may mean: an id means each of its majors, although a call reaches the newest only.
+    fn named(&self, name: &str) -> impl Iterator<Item = (&'c str, &'c Candidates<'a>)> {
+        let exact = self.by_major.get_key_value(name);
+        let exact = exact.map(|(major_id, candidates)| (major_id.as_str(), candidates));
+        let majors = self.by_id.get(name).cloned().unwrap_or_default();
+        let by_major = self.by_major;
+        let majors = majors
+            .into_iter()
+            .filter_map(move |major_id| Some((major_id, by_major.get(major_id)?)));
+        exact.into_iter().chain(majors)
+    }
+}
+
+/// The tools that a contract and its driver ask to call.
+fn called(tool: &Tool, driver: &Driver) -> Vec<String> {
+    let declared = tool.declaration().union(&driver.requires.capabilities);
+    declared
+        .of_class(&Class::Tool)
+        .map(Capability::scope)
+        .collect()
 }

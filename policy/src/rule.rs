@@ -1,22 +1,18 @@
-//! The tables of a policy as validated values. What a table means is written
-//! at its fields; that the values of one table fit together is checked when a
-//! [`crate::Policy`] is made of them.
+//! `[[grant]]`, `[[deny]]` and `[defaults]` as validated values, and what people know a rule by. That the values of one
+//! table fit together is checked when a [`crate::Policy`] is made of them.
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
-use std::sync::Arc;
 
 use ipnet::IpNet;
-use toolward_contract::capability::{CapabilitySet, HostPattern, PathPattern};
+use serde::Serialize;
+use toolward_contract::capability::{Capability, CapabilitySet};
 use toolward_contract::tool::McpResult;
 
-use crate::approval_class::ApprovalClass;
-use crate::grant::{OnViolation, SecretBinding};
+use crate::approval::ApprovalClass;
+use crate::grant::OnViolation;
+use crate::implementation::{Contract, IRREVERSIBLE_RISK};
 use crate::name::{Publisher, ToolPattern};
-use crate::operator_claims::Confirmed;
-use crate::placeholder::{PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST, PLACEHOLDER_VARIABLE};
-use crate::rule_action::RuleAction;
 
 /// `[[grant]]`: what the operator is ready to give to the tools of one
 /// publisher. It gives nothing to a tool that does not declare it.
@@ -24,12 +20,12 @@ use crate::rule_action::RuleAction;
 pub struct Rule {
     /// The publisher of the contract.
     pub publisher: Publisher,
-    /// The tools; all of the publisher's where a file says nothing.
+    /// The tools; in a file, all of the publisher's by default.
     pub tool: ToolPattern,
     /// The action that the tools implement; `None`: whichever they do, or none. A rule with one gives
     /// `requires` and `mutates`, and nothing else.
     pub action: Option<RuleAction>,
-    /// The publisher of the driver; the contract's where a file says nothing.
+    /// The publisher of the driver; in a file, the contract's by default.
     pub driver_publisher: Publisher,
     /// The one driver that the rule is about; `None`: all. Only a rule that
     /// names a driver covers what the driver's own `requires` adds.
@@ -65,16 +61,16 @@ pub struct Rule {
     pub confirms: Confirmed,
     /// What happens at the first attempt to go beyond the grant.
     pub on_violation: OnViolation,
-    /// Whether the driver of another publisher that the rule binds stands before those of the
-    /// contract's own.
+    /// Whether the driver of another publisher that the rule binds goes before the drivers of the
+    /// contract's publisher.
     pub prefer: bool,
-    /// Whether calls fall to that driver once another one has failed, where `[resolve]` says that
-    /// they fall at all.
+    /// Whether calls fall to that driver once another one has failed, if `[resolve]` allows
+    /// fallback at all.
     pub fallback: bool,
     /// Whether a call that changes something falls to the next driver also where the one before may have done it. For one
     /// tool; it has no effect unless the contract is idempotent and its risk is below 2.
     pub repeats: bool,
-    /// Whether a tool of which the rule gives a host or workspace is served without the declared ones that no rule
+    /// Whether a tool of which the rule gives a host or workspace is served without the rest that no rule
     /// gives. Everything else that is declared is given, or the tool is blocked.
     pub partial: bool,
 }
@@ -109,6 +105,32 @@ impl Rule {
         }
     }
 
+    /// Whether the rule is about a contract, whichever driver carries it out.
+    #[must_use]
+    pub fn is_about(&self, contract: &Contract<'_>) -> bool {
+        let tool = contract.tool;
+        self.publisher.as_str() == contract.publisher
+            && self.tool.matches(tool.id.as_str(), tool.version.major)
+            && (self.action.as_ref()).is_none_or(|action| action.is_implemented_by(contract))
+    }
+
+    /// Whether a rule with an action may accept a class of the contract: its action declares the class itself, so that
+    /// no tool gets more accepted than the action that the operator has read.
+    pub(crate) fn is_declared_by_action(
+        &self,
+        contract: &Contract<'_>,
+        asked: &Capability,
+    ) -> bool {
+        let implements = contract.tool.implements.as_ref();
+        let declared = || {
+            implements.is_some_and(|one| {
+                let mut mutates = one.action.mutates.iter();
+                mutates.any(|capability| capability.class() == asked.class())
+            })
+        };
+        self.action.is_none() || declared()
+    }
+
     /// Whether it binds a driver of another publisher to contracts: it names both.
     pub(crate) fn binds(&self) -> bool {
         self.driver.is_some() && self.driver_publisher != self.publisher
@@ -139,127 +161,7 @@ impl DenyRule {
     }
 }
 
-/// `[[workspace]]`: the host directory behind a contract's path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Workspace {
-    /// The virtual path, without wildcards.
-    pub path: PathPattern,
-    /// The host directory. Absolute.
-    pub directory: PathBuf,
-    /// Whether the directory may overlap that of another workspace, which must
-    /// say so, too.
-    pub shared: bool,
-    /// Bytes that one call may add; `None`: the host's limit.
-    pub max_bytes: Option<u64>,
-    /// Files and directories that one call may create; `None`: the host's
-    /// limit.
-    pub max_files: Option<u64>,
-}
-
-impl Workspace {
-    /// A workspace that is not shared and has the host's limits.
-    #[must_use]
-    pub fn new(path: PathPattern, directory: impl Into<PathBuf>) -> Self {
-        Self {
-            path,
-            directory: directory.into(),
-            shared: false,
-            max_bytes: None,
-            max_files: None,
-        }
-    }
-
-    /// Whether the directory is one that [`crate::suggest`] wrote for the
-    /// operator to replace.
-    #[must_use]
-    pub fn is_placeholder(&self) -> bool {
-        self.directory.starts_with(PLACEHOLDER_DIRECTORY)
-    }
-}
-
-/// Where the value of a secret comes from.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum SecretSource {
-    /// An environment variable of the host.
-    Env(String),
-    /// A file, as written: relative to the policy's file.
-    File(String),
-    /// The publisher's own space, where tools with `mutates: secret:…` store it.
-    #[default]
-    Store,
-}
-
-/// `[[secret]]`: a secret's value, whose tools may use it, and where it goes
-/// out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Secret {
-    /// Its name, as contracts declare it.
-    pub slug: String,
-    /// The publisher whose tools may use it.
-    pub publisher: Publisher,
-    /// Where the value comes from.
-    pub source: SecretSource,
-    /// Where the placeholder is replaced; `None`: nowhere, the secret can only
-    /// be revealed.
-    pub binding: Option<Arc<SecretBinding>>,
-}
-
-impl Secret {
-    /// A secret in the publisher's own space that goes out nowhere.
-    #[must_use]
-    pub fn new(slug: impl Into<String>, publisher: Publisher) -> Self {
-        Self {
-            slug: slug.into(),
-            publisher,
-            source: SecretSource::Store,
-            binding: None,
-        }
-    }
-
-    /// Whether the operator still has to choose where its value comes from or
-    /// where it goes out. Until then it is not granted.
-    #[must_use]
-    pub fn is_placeholder(&self) -> bool {
-        let variable =
-            matches!(&self.source, SecretSource::Env(name) if name == PLACEHOLDER_VARIABLE);
-        let host = |binding: &Arc<SecretBinding>| binding.host == PLACEHOLDER_HOST;
-        variable || self.binding.as_ref().is_some_and(host)
-    }
-}
-
-/// `[[service]]`: the hosts behind `mutates: external:…`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Service {
-    /// Its name, as contracts declare it.
-    pub name: String,
-    /// The hosts. None: the service reaches nothing.
-    pub hosts: Vec<HostPattern>,
-}
-
-impl Service {
-    /// Whether the operator still has to choose its hosts. Until then it is
-    /// not granted.
-    #[must_use]
-    pub fn is_placeholder(&self) -> bool {
-        self.hosts
-            .iter()
-            .any(|host| host.host() == PLACEHOLDER_HOST)
-    }
-}
-
-/// `[[share]]`: a bucket of one publisher that the tools of another open under
-/// the same name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Share {
-    /// The bucket's name.
-    pub database: String,
-    /// Whose bucket it is.
-    pub from: Publisher,
-    /// Whose tools may open it, as far as a grant gives them the bucket.
-    pub to: Publisher,
-}
-
-/// `[defaults]`. `None`: not said; a later layer that says it wins.
+/// `[defaults]`. `None`: not set; a later layer that sets it wins.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Defaults {
     /// The least approval class of every tool.
@@ -307,4 +209,124 @@ impl fmt::Display for DenyRule {
             None => f.write_str(" of everybody"),
         }
     }
+}
+
+/// An action of one publisher, as a rule names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleAction {
+    /// The action's id, such as `storage:commit`.
+    pub id: String,
+    /// Who publishes the action: the publisher of the tools, or of the library that they take it from.
+    pub library: Publisher,
+}
+
+impl RuleAction {
+    /// Whether a contract implements the action, and by a name that others know it by: inline actions and those at a
+    /// path are the contract's alone. Never for effects that can't be undone: a tool of risk level 3 is named.
+    pub(crate) fn is_implemented_by(&self, contract: &Contract<'_>) -> bool {
+        let implements = contract.tool.implements.as_ref();
+        let shared = implements.and_then(|one| one.shared(contract.publisher));
+        contract.tool.risk_level < IRREVERSIBLE_RISK
+            && shared == Some((self.id.as_str(), self.library.as_str()))
+    }
+}
+
+impl fmt::Display for RuleAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "action {} of {}", self.id, self.library)
+    }
+}
+
+/// The claims of a contract that the operator stands for, though the tool changes
+/// something.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
+pub struct Confirmed {
+    /// `idempotent: true` in the contract: calling twice has the effect of calling
+    /// once.
+    pub idempotent: bool,
+    /// `metadata.mcp.annotations.destructiveHint: false`: it adds, and neither
+    /// overwrites nor deletes.
+    pub additive: bool,
+}
+
+impl Confirmed {
+    /// What one of two rules confirms.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            idempotent: self.idempotent || other.idempotent,
+            additive: self.additive || other.additive,
+        }
+    }
+
+    /// What is confirmed of both of two drivers.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            idempotent: self.idempotent && other.idempotent,
+            additive: self.additive && other.additive,
+        }
+    }
+}
+
+/// Whether a rule gives or denies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RuleKind {
+    /// `[[grant]]`
+    Grant,
+    /// `[[deny]]`
+    Deny,
+}
+
+impl RuleKind {
+    pub(crate) fn table(self) -> &'static str {
+        match self {
+            Self::Grant => "grant",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// Names a rule to people, so that the rule that decided can be shown.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[non_exhaustive]
+pub struct RuleId {
+    /// Whether it gives or denies.
+    pub kind: RuleKind,
+    /// Its place among the rules of its kind in its source, from 1.
+    pub number: usize,
+    /// Where it comes from, a file's name for example.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// The line where its table stands, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    /// What it is about, in a few words.
+    pub description: String,
+}
+
+impl fmt::Display for RuleId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let table = format!("[[{}]] {}", self.kind.table(), self.number);
+        let place = written_at(&table, self.source.as_deref(), self.line);
+        write!(f, "{place}: {}", self.description)
+    }
+}
+
+/// A table with its source and line.
+pub(crate) fn written_at(table: &str, source: Option<&str>, line: Option<usize>) -> String {
+    match (source, line) {
+        (Some(source), Some(line)) => format!("{table} ({source}:{line})"),
+        (Some(source), None) => format!("{table} ({source})"),
+        (None, Some(line)) => format!("{table} (line {line})"),
+        (None, None) => table.to_owned(),
+    }
+}
+
+/// A rule and its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Placed<T> {
+    pub(crate) id: RuleId,
+    pub(crate) rule: T,
 }

@@ -3,9 +3,9 @@
 use toolward_contract::driver::{Method, Template, TemplatePart};
 use toolward_contract::url_path;
 
-use crate::evaluate::View;
+use crate::denial::SecretMisfit;
+use crate::evaluate::PolicyView;
 use crate::grant::{SecretBinding, SecretPosition};
-use crate::secret_misfit::SecretMisfit;
 
 const HTTPS_PORT: u16 = 443;
 
@@ -134,7 +134,7 @@ fn place(position: &SecretPosition) -> String {
     }
 }
 
-impl View<'_> {
+impl PolicyView<'_> {
     /// How the request for this contract sends a secret, if a declarative driver does.
     pub(crate) fn secret_use(&self, slug: &str) -> Option<SecretUse> {
         let tool = self.contract.tool;

@@ -15,8 +15,8 @@ pub(crate) fn comment(text: &str) -> String {
     comment
 }
 
-/// Whether a character shows as itself: not one that controls, formats or
-/// joins others.
+/// Whether a character shows as itself, and does not control, format or
+/// join others.
 fn is_plain(c: char) -> bool {
     matches!(c, '"' | '\'' | '\\') || c.escape_debug().len() == 1
 }
@@ -46,3 +46,15 @@ pub(crate) fn text(value: &str) -> String {
     quoted.push('"');
     quoted
 }
+
+/// Below it lie the directories that [`crate::suggest`] writes for the operator
+/// to replace.
+pub const PLACEHOLDER_DIRECTORY: &str = "/path/to/choose";
+
+/// The host that [`crate::suggest`] writes for the operator to replace. It
+/// never resolves (RFC 2606, section 2).
+pub const PLACEHOLDER_HOST: &str = "host.invalid";
+
+/// The environment variable that [`crate::suggest`] writes for the operator to
+/// replace.
+pub const PLACEHOLDER_VARIABLE: &str = "TOOLWARD_CHOOSE";

@@ -117,12 +117,12 @@ impl ExecBroker {
             program: command.program.clone(),
             source,
         };
-        let rules = policy.execs().to_vec();
+        let rules = policy.tables().execs.to_vec();
         let lines: Vec<Line> = rules
             .iter()
             .map(|rule| Line::of(rule, policy, base, &environment))
             .collect();
-        let input_bytes = Limits::default().with(policy.limits()).input_bytes;
+        let input_bytes = Limits::default().with(&policy.tables().limits).input_bytes;
         let output_bytes = lines.iter().map(|line| line.limits.output_bytes).max();
         let (child, mut socket) =
             helper::start(&command.program, &command.broker, Stdio::null()).map_err(fail)?;

@@ -52,7 +52,7 @@ impl Line {
         environment: &impl Fn(&str) -> Option<String>,
     ) -> Self {
         let source = |slug: &str| {
-            let mut secrets = policy.secrets().iter();
+            let mut secrets = policy.tables().secrets.iter();
             let secret = secrets.find(|one| one.slug == slug && one.publisher == rule.publisher);
             match secret.map(|secret| &secret.source) {
                 Some(SecretSource::Env(name)) => {
@@ -64,7 +64,7 @@ impl Line {
         };
         let directory = |path: &str| {
             let named = |one: &&Workspace| one.path.to_string() == path;
-            let known = policy.workspaces().iter().find(named);
+            let known = policy.tables().workspaces.iter().find(named);
             known.map(|workspace| workspace.directory.clone())
         };
         let workspaces = rule.workspaces.iter();

@@ -103,7 +103,7 @@ pub(crate) fn with_decoder<'a, T>(
 }
 
 /// Why an archive can't be decoded.
-pub(crate) fn decoding(error: &io::Error) -> Refusal {
+pub(crate) fn decoding(error: io::Error) -> Refusal {
     if error.kind() == io::ErrorKind::UnexpectedEof {
         Refusal::new(ErrorKind::ArchiveTruncated)
     } else {

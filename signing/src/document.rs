@@ -20,7 +20,7 @@ use crate::error::{ErrorKind, Refusal};
 use crate::id;
 use crate::key::KeyId;
 use crate::revocation::known::Revocations;
-use crate::text::{is_hidden, place, quoted, visible};
+use crate::text::{is_hidden, place, quoted, string, visible};
 use crate::timestamp::{Mode, Timestamp};
 use crate::toml10;
 
@@ -364,6 +364,19 @@ impl<'a> DocumentText<'a> {
     }
 }
 
+/// Reads each entry of a list.
+pub(crate) fn each<T, U>(
+    entries: &[T],
+    read: impl FnMut(&T) -> Result<U, Refusal>,
+) -> Result<Vec<U>, Refusal> {
+    entries.iter().map(read).collect()
+}
+
+/// Writes a key with a time, or nothing without one.
+pub(crate) fn write_time(text: &mut String, key: &str, time: Option<Timestamp>) -> fmt::Result {
+    time.map_or(Ok(()), |time| writeln!(text, "{key} = \"{time}\""))
+}
+
 /// Writes a key with a string, or nothing without one. Characters that signed text may not have become escapes,
 /// which are refused when the document is read back.
 pub(crate) fn write_string<'a>(
@@ -375,25 +388,4 @@ pub(crate) fn write_string<'a>(
         return Ok(());
     };
     writeln!(text, "{key} = {}", string(value))
-}
-
-/// A basic string of TOML 1.0.
-pub(crate) fn string(text: &str) -> String {
-    let mut out = String::with_capacity(text.len() + 2);
-    out.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => {
-                out.push('\\');
-                out.push(c);
-            }
-            c if is_hidden(c) => {
-                // Writing to a String can't fail.
-                let _ = write!(out, "\\U{:08X}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }

@@ -1,6 +1,7 @@
 //! DSSE envelopes: a payload, its type, and signatures over both (the DSSE specification, version 1.0). The trust store
 //! ([`crate::trust`]) decides who may sign.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
@@ -12,7 +13,7 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::error::{ErrorKind, Refusal};
+use crate::error::{ErrorKind, Refusal, too_large};
 use crate::key::SigningKey;
 use crate::text::{bytes as count_bytes, quoted, visible};
 
@@ -107,43 +108,29 @@ impl Envelope {
     /// [`Envelope::parse`] for a kind of document with another limit.
     pub fn parse_up_to(bytes: &[u8], max_bytes: usize) -> Result<Self, Refusal> {
         if bytes.len() > max_bytes {
-            return Err(Refusal::new(ErrorKind::TooLarge)
-                .expected(format!("at most {max_bytes} bytes"))
-                .found(count_bytes(bytes.len() as u64)));
+            return Err(too_large(max_bytes).found(count_bytes(bytes.len() as u64)));
         }
         let Object(document) =
             serde_json::from_slice::<Object<Document>>(bytes).map_err(|error| {
-                Refusal::new(ErrorKind::EnvelopeInvalid)
-                    .expected("a JSON object with `payloadType`, `payload` and `signatures`")
+                invalid("a JSON object with `payloadType`, `payload` and `signatures`")
                     .found(visible(&error.to_string()))
             })?;
         if document.signatures.is_empty() || document.signatures.len() > MAX_SIGNATURES {
-            return Err(Refusal::new(ErrorKind::EnvelopeInvalid)
-                .expected("1 to 16 signatures")
-                .found(document.signatures.len().to_string()));
+            return Err(invalid("1 to 16 signatures").found(document.signatures.len().to_string()));
         }
         let signatures = document
             .signatures
             .into_iter()
             .map(|Object(signature)| {
-                if signature
-                    .keyid
-                    .as_ref()
-                    .is_some_and(|id| id.len() > MAX_FIELD)
-                {
-                    return Err(Refusal::new(ErrorKind::EnvelopeInvalid)
-                        .expected("a key id of at most 1024 bytes"));
+                let keyid = signature.keyid.filter(|keyid| !keyid.is_empty());
+                if keyid.as_ref().is_some_and(|id| id.len() > MAX_FIELD) {
+                    return Err(invalid("a key id of at most 1024 bytes"));
                 }
-                Ok(Signature {
-                    keyid: signature.keyid.filter(|keyid| !keyid.is_empty()),
-                    sig: decode("sig", &signature.sig)
-                        .ok()
-                        .filter(|sig| sig.len() <= MAX_FIELD)
-                        .ok_or_else(|| {
-                            Refusal::new(ErrorKind::EnvelopeInvalid)
-                                .expected("a signature of at most 1024 bytes in base64")
-                        })?,
-                })
+                let sig = decode("sig", &signature.sig).ok();
+                let sig = sig
+                    .filter(|sig| sig.len() <= MAX_FIELD)
+                    .ok_or_else(|| invalid("a signature of at most 1024 bytes in base64"))?;
+                Ok(Signature { keyid, sig })
             })
             .collect::<Result<_, Refusal>>()?;
         Ok(Self {
@@ -246,8 +233,7 @@ impl Envelope {
         let mut signatures = self.signatures.clone();
         signatures.extend(new);
         if signatures.len() > MAX_SIGNATURES {
-            return Err(Refusal::new(ErrorKind::EnvelopeInvalid)
-                .expected("1 to 16 signatures")
+            return Err(invalid("1 to 16 signatures")
                 .found(signatures.len().to_string())
                 .hinted("leave out signatures that are not needed"));
         }
@@ -293,11 +279,13 @@ fn decode(field: &'static str, text: &str) -> Result<Vec<u8>, Refusal> {
     } else {
         &STANDARD
     };
-    engine.decode(text).map_err(|error| {
-        Refusal::new(ErrorKind::EnvelopeInvalid)
-            .expected(format!("`{field}` in base64"))
-            .found(error.to_string())
-    })
+    engine
+        .decode(text)
+        .map_err(|error| invalid(format!("`{field}` in base64")).found(error.to_string()))
+}
+
+fn invalid(expected: impl Into<Cow<'static, str>>) -> Refusal {
+    Refusal::new(ErrorKind::EnvelopeInvalid).expected(expected)
 }
 
 /// A `T` that JSON must give as an object: serde also reads a struct from an array of its fields.
@@ -396,10 +384,7 @@ mod tests {
 
     #[test]
     fn the_order_of_signing_leaves_no_trace() {
-        let (one, two) = (
-            SigningKey::from_bytes(&[1; 32]),
-            SigningKey::from_bytes(&[2; 32]),
-        );
+        let [one, two] = [1, 2].map(|byte| SigningKey::from_bytes(&[byte; 32]));
         let mut forth = Envelope::new("t", vec![]);
         let mut back = forth.clone();
         forth.sign(&one);

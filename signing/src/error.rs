@@ -1,7 +1,9 @@
 //! Why something was refused: a stable code, and what was expected, found, where, and what to do.
 //! One type for the whole crate; no wording is decided anywhere else than in the table of kinds.
 
-use toolward_support::report::{Report, codes};
+use std::fmt::Display;
+
+use toolward_support::{codes, report::Report};
 
 /// A refusal: nothing was changed, nothing half-written stays behind.
 pub type Refusal = Report<ErrorKind>;
@@ -14,6 +16,11 @@ pub(crate) fn io_failed(place: impl Into<String>, error: std::io::Error) -> Refu
 /// As [`io_failed`], where a caller knows the place.
 pub(crate) fn unplaced_io(error: std::io::Error) -> Refusal {
     Refusal::new(ErrorKind::Io).caused_by(error)
+}
+
+/// Something has more than so many bytes.
+pub(crate) fn too_large(most: impl Display) -> Refusal {
+    Refusal::new(ErrorKind::TooLarge).expected(format!("at most {most} bytes"))
 }
 
 codes! {

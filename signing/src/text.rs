@@ -1,5 +1,7 @@
 //! Characters that no signed text may hold, and quoting of hostile text for messages.
 
+use std::fmt::Write as _;
+
 use toolward_support::fields::Position;
 
 use crate::error::{ErrorKind, Refusal};
@@ -74,6 +76,27 @@ pub(crate) fn plain<'a>(
 /// `name:line:column` of a byte offset in `bytes`.
 pub(crate) fn place(name: &str, bytes: &[u8], offset: usize) -> String {
     format!("{name}:{}", Position::of_offset(bytes, offset))
+}
+
+/// A basic string of TOML 1.0.
+pub(crate) fn string(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c if is_hidden(c) => {
+                // Writing to a String can't fail.
+                let _ = write!(out, "\\U{:08X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
 }
 
 #[cfg(test)]

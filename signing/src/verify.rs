@@ -19,30 +19,34 @@ mod archive;
 mod directory;
 mod document;
 mod signers;
-mod unsigned;
 
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use cap_std::ambient_authority;
 use cap_std::fs::Dir;
 use semver::Version;
 
-use crate::error::{ErrorKind, Refusal, io_failed};
+use crate::digest::Digest;
+use crate::envelope::Envelope;
+use crate::error::{ErrorKind, Refusal, io_failed, too_large};
+use crate::manifest::Manifest;
 use crate::revocation::Revocations;
 use crate::text;
 use crate::trust::TrustStore;
+use document::{
+    BundleHead, Files, VerifiedHead, check_loose, manifest_missing, parse_envelope, parse_manifest,
+    provenance_missing,
+};
 
 pub use crate::bundle::{Bundle, MAX_BYTES};
 pub use crate::document::Verified;
 pub use crate::timestamp::{CLOCK_SKEW, Mode};
 pub use document::{SignedManifest, envelope};
-pub use unsigned::{UnsignedBundle, unsigned};
-
-use document::{BundleHead as _, VerifiedHead};
 
 /// The progress of a verification, in bytes of listed files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,7 +220,7 @@ fn open_source(path: &Path) -> Result<BundleSource, Refusal> {
     let file = cap_std::fs::File::open_ambient(path, ambient_authority()).map_err(io)?;
     let length = file.metadata().map_err(io)?.len();
     if length > MAX_BYTES {
-        return Err(too_large(MAX_BYTES, &place()).found(text::bytes(length)));
+        return Err(too_large(MAX_BYTES).at(place()).found(text::bytes(length)));
     }
     let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
     read_archive(file, MAX_BYTES, &mut bytes, &place())?;
@@ -234,13 +238,92 @@ fn read_archive(
         .read_to_end(bytes)
         .map_err(|error| io_failed(place, error))?;
     if bytes.len() as u64 > most {
-        return Err(too_large(most, place));
+        return Err(too_large(most).at(place));
     }
     Ok(())
 }
 
-fn too_large(most: u64, place: &str) -> Refusal {
-    Refusal::new(ErrorKind::TooLarge)
-        .at(place)
-        .expected(format!("at most {most} bytes"))
+/// A bundle that matches its manifest. Anyone can make one: no signature was verified.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct UnsignedBundle {
+    /// The manifest. Publisher and id are claims.
+    pub manifest: Manifest,
+    /// The bytes of `manifest.toml`.
+    pub manifest_bytes: Arc<[u8]>,
+    /// The digest of these bytes.
+    pub manifest_digest: Digest,
+    /// `manifest.dsse.json`, of this manifest. A directory that was packed but not signed has none.
+    pub envelope: Option<Envelope>,
+    /// The bytes of `provenance.dsse.json`, if the bundle has one, not parsed.
+    pub provenance_bytes: Option<Arc<[u8]>>,
+    /// `tools.json` and all other listed files, by path.
+    pub files: Files,
+}
+
+impl fmt::Debug for UnsignedBundle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("UnsignedBundle")
+            .field("id", &self.manifest.id)
+            .field("version", &self.manifest.version)
+            .field("files", &self.files.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Reads a bundle directory or a `.toolbundle` file, as strictly as [`open`] does, except for signatures.
+///
+/// # Errors
+/// Those of [`open`], except errors about keys, publishers and age.
+pub fn unsigned(path: &Path) -> Result<UnsignedBundle, Refusal> {
+    let (head, files) = match open_source(path)? {
+        BundleSource::Directory(root) => directory::read(&root, UnsignedHead::new)?,
+        BundleSource::Archive(bytes) => archive::read(&bytes, UnsignedHead::new)?,
+    };
+    if head.manifest.provenance && head.provenance.is_none() {
+        return Err(provenance_missing());
+    }
+    Ok(UnsignedBundle {
+        manifest_digest: Digest::of(&head.manifest_bytes),
+        manifest: head.manifest,
+        manifest_bytes: head.manifest_bytes,
+        envelope: head.envelope,
+        provenance_bytes: head.provenance,
+        files,
+    })
+}
+
+/// A manifest, signed or not.
+struct UnsignedHead {
+    manifest: Manifest,
+    manifest_bytes: Arc<[u8]>,
+    envelope: Option<Envelope>,
+    provenance: Option<Arc<[u8]>>,
+}
+
+impl UnsignedHead {
+    fn new(envelope: Option<&[u8]>, manifest: Option<&[u8]>) -> Result<Self, Refusal> {
+        let manifest_bytes = manifest.ok_or_else(manifest_missing)?;
+        let envelope = envelope.map(parse_envelope).transpose()?;
+        if let Some(envelope) = &envelope {
+            check_loose(envelope, manifest_bytes)?;
+        }
+        Ok(Self {
+            manifest: parse_manifest(manifest_bytes)?,
+            manifest_bytes: manifest_bytes.into(),
+            envelope,
+            provenance: None,
+        })
+    }
+}
+
+impl BundleHead for UnsignedHead {
+    fn manifest(&self) -> &Manifest {
+        &self.manifest
+    }
+
+    fn provenance(&mut self, bytes: &[u8]) -> Result<(), Refusal> {
+        self.provenance = Some(bytes.into());
+        Ok(())
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use toolward_host::{Host, LOCAL, Limits, Request, ViolationKind};
-use toolward_keyvalue::{Access, Store};
+use toolward_state::{Access, Store};
 
 use crate::world::{Bundle, Guest, call, error};
 
@@ -55,7 +55,7 @@ impl World {
     }
 
     fn put(&self, owner: &str, principal: &str, name: &str) {
-        let limits = toolward_keyvalue::Limits::default();
+        let limits = toolward_state::Limits::default();
         self.store
             .bucket(owner, principal, name, Access::Write, limits)
             .set("key", THEIRS.as_bytes())
@@ -63,7 +63,7 @@ impl World {
     }
 
     fn get(&self, owner: &str, principal: &str, name: &str, key: &str) -> Option<Vec<u8>> {
-        let limits = toolward_keyvalue::Limits::default();
+        let limits = toolward_state::Limits::default();
         self.store
             .bucket(owner, principal, name, Access::Read, limits)
             .get(key)
@@ -163,7 +163,7 @@ async fn a_bucket_of_the_same_name_of_another_publisher_or_principal_is_another(
 async fn nothing_is_changed_through_a_grant_to_read() {
     let world = World::new(false, Limits::default());
     let own = world.bundle.publisher();
-    let limits = toolward_keyvalue::Limits::default();
+    let limits = toolward_state::Limits::default();
     let bucket = world
         .store
         .bucket(&own, LOCAL, "counters", Access::Write, limits);
@@ -195,7 +195,7 @@ async fn a_bucket_holds_so_much_and_no_more() {
         // Ended at the limit, or told of it: what counts is what is kept.
         let input = json!({"do": "kv", "op": op, "bucket": "counters", "key": "k", "n": n});
         let _ = call(&world.host, TOOL, input).await;
-        let limits = toolward_keyvalue::Limits::default();
+        let limits = toolward_state::Limits::default();
         let bucket = world
             .store
             .bucket(&own, LOCAL, "counters", Access::Read, limits);

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolward_host::secrets::{SecretError, SecretStore, SecretValue};
 use toolward_host::{Host, LOCAL, ViolationKind};
-use toolward_keyvalue::{Access, Bucket, Store};
 use toolward_policy::{Decision, Policy};
+use toolward_state::{Access, Bucket, Store};
 
 use crate::server::{Server, to_loopback};
 use crate::world::{Bundle, Guest, call};
@@ -49,7 +49,7 @@ struct Place {
 
 impl Place {
     fn bucket(&self) -> Bucket {
-        let limits = toolward_keyvalue::Limits::default();
+        let limits = toolward_state::Limits::default();
         self.buckets
             .bucket(&self.publisher, LOCAL, "counters", Access::Write, limits)
     }

@@ -108,7 +108,7 @@ fn yard(guest: Guest, limits: &str) -> Yard {
             ..Limits::default()
         });
     if guest == Guest::Buckets {
-        builder = builder.buckets(toolward_keyvalue::Store::in_memory().unwrap());
+        builder = builder.buckets(toolward_state::Store::in_memory().unwrap());
     }
     Yard {
         host: builder.build().unwrap(),

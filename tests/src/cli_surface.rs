@@ -142,7 +142,7 @@ fn an_unknown_command_gets_the_one_that_was_meant_and_no_hidden_one() {
         let hints = json["error"]["hint"].as_str().unwrap();
         assert!(hints.starts_with(hint), "{json}");
     }
-    for words in ["internal-name", "internal-man-page", "compile-broker"] {
+    for words in ["internal-name", "internal-man-page"] {
         let ended = machine.toolward(words).ends(2);
         assert!(!ended.stderr.contains("hint: "), "{ended}");
     }

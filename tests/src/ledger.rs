@@ -9,7 +9,7 @@ use toolward_ledger::record::{
     Call, Code, Ended, Event, Hex, Id, Invocation, Native, Number, Opened, Outcome, Part, Refused,
     Started, Tool, Version, Word,
 };
-use toolward_ledger::{Durability, Entry, Options, Recorder as _, Writer};
+use toolward_ledger::{Durability, Entry, LedgerOptions, Recorder as _, Writer};
 
 use crate::support::{Machine, Run};
 
@@ -79,7 +79,7 @@ pub(crate) fn place(machine: &Machine) -> PathBuf {
 pub(crate) fn filled() -> Machine {
     let machine = Machine::new();
     fs::create_dir_all(place(&machine).parent().unwrap()).unwrap();
-    let mut options = Options::new(place(&machine));
+    let mut options = LedgerOptions::new(place(&machine));
     options.checkpoint_rows = 100;
     let opened = Opened {
         build: Version::parse("0.1.0").unwrap(),

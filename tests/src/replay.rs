@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 use toolward_ledger::payload::{Keep, PayloadKind};
 use toolward_ledger::record::{Ended, Event, Number, Opened, Refused, Started, Version, Word};
-use toolward_ledger::{Durability, Entry, Options, Recorder as _, Writer};
+use toolward_ledger::{Durability, Entry, LedgerOptions, Recorder as _, Writer};
 
 use crate::ledger::{call, invocation, outcome, place};
 use crate::support::{Machine, Run};
@@ -20,7 +20,7 @@ const FORGED: &str = "ok\n       9  2026-01-01T00:00:00Z  notes.append\u{1b}[2K\
 
 pub(crate) fn open(machine: &Machine, keep: Keep) -> Writer {
     fs::create_dir_all(place(machine).parent().unwrap()).unwrap();
-    let mut options = Options::new(place(machine));
+    let mut options = LedgerOptions::new(place(machine));
     options.keep = keep;
     options.payloads.age = Duration::from_hours(1);
     let opened = Opened {

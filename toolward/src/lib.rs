@@ -45,7 +45,7 @@
 //! # fn main() {}
 //! # #[cfg(all(feature = "http", feature = "keyvalue"))]
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! use toolward::{Host, Policy, keyvalue, secrets};
+//! use toolward::{Host, Policy, secrets, state};
 //!
 //! let policy = Policy::from_toml(
 //!     r#"
@@ -57,7 +57,7 @@
 //! let variables = |name: &str| std::env::var(name).ok();
 //! let host = Host::builder()
 //!     .secrets(secrets::Sources::new(&policy, "/".as_ref(), variables))
-//!     .buckets(keyvalue::Store::in_memory()?)
+//!     .buckets(state::Store::in_memory()?)
 //!     .transport(toolward::egress::Transport::builder().build())
 //!     .policy(policy)
 //!     .build()?;
@@ -78,6 +78,7 @@
 //! | hear of each call that ended | a [`CallListener`] to the builder |
 //! | record calls in a ledger | a [`ledger::Recorder`] to the builder: `ledger::Writer`, with the feature `ledger` |
 //! | keep secrets in a store of your own | a [`secrets::SecretStore`] to the builder |
+//! | keep buckets in a store of your own | [`state::Buckets`] to the builder |
 //! | answer the questions of tools | [`Answerable`] to the request; see [`Asked`] |
 //! | compile in limited processes | a [`Broker`] to the builder |
 //! | compile in another way | a [`Compiler`] to the builder |
@@ -89,7 +90,7 @@
 //! |---|---|
 //! | `http` (default) | the module `egress`: requests of tools leave the host |
 //! | `installed` (default) | `LiveHost`, `Operator`, the module `operator`; it brings `http` and `keyvalue` |
-//! | `keyvalue` (default) | the module `keyvalue`: buckets of tools are kept, in SQLite |
+//! | `keyvalue` (default) | `state::Store`: buckets of tools are kept, in SQLite |
 //! | `ledger` (default) | `ledger::Writer` and `ledger::Reader`: records of calls are written, in SQLite |
 //! | `mcp` | the module `mcp`: serves a host's tools to clients of the Model Context Protocol |
 //! | `programs` | the module `programs`: native programs run outside the sandbox, if the policy has an `[[exec]]` for them |
@@ -102,7 +103,7 @@
 //!
 //! This crate holds no logic but [`open`]. Each part is a crate of its own, and a module
 //! here: a type that a signature names and the root does not have is in [`bundle`],
-//! [`contract`], [`egress`], [`host`], [`keyvalue`], [`ledger`], [`policy`] or [`signing`].
+//! [`contract`], [`egress`], [`host`], [`ledger`], [`policy`], [`signing`] or [`state`].
 
 mod open;
 
@@ -140,11 +141,10 @@ pub use toolward_contract as contract;
 #[cfg(feature = "http")]
 pub use toolward_egress as egress;
 pub use toolward_host as host;
-#[cfg(feature = "keyvalue")]
-pub use toolward_keyvalue as keyvalue;
 pub use toolward_ledger as ledger;
 pub use toolward_policy as policy;
 pub use toolward_signing as signing;
+pub use toolward_state as state;
 
 #[cfg(feature = "records")]
 pub use toolward_adapters::records::{

@@ -1,7 +1,7 @@
 //! The forms of other hosts: Amplifier's result, and a function for models.
 
 use serde_json::{Value, json};
-use toolward_adapters::records::{amplifier_result, function_definition};
+use toolward_adapters::records::{amplifier_result, amplifier_spec, function_definition};
 use toolward_contract::NoScope;
 use toolward_contract::schema::Schema;
 use toolward_host::{Block, BlockContent, Host, Output, Reply, Request};

@@ -188,7 +188,7 @@ pub(crate) fn run(
     let builder = programs.attach(builder);
     let mut builder = recorder::given(builder, call_recorder.as_ref(), &granted);
     if arguments.id.is_some() {
-        builder = builder.shared_state(&means.shared_state(environment));
+        builder = builder.shared_state(&means.shared_state(environment, None));
     }
     let host = arguments.cache.host(builder, &broker)?;
     let confinement = means.kept(&host, &granted, environment)?;

@@ -15,12 +15,12 @@ use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use toolward_host::confine::Confinement;
-use toolward_host::{EventFilter, Host, LOCAL, memory};
+use toolward_host::{Denials, DenialsError, EventFilter, Host, LOCAL, memory};
 use toolward_ledger::Pending;
 use toolward_mcp::http::HttpError;
 use toolward_mcp::principal::{Principal, Tools};
 use toolward_mcp::stdio::{StdioError, Streams};
-use toolward_mcp::{Connection, Denials, DenialsError, Service, stdio};
+use toolward_mcp::{Connection, Service, stdio};
 
 use crate::environment::{Colours, Environment};
 use crate::failure::{self, Code, Exit, Failure, Kind, Result};
@@ -167,6 +167,14 @@ pub(crate) fn run(
     let (counted, scraped) = arguments
         .metrics
         .open(recorder.clone(), arguments.http_flags.token_files())?;
+    let (denials, not_kept) = match denials(&operator.setup, environment) {
+        None => (None, None),
+        Some(Ok(denials)) => (Some(denials), None),
+        Some(Err(error)) => (None, Some(error)),
+    };
+    let denials_directory = denials
+        .as_ref()
+        .map(|denials| denials.directory().to_owned());
     let builder = FeaturesBuilder {
         broker: operator.broker(&compile_broker::command()?, output)?,
         programs: match &replaying {
@@ -181,7 +189,7 @@ pub(crate) fn run(
         confinement,
         #[cfg(feature = "adapters")]
         events: Arc::new(arguments.events),
-        shared_state: operator.setup.shared_state(environment),
+        shared_state: operator.setup.shared_state(environment, denials),
         defer_above: arguments.defer_above,
         operator,
     };
@@ -202,12 +210,14 @@ pub(crate) fn run(
     let host = features.host().clone();
     let trusted = &builder.operator.source.trust;
     let approving = trusted.approving_clients(environment)?;
-    let denials = denials(&builder.operator.setup, environment, output);
-    let denials_directory = denials
-        .as_ref()
-        .map(|denials| denials.directory().to_owned());
+    if let Some(error) = not_kept {
+        let code = error.code();
+        output.warning(format!(
+            "what people deny is forgotten when this server ends: {error} ({code})"
+        ));
+    }
     let server = Server {
-        service: Service::keeping(features, denials),
+        service: Service::new(features),
         // A confined process may not open what it reads.
         memory: memory::Watch::new().ok(),
         builder,
@@ -518,17 +528,12 @@ async fn recorder_ends(
     }
 }
 
-/// Where what people deny is kept beyond this process. Without such a place a no
-/// holds as long as the process.
-fn denials(setup: &HostSetup, environment: &Environment, output: &Output) -> Option<Denials> {
-    // In a folder of its own: a process that keeps it writes beside what is there.
+/// Where denials are kept beyond this process. Without such a place a denial counts as long as the process runs.
+fn denials(
+    setup: &HostSetup,
+    environment: &Environment,
+) -> Option<std::result::Result<Denials, DenialsError>> {
+    // In a separate folder: a process that keeps it writes next to what is there.
     let folder = setup.state(environment)?.join("denials");
-    let opened = Denials::open(&folder);
-    let refused = |error: &DenialsError| {
-        let code = error.code();
-        output.warning(format!(
-            "what people deny is forgotten when this server ends: {error} ({code})"
-        ));
-    };
-    opened.inspect_err(refused).ok()
+    Some(Denials::open(&folder))
 }

@@ -8,7 +8,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::Value;
 use toolward_contract::action::{Action, Implementor, Reference, ReferenceForm};
 use toolward_contract::capability::CapabilitySet;
 use toolward_contract::tool::{Approval, Tool};

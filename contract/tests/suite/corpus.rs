@@ -13,7 +13,7 @@ use toolward_contract::index::Index;
 use toolward_contract::prompt::Prompt;
 use toolward_contract::resource::Resource;
 use toolward_contract::tool::Tool;
-use toolward_contract::{Diagnostic, NoScope, Parsed, SchemaScope, Scope, codes, define_tool};
+use toolward_contract::{Diagnostic, NoScope, Parsed, SchemaScope, Scope, define_tool, diagnostic};
 
 fn corpus() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus")
@@ -281,7 +281,7 @@ fn every_case_gives_its_expected_diagnostics_and_every_code_has_a_case() {
             _ => wrong.push(format!("generated {code}: found {}", lines(&found))),
         }
     }
-    for info in codes() {
+    for info in diagnostic::codes() {
         if !codes.contains(info.code) {
             wrong.push(format!("no case for the code {}", info.code));
         }

@@ -4,11 +4,15 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::pin;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use rustls_pki_types::ServerName;
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -16,19 +20,18 @@ use tokio_rustls::TlsConnector;
 
 use super::pool::PooledConnection;
 use super::resolve::LookupPermit;
-use super::shares::Share;
-use super::transport::{Egress, Transport};
+use super::shares::FairPermit;
+use super::{Egress, Transport};
 use crate::address;
-use crate::authority::Host;
-use crate::clock::Clock;
+use crate::authority::{Host, Origin};
+use crate::call_state::RequestClock;
 use crate::error::{Denied, Error, NetworkError, NetworkKind, Rule, Stage};
-use crate::origin::Origin;
 use crate::rules::HostRule;
 
 /// Addresses that are tried; all are checked.
 const MAX_TRIED_ADDRESSES: usize = 8;
 
-/// How long one attempt has before the next address is tried beside it (RFC
+/// How long one attempt has before the next address is tried as well (RFC
 /// 8305 section 5).
 const ATTEMPT_DELAY: Duration = Duration::from_millis(250);
 
@@ -41,7 +44,7 @@ pub(crate) const MAX_HEAD: usize = 64 << 10;
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The route's and the host's permits for one connection.
-type Permits = (Share, Share);
+type Permits = (FairPermit, FairPermit);
 
 /// Opens a connection to `host`, whose addresses one of `rules` must allow.
 pub(crate) async fn open(
@@ -49,7 +52,7 @@ pub(crate) async fn open(
     rules: &[&HostRule],
     host: &Host,
     origin: &Origin,
-    clock: &Clock,
+    clock: &RequestClock,
 ) -> Result<PooledConnection, Error> {
     let end = clock.end(clock.timeouts.connect);
     let permits = clock
@@ -67,7 +70,7 @@ pub(crate) async fn open(
     // TLS is large; plain connections need no room for it.
     Box::pin(async move {
         let connector = clock
-            .within(end, Stage::Tls, pin!(connector(egress.transport())))
+            .within(end, Stage::Tls, pin!(connector(&egress.route.transport)))
             .await??;
         let name = server_name(host)?;
         let stream = clock
@@ -82,22 +85,22 @@ pub(crate) async fn open(
 async fn permits(egress: &Egress) -> Permits {
     // Idle connections hold permits: close them when none is left.
     let callers = egress.caller();
-    let own = match egress.open().try_take(&callers) {
+    let own = match egress.route.open.try_take(&callers) {
         Some(permit) => permit,
         None => {
-            let _waiter = egress.pool().waiting().enter();
-            egress.pool().clear();
-            egress.open().take(&callers).await
+            let _waiter = egress.route.pool.waiting().enter();
+            egress.route.pool.clear();
+            egress.route.open.take(&callers).await
         }
     };
-    let transport = egress.transport();
+    let transport = &egress.route.transport;
     let holders = egress.holders();
-    let shared = match transport.open().try_take(&holders) {
+    let shared = match transport.0.open.try_take(&holders) {
         Some(permit) => permit,
         None => {
-            let _waiter = transport.waiting().enter();
+            let _waiter = transport.0.waiting.enter();
             transport.close_idle();
-            transport.open().take(&holders).await
+            transport.0.open.take(&holders).await
         }
     };
     (own, shared)
@@ -107,10 +110,18 @@ async fn permits(egress: &Egress) -> Permits {
 /// until it ends: the thread behind it cannot be cancelled.
 async fn lookup(egress: &Egress, name: &str) -> Result<Vec<IpAddr>, NetworkError> {
     let failed = |error: io::Error| NetworkError::new(NetworkKind::Dns, error);
-    let own = egress.lookups().take(&egress.caller()).await;
-    let shared = egress.transport().lookups().take(&egress.holders()).await;
-    let permit = LookupPermit::new([own, shared]);
-    let resolver = egress.transport().resolver();
+    let own = egress.route.lookups.take(&egress.caller()).await;
+    let shared = egress
+        .route
+        .transport
+        .0
+        .lookups
+        .take(&egress.holders())
+        .await;
+    let permit = LookupPermit {
+        _shares: [own, shared],
+    };
+    let resolver = Arc::clone(&egress.route.transport.0.resolver);
     let name = name.to_owned();
     let task = tokio::spawn(async move {
         let resolving = resolver.resolve_with(&name, permit);
@@ -128,7 +139,7 @@ async fn addresses(
     rules: &[&HostRule],
     host: &Host,
     origin: &Origin,
-    clock: &Clock,
+    clock: &RequestClock,
     end: Instant,
 ) -> Result<Vec<IpAddr>, Error> {
     let found = match host {
@@ -195,7 +206,7 @@ async fn dial(addresses: &[IpAddr], port: u16) -> Result<(TcpStream, IpAddr), Ne
 }
 
 async fn connector(transport: &Transport) -> Result<TlsConnector, NetworkError> {
-    let loaded = match transport.tls().get() {
+    let loaded = match transport.0.tls.get() {
         Some(loaded) => loaded,
         None => {
             let own = transport.clone();
@@ -204,7 +215,7 @@ async fn connector(transport: &Transport) -> Result<TlsConnector, NetworkError> 
                 .map_err(|error| NetworkError::new(NetworkKind::TlsRoots, error))?
                 .map_err(|error| NetworkError::new(NetworkKind::TlsRoots, error))?;
             let missing = || NetworkError::new(NetworkKind::TlsRoots, "not loaded");
-            transport.tls().get().ok_or_else(missing)?
+            transport.0.tls.get().ok_or_else(missing)?
         }
     };
     loaded.map_err(|error| NetworkError::new(NetworkKind::TlsRoots, error))
@@ -245,5 +256,87 @@ where
         }
         drop(permits);
     });
-    Ok(PooledConnection::new(sender, address, task.abort_handle()))
+    let task = task.abort_handle();
+    Ok(PooledConnection {
+        sender,
+        address,
+        task,
+    })
+}
+
+/// Which roots to load.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Roots {
+    pub(crate) system: bool,
+    pub(crate) pem: Vec<Vec<u8>>,
+}
+
+/// Why no certificate authority could be loaded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct RootsError(String);
+
+/// Loads its roots once, at the first use.
+pub(crate) struct Tls {
+    roots: Roots,
+    loaded: OnceLock<Result<(TlsConnector, usize), RootsError>>,
+}
+
+impl Tls {
+    pub(crate) fn new(roots: Roots) -> Tls {
+        Tls {
+            roots,
+            loaded: OnceLock::new(),
+        }
+    }
+
+    /// The connector, if it is loaded.
+    pub(crate) fn get(&self) -> Option<Result<TlsConnector, RootsError>> {
+        let loaded = self.loaded.get()?;
+        Some(loaded.clone().map(|(connector, _)| connector))
+    }
+
+    /// Loads the roots, and returns how many. Reads files.
+    pub(crate) fn load(&self) -> Result<usize, RootsError> {
+        let loaded = self.loaded.get_or_init(|| load(&self.roots));
+        loaded.clone().map(|(_, count)| count)
+    }
+}
+
+fn load(roots: &Roots) -> Result<(TlsConnector, usize), RootsError> {
+    let mut store = RootCertStore::empty();
+    let mut problems = Vec::new();
+    if roots.system {
+        let system = rustls_native_certs::load_native_certs();
+        problems.extend(system.errors.iter().map(ToString::to_string));
+        // Systems carry roots that are too old to be read.
+        store.add_parsable_certificates(system.certs);
+    }
+    for pem in &roots.pem {
+        let before = store.len();
+        for certificate in CertificateDer::pem_slice_iter(pem) {
+            let certificate = certificate
+                .map_err(|error| RootsError(format!("expected certificates in PEM: {error}")))?;
+            store
+                .add(certificate)
+                .map_err(|error| RootsError(format!("expected an authority: {error}")))?;
+        }
+        if store.len() == before {
+            return Err(RootsError(
+                "expected at least one certificate in PEM, found none".to_owned(),
+            ));
+        }
+    }
+    if store.is_empty() {
+        problems.insert(0, "no certificate authority was found".to_owned());
+        return Err(RootsError(problems.join("; ")));
+    }
+    let count = store.len();
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| RootsError(error.to_string()))?
+        .with_root_certificates(store)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok((TlsConnector::from(Arc::new(config)), count))
 }

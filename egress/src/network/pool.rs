@@ -11,13 +11,13 @@ use hyper::client::conn::http1::SendRequest;
 use tokio::task::AbortHandle;
 
 use super::request_body::Outgoing;
-use crate::origin::Origin;
+use crate::authority::Origin;
 
 /// An open connection; closed when dropped.
 pub(crate) struct PooledConnection {
     pub(crate) sender: SendRequest<Outgoing>,
     pub(crate) address: IpAddr,
-    task: AbortHandle,
+    pub(crate) task: AbortHandle,
 }
 
 impl fmt::Debug for PooledConnection {
@@ -25,20 +25,6 @@ impl fmt::Debug for PooledConnection {
         f.debug_struct("PooledConnection")
             .field("address", &self.address)
             .finish_non_exhaustive()
-    }
-}
-
-impl PooledConnection {
-    pub(crate) fn new(
-        sender: SendRequest<Outgoing>,
-        address: IpAddr,
-        task: AbortHandle,
-    ) -> PooledConnection {
-        PooledConnection {
-            sender,
-            address,
-            task,
-        }
     }
 }
 
@@ -51,9 +37,9 @@ impl Drop for PooledConnection {
 /// How many requests wait for a permit to open a connection. While any does, no
 /// idle connection is kept, since it would hold a permit.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Waiting(Arc<AtomicUsize>);
+pub(crate) struct WaitCount(Arc<AtomicUsize>);
 
-impl Waiting {
+impl WaitCount {
     /// Counts one, until what is returned is dropped.
     pub(crate) fn enter(&self) -> Waiter {
         self.0.fetch_add(1, Ordering::SeqCst);
@@ -67,7 +53,7 @@ impl Waiting {
 
 /// One request that waits.
 #[derive(Debug)]
-pub(crate) struct Waiter(Waiting);
+pub(crate) struct Waiter(WaitCount);
 
 impl Drop for Waiter {
     fn drop(&mut self) {
@@ -77,34 +63,34 @@ impl Drop for Waiter {
 
 /// Idle connections.
 #[derive(Debug)]
-pub(crate) struct Pool {
+pub(crate) struct ConnectionPool {
     idle: Mutex<Idle>,
     max_idle: usize,
     idle_timeout: Duration,
     /// Of this route, and of all.
-    waiting: [Waiting; 2],
+    waiting: [WaitCount; 2],
 }
 
 #[derive(Debug, Default)]
 struct Idle {
     /// Oldest first.
     connections: Vec<(Origin, PooledConnection, Instant)>,
-    /// Whether a task waits to close those that were idle too long.
+    /// Whether a task waits to close connections that were idle too long.
     swept: bool,
 }
 
-impl Pool {
-    pub(crate) fn new(max_idle: usize, idle_timeout: Duration, all: Waiting) -> Pool {
-        Pool {
+impl ConnectionPool {
+    pub(crate) fn new(max_idle: usize, idle_timeout: Duration, all: WaitCount) -> ConnectionPool {
+        ConnectionPool {
             idle: Mutex::default(),
             max_idle,
             idle_timeout,
-            waiting: [Waiting::default(), all],
+            waiting: [WaitCount::default(), all],
         }
     }
 
     /// Who waits for a permit of this route.
-    pub(crate) fn waiting(&self) -> &Waiting {
+    pub(crate) fn waiting(&self) -> &WaitCount {
         let [own, _] = &self.waiting;
         own
     }
@@ -140,8 +126,8 @@ impl Pool {
             return;
         };
         let mut idle = self.idle();
-        // Checked under the lock: a request that begins to wait clears the pool afterwards.
-        if self.waiting.iter().any(Waiting::any) {
+        // Checked under the lock: a request that starts to wait clears the pool afterwards.
+        if self.waiting.iter().any(WaitCount::any) {
             return;
         }
         idle.connections
@@ -172,7 +158,7 @@ impl Pool {
     }
 }
 
-async fn sweep(pool: Weak<Pool>, idle_timeout: Duration) {
+async fn sweep(pool: Weak<ConnectionPool>, idle_timeout: Duration) {
     tokio::time::sleep(idle_timeout).await;
     loop {
         let next = pool.upgrade().and_then(|pool| pool.sweep());
@@ -185,27 +171,13 @@ async fn sweep(pool: Weak<Pool>, idle_timeout: Duration) {
 #[derive(Debug)]
 pub(crate) struct Lease {
     pub(crate) connection: PooledConnection,
-    pool: Arc<Pool>,
+    pub(crate) pool: Arc<ConnectionPool>,
     pub(crate) origin: Origin,
     /// Whether others of this route may use it after.
-    reusable: bool,
+    pub(crate) reusable: bool,
 }
 
 impl Lease {
-    pub(crate) fn new(
-        connection: PooledConnection,
-        pool: Arc<Pool>,
-        origin: Origin,
-        reusable: bool,
-    ) -> Lease {
-        Lease {
-            connection,
-            pool,
-            origin,
-            reusable,
-        }
-    }
-
     /// Returns the connection to the pool at a response's end. After a request whose
     /// body was not fully `sent` it cannot be reused.
     pub(crate) fn give_back(self, sent: bool) {

@@ -60,16 +60,16 @@ pub(crate) struct RequestBody {
     /// `None` after its end.
     guest: Option<GuestBody>,
     call: Arc<CallState>,
-    fate: Arc<Fate>,
-    /// The length that the head declares.
-    length: Option<u64>,
+    pub(super) fate: Arc<Fate>,
+    /// The length to declare, if it is known.
+    pub(super) length: Option<u64>,
     /// Bytes that came from the guest.
-    seen: u64,
+    pub(super) seen: u64,
     /// Read and not sent yet.
     ready: VecDeque<Bytes>,
     /// Whether placeholders are looked for: the route has secrets.
     search: bool,
-    /// The end of the last chunk, which may begin a placeholder.
+    /// The end of the last chunk, which may start a placeholder.
     held: BytesMut,
 }
 
@@ -127,21 +127,7 @@ impl RequestBody {
         }
     }
 
-    pub(crate) fn fate(&self) -> Arc<Fate> {
-        Arc::clone(&self.fate)
-    }
-
-    /// The length to declare, if it is known.
-    pub(crate) fn length(&self) -> Option<u64> {
-        self.length
-    }
-
-    /// Bytes that came from the guest so far.
-    pub(crate) fn seen(&self) -> u64 {
-        self.seen
-    }
-
-    /// Reads until the end, or until `enough` bytes are there. A body that ends
+    /// Reads until the end, or until `enough` bytes are read. A body that ends
     /// has a known length.
     pub(crate) async fn read_ahead(&mut self, enough: u64) -> Result<(), Error> {
         while self.guest.is_some() && self.seen < enough {
@@ -161,14 +147,7 @@ impl RequestBody {
 
     fn check_size(&self, used: u64) -> Result<(), Limit> {
         let allowed = self.call.limits.request_body_bytes;
-        if used > allowed {
-            return Err(Limit {
-                kind: LimitKind::RequestBodyBytes,
-                used,
-                allowed,
-            });
-        }
-        Ok(())
+        Limit::check(LimitKind::RequestBodyBytes, used, allowed)
     }
 
     /// Takes one frame from the guest.
@@ -187,7 +166,7 @@ impl RequestBody {
             }
             Poll::Ready(None) => self.end(),
         };
-        // A body that says so is over without another frame.
+        // A body with `is_end_stream` is over without another frame.
         let result = result.and_then(|()| {
             let over = self.guest.as_ref().is_some_and(Body::is_end_stream);
             if over { self.end() } else { Ok(()) }
@@ -219,7 +198,7 @@ impl RequestBody {
         Ok(())
     }
 
-    /// What of `data`, and of what was held, begins no placeholder.
+    /// What of `data`, and of what was held, starts no placeholder.
     fn search(&mut self, data: Bytes) -> Result<Bytes, Denied> {
         let mut data = data;
         if !self.held.is_empty() {
@@ -254,7 +233,7 @@ impl RequestBody {
         self.guest.is_some() && self.ready.len() <= 1 && self.length == Some(self.seen)
     }
 
-    /// Nothing comes from the guest any more: is there anything left to send?
+    /// Nothing comes from the guest any more: all is sent unless something is ready.
     fn set_sent(&self) {
         if self.ready.is_empty() {
             self.fate.set(Ending::Sent);

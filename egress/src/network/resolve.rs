@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use tokio::sync::Semaphore;
 
-use super::shares::Share;
+use super::shares::FairPermit;
 
 /// The answer of a [`Resolve`].
 pub type Resolving<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send + 'a>>;
@@ -48,7 +48,7 @@ pub trait Resolve: Send + Sync + 'static {
     fn resolve<'a>(&'a self, host: &'a str) -> Resolving<'a>;
 
     /// [`Resolve::resolve`], which keeps the permit for as long as anything is at work
-    /// for it. The permit is kept as long as the future, unless this says otherwise: a
+    /// for it. The permit is kept as long as the future, unless an implementation keeps it longer: a
     /// lookup on a thread outlives its future.
     fn resolve_with<'a>(&'a self, host: &'a str, permit: LookupPermit) -> Resolving<'a> {
         Box::pin(async move {
@@ -61,13 +61,7 @@ pub trait Resolve: Send + Sync + 'static {
 /// What a lookup holds of the lookups that its host, its route and its caller may have
 /// at once.
 pub struct LookupPermit {
-    _shares: [Share; 2],
-}
-
-impl LookupPermit {
-    pub(crate) fn new(shares: [Share; 2]) -> Self {
-        Self { _shares: shares }
-    }
+    pub(super) _shares: [FairPermit; 2],
 }
 
 impl fmt::Debug for LookupPermit {

@@ -16,11 +16,11 @@ use tokio::time::Sleep;
 
 use super::pool::Lease;
 use super::request_body::Fate;
-use super::response_redactor::ResponseRedactor;
-use crate::call_state::Slot;
-use crate::clock::Clock;
-use crate::error::{Error, Limit, LimitKind, NetworkError, NetworkKind, Stage};
+use crate::authority::Origin;
+use crate::call_state::{RequestClock, RequestSlot};
+use crate::error::{Denied, Error, Limit, LimitKind, NetworkError, NetworkKind, Rule, Stage};
 use crate::headers;
+use crate::secret::scrub::{Patterns, Scrubber};
 
 /// The body of a response.
 pub struct ResponseBody {
@@ -33,8 +33,8 @@ struct Open {
     lease: Lease,
     /// How the request's body ended.
     fate: Arc<Fate>,
-    slot: Slot,
-    clock: Clock,
+    slot: RequestSlot,
+    clock: RequestClock,
     /// Armed while the server is waited for.
     timer: Option<Pin<Box<Sleep>>>,
     seen: u64,
@@ -57,8 +57,8 @@ impl ResponseBody {
         incoming: Incoming,
         lease: Lease,
         fate: Arc<Fate>,
-        slot: Slot,
-        clock: Clock,
+        slot: RequestSlot,
+        clock: RequestClock,
         redactor: ResponseRedactor,
     ) -> ResponseBody {
         let open = Open {
@@ -165,28 +165,16 @@ impl Open {
 
     fn count(&mut self, bytes: u64) -> Result<(), Limit> {
         self.seen = self.seen.saturating_add(bytes);
-        let call = self.slot.call();
+        let call = &self.slot.call;
         let allowed = call.limits.response_body_bytes;
-        if self.seen > allowed {
-            return Err(Limit {
-                kind: LimitKind::ResponseBodyBytes,
-                used: self.seen,
-                allowed,
-            });
-        }
+        Limit::check(LimitKind::ResponseBodyBytes, self.seen, allowed)?;
         call.meter.bytes(bytes)
     }
 
     fn take_trailers(&mut self, mut trailers: HeaderMap) -> Result<(), Limit> {
-        let call = self.slot.call();
+        let call = &self.slot.call;
         let (used, allowed) = (headers::size(&trailers), call.limits.header_bytes);
-        if used > allowed {
-            return Err(Limit {
-                kind: LimitKind::ResponseHeadBytes,
-                used,
-                allowed,
-            });
-        }
+        Limit::check(LimitKind::ResponseHeadBytes, used, allowed)?;
         call.meter.bytes(used)?;
         headers::filter_response(&mut trailers);
         if let Some(patterns) = self.redactor.patterns() {
@@ -238,5 +226,82 @@ impl Body for ResponseBody {
             Some(_) => SizeHint::new(),
             None => SizeHint::with_exact(0),
         }
+    }
+}
+
+/// The redactor of one response.
+#[derive(Debug)]
+pub(crate) struct ResponseRedactor {
+    scrubber: Option<Scrubber>,
+    /// How many values the call had loaded when the patterns were made.
+    count: usize,
+    /// Why a value could not be found in the body.
+    obscure: Option<&'static str>,
+}
+
+impl ResponseRedactor {
+    /// # Errors
+    /// [`Rule::SecretResponse`]: `origin` may know a value, and it could hide here.
+    pub(crate) fn of(
+        slot: &RequestSlot,
+        origin: &Origin,
+        obscure: Option<&'static str>,
+    ) -> Result<ResponseRedactor, Denied> {
+        let mut redactor = ResponseRedactor {
+            scrubber: None,
+            count: 0,
+            obscure,
+        };
+        redactor.renew(slot, origin)?;
+        Ok(redactor)
+    }
+
+    /// Looks whether the origin may know another value: it may have gone out with
+    /// another request while this response comes.
+    ///
+    /// # Errors
+    /// As [`ResponseRedactor::of`].
+    pub(crate) fn renew(&mut self, slot: &RequestSlot, origin: &Origin) -> Result<(), Denied> {
+        let secrets = &slot.call.secrets;
+        let count = secrets.count();
+        if count == self.count {
+            return Ok(());
+        }
+        self.count = count;
+        let Some(patterns) = secrets.patterns(origin) else {
+            return Ok(());
+        };
+        if let Some(header) = self.obscure {
+            return Err(Denied::new(Rule::SecretResponse, header));
+        }
+        match &mut self.scrubber {
+            // The value is another origin's.
+            Some(scrubber) if Arc::ptr_eq(scrubber.patterns(), &patterns) => {}
+            Some(scrubber) => scrubber.look_for(patterns),
+            None => self.scrubber = Some(Scrubber::new(patterns)),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.scrubber.is_some()
+    }
+
+    pub(crate) fn patterns(&self) -> Option<&Arc<Patterns>> {
+        self.scrubber.as_ref().map(Scrubber::patterns)
+    }
+
+    /// What of the body can be passed on; may be empty.
+    pub(crate) fn push(&mut self, data: Bytes) -> Bytes {
+        match &mut self.scrubber {
+            Some(scrubber) => scrubber.push(data),
+            None => data,
+        }
+    }
+
+    /// What was held back, at the body's end.
+    pub(crate) fn finish(&mut self) -> Bytes {
+        let rest = self.scrubber.as_mut().map(Scrubber::finish);
+        rest.unwrap_or_default()
     }
 }

@@ -1,9 +1,7 @@
 //! Sends one request and waits for the response's head. The whole request is checked
 //! before a secret is loaded, a name resolved, or a connection opened.
 
-mod destination;
 mod exchange;
-mod receive;
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -11,19 +9,16 @@ use std::sync::Arc;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, Uri};
 
+use super::Egress;
 use super::request_body::{GuestBody, Outgoing, RequestBody};
 use super::response_body::ResponseBody;
-use super::transport::Egress;
-use crate::call_state::CallState;
-use crate::clock::{Clock, Timeouts};
+use crate::authority::{self, Host, Origin};
+use crate::call_state::{CallState, RequestClock, Timeouts};
 use crate::error::{Denied, Error, Limit, LimitKind, Rule, SecretProblem, Stage};
-use crate::headers;
-use crate::rules::{self, HostRule, Wanted};
+use crate::rules::{self, HostRule, WantedRequest};
 use crate::secret::inject::{self, Injection, Spot};
-
-use destination::Destination;
-use exchange::exchange;
-use receive::receive;
+use crate::{headers, target};
+use exchange::{exchange, receive};
 
 /// Of a body, what is read before anything is sent, where a placeholder may be
 /// in it.
@@ -36,7 +31,7 @@ pub(crate) async fn send(
     timeouts: Timeouts,
 ) -> Result<Response<ResponseBody>, Error> {
     let slot = call.begin()?;
-    let clock = Clock::start(call.limits.request_timeout, call.limits.deadline, timeouts);
+    let clock = RequestClock::start(call.limits.request_timeout, call.limits.deadline, timeouts);
     if clock.is_over() {
         return Err(clock.timeout(Stage::Queue).into());
     }
@@ -48,7 +43,7 @@ pub(crate) async fn send(
         destination,
         reusable,
     } = ready;
-    // A function of its own: what it needs on the stack, no earlier step does.
+    // A separate function: what it needs on the stack, no earlier step does.
     let sent = exchange(
         &egress,
         &call,
@@ -78,7 +73,7 @@ struct Ready<'a> {
 async fn ready<'a>(
     egress: &'a Egress,
     call: &Arc<CallState>,
-    clock: &Clock,
+    clock: &RequestClock,
     request: Box<Request<GuestBody>>,
 ) -> Result<Ready<'a>, Error> {
     let (mut parts, body) = request.into_parts();
@@ -89,7 +84,7 @@ async fn ready<'a>(
     let bytes = check_head(&parts, call.limits.header_bytes)?;
     let injections = injections(egress, call, &destination, &parts)?;
     let own = own_credentials(&parts.headers, &injections);
-    let rules = egress.rules().admit(&Wanted {
+    let rules = egress.rules().admit(&WantedRequest {
         https: destination.origin.https,
         host: &destination.origin.host,
         port: destination.origin.port,
@@ -122,14 +117,7 @@ fn check_head(parts: &http::request::Parts, allowed: u64) -> Result<u64, Error> 
     let authority = authority.map_or(0, |authority| authority.as_str().len());
     let line = (parts.method.as_str().len() + target + authority) as u64;
     let bytes = headers::check(&parts.headers, allowed)?.saturating_add(line);
-    if bytes > allowed {
-        return Err(Limit {
-            kind: LimitKind::RequestHeadBytes,
-            used: bytes,
-            allowed,
-        }
-        .into());
-    }
+    Limit::check(LimitKind::RequestHeadBytes, bytes, allowed)?;
     Ok(bytes)
 }
 
@@ -166,7 +154,7 @@ fn own_credentials(headers: &HeaderMap, injections: &[Injection]) -> Vec<HeaderN
 async fn read_body(
     egress: &Egress,
     call: &Arc<CallState>,
-    clock: &Clock,
+    clock: &RequestClock,
     parts: &http::request::Parts,
     guest: GuestBody,
 ) -> Result<Outgoing, Error> {
@@ -174,7 +162,7 @@ async fn read_body(
     let search = !egress.rules().secrets().is_empty();
     let mut body = Box::new(RequestBody::new(guest, declared, search, Arc::clone(call))?);
     let safe = parts.method.is_safe();
-    let none = safe || body.length() == Some(0);
+    let none = safe || body.length == Some(0);
     let enough = match (none, call.placeholders.any()) {
         (true, _) => 1,
         (false, true) => READ_AHEAD_BYTES,
@@ -184,14 +172,14 @@ async fn read_body(
     clock
         .within(end, Stage::RequestBody, pin!(body.read_ahead(enough)))
         .await??;
-    if safe && body.seen() > 0 {
+    if safe && body.seen > 0 {
         return Err(Denied::new(Rule::BodyOnSafeMethod, &parts.method).into());
     }
     Ok(body)
 }
 
 /// Injects the values, and asks for a response that values can be found in. Gives the target to
-/// send: it may hold a value, and is shown to nobody.
+/// send: it may hold a value, and must not be shown.
 fn put_in(
     egress: &Egress,
     call: &CallState,
@@ -213,7 +201,7 @@ fn put_in(
     for place in egress.rules().secrets() {
         if place.is_at(origin.https, &destination.host, origin.port) {
             // Another call may have sent it there. A secret without a value was never
-            // sent; one that can't be searched for could be echoed unseen.
+            // sent; a value that can't be searched for could be echoed unseen.
             match call.secrets.load(&place.slug, origin) {
                 Err(error) if error.problem == SecretProblem::TooMuchMemory => {
                     return Err(error.into());
@@ -244,9 +232,54 @@ fn finish_head(
     headers.insert(header::HOST, destination.header()?);
     headers.remove(header::CONTENT_LENGTH);
     if !method.is_safe()
-        && let Some(length) = body.length()
+        && let Some(length) = body.length
     {
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
     }
     Ok(())
+}
+
+/// Where a request goes: connections and secrets are kept by its origin.
+struct Destination {
+    host: Host,
+    origin: Origin,
+    /// The path and query to send.
+    target: Uri,
+}
+
+impl Destination {
+    fn of(uri: &Uri) -> Result<Destination, Denied> {
+        let (Some(scheme), Some(own)) = (uri.scheme_str(), uri.authority()) else {
+            return Err(Denied::new(Rule::NotAbsolute, uri.to_string()));
+        };
+        let https = match scheme {
+            "https" => true,
+            "http" => false,
+            _ => return Err(Denied::new(Rule::Scheme, scheme)),
+        };
+        let authority = authority::parse(own.as_str())?;
+        let text = uri.path_and_query().map_or("/", |target| target.as_str());
+        target::parse(text)?;
+        let target = text.parse();
+        Ok(Destination {
+            origin: Origin {
+                https,
+                host: authority.host.to_string(),
+                port: authority.port.unwrap_or(Origin::default_port(https)),
+            },
+            host: authority.host,
+            target: target.map_err(|_| Denied::new(Rule::Target, text))?,
+        })
+    }
+
+    /// The `host` header.
+    fn header(&self) -> Result<HeaderValue, Denied> {
+        let Origin { https, host, port } = &self.origin;
+        let value = if *port == Origin::default_port(*https) {
+            host.parse()
+        } else {
+            format!("{host}:{port}").parse()
+        };
+        value.map_err(|_| Denied::new(Rule::Host, host))
+    }
 }

@@ -21,7 +21,7 @@ pub(crate) enum Holder {
 
 /// A number of permits.
 #[derive(Debug)]
-pub(crate) struct Shares {
+pub(crate) struct FairPermits {
     /// Permits reserved for holders that have none.
     reserve: usize,
     state: Mutex<State>,
@@ -36,12 +36,12 @@ struct State {
 
 /// A permit, returned when dropped.
 #[derive(Debug)]
-pub(crate) struct Share {
-    shares: Arc<Shares>,
+pub(crate) struct FairPermit {
+    shares: Arc<FairPermits>,
     holders: Vec<Holder>,
 }
 
-impl Shares {
+impl FairPermits {
     /// A semaphore with `all` permits, a quarter of them reserved for holders that have none.
     pub(crate) fn new(all: usize) -> Arc<Self> {
         Arc::new(Self {
@@ -55,7 +55,7 @@ impl Shares {
     }
 
     /// Takes a permit on the account of all of these, if each may have one more.
-    pub(crate) fn try_take(self: &Arc<Self>, holders: &[Holder]) -> Option<Share> {
+    pub(crate) fn try_take(self: &Arc<Self>, holders: &[Holder]) -> Option<FairPermit> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let holds_any = holders.iter().any(|one| state.held.contains_key(one));
         if state.left == 0 || (holds_any && state.left <= self.reserve) {
@@ -66,14 +66,14 @@ impl Shares {
             let held = state.held.entry(holder.clone()).or_default();
             *held = held.saturating_add(1);
         }
-        Some(Share {
+        Some(FairPermit {
             shares: Arc::clone(self),
             holders: holders.to_vec(),
         })
     }
 
-    /// [`Shares::try_take`], waiting until it succeeds.
-    pub(crate) async fn take(self: &Arc<Self>, holders: &[Holder]) -> Share {
+    /// [`FairPermits::try_take`], waiting until it succeeds.
+    pub(crate) async fn take(self: &Arc<Self>, holders: &[Holder]) -> FairPermit {
         let mut freed = pin!(self.freed.notified());
         loop {
             // Registered first: a permit freed from here on is not missed.
@@ -95,7 +95,7 @@ impl Shares {
     }
 }
 
-impl Drop for Share {
+impl Drop for FairPermit {
     fn drop(&mut self) {
         let mut state = self
             .shares
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     /// Whether a future is not ready, by then.
-    async fn waits(future: impl Future<Output = Share>) -> bool {
+    async fn waits(future: impl Future<Output = FairPermit>) -> bool {
         let soon = Duration::from_millis(20);
         tokio::time::timeout(soon, future).await.is_err()
     }
@@ -136,9 +136,9 @@ mod tests {
 
     #[tokio::test]
     async fn the_last_permits_are_for_those_who_hold_none() {
-        let shares = Shares::new(8);
+        let shares = FairPermits::new(8);
         let (one, other) = ([caller("one")], [caller("other")]);
-        let mut held: Vec<Share> = (0..6).map(|_| shares.try_take(&one).unwrap()).collect();
+        let mut held: Vec<FairPermit> = (0..6).map(|_| shares.try_take(&one).unwrap()).collect();
         assert!(shares.try_take(&one).is_none());
         // On either account.
         assert!(shares.try_take(&[caller("third"), caller("one")]).is_none());
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn without_a_holder_there_are_as_many_as_there_are() {
-        let shares = Shares::new(2);
+        let shares = FairPermits::new(2);
         let _held = (shares.try_take(&[]).unwrap(), shares.try_take(&[]).unwrap());
         assert!(shares.try_take(&[]).is_none());
         assert_eq!(shares.left(), 0);

@@ -1,5 +1,5 @@
 //! One automaton for all patterns of a set (Aho and Corasick, 1975), and a table
-//! that skips text in which no pattern begins (Wu and Manber, 1994).
+//! that skips text in which no pattern starts (Wu and Manber, 1994).
 //!
 //! It is written here, and not taken from a library, for two reasons: a library's
 //! tables are not wiped when they are dropped, though a secret can be read from
@@ -11,14 +11,14 @@ use std::fmt;
 
 use zeroize::{DefaultIsZeroes, Zeroizing};
 
-/// The state in which no pattern has begun.
+/// The state in which no pattern has started.
 pub(crate) const ROOT: u32 = 0;
 
 /// Memory for each byte of a pattern: its node, its suffix while the nodes are linked,
 /// and the pattern itself.
 pub(crate) const NODE: u64 = 32;
 
-/// Pairs of bytes that the table of skips tells apart.
+/// Pairs of bytes that the table of skips distinguishes.
 const PAIR_SLOTS: usize = 1 << 12;
 
 /// The patterns' trie, with a failure link for each node.
@@ -32,8 +32,8 @@ pub(crate) struct Automaton {
     skips: Zeroizing<Vec<u8>>,
     /// Bytes of the shortest pattern, as far as the table of skips sees.
     shortest: usize,
-    /// A bit for each pair of bytes: whether a pattern may begin with it. Most bytes
-    /// begin one of the many forms of a value; few pairs do.
+    /// A bit for each pair of bytes: whether a pattern may start with it. Most bytes
+    /// start one of the many forms of a value; few pairs do.
     pairs: Zeroizing<Vec<u64>>,
 }
 
@@ -210,14 +210,14 @@ impl Automaton {
         start.copied().unwrap_or(ROOT)
     }
 
-    /// Whether a pattern begins with this byte.
+    /// Whether a pattern starts with this byte.
     #[inline]
     pub(crate) fn begins(&self, byte: u8) -> bool {
         let start = self.starts.get(usize::from(byte));
         start.is_some_and(|start| *start != ROOT)
     }
 
-    /// Whether a pattern begins with these bytes, or is the first of them.
+    /// Whether a pattern starts with these bytes, or is the first of them.
     #[inline]
     pub(crate) fn begins_with(&self, first: u8, second: u8) -> bool {
         let (word, bit) = place(first, second);
@@ -244,8 +244,8 @@ impl Automaton {
         self.node(state).longest
     }
 
-    /// The first place in `text`, from `at` on, where a pattern may begin: one that
-    /// lies in `text` wholly, or one that continues behind it.
+    /// The first place in `text`, from `at` on, where a pattern may start
+    /// that ends in `text` or behind it.
     #[inline]
     pub(crate) fn skip(&self, text: &[u8], at: usize) -> usize {
         let Some(last) = self.shortest.checked_sub(2) else {

@@ -86,8 +86,8 @@ pub(crate) fn max_bytes(value: &[u8]) -> u64 {
 const BASE64: u64 = 8;
 
 /// What the base64 of a longer text has of `text`, in both alphabets, wherever
-/// `text` begins in it: without the characters at its edges, which depend on what
-/// stands beside it.
+/// `text` starts in it: without the characters at its edges, which depend on the
+/// bytes around it.
 fn base64(text: &[u8]) -> Vec<Form> {
     let mut runs: Vec<Form> = Vec::new();
     for before in 0..3 {
@@ -101,7 +101,7 @@ fn base64(text: &[u8]) -> Vec<Form> {
     runs
 }
 
-/// `text` behind `before` other bytes in base64, and where those characters begin and
+/// `text` behind `before` other bytes in base64, and where those characters start and
 /// end that depend on `text` alone.
 fn encoded(text: &[u8], before: usize, alphabet: &GeneralPurpose) -> (Form, usize, usize) {
     let mut whole = Zeroizing::new(Vec::with_capacity(before + text.len()));
@@ -117,7 +117,7 @@ fn part(text: &[u8], start: usize, end: usize) -> Form {
     Zeroizing::new(text.get(start..end).unwrap_or_default().to_vec())
 }
 
-/// The value as it stands in documents of some kinds, where that is another text.
+/// The value as documents of some kinds escape it, if that is another text.
 fn escaped(value: &[u8]) -> Vec<Form> {
     let unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     let json = |special: &'static [u8]| {

@@ -75,7 +75,7 @@ pub(crate) static ENTITIES: &[Entity] = &[
     named("vert", b'|'),
 ];
 
-/// By a first letter: where its names begin and end.
+/// By a first letter: where its names start and end.
 #[expect(clippy::indexing_slicing, reason = "evaluated when it is compiled")]
 static FIRST: [(u8, u8); 128] = {
     let mut first = [(0, 0); 128];

@@ -12,7 +12,7 @@ use toolward_contract::url_path::{self, percent_decoded};
 use super::placeholder::{LENGTH, Placeholders};
 use crate::authority::Host;
 use crate::error::{Denied, Rule};
-use crate::rules::{Position, SecretPlace};
+use crate::rules::{ReadPosition, SecretPlace};
 
 /// A request, as far as secrets go.
 pub(crate) struct RequestView<'a> {
@@ -56,7 +56,7 @@ impl Injection {
 /// Finds the placeholders of a request.
 ///
 /// # Errors
-/// The rule against the first one that does not belong where it is.
+/// The rule against the first placeholder that does not belong where it is.
 pub(crate) fn find(
     request: &RequestView<'_>,
     placeholders: &Placeholders,
@@ -83,7 +83,7 @@ pub(crate) fn find(
     Ok(found)
 }
 
-/// A placeholder is the whole value of one parameter, of which there is no second one.
+/// A placeholder is the whole value of one parameter, which occurs once.
 fn in_query(
     request: &RequestView<'_>,
     placeholders: &Placeholders,
@@ -106,7 +106,8 @@ fn in_query(
         if !whole || !alone || known {
             return Err(Denied::new(Rule::SecretInUri, slug));
         }
-        let here = |position: &Position| matches!(position, Position::Query(own) if own == name);
+        let here =
+            |position: &ReadPosition| matches!(position, ReadPosition::Query(own) if own == name);
         allowed(request, places, here, Rule::SecretInUri, &slug)?;
         let spot = Spot::Query(name.to_owned());
         found.push(Injection { slug, spot });
@@ -134,7 +135,8 @@ fn in_header(
     if !alone || rest.len() != LENGTH || !may_precede_secret(name.as_str(), before) {
         return Err(Denied::new(Rule::SecretInHeader, slug));
     }
-    let here = |position: &Position| matches!(position, Position::Header(own) if own == name);
+    let here =
+        |position: &ReadPosition| matches!(position, ReadPosition::Header(own) if own == name);
     allowed(request, places, here, Rule::SecretInHeader, &slug)?;
     Ok(Injection {
         slug,
@@ -149,7 +151,7 @@ fn in_header(
 fn allowed(
     request: &RequestView<'_>,
     places: &[SecretPlace],
-    here: impl Fn(&Position) -> bool,
+    here: impl Fn(&ReadPosition) -> bool,
     misplaced: Rule,
     slug: &str,
 ) -> Result<(), Denied> {

@@ -1,5 +1,5 @@
 //! Placeholders: texts that stand for secrets in one call. They are worth
-//! nothing elsewhere; finding one where it does not belong tells of a mistake
+//! nothing elsewhere; finding one where it does not belong means a mistake
 //! or an attempt.
 
 use std::fmt;
@@ -81,7 +81,7 @@ impl Placeholders {
     }
 }
 
-/// Where, at the end of `text`, a placeholder could begin that is not over yet.
+/// Where, at the end of `text`, a placeholder could start that is not over yet.
 pub(crate) fn unfinished(text: &[u8]) -> usize {
     let first = (text.len() + 1).saturating_sub(LENGTH);
     let begins = |start: &usize| {

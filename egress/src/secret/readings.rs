@@ -1,13 +1,12 @@
 //! How a text can be read, at one place: each byte as itself, and each escape of
 //! percent-encoding, JSON and HTML as what it stands for.
 //!
-//! Nothing is decided here: what looks like an escape may be one, or a text of its
-//! own beside a value. All readings are returned, and the search follows each.
+//! Nothing is decided here: what looks like an escape may be one, or a separate
+//! text next to a value. All readings are returned, and the search follows each.
 
-use super::common_escapes;
+use super::automaton::Automaton;
 use super::entities::{self, ENTITIES};
-use super::reading::{Reading, may_escape};
-use super::single_escape::{self, End, MAX_DIGITS, Single};
+use super::escapes::{self, EscapeEnd, EscapeReading, MAX_DIGITS, Single, may_escape};
 
 /// Readings of one place. There are five at most in practice; the room bounds the work.
 const MAX_READINGS: usize = 12;
@@ -15,14 +14,14 @@ const MAX_READINGS: usize = 12;
 /// How the start of a text can be read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Readings {
-    list: [Reading; MAX_READINGS],
+    list: [EscapeReading; MAX_READINGS],
     length: usize,
 }
 
 impl Default for Readings {
     fn default() -> Readings {
         Readings {
-            list: [Reading::default(); MAX_READINGS],
+            list: [EscapeReading::default(); MAX_READINGS],
             length: 0,
         }
     }
@@ -33,9 +32,9 @@ impl Readings {
     /// they depend on what follows, of which there may be `more`.
     #[inline(never)]
     pub(crate) fn read(&mut self, text: &[u8], more: bool) -> bool {
-        if let Some((escapes, length)) = common_escapes::read(text) {
+        if let Some((escapes, length)) = escapes::read_common(text) {
             let [literal, first, second, third, ..] = &mut self.list;
-            *literal = Reading::literal(text.first().copied().unwrap_or_default());
+            *literal = EscapeReading::literal(text.first().copied().unwrap_or_default());
             [*first, *second, *third] = escapes;
             self.length = length + 1;
             return true;
@@ -45,10 +44,10 @@ impl Readings {
 
     fn read_any(&mut self, text: &[u8], more: bool) -> bool {
         self.length = 0;
-        let Some(single) = single_escape::read(text) else {
+        let Some(single) = escapes::read(text) else {
             return false;
         };
-        if single.end == End::Short && more {
+        if single.end == EscapeEnd::Short && more {
             return false;
         }
         for (free, reading) in self.list.iter_mut().zip(single.as_slice()) {
@@ -56,7 +55,7 @@ impl Readings {
             self.length += 1;
         }
         let escapes = single.escapes();
-        if single.end == End::Nested || escapes.iter().any(|escape| may_escape(escape.byte)) {
+        if single.end == EscapeEnd::Nested || escapes.iter().any(|escape| may_escape(escape.byte)) {
             return self.read_nested(text, &single, more);
         }
         true
@@ -69,7 +68,7 @@ impl Readings {
             out: self,
         };
         // No character was escaped on the way to an end that is settled.
-        let begun = if single.end == End::Nested {
+        let begun = if single.end == EscapeEnd::Nested {
             single.as_slice()
         } else {
             single.escapes()
@@ -87,7 +86,7 @@ impl Readings {
     }
 
     #[inline]
-    fn add(&mut self, reading: Reading) {
+    fn add(&mut self, reading: EscapeReading) {
         if self.as_slice().contains(&reading) {
             return;
         }
@@ -97,8 +96,8 @@ impl Readings {
         }
     }
 
-    /// Keeps those that `keep` says yes to.
-    pub(crate) fn retain(&mut self, mut keep: impl FnMut(Reading) -> bool) {
+    /// Keeps the readings for which `keep` is true.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(EscapeReading) -> bool) {
         let mut kept = 0;
         for at in 0..self.length {
             let Some(reading) = self.list.get(at).copied() else {
@@ -125,7 +124,7 @@ impl Readings {
     }
 
     #[inline]
-    pub(crate) fn as_slice(&self) -> &[Reading] {
+    pub(crate) fn as_slice(&self) -> &[EscapeReading] {
         self.list.get(..self.length).unwrap_or_default()
     }
 }
@@ -144,18 +143,18 @@ impl Reader<'_> {
     fn at(&mut self, at: usize) -> impl Iterator<Item = (usize, u8)> + use<> {
         let rest = self.text.get(at..).unwrap_or_default();
         let single = match rest.first() {
-            Some(byte) if may_escape(*byte) => single_escape::read(rest).unwrap_or(Single::NONE),
+            Some(byte) if may_escape(*byte) => escapes::read(rest).unwrap_or(Single::NONE),
             Some(byte) => Single::literal(*byte),
             None => Single::NONE,
         };
-        self.undecided |= single.end == End::Short;
+        self.undecided |= single.end == EscapeEnd::Short;
         single
             .into_iter()
             .map(move |reading| (at + usize::from(reading.next), reading.byte))
     }
 
     fn add(&mut self, next: usize, value: u32) {
-        if let Some(reading) = Reading::ascii(next, value) {
+        if let Some(reading) = EscapeReading::ascii(next, value) {
             self.out.add(reading);
         }
     }
@@ -168,7 +167,7 @@ impl Reader<'_> {
             let Some(byte) = self.text.get(at).filter(|byte| !may_escape(**byte)) else {
                 break;
             };
-            let Some(digit) = single_escape::digit(*byte, 16) else {
+            let Some(digit) = escapes::digit(*byte, 16) else {
                 return;
             };
             (at, left, value) = (at + 1, left - 1, (value << 4) | digit);
@@ -178,7 +177,7 @@ impl Reader<'_> {
             return;
         };
         for (next, byte) in self.at(at) {
-            if let Some(digit) = single_escape::digit(byte, 16) {
+            if let Some(digit) = escapes::digit(byte, 16) {
                 self.hexadecimal(next, left, (value << 4) | digit);
             }
         }
@@ -190,7 +189,7 @@ impl Reader<'_> {
                 b'u' => self.hexadecimal(next, 4, 0),
                 b'x' => self.hexadecimal(next, 2, 0),
                 byte => {
-                    if let Some(byte) = single_escape::simple(byte) {
+                    if let Some(byte) = escapes::simple(byte) {
                         self.add(next, u32::from(byte));
                     }
                 }
@@ -224,7 +223,7 @@ impl Reader<'_> {
         let begun = left < MAX_DIGITS;
         let mut ends = begun;
         for (next, byte) in self.at(at) {
-            if let Some(digit) = single_escape::digit(byte, radix) {
+            if let Some(digit) = escapes::digit(byte, radix) {
                 ends = false;
                 if let Some(left) = left.checked_sub(1) {
                     let value = value.saturating_mul(radix).saturating_add(digit);
@@ -264,173 +263,133 @@ impl Reader<'_> {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
+/// Positions whose readings are cached: a place is read first behind the escape before
+/// it, and then by itself.
+const CACHED_POSITIONS: usize = 4;
 
-    fn readings(text: &[u8], more: bool) -> Option<Readings> {
-        let mut readings = Readings::default();
-        readings.read(text, more).then_some(readings)
-    }
+/// Bytes that are searched one by one before a block search starts.
+const NEAR_BYTES: usize = 8;
 
-    proptest! {
-        #[test]
-        fn an_escape_is_read_alike_alone_and_where_others_may_stand_in_it(
-            text in "[%\\\\&]([0-9a-fA-F#xXu;\\\"nltamp]{0,8}|#x?[0-9]{1,10}[;a]?|(amp|lt|quot|plus|GT|verbar)[;a]?)",
-        ) {
-            let single = single_escape::read(text.as_bytes()).unwrap();
-            let mut all = Readings::default();
-            let mut begun = Single::literal(text.as_bytes()[0]);
-            begun.end = End::Nested;
-            all.read_nested(text.as_bytes(), &begun, false);
-            for reading in single.escapes() {
-                prop_assert!(all.as_slice().contains(reading), "{:?}", reading);
-            }
-            // Nor are there others, as long as no character is escaped.
-            if single.end != End::Nested {
-                let once = |reading: &Reading| single.as_slice().contains(reading);
-                prop_assert!(all.as_slice().iter().all(once), "{:?}", all);
-            }
+/// A text, of which there may be more.
+pub(super) struct Positions<'t> {
+    text: &'t [u8],
+    more: bool,
+    /// Where the next escape may start, once a search came near it.
+    escape: usize,
+    kept: [Kept; CACHED_POSITIONS],
+}
+
+#[derive(Clone, Copy, Default)]
+struct Kept {
+    /// The place behind the place of these readings; 0: none.
+    after: usize,
+    decided: bool,
+    readings: Readings,
+}
+
+impl<'t> Positions<'t> {
+    pub(super) fn of(text: &'t [u8], more: bool) -> Positions<'t> {
+        Positions {
+            text,
+            more,
+            escape: 0,
+            kept: [Kept::default(); CACHED_POSITIONS],
         }
     }
 
-    proptest! {
-        #[test]
-        fn what_is_common_is_read_as_everything_is(
-            text in "(%|%25|%%|\\\\{1,4}|(\\\\){1,2}u00|(\\\\){1,2}x|&|&#|&#x|&#1|&amp;|&lt;|&quot;|&gt;)([0-9a-zA-Z#;\"/]|%|\\\\|&|&amp;|&#|&num|%25){0,8}",
-        ) {
-            let text = text.as_bytes();
-            if let Some((escapes, length)) = common_escapes::read(text) {
-                let mut all = Readings::default();
-                prop_assert!(all.read_any(text, false));
-                prop_assert_eq!(&all.as_slice()[1..], &escapes[..length]);
-                let read = readings(text, true).unwrap_or_default();
-                prop_assert_eq!(read.as_slice(), all.as_slice());
-            }
+    /// How the text can be read at a place. `None`: it ends there, or there may be
+    /// more that it depends on.
+    #[inline]
+    pub(super) fn at(&mut self, at: usize) -> Option<&Readings> {
+        let kept = self.kept.get_mut(at % CACHED_POSITIONS)?;
+        if kept.after != at + 1 {
+            kept.after = at + 1;
+            let rest = self.text.get(at..).unwrap_or_default();
+            kept.decided = kept.readings.read(rest, self.more);
+        }
+        kept.decided.then_some(&kept.readings)
+    }
+
+    /// Whether a pattern may start with this reading of a place.
+    #[inline]
+    pub(super) fn begins(
+        &mut self,
+        automaton: &Automaton,
+        at: usize,
+        reading: EscapeReading,
+    ) -> bool {
+        let next = at + usize::from(reading.next);
+        match self.text.get(next).copied() {
+            Some(byte) if !may_escape(byte) => automaton.begins_with(reading.byte, byte),
+            Some(_) if automaton.begins(reading.byte) => self.at(next).is_none_or(|seconds| {
+                seconds.may_be(|byte| automaton.begins_with(reading.byte, byte))
+            }),
+            _ => automaton.begins(reading.byte),
         }
     }
 
-    #[track_caller]
-    fn reads(text: &str, byte: u8) {
-        let all = readings(text.as_bytes(), false).unwrap();
-        let whole = Reading {
-            next: u16::try_from(text.len()).unwrap(),
-            byte,
-        };
-        assert!(all.as_slice().contains(&whole), "{text}: {all:?}");
-        // Neither is a part of it taken for all.
-        for end in 1..text.len() {
-            let part = &text.as_bytes()[..end];
-            assert!(
-                readings(part, true).is_none() || text.as_bytes()[end] == b';',
-                "{}",
-                part.escape_ascii()
-            );
-        }
-    }
-
-    #[test]
-    fn each_escape_is_read_alone_and_in_another() {
-        let alone = [
-            "%2B",
-            "%2b",
-            "\\u002B",
-            "\\u002b",
-            "\\x2b",
-            "&#43;",
-            "&#043;",
-            "&#x2B;",
-            "&#X2b;",
-            "&#x00002b;",
-            "&plus;",
-        ];
-        for text in alone {
-            reads(text, b'+');
-            let inside = [
-                text.replace('%', "%25"),
-                text.replace('\\', "\\\\"),
-                text.replace('\\', "\\u005c"),
-                text.replace('&', "&amp;"),
-                text.replace('&', "%26")
-                    .replace('#', "%23")
-                    .replace(';', "%3B"),
-                text.replace('&', "\\u0026"),
-                text.bytes().map(|byte| format!("%{byte:02x}")).collect(),
-                text.bytes().map(|byte| format!("&#{byte};")).collect(),
-                text.bytes().map(|byte| format!("\\u{byte:04X}")).collect(),
-            ];
-            for text in inside {
-                reads(&text, b'+');
-            }
-        }
-        for (text, byte) in [
-            ("\\\"", b'"'),
-            ("\\'", b'\''),
-            ("\\\\", b'\\'),
-            ("\\/", b'/'),
-            ("\\t", b'\t'),
-            ("\\\\\\\"", b'"'),
-            ("&DiacriticalGrave;", b'`'),
-            ("&verbar;", b'|'),
-            ("&vert;", b'|'),
-            ("&#39", b'\''),
-            ("&lt", b'<'),
-        ] {
-            let all = readings(text.as_bytes(), false).unwrap();
-            let whole = |reading: &Reading| usize::from(reading.next) == text.len();
-            assert!(
-                all.as_slice()
-                    .iter()
-                    .any(|reading| whole(reading) && reading.byte == byte),
-                "{text}"
-            );
-        }
-    }
-
-    #[test]
-    fn what_is_no_escape_is_itself() {
-        for text in [
-            "%",
-            "%4",
-            "%g1",
-            "%%",
-            "\\",
-            "\\q",
-            "\\u12",
-            "&",
-            "&;",
-            "&#;",
-            "&#x;",
-            "&foo;",
-            "&plus",
-            "&#300;",
-            "\\u0130",
-            "a%41",
-            "&#000000043;",
-        ] {
-            let all = readings(text.as_bytes(), false)
-                .unwrap()
-                .as_slice()
-                .to_vec();
-            let itself = Reading {
-                next: 1,
-                byte: text.as_bytes()[0],
+    /// The first place from `at` on where a pattern may start, or whose readings are
+    /// not decided.
+    #[inline]
+    pub(super) fn next_start(&mut self, automaton: &Automaton, at: usize) -> usize {
+        let mut at = at;
+        // Where the run of bytes started that stand for themselves.
+        let mut run = at.saturating_sub(NEAR_BYTES);
+        loop {
+            let Some(byte) = self.text.get(at).copied() else {
+                return at;
             };
-            assert_eq!(all, [itself], "{text}");
+            if !may_escape(byte) {
+                if at - run >= NEAR_BYTES {
+                    at = self.skip(automaton, at);
+                    run = at;
+                } else if self.begins(automaton, at, EscapeReading::literal(byte)) {
+                    return at;
+                } else {
+                    at += 1;
+                }
+                continue;
+            }
+            let Some(readings) = self.at(at) else {
+                return at;
+            };
+            if !readings.may_be(|byte| automaton.begins(byte)) {
+                at += 1;
+                run = at;
+                continue;
+            }
+            let readings = *readings;
+            for reading in readings.as_slice() {
+                if self.begins(automaton, at, *reading) {
+                    return at;
+                }
+            }
+            at += 1;
+            run = at;
         }
     }
 
-    #[test]
-    fn what_may_go_on_is_undecided_and_no_longer_than_the_longest_escape() {
-        for text in [
-            "%", "%2", "%25", "%252", "\\", "\\u", "\\u00", "&", "&#", "&#x0", "&Diacri", "&amp",
-            "&am%70",
-        ] {
-            assert!(readings(text.as_bytes(), true).is_none(), "{text}");
+    /// Skips text without escapes in which no pattern starts.
+    #[inline]
+    fn skip(&mut self, automaton: &Automaton, at: usize) -> usize {
+        if self.escape <= at {
+            self.escape = next_escape(self.text, at);
         }
-        for text in ["%%%", "% ", "\\q", "&foo ", "&#x000000000", "abc"] {
-            assert!(readings(text.as_bytes(), true).is_some(), "{text}");
-        }
+        automaton.skip(self.text.get(..self.escape).unwrap_or_default(), at)
     }
 }
+
+#[inline]
+fn next_escape(text: &[u8], from: usize) -> usize {
+    let rest = text.get(from..).unwrap_or_default();
+    // An escape is mostly followed by another.
+    let mut near = rest.iter().take(NEAR_BYTES);
+    if let Some(near) = near.position(|byte| may_escape(*byte)) {
+        return from + near;
+    }
+    let next = memchr::memchr3(b'%', b'\\', b'&', rest);
+    next.map_or(text.len(), |next| from + next)
+}
+
+#[cfg(test)]
+mod tests;

@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::automaton::{Automaton, ROOT};
-use super::positions::Positions;
-use super::reading::Reading;
+use super::escapes::EscapeReading;
+use super::readings::Positions;
 
 /// States of one place. Only a text crafted by a party that knows the value leads to
-/// more; those that have matched most are kept.
+/// more; the states that have matched most are kept.
 const MAX_STATES: usize = 8;
 
 /// Escapes that are remembered before unneeded ones are dropped.
@@ -30,7 +30,7 @@ pub(crate) enum Case {
 
 /// The search in one text. Offsets count from the text's start.
 #[derive(Debug, Default)]
-pub(crate) struct Scan {
+pub(crate) struct PatternScan {
     /// Up to here, all is read.
     cursor: usize,
     /// The states at the cursor and behind it: few, in no order.
@@ -48,7 +48,7 @@ struct State {
 }
 
 impl State {
-    /// The state in which nothing has begun.
+    /// The state in which nothing has started.
     fn fresh(at: usize) -> State {
         State {
             at,
@@ -58,16 +58,16 @@ impl State {
     }
 }
 
-impl Scan {
-    /// A search that begins at `start`.
-    pub(crate) fn from(start: usize) -> Scan {
-        Scan {
+impl PatternScan {
+    /// A search that starts at `start`.
+    pub(crate) fn from(start: usize) -> PatternScan {
+        PatternScan {
             cursor: start,
-            ..Scan::default()
+            ..PatternScan::default()
         }
     }
 
-    /// Continues the search in `text`, which begins at `base` and which `more` may
+    /// Continues the search in `text`, which starts at `base` and which `more` may
     /// follow. Reports matches in the order of their ends; they may overlap.
     pub(crate) fn run(
         &mut self,
@@ -117,8 +117,8 @@ impl Scan {
         self.trails.trim(automaton, &self.ahead);
     }
 
-    /// Continues from the states at `here`, which include matches that begin here.
-    fn step(&mut self, automaton: &Automaton, readings: &[Reading], here: usize, case: Case) {
+    /// Continues from the states at `here`, which include matches that start here.
+    fn step(&mut self, automaton: &Automaton, readings: &[EscapeReading], here: usize, case: Case) {
         if let [only] = self.ahead.as_slice() {
             let only = [*only];
             self.ahead.clear();
@@ -137,7 +137,7 @@ impl Scan {
         &mut self,
         automaton: &Automaton,
         states: &[State],
-        readings: &[Reading],
+        readings: &[EscapeReading],
         here: usize,
         case: Case,
     ) {
@@ -165,7 +165,7 @@ impl Scan {
         }
     }
 
-    /// Of two ways to one state the first is kept: it began before the other.
+    /// Of two ways to one state the first is kept: it started before the other.
     #[inline]
     fn add(&mut self, automaton: &Automaton, state: State) {
         let depth = |state: &State| automaton.depth(state.node);
@@ -190,7 +190,7 @@ impl Scan {
         }
     }
 
-    /// Where the first match may begin that was not reported yet.
+    /// Where the first match may start that was not reported yet.
     pub(crate) fn settled(&self, automaton: &Automaton) -> usize {
         let starts = self.ahead.iter().map(|state| {
             // Matches at the cursor are reported, later ones are not.
@@ -255,7 +255,7 @@ impl Trails {
         self.escapes.get(trail.checked_sub(self.first)? as usize)
     }
 
-    /// Where the last `depth` characters before `state` begin, on the way to it.
+    /// Where the last `depth` characters before `state` start, on the way to it.
     fn start(&self, state: State, depth: usize) -> usize {
         self.walk(state, depth).0
     }

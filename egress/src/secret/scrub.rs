@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 use zeroize::Zeroizing;
 
 use super::automaton::Automaton;
-use super::scan::{Case, Scan};
+use super::scan::{Case, PatternScan};
 use super::{LoadedSecret, encodings};
 
 /// The text that replaces a value.
@@ -38,7 +38,7 @@ impl Patterns {
     #[must_use]
     pub fn scrub(&self, text: &[u8]) -> Option<Vec<u8>> {
         let mut matches = Matches::default();
-        let mut scan = Scan::default();
+        let mut scan = PatternScan::default();
         scan.run(&self.0, (text, 0), false, Case::Exact, |place| {
             matches.add(place);
         });
@@ -69,7 +69,7 @@ impl Patterns {
     fn is_in_name(&self, name: &HeaderName) -> bool {
         let mut found = false;
         let text = name.as_str().as_bytes();
-        Scan::default().run(&self.0, (text, 0), false, Case::Ignored, |_| found = true);
+        PatternScan::default().run(&self.0, (text, 0), false, Case::Ignored, |_| found = true);
         found
     }
 }
@@ -98,7 +98,7 @@ impl Matches {
         }
     }
 
-    /// Passes on what lies before `until`. `None`: there is no value in it.
+    /// Passes on what is before `until`. `None`: no value is in it.
     fn pass(&mut self, (text, base): (&[u8], usize), until: usize) -> Option<Vec<u8>> {
         let ready = self.found.partition_point(|place| place.start < until);
         let from = self.passed;
@@ -125,14 +125,14 @@ impl Matches {
 #[derive(Debug)]
 pub struct Scrubber {
     patterns: Arc<Patterns>,
-    scan: Scan,
+    scan: PatternScan,
     matches: Matches,
     held: Held,
-    /// Where the held text begins.
+    /// Where the held text starts.
     base: usize,
 }
 
-/// The end of what came, which may begin a value.
+/// The end of what came, which may start a value.
 #[derive(Default)]
 struct Held(Zeroizing<Vec<u8>>);
 
@@ -162,7 +162,7 @@ impl Scrubber {
     pub fn new(patterns: Arc<Patterns>) -> Scrubber {
         Scrubber {
             patterns,
-            scan: Scan::default(),
+            scan: PatternScan::default(),
             matches: Matches::default(),
             held: Held::default(),
             base: 0,
@@ -172,7 +172,7 @@ impl Scrubber {
     /// Switches to `patterns`, a superset of the present ones.
     pub(crate) fn look_for(&mut self, patterns: Arc<Patterns>) {
         self.patterns = patterns;
-        self.scan = Scan::from(self.base);
+        self.scan = PatternScan::from(self.base);
         self.matches.found.clear();
     }
 
@@ -215,7 +215,7 @@ impl Scrubber {
         out
     }
 
-    /// Searches `text`, and tells up to where it is settled.
+    /// Searches `text`, and returns up to where it is settled.
     fn scan(&mut self, text: &[u8], more: bool) -> usize {
         let Patterns(automaton) = &*self.patterns;
         let matches = &mut self.matches;

@@ -1,5 +1,5 @@
-//! The values that an origin may know and so may echo in any response: those that
-//! policy ties to it, sent by this call or by another one.
+//! The values that an origin may know and so may echo in any response: policy ties them
+//! to it, and this call or another one sent them.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::scrub::Patterns;
 use super::{LoadedSecret, SecretValues};
+use crate::authority::Origin;
 use crate::error::{SecretError, SecretProblem};
-use crate::origin::Origin;
 
 /// Bytes of memory that looking for values may take in one call. A value of 2 KiB
 /// takes some 6 MiB, one of 40 bytes 120 KiB. A driver that may store a secret chooses
@@ -32,7 +32,7 @@ struct Known {
 
 impl Known {
     /// What the present patterns of an origin take on when others come in their place: a
-    /// response that is not read holds those that it began with.
+    /// response that is not read holds the patterns that it started with.
     fn superseded(&self, origin: &Origin) -> u64 {
         let mut patterns = self.patterns.iter().filter(|(own, _)| own == origin);
         if !patterns.any(|(_, patterns)| Arc::strong_count(patterns) > 1) {
@@ -84,10 +84,10 @@ impl SentSecrets {
         Ok(secret)
     }
 
-    /// Counts what it takes to look for a value, and what patterns that are held
-    /// beside it take, unless that is too much.
+    /// Counts what it takes to look for a value, and what the patterns that are still held
+    /// take, unless that is too much.
     fn take(&self, secret: &LoadedSecret, held: u64) -> Result<(), SecretError> {
-        // The caller holds the lock, so there is no other writer.
+        // The caller holds the lock, so nothing else writes.
         let memory = self.memory().saturating_add(secret.memory());
         let memory = memory.saturating_add(held);
         if memory > MAX_SEARCH_BYTES {

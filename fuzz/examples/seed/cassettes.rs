@@ -7,7 +7,7 @@ use toolward_ledger::record::{
     Action, Call, Code, Ended, Event, Hex, Id, Invocation, Native, Number, Opened, Outcome, Part,
     Started, Tool, Version, Word,
 };
-use toolward_ledger::{Durability, Entry, Options, Reader, Recorder as _, Selection, Writer};
+use toolward_ledger::{Durability, Entry, LedgerOptions, Reader, Recorder as _, Selection, Writer};
 
 fn invocation(number: u8) -> Invocation {
     let mut bytes = [0; 16];
@@ -82,7 +82,7 @@ fn started(number: u8) -> Entry {
 /// asked a question first.
 fn exported() -> Vec<u8> {
     let folder = std::env::temp_dir().join(format!("toolward-seed-{}", std::process::id()));
-    let mut options = Options::new(folder.clone());
+    let mut options = LedgerOptions::new(folder.clone());
     options.keep = Keep::All;
     let opened = Opened {
         build: Version::parse("0.1.0").expect("a version"),

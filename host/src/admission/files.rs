@@ -69,7 +69,7 @@ mod tests {
             concurrency_per_publisher: 4,
             ..Limits::default()
         };
-        let admission = Admission::new(&limits);
+        let admission = Admission::new(&limits, Arc::new(toolward_state::Local::default()));
         let (tool, publisher) = (admission.tool("a", "t@1"), admission.publisher("a"));
         let path = |principal| admission.path(&tool, &publisher, principal);
         let (greedy, modest) = (path("greedy"), path("modest"));

@@ -1,11 +1,11 @@
-//! One gate: a semaphore with a bounded queue.
+//! One gate: the places of calls that run and wait, and what these calls hold.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use toolward_policy::LimitName;
+use toolward_state::{CallPlace, PlaceLimits, PlaceReply, Places, QueueFull, StateError};
 
 use super::sum::Held;
 use crate::api::result::{CallError, ErrorClass, ErrorCode, Hit};
@@ -16,13 +16,11 @@ const RETRY_AFTER: Duration = Duration::from_millis(100);
 /// Bounds how many calls are inside and how many wait to enter.
 #[derive(Debug)]
 pub(crate) struct Gate {
-    slots: Arc<Semaphore>,
-    waiting: AtomicU32,
-    queue: u32,
-    /// Calls that released their permit while they wait for a tool: at most as many as
-    /// there are permits.
+    places: Arc<dyn Places>,
+    limits: PlaceLimits,
+    /// Calls that released their place while they wait for a tool: at most as many as
+    /// there are places. Their instances are in this process.
     parked: Arc<Semaphore>,
-    inside: u32,
     name: LimitName,
     /// Bytes that the calls of this principal or publisher hold.
     pub(super) memory: Held,
@@ -33,15 +31,15 @@ pub(crate) struct Gate {
 }
 
 impl Gate {
-    pub(crate) fn new(name: LimitName, slots: u32, queue: u32) -> Arc<Self> {
-        let inside = slots.max(1);
-        let places = || Arc::new(Semaphore::new(inside as usize));
+    pub(crate) fn new(name: LimitName, limits: PlaceLimits, places: Arc<dyn Places>) -> Arc<Self> {
+        let limits = PlaceLimits {
+            running: limits.running.max(1),
+            ..limits
+        };
         Arc::new(Self {
-            slots: places(),
-            waiting: AtomicU32::new(0),
-            queue,
-            parked: places(),
-            inside,
+            places,
+            limits,
+            parked: Arc::new(Semaphore::new(limits.running as usize)),
             name,
             memory: Held::default(),
             unread: Held::default(),
@@ -49,39 +47,62 @@ impl Gate {
         })
     }
 
-    /// Acquires a permit, waiting if needed; first come, first served.
-    pub(crate) async fn enter(&self, bounded: bool) -> Result<OwnedSemaphorePermit, CallError> {
-        if let Ok(permit) = self.slots.clone().try_acquire_owned() {
-            return Ok(permit);
+    /// Acquires a place, waiting if needed; first come, first served.
+    pub(crate) async fn enter(
+        &self,
+        bounded: bool,
+        deadline: Option<Instant>,
+    ) -> Result<CallPlace, CallError> {
+        if let Some(place) = self.places.clone().try_enter() {
+            return Ok(place);
         }
-        let _place = if bounded {
-            Some(Place::within(self, self.queue)?)
-        } else {
-            None
-        };
-        self.slots.clone().acquire_owned().await.map_err(|_closed| {
-            CallError::new(
-                ErrorCode::INTERNAL,
-                ErrorClass::ExecutionFailed,
-                "the host is shutting down",
-            )
-        })
+        match self.places.clone().enter(bounded, deadline).await {
+            Ok(PlaceReply::Entered(place)) => Ok(place),
+            Ok(PlaceReply::Full(queue)) => Err(self.refused(queue)),
+            Err(StateError::Late) => Err(CallError::new(
+                ErrorCode::TIMEOUT,
+                ErrorClass::Timeout,
+                format!("the call waited until its deadline ({})", self.name),
+            )),
+            Err(error) => {
+                tracing::error!(%error, "a call can't enter");
+                Err(CallError::internal(error.to_string()))
+            }
+        }
     }
 
     /// A place among those that wait, for a call that is going to enter: refused where the call would be.
-    pub(super) fn reserve(&self) -> Result<Place<'_>, CallError> {
-        let free = self.slots.available_permits();
-        Place::within(
-            self,
-            self.queue
-                .saturating_add(u32::try_from(free).unwrap_or(u32::MAX)),
+    pub(super) fn reserve(&self) -> Result<CallPlace, CallError> {
+        let reserved = self.places.clone().reserve();
+        reserved.map_err(|queue| self.refused(queue))
+    }
+
+    fn refused(&self, QueueFull { waiting }: QueueFull) -> CallError {
+        let (limit, hint) = match self.name.own() {
+            None => (
+                LimitName::Queue,
+                format!(
+                    "try again later, or raise the limits `{}` or `queue`",
+                    self.name
+                ),
+            ),
+            // No hint to raise it: the operator can't change the host's own
+            // limits.
+            Some(_) => (self.name, "try again later".to_owned()),
+        };
+        full(
+            format!("{waiting} calls are waiting already ({})", self.name),
+            limit,
+            u64::from(waiting).saturating_add(1),
+            u64::from(self.limits.waiting),
+            hint,
         )
     }
 
     /// A parking permit for a call that waits for a tool; fails instead of waiting.
     pub(super) fn park(&self) -> Result<OwnedSemaphorePermit, CallError> {
         self.parked.clone().try_acquire_owned().map_err(|_| {
-            let most = u64::from(self.inside);
+            let most = u64::from(self.limits.running);
             full(
                 format!(
                     "{most} calls are waiting for tools that they call ({})",
@@ -93,46 +114,6 @@ impl Gate {
                 format!("try again later, or raise the limit `{}`", self.name),
             )
         })
-    }
-}
-
-/// A place in the queue; released on drop, so that a cancelled waiter frees it, too.
-pub(crate) struct Place<'a>(&'a AtomicU32);
-
-impl<'a> Place<'a> {
-    fn within(gate: &'a Gate, most: u32) -> Result<Self, CallError> {
-        gate.waiting
-            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |now| {
-                (now < most).then(|| now.saturating_add(1))
-            })
-            .map(|_before| Self(&gate.waiting))
-            .map_err(|now| {
-                let (limit, hint) = match gate.name.own() {
-                    None => (
-                        LimitName::Queue,
-                        format!(
-                            "try again later, or raise the limits `{}` or `queue`",
-                            gate.name
-                        ),
-                    ),
-                    // No hint to raise it: the operator can't change the host's own
-                    // limits.
-                    Some(_) => (gate.name, "try again later".to_owned()),
-                };
-                full(
-                    format!("{now} calls are waiting already ({})", gate.name),
-                    limit,
-                    u64::from(now).saturating_add(1),
-                    u64::from(gate.queue),
-                    hint,
-                )
-            })
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The approval request that a person sees before a call runs, and their verdict. The
 //! stage that asks is [`crate::pipeline::approve`].
 
+mod keys;
 mod verdict;
 
 use std::future::Future;
@@ -8,6 +9,7 @@ use std::pin::Pin;
 
 use serde_json::Value;
 
+pub use keys::ApprovalKeys;
 pub(crate) use verdict::Marks;
 pub use verdict::{ApprovalScope, Remembered, Verdict};
 

@@ -9,6 +9,7 @@ use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_policy::{Contract, DuplicateId, Implementation};
 use toolward_signing::Digest;
+use toolward_state::Withdrawal;
 
 use super::driver::LoadedDriver;
 use super::icon::{Icon, Icons};
@@ -16,7 +17,6 @@ use super::routes::Reached;
 use crate::api::error::HostError;
 use crate::executor::Executors;
 use crate::shared_state::SharedState;
-use crate::withdrawal::Withdrawal;
 
 /// The contracts and drivers of all bundles, in the order in which they came.
 #[derive(Default)]

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use toolward_bundle::content::DriverEntry;
 use toolward_contract::driver::Driver;
+use toolward_state::Withdrawal;
 
 use crate::api::violations::Reported;
 use crate::executor::{DriverSource, Executor, Executors, Features};
 use crate::health::Health;
-use crate::withdrawal::Withdrawal;
 
 /// The driver of a bundle.
 pub(crate) struct LoadedDriver {

@@ -107,11 +107,11 @@ impl Host {
                 record.named(running, &call.route);
                 record.may_run().await.map(|()| None)
             }
-            Entered::Repeats(kept) if !kept.is_withdrawn() => {
-                record.repeats(&kept);
-                kept.result.clone().map(Some)
+            Entered::Repeats(kept) => {
+                record.repeats(kept.source);
+                kept.result.map(Some)
             }
-            Entered::Repeats(_) | Entered::Ran => Err(already_run()),
+            Entered::Ran => Err(already_run()),
         }
     }
 

@@ -1,16 +1,15 @@
 //! Key-value buckets, as a call may use them. A driver only gives the name of a bucket: its publisher follows from
-//! the grant, its principal from the call. The store blocks, so each operation runs on a thread for blocking work,
-//! which interrupts it at the call's deadline.
+//! the grant, its principal from the call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use toolward_contract::capability::{Capability, Class};
-use toolward_keyvalue::{Access, Bucket, Error, Limits, Store};
 use toolward_policy::{BucketGrant, LimitName, own};
+use toolward_state::{Access, BucketScope, Buckets, Error, Limits};
 
-use super::{BucketError, BucketOperation, BucketReply, BucketRequest, GuestEnd};
+use super::{BucketError, BucketReply, BucketRequest, GuestEnd};
 use crate::api::violations::{ViolationKind, Violations};
 use crate::exceeded::{DeadlinePassed, Exceeded};
 
@@ -45,10 +44,9 @@ pub(crate) struct BucketCounters {
 }
 
 /// What one call may do with buckets.
-#[derive(Debug)]
-pub(crate) struct Buckets {
+pub(crate) struct CallBuckets {
     pub(crate) grants: Vec<BucketGrant>,
-    pub(crate) store: Option<Arc<Store>>,
+    pub(crate) store: Option<Arc<dyn Buckets>>,
     pub(crate) principal: String,
     pub(crate) limits: BucketLimits,
     pub(crate) counters: Arc<BucketCounters>,
@@ -59,11 +57,9 @@ pub(crate) struct Buckets {
 /// The grant of every name that no other grant has.
 const ANY: &str = "*";
 
-impl Buckets {
+impl CallBuckets {
     /// Does what a driver asks for.
     pub(crate) async fn answer(&self, request: BucketRequest) -> Result<BucketReply, BucketError> {
-        use BucketOperation as Op;
-
         let BucketRequest { bucket, operation } = request;
         self.count_operation()?;
         let Some(grant) = self.grant(&bucket) else {
@@ -82,49 +78,14 @@ impl Buckets {
             true => Access::Write,
             false => Access::Read,
         };
-        let limits = self.limits.bucket;
-        let bucket = store.bucket(&grant.owner, &self.principal, &bucket, access, limits);
-        let bucket = bucket.until(self.deadline);
-        let reply = match operation {
-            Op::Open => BucketReply::Done,
-            Op::Get(key) => BucketReply::Value(run(bucket, move |b| b.get(&key)).await?),
-            Op::Exists(key) => BucketReply::Exists(run(bucket, move |b| b.exists(&key)).await?),
-            Op::Keys { cursor } => {
-                let page = run(bucket, move |b| b.list_keys(cursor)).await?;
-                BucketReply::Keys {
-                    keys: page.keys,
-                    cursor: page.cursor,
-                }
-            }
-            Op::GetMany(keys) => {
-                let read = run(bucket, move |b| {
-                    let values = b.get_many(&keys)?;
-                    Ok(keys.into_iter().zip(values))
-                });
-                let values = read.await?;
-                let values = values.map(|(key, value)| value.map(|value| (key, value)));
-                BucketReply::Values(values.collect())
-            }
-            Op::Set(key, value) => {
-                run(bucket, move |b| b.set(&key, &value)).await?;
-                BucketReply::Done
-            }
-            Op::Delete(key) => {
-                run(bucket, move |b| b.delete(&key)).await?;
-                BucketReply::Done
-            }
-            Op::Increment(key, delta) => {
-                BucketReply::Number(run(bucket, move |b| b.increment(&key, delta)).await?)
-            }
-            Op::SetMany(pairs) => {
-                run(bucket, move |b| b.set_many(&pairs)).await?;
-                BucketReply::Done
-            }
-            Op::DeleteMany(keys) => {
-                run(bucket, move |b| b.delete_many(&keys)).await?;
-                BucketReply::Done
-            }
+        let scope = BucketScope {
+            owner: grant.owner.clone(),
+            principal: self.principal.clone(),
+            name: bucket,
+            access,
+            limits: self.limits.bucket,
         };
+        let reply = store.operate(scope, operation, self.deadline).await?;
         self.count_bytes(reply.bytes())?;
         Ok(reply)
     }
@@ -174,75 +135,16 @@ fn count(
     Err(BucketError::Ends(exceeded.into()))
 }
 
-/// Runs an operation on a thread for blocking work.
-async fn run<R: Send + 'static>(
-    bucket: Bucket,
-    operation: impl FnOnce(&Bucket) -> Result<R, Error> + Send + 'static,
-) -> Result<R, BucketError> {
-    match tokio::task::spawn_blocking(move || operation(&bucket)).await {
-        Ok(done) => done.map_err(BucketError::from),
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => std::panic::resume_unwind(panic),
-            // The runtime ends.
-            Err(_cancelled) => Err(BucketError::Ends(GuestEnd::Deadline(DeadlinePassed))),
-        },
-    }
-}
-
-impl BucketOperation {
-    fn writes(&self) -> bool {
-        match self {
-            Self::Open | Self::Get(_) | Self::Exists(_) | Self::Keys { .. } | Self::GetMany(_) => {
-                false
-            }
-            Self::Set(..)
-            | Self::Delete(_)
-            | Self::Increment(..)
-            | Self::SetMany(_)
-            | Self::DeleteMany(_) => true,
-        }
-    }
-
-    /// Bytes of keys and values that it moves to the store.
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Open | Self::Keys { .. } => 0,
-            Self::Get(key) | Self::Exists(key) | Self::Delete(key) | Self::Increment(key, _) => {
-                key.len()
-            }
-            Self::Set(key, value) => key.len().saturating_add(value.len()),
-            Self::GetMany(keys) | Self::DeleteMany(keys) => keys.iter().map(String::len).sum(),
-            Self::SetMany(pairs) => {
-                let pairs = pairs.iter();
-                pairs
-                    .map(|(key, value)| key.len().saturating_add(value.len()))
-                    .sum()
-            }
-        }
-    }
-}
-
-impl BucketReply {
-    /// Bytes that it moves from the store.
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Done | Self::Exists(_) | Self::Number(_) => 0,
-            Self::Value(value) => value.as_ref().map_or(0, Vec::len),
-            Self::Keys { keys, .. } => keys.iter().map(String::len).sum(),
-            Self::Values(values) => values.iter().flatten().map(|(_, value)| value.len()).sum(),
-        }
-    }
-}
-
 impl From<Error> for BucketError {
     fn from(error: Error) -> Self {
         match error {
             Error::ReadOnly => Self::Denied,
             // Both happen at the deadline only, and then the call is over.
             Error::Busy | Error::Deadline => Self::Ends(GuestEnd::Deadline(DeadlinePassed)),
-            Error::TooLarge { .. } | Error::Quota { .. } | Error::NotANumber(_) => {
-                Self::Failed(error.to_string())
-            }
+            Error::TooLarge { .. }
+            | Error::Quota { .. }
+            | Error::NotANumber(_)
+            | Error::Unknown => Self::Failed(error.to_string()),
             // The driver does not learn what is wrong with the operator's disk.
             _ => {
                 tracing::error!(%error, code = error.code(), "a key-value operation failed");

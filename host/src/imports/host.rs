@@ -8,7 +8,7 @@ use toolward_egress::{Call, Denied, Error as EgressError};
 
 use super::tools::NestedCalls;
 use super::{
-    BoxFuture, BucketError, BucketReply, BucketRequest, Buckets, CallBudget, CallSecrets,
+    BoxFuture, BucketError, BucketReply, BucketRequest, CallBuckets, CallBudget, CallSecrets,
     CallerBudget, HttpError, HttpRequest, HttpResponse, Imports, LogMessage, Reports, SecretError,
     SecretReply, SecretRequest, ToolReply, not_granted,
 };
@@ -30,7 +30,7 @@ pub(crate) struct HostImports {
     pub(crate) secrets: Arc<CallSecrets>,
     /// `None` if no host is granted.
     pub(crate) network: Option<Call>,
-    pub(crate) buckets: Buckets,
+    pub(crate) buckets: CallBuckets,
     /// `None` if no tool is granted.
     pub(crate) tools: Option<NestedCalls>,
     pub(crate) reports: Reports,

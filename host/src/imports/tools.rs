@@ -142,7 +142,7 @@ impl NestedCalls {
         };
         let reply = self.host.clone().call_tool(nested).await;
         violations.absorb(&reply.metadata.violations, reply.metadata.violations_total);
-        let result = match self.gates.resume(parked).await {
+        let result = match self.gates.resume(parked, self.deadline).await {
             Ok(slot) => {
                 self.slot.put(slot);
                 reply.result

@@ -1,22 +1,25 @@
 //! Takes in the calls of ids: the first runs, others wait for it and get its reply.
 
-use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tokio::sync::watch;
-use zeroize::Zeroizing;
+use toolward_state::{
+    Begun, CallEnding, CallId, Calls, HostState, Keys, StateError, StoredReply, Withdrawal, detach,
+    settled,
+};
 
 use super::kept::KeptReply;
-use super::memory::{Ending, Found, MAX_WAITING, Memory};
+use super::name::custom;
 use super::{CallName, other_input};
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
-use crate::sandbox::deadline;
+
+/// How long the state may take to learn that a call has ended.
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The calls of ids, of all hosts that replace each other.
 pub(crate) struct NamedCalls {
-    secret: Zeroizing<[u8; 32]>,
-    memory: Mutex<Memory>,
+    calls: Arc<dyn Calls>,
+    keys: Arc<dyn Keys>,
 }
 
 /// How a call of an id was taken in.
@@ -24,33 +27,35 @@ pub(crate) enum Entered {
     /// It runs: it is the first.
     Runs(RunningCall),
     /// It gets the reply of the first.
-    Repeats(Arc<KeptReply>),
+    Repeats(Box<KeptReply>),
     /// The first one's reply is not kept.
     Ran,
 }
 
-impl Default for NamedCalls {
-    /// With a random secret: processes give drivers different keys for the same id.
-    fn default() -> Self {
-        let mut secret = [0; 32];
-        // Without randomness keys still differ between ids, but can be guessed.
-        let _ = getrandom::fill(&mut secret);
-        Self::keyed(secret)
-    }
-}
-
 impl NamedCalls {
-    /// With the secret of an installation.
-    pub(crate) fn keyed(secret: [u8; 32]) -> Self {
+    pub(crate) fn new(state: &Arc<dyn HostState>) -> Self {
         Self {
-            secret: Zeroizing::new(secret),
-            memory: Mutex::default(),
+            calls: state.clone(),
+            keys: state.clone(),
         }
     }
 
     /// What a driver gets as idempotency key.
-    pub(crate) fn idempotency_key(&self, name: &CallName, driver: &str) -> String {
-        name.idempotency_key(&self.secret, driver)
+    ///
+    /// # Errors
+    /// If the keys can't be used.
+    pub(crate) async fn idempotency_key(
+        &self,
+        name: &CallName,
+        driver: &str,
+        deadline: Instant,
+    ) -> Result<String, CallError> {
+        let hash = || self.keys.id_hash(name.for_driver(driver), deadline);
+        let hash = settled(deadline, hash).await.map_err(|error| {
+            tracing::error!(%error, "a driver's idempotency key can't be made");
+            CallError::internal(error.to_string())
+        })?;
+        Ok(custom(&hash).to_string())
     }
 
     /// Takes in a call of this id. It waits for the first one at most so long.
@@ -59,53 +64,55 @@ impl NamedCalls {
     /// [`ErrorCode::INPUT_INVALID`] for another input, [`ErrorCode::RATE_LIMITED`] if too many wait, and
     /// [`ErrorCode::TIMEOUT`].
     pub(crate) async fn enter(
-        self: &Arc<Self>,
+        &self,
         name: &Arc<CallName>,
         wait: Duration,
     ) -> Result<Entered, CallError> {
         let started = Instant::now();
         let until = started.checked_add(wait).unwrap_or(started);
-        loop {
-            let found = self.memory().find(name, Instant::now());
-            let mut runs = match found {
-                Found::New(running) => {
-                    return Ok(Entered::Runs(RunningCall {
-                        calls: self.clone(),
-                        name: name.clone(),
-                        changes: false,
-                        dispatched: false,
-                        running: Some(running),
-                    }));
-                }
-                Found::Replied(reply) => return Ok(Entered::Repeats(reply)),
-                Found::Ran => return Ok(Entered::Ran),
-                Found::Differs => return Err(other_input()),
-                Found::Busy => return Err(busy()),
-                Found::Runs(runs) => runs,
-            };
-            let _waiting = Waiting(self.clone(), name.clone());
-            // An error says that the call has ended.
-            if deadline::before(until, pin!(runs.changed())).await.is_err() {
-                return Err(CallError::timed_out(wait, started.elapsed()));
-            }
+        let call = name.new_call();
+        // Ends the call if this future is dropped while its start is unknown.
+        let mut running = RunningCall {
+            calls: self.calls.clone(),
+            name: name.clone(),
+            changes: false,
+            dispatched: false,
+            running: Some(call),
+        };
+        let begun = settled(until, || self.calls.begin(call, until)).await;
+        if matches!(begun, Ok(Begun::New)) {
+            return Ok(Entered::Runs(running));
         }
-    }
-
-    fn memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        let late = || CallError::timed_out(wait, started.elapsed());
+        let begun = begun.map_err(|error| match error {
+            StateError::Late => late(),
+            error => {
+                tracing::error!(%error, "a call of an id was not started");
+                CallError::internal(error.to_string())
+            }
+        })?;
+        running.running = None;
+        match begun {
+            Begun::Replied(bytes) => Ok(KeptReply::read(&bytes)
+                .map_or(Entered::Ran, |kept| Entered::Repeats(Box::new(kept)))),
+            Begun::New | Begun::Running => Err(late()),
+            Begun::Ran => Ok(Entered::Ran),
+            Begun::Differs => Err(other_input()),
+            Begun::Busy(waiting) => Err(busy(waiting)),
+        }
     }
 }
 
 /// The first call of an id.
 pub(crate) struct RunningCall {
-    calls: Arc<NamedCalls>,
+    calls: Arc<dyn Calls>,
     name: Arc<CallName>,
     /// Whether a driver that was picked for it may change something.
     pub(crate) changes: bool,
     /// Whether a driver was started.
     pub(crate) dispatched: bool,
-    /// Until it ends; what waits for it goes on once this is dropped.
-    running: Option<watch::Sender<()>>,
+    /// Until it ends.
+    running: Option<CallId>,
 }
 
 impl RunningCall {
@@ -113,55 +120,55 @@ impl RunningCall {
         &self.name
     }
 
-    /// Ends it. `recorded` says that a ledger has the id. Without a `reply` there is none to repeat.
-    pub(crate) fn end(mut self, recorded: bool, reply: Option<KeptReply>) {
+    /// Ends it. `recorded` specifies whether a ledger has the id. Without a `reply` there is none to repeat; with one,
+    /// it is from these bundles.
+    pub(crate) fn end(mut self, recorded: bool, reply: Option<(Arc<[u8]>, [Arc<Withdrawal>; 2])>) {
         let counts = recorded || self.dispatched;
         let remembered = self.changes && !recorded;
         self.finish(match reply {
-            Some(reply) if counts => Ending::Replied(Arc::new(reply), remembered),
-            None if counts && remembered => Ending::Ran,
-            _ => Ending::Forgotten,
+            Some((bytes, bundles)) if counts => CallEnding::Replied {
+                reply: StoredReply { bytes, bundles },
+                remembered,
+            },
+            None if counts && remembered => CallEnding::Ran,
+            _ => CallEnding::Forgotten,
         });
     }
 
-    fn finish(&mut self, ending: Ending) {
-        if let Some(_running) = self.running.take() {
-            let mut memory = self.calls.memory();
-            memory.end(&self.name, ending, Instant::now());
-        }
+    fn finish(&mut self, ending: CallEnding) {
+        let Some(call) = self.running.take() else {
+            return;
+        };
+        let calls = self.calls.clone();
+        let now = Instant::now();
+        let deadline = now.checked_add(END_TIMEOUT).unwrap_or(now);
+        // Nothing waits for it: this also runs when the call is dropped.
+        detach(Box::pin(async move {
+            let end = || calls.end(call, ending.clone(), deadline);
+            if let Err(error) = settled(deadline, end).await {
+                tracing::error!(%error, "the end of a call of an id is not known");
+            }
+        }));
     }
 }
 
 impl Drop for RunningCall {
     fn drop(&mut self) {
         let ran = self.dispatched && self.changes;
-        self.finish(if ran { Ending::Ran } else { Ending::Forgotten });
+        self.finish(if ran {
+            CallEnding::Ran
+        } else {
+            CallEnding::Forgotten
+        });
     }
 }
 
-/// A call that waits.
-struct Waiting(Arc<NamedCalls>, Arc<CallName>);
-
-impl Drop for Waiting {
-    fn drop(&mut self) {
-        let principal = self.1.principal();
-        self.0.memory().waits_no_more(&principal);
-    }
-}
-
-fn busy() -> CallError {
+fn busy(waiting: usize) -> CallError {
     CallError::new(
         ErrorCode::RATE_LIMITED,
         ErrorClass::RateLimited,
-        format!("{MAX_WAITING} calls of this principal wait for the first call of their id"),
+        format!("{waiting} calls of this principal wait for the first call of their id"),
     )
     .with_retry_after(Duration::from_secs(1))
     .with_hint("wait for the reply of the first call")
-}
-
-impl std::fmt::Debug for NamedCalls {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // Not the secret.
-        f.write_str("NamedCalls(..)")
-    }
 }

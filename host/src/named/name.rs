@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde_json::{Value, json};
 use toolward_ledger::Given;
 use toolward_ledger::record::{Hex, Invocation, Tool};
+use toolward_state::CallId;
 use uuid::{Builder, Uuid, Variant};
 
 use crate::api::result::{CallError, ErrorClass, ErrorCode};
@@ -82,16 +83,18 @@ impl Named {
 }
 
 impl CallName {
-    pub(super) fn principal(&self) -> [u8; 32] {
-        *blake3::hash(self.principal.as_bytes()).as_bytes()
+    /// A call of this id, for the state.
+    pub(super) fn new_call(&self) -> CallId {
+        CallId {
+            principal: *blake3::hash(self.principal.as_bytes()).as_bytes(),
+            id: self.key(),
+            input: self.input,
+            call: Uuid::now_v7().into_bytes(),
+        }
     }
 
-    pub(super) fn key(&self) -> [u8; 32] {
-        *hash(blake3::Hasher::new(), [&self.scope, &self.tool], self.part).as_bytes()
-    }
-
-    pub(super) fn input(&self) -> [u8; 32] {
-        self.input
+    fn key(&self) -> [u8; 32] {
+        *blake3::hash(&message([&self.scope, &self.tool], self.part)).as_bytes()
     }
 
     /// The id as the ledger knows it.
@@ -108,12 +111,10 @@ impl CallName {
         })
     }
 
-    /// What a driver gets as idempotency key: a keyed hash over principal, tool, driver and id, in the form of a
-    /// UUID. A service learns neither the id nor that two drivers serve the same call.
-    pub(super) fn idempotency_key(&self, secret: &[u8; 32], driver: &str) -> String {
-        let hasher = blake3::Hasher::new_keyed(secret);
-        let hash = hash(hasher, [&self.scope, &self.tool, driver], self.id);
-        custom(&hash).to_string()
+    /// What a driver's idempotency key is a keyed hash of: principal, tool, driver and id. A service learns neither the
+    /// id nor that two drivers serve the same call.
+    pub(super) fn for_driver(&self, driver: &str) -> Vec<u8> {
+        message([&self.scope, &self.tool, driver], self.id)
     }
 }
 
@@ -173,27 +174,29 @@ fn part(id: Uuid, round: u32) -> Uuid {
             let mut hasher = blake3::Hasher::new_derive_key("toolward resumptions of a call 1");
             hasher.update(id.as_bytes());
             hasher.update(&round.to_le_bytes());
-            custom(&hasher.finalize())
+            custom(hasher.finalize().as_bytes())
         }
     }
 }
 
 /// A UUIDv8 of the hash's first bytes.
-fn custom(hash: &blake3::Hash) -> Uuid {
+pub(super) fn custom(hash: &[u8; 32]) -> Uuid {
     let mut bytes = [0; 16];
-    for (byte, from) in bytes.iter_mut().zip(hash.as_bytes()) {
+    for (byte, from) in bytes.iter_mut().zip(hash) {
         *byte = *from;
     }
     Builder::from_custom_bytes(bytes).into_uuid()
 }
 
-fn hash<const N: usize>(mut hasher: blake3::Hasher, texts: [&str; N], id: Uuid) -> blake3::Hash {
+/// Texts with their lengths, and an id.
+fn message<const N: usize>(texts: [&str; N], id: Uuid) -> Vec<u8> {
+    let mut message = Vec::with_capacity(256);
     for text in texts {
-        hasher.update(&(text.len() as u64).to_le_bytes());
-        hasher.update(text.as_bytes());
+        message.extend_from_slice(&(text.len() as u64).to_le_bytes());
+        message.extend_from_slice(text.as_bytes());
     }
-    hasher.update(id.as_bytes());
-    hasher.finalize()
+    message.extend_from_slice(id.as_bytes());
+    message
 }
 
 /// Stands for a tool whose name is not of a record's form.

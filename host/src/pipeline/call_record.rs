@@ -28,7 +28,7 @@ use crate::elicitation::Spent;
 use crate::events::CallEvents;
 use crate::executor::{AttemptReport, ResultSource};
 use crate::invocation::CallEnd;
-use crate::named::{KeptReply, RunningCall};
+use crate::named::{ReplySource, RunningCall};
 use crate::pipeline::validate::RoutedCall;
 use crate::recording::{CallRows, Parties, micros, recorded_id};
 use crate::services::Services;
@@ -150,13 +150,13 @@ impl<'a> CallRecord<'a> {
     }
 
     /// It gets the reply of an earlier call.
-    pub(crate) fn repeats(&mut self, kept: &KeptReply) {
+    pub(crate) fn repeats(&mut self, source: ReplySource) {
         let facts = &mut self.facts;
-        facts.repeats = Some(kept.invocation.clone());
-        facts.driver.clone_from(&kept.driver);
-        facts.driver_publisher.clone_from(&kept.driver_publisher);
-        facts.bundle.clone_from(&kept.bundle);
-        facts.origin = kept.origin;
+        facts.repeats = Some(source.invocation);
+        facts.driver = source.driver;
+        facts.driver_publisher = source.driver_publisher;
+        facts.bundle = source.bundle;
+        facts.origin = source.origin;
     }
 
     /// Whether it has to be recorded that the call is about to run.

@@ -380,10 +380,11 @@ mod tests {
             memory_total: Some(400 * MIB),
             ..Default::default()
         };
-        let admission = crate::admission::Admission::new(&limits);
+        let admission =
+            crate::admission::Admission::new(&limits, Arc::new(toolward_state::Local::default()));
         let (tool, publisher) = (admission.tool("a", "t@1"), admission.publisher("a"));
         let path = admission.path(&tool, &publisher, "one");
-        let slot = path.enter(256 * MIB).await.expect("room");
+        let slot = path.enter(256 * MIB, None).await.expect("room");
         let mut limiter = Limiter::new(256 * MIB, 10).within(Some(slot.memory().clone()));
         limiter.lay_out(MemoryLayout::Compact);
         let mut grow = |from: u64, to: u64| {

@@ -308,7 +308,11 @@ fn unwritten(refused: &to_json::Refused, allowed: u64) -> Result<DriverEnd> {
         to_json::Refused::NotUtf8 => {
             let message =
                 "the result has bytes that are not UTF-8, and `bytes: utf8` says they are";
-            Ok(failed(WorldErrorCode::NotUtf8.code(), message.to_owned(), None))
+            Ok(failed(
+                WorldErrorCode::NotUtf8.code(),
+                message.to_owned(),
+                None,
+            ))
         }
         to_json::Refused::Mismatch => Err(Error::msg("the result is of another type")),
     }

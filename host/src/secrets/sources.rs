@@ -60,7 +60,7 @@ impl Sources {
     /// looked up now, through `environment`.
     pub fn new(policy: &Policy, base: &Path, environment: impl Fn(&str) -> Option<String>) -> Self {
         let mut sources: HashMap<String, HashMap<String, Source>> = HashMap::new();
-        for secret in policy.secrets() {
+        for secret in &policy.tables().secrets {
             let source = match &secret.source {
                 SecretSource::Env(name) => Source::Value(
                     environment(name).map(|value| SecretValue::new(value.into_bytes())),

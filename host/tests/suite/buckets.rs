@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use toolward_host::{Host, Request};
-use toolward_keyvalue::{Access, Limits, Store};
 use toolward_policy::Policy;
+use toolward_state::{Access, Limits, Store};
 
 use crate::fixture::{Extra, Fixture};
 

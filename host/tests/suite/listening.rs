@@ -86,7 +86,7 @@ async fn a_call_that_succeeds_is_told_with_what_it_was_and_took() {
         (meta.bundle.as_deref(), meta.bundle.as_deref())
     );
     assert_eq!(told.driver.as_deref(), meta.driver.as_deref());
-    assert_eq!((told.error, told.stage), (None, CallStage::Run));
+    assert_eq!((&told.error, told.stage), (&None, CallStage::Run));
     assert_eq!((told.attempts, told.fuel), (1, meta.fuel));
     assert_eq!(told.peak_memory, meta.peak_memory);
     assert!(told.fuel > 0 && told.peak_memory > 0 && told.duration() > Duration::ZERO);

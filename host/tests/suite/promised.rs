@@ -20,7 +20,8 @@ use toolward_host::{
     ApprovalRequest, Approver, Cache, Host, HostBuilder, Request, SharedState, Verdict,
 };
 use toolward_policy::{
-    Contract, Decision, Implementation, Machine, Outcome as Explained, Policy, ToolRoutes,
+    Choices, Contract, Decision, ExplainedOutcome as Explained, Implementation, Machine, Policy,
+    ToolRoutes,
 };
 use toolward_signing::Digest;
 
@@ -406,7 +407,7 @@ fn suggested_lines_give_what_they_name_and_bind_no_driver_that_was_not_named() {
             true => Some(set.drivers[random.below(set.drivers.len())].id.clone()),
             false => None,
         };
-        let lines = toolward_policy::suggest(&before, named.as_deref(), false, &policy, &machine);
+        let lines = suggested(&before, named.as_deref(), &policy, &machine);
         let what = || format!("set {number}, for {named:?}: {set:#?}\n{lines}");
         let more = Policy::from_toml(&lines).unwrap_or_else(|error| panic!("{error}: {}", what()));
         for rule in more.grants() {
@@ -481,12 +482,21 @@ fn suggested_lines_give_what_they_name_and_bind_no_driver_that_was_not_named() {
             }
         }
         seen.note("nothing to say", lines.is_empty());
-        let again =
-            toolward_policy::suggest(&after, named.as_deref(), false, &policy_after, &machine);
+        let again = suggested(&after, named.as_deref(), &policy_after, &machine);
         let tables = again.lines().any(|line| line.starts_with("[["));
         assert!(!tables, "{again}\nafter {}", what());
     }
     seen.at_least(SETS / 100, &["bound", "opened", "nothing to say"]);
+}
+
+fn suggested(
+    routes: &[ToolRoutes<'_>],
+    driver: Option<&str>,
+    policy: &Policy,
+    machine: &Machine,
+) -> String {
+    let none = Choices::default();
+    toolward_policy::suggest(routes, driver, false, policy, machine, &none).lines
 }
 
 /// Gives every secret a value: a driver without one would be no candidate.

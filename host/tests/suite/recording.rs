@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use toolward_host::{Host, HostBuilder, Reply, Request};
 use toolward_ledger::payload::Keep;
 use toolward_ledger::record::{Event, Number, Opened, Version, Word};
-use toolward_ledger::{Options, Reader, Recorder, Writer};
+use toolward_ledger::{LedgerOptions, Reader, Recorder, Writer};
 use toolward_policy::Policy;
 
 use crate::fixture::{Extra, Fixture};
@@ -54,7 +54,7 @@ impl World {
         fixture.tool("hostile.closed", "requires: { tools: [hostile.none] }\n");
         fixture.driver("closed", "hostile.closed", Extra::default());
         let place = tempfile::tempdir().unwrap();
-        let mut options = Options::new(place.path().join("ledger"));
+        let mut options = LedgerOptions::new(place.path().join("ledger"));
         options.keep = keep;
         let opened = Opened {
             build: Version::parse("0.1.0").unwrap(),

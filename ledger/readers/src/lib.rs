@@ -150,7 +150,7 @@ fn bundles_of_entries_are_the_leaves_of_their_tiles_and_pruned_ones_are_left_out
     let folder = place.directory.path().join("pruned");
     place.reader().export_tiles(&folder).unwrap();
     assert!(!folder.join("tile/entries/000").exists());
-    // The row that says so comes last, below a checkpoint of its own.
+    // The row about it comes last, below a separate checkpoint.
     let pruned = Exported(folder.clone());
     assert_eq!(pruned.read("tile/0/000"), exported.read("tile/0/000"));
     let rest = entries(&pruned.read("tile/entries/001.p/45"));
@@ -158,7 +158,7 @@ fn bundles_of_entries_are_the_leaves_of_their_tiles_and_pruned_ones_are_left_out
     assert_eq!((rest.len(), rest.get(..44)), (45, before.get(..)));
     let note = String::from_utf8(pruned.read("checkpoint")).unwrap();
     assert_eq!(read(&place, &note).size(), 301);
-    // A folder that is there is not written to.
+    // An existing folder is not written to.
     let again = place.reader().export_tiles(Path::new(&folder)).unwrap_err();
     assert_eq!(again.code(), "ledger-io");
 }

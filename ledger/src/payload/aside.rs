@@ -1,5 +1,5 @@
-//! Damaged files of payloads: they may be lost, and records go on. Such a file is set aside, so that somebody can look
-//! at it, until what is in it has had its time or something is erased: nothing can be erased from it alone.
+//! Damaged files of payloads: they may be lost, and records go on. Such a file is set aside, for people to look
+//! at, until what is in it has had its time or something is erased: nothing can be erased from it alone.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use toolward_support::files::{Links, Lock, Protection};
 
+use crate::directory::{BUSY_TIMEOUT, with_log};
 use crate::entry::now;
 use crate::error::Error;
-use crate::schema::BUSY_TIMEOUT;
 
-/// Which file it is, whatever its name.
+/// Which file it is, under any name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileId(u64, u64);
 
@@ -36,8 +36,8 @@ pub(super) fn set_aside(path: &Path, damaged: Option<FileId>) -> Result<(), Erro
         return Ok(());
     }
     let aside = format!("{}.damaged-{}", path.display(), now().get());
-    for end in ["", "-wal", "-shm"] {
-        match fs::rename(with(path, end), format!("{aside}{end}")) {
+    for (from, to) in with_log(path).into_iter().zip(with_log(Path::new(&aside))) {
+        match fs::rename(from, to) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(fail(error)),
             _ => {}
         }
@@ -76,12 +76,6 @@ fn all(path: &Path) -> Result<Vec<(PathBuf, u64)>, Error> {
         found.extend(at.map(|at| (entry.path(), at)));
     }
     Ok(found)
-}
-
-fn with(path: &Path, end: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(end);
-    name.into()
 }
 
 fn fail(error: std::io::Error) -> Error {

@@ -16,14 +16,14 @@ const INPUT_REQUIRED: &str = "toolward:input_required";
 /// Rows that are read at once.
 const PAGE_ROWS: u64 = 256;
 
-/// A call, as its rows say. Each of them is the one that its leaf stands for.
+/// A call, by its rows. Each of them fits its leaf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedCall {
     /// Its id.
     pub invocation: Invocation,
-    /// The row that says that it starts, if it has one.
+    /// The row of its start, if it has one.
     pub started: Option<u64>,
-    /// What is known of the call; none where the row that said it was pruned.
+    /// What is known of the call; none if its row was pruned.
     pub call: Option<Call>,
     /// How it ended.
     pub end: EndRow,
@@ -31,7 +31,7 @@ pub struct RecordedCall {
     pub at: Number,
 }
 
-/// A row that is not the one that was recorded: its record is not the one of its leaf, or no record.
+/// A row that differs from what was recorded: its record does not fit its leaf, or is not a record.
 #[derive(Clone, Debug)]
 pub struct DamagedRow {
     /// The row.
@@ -40,7 +40,7 @@ pub struct DamagedRow {
     pub error: Error,
 }
 
-/// How a call ended, and which row says so.
+/// How a call ended, and its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndRow {
     /// After it was dispatched.
@@ -72,7 +72,7 @@ impl EndRow {
         code.is_some_and(|code| code.as_str() == INPUT_REQUIRED)
     }
 
-    /// What the row says.
+    /// How the call ended, by the row.
     #[must_use]
     pub fn outcome(&self) -> Option<&Outcome> {
         match self {
@@ -91,7 +91,7 @@ impl RecordedCall {
     }
 
     /// Whether payloads of it are kept that are not kept of other calls: it was recorded that it starts. What a
-    /// person was asked about is not told by these rows.
+    /// person was asked about is not in these rows.
     #[must_use]
     pub fn matters(&self) -> bool {
         self.started.is_some()
@@ -114,7 +114,7 @@ impl Reader {
     /// A call, by its id.
     ///
     /// # Errors
-    /// [`Error::NoRow`] if no row is about it, [`Error::Differs`] if a row is not the one that was recorded; those
+    /// [`Error::NoRow`] if no row is about it, [`Error::Differs`] if a row differs from what was recorded; the errors
     /// of [`Reader::list`].
     pub fn call(&self, invocation: Invocation) -> Result<RecordedCall, Error> {
         let listed = self.list(&Filter {
@@ -132,9 +132,9 @@ impl Reader {
         found.ok_or_else(missing)
     }
 
-    /// Calls `each` with the calls that ended in the rows from `from` on, up to `to`, in that order; those without
-    /// an end that started there come last. Pruned rows are passed over, and so are those that were added about a
-    /// call after its end. The ids of all calls of these rows are in memory meanwhile.
+    /// Calls `each` with the calls that ended in the rows from `from` on, up to `to`, in that order; calls without
+    /// an end that started there come last. Pruned rows are passed over, and so are rows that were added about a
+    /// call after its end. The ids of all calls of these rows are kept in memory.
     ///
     /// # Errors
     /// Those of [`Reader::call`] and of `each`.
@@ -177,16 +177,13 @@ impl Reader {
                         continue;
                     }
                 };
-                let Some(invocation) = record.invocation() else {
+                let Some(invocation) = record.event.of_call() else {
                     continue;
                 };
                 if over.contains(invocation)? {
                     continue;
                 }
-                if record.event.of_call().is_none() {
-                    continue;
-                }
-                let ends = ends(&record);
+                let ends = !matches!(record.event, Event::Started(_));
                 let before = open.remove(&invocation);
                 let Some(mut call) = add(before, invocation, row.seq, record) else {
                     continue;
@@ -282,15 +279,7 @@ impl<'a> Over<'a> {
     }
 }
 
-/// Whether a record says how its call ended.
-fn ends(record: &Record) -> bool {
-    matches!(
-        record.event,
-        Event::Ended(_) | Event::Refused(_) | Event::Replayed(_) | Event::Abandoned(_)
-    )
-}
-
-/// The record of a row, if it is there: the one that the leaf stands for.
+/// The record of a row, if it was not pruned; it must fit the leaf.
 fn read(row: &Row) -> Result<Option<Record>, Error> {
     let Some(record) = &row.record else {
         return Ok(None);
@@ -301,7 +290,7 @@ fn read(row: &Row) -> Result<Option<Record>, Error> {
     }
 }
 
-/// Adds what a row says of a call. The first end counts, unless the call asked a question and was resumed: a process
+/// Adds what a row has of a call. The first end counts, unless the call asked a question and was resumed: a process
 /// that was taken over can add rows about calls that have ended.
 fn add(
     before: Option<RecordedCall>,

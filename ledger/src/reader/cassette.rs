@@ -1,12 +1,18 @@
-//! Copies calls into a cassette.
+//! Copies calls into a cassette, within the sizes that are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cassette::{MAX_CASSETTE_ROWS, Writing};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::cassette::{
+    CassetteHead, CassetteLine, FORMAT, LinePayload, MAX_CASSETTE_BYTES, MAX_CASSETTE_ROWS,
+    MAX_LINE_BYTES,
+};
 use crate::error::Error;
 use crate::payload::PayloadKind;
 use crate::reader::{EndRow, Payload, Reader, RecordedCall};
-use crate::record::{Content, Person};
+use crate::record::{Content, Hash, Person};
 
 /// Which calls are copied.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,7 +34,7 @@ pub struct CassetteExport {
     pub bytes: Vec<u8>,
     /// How many calls it has.
     pub calls: usize,
-    /// How many calls were left out, and why: `input` or `output` is not there, `unfinished`, `unsigned` (no
+    /// How many calls were left out, and why: `input` or `output` is missing, `unfinished`, `unsigned` (no
     /// checkpoint covers it).
     pub left_out: BTreeMap<&'static str, usize>,
 }
@@ -51,7 +57,7 @@ impl Reader {
             let Some(of) = &call.call else { return Ok(()) };
             let is_chosen = selection.person.is_none_or(|one| of.person == Some(one));
             let refused = matches!(call.end, EndRow::Refused(..) | EndRow::Replayed(..));
-            // A question is no result; once it is answered, the call ends in another row.
+            // A question is not a result; once it is answered, the call ends in another row.
             let is_result = !refused && !call.end.asks();
             if !is_chosen || !is_result || of.parent.is_some() || of.tool.is_none() {
                 return Ok(());
@@ -111,7 +117,7 @@ impl Reader {
             }
         }
         let proofs = self.proofs(rows.keys().copied())?;
-        let mut writing = Writing::new();
+        let mut writing = Writing::default();
         for (seq, (call, kinds)) in rows {
             let proof = proofs.rows.get(&seq).ok_or(Error::NoCheckpoint)?;
             let record = self.row(seq)?.record;
@@ -125,7 +131,7 @@ impl Reader {
         writing.end(proofs.note, self.verifier.to_vkey())
     }
 
-    /// The payload that a record commits to, if it is there.
+    /// The payload that a record commits to, if it is kept.
     fn recorded(
         &self,
         content: Option<&Content>,
@@ -137,5 +143,57 @@ impl Reader {
         };
         let found = self.payload(&commitment)?;
         Ok(found.filter(|payload| payload.kind == kind.as_str()))
+    }
+}
+
+/// A cassette while it is written. Rows are given in the order of their numbers.
+#[derive(Default)]
+struct Writing {
+    lines: Vec<u8>,
+    rows: usize,
+}
+
+impl Writing {
+    fn row(
+        &mut self,
+        (seq, record): (u64, Vec<u8>),
+        proof: &[Hash],
+        payloads: Vec<Payload>,
+    ) -> Result<(), Error> {
+        let payloads = payloads.into_iter().map(|payload| LinePayload {
+            bytes: STANDARD.encode(payload.bytes),
+            kind: payload.kind,
+            salt: payload.salt,
+        });
+        let line = CassetteLine {
+            payloads: payloads.collect(),
+            proof: proof.iter().map(|hash| STANDARD.encode(hash.0)).collect(),
+            record: String::from_utf8(record).map_err(|_| Error::corrupt("a record"))?,
+            seq,
+        };
+        let line = serde_json::to_vec(&line).map_err(|_| Error::corrupt("a row"))?;
+        self.rows += 1;
+        // The first line has its room.
+        let bytes = self.lines.len() + line.len() + 1 + MAX_LINE_BYTES;
+        if self.rows > MAX_CASSETTE_ROWS || bytes > MAX_CASSETTE_BYTES {
+            return Err(Error::TooMuch);
+        }
+        self.lines.extend_from_slice(&line);
+        self.lines.push(b'\n');
+        Ok(())
+    }
+
+    /// The file.
+    fn end(self, checkpoint: String, key: String) -> Result<Vec<u8>, Error> {
+        let head = CassetteHead {
+            cassette: FORMAT,
+            checkpoint,
+            key,
+            rows: self.rows,
+        };
+        let mut bytes = serde_json::to_vec(&head).map_err(|_| Error::corrupt("a checkpoint"))?;
+        bytes.push(b'\n');
+        bytes.extend_from_slice(&self.lines);
+        Ok(bytes)
     }
 }

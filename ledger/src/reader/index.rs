@@ -1,5 +1,5 @@
 //! Lists of rows by what they are about, from an index that is derived: it is made of the rows when a list is asked
-//! for, brought up to date then, and made anew if it is another ledger's, or damaged.
+//! for, brought up to date then, and made again if it is another ledger's, or damaged.
 
 use std::path::Path;
 
@@ -8,10 +8,10 @@ use rusqlite::{Connection, OptionalExtension as _};
 use toolward_support::sqlite::Schema;
 
 use crate::append::{head, integer, unsigned};
+use crate::directory;
 use crate::error::Error;
 use crate::reader::{Reader, Row};
 use crate::record::{Code, Event, Hash, Hex, Invocation, Number, Person, Record, Tool};
-use crate::schema;
 
 /// The most rows of one list.
 const MAX_ROWS: u32 = 10_000;
@@ -31,7 +31,7 @@ CREATE TABLE made (one INTEGER PRIMARY KEY CHECK (one = 1), origin TEXT NOT NULL
     owner: "a ledger's index",
 };
 
-/// Made once the rows are there that the first list finds: that takes a fraction of the time.
+/// Made after the rows that the first list finds: that takes a fraction of the time.
 const INDEXES: &str = "
 CREATE INDEX row_person ON row (person, seq) WHERE person IS NOT NULL;
 CREATE INDEX row_tool ON row (tool, seq) WHERE tool IS NOT NULL;
@@ -68,7 +68,7 @@ pub struct Filter {
 pub struct Listed {
     /// The row.
     pub row: Row,
-    /// Its record; none where it was pruned, or is no record.
+    /// Its record; none if it was pruned, or is not a record.
     pub record: Option<Record>,
 }
 
@@ -87,57 +87,45 @@ impl Reader {
                 None => return Ok(Vec::new()),
             }
         }
-        let mut conditions = Vec::new();
-        let mut values: Vec<Value> = Vec::new();
-        let mut add = |condition: &'static str, value: Option<Value>| {
-            if let Some(value) = value {
-                conditions.push(condition);
-                values.push(value);
-            }
-        };
+        let text = |text: &str| Value::Text(text.to_owned());
         let blob = |bytes: &[u8]| Value::Blob(bytes.to_vec());
-        add("person = ?", person.map(|person| blob(&person.0)));
-        let tool = filter.tool.as_deref();
-        let is_version = |tool: &&str| tool.contains('@');
-        add(
-            "tool = ?",
-            tool.filter(is_version)
-                .map(|tool| Value::Text(tool.to_owned())),
-        );
-        if let Some(id) = tool.filter(|tool| !is_version(tool)) {
-            // All that begins with the id and `@`, in the index's order.
-            add("tool >= ?", Some(Value::Text(format!("{id}@"))));
-            add("tool < ?", Some(Value::Text(format!("{id}A"))));
+        let number = |number| Value::Integer(integer(number));
+        let (mut version, mut first, mut last) = (None, None, None);
+        match filter.tool.as_deref() {
+            Some(tool) if tool.contains('@') => version = Some(text(tool)),
+            // All that start with the id and `@`, in the index's order.
+            Some(id) => {
+                (first, last) = (Some(text(&format!("{id}@"))), Some(text(&format!("{id}A"))))
+            }
+            None => {}
         }
-        add(
-            "code = ?",
-            filter
-                .code
-                .as_ref()
-                .map(|code| Value::Text(code.as_str().to_owned())),
-        );
-        add(
-            "invocation = ?",
-            filter.invocation.map(|id| blob(id.0.as_bytes())),
-        );
-        add("mutating = ?", filter.mutating.then_some(Value::Integer(1)));
-        add(
-            "at >= ?",
-            filter.since.map(|at| Value::Integer(integer(at.get()))),
-        );
-        add(
-            "seq < ?",
-            filter.before.map(|seq| Value::Integer(integer(seq))),
-        );
+        let conditions = [
+            ("person = ?", person.map(|person| blob(&person.0))),
+            ("tool = ?", version),
+            ("tool >= ?", first),
+            ("tool < ?", last),
+            (
+                "code = ?",
+                filter.code.as_ref().map(|code| text(code.as_str())),
+            ),
+            (
+                "invocation = ?",
+                filter.invocation.map(|id| blob(id.0.as_bytes())),
+            ),
+            ("mutating = ?", filter.mutating.then_some(Value::Integer(1))),
+            ("at >= ?", filter.since.map(|at| number(at.get()))),
+            ("seq < ?", filter.before.map(number)),
+        ];
+        let conditions = conditions.into_iter();
+        let given = conditions.filter_map(|(condition, value)| Some((condition, value?)));
+        let (conditions, values): (Vec<&str>, Vec<Value>) = given.unzip();
         let mut statement = "SELECT seq FROM row".to_owned();
-        for (number, condition) in conditions.iter().enumerate() {
-            statement.push_str(if number == 0 { " WHERE " } else { " AND " });
-            statement.push_str(condition);
+        if !conditions.is_empty() {
+            statement.push_str(&format!(" WHERE {}", conditions.join(" AND ")));
         }
-        let limit = if filter.limit == 0 {
-            100
-        } else {
-            filter.limit.min(MAX_ROWS)
+        let limit = match filter.limit {
+            0 => 100,
+            limit => limit.min(MAX_ROWS),
         };
         statement.push_str(&format!(" ORDER BY seq DESC LIMIT {limit}"));
         let mut statement = index.prepare(&statement)?;
@@ -169,10 +157,10 @@ impl Reader {
         Ok(id.map(Hex))
     }
 
-    /// The index, with all rows that are there now.
+    /// The index, with all present rows.
     pub(super) fn bring_up_to_date(&self) -> Result<Connection, Error> {
         match self.fill() {
-            // It is derived: whatever it is, it is made anew.
+            // It is derived: it is made again.
             Err(Error::Corrupt(_) | Error::Version { .. }) => {
                 remove(&self.index)?;
                 self.fill()
@@ -182,7 +170,7 @@ impl Reader {
     }
 
     fn fill(&self) -> Result<Connection, Error> {
-        let mut index = schema::open(&self.index, &INDEX)?;
+        let mut index = directory::open_to_write(&self.index, &INDEX)?;
         toolward_support::sqlite::wait_for_disk(&index, false)?;
         let size = head(&self.records)?.size();
         let tx = index.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
@@ -236,7 +224,7 @@ impl Reader {
         while let Some(row) = rows.next()? {
             leaf = Some(Hex(row.get(1)?));
             let bytes = row.get_ref(2)?.as_blob_or_null().unwrap_or_default();
-            // Pruned, or no record: `verify` says which.
+            // Pruned, or not a record: `verify` shows which.
             let Some(Ok(record)) = bytes.map(Record::of_row) else {
                 continue;
             };
@@ -248,7 +236,7 @@ impl Reader {
             let (person, tool) = (record.event.person(), record.event.tool());
             let invocation = record.invocation().map(|id| *id.0.as_bytes());
             let (person, tool) = (person.map(|person| person.0), tool.map(Tool::as_str));
-            // What ended says nothing of the call that its start said.
+            // An end does not repeat what its start has of the call.
             let is_end = matches!(record.event, Event::Ended(_) | Event::Abandoned(_));
             let start = match invocation.filter(|_| is_end && call.is_none()) {
                 Some(invocation) => started
@@ -275,10 +263,8 @@ impl Reader {
 
 /// Removes an index. It is only for those who list.
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
-    for end in ["", "-wal", "-shm"] {
-        let mut name = path.as_os_str().to_owned();
-        name.push(end);
-        match std::fs::remove_file(&name) {
+    for file in directory::with_log(path) {
+        match std::fs::remove_file(file) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(Error::io("the index", error));
             }

@@ -1,4 +1,4 @@
-//! What is there of a call's payloads, and why the rest is not.
+//! Which of a call's payloads are kept, and why the rest is not.
 
 use rusqlite::OptionalExtension as _;
 
@@ -9,7 +9,7 @@ use crate::payload::{Keep, PayloadKind, PayloadLimits};
 use crate::reader::{Reader, RecordedCall};
 use crate::record::{Content, Event, Record};
 
-/// What is there of a payload.
+/// Whether a payload is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PayloadState {
     /// Its bytes, for which the commitment holds.
@@ -18,31 +18,31 @@ pub enum PayloadState {
     NotKept,
     /// It was kept, and is gone.
     Gone,
-    /// What is there is not what was recorded.
+    /// It differs from what was recorded.
     Changed,
 }
 
 /// Why a payload is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Missing {
+pub enum MissingPayload {
     /// The rows say nothing of such a payload.
     NotRecorded,
-    /// It was not kept. This setting, or one that keeps more, keeps the like of it.
+    /// It was not kept. This setting keeps such payloads, as does any that keeps more.
     NotKept(Keep),
     /// It has more bytes than the most that are kept.
     TooLarge(u64),
-    /// It was erased, as this row says.
+    /// It was erased, by this row.
     Erased(u64),
     /// It is older than payloads are kept.
     Expired,
     /// It was deleted to make room for newer ones, or with the whole file of payloads.
     Displaced,
-    /// What is there is not what was recorded.
+    /// It differs from what was recorded.
     Changed,
 }
 
-impl Missing {
+impl MissingPayload {
     /// Its name, for programs.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -59,7 +59,7 @@ impl Missing {
 }
 
 impl Reader {
-    /// What is there of a payload of this kind.
+    /// Whether a payload of this kind is kept.
     ///
     /// # Errors
     /// Those of the file.
@@ -79,7 +79,7 @@ impl Reader {
         })
     }
 
-    /// A call's payload, or why it is missing. `limits` are those that the ledger is written under now.
+    /// A call's payload, or why it is missing. `limits` are the ledger's present limits.
     ///
     /// # Errors
     /// Those of the files.
@@ -88,36 +88,44 @@ impl Reader {
         call: &RecordedCall,
         kind: PayloadKind,
         limits: &PayloadLimits,
-    ) -> Result<Result<Vec<u8>, Missing>, Error> {
+    ) -> Result<Result<Vec<u8>, MissingPayload>, Error> {
         let Some(content) = call.content(kind) else {
-            return Ok(Err(Missing::NotRecorded));
+            return Ok(Err(MissingPayload::NotRecorded));
         };
         let size = content.size.get();
         Ok(match self.payload_state(content, kind)? {
             PayloadState::Kept(bytes) => Ok(bytes),
-            PayloadState::Changed => Err(Missing::Changed),
-            PayloadState::NotKept if size > limits.each as u64 => Err(Missing::TooLarge(size)),
-            PayloadState::NotKept => Err(Missing::NotKept(Keep::least(kind, call.matters()))),
+            PayloadState::Changed => Err(MissingPayload::Changed),
+            PayloadState::NotKept if size > limits.each as u64 => {
+                Err(MissingPayload::TooLarge(size))
+            }
+            PayloadState::NotKept => {
+                Err(MissingPayload::NotKept(Keep::least(kind, call.matters())))
+            }
             PayloadState::Gone => Err(self.why_gone(call, limits)?),
         })
     }
 
-    fn why_gone(&self, call: &RecordedCall, limits: &PayloadLimits) -> Result<Missing, Error> {
+    fn why_gone(
+        &self,
+        call: &RecordedCall,
+        limits: &PayloadLimits,
+    ) -> Result<MissingPayload, Error> {
         if let Some(row) = self.erased(call)? {
-            return Ok(Missing::Erased(row));
+            return Ok(MissingPayload::Erased(row));
         }
         let age = u64::try_from(limits.age.as_micros()).unwrap_or(u64::MAX);
         Ok(match call.at.get().saturating_add(age) < now().get() {
-            true => Missing::Expired,
-            false => Missing::Displaced,
+            true => MissingPayload::Expired,
+            false => MissingPayload::Displaced,
         })
     }
 
-    /// The first row which says that payloads of this call were erased. Looks at all rows behind it.
+    /// The first row by which payloads of this call were erased. Looks at all rows behind the call's.
     fn erased(&self, call: &RecordedCall) -> Result<Option<u64>, Error> {
         let person = call.call.as_ref().and_then(|call| call.person);
         let mut from = call.rows().last().unwrap_or_default();
-        // No name in a record has a quotation mark: a record that says this in its text is of this kind.
+        // No name in a record has a quotation mark: a record with this text is of this kind.
         let mut next = self.records.prepare_cached(
             "SELECT seq, record FROM entry WHERE seq > ?1 AND instr(record, CAST('\"kind\":\"erased\"' AS BLOB)) > 0
              ORDER BY seq LIMIT 1",

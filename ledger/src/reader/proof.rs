@@ -12,7 +12,7 @@ use crate::reader::Reader;
 use crate::record::Hash;
 use crate::tree::{Edge, consistency_ranges, inclusion_ranges, node_hash, split, verify_inclusion};
 
-/// What a proof of C2SP tlog-proof begins with.
+/// What a proof of C2SP tlog-proof starts with.
 const HEADER: &str = "c2sp.org/tlog-proof@v1";
 
 /// Proofs of rows under one checkpoint.
@@ -31,7 +31,7 @@ impl Reader {
     /// leaves once, however many rows there are.
     ///
     /// # Errors
-    /// [`Error::NoCheckpoint`] without one, [`Error::Differs`] if the rows are not those that it signs.
+    /// [`Error::NoCheckpoint`] without one, [`Error::Differs`] if it signs other rows.
     pub fn proofs(&self, seqs: impl IntoIterator<Item = u64>) -> Result<Proofs, Error> {
         let note = self.newest_checkpoint()?.ok_or(Error::NoCheckpoint)?;
         let checkpoint = self.verifier.open(&note).map_err(Error::key)?;
@@ -73,20 +73,11 @@ impl Reader {
     /// A proof (C2SP tlog-proof) that the row is in the tree of the newest checkpoint.
     ///
     /// # Errors
-    /// [`Error::NoCheckpoint`] while none covers the row, [`Error::Differs`] if the rows are not those that it
-    /// signs.
+    /// [`Error::NoCheckpoint`] while none covers the row, [`Error::Differs`] if it signs other
+    /// rows.
     pub fn prove(&self, seq: u64) -> Result<String, Error> {
-        let note = self.newest_checkpoint()?.ok_or(Error::NoCheckpoint)?;
-        let checkpoint = self.verifier.open(&note).map_err(Error::key)?;
-        if seq >= checkpoint.size {
-            return Err(Error::NoCheckpoint);
-        }
-        let proof = self.roots(&inclusion_ranges(seq, checkpoint.size))?;
-        let leaf = self.row(seq)?.leaf;
-        let (size, root) = (checkpoint.size, checkpoint.root);
-        if !verify_inclusion(&leaf, seq, size, &proof, &root) {
-            return Err(Error::Differs("the rows are not those of the checkpoint"));
-        }
+        let Proofs { note, mut rows, .. } = self.proofs([seq])?;
+        let proof = rows.remove(&seq).ok_or(Error::NoCheckpoint)?;
         let mut text = format!("{HEADER}\nindex {seq}\n");
         for hash in proof {
             text.push_str(&STANDARD.encode(hash.0));
@@ -97,7 +88,7 @@ impl Reader {
         Ok(text)
     }
 
-    /// The hashes which prove (RFC 6962, section 2.1.2) that the tree of `size` rows begins with that of `old` rows.
+    /// The hashes which prove (RFC 6962, section 2.1.2) that the tree of `size` rows starts with that of `old` rows.
     ///
     /// # Errors
     /// [`Error::NoRow`] if there are fewer rows.
@@ -122,7 +113,7 @@ impl Reader {
 #[derive(Default)]
 struct Subtrees {
     asked: HashMap<(u64, u64), Option<Hash>>,
-    /// Complete subtrees so far, largest first: where each begins, its size and root.
+    /// Complete subtrees so far, largest first: where each starts, its size and root.
     path: Vec<(u64, u64, Hash)>,
     size: u64,
 }

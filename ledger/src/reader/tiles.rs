@@ -19,7 +19,7 @@ impl Reader {
     /// size of the tree.
     ///
     /// # Errors
-    /// [`Error::NoCheckpoint`] without one, [`Error::Differs`] if the rows are not those that it signs,
+    /// [`Error::NoCheckpoint`] without one, [`Error::Differs`] if it signs other rows,
     /// [`Error::Io`] if something is at the path.
     pub fn export_tiles(&self, directory: &Path) -> Result<u64, Error> {
         let note = self.newest_checkpoint()?.ok_or(Error::NoCheckpoint)?;

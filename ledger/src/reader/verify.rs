@@ -2,45 +2,48 @@
 //! each payload against its commitment.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 
 use rusqlite::Connection;
 
-use crate::append::{head, unsigned};
+use crate::append::{head, prunes, unsigned};
 use crate::checkpoint::Checkpoint;
+use crate::directory::GROUP;
 use crate::error::Error;
 use crate::payload::commitment;
 use crate::reader::Reader;
-use crate::record::{Event, Hash, Hex, Record};
-use crate::schema::GROUP;
+use crate::record::{Hash, Hex};
 use crate::tree::{Edge, leaf_hash};
 
 /// The most findings that are returned.
 const MAX_FINDINGS: usize = 100;
 
 /// Something that does not hold.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Finding {
     /// The row's record is not the one of its leaf.
+    #[error("row {seq}")]
     Row {
         /// The row.
         seq: u64,
     },
     /// The row's record is missing, and was not pruned.
+    #[error("row {seq} is empty")]
     Emptied {
         /// The row.
         seq: u64,
     },
     /// Rows are missing.
+    #[error("rows {from} to {to} are missing")]
     Missing {
         /// The first of them.
         from: u64,
-        /// The first that is there again.
+        /// The first that exists again.
         to: u64,
     },
-    /// Rows were changed, moved, inserted or deleted: the tree up to `to` is not the one that was signed.
+    /// Rows were changed, moved, inserted or deleted: the tree up to `to` is not what was signed.
+    #[error("rows {from} to {to}")]
     Between {
         /// The first row that may be concerned.
         from: u64,
@@ -48,48 +51,37 @@ pub enum Finding {
         to: u64,
     },
     /// The ledger is shorter than a checkpoint.
+    #[error("{found} rows of {expected}")]
     Shorter {
-        /// The rows that are there.
+        /// The rows that exist.
         found: u64,
-        /// Those that were signed.
+        /// The rows that were signed.
         expected: u64,
     },
     /// The checkpoint is not one of this ledger and its key, or not of this size.
+    #[error("checkpoint {size}")]
     Checkpoint {
         /// Its size.
         size: u64,
     },
     /// The head is not the tree of the rows: rows behind the newest checkpoint were changed, or the head was.
+    #[error("head, rows from {from}")]
     Head {
         /// The first row that may be concerned.
         from: u64,
     },
-    /// The payload is not the one that was recorded.
+    /// The payload differs from what was recorded.
+    #[error("payload {commitment}")]
     Payload {
         /// The commitment.
         commitment: Hash,
     },
 }
 
-impl fmt::Display for Finding {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Row { seq } => write!(f, "row {seq}"),
-            Self::Emptied { seq } => write!(f, "row {seq} is empty"),
-            Self::Missing { from, to } => write!(f, "rows {from} to {to} are missing"),
-            Self::Between { from, to } => write!(f, "rows {from} to {to}"),
-            Self::Shorter { found, expected } => write!(f, "{found} rows of {expected}"),
-            Self::Checkpoint { size } => write!(f, "checkpoint {size}"),
-            Self::Head { from } => write!(f, "head, rows from {from}"),
-            Self::Payload { commitment } => write!(f, "payload {commitment}"),
-        }
-    }
-}
-
 /// What verifying found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Verified {
+pub struct VerifiedLedger {
     /// How many rows there are.
     pub rows: u64,
     /// Rows below this one are signed.
@@ -102,7 +94,7 @@ pub struct Verified {
     pub findings: Vec<Finding>,
 }
 
-impl Verified {
+impl VerifiedLedger {
     /// Whether all of it holds.
     #[must_use]
     pub fn holds(&self) -> bool {
@@ -116,7 +108,7 @@ impl Verified {
     }
 }
 
-/// What a checkpoint of some size says.
+/// What a checkpoint of some size signs.
 struct Signed {
     root: Hash,
     /// The edge that the file has for it, if it is that of the root.
@@ -128,8 +120,8 @@ impl Reader {
     ///
     /// # Errors
     /// Those of the file; what does not hold is in the answer.
-    pub fn verify(&mut self, elsewhere: &[Checkpoint]) -> Result<Verified, Error> {
-        let mut found = Verified::default();
+    pub fn verify(&mut self, elsewhere: &[Checkpoint]) -> Result<VerifiedLedger, Error> {
+        let mut found = VerifiedLedger::default();
         // All of it from one state, while others append.
         self.records.execute_batch("BEGIN")?;
         let walked = self.walk(elsewhere, &mut found);
@@ -137,7 +129,7 @@ impl Reader {
         walked?;
         if let Some(payloads) = &self.payloads {
             match verify_payloads(payloads, &mut found) {
-                // They may be lost: those that can't be read count as that.
+                // They may be lost: unreadable ones count as lost.
                 Err(Error::Corrupt(error)) => {
                     tracing::warn!(%error, "the ledger's payloads are damaged");
                 }
@@ -147,11 +139,11 @@ impl Reader {
         Ok(found)
     }
 
-    fn walk(&self, elsewhere: &[Checkpoint], found: &mut Verified) -> Result<(), Error> {
+    fn walk(&self, elsewhere: &[Checkpoint], found: &mut VerifiedLedger) -> Result<(), Error> {
         let head = head(&self.records)?;
         let signed = self.signed(elsewhere, found)?;
         let mut next = signed.iter().peekable();
-        // None behind a gap, until a checkpoint says what the tree is.
+        // None behind a gap, until a checkpoint has the tree.
         let mut edge = Some(Edge::new());
         let (mut size, mut good) = (0_u64, 0);
         // Up to where rows say that others were pruned: those below a checkpoint, and all.
@@ -211,7 +203,7 @@ impl Reader {
                 expected: *size,
             });
         }
-        // Pruned are whole groups, from the first row on, as far as a signed row says.
+        // Pruned are whole groups, from the first row on, up to where a signed row pruned.
         let pruned = pruned / GROUP * GROUP;
         for range in &emptied {
             found.pruned += range.end - range.start;
@@ -229,7 +221,7 @@ impl Reader {
     fn signed(
         &self,
         elsewhere: &[Checkpoint],
-        found: &mut Verified,
+        found: &mut VerifiedLedger,
     ) -> Result<BTreeMap<u64, Signed>, Error> {
         let mut all = BTreeMap::new();
         for (size, note, edge) in self.checkpoints()? {
@@ -260,20 +252,7 @@ impl Reader {
     }
 }
 
-/// Up to where a record says that rows were pruned.
-pub(crate) fn prunes(record: &[u8]) -> u64 {
-    // Nearly all are of another kind, which their text shows.
-    const KIND: &[u8] = br#""kind":"pruned""#;
-    if record.len() > 256 || !record.windows(KIND.len()).any(|part| part == KIND) {
-        return 0;
-    }
-    match Record::parse(record).map(|record| record.event) {
-        Ok(Event::Pruned(body)) => body.to.get(),
-        _ => 0,
-    }
-}
-
-fn verify_payloads(sql: &Connection, found: &mut Verified) -> Result<(), Error> {
+fn verify_payloads(sql: &Connection, found: &mut VerifiedLedger) -> Result<(), Error> {
     let mut statement = sql.prepare("SELECT commitment, salt, kind, bytes FROM payload")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {

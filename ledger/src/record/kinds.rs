@@ -1,9 +1,10 @@
-//! The kinds of records and their fields. Fields stand in the order of RFC 8785, sorted by name: they are written
-//! as they stand here.
+//! The kinds of records and their fields. Fields are in the order of RFC 8785, sorted by name: they are written
+//! in this order.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use crate::record::names::{
     Action, Code, Hash, Hex, Id, Invocation, NativeId, Number, Person, Rule, Session, Tool,
@@ -38,13 +39,13 @@ macro_rules! words {
 pub const NOT_DISPATCHED: &str = "not-dispatched";
 
 fields! {
-    /// A session begins.
+    /// A session starts.
     Opened {
         /// The version of the program.
         build: Version;
         /// Digests of the manifests of its bundles, sorted.
         bundles: Vec<Hash>, if "Vec::is_empty";
-        /// SHA-256 over the digests of all of them, sorted: also of those that did not fit.
+        /// SHA-256 over the digests of all of them, sorted: also of bundles that did not fit.
         bundles_set: Option<Hash>, if "Option::is_none";
         /// What the process that runs guests is confined by.
         confinement: Word;
@@ -91,7 +92,7 @@ fields! {
         traceparent: Option<TraceParent>, if "Option::is_none";
     }
 
-    /// What a call is, as far as it is known when it is written.
+    /// What is known of a call when it is written.
     Call {
         /// Its context.
         context: Option<Content>, if "Option::is_none";
@@ -101,7 +102,7 @@ fields! {
         driver: Option<Part<Id>>, if "Option::is_none";
         /// Its input.
         input: Option<Content>, if "Option::is_none";
-        /// What the contract says that it changes.
+        /// What it changes, by its contract.
         mutates: Vec<Action>, if "Vec::is_empty";
         /// What its caller's protocol calls it.
         native: Native, if "Native::is_empty";
@@ -143,7 +144,7 @@ fields! {
         cancel_reason: Option<Word>, if "Option::is_none";
         /// The class of the error.
         class: Option<Word>, if "Option::is_none";
-        /// Why there is no output; none where there is one.
+        /// Why it has no output; none if it has one.
         code: Option<Code>, if "Option::is_none";
         /// How many entries of lists did not fit into the record.
         cut: Number, if "Number::is_zero";
@@ -181,7 +182,7 @@ fields! {
 
     /// A dispatched call has ended, or one got the reply of an earlier one.
     Ended {
-        /// The call; none where its [`Started`] says it.
+        /// The call; none if its [`Started`] has it.
         call: Option<Call>, if "Option::is_none";
         /// Its id.
         invocation: Invocation;
@@ -213,19 +214,19 @@ fields! {
         outcome: Outcome;
     }
 
-    /// Refusals of one principal, beyond those that got rows of their own.
+    /// Refusals of one principal, beyond the first, which got separate rows.
     RefusedMore {
         /// How many of each code.
         codes: BTreeMap<Code, Number>, if "BTreeMap::is_empty";
         /// How many entries of lists did not fit into the record.
         cut: Number, if "Number::is_zero";
-        /// Whose they were; none for those of many.
+        /// Whose they were; none for many.
         person: Option<Person>, if "Option::is_none";
         /// When the first of them was.
         since: Number;
     }
 
-    /// Something was done about a bundle. The store's own row is the one that counts.
+    /// Something was done about a bundle. The store's own row is what counts.
     Trust {
         /// What was done.
         action: TrustAction;
@@ -243,7 +244,7 @@ fields! {
 
     /// A person was asked, or something became of the answer.
     Approval {
-        /// What the person said.
+        /// The person's answer.
         answer: Option<Answer>, if "Option::is_none";
         /// What happened.
         event: ApprovalEvent;
@@ -335,7 +336,7 @@ words! {
         Expired,
     }
 
-    /// What a person said.
+    /// A person's answer.
     Answer {
         /// Yes.
         Approved,
@@ -354,4 +355,30 @@ impl Native {
 
 fn is_false(value: &bool) -> bool {
     !value
+}
+
+impl Opened {
+    /// Of the digests of the bundles' manifests, in any order.
+    #[must_use]
+    pub fn of(
+        build: Version,
+        mut bundles: Vec<Hash>,
+        confinement: Word,
+        policy: Option<Hash>,
+    ) -> Self {
+        bundles.sort_unstable();
+        bundles.dedup();
+        let mut set = Sha256::new();
+        for bundle in &bundles {
+            set.update(bundle.0);
+        }
+        Self {
+            build,
+            bundles_set: (!bundles.is_empty()).then(|| Hex(set.finalize().into())),
+            bundles,
+            confinement,
+            cut: Number::default(),
+            policy,
+        }
+    }
 }

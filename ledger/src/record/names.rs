@@ -1,4 +1,4 @@
-//! What may stand in a record: names of a closed grammar, bytes in hexadecimal, and numbers. Each type checks its
+//! What may be in a record: names of a closed grammar, bytes in hexadecimal, and numbers. Each type checks its
 //! value where it is made, so that no text of a caller, guest or server gets into a record.
 
 use std::fmt;
@@ -122,7 +122,7 @@ fn is_trace_parent(text: &str) -> bool {
     part(2, b'f') && part(32, b'0') && part(16, b'0') && part(2, b' ')
 }
 
-/// Begins with a lower-case letter or a digit, and holds nothing but those and `others`.
+/// Starts with a lower-case letter or a digit, and holds nothing but those and `others`.
 fn lower(text: &str, others: &[u8]) -> bool {
     let plain = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let mut bytes = text.bytes();

@@ -1,37 +1,28 @@
-//! The recording process's half: a queue, a thread that sends what is in it, and one that reads the answers.
+//! The recording process's half: a queue, a thread that sends what is in it, and another that reads the answers.
 
-use std::io::{BufReader, BufWriter, ErrorKind, Read, Write as _};
+use std::io::{BufReader, ErrorKind, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::BUFFER_BYTES;
-use super::frame::{Answer, Request};
-use super::frame_error::FrameError;
-use super::shared::{Answering, LOST, Shared, Waiting};
-use super::start::Start;
-use crate::entry::{Entry, Given, Missing, Repeated, now};
+use super::Start;
+use super::entry::FrameError;
+use super::frame::{AnswerFrame, RequestFrame};
+use super::sender::Sender;
+use super::shared::{Answering, ConnectionState, LOST};
+use crate::entry::{Entry, Given, Repeated};
 use crate::error::Error;
 use crate::payload::{Keep, PayloadKind, PayloadLimits};
-use crate::pending::{Pending, Reply, channel};
-use crate::record::Event;
-use crate::recorder::{Durability, Recorder};
-use crate::writer::queue::{Gather, Queue, Row};
+use crate::recorder::{Durability, Pending, Recorder};
+use crate::writer::queue::{Gather, Queue};
 use crate::writer::{QUEUE_BYTES, WrittenRows};
 
 /// How long the rows of calls that go on are gathered before they are sent. The recorder writes what it has read.
 const GATHER: Duration = Duration::from_millis(12);
-/// How long the sending thread sleeps while there is nothing to send. It is woken before.
-const IDLE: Duration = Duration::from_secs(3600);
-
 /// How often it is looked whether the recorder answers in time.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// While rows are sent that nobody waits for, the recorder is asked this often whether they are on the disk: a recorder
-/// that hangs would not be noticed else.
-const PROBE_INTERVAL: Duration = Duration::from_secs(5);
-
-/// Why nothing is recorded any more once the recorder ended without having been told to.
+/// Why nothing is recorded any more once the recorder ended unasked.
 const ENDED: &str = "it has ended";
 
 /// A [`Recorder`] whose ledger is another process's, at the other end of a socket.
@@ -44,7 +35,7 @@ const ENDED: &str = "it has ended";
 /// thread until then.
 pub struct Remote {
     queue: Arc<Queue>,
-    shared: Arc<Shared>,
+    shared: Arc<ConnectionState>,
     socket: UnixStream,
     running: OnceLock<()>,
     keep: Keep,
@@ -55,7 +46,7 @@ pub struct Remote {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RecorderCounts {
-    /// Rows that were sent to the recorder, which writes them or says why not.
+    /// Rows that were sent to the recorder, which writes them or reports why not.
     pub sent: u64,
     /// Rows that were given up or could not be sent.
     pub lost: u64,
@@ -66,7 +57,7 @@ pub struct RecorderCounts {
 }
 
 impl Remote {
-    /// Tells the recorder at the other end to begin. Does not wait for it: what is appended meanwhile is sent, and
+    /// Has the recorder at the other end start. Does not wait for it: what is appended in the meantime is sent, and
     /// what can't be recorded in the end is answered so.
     ///
     /// # Errors
@@ -76,7 +67,7 @@ impl Remote {
         // Set before this process confines itself.
         (socket.set_read_timeout(Some(LOOK_INTERVAL)))
             .map_err(|error| Error::io("the recorder's socket", error))?;
-        match Request::Start(Box::new(start)).write(&mut &socket) {
+        match RequestFrame::Start(Box::new(start)).write(&mut &socket) {
             // One that has already died is reported for the first row.
             Err(Error::Io(_)) | Ok(()) => {}
             Err(error) => return Err(error),
@@ -136,7 +127,7 @@ impl Remote {
         self.shared.written()
     }
 
-    /// What the queue answers. The queue closes after the connection's end is known, and the answer says how it ended.
+    /// What the queue answers. The queue closes after the connection's end is known, and the answer has how it ended.
     fn ask<T: 'static>(&self, ask: impl FnOnce(&Arc<Queue>) -> Pending<T>) -> Pending<T> {
         self.run();
         let shared = self.shared.clone();
@@ -174,20 +165,14 @@ impl Remote {
         spawn(
             "recorder-send",
             Box::new(move || {
-                let mut sender = Sender {
-                    shared: &shared,
-                    to: BufWriter::with_capacity(BUFFER_BYTES, &to),
-                    broken: false,
-                    asked: Instant::now(),
-                };
-                sender.run(&queue);
+                Sender::new(&shared, &to).run(&queue);
             }),
         )
     }
 }
 
 /// Nothing is taken or answered any more.
-fn end(queue: &Queue, shared: &Shared, how: Result<(), Error>) {
+fn end(queue: &Queue, shared: &ConnectionState, how: Result<(), Error>) {
     shared.end(how);
     queue.close(None);
     // Drops what is not sent any more, which answers those who wait for it.
@@ -196,7 +181,7 @@ fn end(queue: &Queue, shared: &Shared, how: Result<(), Error>) {
 }
 
 /// Takes the recorder's answers until the connection ends.
-fn read(queue: &Arc<Queue>, shared: &Shared, socket: &UnixStream) -> Result<(), Error> {
+fn read(queue: &Arc<Queue>, shared: &ConnectionState, socket: &UnixStream) -> Result<(), Error> {
     let mut from = BufReader::new(Watched {
         queue,
         shared,
@@ -206,22 +191,22 @@ fn read(queue: &Arc<Queue>, shared: &Shared, socket: &UnixStream) -> Result<(), 
     });
     let failed = |what: String| Err(Error::Recorder(what.into()));
     loop {
-        match Answer::read(&mut from) {
-            Ok(Some(Answer::Ready)) => {}
-            Ok(Some(Answer::To { id, outcome })) => {
+        match AnswerFrame::read(&mut from) {
+            Ok(Some(AnswerFrame::Ready)) => {}
+            Ok(Some(AnswerFrame::To { id, outcome })) => {
                 if let Some(undo) = shared.answer(id, outcome) {
                     queue.put(*undo);
                 }
             }
-            Ok(Some(Answer::Closed { outcome, written })) => {
+            Ok(Some(AnswerFrame::Closed { outcome, written })) => {
                 shared.wrote(written);
-                outcome.result()?;
+                outcome?;
                 return match queue.is_closing() {
                     true => Ok(()),
                     false => failed(ENDED.to_owned()),
                 };
             }
-            Ok(Some(Answer::Unusable(problem))) => return failed(problem),
+            Ok(Some(AnswerFrame::Unusable(problem))) => return failed(problem),
             Err(FrameError::Io(_)) if from.get_ref().is_lost => {
                 return failed(format!("it has not answered for {} s", LOST.as_secs()));
             }
@@ -231,11 +216,11 @@ fn read(queue: &Arc<Queue>, shared: &Shared, socket: &UnixStream) -> Result<(), 
     }
 }
 
-/// The socket, which is read from, and looked at while there is nothing to read: who waits for the recorder is told
+/// The socket, which is read from, and looked at while there is nothing to read: callers get an error
 /// when that takes too long.
 struct Watched<'a> {
     queue: &'a Queue,
-    shared: &'a Shared,
+    shared: &'a ConnectionState,
     socket: &'a UnixStream,
     looked: Instant,
     is_lost: bool,
@@ -267,157 +252,6 @@ impl Read for Watched<'_> {
                 read => return read,
             }
         }
-    }
-}
-
-/// A row that is about to be sent.
-enum Registered {
-    /// Its answer has this number.
-    Awaited(u64, Box<Entry>),
-    Queued(Box<Entry>),
-    /// The connection has ended.
-    Refused,
-}
-
-/// The thread that sends.
-struct Sender<'a> {
-    shared: &'a Shared,
-    to: BufWriter<&'a UnixStream>,
-    /// Whether writing failed. Who waits hears why from the thread that reads.
-    broken: bool,
-    /// When the recorder was asked something last.
-    asked: Instant,
-}
-
-impl Sender<'_> {
-    /// Sends what is in the queue until it is closed.
-    fn run(&mut self, queue: &Queue) {
-        loop {
-            let batch = queue.take(Instant::now() + IDLE);
-            self.shared.sends(true);
-            if batch.given_up > 0 {
-                self.missing(batch.given_up);
-            }
-            let mut written = 0_u64;
-            // Before any is sent: the recorder may stop reading at each of them.
-            let rows = batch.rows.into_iter().map(|row| self.register(row));
-            for row in rows.collect::<Vec<_>>() {
-                match self.append(row) {
-                    true => written = written.saturating_add(1),
-                    false => self.shared.lose(1),
-                }
-            }
-            for (given, reply) in batch.questions {
-                self.ask(Waiting::Question(reply), |id| Request::Given { id, given });
-            }
-            for reply in batch.flushes {
-                self.flush(reply);
-            }
-            if written > 0 && self.asked.elapsed() >= PROBE_INTERVAL {
-                self.flush(channel().0);
-            }
-            if batch.closing {
-                self.queue(&Request::End);
-            }
-            if !self.broken && self.to.flush().is_err() {
-                self.breaks();
-            }
-            self.shared.sends(false);
-            match self.broken {
-                true => self.shared.lose(written),
-                false => self.shared.sent(written),
-            }
-            if batch.closing {
-                return;
-            }
-        }
-    }
-
-    /// Rows whose callers waited no more while the queue was full.
-    fn missing(&mut self, count: u64) {
-        self.shared.lose(count);
-        let missing = Missing {
-            count,
-            since: now(),
-            why: Error::Full.code(),
-        };
-        if let Some(gap) = missing.gap() {
-            self.queue(&Request::Queue(Box::new(Entry::new(Event::Gap(gap)))));
-        }
-    }
-
-    /// Who waits for a row waits from now on.
-    fn register(&mut self, row: Row) -> Registered {
-        let entry = Box::new(row.entry);
-        let Some(reply) = row.reply else {
-            return Registered::Queued(entry);
-        };
-        self.asked = Instant::now();
-        let undo = entry.not_dispatched().map(Box::new);
-        match self.shared.register(Waiting::Row(reply), undo) {
-            Some(id) => Registered::Awaited(id, entry),
-            None => Registered::Refused,
-        }
-    }
-
-    /// Returns whether it was written, unless the connection broke.
-    fn append(&mut self, row: Registered) -> bool {
-        match row {
-            Registered::Awaited(id, _) if self.shared.withdraw_late(id) => false,
-            Registered::Awaited(id, entry) => self.request(id, &Request::Append { id, entry }),
-            Registered::Queued(entry) => self.queue(&Request::Queue(entry)),
-            Registered::Refused => false,
-        }
-    }
-
-    fn flush(&mut self, reply: Reply<()>) {
-        self.ask(Waiting::Row(reply), |id| Request::Flush { id });
-    }
-
-    fn ask(&mut self, waiting: Waiting, request: impl FnOnce(u64) -> Request) {
-        self.asked = Instant::now();
-        if let Some(id) = self.shared.register(waiting, None) {
-            self.request(id, &request(id));
-        }
-    }
-
-    /// Returns whether it was written, unless the connection broke.
-    fn request(&mut self, id: u64, request: &Request) -> bool {
-        let written = self.write(request);
-        let is_written = written.is_ok();
-        if let Err(error) = written {
-            self.shared.withdraw(id, error);
-        }
-        is_written
-    }
-
-    /// Returns whether it was written, unless the connection broke.
-    fn queue(&mut self, request: &Request) -> bool {
-        let written = self.write(request);
-        if let Err(error) = &written {
-            tracing::warn!(code = error.code(), %error, "a row can't be recorded");
-        }
-        written.is_ok()
-    }
-
-    /// An error is the request's own: the connection holds.
-    fn write(&mut self, request: &Request) -> Result<(), Error> {
-        if self.broken {
-            return Ok(());
-        }
-        match request.write(&mut self.to) {
-            Err(error @ Error::Record(_)) => Err(error),
-            Err(_) => {
-                self.breaks();
-                Ok(())
-            }
-            Ok(()) => Ok(()),
-        }
-    }
-
-    fn breaks(&mut self) {
-        self.broken = true;
-        let _ = self.to.get_ref().shutdown(Shutdown::Both);
     }
 }
 

@@ -6,23 +6,21 @@ use std::io::{BufReader, Read};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use sha2::{Digest as _, Sha256};
 use toolward_support::helper::frames::is_whole;
 
 use super::BUFFER_BYTES;
-use super::allowance::Allowance;
-use super::frame::{Answer, Outcome, Request, said};
-use super::frame_error::FrameError;
-use super::start::Start;
+use super::Start;
+use super::entry::FrameError;
+use super::frame::{AnswerFrame, RequestFrame, with_code};
 use crate::entry::{Entry, Repeated};
 use crate::error::Error;
-use crate::pending::Pending;
 use crate::record::Code;
-use crate::recorder::{Durability, Recorder as _};
+use crate::recorder::{Durability, Pending, Recorder as _};
 use crate::writer::queue::Gather;
-use crate::writer::{Options, Writer};
+use crate::writer::{LedgerOptions, Writer};
 
 /// Requests whose answers are awaited at once. Beyond it, nothing more is read.
 const IN_FLIGHT: usize = 4096;
@@ -30,11 +28,11 @@ const IN_FLIGHT: usize = 4096;
 const MAX_PRINCIPALS: usize = 65_536;
 /// The code of a connection that ended because of a frame that can't be taken.
 const FRAME_INVALID: &str = "frame-invalid";
-/// The code of a connection that ended without the recording process having said so.
+/// The code of a connection that ended without notice by the recording process.
 const HOST_GONE: &str = "host-gone";
 
-/// A connection to a recording process that has begun.
-pub struct Connection {
+/// A connection to a recording process that has started.
+pub struct RecorderConnection {
     from: BufReader<Counted>,
     to: UnixStream,
     start: Start,
@@ -46,7 +44,7 @@ enum Answering {
     Question(u64, Pending<Option<Repeated>>),
 }
 
-impl Connection {
+impl RecorderConnection {
     /// Waits for the start; `None` if the recording process ends before it.
     ///
     /// # Errors
@@ -57,9 +55,9 @@ impl Connection {
             bytes: 0,
         };
         let mut from = BufReader::with_capacity(BUFFER_BYTES, counted);
-        match Request::read(&mut from)? {
+        match RequestFrame::read(&mut from)? {
             None => Ok(None),
-            Some(Request::Start(start)) => Ok(Some(Self {
+            Some(RequestFrame::Start(start)) => Ok(Some(Self {
                 from,
                 to: socket,
                 start: *start,
@@ -70,18 +68,18 @@ impl Connection {
 
     /// Where the ledger is, and what else may be opened.
     #[must_use]
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &LedgerOptions {
         &self.start.options
     }
 
     /// Says that the recorder can't work.
     pub fn refuse(mut self, problem: impl Into<String>) {
         // Whoever would read it may be gone.
-        let _ = Answer::Unusable(problem.into()).write(&mut self.to);
+        let _ = AnswerFrame::Unusable(problem.into()).write(&mut self.to);
     }
 
     /// Opens the ledger, and records until the connection ends: in good order, because the recording process is
-    /// gone, or because of a frame that can't be taken. Then the session is closed, with a row that says why.
+    /// gone, or because of a frame that can't be taken. Then the session is closed, with a row that has the reason.
     ///
     /// # Errors
     /// If the ledger can't be opened, or not all of it could be written.
@@ -91,7 +89,7 @@ impl Connection {
             mut to,
             start,
         } = self;
-        // Without the thread that answers, nothing could be recorded: the ledger stays as it is.
+        // Without the thread that answers, nothing could be recorded: the ledger stays unchanged.
         let (sender, receiver) = sync_channel(IN_FLIGHT);
         let answering = to.try_clone().and_then(|answers| {
             let thread = std::thread::Builder::new().name("answer".to_owned());
@@ -107,11 +105,11 @@ impl Connection {
         let (answering, writer) = match opened {
             Ok(opened) => opened,
             Err(error) => {
-                let _ = Answer::Unusable(said(&error)).write(&mut to);
+                let _ = AnswerFrame::Unusable(with_code(&error)).write(&mut to);
                 return Err(error);
             }
         };
-        let _ = Answer::Ready.write(&mut to);
+        let _ = AnswerFrame::Ready.write(&mut to);
         let why = take(from, &writer, &sender);
         if let Err(FrameError::Bad(_)) = why {
             // It might never read the answers, which would keep the session open.
@@ -128,7 +126,7 @@ impl Connection {
                     FrameError::Bad(_) => {
                         tracing::error!(code, problem = %why, "the session was ended")
                     }
-                    // It was killed: its row says so.
+                    // It was killed: its row shows it.
                     FrameError::Io(_) => {
                         tracing::info!(code, problem = %why, "the session was ended")
                     }
@@ -136,15 +134,15 @@ impl Connection {
                 writer.end(Code::parse(code).ok())
             }
         };
-        let outcome = Outcome::of(closed.clone());
-        let _ = Answer::Closed { outcome, written }.write(&mut to);
+        let outcome = closed.clone();
+        let _ = AnswerFrame::Closed { outcome, written }.write(&mut to);
         closed
     }
 }
 
-impl std::fmt::Debug for Connection {
+impl std::fmt::Debug for RecorderConnection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connection")
+        f.debug_struct("RecorderConnection")
             .field("directory", &self.start.options.directory)
             .finish_non_exhaustive()
     }
@@ -172,7 +170,7 @@ fn take(
             // The next read may wait.
             writer.take_gathered();
         }
-        let request = Request::read(&mut from)?.ok_or_else(gone)?;
+        let request = RequestFrame::read(&mut from)?.ok_or_else(gone)?;
         let before = std::mem::replace(&mut read, from.get_ref().bytes);
         let bytes = usize::try_from(read.saturating_sub(before)).unwrap_or(usize::MAX);
         let wait = allowance.take(Instant::now(), bytes);
@@ -180,43 +178,43 @@ fn take(
             std::thread::sleep(wait);
         }
         let awaited = match request {
-            Request::Start(_) => return Err(FrameError::Bad("a second start")),
-            Request::End => return Ok(()),
-            Request::Append { id, entry } => {
+            RequestFrame::Start(_) => return Err(FrameError::Bad("a second start")),
+            RequestFrame::End => return Ok(()),
+            RequestFrame::Append { id, entry } => {
                 principals.take(&entry)?;
                 // What waits for room would take memory here.
                 let _ = writer.room().wait();
                 Answering::Row(id, writer.append(*entry, Durability::Disk))
             }
-            Request::Queue(entry) => {
+            RequestFrame::Queue(entry) => {
                 principals.take(&entry)?;
                 let _ = writer.room().wait();
                 drop(writer.append(*entry, Durability::Queued).wait());
                 continue;
             }
-            Request::Flush { id } => Answering::Row(id, writer.flush()),
-            Request::Given { id, given } => Answering::Question(id, writer.given(given)),
+            RequestFrame::Flush { id } => Answering::Row(id, writer.flush()),
+            RequestFrame::Given { id, given } => Answering::Question(id, writer.given(given)),
         };
         // The thread that answers ends with the socket.
         answering.send(awaited).map_err(|_| gone())?;
     }
 }
 
-/// Answers each request once its answer is there. One that waits for another attempt holds up those behind it,
+/// Answers each request once its answer comes. A request that waits for another attempt holds up the next ones,
 /// which would fail like it.
 fn answer(answering: &Receiver<Answering>, mut to: UnixStream) {
     while let Ok(awaited) = answering.recv() {
         let (id, outcome) = match awaited {
-            Answering::Row(id, pending) => (id, Outcome::of(pending.wait())),
-            Answering::Question(id, pending) => (
-                id,
-                match pending.wait() {
-                    Ok(Some(Repeated { same_input })) => Outcome::Given { same_input },
-                    found => Outcome::of(found.map(drop)),
-                },
-            ),
+            Answering::Row(id, pending) => (id, pending.wait()),
+            Answering::Question(id, pending) => {
+                let found = pending.wait().and_then(|repeated| match repeated {
+                    Some(Repeated { same_input }) => Err(Error::Given { same_input }),
+                    None => Ok(()),
+                });
+                (id, found)
+            }
         };
-        if (Answer::To { id, outcome }).write(&mut to).is_err() {
+        if (AnswerFrame::To { id, outcome }).write(&mut to).is_err() {
             return;
         }
     }
@@ -255,6 +253,52 @@ impl Read for Counted {
     }
 }
 
+/// Bytes a second, for as long as it takes. Some 16,000 calls a second that change something take as much.
+const BYTES_PER_SECOND: u64 = 16 * 1024 * 1024;
+/// Bytes at once.
+const BURST_BYTES: u64 = 64 * 1024 * 1024;
+/// What a frame counts at least: about what a row takes on the disk in addition to its record.
+const LEAST_BYTES: u64 = 256;
+
+/// What is left.
+pub(super) struct Allowance {
+    /// Below 0 where more was taken than there was: that is waited for.
+    left: i128,
+    since: Instant,
+}
+
+impl Allowance {
+    pub(super) fn new(now: Instant) -> Self {
+        Self {
+            left: i128::from(BURST_BYTES),
+            since: now,
+        }
+    }
+
+    /// Takes a frame of so many bytes; returns how long to wait before the next one.
+    pub(super) fn take(&mut self, now: Instant, bytes: usize) -> Duration {
+        let nanos = now.saturating_duration_since(self.since).as_nanos();
+        let rate = i128::from(BYTES_PER_SECOND);
+        let earned = i128::try_from(nanos)
+            .unwrap_or(i128::MAX)
+            .saturating_mul(rate)
+            / 1_000_000_000;
+        // The part of a byte stays earned.
+        if earned > 0 {
+            self.left = self
+                .left
+                .saturating_add(earned)
+                .min(i128::from(BURST_BYTES));
+            self.since = now;
+        }
+        self.left = self
+            .left
+            .saturating_sub(i128::from((bytes as u64).max(LEAST_BYTES)));
+        let owed = u64::try_from(-self.left).unwrap_or_default();
+        Duration::from_micros(owed.saturating_mul(1_000_000) / BYTES_PER_SECOND)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -269,5 +313,39 @@ mod tests {
         }
         principals.take(&entry("7".to_owned())).unwrap();
         principals.take(&entry("another".to_owned())).unwrap_err();
+    }
+
+    #[test]
+    fn a_burst_is_free_and_all_beyond_it_is_delayed_to_the_rate() {
+        let mut now = Instant::now();
+        let mut allowance = Allowance::new(now);
+        let each = 64 * 1024;
+        for _ in 0..BURST_BYTES / each as u64 {
+            assert_eq!(allowance.take(now, each), Duration::ZERO);
+        }
+        let begun = now;
+        let mut bytes = 0;
+        while bytes < 10 * BYTES_PER_SECOND {
+            now += allowance.take(now, each);
+            bytes += each as u64;
+        }
+        let took = (now - begun).as_secs_f64();
+        assert!((9.9..10.1).contains(&took), "{took} s");
+        // A pause earns a burst again, and no more.
+        now += Duration::from_secs(3600);
+        for _ in 0..BURST_BYTES / each as u64 {
+            assert_eq!(allowance.take(now, each), Duration::ZERO);
+        }
+        assert!(allowance.take(now, each) > Duration::ZERO);
+    }
+
+    #[test]
+    fn empty_frames_cost_what_a_row_costs() {
+        let now = Instant::now();
+        let mut allowance = Allowance::new(now);
+        for _ in 0..BURST_BYTES / LEAST_BYTES {
+            assert_eq!(allowance.take(now, 0), Duration::ZERO);
+        }
+        assert!(allowance.take(now, 0) > Duration::ZERO);
     }
 }

@@ -1,8 +1,8 @@
-//! Entries in frames. The recorder checks each again, with the types that records are made of: the event has to be
-//! one that a recording process may state, without what the writer fills in.
+//! Entries in frames. The recorder checks each again, with the types that records are made of: a recording
+//! process may state only some events, without what the writer fills in.
 
-use super::body::{Body, counted};
-use super::frame_error::FrameError;
+use std::io;
+
 use crate::entry::{Entry, Given, NO_SESSION, content_mut};
 use crate::payload::PayloadKind;
 use crate::record::{
@@ -69,7 +69,7 @@ pub(super) fn write(to: &mut Vec<u8>, entry: &Entry) -> Result<(), RecordError> 
 }
 
 /// Reads an entry that takes up the rest of a frame.
-pub(super) fn read(mut body: Body<'_>) -> Result<Entry, FrameError> {
+pub(super) fn read(mut body: FrameBody<'_>) -> Result<Entry, FrameError> {
     let flags = body.byte()?;
     if flags & !(MATTERS | PRINCIPAL | GIVEN) != 0 {
         return Err(FrameError::Bad("unknown flags"));
@@ -120,7 +120,7 @@ pub(super) fn write_given(to: &mut Vec<u8>, given: &Given) -> Result<(), RecordE
     Ok(())
 }
 
-pub(super) fn read_given(body: &mut Body<'_>) -> Result<Given, FrameError> {
+pub(super) fn read_given(body: &mut FrameBody<'_>) -> Result<Given, FrameError> {
     let principal = body.text(MAX_NAME_BYTES)?.into();
     let tool = Tool::parse(body.text(MAX_TOOL_BYTES)?);
     Ok(Given {
@@ -144,7 +144,7 @@ fn stated(mut event: Event) -> Result<Event, FrameError> {
         | Event::Trust(_)
         | Event::Approval(_)
         | Event::Gap(_) => {}
-        // Only of this session's calls, and only of one that did not run.
+        // Only of this session's calls, and only if the call did not run.
         Event::Abandoned(body)
             if body.of == NO_SESSION
                 && body.why.as_ref().map(Code::as_str) == Some(NOT_DISPATCHED) => {}
@@ -161,4 +161,83 @@ fn stated(mut event: Event) -> Result<Event, FrameError> {
         true => Err(FrameError::Bad("it says what the recorder fills in")),
         false => Ok(event),
     }
+}
+
+/// What is left of a body.
+pub(super) struct FrameBody<'a>(&'a [u8]);
+
+impl<'a> FrameBody<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn bytes(&mut self, length: usize) -> Result<&'a [u8], FrameError> {
+        let (taken, rest) = self
+            .0
+            .split_at_checked(length)
+            .ok_or(FrameError::Bad("it ends too early"))?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], FrameError> {
+        let (taken, rest) = self
+            .0
+            .split_first_chunk()
+            .ok_or(FrameError::Bad("it ends too early"))?;
+        self.0 = rest;
+        Ok(*taken)
+    }
+
+    pub(super) fn byte(&mut self) -> Result<u8, FrameError> {
+        self.array().map(|[byte]| byte)
+    }
+
+    pub(super) fn number(&mut self) -> Result<u64, FrameError> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    /// Bytes behind their length, of at most `most`.
+    pub(super) fn counted(&mut self, most: usize) -> Result<&'a [u8], FrameError> {
+        let length = usize::try_from(u32::from_le_bytes(self.array()?)).unwrap_or(usize::MAX);
+        match length <= most {
+            true => self.bytes(length),
+            false => Err(FrameError::Bad("a part is too long")),
+        }
+    }
+
+    pub(super) fn text(&mut self, most: usize) -> Result<&'a str, FrameError> {
+        std::str::from_utf8(self.counted(most)?).map_err(|_| FrameError::Bad("not UTF-8"))
+    }
+
+    /// Nothing may follow.
+    pub(super) fn end(&self) -> Result<(), FrameError> {
+        match self.is_empty() {
+            true => Ok(()),
+            false => Err(FrameError::Bad("more follows than belongs to it")),
+        }
+    }
+}
+
+/// Adds bytes behind their length.
+pub(super) fn counted(to: &mut Vec<u8>, bytes: &[u8]) {
+    let length = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+    to.extend_from_slice(&length.to_le_bytes());
+    to.extend_from_slice(bytes);
+}
+
+/// Why a frame was not taken.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrameError {
+    /// The other side is gone, or the socket failed.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// Not a frame, or an unexpected one.
+    #[error("a frame can't be taken: {0}")]
+    Bad(&'static str),
 }

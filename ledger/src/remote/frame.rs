@@ -4,10 +4,8 @@ use std::io::{self, Read, Write};
 
 use toolward_support::helper::frames::{Body as Incoming, frame, head};
 
-use super::body::{Body, counted};
-use super::entry::{self, MAX_ENTRY_BYTES};
-use super::frame_error::FrameError;
-use super::start::Start;
+use super::Start;
+use super::entry::{self, FrameBody, FrameError, MAX_ENTRY_BYTES, counted};
 use crate::entry::{Entry, Given};
 use crate::error::Error;
 use crate::record::Invocation;
@@ -15,7 +13,7 @@ use crate::writer::{MAX_ROWS, WrittenRows};
 
 /// The most bytes of a start.
 const MAX_START_BYTES: usize = 64 * 1024;
-/// The most bytes of what the recorder says of a failure.
+/// The most bytes of what the recorder reports of a failure.
 const MAX_TEXT_BYTES: usize = 1024;
 /// The most bytes of small frames.
 const MAX_SMALL_BYTES: usize = 2 * 1024;
@@ -39,7 +37,7 @@ const CLOSED: u8 = 14;
 /// From the recording process to the recorder.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Request {
+pub enum RequestFrame {
     /// The first frame.
     Start(Box<Start>),
     /// An entry, answered once it is on the disk.
@@ -49,7 +47,7 @@ pub enum Request {
         /// What is recorded.
         entry: Box<Entry>,
     },
-    /// An entry that nobody waits for.
+    /// An entry that is not awaited.
     Queue(Box<Entry>),
     /// Answered once all that came before is on the disk.
     Flush {
@@ -67,33 +65,10 @@ pub enum Request {
     End,
 }
 
-/// How something ended, as far as the recording process needs to know.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// It is done; for a question, the id is new.
-    Done,
-    /// Others held the ledger for too long.
-    Busy,
-    /// There is no room.
-    Full,
-    /// The ledger can't be written to.
-    ReadOnly,
-    /// The row follows later.
-    Late,
-    /// The id was given before.
-    Given {
-        /// Whether with the same input.
-        same_input: bool,
-    },
-    /// Anything else: its code and what it says, in at most 1,024 bytes.
-    Failed(String),
-}
-
 /// From the recorder to the recording process.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Answer {
+pub enum AnswerFrame {
     /// The ledger is open.
     Ready,
     /// It can't be opened, or the recorder can't work.
@@ -102,19 +77,20 @@ pub enum Answer {
     To {
         /// The request's.
         id: u64,
-        /// How it ended.
-        outcome: Outcome,
+        /// How it ended: done, or what the recording process needs to know of the error. To a question, that the id is
+        /// new, or [`Error::Given`].
+        outcome: Result<(), Error>,
     },
     /// All is written, and the ledger closed.
     Closed {
         /// How that ended.
-        outcome: Outcome,
+        outcome: Result<(), Error>,
         /// The rows of the session's latest calls.
         written: WrittenRows,
     },
 }
 
-impl Request {
+impl RequestFrame {
     /// Reads one; `None` at the end of the stream.
     ///
     /// # Errors
@@ -131,7 +107,7 @@ impl Request {
             _ => return Err(FrameError::Bad("an unknown kind")),
         };
         let bytes = bytes(from, length, most)?;
-        let mut body = Body::new(&bytes);
+        let mut body = FrameBody::new(&bytes);
         Ok(Some(match kind {
             START => Self::Start(Box::new(Start::from_bytes(&bytes)?)),
             APPEND => Self::Append {
@@ -157,7 +133,7 @@ impl Request {
     /// Writes it.
     ///
     /// # Errors
-    /// [`Error::Record`] if it can't be said in a frame, else that of the writer.
+    /// [`Error::Record`] if it does not fit a frame, otherwise the writer's error.
     pub fn write(&self, to: &mut impl Write) -> Result<(), Error> {
         let mut body = Vec::with_capacity(BODY_CAPACITY_BYTES);
         let kind = match self {
@@ -189,7 +165,7 @@ impl Request {
     }
 }
 
-impl Answer {
+impl AnswerFrame {
     /// Reads one; `None` at the end of the stream.
     ///
     /// # Errors
@@ -203,16 +179,16 @@ impl Answer {
             _ => MAX_SMALL_BYTES,
         };
         let bytes = bytes(from, length, most)?;
-        let mut body = Body::new(&bytes);
+        let mut body = FrameBody::new(&bytes);
         let answer = match kind {
             READY => Self::Ready,
             UNUSABLE => Self::Unusable(body.text(MAX_TEXT_BYTES)?.to_owned()),
             ANSWER => Self::To {
                 id: body.number()?,
-                outcome: Outcome::read(&mut body)?,
+                outcome: read_outcome(&mut body)?,
             },
             CLOSED => Self::Closed {
-                outcome: Outcome::read(&mut body)?,
+                outcome: read_outcome(&mut body)?,
                 written: read_written(&mut body)?,
             },
             _ => return Err(FrameError::Bad("an unknown kind")),
@@ -235,11 +211,11 @@ impl Answer {
             }
             Self::To { id, outcome } => {
                 body.extend_from_slice(&id.to_le_bytes());
-                outcome.write(&mut body);
+                write_outcome(&mut body, outcome);
                 ANSWER
             }
             Self::Closed { outcome, written } => {
-                outcome.write(&mut body);
+                write_outcome(&mut body, outcome);
                 counted(&mut body, shortened(&written.origin).as_bytes());
                 for (invocation, seq) in written.rows.iter().take(MAX_ROWS) {
                     body.extend_from_slice(invocation.0.as_bytes());
@@ -252,66 +228,40 @@ impl Answer {
     }
 }
 
-impl Outcome {
-    /// Of what the writer says.
-    pub(super) fn of(result: Result<(), Error>) -> Self {
-        match result {
-            Ok(()) => Self::Done,
-            Err(Error::Busy) => Self::Busy,
-            Err(Error::Full) => Self::Full,
-            Err(Error::ReadOnly) => Self::ReadOnly,
-            Err(Error::Late) => Self::Late,
-            Err(Error::Given { same_input }) => Self::Given { same_input },
-            Err(error) => Self::Failed(said(&error)),
-        }
-    }
+fn read_outcome(body: &mut FrameBody<'_>) -> Result<Result<(), Error>, FrameError> {
+    Ok(Err(match body.byte()? {
+        0 => return Ok(Ok(())),
+        1 => Error::Busy,
+        2 => Error::Full,
+        3 => Error::ReadOnly,
+        4 => Error::Late,
+        5 => Error::Given { same_input: true },
+        6 => Error::Given { same_input: false },
+        7 => Error::Recorder(body.text(MAX_TEXT_BYTES)?.into()),
+        _ => return Err(FrameError::Bad("an unknown outcome")),
+    }))
+}
 
-    /// What the caller hears.
-    pub(super) fn result(self) -> Result<(), Error> {
-        Err(match self {
-            Self::Done => return Ok(()),
-            Self::Busy => Error::Busy,
-            Self::Full => Error::Full,
-            Self::ReadOnly => Error::ReadOnly,
-            Self::Late => Error::Late,
-            Self::Given { same_input } => Error::Given { same_input },
-            Self::Failed(problem) => Error::Recorder(problem.into()),
-        })
-    }
-
-    fn read(body: &mut Body<'_>) -> Result<Self, FrameError> {
-        Ok(match body.byte()? {
-            0 => Self::Done,
-            1 => Self::Busy,
-            2 => Self::Full,
-            3 => Self::ReadOnly,
-            4 => Self::Late,
-            5 => Self::Given { same_input: true },
-            6 => Self::Given { same_input: false },
-            7 => Self::Failed(body.text(MAX_TEXT_BYTES)?.to_owned()),
-            _ => return Err(FrameError::Bad("an unknown outcome")),
-        })
-    }
-
-    fn write(&self, to: &mut Vec<u8>) {
-        to.push(match self {
-            Self::Done => 0,
-            Self::Busy => 1,
-            Self::Full => 2,
-            Self::ReadOnly => 3,
-            Self::Late => 4,
-            Self::Given { same_input: true } => 5,
-            Self::Given { same_input: false } => 6,
-            Self::Failed(_) => 7,
-        });
-        if let Self::Failed(problem) = self {
-            counted(to, shortened(problem).as_bytes());
-        }
+fn write_outcome(to: &mut Vec<u8>, outcome: &Result<(), Error>) {
+    let (byte, problem) = match outcome {
+        Ok(()) => (0, None),
+        Err(Error::Busy) => (1, None),
+        Err(Error::Full) => (2, None),
+        Err(Error::ReadOnly) => (3, None),
+        Err(Error::Late) => (4, None),
+        Err(Error::Given { same_input: true }) => (5, None),
+        Err(Error::Given { same_input: false }) => (6, None),
+        Err(Error::Recorder(problem)) => (7, Some(problem.to_string())),
+        Err(error) => (7, Some(with_code(error))),
+    };
+    to.push(byte);
+    if let Some(problem) = problem {
+        counted(to, shortened(&problem).as_bytes());
     }
 }
 
 /// The origin, and as many rows as follow.
-fn read_written(body: &mut Body<'_>) -> Result<WrittenRows, FrameError> {
+fn read_written(body: &mut FrameBody<'_>) -> Result<WrittenRows, FrameError> {
     let mut written = WrittenRows {
         origin: body.text(MAX_TEXT_BYTES)?.to_owned(),
         ..WrittenRows::default()
@@ -327,7 +277,7 @@ fn read_written(body: &mut Body<'_>) -> Result<WrittenRows, FrameError> {
 }
 
 /// An error, with its code.
-pub(super) fn said(error: &Error) -> String {
+pub(super) fn with_code(error: &Error) -> String {
     format!("{error} ({})", error.code())
 }
 

@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::frame::Outcome;
 use crate::entry::{Entry, Repeated};
 use crate::error::Error;
-use crate::pending::{Pending, Reply, channel};
 use crate::record::Event;
+use crate::recorder::{AnswerSender, Pending, channel};
 use crate::writer::WrittenRows;
 
 /// How long an answer is waited for.
@@ -18,18 +17,18 @@ const ANSWER: Duration = Duration::from_secs(5);
 pub(super) const LOST: Duration = Duration::from_secs(30);
 
 /// Who waits for an answer.
-pub(super) enum Waiting {
-    Row(Reply<()>),
-    Question(Reply<Option<Repeated>>),
+pub(super) enum Waiter {
+    Row(AnswerSender<()>),
+    Question(AnswerSender<Option<Repeated>>),
 }
 
-impl Waiting {
-    fn answer(self, outcome: Outcome) {
+impl Waiter {
+    fn answer(self, outcome: Result<(), Error>) {
         match self {
-            Self::Row(reply) => reply.send(outcome.result()),
+            Self::Row(reply) => reply.send(outcome),
             Self::Question(reply) => reply.send(match outcome {
-                Outcome::Given { same_input } => Ok(Some(Repeated { same_input })),
-                other => other.result().map(|()| None),
+                Err(Error::Given { same_input }) => Ok(Some(Repeated { same_input })),
+                other => other.map(|()| None),
             }),
         }
     }
@@ -46,7 +45,7 @@ impl Waiting {
 struct Asked {
     at: Instant,
     /// `None` once it was waited for long enough.
-    waiting: Option<Waiting>,
+    waiting: Option<Waiter>,
     /// What takes it back, if it is done after that.
     undo: Option<Box<Entry>>,
     /// Whether a call waits for it to start.
@@ -78,7 +77,7 @@ struct State {
     /// How the connection ended, once it has.
     ended: Option<Result<(), Error>>,
     written: Option<WrittenRows>,
-    watchers: Vec<Reply<()>>,
+    watchers: Vec<AnswerSender<()>>,
 }
 
 impl State {
@@ -89,7 +88,7 @@ impl State {
         Some(since.max(self.answered.unwrap_or(since)))
     }
 
-    /// Whether somebody waited in vain for what is not answered yet.
+    /// Whether a caller has given up on what is not answered yet.
     fn is_silent(&self, now: Instant) -> bool {
         let mut oldest = self.asked.values().take(1);
         let late = |since: Instant| now.saturating_duration_since(since) >= ANSWER;
@@ -109,7 +108,7 @@ pub(super) enum Answering {
 
 /// State of the connection.
 #[derive(Default)]
-pub(super) struct Shared {
+pub(super) struct ConnectionState {
     state: Mutex<State>,
     changed: Condvar,
     /// Rows that were sent.
@@ -118,7 +117,7 @@ pub(super) struct Shared {
     lost: AtomicU64,
 }
 
-impl Shared {
+impl ConnectionState {
     /// So many rows were sent.
     pub(super) fn sent(&self, rows: u64) {
         self.sent.fetch_add(rows, Ordering::Relaxed);
@@ -139,8 +138,8 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who waits gets a number. Once the connection has ended, nobody waits.
-    pub(super) fn register(&self, waiting: Waiting, undo: Option<Box<Entry>>) -> Option<u64> {
+    /// Gives a waiter a number. Once the connection has ended, it fails instead.
+    pub(super) fn register(&self, waiting: Waiter, undo: Option<Box<Entry>>) -> Option<u64> {
         let mut state = self.state();
         if let Some(ended) = &state.ended {
             let error = ended.clone().err().unwrap_or(Error::Closed);
@@ -185,8 +184,8 @@ impl Shared {
         is_late
     }
 
-    /// Answers who waits. Where that is nobody any more, and it was done all the same, returns what takes it back.
-    pub(super) fn answer(&self, id: u64, outcome: Outcome) -> Option<Box<Entry>> {
+    /// Answers the waiter. If it has given up, and the request was done all the same, returns what takes it back.
+    pub(super) fn answer(&self, id: u64, outcome: Result<(), Error>) -> Option<Box<Entry>> {
         let mut state = self.state();
         state.answered = Some(Instant::now());
         let asked = state.asked.remove(&id);
@@ -197,11 +196,11 @@ impl Shared {
                 waiting.answer(outcome);
                 None
             }
-            None => asked.undo.filter(|_| outcome == Outcome::Done),
+            None => asked.undo.filter(|_| outcome.is_ok()),
         }
     }
 
-    /// The thread that sends begins with what it took, or has sent it.
+    /// The thread that sends starts with what it took, or has sent it.
     pub(super) fn sends(&self, begins: bool) {
         self.state().sending = begins.then(Instant::now);
     }
@@ -209,7 +208,7 @@ impl Shared {
     /// Tells those who have waited for long enough; how the recorder answers.
     pub(super) fn look(&self, now: Instant) -> Answering {
         let mut state = self.state();
-        let late: Vec<Waiting> = (state.asked.values_mut())
+        let late: Vec<Waiter> = (state.asked.values_mut())
             .take_while(|asked| now.saturating_duration_since(asked.at) >= ANSWER)
             .filter_map(|asked| asked.waiting.take())
             .collect();
@@ -236,7 +235,7 @@ impl Shared {
         self.state().written.clone()
     }
 
-    /// The connection has ended. What was said first counts.
+    /// The connection has ended. The first report counts.
     pub(super) fn end(&self, how: Result<(), Error>) {
         let mut state = self.state();
         let how = state.ended.get_or_insert(how).clone();
@@ -268,7 +267,7 @@ impl Shared {
             None => {
                 let (reply, answer) = channel();
                 state.watchers.push(reply);
-                Pending::later(answer)
+                answer
             }
         }
     }
@@ -309,22 +308,18 @@ mod tests {
 
     #[test]
     fn a_call_that_starts_again_is_not_taken_back_for_its_first_start() {
-        let shared = Shared::default();
+        let shared = ConnectionState::default();
         let start = |call| {
             let (reply, answer) = channel();
-            (shared.register(Waiting::Row(reply), undo(call)), answer)
+            (shared.register(Waiter::Row(reply), undo(call)), answer)
         };
         let [first, other] = [1, 2].map(|call| start(call).0.expect("a number"));
         let late = Instant::now() + ANSWER;
         assert_eq!(shared.look(late), Answering::Late);
         let (again, answer) = start(1);
-        assert!(shared.answer(first, Outcome::Done).is_none());
-        assert!(shared.answer(other, Outcome::Done).is_some());
-        assert!(
-            shared
-                .answer(again.expect("a number"), Outcome::Done)
-                .is_none()
-        );
-        assert!(Pending::later(answer).wait().is_ok());
+        assert!(shared.answer(first, Ok(())).is_none());
+        assert!(shared.answer(other, Ok(())).is_some());
+        assert!(shared.answer(again.expect("a number"), Ok(())).is_none());
+        assert!(answer.wait().is_ok());
     }
 }

@@ -5,78 +5,62 @@ use std::time::{Duration, Instant};
 use rusqlite::Connection;
 use toolward_signing::key::SigningKey;
 
-use crate::append::Appending;
+use crate::append::{self, Appending};
 use crate::checkpoint::Verifier;
+use crate::directory::{self, BUSY_TIMEOUT, LedgerDirectory, RECORDS};
 use crate::entry::{Entry, now};
 use crate::error::Error;
-use crate::given::{self, Secret};
-use crate::opening;
+use crate::given::{self, GivenSecret};
 use crate::payload::Payloads;
-use crate::place::Place;
-use crate::record::{Closed, Code, Event, Gap, Number, Opened, Record, Session};
-use crate::schema::{self, BUSY_TIMEOUT, RECORDS};
+use crate::record::{Closed, Code, Event, Opened, Session};
 use crate::sessions::{self, Own};
-use crate::writer::Options;
-use crate::writer::late::Late;
-use crate::writer::queue::{Batch, Queue, Row};
-use crate::writer::shares::Shares;
-use crate::writer::written::{CallRow, WrittenRows};
+use crate::writer::counted::Late;
+use crate::writer::queue::{Batch, Queue, QueuedRow};
+use crate::writer::room::{PrincipalShares, RecordRoom, fits};
+use crate::writer::{CallRow, LedgerOptions, WrittenRows};
 
 /// Between two attempts to write what could not be written.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// Between two rows that say how many are missing, while rows are missing on purpose.
 const GAP_INTERVAL: Duration = Duration::from_secs(10);
-/// How long others are waited for while nobody waits for a row: meanwhile nobody else's is written.
+/// How long others are waited for while no row is awaited: no other row is written in the meantime.
 const NOBODY_WAITS: Duration = Duration::from_secs(2);
 /// The least that others are waited for.
 const LEAST_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// How much of the room for records is taken.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Room {
-    Ample,
-    /// For whoever has written most there is as little as with [`Self::Ended`].
-    Shared,
-    /// Rows that nobody waits for are counted.
-    Short,
-    /// Only the rows of ended calls are written.
-    Ended,
-    None,
-}
-
 /// The writer's half of a session.
-pub(super) struct Core {
-    options: Options,
+pub(super) struct WriterThread {
+    options: LedgerOptions,
     records: Connection,
     payloads: Payloads,
     key: SigningKey,
-    secret: Secret,
+    secret: GivenSecret,
     session: Own,
     late: Late,
     /// Rows whose answer waits for another attempt.
-    retried: Vec<Row>,
+    retried: Vec<QueuedRow>,
     /// Whether commits wait for the disk now.
     durable: Option<bool>,
     checkpointed: Instant,
     gap: Option<Instant>,
     /// Whether a row has to say that payloads were lost.
     payloads_lost: bool,
-    shares: Shares,
+    shares: PrincipalShares,
     written: WrittenRows,
 }
 
-impl Core {
-    pub(super) fn open(options: Options, opened: Opened) -> Result<Self, Error> {
-        let place = Place::make(&options.directory)?;
-        let mut records = schema::open(&place.records(), &RECORDS)?;
-        let is_new = crate::append::head(&records)?.size() == 0;
+impl WriterThread {
+    pub(super) fn open(options: LedgerOptions, opened: Opened) -> Result<Self, Error> {
+        let place = LedgerDirectory::make(&options.directory)?;
+        let mut records = directory::open_to_write(&place.records(), &RECORDS)?;
+        let is_new = append::head(&records)?.size() == 0;
         let key = place.signing_key(is_new)?;
         let verifier = Verifier::new(key.public());
         let outside = match &options.checkpoints {
-            Some(path) => opening::newest_outside(path, &verifier)?,
+            Some(path) => append::newest_outside(path, &verifier)?,
             None => None,
         };
-        opening::check(&mut records, &verifier, outside)?;
+        append::check_head(&mut records, &verifier, outside)?;
         let (keep, limits) = (options.keep, options.payloads);
         let (mut payloads, mut lost) = Payloads::open_whole(&place.payloads(), keep, limits)?;
         if let Err(error) = payloads.sweep() {
@@ -91,9 +75,9 @@ impl Core {
         for dead in &dead {
             dead.abandon(session.id, &mut rows)?;
         }
-        rows.push(&record(session.id, Event::Opened(opened)))?;
+        rows.add(session.id, Event::Opened(opened))?;
         if lost {
-            rows.push(&record(session.id, payloads_lost()?))?;
+            rows.add_lost_payloads(session.id)?;
         }
         given::sweep(&rows.tx)?;
         rows.commit()?;
@@ -103,7 +87,7 @@ impl Core {
                 origin: verifier.origin().to_owned(),
                 ..WrittenRows::default()
             },
-            secret: Secret::of(&key),
+            secret: GivenSecret::of(&key),
             options,
             records,
             payloads,
@@ -115,7 +99,7 @@ impl Core {
             checkpointed: Instant::now(),
             gap: None,
             payloads_lost: false,
-            shares: Shares::default(),
+            shares: PrincipalShares::default(),
         })
     }
 
@@ -187,7 +171,7 @@ impl Core {
     }
 
     /// Each row was refused by the disk or by others who hold it.
-    fn failed(&mut self, rows: Vec<Row>, error: &Error) {
+    fn failed(&mut self, rows: Vec<QueuedRow>, error: &Error) {
         let now = Instant::now();
         for mut row in rows {
             let again = row.is_ended() || matches!(error, Error::Busy);
@@ -207,7 +191,11 @@ impl Core {
     }
 
     /// Writes rows in one transaction; an answer for each.
-    fn commit(&mut self, rows: &mut [Row], flush: bool) -> Result<Vec<Result<(), Error>>, Error> {
+    fn commit(
+        &mut self,
+        rows: &mut [QueuedRow],
+        flush: bool,
+    ) -> Result<Vec<Result<(), Error>>, Error> {
         for row in rows.iter_mut() {
             if let Event::Abandoned(body) = &mut row.entry.event {
                 body.of = self.session.id;
@@ -243,14 +231,14 @@ impl Core {
         let gap = self
             .late
             .missing()
-            .filter(|_| gap_is_due && room < Room::None);
-        let gap = gap.and_then(crate::entry::Missing::gap);
+            .filter(|_| gap_is_due && room < RecordRoom::None);
+        let gap = gap.and_then(crate::entry::MissingRows::gap);
         let counts = gap.is_some();
         if let Some(gap) = gap {
-            appending.push(&record(session, Event::Gap(gap)))?;
+            appending.add(session, Event::Gap(gap))?;
         }
-        if self.payloads_lost && room < Room::None {
-            appending.push(&record(session, payloads_lost()?))?;
+        if self.payloads_lost && room < RecordRoom::None {
+            appending.add_lost_payloads(session)?;
         }
         let mut answers = Vec::with_capacity(rows.len());
         for row in rows.iter() {
@@ -298,8 +286,8 @@ impl Core {
         Ok(answers)
     }
 
-    /// As long as somebody's row may still be tried.
-    fn timeout(&self, rows: &[Row]) -> Duration {
+    /// As long as an awaited row may still be tried.
+    fn timeout(&self, rows: &[QueuedRow]) -> Duration {
         let waited_for = rows.iter().filter(|row| row.reply.is_some());
         match waited_for.map(|row| row.deadline).min() {
             Some(deadline) => {
@@ -319,22 +307,16 @@ impl Core {
         Ok(())
     }
 
-    fn room(&self) -> Result<Room, Error> {
+    fn room(&self) -> Result<RecordRoom, Error> {
         let number = |statement| -> Result<u64, Error> {
             let mut statement = self.records.prepare_cached(statement)?;
-            crate::append::unsigned(statement.query_row([], |row| row.get(0))?)
+            append::unsigned(statement.query_row([], |row| row.get(0))?)
         };
         // Pages that pruning emptied are used again before the file grows.
         let used = number("PRAGMA page_count")?.saturating_sub(number("PRAGMA freelist_count")?);
         let bytes = used.saturating_mul(number("PRAGMA page_size")?);
         let percent = bytes.saturating_mul(100) / self.options.max_bytes.max(1);
-        Ok(match percent {
-            ..80 => Room::Ample,
-            80..90 => Room::Shared,
-            90..95 => Room::Short,
-            95..100 => Room::Ended,
-            _ => Room::None,
-        })
+        Ok(RecordRoom::left(percent))
     }
 
     /// Signs the tree, and waits until it is on the disk with all rows before it.
@@ -354,7 +336,7 @@ impl Core {
     /// Shows a checkpoint to those who may keep it elsewhere.
     fn publish(&mut self, note: &str) {
         self.checkpointed = Instant::now();
-        publish(self.options.checkpoints.as_deref(), note);
+        append::publish(self.options.checkpoints.as_deref(), note);
     }
 
     /// Ends the session.
@@ -363,7 +345,7 @@ impl Core {
         let left = !std::mem::take(retried).is_empty() || !self.late.is_empty();
         self.wait_for_disk(true)?;
         let mut rows = Appending::begin(&mut self.records)?;
-        rows.push(&record(self.session.id, Event::Closed(Closed { why })))?;
+        rows.add(self.session.id, Event::Closed(Closed { why }))?;
         rows.commit()?;
         self.checkpoint()?;
         if left {
@@ -380,7 +362,7 @@ fn one(
     rows: &mut Appending<'_>,
     entry: &Entry,
     session: Session,
-    secret: &Secret,
+    secret: &GivenSecret,
 ) -> Result<Result<(), Error>, Error> {
     let ends = match &entry.event {
         Event::Ended(body) => Some(body.invocation),
@@ -396,70 +378,15 @@ fn one(
         }
         given::insert(&rows.tx, secret, given, rows.size())?;
     }
-    append(rows, entry, session)?;
+    rows.push(entry.record(session))?;
+    sessions::note(rows, session, &entry.event)?;
     Ok(Ok(()))
 }
 
-fn append(rows: &mut Appending<'_>, entry: &Entry, session: Session) -> Result<(), Error> {
-    rows.push(entry.record(session))?;
-    match &entry.event {
-        Event::Started(body) => sessions::started(rows, session, body.invocation),
-        // One with its call was never started.
-        Event::Ended(body) if body.call.is_none() => {
-            sessions::finished(rows, session, body.invocation)
-        }
-        Event::Abandoned(body) => sessions::finished(rows, session, body.invocation),
-        _ => Ok(()),
-    }
-}
-
-/// Begins another file of payloads where this one is damaged.
+/// Starts another file of payloads where this one is damaged.
 fn replace(payloads: &mut Payloads, error: Error) -> Result<(), Error> {
     match error {
         Error::Corrupt(_) => payloads.replace(),
         error => Err(error),
-    }
-}
-
-/// What was kept is lost, and no rows are.
-pub(crate) fn payloads_lost() -> Result<Event, Error> {
-    Ok(Event::Gap(Gap {
-        missing: Number::default(),
-        since: now(),
-        why: Code::parse("payloads-damaged")?,
-    }))
-}
-
-fn fits(row: &Row, room: Room, shares: &Shares) -> bool {
-    let room = match room {
-        Room::Shared if shares.has_most(&row.entry) => Room::Ended,
-        room => room,
-    };
-    match (room, row.reply.is_some()) {
-        (Room::Ample | Room::Shared, _) | (Room::Short, true) => true,
-        (Room::Ended, true) => row.is_ended(),
-        (Room::Short | Room::Ended, false) | (Room::None, _) => false,
-    }
-}
-
-fn record(session: Session, event: Event) -> Record {
-    Record {
-        at: now(),
-        session,
-        event,
-    }
-}
-
-/// Logs a checkpoint, whole, so that a journal of another user has it, and appends it to the operator's file.
-pub(crate) fn publish(checkpoints: Option<&std::path::Path>, note: &str) {
-    let rows = note.lines().nth(1).unwrap_or_default();
-    tracing::info!(
-        checkpoint = note,
-        "the ledger signed its {rows} rows, so that a later change is found"
-    );
-    if let Some(path) = checkpoints
-        && let Err(error) = opening::append_outside(path, note)
-    {
-        tracing::error!(%error, "a checkpoint could not be appended to the operator's file");
     }
 }

@@ -1,7 +1,6 @@
 //! The queue between those who record and the thread that writes: bounded in bytes. Where it is full, callers wait;
 //! nothing is dropped.
 
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
@@ -9,26 +8,25 @@ use std::time::{Duration, Instant};
 
 use crate::entry::{Entry, Given, Repeated};
 use crate::error::Error;
-use crate::pending::{Pending, Reply, channel};
 use crate::record::{Code, Event};
-use crate::recorder::Durability;
-use crate::writer::refusals::Refusals;
+use crate::recorder::{AnswerSender, Durability, Pending, channel};
+use crate::writer::counted::Refusals;
 
 /// How long the row of an ended call is tried.
 const ENDED: Duration = Duration::from_secs(2);
-/// How long other rows that somebody waits for are tried.
+/// How long other awaited rows are tried.
 const OTHERS: Duration = Duration::from_secs(5);
 
 /// A row to be written.
-pub(crate) struct Row {
+pub(crate) struct QueuedRow {
     pub(crate) entry: Entry,
     /// Who waits for it to be on the disk.
-    pub(crate) reply: Option<Reply<()>>,
+    pub(crate) reply: Option<AnswerSender<()>>,
     /// Until when it is tried.
     pub(crate) deadline: Instant,
 }
 
-impl Row {
+impl QueuedRow {
     pub(crate) fn is_ended(&self) -> bool {
         matches!(self.entry.event, Event::Ended(_))
     }
@@ -38,7 +36,7 @@ impl Row {
         matches!(self.entry.event, Event::Started(_))
     }
 
-    /// A row that nobody waits for.
+    /// A row that is not awaited.
     pub(crate) fn queued(entry: Entry) -> Self {
         Self {
             entry,
@@ -51,9 +49,9 @@ impl Row {
 /// What the thread takes at once.
 #[derive(Default)]
 pub(crate) struct Batch {
-    pub(crate) rows: Vec<Row>,
-    pub(crate) flushes: Vec<Reply<()>>,
-    pub(crate) questions: Vec<(Given, Reply<Option<Repeated>>)>,
+    pub(crate) rows: Vec<QueuedRow>,
+    pub(crate) flushes: Vec<AnswerSender<()>>,
+    pub(crate) questions: Vec<(Given, AnswerSender<Option<Repeated>>)>,
     /// How many rows were given up while the queue was full.
     pub(crate) given_up: u64,
     pub(crate) closing: bool,
@@ -61,44 +59,39 @@ pub(crate) struct Batch {
     pub(crate) why: Option<Code>,
 }
 
-/// How long rows that nobody waits for are gathered.
+/// How long rows that are not awaited are gathered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Gather {
     /// At most this long. While such rows come, the thread looks for them by itself: to wake it costs the caller more
     /// than its row.
     For(Duration),
-    /// Until [`Queue::take_gathered`], or until something else has the thread take what is there.
+    /// Until [`Queue::take_gathered`], or until something else has the thread take all rows.
     UntilTold,
 }
 
 #[derive(Default)]
 struct State {
-    rows: VecDeque<Row>,
+    batch: Batch,
     bytes: usize,
-    flushes: Vec<Reply<()>>,
-    questions: Vec<(Given, Reply<Option<Repeated>>)>,
     refusals: Refusals,
-    /// When the oldest row that nobody waits for came.
+    /// When the oldest row that is not awaited came.
     oldest: Option<Instant>,
-    /// When the thread looks for rows without being woken; `None` where it has to be.
+    /// When the thread looks for rows without being woken; `None` if it must be woken.
     next_look: Option<Instant>,
     urgent: bool,
     waiting: Vec<Waker>,
-    given_up: u64,
-    /// Whether who takes the rows does not answer: nobody waits for that.
+    /// Whether the taker of the rows does not answer: it is not waited for then.
     silent: bool,
-    closing: bool,
-    why: Option<Code>,
 }
 
 impl State {
     /// Whether the next row gets in without waiting. A queue that closes takes none, so that none waits.
     fn has_room(&self, limit: usize) -> bool {
-        self.closing || self.bytes < limit
+        self.batch.closing || self.bytes < limit
     }
 
-    /// Whether nobody waits for this row: it is queued without. A start that nobody waits for is not queued.
-    fn unanswered(&self, row: &mut Row) -> Option<Error> {
+    /// Stops waiting for this row if the taker is silent: it is queued all the same, unless it is a start.
+    fn unanswered(&self, row: &mut QueuedRow) -> Option<Error> {
         let reply = row.reply.take_if(|_| self.silent)?;
         let error = match row.is_start() {
             true => Error::silent(),
@@ -141,30 +134,27 @@ impl Queue {
         let now = Instant::now();
         let ended = matches!(entry.event, Event::Ended(_));
         let deadline = now + if ended { ENDED } else { OTHERS };
-        let (reply, answer) = match durability {
-            Durability::Disk => {
-                let (reply, answer) = channel();
-                (Some(reply), Some(answer))
-            }
-            Durability::Queued => (None, None),
-        };
-        let mut row = Some(Row {
+        let (reply, answer) = (durability == Durability::Disk).then(channel).unzip();
+        let mut row = Some(QueuedRow {
             entry,
             reply,
             deadline,
         });
         let pushed = self.push(&mut row, None, now);
         match (pushed, answer) {
-            (Poll::Ready(Err(error)), _) => Pending::ready(Err(error)),
-            (Poll::Ready(Ok(())), None) => Pending::ready(Ok(())),
-            (Poll::Ready(Ok(())), Some(answer)) => Pending::later(answer),
+            (Poll::Ready(Ok(())), Some(answer)) => answer,
+            (Poll::Ready(done), _) => Pending::ready(done),
             (Poll::Pending, answer) => {
                 let mut unsent = Unsent {
                     queue: self.clone(),
                     row,
                 };
                 Pending::later(async move {
-                    poll_fn(|context| unsent.push(context.waker())).await?;
+                    poll_fn(|context| {
+                        let waker = Some(context.waker());
+                        unsent.queue.push(&mut unsent.row, waker, Instant::now())
+                    })
+                    .await?;
                     match answer {
                         Some(answer) => answer.await,
                         None => Ok(()),
@@ -174,15 +164,15 @@ impl Queue {
         }
     }
 
-    /// Takes the row if there is room; else `waker` is told when there may be.
+    /// Takes the row if there is room; otherwise `waker` is woken when there may be.
     fn push(
         &self,
-        row: &mut Option<Row>,
+        row: &mut Option<QueuedRow>,
         waker: Option<&Waker>,
         now: Instant,
     ) -> Poll<Result<(), Error>> {
         let mut state = self.state();
-        if state.closing {
+        if state.batch.closing {
             return Poll::Ready(Err(Error::Closed));
         }
         let Some(mut taken) = row.take() else {
@@ -196,32 +186,23 @@ impl Queue {
         // Alone in the queue, even what is larger than the queue gets through.
         if state.bytes.saturating_add(weight) > self.limit && state.bytes > 0 {
             if state.silent {
-                state.given_up = state.given_up.saturating_add(1);
+                state.batch.given_up = state.batch.given_up.saturating_add(1);
                 return Poll::Ready(Err(Error::silent()));
             }
             *row = Some(taken);
             state.waiting.extend(waker.cloned());
             return Poll::Pending;
         }
-        let Row {
-            entry,
-            reply,
-            deadline,
-        } = taken;
-        let urgent = reply.is_some();
+        let urgent = taken.reply.is_some();
         let kept = match urgent {
-            true => Some(entry),
-            false => state.refusals.take(entry, now),
+            true => Some(taken),
+            false => state.refusals.take(taken.entry, now).map(QueuedRow::queued),
         };
         // A refusal that is counted is like a row: its window has to end.
         let was_idle = state.oldest.is_none() && !state.urgent;
         let has_to_be_woken = matches!(self.gather, Gather::For(_)) && state.next_look.is_none();
-        if let Some(entry) = kept {
-            state.rows.push_back(Row {
-                entry,
-                reply,
-                deadline,
-            });
+        if let Some(row) = kept {
+            state.batch.rows.push(row);
             state.bytes = state.bytes.saturating_add(weight);
         }
         state.oldest.get_or_insert(now);
@@ -234,20 +215,20 @@ impl Queue {
         Poll::Ready(unanswered.map_or(Ok(()), Err))
     }
 
-    /// Takes a row that is not dropped for lack of room, and that nobody waits for.
+    /// Takes a row that is not dropped for lack of room, and that is not awaited.
     pub(crate) fn put(&self, entry: Entry) {
         let mut state = self.state();
-        if state.closing {
+        if state.batch.closing {
             return;
         }
         state.bytes = state.bytes.saturating_add(entry.weight());
-        state.rows.push_back(Row::queued(entry));
+        state.batch.rows.push(QueuedRow::queued(entry));
         state.urgent = true;
         drop(state);
         self.changed.notify_one();
     }
 
-    /// Says whether who takes the rows answers. Where not, nobody waits: questions fail, starts are taken out, and
+    /// Sets whether the taker of the rows answers. If not, waiters fail: questions fail, starts are taken out, and
     /// other rows stay.
     pub(crate) fn set_silent(&self, silent: bool) {
         let mut state = self.state();
@@ -255,9 +236,9 @@ impl Queue {
         if !silent {
             return;
         }
-        let flushes = std::mem::take(&mut state.flushes);
-        let questions = std::mem::take(&mut state.questions);
-        let mut rows = std::mem::take(&mut state.rows);
+        let flushes = std::mem::take(&mut state.batch.flushes);
+        let questions = std::mem::take(&mut state.batch.questions);
+        let mut rows = std::mem::take(&mut state.batch.rows);
         rows.retain_mut(|row| {
             let taken_out = state.unanswered(row).is_some() && row.is_start();
             if taken_out {
@@ -265,7 +246,7 @@ impl Queue {
             }
             !taken_out
         });
-        state.rows = rows;
+        state.batch.rows = rows;
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         for reply in flushes {
@@ -288,27 +269,27 @@ impl Queue {
     }
 
     pub(crate) fn flush(&self) -> Pending<()> {
-        self.ask(|state, reply| state.flushes.push(reply))
+        self.ask(|state, reply| state.batch.flushes.push(reply))
     }
 
     pub(crate) fn given(&self, given: Given) -> Pending<Option<Repeated>> {
-        self.ask(|state, reply| state.questions.push((given, reply)))
+        self.ask(|state, reply| state.batch.questions.push((given, reply)))
     }
 
-    fn ask<T: Send + 'static>(&self, put: impl FnOnce(&mut State, Reply<T>)) -> Pending<T> {
+    fn ask<T: Send + 'static>(&self, put: impl FnOnce(&mut State, AnswerSender<T>)) -> Pending<T> {
         let mut state = self.state();
         if state.silent {
             return Pending::ready(Err(Error::silent()));
         }
         let (reply, answer) = channel();
         // What is not put answers that the ledger is closed.
-        if !state.closing {
+        if !state.batch.closing {
             put(&mut state, reply);
             state.urgent = true;
         }
         drop(state);
         self.changed.notify_one();
-        Pending::later(answer)
+        answer
     }
 
     /// Answered once the next row gets into the queue without waiting.
@@ -330,8 +311,8 @@ impl Queue {
     /// Nothing is taken any more; what was taken is written. `why` is for an end that is not in good order.
     pub(crate) fn close(&self, why: Option<Code>) {
         let mut state = self.state();
-        state.closing = true;
-        state.why = state.why.take().or(why);
+        state.batch.closing = true;
+        state.batch.why = state.batch.why.take().or(why);
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         self.changed.notify_one();
@@ -340,7 +321,7 @@ impl Queue {
 
     /// Whether nothing is taken any more.
     pub(crate) fn is_closing(&self) -> bool {
-        self.state().closing
+        self.state().batch.closing
     }
 
     /// Waits for something to do, at most until `until`.
@@ -352,42 +333,43 @@ impl Queue {
                 (Gather::For(time), Some(oldest)) => Some(state.next_look.unwrap_or(oldest + time)),
                 _ => None,
             };
-            if state.urgent || state.closing || due.is_some_and(|due| due <= now) || until <= now {
+            if state.urgent
+                || state.batch.closing
+                || due.is_some_and(|due| due <= now)
+                || until <= now
+            {
                 break;
             }
             state.next_look = state.next_look.filter(|next| *next > now);
-            let next = [due, state.next_look, state.refusals.next(), Some(until)]
-                .into_iter()
-                .flatten()
-                .min();
-            let wait = next.unwrap_or(until).saturating_duration_since(now);
+            let looks = [due, state.next_look, state.refusals.next()];
+            let next = looks.into_iter().flatten().fold(until, Instant::min);
+            let wait = next.saturating_duration_since(now);
             if wait.is_zero() {
                 break;
             }
             let waited = self.changed.wait_timeout(state, wait);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
-        let closing = state.closing;
-        let mut rows: Vec<Row> = std::mem::take(&mut state.rows).into();
+        let closing = state.batch.closing;
+        let next = Batch {
+            closing,
+            why: state.batch.why.clone(),
+            ..Batch::default()
+        };
+        let mut batch = std::mem::replace(&mut state.batch, next);
         let counted = state.refusals.ended(Instant::now(), closing);
         state.next_look = match self.gather {
-            Gather::For(time) if rows.iter().any(|row| row.reply.is_none()) => {
+            Gather::For(time) if batch.rows.iter().any(|row| row.reply.is_none()) => {
                 Some(Instant::now() + time)
             }
             _ => None,
         };
-        rows.extend(counted.into_iter().map(Row::queued));
+        batch
+            .rows
+            .extend(counted.into_iter().map(QueuedRow::queued));
         state.bytes = 0;
         state.oldest = None;
         state.urgent = false;
-        let batch = Batch {
-            rows,
-            flushes: std::mem::take(&mut state.flushes),
-            questions: std::mem::take(&mut state.questions),
-            given_up: std::mem::take(&mut state.given_up),
-            closing,
-            why: state.why.clone(),
-        };
         let waiting = std::mem::take(&mut state.waiting);
         drop(state);
         waiting.into_iter().for_each(Waker::wake);
@@ -398,20 +380,14 @@ impl Queue {
 /// A row that waits for room. One whose caller waits no more is counted.
 struct Unsent {
     queue: Arc<Queue>,
-    row: Option<Row>,
-}
-
-impl Unsent {
-    fn push(&mut self, waker: &Waker) -> Poll<Result<(), Error>> {
-        self.queue.push(&mut self.row, Some(waker), Instant::now())
-    }
+    row: Option<QueuedRow>,
 }
 
 impl Drop for Unsent {
     fn drop(&mut self) {
         if self.row.is_some() {
             let mut state = self.queue.state();
-            state.given_up = state.given_up.saturating_add(1);
+            state.batch.given_up = state.batch.given_up.saturating_add(1);
             state.oldest.get_or_insert_with(Instant::now);
             drop(state);
             self.queue.changed.notify_one();
@@ -420,90 +396,4 @@ impl Drop for Unsent {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::mpsc::channel;
-
-    use super::*;
-    use crate::record::Closed;
-
-    fn queued() -> Entry {
-        Entry::new(Event::Closed(Closed { why: None }))
-    }
-
-    #[test]
-    fn what_is_gathered_until_told_is_taken_then() {
-        let queue = Queue::new(1 << 20, Gather::UntilTold);
-        let (sender, taken) = channel();
-        let own = queue.clone();
-        let thread = std::thread::spawn(move || {
-            let batch = own.take(Instant::now() + Duration::from_secs(3600));
-            sender.send(batch.rows.len())
-        });
-        // Nothing is there to be taken.
-        queue.take_gathered();
-        for _ in 0..3 {
-            queue.append(queued(), Durability::Queued).wait().unwrap();
-        }
-        let waited = taken.recv_timeout(Duration::from_millis(100));
-        assert!(waited.is_err(), "{waited:?}");
-        queue.take_gathered();
-        assert_eq!(taken.recv().unwrap(), 3);
-        thread.join().unwrap().unwrap();
-    }
-
-    #[test]
-    fn a_row_is_taken_in_time_while_others_come_and_when_none_came_for_long() {
-        const GATHER: Duration = Duration::from_millis(50);
-        let queue = Queue::new(1 << 20, Gather::For(GATHER));
-        let (sender, taken) = channel();
-        let own = queue.clone();
-        let thread = std::thread::spawn(move || {
-            loop {
-                let batch = own.take(Instant::now() + Duration::from_secs(3600));
-                let next_look = own.state().next_look;
-                if batch.closing || sender.send((batch.rows.len(), next_look)).is_err() {
-                    return;
-                }
-            }
-        });
-        let append = |durability| queue.append(queued(), durability);
-        // The second comes before the thread looks again, the third long after that.
-        for pause in [0, 5, 300] {
-            std::thread::sleep(Duration::from_millis(pause));
-            append(Durability::Queued).wait().unwrap();
-            let (rows, next_look) = taken.recv_timeout(Duration::from_secs(60)).unwrap();
-            assert_eq!(rows, 1);
-            assert!(next_look.is_some());
-        }
-        // Nobody has to look for what is waited for.
-        let pending = append(Durability::Disk);
-        let (rows, next_look) = taken.recv().unwrap();
-        assert_eq!((rows, next_look), (1, None));
-        drop(pending);
-        queue.close(None);
-        thread.join().unwrap();
-    }
-
-    #[test]
-    fn who_gives_up_wakes_the_thread_that_counts() {
-        let queue = Queue::new(1, Gather::For(Duration::from_millis(1)));
-        let _first = queue.append(queued(), Durability::Queued);
-        let waits = queue.append(queued(), Durability::Queued);
-        // The thread empties the queue and sleeps again before its caller goes.
-        assert_eq!(queue.take(Instant::now()).rows.len(), 1);
-        let own = queue.clone();
-        let (sender, taken) = channel();
-        let thread = std::thread::spawn(move || {
-            // What it expects by itself has passed then.
-            own.take(Instant::now() + Duration::from_millis(20));
-            sender.send(0)?;
-            let batch = own.take(Instant::now() + Duration::from_secs(3600));
-            sender.send(batch.given_up)
-        });
-        assert_eq!(taken.recv(), Ok(0));
-        std::thread::sleep(Duration::from_millis(100));
-        drop(waits);
-        assert_eq!(taken.recv_timeout(Duration::from_secs(60)), Ok(1));
-        thread.join().unwrap().unwrap();
-    }
-}
+mod tests;

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
-use toolward_ledger::{Durability, Options, Recorder, Writer};
+use toolward_ledger::{Durability, LedgerOptions, Recorder, Writer};
 
 use crate::support::{
     Place, call, ended, invocation, long, opened, outcome, queued, read_only, started,
@@ -66,7 +66,7 @@ fn say(what: &str, id: u64) {
 /// Makes read-only calls until it is killed, so that no row that somebody waits for takes theirs along. Probes do
 /// meanwhile what the writer does: they wake up after a while, and write.
 fn read_only_calls(folder: &Path, process: u64) {
-    let writer = Writer::open(Options::new(folder.join("ledger")), opened()).unwrap();
+    let writer = Writer::open(LedgerOptions::new(folder.join("ledger")), opened()).unwrap();
     say("\nready", 0);
     std::thread::scope(|scope| {
         for task in 0..TASKS {
@@ -99,7 +99,7 @@ fn read_only_calls(folder: &Path, process: u64) {
 
 /// Makes calls until it is killed: read-only ones, some that change a file, some that a tool makes.
 fn make_calls(folder: &Path, process: u64) {
-    let writer = Writer::open(Options::new(folder.join("ledger")), opened()).unwrap();
+    let writer = Writer::open(LedgerOptions::new(folder.join("ledger")), opened()).unwrap();
     say("\nready", 0);
     std::thread::scope(|scope| {
         for task in 0..TASKS {

@@ -67,7 +67,7 @@ fn fill(path: &Path) {
 /// In the other process, whose disk has 3 MiB.
 pub(crate) fn on_a_full_disk(folder: &Path) {
     let ledger = folder.join("ledger");
-    let options = toolward_ledger::Options::new(&ledger);
+    let options = toolward_ledger::LedgerOptions::new(&ledger);
     let writer = Writer::open(options.clone(), opened()).unwrap();
     durable(&writer, started(invocation(1))).unwrap();
     let ballast = folder.join("ballast");

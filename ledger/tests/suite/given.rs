@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use toolward_ledger::record::{Hex, Tool};
-use toolward_ledger::{Durability, Error, Given, Options, Recorder, Writer};
+use toolward_ledger::{Durability, Error, Given, LedgerOptions, Recorder, Writer};
 
 use crate::support::{Place, durable, invocation, long, opened, started};
 
@@ -123,7 +123,7 @@ fn ids() -> u64 {
 
 /// Starts a call of each id as soon as it may, and says what became of it.
 pub(crate) fn race(folder: &Path, process: u64) {
-    let writer = Writer::open(Options::new(folder.join("ledger")), opened()).unwrap();
+    let writer = Writer::open(LedgerOptions::new(folder.join("ledger")), opened()).unwrap();
     let say = |what: &str| {
         // One write each: what is said is whole.
         let line = format!("\n{what}\n");

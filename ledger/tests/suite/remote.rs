@@ -12,9 +12,11 @@ use toolward_ledger::record::{
     Abandoned, Call, Closed, Code, Content, Ended, Event, Hex, NOT_DISPATCHED, Number, Tool,
 };
 use toolward_ledger::remote::{
-    Answer, Connection, MAX_NAME_BYTES, Outcome, Remote, Request, Start,
+    AnswerFrame, MAX_NAME_BYTES, RecorderConnection, Remote, RequestFrame, Start,
 };
-use toolward_ledger::{Durability, Entry, Error, Given, Options, Recorder, Repeated, WrittenRows};
+use toolward_ledger::{
+    Durability, Entry, Error, Given, LedgerOptions, Recorder, Repeated, WrittenRows,
+};
 
 use crate::support::{Place, call, ended, invocation, opened, outcome, read_only, started};
 
@@ -26,20 +28,20 @@ const LONGEST: Duration = Duration::from_secs(30);
 fn recorder() -> (UnixStream, Served) {
     let (socket, theirs) = UnixStream::pair().unwrap();
     let served = std::thread::spawn(|| {
-        let connection = Connection::accept(theirs).unwrap().unwrap();
+        let connection = RecorderConnection::accept(theirs).unwrap().unwrap();
         connection.serve()
     });
     (socket, served)
 }
 
-fn start(options: Options) -> Start {
+fn start(options: LedgerOptions) -> Start {
     Start {
         options,
         opened: opened(),
     }
 }
 
-fn remote(options: Options) -> (Remote, Served) {
+fn remote(options: LedgerOptions) -> (Remote, Served) {
     let (socket, served) = recorder();
     (Remote::start(socket, start(options)).unwrap(), served)
 }
@@ -49,19 +51,22 @@ fn begun(place: &Place) -> (UnixStream, Served) {
     let (mut socket, served) = recorder();
     socket.set_read_timeout(Some(LONGEST)).unwrap();
     let start = Box::new(start(place.options()));
-    Request::Start(start).write(&mut socket).unwrap();
-    assert_eq!(Answer::read(&mut socket).unwrap(), Some(Answer::Ready));
+    RequestFrame::Start(start).write(&mut socket).unwrap();
+    assert!(matches!(
+        AnswerFrame::read(&mut socket),
+        Ok(Some(AnswerFrame::Ready))
+    ));
     (socket, served)
 }
 
-fn bytes(request: &Request) -> Vec<u8> {
+fn bytes(request: &RequestFrame) -> Vec<u8> {
     let mut bytes = Vec::new();
     request.write(&mut bytes).unwrap();
     bytes
 }
 
 fn queue(entry: Entry) -> Vec<u8> {
-    bytes(&Request::Queue(Box::new(entry)))
+    bytes(&RequestFrame::Queue(Box::new(entry)))
 }
 
 /// A frame by hand.
@@ -262,7 +267,7 @@ fn a_recorder_that_hangs_keeps_nobody_waiting_and_a_late_start_is_taken_back() {
     assert!(remote.problem().is_none(), "it may answer yet");
 
     let served = std::thread::spawn(|| {
-        let connection = Connection::accept(theirs).unwrap().unwrap();
+        let connection = RecorderConnection::accept(theirs).unwrap().unwrap();
         connection.serve()
     });
     let until = Instant::now() + LONGEST;
@@ -314,7 +319,7 @@ fn starts_that_wait_together_for_a_recorder_that_hangs_have_one_deadline() {
     assert!(took < Duration::from_secs(15), "{took:?}");
 
     let served = std::thread::spawn(|| {
-        let connection = Connection::accept(theirs).unwrap().unwrap();
+        let connection = RecorderConnection::accept(theirs).unwrap().unwrap();
         connection.serve()
     });
     let until = Instant::now() + LONGEST;
@@ -374,11 +379,11 @@ fn a_recorder_that_is_gone_fails_what_waits_and_all_that_comes() {
     let mut theirs = theirs;
     // It has come through before the recorder goes.
     assert!(matches!(
-        Request::read(&mut theirs),
-        Ok(Some(Request::Start(_)))
+        RequestFrame::read(&mut theirs),
+        Ok(Some(RequestFrame::Start(_)))
     ));
-    let request = Request::read(&mut theirs).unwrap();
-    assert!(matches!(request, Some(Request::Append { .. })));
+    let request = RequestFrame::read(&mut theirs).unwrap();
+    assert!(matches!(request, Some(RequestFrame::Append { .. })));
     drop(theirs);
     let gone =
         |answer: Result<(), Error>| assert_eq!(answer.unwrap_err().code(), "recorder-failed");
@@ -399,8 +404,8 @@ fn a_recorder_that_closes_its_ledger_unasked_has_failed() {
     let place = Place::new();
     let remote = Remote::start(socket, start(place.options())).unwrap();
     let ended = remote.ended();
-    let closed = Answer::Closed {
-        outcome: Outcome::Done,
+    let closed = AnswerFrame::Closed {
+        outcome: Ok(()),
         written: WrittenRows::default(),
     };
     closed.write(&mut theirs).unwrap();
@@ -512,7 +517,7 @@ fn forged() -> Vec<(String, Vec<u8>)> {
         ("an answer".to_owned(), frame(13, &[0; 9])),
         ("a second start".to_owned(), {
             let place = Place::new();
-            bytes(&Request::Start(Box::new(start(place.options()))))
+            bytes(&RequestFrame::Start(Box::new(start(place.options()))))
         }),
         ("an end with a body".to_owned(), frame(6, b"x")),
         ("a flush without its number".to_owned(), frame(4, &[0; 7])),
@@ -601,11 +606,11 @@ fn what_does_not_begin_with_a_start_begins_nothing() {
         let (mut socket, theirs) = UnixStream::pair().unwrap();
         socket.write_all(&first).unwrap();
         socket.shutdown(Shutdown::Write).unwrap();
-        Connection::accept(theirs).unwrap_err();
+        RecorderConnection::accept(theirs).unwrap_err();
     }
     let (socket, theirs) = UnixStream::pair().unwrap();
     drop(socket);
-    assert!(Connection::accept(theirs).unwrap().is_none());
+    assert!(RecorderConnection::accept(theirs).unwrap().is_none());
 }
 
 /// Numbers that look random, the same each time.
@@ -625,8 +630,8 @@ fn a_hundred_thousand_random_frames_are_refused_or_read_as_they_are_written() {
     let good = [
         queue(started(invocation(1)).payload(PayloadKind::Input, b"{}".to_vec())),
         queue(read_only(invocation(2)).payload(PayloadKind::Output, vec![7; 300])),
-        bytes(&Request::Flush { id: 3 }),
-        bytes(&Request::End),
+        bytes(&RequestFrame::Flush { id: 3 }),
+        bytes(&RequestFrame::End),
     ];
     let mut numbers = Numbers(0x5eed_1e55_c0de_2026);
     let mut taken = 0;
@@ -641,11 +646,13 @@ fn a_hundred_thousand_random_frames_are_refused_or_read_as_they_are_written() {
             }
         }
         let mut left = forged.as_slice();
-        if let Ok(Some(request)) = Request::read(&mut left) {
+        if let Ok(Some(request)) = RequestFrame::read(&mut left) {
             let read = forged.len() - left.len();
             // A record in another spelling is read, and written in its own.
             let written = bytes(&request);
-            let again = Request::read(&mut written.as_slice()).unwrap().unwrap();
+            let again = RequestFrame::read(&mut written.as_slice())
+                .unwrap()
+                .unwrap();
             assert_eq!(bytes(&again), written);
             if written == forged[..read] {
                 taken += 1;
@@ -663,7 +670,7 @@ fn answers_survive_the_socket_and_nothing_else_is_one() {
         let length = numbers.next(40);
         let random: Vec<u8> = (0..length).map(|_| numbers.next(256) as u8).collect();
         let mut left = random.as_slice();
-        if let Ok(Some(answer)) = Answer::read(&mut left) {
+        if let Ok(Some(answer)) = AnswerFrame::read(&mut left) {
             let mut written = Vec::new();
             answer.write(&mut written).unwrap();
             assert_eq!(written, random[..random.len() - left.len()]);
@@ -677,18 +684,20 @@ fn no_byte_of_a_payload_comes_back() {
     let (mut socket, served) = begun(&place);
     let marked = b"{\"note\":\"marked-by-the-test\"}".to_vec();
     let entry = started(invocation(1)).payload(PayloadKind::Input, marked);
-    let append = Request::Append {
+    let append = RequestFrame::Append {
         id: 1,
         entry: Box::new(entry),
     };
     socket.write_all(&bytes(&append)).unwrap();
-    socket.write_all(&bytes(&Request::Flush { id: 2 })).unwrap();
-    socket.write_all(&bytes(&Request::End)).unwrap();
+    socket
+        .write_all(&bytes(&RequestFrame::Flush { id: 2 }))
+        .unwrap();
+    socket.write_all(&bytes(&RequestFrame::End)).unwrap();
     let mut answers = Vec::new();
     socket.read_to_end(&mut answers).unwrap();
     served.join().unwrap().unwrap();
-    let written = Answer::Closed {
-        outcome: Outcome::Done,
+    let written = AnswerFrame::Closed {
+        outcome: Ok(()),
         written: WrittenRows {
             origin: place.reader().verifier().origin().to_owned(),
             rows: [(invocation(1), 1)].into(),

@@ -7,7 +7,7 @@ use toolward_ledger::record::{
     Action, Approval, ApprovalEvent, Attempt, Call, Code, Ended, Event, Hex, Id, Invocation,
     Native, Number, Opened, Outcome, Part, Refused, Rule, Started, Tool, Version, Word,
 };
-use toolward_ledger::{Durability, Entry, Options, Reader, Recorder, Verified, Writer};
+use toolward_ledger::{Durability, Entry, LedgerOptions, Reader, Recorder, VerifiedLedger, Writer};
 
 /// Whether tests run at their full size, as `cargo xtask long` has them.
 pub(crate) fn long() -> bool {
@@ -30,8 +30,8 @@ impl Place {
         self.directory.path().join("ledger")
     }
 
-    pub(crate) fn options(&self) -> Options {
-        Options::new(self.ledger())
+    pub(crate) fn options(&self) -> LedgerOptions {
+        LedgerOptions::new(self.ledger())
     }
 
     pub(crate) fn open(&self) -> Writer {
@@ -42,7 +42,7 @@ impl Place {
         Reader::open(&self.ledger(), None).unwrap()
     }
 
-    pub(crate) fn verify(&self) -> Verified {
+    pub(crate) fn verify(&self) -> VerifiedLedger {
         self.reader().verify(&[]).unwrap()
     }
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use toolward_ledger::Options;
+use toolward_ledger::LedgerOptions;
 use toolward_ledger::record::{Number, Opened, Version, Word};
-use toolward_ledger::remote::{Connection, Remote, Start};
+use toolward_ledger::remote::{RecorderConnection, Remote, Start};
 
 /// Set in the environment of the process that records.
 const RECORDS: &str = "TOOLWARD_BENCH_RECORDS";
@@ -32,7 +32,7 @@ impl Recorded {
             .spawn()
             .expect("a process");
         let start = Start {
-            options: Options::new(folder.path().join("ledger")),
+            options: LedgerOptions::new(folder.path().join("ledger")),
             opened: Opened {
                 build: Version::parse("0.0.0").expect("a version"),
                 bundles: Vec::new(),
@@ -64,7 +64,7 @@ pub(super) fn records() -> bool {
     }
     let socket = std::io::stdin().as_fd().try_clone_to_owned();
     let socket = UnixStream::from(socket.expect("a socket"));
-    let accepted = Connection::accept(socket).expect("a start");
+    let accepted = RecorderConnection::accept(socket).expect("a start");
     if let Some(connection) = accepted {
         connection.serve().expect("a ledger");
     }

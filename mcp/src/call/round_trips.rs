@@ -12,7 +12,7 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rmcp::model::{
     CallToolRequestParams, ClientCapabilities, ElicitationCapability, ErrorData,
@@ -24,20 +24,16 @@ use serde_json::json;
 use toolward_host::digest;
 use toolward_host::{
     Answer, Answerable, Asked, CallEnd, CallError, ErrorClass, ErrorCode, Host, Native, Origin,
-    RefusedCall, Reply, Request, Resume,
+    RefusedCall, Reply, Request, Resume, SharedState,
 };
+use toolward_state::{ApprovalKey, Approvals, Binding, Keys, Unsealed, settled};
 
 use super::runtime::CallRuntime;
-use crate::approval::denial_backoff::DenialBackoff;
-use crate::approval::denials::Denials;
-use crate::approval::session_approvals::SessionApprovals;
 use crate::approval::{
-    self, ApprovalDecision, ApprovalKey, ApprovalMemory, ClientApprover, Decided, DecidedBy,
-    PendingApproval,
+    self, ApprovalDecision, ClientApprover, Decided, DecidedBy, PendingApproval,
 };
 use crate::client::{Client, Era, Unanswered};
-use crate::elicitation::questions;
-use crate::elicitation::request_state::{ANSWER_TIMEOUT, Binding, Sealer, StateError};
+use crate::elicitation::{self, ANSWER_TIMEOUT, state_deadline};
 
 /// The tool that is called.
 #[derive(Clone, Copy)]
@@ -77,8 +73,9 @@ pub(crate) type ClientEnd = CallEnd<Box<Reply>, InputRequiredResult, ErrorData>;
 
 /// Open questions, approvals and denials of all clients.
 pub(crate) struct RoundTrips {
-    sealer: Sealer,
-    memory: ApprovalMemory,
+    keys: Arc<dyn Keys>,
+    answer_timeout: Duration,
+    approvals: Arc<dyn Approvals>,
 }
 
 /// How often a question is repeated to a client that leaves answers out.
@@ -113,16 +110,12 @@ enum Opened {
 }
 
 impl RoundTrips {
-    /// Denials are remembered as long as the process runs, and in `denials`, where
-    /// given, beyond it.
-    pub(crate) fn new(denials: Option<Denials>) -> Self {
+    /// With the keys and approvals of the hosts that serve the calls.
+    pub(crate) fn new(state: &SharedState) -> Self {
         Self {
-            sealer: Sealer::new(ANSWER_TIMEOUT),
-            memory: ApprovalMemory {
-                session: Arc::new(SessionApprovals::new()),
-                backoff: Arc::new(DenialBackoff::new(denials)),
-                pending: Arc::default(),
-            },
+            keys: state.keys(),
+            answer_timeout: ANSWER_TIMEOUT,
+            approvals: state.approvals(),
         }
     }
 
@@ -142,10 +135,11 @@ impl RoundTrips {
         let mut start = Start::default();
         if let Some(state) = &parameters.request_state {
             let responses = parameters.input_responses.as_ref();
-            match self.opened(client, subject, input, state, responses) {
+            match Box::pin(self.opened(client, subject, input, state, responses)).await {
                 Ok(Opened::Start(opened)) => start = opened,
                 Ok(Opened::Repeat(state, requests, until)) => {
-                    return self.ask(client, subject, input, &state, requests, Some(until));
+                    let asking = self.ask(client, subject, input, &state, requests, Some(until));
+                    return asking.await;
                 }
                 Err(fault) => {
                     tool.refused(client, host, &fault).await;
@@ -164,7 +158,7 @@ impl RoundTrips {
                 return CallEnd::Failed(ErrorData::internal_error("no request is left", None));
             };
             let resumes = start.resume.is_some();
-            let approver = ClientApprover::new(client, &self.memory, resumes, start.decided);
+            let approver = ClientApprover::new(client, &self.approvals, resumes, start.decided);
             let approver = Arc::new(approver);
             let mut call = call.approver(approver.clone());
             if let Some(resume) = start.resume.take() {
@@ -174,7 +168,7 @@ impl RoundTrips {
             if let Some((pending, question)) = approver.pending() {
                 let requests = BTreeMap::from([(approval::KEY.to_owned(), question)]);
                 let state = State::Approval(pending);
-                return self.ask(client, subject, input, &state, requests, None);
+                return Box::pin(self.ask(client, subject, input, &state, requests, None)).await;
             }
             if let Some(asked) = reply.asked.take() {
                 let Some(requests) = requests(&asked) else {
@@ -189,7 +183,8 @@ impl RoundTrips {
                         approved,
                         repeats: 0,
                     };
-                    return self.ask(client, subject, input, &state, requests, None);
+                    return Box::pin(self.ask(client, subject, input, &state, requests, None))
+                        .await;
                 }
                 // No part of the future of a call that asks nothing.
                 let answered = Box::pin(answered(client, host, *asked, requests)).await;
@@ -210,7 +205,7 @@ impl RoundTrips {
     }
 
     /// What the answers that came with a state mean.
-    fn opened(
+    async fn opened(
         &self,
         client: &Client,
         subject: [&str; 2],
@@ -218,27 +213,24 @@ impl RoundTrips {
         state: &str,
         responses: Option<&InputResponses>,
     ) -> Result<Opened, ErrorData> {
-        let (state, until) = self.open(client, subject, input, state)?;
-        let state =
-            serde_json::from_slice(&state).map_err(|_other| refused(StateError::Foreign))?;
+        let (state, until) = self.open(client, subject, input, state).await?;
+        let state = serde_json::from_slice(&state).map_err(|_other| foreign())?;
         let response = |key: &str| responses.and_then(|responses| responses.get(key));
         match state {
             State::Approval(pending) => {
-                let open = &self.memory.pending;
-                let was_open = open.close(&client.principal.name, pending.question);
                 let said = response(approval::KEY);
                 let decision = said.map(|said| approval::decision(said, &pending));
-                let decided = match decision {
-                    // This question was not answered. The call asks again.
-                    None => None,
-                    // A denial of another question about the tool has ended this one.
-                    Some(ApprovalDecision::Once | ApprovalDecision::Session) if !was_open => None,
-                    Some(decision) => {
-                        self.memory.heed(&client.principal, &pending, decision);
-                        let (call, by) = (pending.call, DecidedBy::Answer(decision));
-                        Some(Decided { call, by })
-                    }
-                };
+                let was_open = pending
+                    .close(&*self.approvals, &client.principal, decision)
+                    .await;
+                // Without a decision, this question was not answered: the call asks again. So it does if a denial of
+                // another question about the tool has ended this one.
+                let counts =
+                    |decision: &ApprovalDecision| was_open || *decision == ApprovalDecision::Deny;
+                let decided = decision.filter(counts).map(|decision| {
+                    let (call, by) = (pending.call, DecidedBy::Answer(decision));
+                    Decided { call, by }
+                });
                 let resume = None;
                 Ok(Opened::Start(Start { decided, resume }))
             }
@@ -251,7 +243,7 @@ impl RoundTrips {
                     let said = response(&question.key)?.clone();
                     Some((
                         question.key.clone(),
-                        questions::answer(&question.ask, said)?,
+                        elicitation::answer(&question.ask, said)?,
                     ))
                 });
                 let answers: Option<Vec<(String, Answer)>> = answers.collect();
@@ -278,28 +270,34 @@ impl RoundTrips {
         }
     }
 
-    fn open(
+    async fn open(
         &self,
         client: &Client,
         subject: [&str; 2],
         input: &JsonObject,
         state: &str,
     ) -> Result<(Vec<u8>, Instant), ErrorData> {
+        if client.era == Era::Session {
+            // Nothing was sealed for such a client.
+            return Err(foreign());
+        }
+        let input = digest::object(input);
         let binding = Binding {
             principal: &client.principal.name,
             subject,
-            input: &digest::object(input),
+            input: input.as_bytes(),
         };
-        match client.era {
-            Era::Stateless => self.sealer.open(binding, state).map_err(refused),
-            // Nothing was sealed for such a client.
-            Era::Session => Err(refused(StateError::Foreign)),
+        match self.keys.unseal(binding, state, state_deadline()).await {
+            Ok(Unsealed::Text(state, until)) => Ok((state, until)),
+            Ok(Unsealed::Foreign) => Err(foreign()),
+            // It may have been used up.
+            Ok(Unsealed::Spent) | Err(_) => Err(spent()),
         }
     }
 
     /// A result that asks. A repeated question keeps its deadline `until`; a new one
     /// gets [`ANSWER_TIMEOUT`].
-    fn ask(
+    async fn ask(
         &self,
         client: &Client,
         subject: [&str; 2],
@@ -308,27 +306,31 @@ impl RoundTrips {
         requests: BTreeMap<String, InputRequest>,
         until: Option<Instant>,
     ) -> ClientEnd {
+        let input = digest::object(input);
         let binding = Binding {
             principal: &client.principal.name,
             subject,
-            input: &digest::object(input),
+            input: input.as_bytes(),
         };
-        let until = until.or_else(|| self.sealer.deadline());
-        let state = serde_json::to_vec(state).ok().zip(until);
-        match state.and_then(|(state, until)| self.sealer.seal(binding, state, until)) {
-            Some(state) => CallEnd::Asks(InputRequiredResult::new(Some(requests), Some(state))),
-            None => CallEnd::Failed(ErrorData::internal_error(
-                "the question can't be sealed",
-                None,
-            )),
+        let until = until.or_else(|| Instant::now().checked_add(self.answer_timeout));
+        if let Some((state, until)) = serde_json::to_vec(state).ok().zip(until) {
+            let deadline = state_deadline();
+            let seal = || self.keys.seal(binding, state.clone(), until, deadline);
+            if let Ok(state) = settled(deadline, seal).await {
+                return CallEnd::Asks(InputRequiredResult::new(Some(requests), Some(state)));
+            }
         }
+        CallEnd::Failed(ErrorData::internal_error(
+            "the question can't be sealed",
+            None,
+        ))
     }
 }
 
 /// The requests for all questions; `None` where the protocol has none for one.
 fn requests(asked: &Asked) -> Option<BTreeMap<String, InputRequest>> {
     let requests = asked.questions.iter().map(|question| {
-        let request = questions::request(asked, question)?;
+        let request = elicitation::request(asked, question)?;
         Some((question.key.clone(), request))
     });
     requests.collect()
@@ -354,7 +356,7 @@ async fn answered(
             _ => Err(Unanswered::Failed),
         };
         let answer = match said {
-            Ok(said) => questions::answer(&question.ask, said).unwrap_or(Answer::Cancelled),
+            Ok(said) => elicitation::answer(&question.ask, said).unwrap_or(Answer::Cancelled),
             Err(Unanswered::Refused) => Answer::Declined,
             Err(Unanswered::Late | Unanswered::Failed) => Answer::Cancelled,
         };
@@ -429,16 +431,14 @@ fn unanswered() -> ErrorData {
     ErrorData::invalid_params(message, Some(data))
 }
 
-fn refused(unsealable: StateError) -> ErrorData {
-    let (code, message) = match unsealable {
-        StateError::Foreign => (
-            "toolward:state_refused",
-            "the `requestState` was not given out for this request, or was changed",
-        ),
-        StateError::Spent => (
-            "toolward:state_spent",
-            "the `requestState` was used before, or is too old; make the request anew",
-        ),
-    };
+fn foreign() -> ErrorData {
+    let message = "the `requestState` was not given out for this request, or was changed";
+    let code = "toolward:state_refused";
+    ErrorData::invalid_params(message, Some(json!({ "code": code })))
+}
+
+fn spent() -> ErrorData {
+    let message = "the `requestState` was used before, or is too old; make the request anew";
+    let code = "toolward:state_spent";
     ErrorData::invalid_params(message, Some(json!({ "code": code })))
 }

@@ -12,7 +12,7 @@ use rmcp::model::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use toolward_bundle::content::Content;
-use toolward_host::{Answerable, Cache, CallEnd, Host, Native, Reply, Request};
+use toolward_host::{Answerable, Cache, CallEnd, Host, Native, Reply, Request, SharedState};
 use toolward_policy::Policy;
 
 use super::round_trips::{Called, ClientEnd, RoundTrips};
@@ -43,6 +43,11 @@ const TOOLS: &[(&str, &str)] = &[
 
 /// The bundle `helper`.
 const HELPER: &[(&str, &str)] = &[("helper.write", "mutates: [\"database:notes\"]\n")];
+
+/// Round trips that share nothing with others.
+pub(crate) fn fresh() -> RoundTrips {
+    RoundTrips::new(&SharedState::new())
+}
 
 /// A host of these tools, with a description of the test's own: another one makes
 /// another bundle.

@@ -5,11 +5,11 @@ use std::path::Path;
 
 use toolward_host::secrets::SecretStore as _;
 use toolward_host::{Host, LOCAL};
-use toolward_keyvalue::Store;
 use toolward_policy::{
-    ContextRule, LimitName, LimitSetting, Policy, SecretSource, Service, Workspace,
+    ContextRule, LimitName, LimitSetting, Policy, SecretSource, ServiceRule, Workspace,
 };
 use toolward_signing::trust::TrustStore;
+use toolward_state::Store;
 
 use super::{Check, CheckState, mode};
 use crate::bundles::BundleSource;
@@ -47,14 +47,14 @@ pub fn policy(trust: &Trust, files: &PolicyFiles, environment: &Environment) -> 
         let unknown = unknown_publishers(policy, &store).into_iter();
         checks.extend(unknown.map(|warning| Check::warning(NAME, warning)));
     }
-    if policy.ca_file().is_some() {
+    if policy.tables().ca_file.is_some() {
         checks.push(authorities(policy));
     }
-    checks.extend(policy.workspaces().iter().map(workspace));
+    checks.extend(policy.tables().workspaces.iter().map(workspace));
     checks.extend(overlaps(&granted, trust, environment));
     checks.extend(secrets(policy, environment));
-    checks.extend(policy.contexts().iter().map(context));
-    checks.extend(policy.services().iter().filter_map(service));
+    checks.extend(policy.tables().contexts.iter().map(context));
+    checks.extend(policy.tables().services.iter().filter_map(service));
     checks.push(state_directory(environment));
     checks.extend(buckets(environment));
     checks.push(limits(policy));
@@ -106,7 +106,7 @@ fn review_of_all(
 
 fn authorities(policy: &Policy) -> Check {
     const NAME: &str = "ca-file";
-    let file = policy.ca_file().unwrap_or_default();
+    let file = policy.tables().ca_file.as_deref().unwrap_or_default();
     Check::of(
         NAME,
         host_setup::transport(policy).map(|_| Check::ok(NAME, file)),
@@ -199,10 +199,10 @@ fn secrets(policy: &Policy, environment: &Environment) -> Vec<Check> {
                 .hint("only you may have access to it: chmod 600"),
         }
     };
-    policy.secrets().iter().map(check).collect()
+    policy.tables().secrets.iter().map(check).collect()
 }
 
-fn service(service: &Service) -> Option<Check> {
+fn service(service: &ServiceRule) -> Option<Check> {
     service.is_placeholder().then(|| {
         let waits = format!("{}: nobody has chosen its hosts yet", service.name);
         Check::warning("service", waits).hint("write the hosts that the tools shall reach")
@@ -239,7 +239,7 @@ fn buckets(environment: &Environment) -> Option<Check> {
 /// The limits of the policy; the book has the defaults.
 fn limits(policy: &Policy) -> Check {
     const NAME: &str = "limits";
-    let limits = policy.limits().iter();
+    let limits = policy.tables().limits.iter();
     let limits = limits.map(
         |(name, LimitSetting { default, maximum })| match (default, maximum) {
             (Some(default), Some(maximum)) => format!("{name} {default}, at most {maximum}"),
@@ -259,7 +259,7 @@ fn limits(policy: &Policy) -> Check {
 /// Compares the policy's limit on the memory of all calls with what this machine has. The default fits.
 fn memory(policy: &Policy) -> Option<Check> {
     const NAME: &str = "memory";
-    let setting = policy.limits().get(LimitName::MemoryTotal);
+    let setting = policy.tables().limits.get(LimitName::MemoryTotal);
     let total = setting.maximum.or(setting.default)?;
     let machine = toolward_host::memory::machine_bytes();
     let found = format!(
@@ -277,7 +277,7 @@ fn memory(policy: &Policy) -> Option<Check> {
 /// Likely mistakes in a policy: unknown publishers, placeholders, missing directories.
 pub fn policy_warnings(policy: &Policy, trust: &TrustStore) -> Vec<String> {
     let mut warnings = unknown_publishers(policy, trust);
-    warnings.extend(policy.workspaces().iter().filter_map(|workspace| {
+    warnings.extend(policy.tables().workspaces.iter().filter_map(|workspace| {
         let (path, directory) = (&workspace.path, workspace.directory.display());
         if workspace.is_placeholder() {
             Some(format!(
@@ -291,14 +291,22 @@ pub fn policy_warnings(policy: &Policy, trust: &TrustStore) -> Vec<String> {
             None
         }
     }));
-    let secrets = policy.secrets().iter().filter(|one| one.is_placeholder());
+    let secrets = policy
+        .tables()
+        .secrets
+        .iter()
+        .filter(|one| one.is_placeholder());
     warnings.extend(secrets.map(|one| {
         let (slug, publisher) = (&one.slug, &one.publisher);
         format!(
             "the secret {slug} of {publisher} still waits for its source and origin: nobody gets it"
         )
     }));
-    let services = policy.services().iter().filter(|one| one.is_placeholder());
+    let services = policy
+        .tables()
+        .services
+        .iter()
+        .filter(|one| one.is_placeholder());
     warnings.extend(services.map(|one| {
         let name = &one.name;
         format!("the service {name} still waits for its hosts: nobody gets it")
@@ -329,13 +337,13 @@ fn unknown_publishers(policy: &Policy, trust: &TrustStore) -> Vec<String> {
     for publisher in policy.denies().filter_map(|rule| rule.publisher.as_ref()) {
         known(publisher.as_str(), "a [[deny]]");
     }
-    for rule in policy.documents() {
+    for rule in &policy.tables().documents {
         known(rule.publisher.as_str(), "a [[document]]");
     }
-    for secret in policy.secrets() {
+    for secret in &policy.tables().secrets {
         known(secret.publisher.as_str(), "a [[secret]]");
     }
-    for share in policy.shares() {
+    for share in &policy.tables().shares {
         known(share.from.as_str(), "a [[share]]");
         known(share.to.as_str(), "a [[share]]");
     }

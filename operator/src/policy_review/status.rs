@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 use toolward_bundle::inspect::ToolView;
-use toolward_policy::{Explanation, Outcome, Rejection, ToolRoutes};
+use toolward_policy::{ExplainedOutcome, Explanation, Rejection, ToolRoutes};
 use toolward_signing::Digest;
 use toolward_signing::timestamp::Timestamp;
 use toolward_store::InstalledBundle;
@@ -66,9 +66,9 @@ impl ToolRow {
             publisher: one.publisher,
             driver_publisher: Some(one.driver_publisher),
             state: match one.outcome {
-                Outcome::Allow => "allowed",
-                Outcome::Ask => "asks",
-                Outcome::Deny => "blocked",
+                ExplainedOutcome::Allow => "allowed",
+                ExplainedOutcome::Ask => "asks",
+                ExplainedOutcome::Deny => "blocked",
             },
         }
     }

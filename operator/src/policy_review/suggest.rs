@@ -2,8 +2,8 @@
 //! `policy grant`, which can add the operator's standing approval.
 
 use toolward_policy::{
-    AskReason, Choices, Contract, Decision, Implementation, Missing, OpenChoice, Policy, Rejected,
-    Rejection, Route, ToolRoutes, Why,
+    AskReason, Choices, Contract, Decision, Implementation, MissingGrant, OpenChoice, Policy,
+    Rejected, Rejection, Route, ToolRoutes, Why,
 };
 
 use super::{InternalAddress, PolicyReview};
@@ -42,7 +42,7 @@ impl PolicyReview {
         let policy = &self.granted.policy;
         let none = &Choices::default();
         let suggested =
-            toolward_policy::suggest_with(&tools, driver, false, policy, &self.machine, none);
+            toolward_policy::suggest(&tools, driver, false, policy, &self.machine, none);
         let mut remarks = foreign(&tools, driver);
         remarks.extend(left_out(&tools));
         remarks.extend(self.valueless(&tools, driver));
@@ -235,7 +235,7 @@ impl PolicyReview {
         let policy = &self.granted.policy;
         let machine = &self.machine;
         let suggested =
-            toolward_policy::suggest_with(&chosen, driver, preapprove, policy, machine, choices);
+            toolward_policy::suggest(&chosen, driver, preapprove, policy, machine, choices);
         if let Some(message) = suggested.ambiguous.first() {
             let hint = "name the publisher of the secret, or the service of the host";
             return Err(Error::usage(Code::SettingInvalid, message.clone()).hint(hint));
@@ -342,7 +342,7 @@ fn runs(tool: &ToolRoutes<'_>, driver: Option<&str>, preapprove: bool) -> Result
 }
 
 /// Whether no choice of the operator in added lines can provide it.
-fn is_final(missing: &Missing) -> bool {
+fn is_final(missing: &MissingGrant) -> bool {
     matches!(
         missing.why,
         Why::DeniedBy(_) | Why::NeverGranted | Why::SecretNotUsable | Why::SecretMisfit(_)

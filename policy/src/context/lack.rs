@@ -6,15 +6,16 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::rule::ContextRule;
 use crate::implementation::{Contract, Implementation};
-use crate::placeholder::PLACEHOLDER_VARIABLE;
-use crate::toml_text::{comment, pair, text};
+use crate::toml_text::{PLACEHOLDER_VARIABLE, comment, pair, text};
 
 /// Names of values that are suggested.
 const MAX_SHOWN_NAMES: usize = 64;
 
 /// A tool that requires a context and has none.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("`{tool}` requires a context that the operator gives: {why}")]
 #[non_exhaustive]
 pub struct ContextLack {
     /// `id@major` of the contract.
@@ -32,16 +33,19 @@ pub struct ContextLack {
     required: Vec<String>,
 }
 
-/// Why there is no context.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// Why the context is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(rename_all = "kebab-case", tag = "code")]
 #[non_exhaustive]
 pub enum ContextWhy {
     /// No `[[context]]` is for this tool, driver and principal.
+    #[error("no [[context]] is for it")]
     NoRule,
     /// Its `[[context]]` has values for the operator to replace.
+    #[error("its [[context]] still waits for the choice that `# choose` marks")]
     NotChosen,
     /// A value can't be had from where it should come.
+    #[error("the value {name:?} of its [[context]]: {problem}")]
     Unreadable {
         /// The value's name.
         name: String,
@@ -49,43 +53,13 @@ pub enum ContextWhy {
         problem: String,
     },
     /// The contract's `contextSchema` does not take the values.
+    #[error("its [[context]] does not match the contract's contextSchema at {:?}: {rule}", if .place.is_empty() { "/" } else { .place })]
     Invalid {
         /// Where in the context, as a JSON pointer.
         place: String,
         /// The rule of the schema, as a JSON pointer.
         rule: String,
     },
-}
-
-impl fmt::Display for ContextWhy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoRule => f.write_str("no [[context]] is for it"),
-            Self::NotChosen => {
-                f.write_str("its [[context]] still waits for the choice that `# choose` marks")
-            }
-            Self::Unreadable { name, problem } => {
-                write!(f, "the value {name:?} of its [[context]]: {problem}")
-            }
-            Self::Invalid { place, rule } => {
-                let place = if place.is_empty() { "/" } else { place };
-                write!(
-                    f,
-                    "its [[context]] does not match the contract's contextSchema at {place:?}: {rule}"
-                )
-            }
-        }
-    }
-}
-
-impl fmt::Display for ContextLack {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "`{}` requires a context that the operator gives: {}",
-            self.tool, self.why
-        )
-    }
 }
 
 impl ContextLack {
@@ -139,5 +113,58 @@ impl ContextLack {
             lines.push("values = {} # choose".to_owned());
         }
         lines.join("\n") + "\n"
+    }
+}
+
+/// A `[[context]]` that no tool gets a value from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnusedContext<'p> {
+    rule: &'p ContextRule,
+    place: &'p str,
+    is_installed: bool,
+}
+
+impl<'p> UnusedContext<'p> {
+    pub(crate) fn of(
+        rule: &'p ContextRule,
+        place: &'p str,
+        contracts: &[Contract<'_>],
+    ) -> Option<Self> {
+        let mut about = contracts
+            .iter()
+            .filter(|contract| rule.is_about(contract))
+            .peekable();
+        let is_installed = about.peek().is_some();
+        let used = about.any(|contract| contract.tool.context_schema.is_some());
+        (!used).then_some(Self {
+            rule,
+            place,
+            is_installed,
+        })
+    }
+
+    /// Its stable code.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self.is_installed {
+            true => "context-without-schema",
+            false => "context-without-tool",
+        }
+    }
+}
+
+impl fmt::Display for UnusedContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match self.is_installed {
+            true => "the tool's contract has no contextSchema, so that its calls have no context",
+            false => "it matches no installed tool",
+        };
+        let (tool, publisher) = (&self.rule.tool, &self.rule.publisher);
+        write!(
+            f,
+            "{}: {tool} of {publisher}: {why} [{}]",
+            self.place,
+            self.code()
+        )
     }
 }

@@ -1,14 +1,16 @@
 //! `[[context]]`: one table.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
+use serde_json::Value;
 use toolward_contract::tool::CONTEXT_PIN;
 
-use super::value::{ContextSource, ContextValue};
-use crate::error::{self, PolicyError, quoted};
+use crate::error::{self, PolicyError, Refuse as _};
 use crate::implementation::{Contract, Implementation};
 use crate::name::{Publisher, ToolPattern};
-use crate::placeholder::PLACEHOLDER_VARIABLE;
+use crate::toml_text::PLACEHOLDER_VARIABLE;
+use crate::values;
 
 /// The principal that stands for all.
 const EVERYBODY: &str = "*";
@@ -26,8 +28,7 @@ pub struct ContextRule {
     pub tool: ToolPattern,
     /// Whose calls get the values; `None`: everybody's.
     pub principal: Option<String>,
-    /// The publisher of the driver that sees the values; the contract's where a
-    /// file says nothing.
+    /// The publisher of the driver that sees the values; in a file, the contract's by default.
     pub driver_publisher: Publisher,
     /// The driver that sees them; `None`: all of the contract's own publisher.
     pub driver: Option<String>,
@@ -44,7 +45,7 @@ pub(crate) fn check_value_name(name: &str) -> Result<(), PolicyError> {
         return Ok(());
     }
     let message = format!("expected the name of a value for a driver, found `{CONTEXT_PIN}`");
-    Err(PolicyError::new(&error::CONTEXT, message).hinted(
+    Err(error::CONTEXT.error(message).hinted(
         "only a caller pins a driver; a [[grant]] that binds one of another publisher has `prefer`",
     ))
 }
@@ -109,7 +110,7 @@ impl ContextRule {
         self.publisher.as_str() == contract.publisher && self.tool.matches(id, major)
     }
 
-    /// The more it says, the sooner it is taken.
+    /// The more specific rule is taken first.
     pub(super) fn closeness(&self) -> (bool, bool, bool) {
         (
             self.principal.is_some(),
@@ -118,43 +119,36 @@ impl ContextRule {
         )
     }
 
-    /// What the rules of one table have to be.
+    /// Checks one table.
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
         let name = |text: &str, what: &str| {
             if (1..=MAX_NAME_BYTES).contains(&text.len()) && !text.chars().any(char::is_control) {
                 return Ok(());
             }
-            Err(PolicyError::new(
-                &error::CONTEXT,
-                format!("expected {what}, found {}", quoted(text)),
-            ))
+            Err(error::CONTEXT.expected(format_args!("{what}"), text))
         };
         if self.tool.has_wildcard() {
-            return Err(PolicyError::new(
-                &error::CONTEXT,
-                format!("expected one tool, found \"{}\"", self.tool),
-            )
-            .hinted("write one [[context]] for each tool"));
+            return Err(error::CONTEXT
+                .error(format!("expected one tool, found \"{}\"", self.tool))
+                .hinted("write one [[context]] for each tool"));
         }
         if let Some(principal) = &self.principal {
             name(principal, "the name of a principal, or `*`")?;
         }
         if self.driver_publisher != self.publisher && self.driver.is_none() {
-            return Err(PolicyError::new(
-                &error::CONTEXT,
-                "expected `driver` beside the `driver_publisher` of somebody else, found none",
-            )
-            .hinted("name the one driver that is to see the values"));
+            return Err(error::CONTEXT
+                .error(
+                    "expected `driver` beside the `driver_publisher` of somebody else, found none",
+                )
+                .hinted("name the one driver that is to see the values"));
         }
         if self.values.is_empty() || self.values.len() > MAX_VALUES {
-            return Err(PolicyError::new(
-                &error::CONTEXT,
-                format!(
+            return Err(error::CONTEXT
+                .error(format!(
                     "expected 1 to {MAX_VALUES} values, found {}",
                     self.values.len()
-                ),
-            )
-            .hinted("give them as `values`, or name where they come from in `env` or `file`"));
+                ))
+                .hinted("give them as `values`, or name where they come from in `env` or `file`"));
         }
         for (key, value) in &self.values {
             name(key, "the name of a value")?;
@@ -172,5 +166,112 @@ impl ContextRule {
             "the context of {} of {} for {principal} by {driver} of {}",
             self.tool, self.publisher, self.driver_publisher
         )
+    }
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ContextSource {
+    /// It is written in the policy.
+    Written(Value),
+    /// An environment variable of the host.
+    Env(String),
+    /// A file, as written: relative to the policy's file.
+    File(String),
+}
+
+impl ContextSource {
+    pub(super) fn check(&self) -> Result<(), PolicyError> {
+        match self {
+            Self::Written(_) => Ok(()),
+            Self::File(name) => values::check_file_name("file", name),
+            Self::Env(name) => {
+                values::check_variable(&error::CONTEXT, "environment variables", name)
+            }
+        }
+    }
+}
+
+/// A text that is not shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ContextText(String);
+
+impl ContextText {
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for ContextText {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+impl fmt::Debug for ContextText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ContextText(..)")
+    }
+}
+
+/// One value of a `[[context]]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContextValue {
+    source: ContextSource,
+    /// What was found there, or why nothing was.
+    found: Option<Result<ContextText, String>>,
+}
+
+impl ContextValue {
+    /// A value that is not looked up yet.
+    #[must_use]
+    pub fn new(source: ContextSource) -> Self {
+        Self {
+            source,
+            found: None,
+        }
+    }
+
+    /// Where it comes from.
+    #[must_use]
+    pub fn source(&self) -> &ContextSource {
+        &self.source
+    }
+
+    /// Its text, where it comes from a variable or a file.
+    pub(super) fn text(&self) -> Result<&ContextText, &str> {
+        match &self.found {
+            Some(Ok(text)) => Ok(text),
+            Some(Err(problem)) => Err(problem),
+            None => Err("it was not looked up"),
+        }
+    }
+
+    /// Why it could not be looked up, if it had to be.
+    pub(super) fn problem(&self) -> Option<&str> {
+        match &self.source {
+            ContextSource::Written(_) => None,
+            _ => self.text().err(),
+        }
+    }
+
+    /// Looks it up, unless it is written in the policy.
+    pub(crate) fn look_up(
+        &mut self,
+        look: &mut dyn FnMut(&ContextSource) -> Result<String, String>,
+    ) {
+        if !matches!(self.source, ContextSource::Written(_)) {
+            self.found = Some(look(&self.source).map(ContextText));
+        }
+    }
+
+    /// Where a relative file lies.
+    pub(crate) fn file(&mut self) -> Option<&mut String> {
+        match &mut self.source {
+            ContextSource::File(name) => Some(name),
+            _ => None,
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Whether an `[[exec]]` lets a tool's program run: it says the same as the document and gives what the
+//! Whether an `[[exec]]` lets a tool's program run: it agrees with the document and gives what the
 //! contract declares, no more and no less. So what the broker does by the line alone is what was decided.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use toolward_contract::capability::Class;
 use toolward_contract::driver::{DriverKind, Program};
 
-use super::lack::{ExecLack, ExecWhy};
 use super::rule::{ExecRule, WorkspaceAccess};
-use crate::evaluate::{Evaluated, View, reveals};
-use crate::rule::SecretSource;
+use super::{ExecLack, ExecWhy};
+use crate::evaluate::{Evaluated, PolicyView, reveals};
+use crate::resources::SecretSource;
 
 /// What the contract declares, as far as it matters to a program.
 #[derive(Default)]
@@ -21,7 +21,7 @@ struct Wanted {
 
 /// The line that lets the program of a driver run; `None` for drivers of other kinds.
 pub(crate) fn find<'a>(
-    view: &View<'a>,
+    view: &PolicyView<'a>,
     evaluated: &[Evaluated<'_>],
 ) -> Result<Option<&'a ExecRule>, Box<ExecLack>> {
     let (contract, driver) = (view.contract.tool, view.implementation.driver);
@@ -73,7 +73,7 @@ impl Wanted {
 }
 
 fn fitting<'a>(
-    view: &View<'a>,
+    view: &PolicyView<'a>,
     evaluated: &[Evaluated<'_>],
     program: &Program,
     wanted: &Wanted,
@@ -82,7 +82,7 @@ fn fitting<'a>(
     if view.implementation.publisher != publisher {
         return Err(ExecWhy::Foreign);
     }
-    let rule = view.policy.execs().iter().find(|rule| {
+    let rule = view.policy.tables.execs.iter().find(|rule| {
         rule.publisher.as_str() == publisher
             && rule.tool.matches(tool.id.as_str(), tool.version.major)
     });
@@ -116,7 +116,7 @@ fn fitting<'a>(
 
 /// Whether the line gives each declared capability, which a rule has granted.
 fn capabilities(
-    view: &View<'_>,
+    view: &PolicyView<'_>,
     evaluated: &[Evaluated<'_>],
     rule: &ExecRule,
 ) -> Result<(), ExecWhy> {

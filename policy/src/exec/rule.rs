@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use toolward_contract::driver::Program;
 
-use crate::error::{self, PolicyError, quoted};
+use crate::error::{self, PolicyError, Refuse as _, quoted};
 use crate::name::{Publisher, ToolPattern};
-use crate::placeholder::PLACEHOLDER_VARIABLE;
+use crate::toml_text::PLACEHOLDER_VARIABLE;
 
 /// Secrets, and workspaces, of one table.
 const MAX_ENTRIES: usize = 32;
@@ -31,11 +31,11 @@ pub struct ExecRule {
     pub command: String,
     /// The digest of the file.
     pub digest: ExecDigest,
-    /// Its arguments, after the path of the input: exactly those of the document.
+    /// Its arguments, after the path of the input: exactly the document's.
     pub args: Vec<String>,
-    /// What runs the file, if it begins with `#!`.
+    /// What runs the file, if it starts with `#!`.
     pub interpreter: Option<Interpreter>,
-    /// By the slugs of secrets, the variables that hold their values. Each has to be revealed.
+    /// By the slugs of secrets, the variables that hold their values. Each must be revealed.
     pub env: BTreeMap<String, String>,
     /// Whether it may make connections, to anywhere (`network = "unfiltered"`).
     pub network: bool,
@@ -83,9 +83,9 @@ impl ExecRule {
             || self.env.values().any(|name| name == PLACEHOLDER_VARIABLE)
     }
 
-    /// What the values of one table have to be.
+    /// Checks one table.
     pub(crate) fn check(&self) -> Result<(), PolicyError> {
-        let wrong = |message: String| PolicyError::new(&error::EXEC, message);
+        let wrong = |message: String| error::EXEC.error(message);
         if self.tool.has_wildcard() {
             return Err(wrong(format!("expected one tool, found \"{}\"", self.tool))
                 .hinted("write one [[exec]] for each tool"));
@@ -119,7 +119,7 @@ impl ExecRule {
         self.limits.check()
     }
 
-    /// What no other rule of a policy may have: a tool has one program, whatever its version, so that
+    /// What no other rule of a policy may have: a tool has one program for all its versions, so that
     /// none takes the place of a line that is removed.
     pub(crate) fn name(&self) -> String {
         let tool = self.tool.to_string();
@@ -128,7 +128,7 @@ impl ExecRule {
     }
 }
 
-/// The name of an environment variable that says nothing to the loader of programs.
+/// The name of an environment variable that has no meaning to the loader of programs.
 fn variable(name: &str) -> Result<(), PolicyError> {
     let plain = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     let good = (1..=MAX_NAME_BYTES).contains(&name.len())
@@ -137,14 +137,9 @@ fn variable(name: &str) -> Result<(), PolicyError> {
     if good && name != "PATH" && !LOADING.iter().any(|prefix| name.starts_with(prefix)) {
         return Ok(());
     }
-    Err(PolicyError::new(
-        &error::EXEC,
-        format!(
-            "expected `env` to give a variable for a secret, found {}",
-            quoted(name)
-        ),
-    )
-    .hinted("write capital letters, digits and `_`; not a variable by which code is loaded"))
+    Err(error::EXEC
+        .expected("`env` to give a variable for a secret", name)
+        .hinted("write capital letters, digits and `_`; not a variable by which code is loaded"))
 }
 
 /// BLAKE3 of a file.
@@ -189,14 +184,9 @@ impl FromStr for ExecDigest {
             Some(())
         });
         read.flatten().map(|()| Self::Blake3(bytes)).ok_or_else(|| {
-            PolicyError::new(
-                &error::EXEC,
-                format!(
-                    "expected `digest` to be 64 hex digits, found {}",
-                    quoted(text)
-                ),
-            )
-            .hinted("write the BLAKE3 digest of the file in lower case, as `b3sum` prints it")
+            error::EXEC
+                .expected("`digest` to be 64 hex digits", text)
+                .hinted("write the BLAKE3 digest of the file in lower case, as `b3sum` prints it")
         })
     }
 }
@@ -210,7 +200,7 @@ impl fmt::Display for ExecDigest {
     }
 }
 
-/// What runs a file that begins with `#!`.
+/// What runs a file that starts with `#!`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interpreter {
     /// Its absolute path, as the file names it.
@@ -290,10 +280,9 @@ impl ExecLimits {
     fn check(mut self) -> Result<(), PolicyError> {
         for (name, value, least, most) in self.rows() {
             if !(least..=most).contains(value) {
-                return Err(PolicyError::new(
-                    &error::EXEC,
-                    format!("expected `{name}` to be from {least} to {most}, found {value}"),
-                ));
+                return Err(error::EXEC.error(format!(
+                    "expected `{name}` to be from {least} to {most}, found {value}"
+                )));
             }
         }
         Ok(())

@@ -99,7 +99,7 @@ macro_rules! limits {
                 }
             }
 
-            /// Takes over what a policy says.
+            /// Takes over a policy's numbers.
             pub(super) fn adjust(&mut self, settings: &LimitSettings) {
                 $(self.$field.adjust(settings.get(LimitName::$variant));)+
             }

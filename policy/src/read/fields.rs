@@ -2,7 +2,7 @@
 
 use toolward_support::fields::{Content, FieldProblem, Kind, Node, Span, nearest};
 
-use crate::error::{self, PolicyError, quoted};
+use crate::error::{self, PolicyError, Refuse as _, quoted};
 
 /// Entries of a list.
 const MAX_ENTRIES: usize = 1024;
@@ -13,11 +13,9 @@ pub(super) type Fields<'t> = toolward_support::fields::Fields<'t, Span>;
 impl From<FieldProblem<'_, Span>> for PolicyError {
     fn from(problem: FieldProblem<'_, Span>) -> Self {
         match problem {
-            FieldProblem::Missing { name, within, at } => PolicyError::new(
-                &error::MISSING_KEY,
-                format!("expected `{name}` in {within}, found none"),
-            )
-            .at(at),
+            FieldProblem::Missing { name, within, at } => error::MISSING_KEY
+                .error(format!("expected `{name}` in {within}, found none"))
+                .at(at),
             FieldProblem::Unknown {
                 key,
                 within,
@@ -26,7 +24,7 @@ impl From<FieldProblem<'_, Span>> for PolicyError {
                 ..
             } => {
                 let message = format!("expected a key of {within}, found {}", quoted(key));
-                let error = PolicyError::new(&error::UNKNOWN_KEY, message).at(at);
+                let error = error::UNKNOWN_KEY.error(message).at(at);
                 let known: Vec<&str> = known.iter().map(String::as_str).collect();
                 error.hinted(did_you_mean(key, &known, "keys"))
             }
@@ -48,7 +46,7 @@ impl From<FieldProblem<'_, Span>> for PolicyError {
                     _ => found.to_value().to_string(),
                 };
                 let message = format!("expected `{name}` to be from 0 to 2^63 - 1, found {number}");
-                PolicyError::new(&error::WRONG_VALUE, message).at(found.at.clone())
+                error::WRONG_VALUE.error(message).at(found.at.clone())
             }
             FieldProblem::Integer { name, found, .. } => {
                 wrong_type(&name, Kind::Integer.in_toml(), found)
@@ -60,28 +58,6 @@ impl From<FieldProblem<'_, Span>> for PolicyError {
 /// The keys of a table that people call `what`.
 pub(super) fn table<'t>(field: Field<'t>, what: &str) -> Result<Fields<'t>, PolicyError> {
     Ok(Fields::of(&field.named(what))?.by_key())
-}
-
-/// One table for each `[[key]]`.
-pub(super) fn tables<'t>(
-    fields: &mut Fields<'t>,
-    key: &'static str,
-    what: &str,
-    most: usize,
-) -> Result<Vec<Fields<'t>>, PolicyError> {
-    let Some(field) = fields.take(key) else {
-        return Ok(Vec::new());
-    };
-    let items = field.items().map_err(|_| {
-        wrong_type(key, "a list of tables", field.node)
-            .hinted(format!("write `[[{key}]]`, with two brackets"))
-    })?;
-    if items.len() > most {
-        let found = items.len();
-        let message = format!("expected at most {most} tables `{key}`, found {found}");
-        return Err(PolicyError::new(&error::TOO_LARGE, message).at(field.at.clone()));
-    }
-    items.into_iter().map(|item| table(item, what)).collect()
 }
 
 /// Refuses every key that was not taken.
@@ -123,7 +99,7 @@ pub(super) fn texts<'t>(field: &Field<'t>) -> Result<Vec<(&'t str, Span)>, Polic
     if items.len() > MAX_ENTRIES {
         let (key, found) = (&field.name, items.len());
         let message = format!("expected at most {MAX_ENTRIES} entries in `{key}`, found {found}");
-        return Err(PolicyError::new(&error::TOO_LARGE, message).at(field.at.clone()));
+        return Err(error::TOO_LARGE.error(message).at(field.at.clone()));
     }
     let text = |item: Field<'t>| {
         let at = item.at.clone();
@@ -146,5 +122,80 @@ pub(super) fn wrong_type(name: &str, expected: &str, found: &Node<Span>) -> Poli
         "expected `{name}` to be {expected}, found {}",
         found.kind().in_toml()
     );
-    PolicyError::new(&error::WRONG_TYPE, message).at(found.at.clone())
+    error::WRONG_TYPE.error(message).at(found.at.clone())
+}
+
+pub(super) fn required<'t, T>(
+    fields: &mut Fields<'t>,
+    key: &'static str,
+    read: impl FnOnce(&'t str) -> Result<T, PolicyError>,
+) -> Result<T, PolicyError> {
+    value(&fields.required(key)?, read)
+}
+
+pub(super) fn optional<'t, T>(
+    fields: &mut Fields<'t>,
+    key: &'static str,
+    read: impl FnOnce(&'t str) -> Result<T, PolicyError>,
+) -> Result<Option<T>, PolicyError> {
+    match fields.take(key) {
+        Some(field) => value(&field, read).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn value<'t, T>(
+    field: &Field<'t>,
+    read: impl FnOnce(&'t str) -> Result<T, PolicyError>,
+) -> Result<T, PolicyError> {
+    read(field.text()?).map_err(|error| error.at(field.at.clone()))
+}
+
+/// A text, or a list of them.
+pub(super) fn one_or_each<'t, T>(
+    fields: &mut Fields<'t>,
+    key: &'static str,
+    read: impl Fn(&'t str) -> Result<T, PolicyError>,
+) -> Result<Option<Vec<T>>, PolicyError> {
+    let Some(field) = fields.take(key) else {
+        return Ok(None);
+    };
+    match field.kind() {
+        Kind::Text => value(&field, read).map(|one| Some(vec![one])),
+        Kind::List => list(&field, read).map(Some),
+        _ => Err(wrong_type(key, "a text or a list of texts", field.node)),
+    }
+}
+
+pub(super) fn each<'t, T>(
+    fields: &mut Fields<'t>,
+    key: &'static str,
+    read: impl Fn(&'t str) -> Result<T, PolicyError>,
+) -> Result<Option<Vec<T>>, PolicyError> {
+    let field = fields.take(key);
+    field.map(|field| list(&field, read)).transpose()
+}
+
+fn list<'t, T>(
+    field: &Field<'t>,
+    read: impl Fn(&'t str) -> Result<T, PolicyError>,
+) -> Result<Vec<T>, PolicyError> {
+    let read = |(text, at): (&'t str, Span)| read(text).map_err(|error| error.at(at));
+    texts(field)?.into_iter().map(read).collect()
+}
+
+/// A key whose value is one of a few words; `words` as the message names them.
+pub(super) fn word<T: Copy>(
+    fields: &mut Fields<'_>,
+    key: &'static str,
+    words: &str,
+    known: &[(&str, T)],
+) -> Result<Option<T>, PolicyError> {
+    optional(fields, key, |text| {
+        let found = known.iter().find(|(word, _)| *word == text);
+        let expected = format_args!("`{key}` to be {words}");
+        found
+            .map(|(_, value)| *value)
+            .ok_or_else(|| error::WRONG_VALUE.expected(expected, text))
+    })
 }

@@ -26,7 +26,7 @@ pub(super) struct Fit<'a> {
     pub(super) tie: usize,
 }
 
-/// A driver that says it implements a contract, and may not serve it.
+/// A driver that claims to implement a contract, and may not serve it.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Rejected<'a> {
@@ -37,7 +37,7 @@ pub struct Rejected<'a> {
 }
 
 impl<'a> Candidates<'a> {
-    /// Sorts the drivers that name the contract into those that may serve it and those that may not.
+    /// Sorts the drivers that name the contract by whether they may serve it.
     pub(super) fn of(
         contract: Contract<'a>,
         drivers: &[Implementation<'a>],
@@ -88,14 +88,14 @@ impl<'a> Candidates<'a> {
                     }),
             );
             reasons.extend(lacks(machine, &driver.platform));
-            reasons.extend(policy.resolve().rejects(implementation));
+            reasons.extend(policy.tables.resolve.rejects(implementation));
             match (implements, binding) {
                 (Some(entry), Some(binding)) if reasons.is_empty() => {
                     let rank = Rank::of(&contract, implementation, entry, binding.standing);
                     let fit = Fit {
                         implementation: *implementation,
                         entry,
-                        takes_over: policy.resolve().fallback() && binding.fallback,
+                        takes_over: policy.tables.resolve.fallback() && binding.fallback,
                         tie: 0,
                     };
                     ranked.push((rank, fit));

@@ -6,7 +6,7 @@ use toolward_contract::driver::{DriverKind, Implements};
 
 use crate::implementation::{Contract, Implementation};
 
-/// The place of a driver among those that may serve a contract: the least is taken first. The fields are compared in
+/// The place of a driver among all that may serve a contract: the least is taken first. The fields are compared in
 /// their order.
 #[derive(Debug, PartialEq)]
 pub(super) struct Rank<'a> {
@@ -14,7 +14,7 @@ pub(super) struct Rank<'a> {
     not_default: bool,
     /// A price is its publisher's claim, and must not draw calls away from the contract's own publisher.
     standing: Standing,
-    /// What a call costs; infinite where nobody states it.
+    /// What a call costs; infinite if it is not stated.
     cost: f64,
     /// How much it takes to reach drivers of its kind.
     dispatch: u8,
@@ -23,10 +23,10 @@ pub(super) struct Rank<'a> {
     major: u64,
 }
 
-/// Whose a driver is, and what the operator says of it.
+/// Whose a driver is, and whether the operator prefers it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Standing {
-    /// Another publisher's, and the rule that binds it says `prefer`.
+    /// Another publisher's, and the rule that binds it has `prefer`.
     Preferred,
     /// The contract's own publisher's.
     Own,
@@ -78,7 +78,7 @@ impl<'a> Rank<'a> {
 }
 
 /// AIP-30's order of kinds: inside the host, inside its process, over the network, with a protocol on top, in a
-/// process of its own. A component runs where an `sdk` would.
+/// separate process. A component runs where an `sdk` would.
 fn dispatch(kind: &DriverKind) -> u8 {
     match kind {
         DriverKind::Component => 1,
@@ -121,12 +121,12 @@ mod tests {
         ),
         (("labs", "default", C, "", ""), ("acme", "aa", C, "0", "")),
         (("acme", "default", C, "", ""), ("labs", "aa", C, "0", "")),
-        // Then what the operator prefers, whatever the others cost.
+        // Then what the operator prefers, at any cost.
         (("pref", "bb", C, "9", ""), ("acme", "aa", C, "0", "")),
         (("pref", "bb", H, "", ""), ("labs", "aa", C, "0", "")),
         (("pref", "bb", C, "1", ""), ("pref", "aa", C, "2", "")),
         (("acme", "default", C, "9", ""), ("pref", "aa", C, "0", "")),
-        // Then the contract's own publisher, whatever the others say of their prices.
+        // Then the contract's own publisher, at any price of the others.
         (("acme", "bb", C, "", ""), ("labs", "aa", C, "", "")),
         (("acme", "bb", C, "", ""), ("labs", "aa", C, "0", "")),
         (("acme", "bb", C, "", ""), ("labs", "aa", C, "", "0")),

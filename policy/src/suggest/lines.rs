@@ -5,28 +5,23 @@ use std::path::PathBuf;
 
 use toolward_contract::capability::{Capability, CapabilitySet, Class};
 
-use super::choices::{Choices, ChosenLines, OpenChoice, SecretChoice};
+use super::{Choices, OpenChoice};
 use crate::decision::Decision;
-use crate::declared::DeclaredBy;
-use crate::denial::{Denial, Lack, Missing};
+use crate::denial::{Denial, Lack, MissingGrant};
 use crate::grant::SecretPosition;
-use crate::implementation::{Contract, Implementation};
+use crate::implementation::{Contract, DeclaredBy, Implementation};
 use crate::name::Publisher;
 use crate::partial::can_be_left_out;
-use crate::placeholder::{PLACEHOLDER_DIRECTORY, PLACEHOLDER_HOST, PLACEHOLDER_VARIABLE};
-use crate::toml_text::{comment, list, pair};
-
-/// Hosts of a driver that a remark names.
-const MAX_SHOWN_HOSTS: usize = 5;
+use crate::toml_text::comment;
 
 impl Denial {
     /// The lines to add to the policy's file for this tool, as TOML that can be
     /// appended. Where the operator has to choose a directory, a host or a
-    /// variable, there is a value that gives nothing, and a comment that says so.
+    /// variable, the lines have a value that gives nothing, and a comment on it.
     /// What no line can grant is a comment, too.
     #[must_use]
     pub fn lines_to_add(&self) -> String {
-        let mut lines = Lines::new(self.placeholders.clone());
+        let mut lines = SuggestedLines::new(self.placeholders.clone());
         lines.add(self);
         lines.write().lines
     }
@@ -35,7 +30,7 @@ impl Denial {
     /// `partial`. Empty if it lacks at most one.
     #[must_use]
     pub fn narrower_lines(&self) -> String {
-        let mut lines = Lines::new(self.placeholders.clone());
+        let mut lines = SuggestedLines::new(self.placeholders.clone());
         lines.add(self);
         match lines.narrow() {
             true => lines.write().lines,
@@ -46,34 +41,34 @@ impl Denial {
 
 /// What a `[[grant]]` is about.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    publisher: String,
-    tool: String,
-    driver_publisher: String,
-    driver: Option<String>,
+pub(super) struct Key {
+    pub(super) publisher: String,
+    pub(super) tool: String,
+    pub(super) driver_publisher: String,
+    pub(super) driver: Option<String>,
 }
 
 /// What is known of a secret.
 #[derive(Clone, Default)]
-struct KnownSecret {
+pub(super) struct KnownSecret {
     /// The hosts that the drivers declare: only shown.
-    egress: BTreeSet<String>,
+    pub(super) egress: BTreeSet<String>,
     /// The methods of the requests that send it; empty where no declarative driver does.
-    methods: BTreeSet<&'static str>,
+    pub(super) methods: BTreeSet<&'static str>,
     /// Where a request has it.
-    position: Option<SecretPosition>,
+    pub(super) position: Option<SecretPosition>,
 }
 
 /// What a `[[grant]]` gives.
 #[derive(Clone, Default)]
-struct Given {
-    requires: CapabilitySet,
-    mutates: CapabilitySet,
-    accepts: BTreeSet<String>,
-    partial: bool,
+pub(super) struct GrantParts {
+    pub(super) requires: CapabilitySet,
+    pub(super) mutates: CapabilitySet,
+    pub(super) accepts: BTreeSet<String>,
+    pub(super) partial: bool,
 }
 
-impl Given {
+impl GrantParts {
     /// Leaves out all hosts and workspaces but the first, which it returns.
     fn narrow(&mut self) -> Vec<Capability> {
         let all = self.requires.iter().chain(self.mutates.iter());
@@ -95,12 +90,12 @@ impl Given {
         left_out
     }
 
-    fn has_network(&self) -> bool {
+    pub(super) fn has_network(&self) -> bool {
         let mut all = self.requires.iter().chain(self.mutates.iter());
         all.any(|one| *one.class() == Class::Network)
     }
 
-    fn add(&mut self, missing: &Missing) {
+    fn add(&mut self, missing: &MissingGrant) {
         let capability = missing.capability.clone();
         if let Class::Other(class) = capability.class() {
             self.accepts.insert(class.clone());
@@ -113,39 +108,30 @@ impl Given {
 }
 
 /// Tables to write, each once.
-#[derive(Clone)]
-pub(super) struct Lines {
+#[derive(Clone, Default)]
+pub(super) struct SuggestedLines {
     /// Directories that a placeholder must not overlap.
-    taken: Vec<PathBuf>,
-    workspaces: CapabilitySet,
+    pub(super) taken: Vec<PathBuf>,
+    pub(super) workspaces: CapabilitySet,
     /// By publisher and slug.
-    secrets: BTreeMap<(String, String), KnownSecret>,
-    services: BTreeMap<String, BTreeSet<String>>,
-    grants: BTreeMap<Key, Given>,
-    programs: BTreeSet<String>,
+    pub(super) secrets: BTreeMap<(String, String), KnownSecret>,
+    pub(super) services: BTreeMap<String, BTreeSet<String>>,
+    pub(super) grants: BTreeMap<Key, GrantParts>,
+    pub(super) programs: BTreeSet<String>,
     /// Whole blocks.
     pub(super) contexts: BTreeSet<String>,
-    /// Whether each `[[grant]]` says so.
+    /// Whether each `[[grant]]` has it.
     pub(super) preapproved: bool,
     pub(super) choices: Choices,
-    open: Vec<OpenChoice>,
-    remarks: Vec<String>,
+    pub(super) open: Vec<OpenChoice>,
+    pub(super) remarks: Vec<String>,
 }
 
-impl Lines {
+impl SuggestedLines {
     pub(super) fn new(taken: Vec<PathBuf>) -> Self {
         Self {
             taken,
-            workspaces: CapabilitySet::new(),
-            secrets: BTreeMap::new(),
-            services: BTreeMap::new(),
-            grants: BTreeMap::new(),
-            programs: BTreeSet::new(),
-            contexts: BTreeSet::new(),
-            preapproved: false,
-            choices: Choices::default(),
-            open: Vec::new(),
-            remarks: Vec::new(),
+            ..Self::default()
         }
     }
 
@@ -232,162 +218,13 @@ impl Lines {
         }
     }
 
-    pub(super) fn write(mut self) -> ChosenLines {
-        let mut blocks = Vec::new();
-        if !self.remarks.is_empty() {
-            let mut block = vec!["# No line can give these:".to_owned()];
-            block.append(&mut self.remarks);
-            blocks.push(block);
-        }
-        blocks.extend(self.workspace_blocks());
-        blocks.extend(self.secret_blocks());
-        blocks.extend(self.service_blocks());
-        blocks.extend(self.grant_blocks());
-        let mut whole: Vec<String> = self
-            .programs
-            .iter()
-            .chain(&self.contexts)
-            .cloned()
-            .collect();
-        if whole.iter().any(|tables| tables.contains("# choose")) {
-            self.open.push(OpenChoice::Tables);
-        }
-        let blocks = blocks.into_iter().map(|block| block.join("\n") + "\n");
-        let blocks: Vec<String> = blocks.chain(whole.drain(..)).collect();
-        ChosenLines {
-            lines: blocks.join("\n"),
-            unused: self.unused(),
-            ambiguous: self.ambiguous(),
-            narrower: None,
-            open: self.open,
-        }
-    }
-
-    fn workspace_blocks(&mut self) -> Vec<Vec<String>> {
-        let mut blocks = Vec::new();
-        for path in &self.workspaces {
-            let above = |other: &Capability| other != path && other.covers(path);
-            if self.workspaces.iter().any(above) {
-                continue;
-            }
-            let path = path.scope();
-            let directory = match self.choices.workspaces.get(&*path) {
-                Some(chosen) => pair("directory", chosen),
-                None => {
-                    self.open.push(OpenChoice::Workspace(path.to_string()));
-                    let directory = placeholder(&path, &mut self.taken);
-                    format!("{} # choose", pair("directory", &directory))
-                }
-            };
-            blocks.push(vec![
-                "[[workspace]]".to_owned(),
-                pair("path", &path),
-                directory,
-            ]);
-        }
-        blocks
-    }
-
-    /// A bundle's own words never decide where a secret comes from or goes to: these values work only once the operator
-    /// has chosen them.
-    fn secret_blocks(&mut self) -> Vec<Vec<String>> {
-        let mut blocks = Vec::new();
-        let mut open = Vec::new();
-        for ((publisher, slug), secret) in &self.secrets {
-            let (name, other) = match &secret.position {
-                Some(SecretPosition::Query(name)) => (pair("query", name), "header"),
-                Some(SecretPosition::Header(name)) => (pair("header", name), "query"),
-                None => (pair("header", "authorization"), "query"),
-            };
-            let mut block = vec![
-                "[[secret]]".to_owned(),
-                pair("slug", slug),
-                pair("publisher", publisher),
-            ];
-            if let Some(chosen) = self.chosen_secret(publisher, slug) {
-                let place = pair(chosen.source, &chosen.place);
-                block.extend([place, pair("origin", &chosen.origin), name]);
-            } else {
-                open.push(OpenChoice::Secret {
-                    publisher: publisher.clone(),
-                    slug: slug.clone(),
-                    egress: secret.egress.clone(),
-                });
-                let origin = pair("origin", &format!("https://{PLACEHOLDER_HOST}"));
-                block.extend([
-                    format!("{} # choose", pair("env", PLACEHOLDER_VARIABLE)),
-                    format!("{origin} {}", choose(&secret.egress)),
-                    format!("{name} # choose, or `{other}`"),
-                ]);
-            }
-            if !secret.methods.is_empty() {
-                block.push(list("methods", &secret.methods));
-            }
-            blocks.push(block);
-        }
-        self.open.append(&mut open);
-        blocks
-    }
-
-    fn service_blocks(&mut self) -> Vec<Vec<String>> {
-        let mut blocks = Vec::new();
-        let mut open = Vec::new();
-        for (name, egress) in &self.services {
-            let hosts = match self.chosen_hosts(name).as_slice() {
-                [] => {
-                    open.push(OpenChoice::Service {
-                        name: name.clone(),
-                        egress: egress.clone(),
-                    });
-                    format!("{} {}", list("hosts", [PLACEHOLDER_HOST]), choose(egress))
-                }
-                chosen => list("hosts", chosen),
-            };
-            blocks.push(vec!["[[service]]".to_owned(), pair("name", name), hosts]);
-        }
-        self.open.append(&mut open);
-        blocks
-    }
-
-    fn grant_blocks(&self) -> Vec<Vec<String>> {
-        let blocks = self.grants.iter().map(|(key, given)| {
-            let mut block = vec![
-                "[[grant]]".to_owned(),
-                pair("publisher", &key.publisher),
-                pair("tool", &key.tool),
-            ];
-            if key.driver_publisher != key.publisher {
-                block.push(pair("driver_publisher", &key.driver_publisher));
-            }
-            block.extend(key.driver.as_ref().map(|driver| pair("driver", driver)));
-            for (name, set) in [("requires", &given.requires), ("mutates", &given.mutates)] {
-                if !set.is_empty() {
-                    block.push(list(name, set.iter().map(ToString::to_string)));
-                }
-            }
-            if given.partial {
-                block.push(
-                    "partial = true # served without its other hosts and workspaces".to_owned(),
-                );
-            }
-            if given.has_network() && !self.choices.addresses.is_empty() {
-                block.push(list("addresses", &self.choices.addresses));
-            }
-            if !given.accepts.is_empty() {
-                let accepts = list("accepts", &given.accepts);
-                block.push(format!("{accepts} # unknown to this host: gives nothing"));
-            }
-            if self.preapproved {
-                block.push("preapproved = true".to_owned());
-            }
-            block
-        });
-        blocks.collect()
-    }
-
     /// Leaves out hosts and workspaces; `false` if there is nothing to leave out.
     pub(super) fn narrow(&mut self) -> bool {
-        let left_out: Vec<Capability> = self.grants.values_mut().flat_map(Given::narrow).collect();
+        let left_out: Vec<Capability> = self
+            .grants
+            .values_mut()
+            .flat_map(GrantParts::narrow)
+            .collect();
         let mut workspaces = CapabilitySet::new();
         let stay = self.workspaces.iter();
         let stay = stay.filter(|one| !left_out.contains(one));
@@ -395,130 +232,4 @@ impl Lines {
         self.workspaces = workspaces;
         !left_out.is_empty()
     }
-
-    /// The publishers whose secret of this name is in the lines.
-    fn publishers_of(&self, slug: &str) -> Vec<&str> {
-        let known = self.secrets.keys().filter(|(_, known)| known == slug);
-        known.map(|(publisher, _)| publisher.as_str()).collect()
-    }
-
-    /// The choice for a publisher's secret. One without a publisher is for the only one of the name: a credential that
-    /// is meant for one publisher must not reach another.
-    fn chosen_secret(&self, publisher: &str, slug: &str) -> Option<&SecretChoice> {
-        let of = |publisher: Option<&str>| {
-            let key = (publisher.map(str::to_owned), slug.to_owned());
-            self.choices.secrets.get(&key)
-        };
-        let is_only = self.publishers_of(slug).len() == 1;
-        of(Some(publisher)).or_else(|| of(None).filter(|_| is_only))
-    }
-
-    /// The hosts that were chosen for a service.
-    fn chosen_hosts(&self, name: &str) -> Vec<&str> {
-        let is_only = self.services.len() == 1;
-        let chosen = self
-            .choices
-            .hosts
-            .iter()
-            .filter(|(service, _)| match service {
-                Some(service) => service == name,
-                None => is_only,
-            });
-        chosen.map(|(_, host)| host.as_str()).collect()
-    }
-
-    /// The choices that no line needs.
-    fn unused(&self) -> Vec<String> {
-        let choices = &self.choices;
-        let named = |path: &str| self.workspaces.iter().any(|one| *one.scope() == *path);
-        let workspaces = choices.workspaces.keys().filter(|path| !named(path));
-        let secrets = choices.secrets.keys().filter_map(|(publisher, slug)| {
-            let known = self.publishers_of(slug);
-            match publisher {
-                None => known.is_empty().then(|| slug.clone()),
-                Some(publisher) if known.contains(&publisher.as_str()) => None,
-                Some(publisher) => Some(format!("{publisher}:{slug}")),
-            }
-        });
-        let hosts = choices
-            .hosts
-            .iter()
-            .filter_map(|(service, host)| match service {
-                None => self.services.is_empty().then(|| host.clone()),
-                Some(service) if self.services.contains_key(service) => None,
-                Some(service) => Some(format!("{service}={host}")),
-            });
-        let network = self.grants.values().any(Given::has_network);
-        let addresses = choices.addresses.iter().filter(|_| !network);
-        let all = workspaces.chain(addresses).cloned();
-        all.chain(secrets).chain(hosts).collect()
-    }
-
-    /// The choices that could be meant for several lines.
-    fn ambiguous(&self) -> Vec<String> {
-        let choices = &self.choices;
-        let secrets = choices.secrets.keys().filter_map(|(publisher, slug)| {
-            let known = self.publishers_of(slug);
-            (publisher.is_none() && known.len() > 1).then(|| {
-                format!(
-                    "expected PUBLISHER:{slug}, since {} each have a secret {slug}; found {slug}",
-                    known.join(", ")
-                )
-            })
-        });
-        let unnamed = (choices.hosts.iter())
-            .filter(|(service, _)| service.is_none() && self.services.len() > 1);
-        let hosts = unnamed.map(|(_, host)| {
-            let names: Vec<&str> = self.services.keys().map(String::as_str).collect();
-            format!(
-                "expected SERVICE={host}, since there are the services {}; found {host}",
-                names.join(", ")
-            )
-        });
-        secrets.chain(hosts).collect()
-    }
-}
-
-/// A directory for the operator to replace, outside all others.
-fn placeholder(path: &str, taken: &mut Vec<PathBuf>) -> String {
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || c == '_' {
-            c
-        } else {
-            '-'
-        }
-    };
-    let name: String = path.chars().take(64).map(plain).collect();
-    let name = match name.trim_matches('-') {
-        "" => "root",
-        name => name,
-    };
-    let mut number = 1_usize;
-    loop {
-        let directory = match number {
-            1 => format!("{PLACEHOLDER_DIRECTORY}/{name}"),
-            _ => format!("{PLACEHOLDER_DIRECTORY}/{name}-{number}"),
-        };
-        let own = PathBuf::from(&directory);
-        let apart = |other: &PathBuf| !other.starts_with(&own) && !own.starts_with(other);
-        // Some existing directory may hold all of them: the operator chooses
-        // another one anyway.
-        if taken.iter().all(apart) || number > taken.len() + 1 {
-            taken.push(own);
-            return directory;
-        }
-        number += 1;
-    }
-}
-
-/// Marks a host to choose, with those that the driver declares.
-fn choose(egress: &BTreeSet<String>) -> String {
-    if egress.is_empty() {
-        return comment("choose");
-    }
-    let mut hosts: Vec<String> = egress.iter().take(MAX_SHOWN_HOSTS).cloned().collect();
-    if egress.len() > MAX_SHOWN_HOSTS {
-        hosts.push(format!("{} more", egress.len() - MAX_SHOWN_HOSTS));
-    }
-    comment(&format!("choose; the driver reaches {}", hosts.join(", ")))
 }

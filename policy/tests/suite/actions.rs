@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
 use toolward_contract::action::{Action, Reference};
 use toolward_contract::tool::Tool;
 use toolward_contract::{SchemaScope, Scope};

@@ -1,8 +1,8 @@
 //! `[approval.NAME]`: what `approval: policy:NAME` stands for, for whom, and what it never lowers.
 
 use toolward_policy::{
-    ApprovalClass, AskReason, Contract, Decision, DecisionContext, Explanation, Implementation,
-    Outcome, Policy, explain, routes,
+    ApprovalClass, AskReason, Contract, Decision, DecisionContext, ExplainedOutcome, Explanation,
+    Implementation, Policy, explain, routes,
 };
 
 use crate::support::{allowed, ask, ask_of, driver, machine, named_tool, policy, reasons, tool};
@@ -150,14 +150,14 @@ fn an_explanation_names_it_whatever_came_of_it() {
     };
     let refers = tool("approval: policy:corp");
     let known = explained(&corp("auto"), &refers);
-    assert_eq!(known.outcome, Outcome::Allow);
+    assert_eq!(known.outcome, ExplainedOutcome::Allow);
     let text = known.to_string();
     assert!(
         text.contains("refers to the approval policy `corp`, which is auto"),
         "{text}"
     );
     let unknown = explained("", &refers);
-    assert_eq!(unknown.outcome, Outcome::Ask);
+    assert_eq!(unknown.outcome, ExplainedOutcome::Ask);
     let text = unknown.to_string();
     assert!(
         text.contains("`corp`, which [approval] does not have for it"),

@@ -1,5 +1,7 @@
 //! `[[context]]` as it is read: what it has to say, and what it may not.
 
+use std::path::Path;
+
 use toolward_contract::tool::Tool;
 use toolward_policy::{ContextSource, Contract, Policy};
 
@@ -23,7 +25,7 @@ fn values_are_written_or_come_from_a_variable_or_a_file() {
         "/etc/toolward".as_ref(),
     )
     .unwrap();
-    let [rule] = policy.contexts() else {
+    let [rule] = policy.tables().contexts.as_slice() else {
         panic!("one rule");
     };
     assert_eq!(rule.principal.as_deref(), Some("alice"));
@@ -41,7 +43,7 @@ fn values_are_written_or_come_from_a_variable_or_a_file() {
 fn a_table_that_does_not_say_whose_calls_it_is_for_is_refused() {
     let all = RULE.replace("\"alice\"", "\"*\"") + "values.a = 1\n";
     let policy = Policy::from_toml(&all).unwrap();
-    assert_eq!(policy.contexts()[0].principal, None);
+    assert_eq!(policy.tables().contexts[0].principal, None);
     for (text, expected) in [
         (
             RULE.replace("principal = \"alice\"\n", "values.a = 1\n"),
@@ -94,7 +96,7 @@ fn a_value_that_would_pin_a_driver_is_refused_where_it_is_written() {
 #[test]
 fn a_context_that_no_tool_gets_a_value_from_is_named_with_its_place() {
     let text = format!("{RULE}values.a = 1\n");
-    let policy = Policy::from_toml_named(&text, "p.toml").unwrap();
+    let policy = Policy::from_toml_in(&text, "p.toml", Path::new("/etc")).unwrap();
     let codes = |tools: &[&Tool]| {
         let contract = |tool| Contract {
             tool,

@@ -58,7 +58,7 @@ fn a_line_is_read_with_all_that_it_gives() {
          workspaces = { \"/notes\" = \"read-write\", \"/docs\" = \"read-only\" }\n\
          limits = { timeout_ms = 5000, memory_mib = 64, cpu_seconds = 2, output_bytes = 10, file_bytes = 0 }\n",
     ));
-    let [rule] = policy.execs() else {
+    let [rule] = policy.tables().execs.as_slice() else {
         panic!("one line");
     };
     assert_eq!(rule.digest.to_string(), DIGEST);

@@ -1,7 +1,9 @@
 //! A decision beside its reasons.
 
+use std::path::Path;
+
 use toolward_policy::{
-    Contract, DecisionContext, Explanation, Implementation, Outcome, Policy, explain,
+    Contract, DecisionContext, ExplainedOutcome, Explanation, Implementation, Policy, explain,
 };
 
 use crate::support::{driver, policy, tool};
@@ -36,7 +38,7 @@ requires = ["network:api.example"]
 
 #[test]
 fn people_see_declaration_rule_and_grant_side_by_side() {
-    let policy = Policy::from_toml_named(RULES, "toolward.toml").unwrap();
+    let policy = Policy::from_toml_in(RULES, "toolward.toml", Path::new("/etc")).unwrap();
     let found = explained(
         &policy,
         "requires: { network: ['*', other.example:1] }\nmutates: ['workspace:/notes']",
@@ -68,7 +70,7 @@ fn people_see_the_lines_to_add_to_a_blocked_tool() {
         "requires: { database: [counters] }\nmutates: ['workspace:/notes', 'gpu:x']",
         "",
     );
-    assert_eq!(found.outcome, Outcome::Deny);
+    assert_eq!(found.outcome, ExplainedOutcome::Deny);
     assert_eq!(
         found.to_string(),
         "\

@@ -102,14 +102,14 @@ fn publishers_of_the_trust_store_are_skipped() {
 fn every_limit_can_be_set_by_name() {
     for name in LimitName::settable_by_policy() {
         let text = format!("[limits]\n{name} = {{ default = 7, maximum = 0x10 }}");
-        let setting = Policy::from_toml(&text).unwrap().limits().get(name);
+        let setting = Policy::from_toml(&text).unwrap().tables().limits.get(name);
         assert_eq!(
             (setting.default, setting.maximum),
             (Some(7), Some(16)),
             "{name}"
         );
         let text = format!("[limits]\n{name} = 1_000");
-        let setting = Policy::from_toml(&text).unwrap().limits().get(name);
+        let setting = Policy::from_toml(&text).unwrap().tables().limits.get(name);
         assert_eq!(
             (setting.default, setting.maximum),
             (None, Some(1000)),

@@ -1,5 +1,7 @@
 //! What a grant holds, and what it does not, case by case.
 
+use std::path::Path;
+
 use toolward_policy::{Decision, OnViolation, Policy, Why};
 
 use crate::support::{
@@ -207,7 +209,7 @@ fn a_deny_wins_and_names_itself() {
         publisher = "acme"
         requires = ["network:*"]
     "#;
-    let policy = Policy::from_toml_named(rules, "deny.toml").unwrap();
+    let policy = Policy::from_toml_in(rules, "deny.toml", Path::new("/etc")).unwrap();
     let driver = driver(EVERYWHERE);
     let inside = tool("requires: { network: ['db.internal:8080', api.example] }");
     let decision = ask(&policy, &inside, &driver);

@@ -3,7 +3,8 @@
 use toolward_contract::capability::{Capability, PathPattern};
 use toolward_policy::{
     ApprovalClass, Defaults, DenyRule, LimitName, LimitSetting, LimitSettings, OnViolation, Policy,
-    Rule, Secret, SecretBinding, SecretPosition, SecretSource, Service, Share, Workspace,
+    PolicyParts, PolicyTables, Rule, Secret, SecretBinding, SecretPosition, SecretSource,
+    ServiceRule, Share, Workspace,
 };
 
 use crate::support::{ask, driver, granted, policy, tool};
@@ -17,19 +18,19 @@ fn single_values_of_the_later_layer_win_one_by_one() {
     let later = policy("[defaults]\napproval = \"auto\"\n[limits]\nfuel = { maximum = 9 }\n");
     let both = first.layer(later).unwrap();
     assert_eq!(
-        both.defaults(),
+        both.tables().defaults,
         Defaults {
             approval: Some(ApprovalClass::Auto),
             on_violation: Some(OnViolation::End),
         }
     );
-    assert_eq!(both.ca_file(), Some("a.pem"));
+    assert_eq!(both.tables().ca_file.as_deref(), Some("a.pem"));
     let fuel = LimitSetting {
         default: Some(1),
         maximum: Some(9),
     };
-    assert_eq!(both.limits().get(LimitName::Fuel), fuel);
-    assert_eq!(both.limits().get(LimitName::Queue).maximum, Some(3));
+    assert_eq!(both.tables().limits.get(LimitName::Fuel), fuel);
+    assert_eq!(both.tables().limits.get(LimitName::Queue).maximum, Some(3));
 }
 
 #[test]
@@ -73,9 +74,11 @@ fn layers_that_contradict_each_other_are_refused() {
 fn too_many_rules_together_are_refused() {
     let many = |count: usize| {
         let rules = (0..count).map(|_| Rule::new("acme".parse().unwrap()));
-        rules
-            .fold(Policy::builder(), |builder, rule| builder.grant(rule))
-            .build()
+        let parts = PolicyParts {
+            grants: rules.collect(),
+            ..PolicyParts::default()
+        };
+        parts.build()
     };
     assert_eq!(many(4097).unwrap_err().code(), "policy-too-large");
     let most = many(4096).unwrap();
@@ -106,7 +109,9 @@ fn code_builds_the_policy_that_a_file_says() {
     workspace.max_files = Some(3);
     let mut secret = Secret::new("token", "acme".parse().unwrap());
     secret.source = SecretSource::Env("TOKEN".to_owned());
-    let binding = SecretBinding::new("https://a.example", "X-Key", &["GET", "HEAD"], "/").unwrap();
+    let header = SecretPosition::Header("X-Key".to_owned());
+    let methods = ["GET", "HEAD"];
+    let binding = SecretBinding::new("https://a.example", &header, &methods, "/").unwrap();
     secret.binding = Some(binding.into());
     let mut limits = LimitSettings::default();
     let maximum = LimitSetting {
@@ -114,24 +119,30 @@ fn code_builds_the_policy_that_a_file_says() {
         maximum: Some(5),
     };
     limits.set(LimitName::Queue, maximum).unwrap();
-    let built = Policy::builder()
-        .grant(rule)
-        .deny(deny)
-        .workspace(workspace)
-        .secret(secret)
-        .service(Service {
-            name: "mail".to_owned(),
-            hosts: vec![toolward_contract::capability::HostPattern::parse("m.example").unwrap()],
-        })
-        .share(Share {
-            database: "counters".to_owned(),
-            from: "acme".parse().unwrap(),
-            to: "other".parse().unwrap(),
-        })
-        .limits(limits)
-        .ca_file("ca.pem")
-        .build()
-        .unwrap();
+    let service = ServiceRule {
+        name: "mail".to_owned(),
+        hosts: vec![toolward_contract::capability::HostPattern::parse("m.example").unwrap()],
+    };
+    let share = Share {
+        database: "counters".to_owned(),
+        from: "acme".parse().unwrap(),
+        to: "other".parse().unwrap(),
+    };
+    let parts = PolicyParts {
+        grants: vec![rule],
+        denies: vec![deny],
+        tables: PolicyTables {
+            workspaces: vec![workspace],
+            secrets: vec![secret],
+            services: vec![service],
+            shares: vec![share],
+            limits,
+            ca_file: Some("ca.pem".to_owned()),
+            ..PolicyTables::default()
+        },
+        ..PolicyParts::default()
+    };
+    let built = parts.build().unwrap();
     let read = policy(
         r#"
         [limits]
@@ -174,25 +185,33 @@ fn code_builds_the_policy_that_a_file_says() {
     );
     assert!(built.grants().eq(read.grants()));
     assert!(built.denies().eq(read.denies()));
-    assert_eq!(built.workspaces(), read.workspaces());
-    assert_eq!(built.secrets(), read.secrets());
-    assert_eq!(built.services(), read.services());
-    assert_eq!(built.shares(), read.shares());
-    assert_eq!(built.limits(), read.limits());
-    assert_eq!(built.ca_file(), read.ca_file());
+    assert_eq!(built.tables().workspaces, read.tables().workspaces);
+    assert_eq!(built.tables().secrets, read.tables().secrets);
+    assert_eq!(built.tables().services, read.tables().services);
+    assert_eq!(built.tables().shares, read.tables().shares);
+    assert_eq!(built.tables().limits, read.tables().limits);
+    assert_eq!(
+        built.tables().ca_file.as_deref(),
+        read.tables().ca_file.as_deref()
+    );
 }
 
 #[test]
 fn code_is_held_to_the_rules_of_a_file() {
     let mut rule = Rule::new("acme".parse().unwrap());
     rule.requires.insert(Capability::parse("secret:*").unwrap());
-    let error = Policy::builder().grant(rule).build().unwrap_err();
+    let parts = PolicyParts {
+        grants: vec![rule],
+        ..PolicyParts::default()
+    };
+    let error = parts.build().unwrap_err();
     assert_eq!(error.code(), "policy-never-granted");
     assert!(error.to_string().starts_with("[[grant]] 1: "), "{error}");
     assert_eq!(error.line(), None);
 
     let mut secret = Secret::new("token", "acme".parse().unwrap());
-    let good = SecretBinding::new("https://a.example", "x-key", &["GET"], "/").unwrap();
+    let header = SecretPosition::Header("x-key".to_owned());
+    let good = SecretBinding::new("https://a.example", &header, &["GET"], "/").unwrap();
     secret.binding = Some(
         SecretBinding {
             position: SecretPosition::Header("Host".to_owned()),
@@ -200,11 +219,15 @@ fn code_is_held_to_the_rules_of_a_file() {
         }
         .into(),
     );
-    let error = Policy::builder().secret(secret).build().unwrap_err();
+    let mut parts = PolicyParts::default();
+    parts.tables.secrets.push(secret);
+    let error = parts.build().unwrap_err();
     assert_eq!(error.code(), "policy-header");
 
     let relative = Workspace::new(PathPattern::parse("/notes").unwrap(), "notes");
-    let error = Policy::builder().workspace(relative).build().unwrap_err();
+    let mut parts = PolicyParts::default();
+    parts.tables.workspaces.push(relative);
+    let error = parts.build().unwrap_err();
     assert_eq!(error.code(), "policy-workspace");
 }
 

@@ -1,7 +1,7 @@
 //! Every class × how it is declared × how policy gives it.
 
 use toolward_contract::capability::Capability;
-use toolward_policy::{Decision, Policy, Rule};
+use toolward_policy::{Decision, Policy, PolicyParts, Rule};
 
 use crate::support::{
     EVERYWHERE, allowed, ask, denial, driver, granted, policy, reasons, tool, words,
@@ -122,7 +122,11 @@ fn with(row: &Row, given: Given) -> Option<Policy> {
         Given::ForReading => rule.requires.insert(capability),
         Given::ForChanging => rule.mutates.insert(capability),
     }
-    let rules = Policy::builder().grant(rule).build().ok()?;
+    let parts = PolicyParts {
+        grants: vec![rule],
+        ..PolicyParts::default()
+    };
+    let rules = parts.build().ok()?;
     Some(tables.layer(rules).expect("one rule"))
 }
 

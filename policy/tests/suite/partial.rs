@@ -2,7 +2,7 @@
 
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
-use toolward_policy::{Contract, Decision, Implementation, Outcome, Policy, explain};
+use toolward_policy::{Contract, Decision, ExplainedOutcome, Implementation, Policy, explain};
 
 use crate::support::{
     EVERYWHERE, allowed, ask, denial, driver, granted, http_driver, missing, policy, reasons,
@@ -363,7 +363,7 @@ fn an_explanation_says_what_is_left_out() {
         &policy,
         &Default::default(),
     );
-    assert_eq!(explanation.outcome, Outcome::Allow);
+    assert_eq!(explanation.outcome, ExplainedOutcome::Allow);
     assert_eq!(
         explanation.to_string(),
         "notes.append@1 of acme: allowed\n  driver acme.notes of acme\n  \

@@ -31,7 +31,10 @@ fn reaching(policy: &Policy, tool: &Tool, driver: &Driver, reachable: Effects) -
         &Contract { tool, publisher },
         &Implementation { driver, publisher },
         policy,
-        &DecisionContext::reaching(reachable),
+        &DecisionContext {
+            reachable,
+            machine: None,
+        },
     )
 }
 
@@ -69,7 +72,7 @@ fn is_within(policy: &Policy, tool: &Tool, driver: &Driver, decision: &Decision)
         given_writes = given_writes.union(&rule.mutates);
     }
     let services = |declared: &CapabilitySet| {
-        let used = policy.services().iter().filter(|service| {
+        let used = policy.tables().services.iter().filter(|service| {
             let name: Capability = format!("external:{}", service.name)
                 .parse()
                 .expect("a name");
@@ -370,7 +373,7 @@ proptest! {
             added.tool = ToolPattern::all();
         }
         let before = of(&policy, &tool, &driver);
-        let more = Policy::builder().grant(added).build().unwrap();
+        let more = built(&[added], &[]);
         let after = of(&policy.layer(more).unwrap(), &tool, &driver);
         if matches!(before, Decision::Ask(..)) {
             prop_assert!(!matches!(after, Decision::Allow(_)), "{after:?}");

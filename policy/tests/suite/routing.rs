@@ -7,7 +7,7 @@ use toolward_contract::driver::{Driver, DriverKind};
 use toolward_contract::index::Index;
 use toolward_contract::tool::Tool;
 use toolward_policy::{
-    Contract, Decision, Implementation, Policy, Rejection, UnusableDirectory, Why, routes,
+    Choices, Contract, Decision, Implementation, Policy, Rejection, UnusableDirectory, Why, routes,
 };
 
 use crate::support::{denial, driver, machine, named_tool, policy, suggested_for, tool};
@@ -183,7 +183,7 @@ fn layers_deny_what_either_denies_and_the_later_one_asks() {
                  publishers = [\"acme\"]\n";
     let above = "[resolve]\nregion = \"us\"\ndenied_tags = [\"y\"]\nallowed_tags = []\n";
     let both = policy(below).layer(policy(above)).expect("two layers");
-    let resolve = both.resolve();
+    let resolve = &both.tables().resolve;
     assert_eq!(resolve.regions(), ["us"]);
     assert!(resolve.allowed_tags().is_empty());
     assert_eq!(resolve.denied_tags, ["x", "y"]);
@@ -342,7 +342,8 @@ fn a_directory_that_can_not_be_used_blocks_the_tool_and_no_line_helps() {
         explained.contains("/srv/notes: no such directory; create the directory"),
         "{explained}"
     );
-    let lines = toolward_policy::suggest(&found, None, false, &policy, &machine);
+    let lines =
+        toolward_policy::suggest(&found, None, false, &policy, &machine, &Choices::default()).lines;
     assert!(!lines.contains("[["), "{lines}");
     let all = machine.with_all_directories();
     let found = routes(&tools, &drivers, &policy, &all).expect("different ids");
@@ -502,9 +503,9 @@ fn a_policy_that_lets_calls_fall_or_prefers_a_driver_is_no_narrower() {
     }
     let both =
         policy("[resolve]\nfallback = true\n").layer(policy("[resolve]\nfallback = false\n"));
-    assert!(!both.expect("two layers").resolve().fallback());
+    assert!(!both.expect("two layers").tables().resolve.fallback());
     let both = policy("[resolve]\nfallback = true\n").layer(Policy::empty());
-    assert!(both.expect("two layers").resolve().fallback());
+    assert!(both.expect("two layers").tables().resolve.fallback());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_policy::{
     Choices, ChosenLines, Contract, Implementation, OpenChoice, Policy, SecretChoice, SecretSource,
-    Why, routes, suggest_with,
+    Why, routes, suggest,
 };
 
 use crate::support::{
@@ -88,14 +88,14 @@ fn no_value_of_a_bundle_says_where_a_secret_comes_from_or_goes() {
         ));
         let lines = suggested(&Policy::empty(), std::slice::from_ref(&tool), &driver);
         let pasted = policy(&lines);
-        let secret = &pasted.secrets()[0];
+        let secret = &pasted.tables().secrets[0];
         assert!(secret.is_placeholder(), "{lines}");
         assert_eq!(
             secret.source,
             SecretSource::Env("TOOLWARD_CHOOSE".to_owned())
         );
         assert_eq!(secret.binding.as_ref().unwrap().host, "host.invalid");
-        assert!(pasted.services()[0].is_placeholder(), "{lines}");
+        assert!(pasted.tables().services[0].is_placeholder(), "{lines}");
         let decision = ask(&pasted, &tool, &driver);
         let missing = &denial(&decision).missing;
         assert!(
@@ -164,11 +164,12 @@ fn placeholders_keep_clear_of_each_other_and_of_earlier_ones() {
     let policy = policy(&first);
     assert!(
         policy
-            .workspaces()
+            .tables()
+            .workspaces
             .iter()
             .all(|workspace| workspace.is_placeholder())
     );
-    assert_eq!(policy.workspaces().len(), 3);
+    assert_eq!(policy.tables().workspaces.len(), 3);
     let second = suggested(&policy, &tools, &driver(""));
     let both = policy.layer(Policy::from_toml(&second).unwrap()).unwrap();
     assert!(ask(&both, &tools[1], &driver("")).grant().is_some());
@@ -352,7 +353,7 @@ fn chosen(secrets: &[&str], hosts: &[&str]) -> ChosenLines {
         .collect();
     let (policy, machine) = (Policy::empty(), machine());
     let routes = routes(&contracts, &implementations, &policy, &machine).expect("routes");
-    suggest_with(&routes, None, false, &policy, &machine, &choices)
+    suggest(&routes, None, false, &policy, &machine, &choices)
 }
 
 #[test]
@@ -373,7 +374,7 @@ fn a_choice_is_for_the_secret_of_one_publisher_and_for_one_service() {
         (&[][..], &[][..], &[][..])
     );
     let pasted = policy(&lines.lines);
-    let secrets = pasted.secrets().iter();
+    let secrets = pasted.tables().secrets.iter();
     let secrets: Vec<_> = secrets
         .map(|one| {
             (

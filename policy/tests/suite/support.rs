@@ -4,7 +4,7 @@ use toolward_contract::NoScope;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
 use toolward_policy::{
-    Allowed, AskReason, Contract, Decision, DecisionContext, Denial, Effects, Grant,
+    Allowed, AskReason, Choices, Contract, Decision, DecisionContext, Denial, Effects, Grant,
     Implementation, Machine, Policy, decide, routes, suggest,
 };
 
@@ -72,7 +72,7 @@ pub(crate) fn suggested_for(
     let drivers = [Implementation { driver, publisher }];
     let machine = machine();
     let routes = routes(&tools, &drivers, policy, &machine).expect("different ids");
-    suggest(&routes, named, false, policy, &machine)
+    suggest(&routes, named, false, policy, &machine, &Choices::default()).lines
 }
 
 /// Egress to everywhere.
@@ -115,7 +115,10 @@ pub(crate) fn ask_reaching(
         &Contract { tool, publisher },
         &Implementation { driver, publisher },
         policy,
-        &DecisionContext::reaching(reachable),
+        &DecisionContext {
+            reachable,
+            machine: None,
+        },
     )
 }
 

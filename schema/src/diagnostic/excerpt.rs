@@ -86,7 +86,7 @@ mod tests {
 
     fn excerpt(text: &str, line: u32, column: u32) -> Option<Excerpt> {
         let at = Position { line, column };
-        let mut found = [Diagnostic::new(&codes::WRONG_TYPE, "a", at, "")];
+        let mut found = [Diagnostic::new(&codes::JSON_SYNTAX, "a", at, "")];
         attach(&mut found, |name| (name == "a").then_some(text.as_bytes()));
         let [found] = found;
         found.excerpt
@@ -115,7 +115,7 @@ mod tests {
     fn a_finding_about_a_whole_file_or_one_that_is_no_text_has_no_excerpt() {
         assert_eq!(excerpt("---\n", 1, 1), None);
         let mut found = [Diagnostic::new(
-            &codes::WRONG_TYPE,
+            &codes::JSON_SYNTAX,
             "a.wasm",
             Position { line: 1, column: 9 },
             "",

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::bundle::MAX_BYTES;
 use crate::envelope;
-use crate::error::{ErrorKind, Refusal, io_failed};
+use crate::error::{ErrorKind, Refusal, io_failed, too_large};
 use crate::manifest::ENVELOPE_FILE;
 use crate::text::bytes;
 
@@ -68,9 +68,9 @@ pub fn detach(archive: &[u8]) -> Result<Detached, Refusal> {
         .checked_sub(entry_size(envelope.len() as u64))
         .ok_or_else(|| Refusal::new(ErrorKind::ArchiveTruncated))?;
     let mut encoder = encoder(Vec::new(), COMPRESSION_LEVEL, rest).map_err(io)?;
-    std::io::copy(&mut tar.decoder, &mut encoder).map_err(|error| decoding(&error))?;
+    std::io::copy(&mut tar.decoder, &mut encoder).map_err(decoding)?;
     tar.end()?;
-    let content = encoder.finish().map_err(|error| decoding(&error))?;
+    let content = encoder.finish().map_err(decoding)?;
     Ok(Detached { envelope, content })
 }
 
@@ -81,7 +81,7 @@ pub fn detach(archive: &[u8]) -> Result<Detached, Refusal> {
 /// Those of [`detach`] that the first bytes show.
 pub fn first_envelope(beginning: &[u8]) -> Result<Option<Vec<u8>>, Refusal> {
     let read = with_decoder(beginning, |mut decoder| read_envelope(&mut decoder));
-    match read.map_err(|error| decoding(&error))? {
+    match read.map_err(decoding)? {
         Ok(envelope) => Ok(Some(envelope)),
         Err(refusal) if refusal.kind() == ErrorKind::ArchiveTruncated => Ok(None),
         Err(refusal) => Err(refusal),
@@ -101,9 +101,8 @@ pub fn attach<W: Write>(
     out: W,
 ) -> Result<W, Refusal> {
     if envelope.len() > envelope::MAX_BYTES {
-        return Err(Refusal::new(ErrorKind::TooLarge)
+        return Err(too_large(envelope::MAX_BYTES)
             .at(ENVELOPE_FILE)
-            .expected(format!("at most {} bytes", envelope::MAX_BYTES))
             .found(bytes(envelope.len() as u64)));
     }
     let mut tar = Frame::open(content, size)?;
@@ -115,7 +114,7 @@ pub fn attach<W: Write>(
     let io = |error: std::io::Error| io_failed("the archive", error);
     let mut encoder = encoder(out, level, tar.size.saturating_add(own)).map_err(io)?;
     write_entry(&mut encoder, ENVELOPE_FILE, envelope).map_err(io)?;
-    std::io::copy(&mut tar.decoder, &mut encoder).map_err(|error| decoding(&error))?;
+    std::io::copy(&mut tar.decoder, &mut encoder).map_err(decoding)?;
     tar.end()?;
     encoder.finish().map_err(io)
 }
@@ -134,7 +133,7 @@ impl<R: BufRead> Frame<'_, R> {
             .by_ref()
             .take(MAX_FRAME_HEADER_BYTES)
             .read_to_end(&mut head)
-            .map_err(|error| decoding(&error))?;
+            .map_err(decoding)?;
         let size = zstd_safe::get_frame_content_size(&head)
             .ok()
             .flatten()
@@ -142,9 +141,8 @@ impl<R: BufRead> Frame<'_, R> {
                 Refusal::new(ErrorKind::ArchiveFormat).expected("a zstd frame that says its size")
             })?;
         if size > MAX_TAR_BYTES {
-            return Err(Refusal::new(ErrorKind::TooLarge)
+            return Err(too_large(MAX_TAR_BYTES)
                 .at("the archive")
-                .expected(format!("at most {MAX_TAR_BYTES} bytes"))
                 .found(bytes(size)));
         }
         if size > RATIO_FLOOR && size > length.saturating_mul(MAX_RATIO) {
@@ -156,11 +154,9 @@ impl<R: BufRead> Frame<'_, R> {
             return Err(Refusal::new(ErrorKind::ArchiveTruncated));
         }
         let mut decoder = Decoder::with_buffer(std::io::Cursor::new(head).chain(compressed))
-            .map_err(|error| decoding(&error))?
+            .map_err(decoding)?
             .single_frame();
-        decoder
-            .window_log_max(WINDOW_LOG)
-            .map_err(|error| decoding(&error))?;
+        decoder.window_log_max(WINDOW_LOG).map_err(decoding)?;
         Ok(Self {
             // The decoder enforces the size of a frame too; this doesn't depend on it.
             decoder: decoder.take(size),
@@ -175,14 +171,14 @@ impl<R: BufRead> Frame<'_, R> {
         }
         let mut decoder = self.decoder.into_inner();
         let trailing = || Refusal::new(ErrorKind::ArchiveTrailingData);
-        if decoder.read(&mut [0]).map_err(|error| decoding(&error))? != 0 {
+        if decoder.read(&mut [0]).map_err(decoding)? != 0 {
             return Err(trailing().found("more than the frame's size"));
         }
         let mut rest = decoder.finish();
         match rest.fill_buf() {
             Ok([]) => Ok(()),
             Ok(_) => Err(trailing().found("data after the zstd frame")),
-            Err(error) => Err(decoding(&error)),
+            Err(error) => Err(decoding(error)),
         }
     }
 }

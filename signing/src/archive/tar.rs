@@ -4,7 +4,7 @@
 use std::io::Read;
 
 use super::decoding;
-use crate::error::{ErrorKind, Refusal};
+use crate::error::{ErrorKind, Refusal, too_large};
 use crate::text::{bytes, quoted_bytes};
 
 /// The size of a tar block.
@@ -189,7 +189,7 @@ impl<'a> EntryHeader<'a> {
 
 /// Fills a buffer with the next bytes of an archive.
 pub(crate) fn fill(tar: &mut impl Read, buffer: &mut [u8]) -> Result<(), Refusal> {
-    tar.read_exact(buffer).map_err(|error| decoding(&error))
+    tar.read_exact(buffer).map_err(decoding)
 }
 
 /// Reads the content of an entry with a known name and an unknown size, and its padding.
@@ -204,12 +204,7 @@ pub(crate) fn read_small(
     let length = usize::try_from(size)
         .ok()
         .filter(|length| *length <= max)
-        .ok_or_else(|| {
-            Refusal::new(ErrorKind::TooLarge)
-                .at(name)
-                .expected(format!("at most {max} bytes"))
-                .found(bytes(size))
-        })?;
+        .ok_or_else(|| too_large(max).at(name).found(bytes(size)))?;
     let mut content = vec![0; length];
     fill(tar, &mut content)?;
     read_padding(tar, size, name)?;

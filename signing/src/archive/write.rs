@@ -13,7 +13,7 @@ use super::tar::{BLOCK, ZEROS, canonical};
 use super::{Contents, END_BYTES, WINDOW_LOG, tar_size};
 use crate::bundle::{Bundle, MAX_BYTES};
 use crate::document::Verified;
-use crate::error::{ErrorKind, Refusal, io_failed, unplaced_io};
+use crate::error::{ErrorKind, Refusal, io_failed, too_large, unplaced_io};
 use crate::manifest::{self, ENVELOPE_FILE};
 use crate::path;
 use crate::{envelope, provenance};
@@ -104,10 +104,7 @@ pub(super) fn check(contents: &Contents<'_>) -> Result<(), Refusal> {
         ("all files", total, MAX_BYTES),
     ];
     match limits.iter().find(|(_, size, max)| size > max) {
-        Some((place, size, max)) => Err(Refusal::new(ErrorKind::TooLarge)
-            .at(*place)
-            .expected(format!("at most {max} bytes"))
-            .found(crate::text::bytes(*size))),
+        Some((place, size, max)) => Err(too_large(max).at(*place).found(crate::text::bytes(*size))),
         None => Ok(()),
     }
 }

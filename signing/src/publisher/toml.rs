@@ -7,7 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::{KIND, MAX_ENTRIES, MAX_REASON, PublisherDocument, Reset, RevokedKey};
-use crate::document::{DocumentText, SCHEMA, write_string};
+use crate::document::{DocumentText, SCHEMA, each, write_string, write_time};
 use crate::envelope::Envelope;
 use crate::error::{ErrorKind, Refusal};
 use crate::key::PublicKey;
@@ -94,27 +94,15 @@ impl PublisherDocument {
                             .found(threshold.to_string())
                     })
             })?,
-            keys: raw
-                .keys
-                .iter()
-                .map(|key| source.value(&key.pem, |pem| read_key(pem)))
-                .collect::<Result<_, _>>()?,
-            revoked_keys: raw
-                .revoked_keys
-                .iter()
-                .map(|revoked| revoked.read(&source))
-                .collect::<Result<_, _>>()?,
-            resets: raw
-                .resets
-                .iter()
-                .map(|reset| {
-                    Ok(Reset {
-                        id: source.name(&reset.id)?,
-                        sequence: source.number(&reset.sequence, 0)?,
-                        digest: source.parsed(&reset.digest)?,
-                    })
+            keys: each(&raw.keys, |key| source.value(&key.pem, |pem| read_key(pem)))?,
+            revoked_keys: each(&raw.revoked_keys, |revoked| revoked.read(&source))?,
+            resets: each(&raw.resets, |reset| {
+                Ok(Reset {
+                    id: source.name(&reset.id)?,
+                    sequence: source.number(&reset.sequence, 0)?,
+                    digest: source.parsed(&reset.digest)?,
                 })
-                .collect::<Result<_, Refusal>>()?,
+            })?,
         };
         source.check_times(document.created, document.expires)?;
         document
@@ -166,9 +154,7 @@ impl PublisherDocument {
         write_string(text, "name", &*self.name)?;
         writeln!(text, "version = {}", self.version)?;
         writeln!(text, "created = \"{}\"", self.created)?;
-        if let Some(expires) = self.expires {
-            writeln!(text, "expires = \"{expires}\"")?;
-        }
+        write_time(text, "expires", self.expires)?;
         writeln!(text, "threshold = {}", self.threshold)?;
         for pem in pems {
             writeln!(text, "\n[[keys]]\npem = \"\"\"\n{pem}\"\"\"")?;
@@ -190,9 +176,7 @@ impl RevokedKey {
     pub(crate) fn write(&self, text: &mut String, table: &str) -> std::fmt::Result {
         writeln!(text, "\n[[{table}]]")?;
         writeln!(text, "key_id = \"{}\"", self.key_id)?;
-        if let Some(since) = self.since {
-            writeln!(text, "since = \"{since}\"")?;
-        }
+        write_time(text, "since", self.since)?;
         write_string(text, "reason", &*self.reason)
     }
 }

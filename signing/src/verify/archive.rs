@@ -40,8 +40,7 @@ pub(super) fn read<H: BundleHead>(
     if let Some(result) = read_stored(archive, size, &open) {
         return result;
     }
-    with_decoder(archive, |mut frame| read_tar(&mut frame, size, &open))
-        .map_err(|error| decoding(&error))?
+    with_decoder(archive, |mut frame| read_tar(&mut frame, size, &open)).map_err(decoding)?
 }
 
 /// Reads an archive in a file from its start, as [`read`] does. If it isn't compressed, only the files are kept in
@@ -244,7 +243,7 @@ fn read_end(tar: &mut impl Frame) -> Result<(), Refusal> {
         return Err(trailing().found("data after a block of zeros"));
     }
     // This also makes the decoder check the frame's end.
-    if tar.read(&mut [0]).map_err(|error| decoding(&error))? != 0 {
+    if tar.read(&mut [0]).map_err(decoding)? != 0 {
         return Err(trailing().found("data after the end of the tar archive"));
     }
     match tar.rest() {

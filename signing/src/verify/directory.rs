@@ -10,7 +10,7 @@ use cap_std::fs::{Dir, File, OpenOptions};
 
 use super::document::{BundleHead, Files};
 use crate::digest::Hasher;
-use crate::error::{ErrorKind, Refusal, io_failed, unplaced_io};
+use crate::error::{ErrorKind, Refusal, io_failed, too_large, unplaced_io};
 use crate::manifest::{self, ENVELOPE_FILE, FileDigest};
 use crate::path::BundlePath;
 use crate::text::{bytes, quoted};
@@ -71,9 +71,7 @@ fn read_document(root: &Dir, name: &str, max: usize) -> Result<Option<Vec<u8>>, 
         .read_to_end(&mut document)
         .map_err(|error| io_failed(name, error))?;
     if document.len() > max {
-        return Err(Refusal::new(ErrorKind::TooLarge)
-            .at(name)
-            .expected(format!("at most {max} bytes")));
+        return Err(too_large(max).at(name));
     }
     Ok(Some(document))
 }
@@ -219,8 +217,8 @@ pub(super) fn read_hashed(
     expected: FileDigest,
     mut fill: impl FnMut(&mut [u8]) -> Result<(), Refusal>,
 ) -> Result<Arc<[u8]>, Refusal> {
-    let too_large = || Refusal::new(ErrorKind::TooLarge).found(bytes(expected.size));
-    let size = usize::try_from(expected.size).map_err(|_| too_large())?;
+    let size = usize::try_from(expected.size)
+        .map_err(|_| Refusal::new(ErrorKind::TooLarge).found(bytes(expected.size)))?;
     let mut content: Arc<[u8]> = std::iter::repeat_n(0, size).collect();
     let mut hasher = Hasher::new();
     // The buffer is not shared yet.

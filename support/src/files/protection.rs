@@ -102,6 +102,22 @@ impl Error {
     }
 }
 
+impl Problem {
+    /// The problem of a private file, for a message in which its path comes first.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match self {
+            Self::Owner { owner, user } => {
+                format!("belongs to user {owner}, and this process is user {user}")
+            }
+            Self::Mode { mode } => {
+                format!("has mode {mode:04o}: others than its owner can read or change it")
+            }
+            other => other.to_string(),
+        }
+    }
+}
+
 /// The error of the operating system, or an [`io::ErrorKind::Other`] with the problem.
 impl From<Problem> for io::Error {
     fn from(problem: Problem) -> Self {

@@ -201,5 +201,10 @@ async fn a_tool_without_a_workspace_has_no_directory_at_all() {
             assert!(got["err"].is_string(), "{op} {path}: {got}");
         }
     }
-    assert!(policy_of("", &bundle.publisher()).workspaces().is_empty());
+    assert!(
+        policy_of("", &bundle.publisher())
+            .tables()
+            .workspaces
+            .is_empty()
+    );
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::json;
 use toolward_bundle::content::Content;
 use toolward_host::{
-    Cache, CallListener, CallFacts, Host, Limits, LogRecord, Observer, Origin, Progress, Request,
+    Cache, CallFacts, CallListener, Host, Limits, LogRecord, Observer, Origin, Progress, Request,
 };
 use toolward_policy::Decision;
 use toolward_signing::key::PublicKey;

@@ -51,11 +51,11 @@ pub(crate) fn run(arguments: &Arguments, environment: &Environment, output: &mut
     let count = [
         ("grant", policy.grants().count()),
         ("deny rule", policy.denies().count()),
-        ("workspace", policy.workspaces().len()),
-        ("secret", policy.secrets().len()),
-        ("service", policy.services().len()),
-        ("share", policy.shares().len()),
-        ("document rule", policy.documents().len()),
+        ("workspace", policy.tables().workspaces.len()),
+        ("secret", policy.tables().secrets.len()),
+        ("service", policy.tables().services.len()),
+        ("share", policy.tables().shares.len()),
+        ("document rule", policy.tables().documents.len()),
     ];
     if output.json() {
         let counts = count.map(|(name, number)| (name.replace(' ', "_"), number.into()));

@@ -16,11 +16,11 @@ use toolward_policy::Policy;
 use super::HttpFlags;
 #[cfg(feature = "adapters")]
 use super::events::EventFlags;
-use super::exec_broker::Programs;
 #[cfg(feature = "metrics")]
 use super::metrics::Metrics;
 use super::recorder;
 use super::replay::Replaying;
+use crate::commands::exec_broker::Programs;
 use crate::environment::Environment;
 use crate::failure::{Failure, Kind, Result};
 use crate::output::{Output, counted};

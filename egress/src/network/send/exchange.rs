@@ -1,26 +1,27 @@
-//! Hands a request to a connection, of the pool or a new one, and waits for the
-//! response's head.
+//! Hands a request to a connection, of the pool or a new one, waits for the
+//! response's head, checks it, and hands it to the guest without values.
 
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response};
+use http::header::{self, HeaderMap};
+use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 
-use super::destination::Destination;
-use crate::call_state::CallState;
-use crate::clock::Clock;
-use crate::error::{Error, Limit, LimitKind, Stage};
+use super::Destination;
+use crate::authority::Origin;
+use crate::call_state::{CallState, RequestClock, RequestSlot};
+use crate::error::{Error, Limit, LimitKind, NetworkError, NetworkKind, Stage};
+use crate::headers;
+use crate::network::Egress;
 use crate::network::connect::{self, MAX_HEAD};
 use crate::network::pool::{Lease, PooledConnection};
 use crate::network::request_body::{Fate, Outgoing, RequestBody};
-use crate::network::response_body::broken;
-use crate::network::transport::Egress;
-use crate::origin::Origin;
+use crate::network::response_body::{ResponseBody, ResponseRedactor, broken};
 use crate::rules::HostRule;
 
-/// How long a connection from the pool has to be done with its last response.
+/// How long a connection from the pool may take to finish its last response.
 const IDLE_READY_TIMEOUT: Duration = Duration::from_millis(10);
 
 /// A response's head, what it came over, and what became of the request's body.
@@ -36,12 +37,12 @@ pub(super) async fn exchange(
     call: &Arc<CallState>,
     rules: &[&HostRule],
     destination: &Destination,
-    clock: &Clock,
+    clock: &RequestClock,
     request: Box<Request<Outgoing>>,
     reusable: bool,
 ) -> Result<Exchanged, Error> {
     let mut request = request;
-    let fate = request.body().fate();
+    let fate = Arc::clone(&request.body().fate);
     let origin = &destination.origin;
     loop {
         let pooled = pooled(egress, rules, origin).await;
@@ -49,7 +50,7 @@ pub(super) async fn exchange(
         let is_pooled = pooled.is_some();
         let connection = match pooled {
             Some(connection) => connection,
-            // In a box of its own, which is gone once the connection is there: a
+            // In a separate box, which is dropped once the connection is open: a
             // request that waits for its answer keeps no room for connecting.
             None => {
                 Box::pin(connect::open(
@@ -62,8 +63,12 @@ pub(super) async fn exchange(
                 .await?
             }
         };
-        let pool = Arc::clone(egress.pool());
-        let mut lease = Lease::new(connection, pool, origin.clone(), reusable);
+        let mut lease = Lease {
+            connection,
+            pool: Arc::clone(&egress.route.pool),
+            origin: origin.clone(),
+            reusable,
+        };
         let end = clock.end(clock.timeouts.first_byte);
         let response = lease.connection.sender.try_send_request(*request);
         let response = clock.within(end, Stage::FirstByte, pin!(response)).await?;
@@ -74,7 +79,7 @@ pub(super) async fn exchange(
         if let Some(failure) = fate.failure() {
             return Err(failure);
         }
-        // A server may close an idle connection just as it is used again.
+        // A server may close an idle connection at the moment of its next use.
         let unsent = error.take_message().filter(|_| is_pooled).map(Box::new);
         let error = error.into_error();
         let copy = copy.filter(|_| !error.is_parse());
@@ -86,7 +91,7 @@ pub(super) async fn exchange(
 async fn pooled(egress: &Egress, rules: &[&HostRule], origin: &Origin) -> Option<PooledConnection> {
     let passes = |address| rules.iter().any(|rule| rule.admits(address));
     loop {
-        let mut connection = egress.pool().take(origin, passes)?;
+        let mut connection = egress.route.pool.take(origin, passes)?;
         let ready = tokio::time::timeout(IDLE_READY_TIMEOUT, connection.sender.ready()).await;
         if matches!(ready, Ok(Ok(()))) {
             return Some(connection);
@@ -117,4 +122,82 @@ fn head_error(error: &hyper::Error) -> Error {
         .into();
     }
     broken(error).into()
+}
+
+/// Checks a response's head and hands it to the guest.
+pub(super) fn receive(
+    slot: RequestSlot,
+    clock: RequestClock,
+    response: Response<Incoming>,
+    lease: Lease,
+    fate: Arc<Fate>,
+    method: &Method,
+) -> Result<Response<ResponseBody>, Error> {
+    let (parts, incoming) = response.into_parts();
+    let (status, mut headers) = (parts.status, parts.headers);
+    let limits = slot.call.limits;
+    if status == StatusCode::SWITCHING_PROTOCOLS {
+        let kind = NetworkKind::HttpProtocol;
+        return Err(NetworkError::new(kind, "the server changes protocols unasked").into());
+    }
+    check_framing(&mut headers)?;
+    let bytes = headers::size(&headers).saturating_add(16);
+    Limit::check(LimitKind::ResponseHeadBytes, bytes, limits.header_bytes)?;
+    slot.call.meter.bytes(bytes)?;
+    let bodiless = *method == Method::HEAD
+        || status == StatusCode::NO_CONTENT
+        || status == StatusCode::NOT_MODIFIED;
+    if !bodiless {
+        check_length(&headers, &slot.call)?;
+    }
+    headers::filter_response(&mut headers);
+    let obscure = obscure(status, &headers);
+    let redactor = ResponseRedactor::of(&slot, &lease.origin, obscure)?;
+    if let Some(patterns) = redactor.patterns() {
+        patterns.scrub_headers(&mut headers);
+        // ResponseRedactor changes lengths.
+        headers.remove(header::CONTENT_LENGTH);
+    }
+    let body = ResponseBody::new(incoming, lease, fate, slot, clock, redactor);
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    *response.headers_mut() = headers;
+    Ok(response)
+}
+
+/// A length next to a transfer coding is ignored (RFC 9112 section 6.3), and no
+/// other coding than `chunked` was asked for.
+fn check_framing(headers: &mut HeaderMap) -> Result<(), NetworkError> {
+    if !headers.contains_key(header::TRANSFER_ENCODING) {
+        return Ok(());
+    }
+    headers.remove(header::CONTENT_LENGTH);
+    let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
+    let chunked = codings.all(|value| value.as_bytes().eq_ignore_ascii_case(b"chunked"));
+    let odd = || {
+        NetworkError::new(
+            NetworkKind::HttpProtocol,
+            "a transfer coding other than chunked",
+        )
+    };
+    if chunked { Ok(()) } else { Err(odd()) }
+}
+
+/// A body that is announced as too large is not read.
+fn check_length(headers: &HeaderMap, call: &CallState) -> Result<(), Limit> {
+    let declared = headers::content_length(headers).ok().flatten();
+    let declared = declared.unwrap_or_default();
+    let allowed = call.limits.response_body_bytes;
+    Limit::check(LimitKind::ResponseBodyBytes, declared, allowed)?;
+    call.meter.fits(declared)
+}
+
+/// The header by which a value could hide in the body.
+fn obscure(status: StatusCode, headers: &HeaderMap) -> Option<&'static str> {
+    let mut codings = headers.get_all(header::CONTENT_ENCODING).iter();
+    if codings.any(|value| !value.as_bytes().eq_ignore_ascii_case(b"identity")) {
+        return Some("content-encoding");
+    }
+    let partial = status == StatusCode::PARTIAL_CONTENT;
+    (partial || headers.contains_key(header::CONTENT_RANGE)).then_some("content-range")
 }

@@ -29,7 +29,12 @@ impl Calls {
 }
 
 fn gate() -> Arc<Gate> {
-    Gate::new(LimitName::Concurrency, 4, 4)
+    let limits = toolward_state::PlaceLimits {
+        running: 4,
+        waiting: 4,
+    };
+    let places = toolward_state::places_of_process(limits);
+    Gate::new(LimitName::Concurrency, limits, places)
 }
 
 #[tokio::test]

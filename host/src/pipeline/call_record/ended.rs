@@ -44,8 +44,8 @@ impl CallRecord<'_> {
         let result = result.filter(|result| !result.as_ref().is_err_and(asks));
         let parties = (self.parties.tool.as_ref()).zip(self.parties.route.as_ref());
         let reply = result.zip(parties).and_then(|(result, (tool, route))| {
-            let withdrawals = [tool.withdrawal.clone(), route.driver.withdrawal.clone()];
-            KeptReply::of(result, &self.facts, withdrawals)
+            let bundles = [tool.withdrawal.clone(), route.driver.withdrawal.clone()];
+            Some((KeptReply::write(result, &self.facts)?, bundles))
         });
         let recorded = self.rows.as_ref().is_some_and(|rows| rows.has_run());
         named.end(recorded, reply);

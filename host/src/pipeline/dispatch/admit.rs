@@ -48,9 +48,15 @@ pub(super) async fn ready<'a>(
             admitted
         }
     };
-    let name = call.extensions.get::<Arc<CallName>>();
-    let driver = call.route.driver.driver.id.as_str();
-    let key = name.map(|name| host.named.idempotency_key(name, driver));
+    let key = match call.extensions.get::<Arc<CallName>>() {
+        None => None,
+        Some(name) => {
+            let driver = call.route.driver.driver.id.as_str();
+            let clock = admitted.clock.within(call.route.limits.timeout);
+            let key = host.named.idempotency_key(name, driver, clock.deadline);
+            Some(key.await?)
+        }
+    };
     let events = record.progress();
     let with = (executor, access);
     let (mut attempts, own) = Attempts::new(
@@ -139,8 +145,9 @@ async fn admit<'a>(
                 Err(deadline::Elapsed) => return Err(known.clock.late().into()),
             }
             if known.slot.is_empty() {
-                let entering = pin!(known.gates.enter(call.route.limits.memory_bytes));
-                match deadline::before(known.clock.deadline, entering).await {
+                let (memory, ends) = (call.route.limits.memory_bytes, known.clock.deadline);
+                let entering = pin!(known.gates.enter(memory, Some(ends)));
+                match deadline::before(ends, entering).await {
                     Ok(slot) => known.slot.put(slot?),
                     Err(deadline::Elapsed) => return Err(known.clock.late().into()),
                 }
@@ -240,11 +247,12 @@ async fn start(call: &RoutedCall, record: &mut CallRecord<'_>) -> Result<(), Cal
 async fn enter(call: &RoutedCall, gates: &Path) -> Result<Slot, CallError> {
     let limit = call.route.limits.memory_bytes;
     let Some(caller) = call.scope.chain.caller() else {
-        return gates.enter(limit).await;
+        return gates.enter(limit, None).await;
     };
     let clock = Clock::start(call.timeout, Some(caller.deadline));
-    let entering = pin!(gates.enter(limit.min(caller.memory_bytes)));
-    match deadline::before(caller.deadline, entering).await {
+    let ends = caller.deadline;
+    let entering = pin!(gates.enter(limit.min(caller.memory_bytes), Some(ends)));
+    match deadline::before(ends, entering).await {
         Ok(slot) => slot,
         Err(deadline::Elapsed) => Err(clock.late()),
     }

@@ -21,7 +21,7 @@ use crate::executor::{AttemptMemory, AttemptReport, Clock, Executor, Job};
 use crate::extensions::Extensions;
 use crate::health::Health;
 use crate::imports::{
-    BucketLimits, Buckets, CallBudget, CallSecrets, HostImports, NestedCalls, Reports, SlotCell,
+    BucketLimits, CallBuckets, CallBudget, CallSecrets, HostImports, NestedCalls, Reports, SlotCell,
 };
 use crate::invocation::{CallEnd, Invocation, Resumption};
 use crate::pipeline::resolve;
@@ -192,7 +192,9 @@ impl Attempts {
         drop(context.slot.take());
         let next = pin!(async {
             tokio::time::sleep(pause).await;
-            admitted.gates.enter(context.limits.memory_bytes).await
+            let ends = Some(clock.deadline);
+            let limit = context.limits.memory_bytes;
+            admitted.gates.enter(limit, ends).await
         });
         match deadline::before(clock.deadline, next).await {
             Ok(slot) => context.slot.put(slot?),
@@ -332,8 +334,8 @@ fn buckets(
     clock: &Clock,
     budget: &CallBudget,
     violations: &Violations,
-) -> Buckets {
-    Buckets {
+) -> CallBuckets {
+    CallBuckets {
         grants: grant.buckets().to_vec(),
         store: host.services.buckets.clone(),
         // What can't be used is not copied.
@@ -342,10 +344,10 @@ fn buckets(
             _ => call.scope.principal.to_string(),
         },
         limits: BucketLimits {
-            bucket: toolward_keyvalue::Limits {
+            bucket: toolward_state::Limits {
                 bucket_bytes: limits.bucket_bytes,
                 bucket_keys: limits.bucket_keys,
-                ..toolward_keyvalue::Limits::default()
+                ..toolward_state::Limits::default()
             },
             ..BucketLimits::default()
         },

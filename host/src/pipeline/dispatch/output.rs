@@ -8,7 +8,7 @@ use toolward_policy::LimitName;
 use crate::api::limits::CallLimits;
 use crate::api::result::{
     Block, BlockContent, CallError, ErrorClass, ErrorCode, Hit, Output, ResourceBody, shortened,
-    too_large, too_much_memory,
+    too_much_memory,
 };
 use crate::executor::AttemptMemory;
 use crate::invocation::DriverOutput;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use toolward_keyvalue::{Access, Limits as StoreLimits, Store};
 use toolward_policy::{BucketGrant, LimitName, OnViolation};
+use toolward_state::{Access, Limits as StoreLimits, Store};
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -16,7 +16,7 @@ use super::store::{Error as GuestError, Host as _, HostBucket as _};
 use super::*;
 use crate::api::violations::{EndsCall, ViolationKind, Violations};
 use crate::exceeded::{DeadlinePassed, Exceeded};
-use crate::imports::{BoxFuture, BucketCounters, BucketLimits, Buckets};
+use crate::imports::{BoxFuture, BucketCounters, BucketLimits, CallBuckets};
 
 /// An attempt, with what outlives it.
 struct Attempt {
@@ -24,7 +24,7 @@ struct Attempt {
     table: ResourceTable,
 }
 
-struct OnlyBuckets(Buckets);
+struct OnlyBuckets(CallBuckets);
 
 impl Imports for OnlyBuckets {
     fn bucket(&self, request: BucketRequest) -> BoxFuture<'_, Result<BucketReply, BucketError>> {
@@ -56,7 +56,7 @@ impl Attempt {
         counters: Arc<BucketCounters>,
     ) -> Self {
         Self {
-            imports: OnlyBuckets(Buckets {
+            imports: OnlyBuckets(CallBuckets {
                 grants: grants.to_vec(),
                 store: Some(store.clone()),
                 principal: "alice".to_owned(),

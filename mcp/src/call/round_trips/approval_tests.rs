@@ -7,18 +7,14 @@ use toolward_host::{Approver as _, Verdict};
 use super::*;
 use crate::approval::prompt::{ONCE, SESSION};
 use crate::call::testing::{
-    Scripted, Sent, accepted, asks, code, decided, echo, ended, fault, host, host_with_helper,
-    keys, session, stateless, value, yes,
+    Scripted, Sent, accepted, asks, code, decided, echo, ended, fault, fresh, host,
+    host_with_helper, keys, session, stateless, value, yes,
 };
 
 #[tokio::test]
 async fn an_approval_shows_what_it_is_for_and_is_for_that_input_alone() {
     let (_bundle, host) = host("Notes.");
-    let (round_trips, alice, call) = (
-        RoundTrips::new(None),
-        stateless("alice"),
-        echo("notes.write"),
-    );
+    let (round_trips, alice, call) = (fresh(), stateless("alice"), echo("notes.write"));
     let asked = asks(call.to(&round_trips, &alice, &host).await);
     let shown = serde_json::to_value(&asked).unwrap();
     let shown = shown["inputRequests"]["toolward:approval"]["params"]["message"].clone();
@@ -57,8 +53,6 @@ async fn an_approval_shows_what_it_is_for_and_is_for_that_input_alone() {
 async fn whatever_is_no_plain_yes_is_a_no() {
     let (_bundle, host) = host("Notes.");
     let (alice, call) = (stateless("alice"), echo("notes.write"));
-    let mut round_trips = RoundTrips::new(None);
-    round_trips.memory.backoff = Arc::new(DenialBackoff::without_pauses());
     for said in [
         json!({"action": "decline"}),
         json!({"action": "cancel"}),
@@ -70,6 +64,8 @@ async fn whatever_is_no_plain_yes_is_a_no() {
         json!(true),
         json!(null),
     ] {
+        // The one before would be backed off.
+        let round_trips = fresh();
         let asked = asks(call.to(&round_trips, &alice, &host).await);
         let answer = json!({"toolward:approval": said});
         let reply = ended(
@@ -85,11 +81,7 @@ async fn whatever_is_no_plain_yes_is_a_no() {
 #[tokio::test]
 async fn an_approval_for_the_session_is_for_the_tool_as_it_stands_and_its_principal() {
     let (_bundle, first) = host("Notes.");
-    let (round_trips, alice, call) = (
-        RoundTrips::new(None),
-        stateless("alice"),
-        echo("notes.write"),
-    );
+    let (round_trips, alice, call) = (fresh(), stateless("alice"), echo("notes.write"));
     let asked = asks(call.to(&round_trips, &alice, &first).await);
     ended(
         call.answering(&asked, decided(SESSION))
@@ -113,11 +105,7 @@ async fn an_approval_for_the_session_is_for_the_tool_as_it_stands_and_its_princi
 #[tokio::test]
 async fn a_tool_that_asks_each_time_can_not_be_approved_for_the_session() {
     let (_bundle, host) = host("Notes.");
-    let (round_trips, alice, call) = (
-        RoundTrips::new(None),
-        stateless("alice"),
-        echo("notes.always"),
-    );
+    let (round_trips, alice, call) = (fresh(), stateless("alice"), echo("notes.always"));
     let asked = asks(call.to(&round_trips, &alice, &host).await);
     assert!(!serde_json::to_string(&asked).unwrap().contains(SESSION));
     let answer = call.answering(&asked, decided(SESSION));
@@ -128,7 +116,7 @@ async fn a_tool_that_asks_each_time_can_not_be_approved_for_the_session() {
 #[tokio::test]
 async fn what_can_not_be_undone_is_never_approved_through_a_client() {
     let (_bundle, host) = host("Notes.");
-    let round_trips = RoundTrips::new(None);
+    let round_trips = fresh();
     let person = Scripted::saying([accepted(json!({"decision": ONCE}))]);
     for client in [stateless("alice"), session(&person)] {
         let reply = ended(echo("notes.burn").to(&round_trips, &client, &host).await);
@@ -147,7 +135,7 @@ async fn what_can_not_be_undone_is_never_approved_through_a_client() {
 #[tokio::test]
 async fn a_client_that_is_not_trusted_or_can_not_ask_means_no_and_says_nothing_of_the_policy() {
     let (_bundle, host) = host("Notes.");
-    let round_trips = RoundTrips::new(None);
+    let round_trips = fresh();
     let person = Scripted::saying([accepted(json!({"decision": ONCE}))]);
     let mut untrusted = session(&person);
     untrusted.principal.may_approve = false;
@@ -174,10 +162,7 @@ async fn what_is_too_long_to_be_shown_whole_is_not_asked() {
         "notes.write",
         json!({"do": "echo", "value": "x".repeat(7000)}),
     );
-    let reply = ended(
-        call.to(&RoundTrips::new(None), &stateless("alice"), &host)
-            .await,
-    );
+    let reply = ended(call.to(&fresh(), &stateless("alice"), &host).await);
     assert_eq!(code(&reply), "toolward:approval_denied");
     assert!(reply.result.unwrap_err().message.contains("too long"));
 }
@@ -185,7 +170,7 @@ async fn what_is_too_long_to_be_shown_whole_is_not_asked() {
 #[tokio::test]
 async fn approval_and_question_are_asked_apart_and_neither_takes_the_others_answer() {
     let (_bundle, host) = host("Notes.");
-    let (round_trips, alice) = (RoundTrips::new(None), stateless("alice"));
+    let (round_trips, alice) = (fresh(), stateless("alice"));
     let call = Sent::new("notes.always", json!({"do": "ask"}));
     let approval = asks(call.to(&round_trips, &alice, &host).await);
     assert_eq!(keys(&approval), ["toolward:approval"]);
@@ -226,7 +211,7 @@ async fn approval_and_question_are_asked_apart_and_neither_takes_the_others_answ
 async fn an_approval_does_not_cover_what_took_the_place_of_a_tool_that_it_covered() {
     let directories = [(); 3].map(|()| tempfile::tempdir().unwrap());
     let [notes, helper, others] = directories.each_ref().map(tempfile::TempDir::path);
-    let (round_trips, alice) = (RoundTrips::new(None), stateless("alice"));
+    let (round_trips, alice) = (fresh(), stateless("alice"));
     let call = echo("notes.through");
     let before = host_with_helper(notes, helper, "Helps.");
     let asked = asks(call.to(&round_trips, &alice, &before).await);
@@ -255,11 +240,11 @@ async fn an_approval_does_not_cover_what_took_the_place_of_a_tool_that_it_covere
 
 #[test]
 fn an_answer_that_no_request_got_is_still_known_when_the_call_ends() {
-    let round_trips = RoundTrips::new(None);
+    let round_trips = fresh();
     let brings = |by| {
         let decided = Decided { call: [7; 32], by };
         let client = stateless("alice");
-        ClientApprover::new(&client, &round_trips.memory, false, Some(decided)).unused_answer()
+        ClientApprover::new(&client, &round_trips.approvals, false, Some(decided)).unused_answer()
     };
     let answered = |approved| {
         Some(Verdict::Answered {
@@ -276,7 +261,7 @@ fn an_answer_that_no_request_got_is_still_known_when_the_call_ends() {
 #[tokio::test]
 async fn the_hint_for_a_client_that_may_not_ask_has_only_lines_that_work() {
     let (_bundle, host) = host("Notes.");
-    let round_trips = RoundTrips::new(None);
+    let round_trips = fresh();
     let hint = async |tool: &'static str, name: Option<&str>| {
         let mut client = stateless("alice");
         client.principal.may_approve = false;

@@ -6,23 +6,20 @@ use std::time::Duration;
 use rmcp::model::InputRequest;
 use serde_json::json;
 use tokio::sync::Notify;
+use toolward_state::{MAX_QUESTIONS, MAX_QUESTIONS_PER_TOOL, Opening, QuestionId};
 
 use super::*;
-use crate::approval::pending_approvals::{MAX_PER_PRINCIPAL, MAX_PER_TOOL};
 use crate::approval::prompt::ONCE;
 use crate::call::testing::{
-    Scripted, Sent, accepted, asks, code, decided, echo, ended, host, session, stateless, value,
+    Scripted, Sent, accepted, asks, code, decided, echo, ended, fresh, host, session, stateless,
+    value,
 };
 use crate::client::{Person, Said};
 
 #[tokio::test]
 async fn after_a_no_nobody_is_asked_about_that_tool_for_a_while() {
     let (_bundle, host) = host("Notes.");
-    let (round_trips, alice, call) = (
-        RoundTrips::new(None),
-        stateless("alice"),
-        echo("notes.write"),
-    );
+    let (round_trips, alice, call) = (fresh(), stateless("alice"), echo("notes.write"));
     let earlier = asks(call.to(&round_trips, &alice, &host).await);
     let asked = asks(call.to(&round_trips, &alice, &host).await);
     let no = json!({"toolward:approval": {"action": "decline"}});
@@ -64,13 +61,9 @@ async fn after_a_no_nobody_is_asked_about_that_tool_for_a_while() {
 #[tokio::test]
 async fn while_few_questions_about_a_tool_are_unanswered_nobody_is_asked_another() {
     let (_bundle, host) = host("Notes.");
-    let (round_trips, alice, call) = (
-        RoundTrips::new(None),
-        stateless("alice"),
-        echo("notes.write"),
-    );
+    let (round_trips, alice, call) = (fresh(), stateless("alice"), echo("notes.write"));
     let mut open = Vec::new();
-    for _ in 0..MAX_PER_TOOL {
+    for _ in 0..MAX_QUESTIONS_PER_TOOL {
         open.push(asks(call.to(&round_trips, &alice, &host).await));
     }
     let other = Sent::new("notes.write", json!({"do": "echo", "value": 8}));
@@ -97,18 +90,19 @@ async fn while_few_questions_about_a_tool_are_unanswered_nobody_is_asked_another
 #[tokio::test]
 async fn while_as_many_questions_as_may_be_are_unanswered_nobody_is_asked_about_any_tool() {
     let (_bundle, host) = host("Notes.");
-    let (round_trips, alice, call) = (
-        RoundTrips::new(None),
-        stateless("alice"),
-        echo("notes.write"),
-    );
-    for number in 0..u8::try_from(MAX_PER_PRINCIPAL).unwrap() {
-        let (name, tool) = (&alice.principal.name, [number; 32]);
+    let (round_trips, alice, call) = (fresh(), stateless("alice"), echo("notes.write"));
+    for number in 0..u8::try_from(MAX_QUESTIONS).unwrap() {
+        let question = QuestionId {
+            principal: alice.principal.name.clone(),
+            tool: [number; 32],
+            number: u64::from(number),
+        };
+        let deadline = state_deadline();
+        let until = Instant::now() + ANSWER_TIMEOUT;
         let opened = round_trips
-            .memory
-            .pending
-            .open(name, tool, Instant::now(), ANSWER_TIMEOUT);
-        opened.unwrap();
+            .approvals
+            .open(question, [99; 32], until, deadline);
+        assert!(matches!(opened.await, Ok(Opening::Open(_))));
     }
     let reply = ended(call.to(&round_trips, &alice, &host).await);
     assert_eq!(code(&reply), "toolward:approval_paused");
@@ -145,14 +139,14 @@ impl Person for Piled {
 #[tokio::test]
 async fn a_no_ends_the_other_questions_about_the_same_tool() {
     let (_bundle, host) = host("Notes.");
-    let (round_trips, call) = (RoundTrips::new(None), echo("notes.write"));
+    let (round_trips, call) = (fresh(), echo("notes.write"));
     let person = Arc::new(Piled::default());
     let client = Client {
         person: Some(person.clone()),
         ..session(&Scripted::saying([]))
     };
     let one_more = async {
-        while person.asked.load(Ordering::Relaxed) < MAX_PER_TOOL {
+        while person.asked.load(Ordering::Relaxed) < MAX_QUESTIONS_PER_TOOL {
             tokio::task::yield_now().await;
         }
         let reply = ended(call.to(&round_trips, &client, &host).await);
@@ -167,13 +161,13 @@ async fn a_no_ends_the_other_questions_about_the_same_tool() {
         assert_eq!(code(&reply), "toolward:approval_denied");
         assert_eq!(reply.metadata.attempts, 0);
     }
-    assert_eq!(person.asked.load(Ordering::Relaxed), MAX_PER_TOOL);
+    assert_eq!(person.asked.load(Ordering::Relaxed), MAX_QUESTIONS_PER_TOOL);
 }
 
 #[tokio::test]
 async fn a_driver_that_gives_up_a_question_pauses_nobody_elses_use_of_the_tool() {
     let (_bundle, host) = host("Notes.");
-    let round_trips = RoundTrips::new(None);
+    let round_trips = fresh();
     let person = Arc::new(Looking::default());
     let client = Client {
         person: Some(person.clone()),
@@ -213,7 +207,7 @@ impl Person for Failing {
 #[tokio::test]
 async fn an_error_of_the_client_is_no_persons_no() {
     let (_bundle, host) = host("Notes.");
-    let round_trips = RoundTrips::new(None);
+    let round_trips = fresh();
     let person = Arc::new(Failing::default());
     let client = Client {
         person: Some(person.clone()),
@@ -232,7 +226,7 @@ async fn an_error_of_the_client_is_no_persons_no() {
 #[tokio::test]
 async fn after_a_no_a_client_of_the_session_era_is_not_asked_either() {
     let (_bundle, host) = host("Notes.");
-    let round_trips = RoundTrips::new(None);
+    let round_trips = fresh();
     let person = Scripted::saying([
         json!({"action": "decline"}),
         accepted(json!({"decision": ONCE})),
@@ -264,7 +258,7 @@ impl Person for Looking {
 #[tokio::test]
 async fn a_call_that_is_given_up_under_the_eyes_of_a_person_does_not_ask_them_again() {
     let (_bundle, host) = host("Notes.");
-    let (round_trips, call) = (RoundTrips::new(None), echo("notes.write"));
+    let (round_trips, call) = (fresh(), echo("notes.write"));
     let person = Arc::new(Looking::default());
     let client = Client {
         person: Some(person.clone()),

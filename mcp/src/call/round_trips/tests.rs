@@ -4,18 +4,19 @@
 use rmcp::model::ErrorCode as Fault;
 use serde_json::json;
 use toolward_host::ErrorCode;
+use toolward_state::{BoxFuture, StateError};
 
 use super::*;
 use crate::approval::prompt::ONCE;
 use crate::call::testing::{
-    Scripted, Sent, accepted, asking_call, asks, code, decided, echo, ended, fault, host, keys,
-    session, stateless, value, yes,
+    Scripted, Sent, accepted, asking_call, asks, code, decided, echo, ended, fault, fresh, host,
+    keys, session, stateless, value, yes,
 };
 
 #[tokio::test]
 async fn a_question_becomes_a_result_and_its_answer_goes_on_with_the_call() {
     let (_bundle, host) = host("Notes.");
-    let (round_trips, alice, call) = (RoundTrips::new(None), stateless("alice"), asking_call());
+    let (round_trips, alice, call) = (fresh(), stateless("alice"), asking_call());
     let asked = asks(call.to(&round_trips, &alice, &host).await);
     assert_eq!(keys(&asked), ["q"]);
     let shown = serde_json::to_string(&asked).unwrap();
@@ -36,7 +37,7 @@ async fn a_question_becomes_a_result_and_its_answer_goes_on_with_the_call() {
 #[tokio::test]
 async fn showing_one_input_and_sending_another_fails() {
     let (_bundle, host) = host("Notes.");
-    let (round_trips, alice) = (RoundTrips::new(None), stateless("alice"));
+    let (round_trips, alice) = (fresh(), stateless("alice"));
     let asked = asks(asking_call().to(&round_trips, &alice, &host).await);
     let other = Sent::new("notes.ask", json!({"do": "ask", "value": "other"}));
     let refused = fault(
@@ -60,7 +61,7 @@ async fn showing_one_input_and_sending_another_fails() {
 #[tokio::test]
 async fn an_answer_is_taken_once() {
     let (_bundle, host) = host("Notes.");
-    let (round_trips, alice, call) = (RoundTrips::new(None), stateless("alice"), asking_call());
+    let (round_trips, alice, call) = (fresh(), stateless("alice"), asking_call());
     let asked = asks(call.to(&round_trips, &alice, &host).await);
     let answer = call.answering(&asked, yes());
     assert!(
@@ -76,7 +77,7 @@ async fn an_answer_is_taken_once() {
 #[tokio::test]
 async fn an_edited_foreign_or_old_state_is_refused() {
     let (_bundle, host) = host("Notes.");
-    let (round_trips, alice, call) = (RoundTrips::new(None), stateless("alice"), asking_call());
+    let (round_trips, alice, call) = (fresh(), stateless("alice"), asking_call());
     let asked = asks(call.to(&round_trips, &alice, &host).await);
 
     let mut edited = asked.clone();
@@ -91,15 +92,15 @@ async fn an_edited_foreign_or_old_state_is_refused() {
     let answer = call.answering(&asked, yes());
     let refused = fault(answer.to(&round_trips, &stateless("bob"), &host).await);
     assert_eq!(refused.1["code"], "toolward:state_refused");
-    let refused = fault(answer.to(&RoundTrips::new(None), &alice, &host).await);
+    let refused = fault(answer.to(&fresh(), &alice, &host).await);
     assert_eq!(refused.1["code"], "toolward:state_refused");
     let person = Scripted::saying([]);
     let refused = fault(answer.to(&round_trips, &session(&person), &host).await);
     assert_eq!(refused.1["code"], "toolward:state_refused");
 
     let hasty = RoundTrips {
-        sealer: Sealer::new(std::time::Duration::ZERO),
-        ..RoundTrips::new(None)
+        answer_timeout: std::time::Duration::ZERO,
+        ..fresh()
     };
     let asked = asks(call.to(&hasty, &alice, &host).await);
     let refused = fault(
@@ -114,7 +115,7 @@ async fn an_edited_foreign_or_old_state_is_refused() {
 async fn a_driver_whose_bundle_has_changed_gets_no_answers() {
     let (_before, before) = host("Notes.");
     let (_after, after) = host("Other notes.");
-    let (round_trips, alice, call) = (RoundTrips::new(None), stateless("alice"), asking_call());
+    let (round_trips, alice, call) = (fresh(), stateless("alice"), asking_call());
     let asked = asks(call.to(&round_trips, &alice, &before).await);
     let reply = ended(
         call.answering(&asked, yes())
@@ -128,7 +129,7 @@ async fn a_driver_whose_bundle_has_changed_gets_no_answers() {
 #[tokio::test]
 async fn what_is_missing_is_asked_again_and_what_is_wrong_ends_the_call() {
     let (_bundle, host) = host("Notes.");
-    let (round_trips, alice, call) = (RoundTrips::new(None), stateless("alice"), asking_call());
+    let (round_trips, alice, call) = (fresh(), stateless("alice"), asking_call());
     let mut asked = asks(call.to(&round_trips, &alice, &host).await);
     for missing in [
         json!({}),
@@ -154,22 +155,70 @@ async fn what_is_missing_is_asked_again_and_what_is_wrong_ends_the_call() {
     assert_eq!(reply.metadata.attempts, 0);
 }
 
+/// Keys that know when what they sealed since they were last asked expires.
+#[derive(Default)]
+struct WatchedKeys {
+    keys: toolward_state::Local,
+    sealed: std::sync::Mutex<Vec<Instant>>,
+}
+
+impl WatchedKeys {
+    fn expiries(&self) -> Vec<Instant> {
+        std::mem::take(&mut *self.sealed.lock().unwrap())
+    }
+}
+
+impl Keys for WatchedKeys {
+    fn seal<'a>(
+        &'a self,
+        binding: Binding<'a>,
+        text: Vec<u8>,
+        until: Instant,
+        deadline: Instant,
+    ) -> BoxFuture<'a, Result<String, StateError>> {
+        self.sealed.lock().unwrap().push(until);
+        self.keys.seal(binding, text, until, deadline)
+    }
+
+    fn unseal<'a>(
+        &'a self,
+        binding: Binding<'a>,
+        token: &'a str,
+        deadline: Instant,
+    ) -> BoxFuture<'a, Result<Unsealed, StateError>> {
+        self.keys.unseal(binding, token, deadline)
+    }
+
+    fn id_hash(
+        &self,
+        message: Vec<u8>,
+        deadline: Instant,
+    ) -> BoxFuture<'_, Result<[u8; 32], StateError>> {
+        self.keys.id_hash(message, deadline)
+    }
+}
+
 #[tokio::test]
 async fn what_is_asked_again_is_asked_thrice_and_within_the_time_of_the_first_question() {
     let (_bundle, host) = host("Notes.");
-    let (round_trips, alice, call) = (RoundTrips::new(None), stateless("alice"), asking_call());
+    let keys = Arc::new(WatchedKeys::default());
+    let round_trips = RoundTrips {
+        keys: keys.clone(),
+        ..fresh()
+    };
+    let (alice, call) = (stateless("alice"), asking_call());
     let mut asked = asks(call.to(&round_trips, &alice, &host).await);
-    let [first] = round_trips.sealer.deadlines("alice").try_into().unwrap();
+    let [first] = keys.expiries().try_into().unwrap();
     for _ in 0..3 {
         let nothing = call.answering(&asked, json!({}));
         asked = asks(nothing.to(&round_trips, &alice, &host).await);
-        assert_eq!(round_trips.sealer.deadlines("alice"), [first]);
+        assert_eq!(keys.expiries(), [first]);
     }
     let nothing = call.answering(&asked, json!({}));
     let refused = fault(nothing.to(&round_trips, &alice, &host).await);
     assert_eq!(refused.0, Fault::INVALID_PARAMS);
     assert_eq!(refused.1["code"], "toolward:answers_missing");
-    assert!(round_trips.sealer.deadlines("alice").is_empty());
+    assert!(keys.expiries().is_empty());
     // It was used up, whatever comes with it now.
     let late = call.answering(&asked, yes());
     let refused = fault(late.to(&round_trips, &alice, &host).await);
@@ -179,7 +228,7 @@ async fn what_is_asked_again_is_asked_thrice_and_within_the_time_of_the_first_qu
 #[tokio::test]
 async fn answers_without_a_state_are_answers_to_nothing() {
     let (_bundle, host) = host("Notes.");
-    let (round_trips, alice, call) = (RoundTrips::new(None), stateless("alice"), asking_call());
+    let (round_trips, alice, call) = (fresh(), stateless("alice"), asking_call());
     let mut nothing = asks(call.to(&round_trips, &alice, &host).await);
     nothing.request_state = None;
     let asked = asks(
@@ -204,7 +253,7 @@ async fn a_client_that_lacks_a_capability_is_told_which() {
         ("roots", "roots"),
     ] {
         let call = Sent::new("notes.ask", json!({"do": "ask", "name": kind}));
-        let (fault, data) = fault(call.to(&RoundTrips::new(None), &mute, &host).await);
+        let (fault, data) = fault(call.to(&fresh(), &mute, &host).await);
         assert_eq!(fault, Fault::MISSING_REQUIRED_CLIENT_CAPABILITY);
         assert!(
             data["requiredCapabilities"][capability].is_object(),
@@ -213,7 +262,7 @@ async fn a_client_that_lacks_a_capability_is_told_which() {
     }
     // A client of the session era knows no such fault.
     mute.era = Era::Session;
-    let reply = ended(asking_call().to(&RoundTrips::new(None), &mute, &host).await);
+    let reply = ended(asking_call().to(&fresh(), &mute, &host).await);
     assert_eq!(reply.result.unwrap_err().code, ErrorCode::INPUT_UNAVAILABLE);
 }
 
@@ -225,10 +274,7 @@ async fn a_client_of_the_session_era_is_asked_while_the_call_waits() {
         accepted(json!({"ok": true})),
     ]);
     let call = Sent::new("notes.always", json!({"do": "ask"}));
-    let reply = ended(
-        call.to(&RoundTrips::new(None), &session(&person), &host)
-            .await,
-    );
+    let reply = ended(call.to(&fresh(), &session(&person), &host).await);
     assert_eq!(value(&reply)["answers"][0]["accepted"], "{\"ok\":true}");
     let [approval, question] = person.asked().try_into().unwrap();
     assert_eq!(approval["method"], "elicitation/create");
@@ -246,22 +292,14 @@ async fn a_client_of_the_session_era_is_asked_while_the_call_waits() {
 async fn a_person_of_the_session_era_may_decline_and_may_be_gone() {
     let (_bundle, host) = host("Notes.");
     let person = Scripted::saying([json!({"action": "decline"})]);
-    let reply = ended(
-        asking_call()
-            .to(&RoundTrips::new(None), &session(&person), &host)
-            .await,
-    );
+    let reply = ended(asking_call().to(&fresh(), &session(&person), &host).await);
     assert_eq!(value(&reply)["answers"][0]["declined"], true);
     let nobody = Scripted::saying([]);
-    let reply = ended(
-        asking_call()
-            .to(&RoundTrips::new(None), &session(&nobody), &host)
-            .await,
-    );
+    let reply = ended(asking_call().to(&fresh(), &session(&nobody), &host).await);
     assert_eq!(value(&reply)["answers"][0]["cancelled"], true);
     let reply = ended(
         echo("notes.write")
-            .to(&RoundTrips::new(None), &session(&nobody), &host)
+            .to(&fresh(), &session(&nobody), &host)
             .await,
     );
     assert_eq!(code(&reply), "toolward:approval_denied");
@@ -273,10 +311,7 @@ async fn a_driver_that_asks_for_ever_asks_three_times() {
     let (_bundle, host) = host("Notes.");
     let person = Scripted::saying((0..9).map(|_| accepted(json!({"ok": true}))));
     let call = Sent::new("notes.ask", json!({"do": "ask-again"}));
-    let reply = ended(
-        call.to(&RoundTrips::new(None), &session(&person), &host)
-            .await,
-    );
+    let reply = ended(call.to(&fresh(), &session(&person), &host).await);
     assert_eq!(code(&reply), "toolward:limit_exceeded");
     assert_eq!(person.asked().len(), 3);
 }

@@ -15,7 +15,6 @@ use toolward_support::files::{Links, Problem, Protection};
 use super::{Token, TokenHash, Tokens};
 use crate::http::{HttpError, Identity};
 use crate::principal::{Principal, Tools};
-use crate::unsafe_file::describe;
 
 /// Bytes of a token file; thousands of tokens fit.
 const MAX_FILE_BYTES: u64 = 1024 * 1024;
@@ -78,7 +77,7 @@ fn refused(path: &Path, problem: Problem) -> HttpError {
         Problem::TooLarge { .. } => too_large(),
         problem => HttpError::TokenFileUnsafe {
             path: path.to_owned(),
-            problem: describe(&problem),
+            problem: problem.describe(),
         },
     }
 }

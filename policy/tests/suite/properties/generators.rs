@@ -5,7 +5,7 @@ use proptest::sample::{select, subsequence};
 use toolward_contract::capability::CapabilitySet;
 use toolward_contract::driver::Driver;
 use toolward_contract::tool::Tool;
-use toolward_policy::{ApprovalClass, DenyRule, Policy, PolicyBuilder, Rule, ToolPattern};
+use toolward_policy::{ApprovalClass, DenyRule, Policy, PolicyParts, Rule, ToolPattern};
 
 use crate::support::{driver, policy, tool};
 
@@ -180,12 +180,12 @@ pub(super) fn denies() -> impl Strategy<Value = DenyRule> {
 }
 
 pub(super) fn built(rules: &[Rule], denies: &[DenyRule]) -> Policy {
-    let builder = rules
-        .iter()
-        .cloned()
-        .fold(Policy::builder(), PolicyBuilder::grant);
-    let builder = denies.iter().cloned().fold(builder, PolicyBuilder::deny);
-    builder.build().expect("the rules are good")
+    let parts = PolicyParts {
+        grants: rules.to_vec(),
+        denies: denies.to_vec(),
+        ..PolicyParts::default()
+    };
+    parts.build().expect("the rules are good")
 }
 
 pub(super) fn policies() -> impl Strategy<Value = Policy> {

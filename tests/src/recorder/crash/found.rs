@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use toolward_ledger::record::{Call, Event, Number, Opened, Version, Word};
-use toolward_ledger::{Options, Reader, Writer};
+use toolward_ledger::{LedgerOptions, Reader, Writer};
 
 use super::session::{Answered, Kind, Seen};
 use crate::ledger::place;
@@ -30,7 +30,7 @@ impl Found {
     /// What is there after the ledger was opened again, twice.
     pub(super) fn of(machine: &Machine) -> Self {
         for _ in 0..2 {
-            let writer = Writer::open(Options::new(place(machine)), opened()).unwrap();
+            let writer = Writer::open(LedgerOptions::new(place(machine)), opened()).unwrap();
             writer.close().unwrap();
         }
         let mut reader = Reader::open(&place(machine), None).unwrap();

@@ -1,0 +1,227 @@
+//! The ledger's directory: its files with their tables, and its key.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+use secrecy::ExposeSecret as _;
+use toolward_signing::key::{MAX_PEM_BYTES, SigningKey};
+use toolward_support::files::{Folder, Links, Problem, Protection};
+use toolward_support::sqlite::{OpenMode, Schema};
+
+use crate::checkpoint::Verifier;
+use crate::error::Error;
+
+/// A ledger's directory.
+#[derive(Clone, Debug)]
+pub(crate) struct LedgerDirectory(PathBuf);
+
+impl LedgerDirectory {
+    /// Makes the directory where it is missing.
+    pub(crate) fn make(directory: &Path) -> Result<Self, Error> {
+        Folder::make(directory, Protection::Private)?;
+        Self::open(directory)
+    }
+
+    pub(crate) fn open(directory: &Path) -> Result<Self, Error> {
+        Folder::open(directory, Protection::Private)?;
+        let resolved = directory.canonicalize();
+        Ok(Self(
+            resolved.map_err(|error| Error::io("the ledger", error))?,
+        ))
+    }
+
+    pub(crate) fn records(&self) -> PathBuf {
+        self.0.join("records.sqlite")
+    }
+
+    pub(crate) fn payloads(&self) -> PathBuf {
+        self.0.join("payloads.sqlite")
+    }
+
+    pub(crate) fn index(&self) -> PathBuf {
+        self.0.join("index.sqlite")
+    }
+
+    pub(crate) fn sessions(&self) -> PathBuf {
+        self.0.join("sessions")
+    }
+
+    fn key(&self) -> PathBuf {
+        self.0.join("key.pem")
+    }
+
+    fn vkey(&self) -> PathBuf {
+        self.0.join("ledger.vkey")
+    }
+
+    /// The key that signs. It is made for a ledger that has no rows: for another one, a new key would hide that
+    /// the old one is gone.
+    pub(crate) fn signing_key(&self, is_new: bool) -> Result<SigningKey, Error> {
+        let path = self.key();
+        match toolward_support::files::open(&path, Protection::Private, Links::Refuse) {
+            Ok(file) => {
+                let bytes = toolward_support::files::read(file, &path, MAX_PEM_BYTES as u64)?;
+                let key = SigningKey::import(&bytes, None).map_err(Error::key)?;
+                self.publish(&key)?;
+                Ok(key)
+            }
+            Err(error) if error.is_missing() && is_new => {
+                let key = SigningKey::generate().map_err(Error::key)?;
+                let pem = key.to_pem().map_err(Error::key)?;
+                match toolward_support::files::create(&path, pem.expose_secret().as_bytes(), 0o600)
+                {
+                    // Another process was faster.
+                    Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                        self.signing_key(false)
+                    }
+                    Err(error) => Err(Error::io("the ledger's key", error)),
+                    Ok(()) => {
+                        self.publish(&key)?;
+                        Ok(key)
+                    }
+                }
+            }
+            Err(error) if error.is_missing() => Err(Error::key("key.pem is missing")),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes the public half next to it, unless it exists.
+    fn publish(&self, key: &SigningKey) -> Result<(), Error> {
+        let verifier = Verifier::new(key.public());
+        let line = format!("{}\n", verifier.to_vkey());
+        match toolward_support::files::create(&self.vkey(), line.as_bytes(), 0o600) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => match self.verifier()? {
+                found if found == verifier => Ok(()),
+                _ => Err(Error::key("ledger.vkey is another key's")),
+            },
+            Err(error) => Err(Error::io("the ledger's public key", error)),
+        }
+    }
+
+    /// Whose checkpoints are the ledger's.
+    pub(crate) fn verifier(&self) -> Result<Verifier, Error> {
+        let path = self.vkey();
+        let file = toolward_support::files::open(&path, Protection::Own, Links::Refuse)?;
+        let bytes = toolward_support::files::read(file, &path, 1024)?;
+        std::str::from_utf8(&bytes)
+            .ok()
+            .and_then(|text| Verifier::from_vkey(text.trim_end()))
+            .ok_or_else(|| Error::key("ledger.vkey is not a verifier key"))
+    }
+}
+
+/// Rows that are pruned together: one bundle of entries of tlog-tiles.
+pub(crate) const GROUP: u64 = 256;
+
+/// How long one process waits for others.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Bytes that the write-ahead log may have when a file is opened.
+const MAX_LOG_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Rows, and nothing that people wrote.
+pub(crate) const RECORDS: Schema = Schema {
+    // `TLLR`.
+    application_id: 0x544c_4c52,
+    version: 1,
+    tables: "
+-- `record` is NULL once it was pruned.
+CREATE TABLE entry (seq INTEGER PRIMARY KEY, leaf BLOB NOT NULL, record BLOB) STRICT;
+CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), size INTEGER NOT NULL, edge BLOB NOT NULL) STRICT;
+INSERT INTO head VALUES (1, 0, x'');
+-- `edge` is the tree's at that size: its root is the one that the note signs.
+CREATE TABLE checkpoint (size INTEGER PRIMARY KEY, note TEXT NOT NULL, edge BLOB NOT NULL) STRICT;
+-- Calls that were started and have not ended: what their sessions leave is abandoned by the next one.
+CREATE TABLE unfinished (invocation BLOB PRIMARY KEY, session BLOB NOT NULL) STRICT, WITHOUT ROWID;
+-- Ids that callers gave. Principal and input are keyed hashes.
+CREATE TABLE given (principal BLOB NOT NULL, tool TEXT NOT NULL, id BLOB NOT NULL, input BLOB NOT NULL,
+                    seq INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (principal, tool, id)) STRICT, WITHOUT ROWID;
+",
+    owner: "a ledger's records",
+};
+
+/// What people and tools wrote. It may be lost as a whole.
+pub(crate) const PAYLOADS: Schema = Schema {
+    // `TLLP`.
+    application_id: 0x544c_4c50,
+    version: 1,
+    tables: "
+CREATE TABLE payload (commitment BLOB PRIMARY KEY, salt BLOB NOT NULL, kind TEXT NOT NULL, person BLOB, invocation BLOB,
+                      at INTEGER NOT NULL, until INTEGER NOT NULL, bytes BLOB NOT NULL) STRICT;
+CREATE INDEX payload_until ON payload (until);
+CREATE TABLE stored (one INTEGER PRIMARY KEY CHECK (one = 1), bytes INTEGER NOT NULL) STRICT;
+INSERT INTO stored VALUES (1, 0);
+CREATE TABLE person (id BLOB PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT, WITHOUT ROWID;
+",
+    owner: "a ledger's payloads",
+};
+
+/// A database, and the files of its log.
+pub(crate) fn with_log(path: &Path) -> [PathBuf; 3] {
+    ["", "-wal", "-shm"].map(|end| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        name.into()
+    })
+}
+
+/// Opens a file for writing, and makes it where it is missing.
+pub(crate) fn open_to_write(path: &Path, schema: &Schema) -> Result<Connection, Error> {
+    let path = toolward_support::files::private_file(path)?;
+    let mut sql = toolward_support::sqlite::open(&path, OpenMode::Write)?;
+    sql.busy_timeout(BUSY_TIMEOUT)?;
+    sql.pragma_update(None, "secure_delete", true)?;
+    let now = Instant::now();
+    let deadline = now.checked_add(BUSY_TIMEOUT).unwrap_or(now);
+    if schema.prepare(&mut sql, deadline)? {
+        toolward_support::sqlite::shorten_log(&sql, &path, MAX_LOG_BYTES, BUSY_TIMEOUT)?;
+    }
+    Ok(sql)
+}
+
+/// Opens an existing file for reading, also where the disk takes nothing any more. Says whether there is a log that
+/// could not be read then: the newest rows may be in it.
+pub(crate) fn open_to_read(path: &Path, schema: &Schema) -> Result<(Connection, bool), Error> {
+    let path = existing(path)?;
+    let opened = toolward_support::sqlite::open(&path, OpenMode::Read).and_then(|mut sql| {
+        sql.busy_timeout(BUSY_TIMEOUT)?;
+        schema.require(&mut sql)?;
+        Ok(sql)
+    });
+    match opened {
+        // A full disk has no room for the index of the log.
+        Err(
+            toolward_support::sqlite::Error::Full
+            | toolward_support::sqlite::Error::Io(_)
+            | toolward_support::sqlite::Error::ReadOnly(_),
+        ) => {
+            let unwritable =
+                toolward_support::sqlite::open_unwritable(&path, schema, BUSY_TIMEOUT)?;
+            Ok((unwritable.connection, unwritable.log_unread))
+        }
+        opened => Ok((opened?, false)),
+    }
+}
+
+/// The path of an existing private file, absolute and without links. It is not opened: closing it would drop
+/// the locks that other connections of this process have on it.
+fn existing(path: &Path) -> Result<PathBuf, Error> {
+    let fail = |error| Error::io("the ledger", error);
+    let name = path.file_name().unwrap_or_default();
+    let folder = path.parent().unwrap_or(path).canonicalize().map_err(fail)?;
+    Folder::open(&folder, Protection::Private)?;
+    let path = folder.join(name);
+    let metadata = path.symlink_metadata().map_err(fail)?;
+    let checked = match metadata.is_file() {
+        true => Protection::Private.check(&metadata),
+        false => Err(Problem::NotAFile),
+    };
+    checked.map_err(|problem| toolward_support::files::Error {
+        path: path.clone(),
+        problem,
+    })?;
+    Ok(path)
+}

@@ -1,0 +1,133 @@
+//! How many bytes of payloads are stored, and which go when that is too much.
+
+use rusqlite::Transaction;
+
+use crate::append::{integer, unsigned};
+use crate::error::Error;
+use crate::record::Number;
+
+/// Finds who holds how much, and the oldest of it. Made when a file is opened that has it not.
+pub(super) const BY_PERSON: &str =
+    "CREATE INDEX IF NOT EXISTS payload_person ON payload (person, until, length(bytes))";
+/// Room is made for so much at once, or for a 64th of all: to look who holds how much takes a while.
+const SLACK_BYTES: u64 = 1024 * 1024;
+
+/// Adds to the count of stored bytes, and returns it.
+pub(super) fn add(tx: &Transaction<'_>, bytes: i64) -> Result<u64, Error> {
+    let total = tx
+        .prepare_cached("UPDATE stored SET bytes = max(0, bytes + ?1) RETURNING bytes")?
+        .query_row([bytes], |row| row.get(0))?;
+    unsigned(total)
+}
+
+/// Deletes what has had its time. Where more than `limit` bytes are left, the oldest payloads go of those principals that
+/// hold most, so that one principal's calls cost another one nothing while that holds less.
+pub(super) fn shrink(
+    tx: &Transaction<'_>,
+    total: u64,
+    limit: u64,
+    now: Number,
+) -> Result<(), Error> {
+    let expired = rows(
+        tx,
+        "SELECT rowid, length(bytes) FROM payload WHERE until <= ?1 ORDER BY until LIMIT 10000",
+        [integer(now.get())],
+        u64::MAX,
+    )?;
+    let left = remove(tx, &expired)?.unwrap_or(total);
+    if left <= limit {
+        return Ok(());
+    }
+    let mut held =
+        tx.prepare_cached("SELECT person, sum(length(bytes)) FROM payload GROUP BY person")?;
+    let held = held.query_map([], |row| {
+        Ok((row.get::<_, Option<[u8; 16]>>(0)?, row.get(1)?))
+    })?;
+    let held: Vec<(Option<[u8; 16]>, i64)> = held.collect::<Result<_, _>>()?;
+    let held: Vec<_> = (held.into_iter())
+        .map(|(person, bytes)| Ok((person, unsigned(bytes)?)))
+        .collect::<Result<_, Error>>()?;
+    let share = share(
+        held.iter().map(|(_, bytes)| *bytes).collect(),
+        limit.saturating_sub(limit / 64 / SLACK_BYTES * SLACK_BYTES),
+    );
+    for (person, bytes) in held {
+        let oldest = rows(
+            tx,
+            "SELECT rowid, length(bytes) FROM payload WHERE person IS ?1 ORDER BY until",
+            [person],
+            bytes.saturating_sub(share),
+        )?;
+        remove(tx, &oldest)?;
+    }
+    Ok(())
+}
+
+/// The most that each may hold so that all of them hold at most `limit`, if the larger ones are cut to it.
+fn share(mut held: Vec<u64>, limit: u64) -> u64 {
+    held.sort_unstable();
+    let mut left = limit;
+    let mut others = held.len() as u64;
+    for bytes in held {
+        let share = left / others.max(1);
+        if bytes > share {
+            return share;
+        }
+        left = left.saturating_sub(bytes);
+        others = others.saturating_sub(1);
+    }
+    u64::MAX
+}
+
+/// The first rows of a statement that have so many bytes together, each with its bytes.
+fn rows<P: rusqlite::Params>(
+    tx: &Transaction<'_>,
+    statement: &str,
+    parameters: P,
+    bytes: u64,
+) -> Result<Vec<(i64, i64)>, Error> {
+    let mut found = tx.prepare_cached(statement)?;
+    let mut found = found.query(parameters)?;
+    let mut rows = Vec::new();
+    let mut left = bytes;
+    while left > 0
+        && let Some(row) = found.next()?
+    {
+        let (id, length): (i64, i64) = (row.get(0)?, row.get(1)?);
+        left = left.saturating_sub(unsigned(length)?.max(1));
+        rows.push((id, length));
+    }
+    Ok(rows)
+}
+
+/// Deletes these rows. Returns how many bytes are left of all, if any were deleted.
+fn remove(tx: &Transaction<'_>, rows: &[(i64, i64)]) -> Result<Option<u64>, Error> {
+    let mut statement = tx.prepare_cached("DELETE FROM payload WHERE rowid = ?1")?;
+    let mut bytes = 0_i64;
+    for (id, length) in rows {
+        statement.execute([id])?;
+        bytes = bytes.saturating_add(*length);
+    }
+    match rows.is_empty() {
+        true => Ok(None),
+        false => add(tx, bytes.saturating_neg()).map(Some),
+    }
+}
+
+/// Deletes all payloads of which `condition` holds.
+pub(super) fn delete(
+    tx: &Transaction<'_>,
+    condition: &'static str,
+    value: &dyn rusqlite::ToSql,
+) -> Result<u64, Error> {
+    let of = format!("FROM payload WHERE {condition}");
+    let (count, bytes): (i64, i64) = tx
+        .prepare_cached(&format!(
+            "SELECT count(*), coalesce(sum(length(bytes)), 0) {of}"
+        ))?
+        .query_row([value], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    tx.prepare_cached(&format!("DELETE {of}"))?
+        .execute([value])?;
+    add(tx, -bytes)?;
+    unsigned(count)
+}

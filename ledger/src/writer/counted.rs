@@ -1,0 +1,167 @@
+//! Rows that are counted: what could not be written, but for the rows of ended calls, which are held in reserve until
+//! they can be; and refusals of one principal, or questions to one, beyond a few a second. Those become one row with
+//! counts by code, and are counted where they arrive, so that a flood takes no room in the queue.
+
+use std::collections::{BTreeMap, HashMap};
+use std::mem::size_of;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::entry::{Entry, MissingRows};
+use crate::error::Error;
+use crate::record::{ApprovalEvent, Code, Event, Number, RefusedMore};
+
+/// Bytes of rows that are held in reserve.
+const RESERVE_BYTES: usize = 64 * 1024;
+
+/// What could not be written.
+#[derive(Default)]
+pub(super) struct Late {
+    rows: Vec<Entry>,
+    bytes: usize,
+    missing: Option<MissingRows>,
+}
+
+impl Late {
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.missing.is_none()
+    }
+
+    /// Holds the row of an ended call in reserve, or counts it without room.
+    pub(super) fn hold(&mut self, mut entry: Entry, error: &Error) {
+        // The record is all that is held: its payloads are gone.
+        entry.payloads = Vec::new();
+        let weight = size_of::<Entry>() + entry.weight();
+        if self.bytes.saturating_add(weight) > RESERVE_BYTES {
+            self.count(&entry, error);
+            return;
+        }
+        if let Event::Ended(body) = &mut entry.event {
+            body.outcome.late = true;
+        }
+        self.bytes += weight;
+        self.rows.push(entry);
+    }
+
+    /// Counts a row that is lost.
+    pub(super) fn count(&mut self, entry: &Entry, error: &Error) {
+        self.count_all(1, entry.at, error);
+    }
+
+    /// Counts rows that are lost since then.
+    pub(super) fn count_all(&mut self, count: u64, since: Number, error: &Error) {
+        let why = error.code();
+        let missing = self.missing.get_or_insert(MissingRows {
+            count: 0,
+            since,
+            why,
+        });
+        missing.count = missing.count.saturating_add(count);
+        missing.since = missing.since.min(since);
+    }
+
+    pub(super) fn rows(&mut self) -> &mut Vec<Entry> {
+        &mut self.rows
+    }
+
+    pub(super) fn missing(&self) -> Option<&MissingRows> {
+        self.missing.as_ref()
+    }
+
+    /// The rows in reserve were written.
+    pub(super) fn written(&mut self) {
+        self.rows.clear();
+        self.bytes = 0;
+    }
+
+    /// The count was written.
+    pub(super) fn counted(&mut self) {
+        self.missing = None;
+    }
+}
+
+/// How long refusals are counted together.
+const WINDOW: Duration = Duration::from_secs(1);
+/// Refusals of a window that have separate rows.
+const ROWS: u32 = 10;
+/// Principals that are counted apart; all others are counted together.
+const PRINCIPALS: usize = 4096;
+/// Codes that are counted apart.
+const CODES: usize = 24;
+/// What the others are counted as. No code of a host or a driver has this form, and none that of [`QUESTIONS`].
+const OTHER: &str = "other-codes";
+/// What questions for approval are counted as.
+const QUESTIONS: &str = "approval-asked";
+
+/// The refusals of the last second.
+#[derive(Default)]
+pub(super) struct Refusals {
+    windows: HashMap<Option<Arc<str>>, Window>,
+}
+
+struct Window {
+    end: Instant,
+    rows: u32,
+    since: Number,
+    codes: BTreeMap<Code, Number>,
+}
+
+impl Refusals {
+    /// Takes in an entry; gives it back if it gets a separate row.
+    pub(super) fn take(&mut self, entry: Entry, now: Instant) -> Option<Entry> {
+        let code = match &entry.event {
+            Event::Refused(body) => body.outcome.code.clone(),
+            Event::Approval(body) if body.event == ApprovalEvent::Asked => {
+                Code::parse(QUESTIONS).ok()
+            }
+            _ => return Some(entry),
+        };
+        let mut principal = entry.principal.clone();
+        if self.windows.len() >= PRINCIPALS && !self.windows.contains_key(&principal) {
+            principal = None;
+        }
+        let window = self.windows.entry(principal).or_insert_with(|| Window {
+            end: now + WINDOW,
+            rows: 0,
+            since: entry.at,
+            codes: BTreeMap::new(),
+        });
+        if window.rows < ROWS {
+            window.rows += 1;
+            return Some(entry);
+        }
+        if window.codes.is_empty() {
+            window.since = entry.at;
+        }
+        let known = |code: &Code| window.codes.len() < CODES || window.codes.contains_key(code);
+        let code = code.filter(known).or_else(|| Code::parse(OTHER).ok());
+        if let Some(code) = code {
+            window.codes.entry(code).or_default().add(1);
+        }
+        None
+    }
+
+    /// The rows of the windows that have ended; of all at the end.
+    pub(super) fn ended(&mut self, now: Instant, all: bool) -> Vec<Entry> {
+        let ended = self
+            .windows
+            .extract_if(|_, window| all || window.end <= now);
+        let counted = ended.filter(|(_, window)| !window.codes.is_empty());
+        let entries = counted.map(|(principal, window)| {
+            let mut entry = Entry::new(Event::RefusedMore(RefusedMore {
+                codes: window.codes,
+                cut: Number::default(),
+                person: None,
+                since: window.since,
+            }));
+            entry.principal = principal;
+            entry
+        });
+        entries.collect()
+    }
+
+    /// When the next window ends.
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.windows.values().map(|window| window.end).min()
+    }
+}

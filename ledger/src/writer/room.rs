@@ -1,0 +1,106 @@
+//! Which rows are written when the room for records gets short, and how much of it each principal takes. What a session
+//! has written before shows who fills it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::entry::Entry;
+use crate::writer::queue::QueuedRow;
+
+/// How much of the room for records is taken.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum RecordRoom {
+    Ample,
+    /// For the principal that has written most there is as little as with [`Self::Ended`].
+    Shared,
+    /// Rows that are not awaited are counted.
+    Short,
+    /// Only the rows of ended calls are written.
+    Ended,
+    None,
+}
+
+impl RecordRoom {
+    /// What is left where so many percent are taken.
+    pub(super) fn left(percent: u64) -> Self {
+        match percent {
+            ..80 => Self::Ample,
+            80..90 => Self::Shared,
+            90..95 => Self::Short,
+            95..100 => Self::Ended,
+            _ => Self::None,
+        }
+    }
+}
+
+/// Whether a row is written.
+pub(super) fn fits(row: &QueuedRow, room: RecordRoom, shares: &PrincipalShares) -> bool {
+    let room = match room {
+        RecordRoom::Shared if shares.has_most(&row.entry) => RecordRoom::Ended,
+        room => room,
+    };
+    match (room, row.reply.is_some()) {
+        (RecordRoom::Ample | RecordRoom::Shared, _) | (RecordRoom::Short, true) => true,
+        (RecordRoom::Ended, true) => row.is_ended(),
+        (RecordRoom::Short | RecordRoom::Ended, false) | (RecordRoom::None, _) => false,
+    }
+}
+
+/// What the principals of a session have written.
+#[derive(Default)]
+pub(super) struct PrincipalShares {
+    by_principal: HashMap<Arc<str>, u64>,
+    total: u64,
+}
+
+impl PrincipalShares {
+    pub(super) fn add(&mut self, entry: &Entry) {
+        let Some(principal) = &entry.principal else {
+            return;
+        };
+        match self.by_principal.get_mut(principal) {
+            Some(rows) => *rows = rows.saturating_add(1),
+            None => {
+                self.by_principal.insert(principal.clone(), 1);
+            }
+        }
+        self.total = self.total.saturating_add(1);
+    }
+
+    /// Whether the entry is of a principal that has written more than half again an equal share. One that is alone has
+    /// not.
+    pub(super) fn has_most(&self, entry: &Entry) -> bool {
+        let rows = entry
+            .principal
+            .as_ref()
+            .and_then(|name| self.by_principal.get(name));
+        let rows = rows.copied().unwrap_or_default();
+        let principals = self.by_principal.len() as u64;
+        rows.saturating_mul(principals).saturating_mul(2) > self.total.saturating_mul(3)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::{Closed, Event};
+
+    #[test]
+    fn whoever_has_written_most_is_known_and_one_alone_is_not_meant() {
+        let of = |name: &str| Entry::new(Event::Closed(Closed { why: None })).principal(name);
+        let mut shares = PrincipalShares::default();
+        for _ in 0..100 {
+            shares.add(&of("greedy"));
+        }
+        assert!(!shares.has_most(&of("greedy")));
+        for _ in 0..10 {
+            shares.add(&of("modest"));
+        }
+        assert!(shares.has_most(&of("greedy")));
+        assert!(!shares.has_most(&of("modest")) && !shares.has_most(&of("new")));
+        for _ in 0..40 {
+            shares.add(&of("modest"));
+        }
+        assert!(!shares.has_most(&of("greedy")));
+    }
+}

@@ -1,0 +1,185 @@
+//! When a person is asked.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::Serialize;
+use toolward_contract::tool::{Approval, Tool};
+
+use crate::error::{self, PolicyError, Refuse as _, quoted};
+use crate::name::{Publisher, ToolPattern};
+
+/// When a person is asked, from weak to strict. The strictest that applies wins.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ApprovalClass {
+    /// Without a prompt, as far as nothing is changed.
+    #[default]
+    Auto,
+    /// Where something is changed.
+    OnMutate,
+    /// Always.
+    Always,
+}
+
+impl ApprovalClass {
+    /// The word in a policy.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::OnMutate => "on-mutate",
+            Self::Always => "always",
+        }
+    }
+}
+
+impl fmt::Display for ApprovalClass {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A `policy:<ref>` that is not resolved counts as `always`.
+impl From<&Approval> for ApprovalClass {
+    fn from(approval: &Approval) -> Self {
+        match approval {
+            Approval::Auto => Self::Auto,
+            Approval::OnMutate => Self::OnMutate,
+            Approval::Always | Approval::Policy(_) => Self::Always,
+        }
+    }
+}
+
+/// Longest name, in bytes.
+const MAX_NAME_BYTES: usize = 128;
+
+/// Tables of a policy, and entries of a list.
+const MAX_ENTRIES: usize = 1024;
+
+/// When a person is asked about the tools that refer to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalPolicy {
+    /// What contracts call it.
+    pub name: String,
+    /// Whose contracts may refer to it; at least one.
+    pub publishers: Vec<Publisher>,
+    /// Which of their tools may; at least one.
+    pub tools: Vec<ToolPattern>,
+    /// What it stands for. A tool that changes something is asked about all the same.
+    pub approval: ApprovalClass,
+}
+
+impl ApprovalPolicy {
+    /// Whether this tool of a publisher may refer to it.
+    fn is_for(&self, tool: &Tool, publisher: &str) -> bool {
+        let (id, major) = (tool.id.as_str(), tool.version.major);
+        self.publishers.iter().any(|own| own.as_str() == publisher)
+            && self.tools.iter().any(|own| own.matches(id, major))
+    }
+}
+
+/// The `policy:NAME` of a contract, and what it stands for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[non_exhaustive]
+pub struct PolicyReference {
+    /// The name. The publisher's text.
+    pub name: String,
+    /// When a person is asked: never less than `on-mutate` where the tool changes something.
+    pub approval: ApprovalClass,
+    /// Whether an `[approval.NAME]` is meant for the contract. Without one a person is always asked.
+    pub known: bool,
+}
+
+impl PolicyReference {
+    /// What the reference of a tool stands for; `None` for a tool that refers to nothing.
+    pub(crate) fn of(approvals: &[ApprovalPolicy], tool: &Tool, publisher: &str) -> Option<Self> {
+        let Approval::Policy(name) = &tool.approval else {
+            return None;
+        };
+        let found = approvals
+            .iter()
+            .find(|one| one.name == *name && one.is_for(tool, publisher));
+        let least = match tool.mutates.is_empty() {
+            true => ApprovalClass::Auto,
+            false => ApprovalClass::OnMutate,
+        };
+        Some(Self {
+            name: name.clone(),
+            approval: found.map_or(ApprovalClass::Always, |one| one.approval.max(least)),
+            known: found.is_some(),
+        })
+    }
+}
+
+impl fmt::Display for PolicyReference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, approval, .. } = self;
+        match self.known {
+            true => write!(f, "the approval policy `{name}`, which is {approval}"),
+            false => write!(
+                f,
+                "the approval policy `{name}`, which [approval] does not have for it: it asks always"
+            ),
+        }
+    }
+}
+
+/// Checks all tables of a policy.
+pub(crate) fn check(approvals: &[ApprovalPolicy]) -> Result<(), PolicyError> {
+    if approvals.len() > MAX_ENTRIES {
+        return Err(too_many("tables", approvals.len()));
+    }
+    let mut seen = BTreeSet::new();
+    for one in approvals {
+        check_one(one)?;
+        if !seen.insert(&one.name) {
+            let message = format!("expected each once, found {} again", quoted(&one.name));
+            return Err(error::DUPLICATE.error(message).hinted("remove one of them"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks one table.
+pub(crate) fn check_one(one: &ApprovalPolicy) -> Result<(), PolicyError> {
+    name(&one.name)?;
+    for (key, found) in [
+        ("publishers", one.publishers.len()),
+        ("tools", one.tools.len()),
+    ] {
+        if found > MAX_ENTRIES {
+            return Err(too_many(&format!("entries in `{key}`"), found));
+        }
+        if found == 0 {
+            let message = format!("expected at least one entry in `{key}`, found none");
+            return Err(error::WRONG_VALUE
+                .error(message)
+                .hinted("a table that nobody may refer to says nothing"));
+        }
+    }
+    Ok(())
+}
+
+fn too_many(what: &str, found: usize) -> PolicyError {
+    let message = format!("expected at most {MAX_ENTRIES} {what}, found {found}");
+    error::TOO_LARGE.error(message)
+}
+
+/// Checks a name, which is compared with what contracts write, letter by letter.
+fn name(text: &str) -> Result<(), PolicyError> {
+    let fits = (1..=MAX_NAME_BYTES).contains(&text.len());
+    if fits
+        && !text
+            .chars()
+            .any(|c| c.is_whitespace() || toolward_support::text::is_hidden(c))
+    {
+        return Ok(());
+    }
+    Err(error::WRONG_VALUE
+        .expected(
+            format_args!("a name of 1 to {MAX_NAME_BYTES} bytes without spaces"),
+            text,
+        )
+        .hinted("write what stands behind `policy:` in the contract"))
+}

@@ -1,0 +1,281 @@
+//! Makes the grant of what was evaluated.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use toolward_contract::capability::{Capability, Class, HostPattern};
+
+use crate::evaluate::{Evaluated, PolicyView, gives, reveals};
+use crate::exec::ExecRule;
+use crate::grant::{BucketGrant, Grant, HostGrant, SecretGrant, WorkspaceGrant};
+use crate::implementation::DeclaredBy;
+use crate::rule::{Placed, Rule};
+
+pub(super) fn of(view: &PolicyView<'_>, evaluated: &[Evaluated<'_>]) -> Grant {
+    let mut grant = Grant {
+        on_violation: view.on_violation(),
+        ..Grant::default()
+    };
+    let mut seen = BTreeSet::new();
+    for one in evaluated {
+        for (asked, found) in &one.found {
+            if let Ok(rules) = found
+                && seen.insert((asked, one.declared.mutates, one.declared.by))
+            {
+                add(&mut grant, view, one, asked, rules);
+            }
+        }
+    }
+    tidy(grant)
+}
+
+/// The grant of a program: what it reaches, it reaches by its line, in the process that is
+/// made for it. This process reaches nothing of that.
+pub(super) fn of_program(grant: Grant, rule: &ExecRule) -> Grant {
+    Grant {
+        network: Vec::new(),
+        workspaces: Vec::new(),
+        buckets: Vec::new(),
+        tools: Vec::new(),
+        program: Some(Arc::new(rule.clone())),
+        ..grant
+    }
+}
+
+/// What one part of a declaration adds to the grant.
+pub(crate) fn part(
+    view: &PolicyView<'_>,
+    one: &Evaluated<'_>,
+    asked: &Capability,
+    rules: &[&Placed<Rule>],
+) -> Grant {
+    let mut grant = Grant::default();
+    add(&mut grant, view, one, asked, rules);
+    tidy(grant)
+}
+
+fn add(
+    grant: &mut Grant,
+    view: &PolicyView<'_>,
+    one: &Evaluated<'_>,
+    asked: &Capability,
+    rules: &[&Placed<Rule>],
+) {
+    let (mutates, by) = (one.declared.mutates, one.declared.by);
+    match asked.class() {
+        Class::Network => network(grant, view, asked, mutates, by),
+        Class::External => external(grant, view, asked, by),
+        Class::Workspace => workspace(grant, view, asked, mutates),
+        Class::Database => database(grant, view, asked, mutates, by),
+        Class::Secret => secret(grant, view, asked, mutates, by, rules),
+        Class::Tool => grant.tools.push(asked.scope()),
+        Class::User => match asked.scope().as_str() {
+            "form" => grant.user.form = true,
+            "sample" => grant.user.sample = true,
+            "roots" => grant.user.roots = true,
+            _ => {}
+        },
+        // A rule may accept what is unknown: the sandbox gets nothing for it.
+        Class::Other(_) => {}
+    }
+}
+
+fn tidy(mut grant: Grant) -> Grant {
+    grant.network = widest(grant.network, HostGrant::contains);
+    grant.workspaces = widest(grant.workspaces, WorkspaceGrant::contains);
+    grant.buckets = widest(grant.buckets, |a, b| {
+        a.name == b.name && a.owner == b.owner && (a.write || !b.write)
+    });
+    grant.tools.sort();
+    grant.tools.dedup();
+    grant
+}
+
+/// What each rule gives of the asked hosts, with that rule's terms: plain http
+/// or a private address granted for one host does not extend to another.
+fn network(
+    grant: &mut Grant,
+    view: &PolicyView<'_>,
+    asked: &Capability,
+    mutates: bool,
+    by: DeclaredBy,
+) {
+    for placed in view.grants_for(by) {
+        let rule = &placed.rule;
+        let read = rule.requires.iter().map(|entry| (entry, false));
+        let write = rule.mutates.iter().map(|entry| (entry, mutates));
+        for (entry, unsafe_methods) in read.chain(write) {
+            if let Some(host) = asked.intersect(entry).and_then(|both| both.host().cloned()) {
+                let written = entry.host().and_then(HostPattern::written_port);
+                grant
+                    .network
+                    .push(host_grant(rule, host, written, unsafe_methods));
+            }
+        }
+    }
+}
+
+fn external(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, by: DeclaredBy) {
+    let hosts = view.service_hosts(asked);
+    for placed in view.grants_for(by) {
+        if gives(&placed.rule, &view.contract, asked, true) {
+            let of_rule = hosts.iter().cloned();
+            let of_rule =
+                of_rule.map(|(host, written)| host_grant(&placed.rule, host, written, true));
+            grant.network.extend(of_rule);
+        }
+    }
+}
+
+/// A host that a line of the policy grants, with the port `written` in it. Plain
+/// http passes to port 80, which no port stands for, and to a port that the line names; never
+/// where the line or the declaration names 443, the port of https.
+fn host_grant(
+    rule: &Rule,
+    host: HostPattern,
+    written: Option<u16>,
+    unsafe_methods: bool,
+) -> HostGrant {
+    let port = host.port();
+    let names_https = [written, host.written_port()].contains(&Some(443));
+    let named = matches!(port, None | Some(80)) || port == written;
+    HostGrant {
+        plain_http: rule.plain_http && named && !names_https,
+        host,
+        unsafe_methods,
+        addresses: rule.addresses.clone(),
+        headers: rule.guest_headers.clone(),
+    }
+}
+
+fn workspace(grant: &mut Grant, view: &PolicyView<'_>, asked: &Capability, write: bool) {
+    if let (Some(path), Some(workspace)) = (asked.path(), view.workspace(asked)) {
+        grant.workspaces.push(WorkspaceGrant {
+            path: path.clone(),
+            root: workspace.path.to_string(),
+            directory: workspace.directory.clone(),
+            write,
+            max_bytes: workspace.max_bytes,
+            max_files: workspace.max_files,
+        });
+    }
+}
+
+/// The publisher's own bucket, or a bucket that another publisher shares with it
+/// under that name. `*` is every bucket of the publisher's own and every shared
+/// one.
+fn database(
+    grant: &mut Grant,
+    view: &PolicyView<'_>,
+    asked: &Capability,
+    write: bool,
+    by: DeclaredBy,
+) {
+    let (name, publisher) = (asked.scope(), view.publisher_of(by));
+    let shared = view.policy.tables.shares.iter().filter(|share| {
+        share.to.as_str() == publisher && (asked.is_wildcard() || share.database == name)
+    });
+    let before = grant.buckets.len();
+    grant.buckets.extend(shared.map(|share| BucketGrant {
+        name: share.database.clone(),
+        owner: share.from.to_string(),
+        write,
+    }));
+    if asked.is_wildcard() || grant.buckets.len() == before {
+        grant.buckets.push(BucketGrant {
+            name,
+            owner: publisher.to_owned(),
+            write,
+        });
+    }
+}
+
+fn secret(
+    grant: &mut Grant,
+    view: &PolicyView<'_>,
+    asked: &Capability,
+    store: bool,
+    by: DeclaredBy,
+    rules: &[&Placed<Rule>],
+) {
+    let slug = asked.scope();
+    // Storing includes neither sending nor reading.
+    let (binding, reveal) = match store {
+        true => (None, false),
+        false => {
+            let table = view.secret(asked, by);
+            let binding = table.and_then(|table| table.binding.clone());
+            (binding, reveals(rules, asked))
+        }
+    };
+    let publisher = view.publisher_of(by);
+    let same = |known: &&mut SecretGrant| known.slug == slug && known.publisher == publisher;
+    let known = grant.secrets.iter_mut().find(same);
+    if let Some(known) = known {
+        known.binding = known.binding.take().or(binding);
+        known.reveal |= reveal;
+        known.store |= store;
+    } else {
+        grant.secrets.push(SecretGrant {
+            slug,
+            publisher: publisher.to_owned(),
+            binding,
+            reveal,
+            store,
+        });
+    }
+}
+
+/// Parts of a grant up to which covered ones are left out. That only makes it
+/// shorter.
+const MAX_TIDIED_PARTS: usize = 256;
+
+/// Leaves out parts that another one covers; of equal ones the first stays.
+fn widest<T: PartialEq>(all: Vec<T>, contains: impl Fn(&T, &T) -> bool) -> Vec<T> {
+    if all.len() > MAX_TIDIED_PARTS {
+        return all;
+    }
+    let mut kept: Vec<T> = Vec::with_capacity(all.len());
+    for one in all {
+        if !kept.iter().any(|wide| contains(wide, &one)) {
+            kept.retain(|narrow| !contains(&one, narrow));
+            kept.push(one);
+        }
+    }
+    kept
+}
+
+impl HostGrant {
+    /// Whether every request that passes `other` passes this one.
+    fn contains(&self, other: &Self) -> bool {
+        let host = |grant: &Self| Capability::of(Class::Network, &grant.host.to_string());
+        let covers = match (host(self), host(other)) {
+            (Ok(own), Ok(other)) => own.covers(&other),
+            _ => false,
+        };
+        // No port stands for 443 with https and 80 with http: it does not take in
+        // http at port 443.
+        let ports = self.host.port() == other.host.port() || !other.plain_http;
+        covers
+            && ports
+            && (self.unsafe_methods || !other.unsafe_methods)
+            && (self.plain_http || !other.plain_http)
+            && other
+                .addresses
+                .iter()
+                .all(|net| self.addresses.contains(net))
+            && other.headers.iter().all(|name| self.headers.contains(name))
+    }
+}
+
+impl WorkspaceGrant {
+    /// Whether everything in `other` is in this one, too.
+    fn contains(&self, other: &Self) -> bool {
+        let path = |grant: &Self| Capability::of(Class::Workspace, &grant.path.to_string());
+        let covers = match (path(self), path(other)) {
+            (Ok(own), Ok(other)) => own.covers(&other),
+            _ => false,
+        };
+        covers && self.root == other.root && (self.write || !other.write)
+    }
+}

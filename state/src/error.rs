@@ -1,0 +1,51 @@
+//! Why a store could not be opened, or an operation on a bucket was refused or
+//! failed.
+
+use toolward_support::report::codes;
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+codes! {
+    /// An operation was refused, or failed.
+    #[derive(Debug)]
+    pub enum Error: Error {
+        Unusable(inner: toolward_support::files::Error) = "store-unusable"
+            => "name another place for the store, or repair owner and mode of this one";
+        Corrupt(source: BoxError) = "store-corrupt",
+            ("the key-value store is damaged, or another program's file: {source}")
+            => "move the file away, with those of the same name that end in -wal and -shm, and \
+                put a copy back that was made while no host was running; without one, the host \
+                begins with an empty store";
+        Version { found: i64, expected: i64 } = "store-version",
+            ("the key-value store has schema {found}; this version reads schema {expected}")
+            => if found > expected {
+                "update toolward"
+            } else {
+                "use the version of toolward that made the file"
+            };
+        Busy = "store-busy", ("the key-value store was busy until the deadline")
+            => "find out which process holds the store, or allow the call more time";
+        /// The operation was undone.
+        Deadline = "store-deadline" ["–"], "the key-value store was not done at the deadline"
+            => "find out which process holds the store, or allow the call more time";
+        /// The store did not answer: the operation may have been done.
+        Unknown = "store-unknown" ["–"], "it is unknown whether the key-value store did it"
+            => "look at the value before the change is made again";
+        /// `limit` is a name of [`crate::Limits`].
+        TooLarge { limit: &'static str, used: u64, allowed: u64 } = "too-large" ["–"],
+            "a key, a value or an operation of a bucket is larger than allowed",
+            ("`{limit}` exceeded: {used} of {allowed} allowed")
+            => "raise the limit, if the tool is to have more";
+        /// `limit` is a name of [`crate::Limits`].
+        Quota { limit: &'static str, used: u64, allowed: u64 } = "quota-exceeded" ["–"],
+            "a bucket, or the number of buckets, would grow beyond its quota",
+            ("quota `{limit}` exceeded: {used} of {allowed} allowed")
+            => "raise the limit, if the tool is to have more";
+        ReadOnly = "bucket-read-only" ["–"], "the bucket was opened for reading";
+        NotANumber(problem: &'static str) = "not-a-number" ["–"],
+            "the value to increment is not a number, or the sum is too large",
+            ("the value can't be incremented: {problem}");
+        Full = "disk-full", ("the disk of the key-value store is full") => "make room on the disk";
+        Io(source: BoxError) = "store-io", ("the key-value store failed: {source}");
+    }
+}

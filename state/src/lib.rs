@@ -1,0 +1,69 @@
+//! The state behind a host: small traits, and their one implementation, [`Local`] with
+//! [`Store`], in this process and on this machine.
+//!
+//! Each operation gets the deadline of the call that waits for it. It may fail without anyone knowing whether it happened:
+//! each trait specifies what may be repeated then.
+//!
+//! ```
+//! use std::time::{Duration, Instant};
+//! use toolward_state::{Access, BucketOperation, BucketReply, BucketScope, Buckets, Limits, Store};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), toolward_state::Error> {
+//! let buckets: Box<dyn Buckets> = Box::new(Store::in_memory()?);
+//! let bucket = BucketScope {
+//!     owner: "acme".to_owned(),
+//!     principal: "alice".to_owned(),
+//!     name: "counters".to_owned(),
+//!     access: Access::Write,
+//!     limits: Limits::default(),
+//! };
+//! let deadline = Instant::now() + Duration::from_secs(5);
+//! let visit = BucketOperation::Increment("visits".to_owned(), 2);
+//! let reply = buckets.operate(bucket, visit, deadline).await?;
+//! assert_eq!(reply, BucketReply::Number(2));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Without the feature `sqlite` (on by default) there is no [`Store`].
+
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
+mod approvals;
+mod buckets;
+mod calls;
+mod error;
+mod keys;
+mod leases;
+mod local;
+mod outcome;
+
+use std::pin::Pin;
+
+pub use approvals::{
+    ApprovalKey, Approvals, MAX_QUESTIONS, MAX_QUESTIONS_PER_TOOL, Opening, PersonsAnswer,
+    QuestionId, QuestionWatch, RememberedApproval,
+};
+pub use buckets::{Access, BucketOperation, BucketReply, BucketScope, Buckets, Limits};
+pub use calls::{Begun, CallDigest, CallEnding, CallId, Calls, MAX_REPLY_BYTES, StoredReply};
+pub use error::Error;
+pub use keys::{Binding, Keys, Unsealed};
+pub use leases::{
+    CallPlace, Leases, PlaceLimits, PlaceReply, Places, PlacesOf, QueueFull, ServedBundles,
+    Withdrawal,
+};
+pub use local::Local;
+pub use local::approvals::{Denials, DenialsError};
+#[cfg(feature = "sqlite")]
+pub use local::buckets::{Bucket, Page, Store};
+pub use local::leases::places_of_process;
+pub use outcome::{StateError, detach, settled};
+
+/// A future of a trait object.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// All the state that hosts share.
+pub trait HostState: Approvals + Calls + Keys + Leases {}
+
+impl<T: Approvals + Calls + Keys + Leases> HostState for T {}

@@ -1,0 +1,298 @@
+//! Denials on disk. Clients restart a server on standard input and output as they like, and the backoff would restart
+//! with it. The file holds keyed hashes and times; it does not reveal who was asked about what.
+
+use std::fmt::{self, Write as _};
+use std::fs::{DirBuilder, File};
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::{AtFlags, Mode, OFlags};
+use toolward_support::files::{Lock, Protection};
+use toolward_support::report::codes;
+
+use crate::approvals::ApprovalKey;
+
+/// Rows that are kept. Beyond them, those whose pause ends first are dropped.
+pub(super) const MAX_ROWS: usize = 1024;
+/// Bytes of the file that are read: more than [`MAX_ROWS`] need.
+const MAX_FILE_BYTES: u64 = 256 * 1024;
+/// How long the lock is waited for. Another process holds it for one write.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
+
+const FILE: &str = "denials";
+const KEY_FILE: &str = "key";
+
+/// Where denials are kept.
+pub struct Denials {
+    directory: File,
+    path: PathBuf,
+    key: zeroize::Zeroizing<[u8; 32]>,
+}
+
+/// A denied tool: its pause runs, or is over and still counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct DenialRow {
+    pub(super) hash: ApprovalKey,
+    /// When the pause began, in seconds since 1970.
+    pub(super) since: u64,
+    /// How many denials in a row.
+    pub(super) number: u32,
+}
+
+/// Why a file can't be used.
+enum Unusable {
+    /// It is not what this process wrote, and is replaced.
+    Damaged(String),
+    /// The system is short of something, or its disk fails: the file stays as it is.
+    Unread(std::io::Error),
+}
+
+codes! {
+    /// Why denials can't be kept.
+    #[derive(Debug)]
+    pub enum DenialsError: Error {
+        /// `path` is the directory or the key.
+        Unusable { path: PathBuf, source: std::io::Error } = "denials-unusable" Warning,
+            "denials can't be kept in the state directory; they are forgotten when the server ends",
+            ("{}: {source}", path.display());
+        /// `path` is the directory or the key.
+        Unsafe { path: PathBuf, problem: String } = "denials-unsafe" Warning,
+            "other users could read or change denials in the state directory; they are forgotten when the server ends",
+            ("{} {problem}", path.display());
+    }
+}
+
+impl Denials {
+    /// Opens the directory, and creates it where it does not exist. Call this before the process confines itself,
+    /// and keep the right to read and write there.
+    ///
+    /// A damaged key is replaced: denials that were kept under it are forgotten.
+    ///
+    /// # Errors
+    ///
+    /// [`DenialsError`] where the directory or the key can't be used, or is not private.
+    pub fn open(path: &Path) -> Result<Self, DenialsError> {
+        let unusable = |source: std::io::Error| DenialsError::Unusable {
+            path: path.to_owned(),
+            source,
+        };
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700);
+        builder.create(path).map_err(unusable)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let directory =
+            rustix::fs::open(path, flags, Mode::empty()).map_err(|error| unusable(error.into()))?;
+        let directory = File::from(directory);
+        let metadata = directory.metadata().map_err(unusable)?;
+        Protection::Private
+            .check(&metadata)
+            .map_err(|problem| DenialsError::Unsafe {
+                path: path.to_owned(),
+                problem: problem.describe(),
+            })?;
+        let mut denials = Self {
+            directory,
+            path: path.to_owned(),
+            key: zeroize::Zeroizing::new([0; 32]),
+        };
+        let _lock = denials.lock();
+        denials
+            .read_key()
+            .map_err(|source| DenialsError::Unusable {
+                path: path.join(KEY_FILE),
+                source,
+            })?;
+        Ok(denials)
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.path
+    }
+
+    /// The keyed hash of a tool and the principal that was asked about it.
+    pub(super) fn hash(&self, principal: &str, tool: &ApprovalKey) -> ApprovalKey {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(&(principal.len() as u64).to_le_bytes());
+        hasher.update(principal.as_bytes());
+        hasher.update(tool);
+        *hasher.finalize().as_bytes()
+    }
+
+    /// The rows. A file that can't be read, or that others could have written, counts as empty: a person is asked
+    /// again, and nothing is allowed by it.
+    pub(super) fn rows(&self) -> Vec<DenialRow> {
+        self.read_rows().unwrap_or_else(|error| {
+            let path = self.path.join(FILE);
+            tracing::warn!(path = %path.display(), %error, "what was denied before can't be read now");
+            Vec::new()
+        })
+    }
+
+    /// The rows of a file that is in order; none where it is not.
+    fn read_rows(&self) -> std::io::Result<Vec<DenialRow>> {
+        let problem = match self.contents(FILE) {
+            Ok(None) => return Ok(Vec::new()),
+            Ok(Some(text)) => match parse(&text) {
+                Some(rows) => return Ok(rows),
+                None => "is damaged".to_owned(),
+            },
+            Err(Unusable::Damaged(problem)) => problem,
+            Err(Unusable::Unread(error)) => return Err(error),
+        };
+        let path = self.path.join(FILE);
+        tracing::warn!(path = %path.display(), problem, "what was denied before is forgotten");
+        Ok(Vec::new())
+    }
+
+    /// Changes the rows under the lock. If that fails, the denials are still in this
+    /// process's memory.
+    pub(super) fn change(&self, change: impl FnOnce(&mut Vec<DenialRow>)) {
+        if let Err(error) = self.changed(change) {
+            let path = self.path.join(FILE);
+            tracing::warn!(path = %path.display(), %error, "a denial is not kept beyond this process");
+        }
+    }
+
+    fn changed(&self, change: impl FnOnce(&mut Vec<DenialRow>)) -> std::io::Result<()> {
+        let _lock = self.lock();
+        // Without them, those of others would be lost.
+        let mut rows = self.read_rows()?;
+        let before = rows.clone();
+        change(&mut rows);
+        if rows == before {
+            return Ok(());
+        }
+        let mut text = String::new();
+        for row in &rows {
+            text.push_str(&blake3::Hash::from_bytes(row.hash).to_hex());
+            let _ = writeln!(text, " {} {}", row.since, row.number);
+        }
+        self.replace(FILE, text.as_bytes())
+    }
+
+    fn read_key(&mut self) -> std::io::Result<()> {
+        let found = self.contents(KEY_FILE);
+        if let Ok(Some(bytes)) = &found
+            && let Ok(key) = <[u8; 32]>::try_from(bytes.as_slice())
+        {
+            *self.key = key;
+            return Ok(());
+        }
+        if let Err(Unusable::Unread(error)) = found {
+            return Err(error);
+        }
+        if !matches!(found, Ok(None)) {
+            let path = self.path.join(KEY_FILE);
+            tracing::warn!(path = %path.display(), "the key of denials is damaged, and they are forgotten");
+        }
+        getrandom::fill(self.key.as_mut_slice())
+            .map_err(|error| std::io::Error::other(error.to_string()))?;
+        let key = self.key.clone();
+        self.replace(KEY_FILE, key.as_slice())
+    }
+
+    /// The bytes of a file that is private; `None` where there is none.
+    fn contents(&self, name: &str) -> Result<Option<Vec<u8>>, Unusable> {
+        use rustix::io::Errno;
+        let damaged = |problem: &str| Err(Unusable::Damaged(problem.to_owned()));
+        // Without waiting, should it be a pipe.
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = match rustix::fs::openat(&self.directory, name, flags, Mode::empty()) {
+            Ok(file) => File::from(file),
+            Err(Errno::NOENT) => return Ok(None),
+            // A link, a socket, or a file without its mode.
+            Err(error @ (Errno::LOOP | Errno::NXIO | Errno::ACCESS)) => {
+                return damaged(&error.to_string());
+            }
+            Err(error) => return Err(Unusable::Unread(error.into())),
+        };
+        let metadata = file.metadata().map_err(Unusable::Unread)?;
+        if !metadata.is_file() {
+            return damaged("is not the expected kind of file");
+        }
+        Protection::Private
+            .check(&metadata)
+            .map_err(|problem| Unusable::Damaged(problem.describe()))?;
+        if metadata.nlink() != 1 {
+            return damaged("has a second name");
+        }
+        let mut bytes = Vec::new();
+        file.take(MAX_FILE_BYTES)
+            .read_to_end(&mut bytes)
+            .map_err(Unusable::Unread)?;
+        Ok(Some(bytes))
+    }
+
+    /// Replaces a file atomically. The new one keeps no mode, owner or link of the old.
+    fn replace(&self, name: &str, bytes: &[u8]) -> std::io::Result<()> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(|error| std::io::Error::other(error.to_string()))?;
+        let temporary = format!(".{name}.{:016x}", u64::from_ne_bytes(random));
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let written = (|| -> std::io::Result<()> {
+            let mode = Mode::RUSR | Mode::WUSR;
+            let file = rustix::fs::openat(&self.directory, &temporary, flags, mode)?;
+            let mut file = File::from(file);
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            rustix::fs::renameat(&self.directory, &temporary, &self.directory, name)?;
+            Ok(())
+        })();
+        if written.is_err() {
+            let _ = rustix::fs::unlinkat(&self.directory, &temporary, AtFlags::empty());
+        }
+        written
+    }
+
+    /// Locks out other processes until it is dropped. After [`LOCK_TIMEOUT`] it goes without: the file is replaced
+    /// atomically, so at worst a change of another process is lost.
+    fn lock(&self) -> Option<OwnedFd> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let lock = rustix::fs::openat(&self.directory, ".", flags, Mode::empty()).ok()?;
+        toolward_support::files::lock(&lock, Lock::Exclusive, LOCK_TIMEOUT).ok()?;
+        Some(lock)
+    }
+}
+
+impl fmt::Debug for Denials {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Not the key.
+        f.debug_struct("Denials")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+fn parse(bytes: &[u8]) -> Option<Vec<DenialRow>> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let rows = text.lines().map(|line| {
+        let mut words = line.split(' ');
+        let hash = blake3::Hash::from_hex(words.next()?).ok()?;
+        let (since, number) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
+        let whole = words.next().is_none() && number > 0;
+        whole.then_some(DenialRow {
+            hash: *hash.as_bytes(),
+            since,
+            number,
+        })
+    });
+    let rows: Vec<DenialRow> = rows.collect::<Option<_>>()?;
+    let ended = text.is_empty() || text.ends_with('\n');
+    (ended && rows.len() <= MAX_ROWS).then_some(rows)
+}
+
+/// Now, in seconds since 1970.
+pub(super) fn now() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests;
