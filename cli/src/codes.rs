@@ -139,6 +139,7 @@ pub(crate) const TABLES: &[(&str, &[&[Row]])] = &[
     ),
     ("confinement.md", &[toolward_host::CompileReason::CODES]),
     ("serve-http.md", toolward_mcp::http::REJECTIONS),
+    ("serve-messages.md", &[toolward_mcp::MESSAGE_CODES]),
 ];
 
 /// All rows, in the order of the tables.

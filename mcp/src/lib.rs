@@ -33,3 +33,6 @@ pub use catalogue::NameProblem;
 pub use documents::DocumentsError;
 pub use features::ServerFeatures;
 pub use server::{Connection, Service};
+
+/// The codes of messages that are not read.
+pub const MESSAGE_CODES: &[toolward_support::report::Code] = messages::Flaw::CODES;

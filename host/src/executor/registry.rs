@@ -58,7 +58,7 @@ impl Executors {
 }
 
 codes! {
-    pub const Code;
+    pub(super) const Code;
 
     BROKER_MISSING = "exec-broker-missing" ["4"],
         "the policy lets a program run, and this host has no broker that runs programs";

@@ -13,7 +13,6 @@ use serde_json::{Value, json};
 use toolward_support::report::{Code, codes};
 
 use super::Refusal;
-use crate::messages::Flaw;
 use crate::params::NotAnObject;
 use crate::strict::Malformed;
 
@@ -65,7 +64,7 @@ codes! {
 }
 
 /// The codes of rejected requests.
-pub const REJECTIONS: &[&[Code]] = &[Rejection::CODES, Refusal::CODES, Flaw::CODES];
+pub const REJECTIONS: &[&[Code]] = &[Rejection::CODES, Refusal::CODES];
 
 impl Rejection {
     fn status(&self) -> StatusCode {

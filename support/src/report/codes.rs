@@ -97,9 +97,8 @@ impl AsSource for dyn Error + Send + Sync {
     }
 }
 
-/// Declares stable codes, and the errors that have them. One of three forms, with the same kind of rows: a code, what
-/// it means, and advice that may be left out. Between code and meaning may stand a severity, and in brackets the
-/// command's exit codes if they are not 1.
+/// Declares stable codes, and the errors that have them. All three forms have the same rows: a code, its meaning, and
+/// optional advice. A severity may follow the code, and in brackets the command's exit codes if they are not 1.
 ///
 /// ```
 /// use toolward_support::report::{Code, Severity, codes};
@@ -119,8 +118,8 @@ impl AsSource for dyn Error + Send + Sync {
 ///     OLD_FORM = "key-old-form" Warning, "a key in the old form", "write it again";
 /// }
 ///
-/// // An error with fields, with `CODES`, `code` and `hint`. In parentheses what is displayed, if not the meaning;
-/// // behind `=>` the hint. A row without a meaning shares its code with a row of another table.
+/// // An error with fields, with `CODES`, `code` and `hint`. The parentheses have the message, unless the meaning is
+/// // displayed; the hint follows `=>`. A row without a meaning shares its code with a row that has one.
 /// codes! {
 ///     /// Why a file can't be used.
 ///     #[derive(Debug)]
@@ -129,12 +128,13 @@ impl AsSource for dyn Error + Send + Sync {
 ///             ("{path} is missing") => format!("create {path}");
 ///         // A field `source` is the error's source.
 ///         Unread(source: std::io::Error) = "file-unread", ("the file can't be read: {source}");
-///         // `-> field`: code and hint are those of this field; of an expression in parentheses: it is the code.
+///         // `-> field`: this field has the code and the hint. `-> (expression)`: the expression is the code.
 ///         Key { name: String, problem: KeyProblem } -> problem, ("{name}: {}", problem.message());
 ///     }
 /// }
 ///
-/// // A field `inner` is the error of another layer: text and source are its own, and without a row code and hint.
+/// // A field `inner` is the error of another layer, which has the message and the source; without a row, the code and
+/// // the hint too.
 /// codes! {
 ///     /// Why nothing starts.
 ///     #[derive(Debug)]
