@@ -22,6 +22,7 @@ mod other_forms;
 mod schemas;
 // How bundles and corpora are written is one for all crates.
 #[path = "../../../bundle/tests/suite/demo.rs"]
+#[expect(dead_code, reason = "the tests of bundles use more of it")]
 mod demo;
 #[path = "../../../author/tests/suite/form_corpus.rs"]
 mod form_corpus;

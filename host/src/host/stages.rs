@@ -102,7 +102,7 @@ impl Host {
         let Some(name) = call.extensions.get::<Arc<CallName>>() else {
             return Ok(None);
         };
-        match self.inner.named.enter(name, call.timeout).await? {
+        match Box::pin(self.inner.named.enter(name, call.timeout)).await? {
             Entered::Runs(running) => {
                 record.named(running, &call.route);
                 record.may_run().await.map(|()| None)

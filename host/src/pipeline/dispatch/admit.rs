@@ -53,7 +53,8 @@ pub(super) async fn ready<'a>(
         Some(name) => {
             let driver = call.route.driver.driver.id.as_str();
             let clock = admitted.clock.within(call.route.limits.timeout);
-            let key = host.named.idempotency_key(name, driver, clock.deadline);
+            // Few calls have an id: the others don't carry this future.
+            let key = Box::pin(host.named.idempotency_key(name, driver, clock.deadline));
             Some(key.await?)
         }
     };
