@@ -46,7 +46,6 @@ pub(crate) struct Cli {
 
     /// Print the version
     #[arg(short = 'V', long, action = ArgAction::Version, help_heading = ALL_COMMANDS)]
-    #[expect(dead_code, reason = "printed while arguments are parsed")]
     version: Option<bool>,
 
     #[command(subcommand)]
@@ -80,7 +79,6 @@ pub(crate) struct Style {
 
     /// Print the important flags (-h), or all with explanations (--help)
     #[arg(short, long, global = true, action = ArgAction::Help)]
-    #[expect(dead_code, reason = "printed while arguments are parsed")]
     help: Option<bool>,
 }
 
