@@ -323,7 +323,7 @@ mod tests {
     fn hidden_commands_are_offered_in_no_shell() {
         for shell in Shell::value_variants() {
             let script = script(*shell, &Cli::command());
-            assert!(script.contains("--trust-key"), "{shell}");
+            assert!(script.contains("trust-key"), "{shell}");
             assert!(!script.contains("internal-man-pages"), "{shell}");
         }
     }
