@@ -65,7 +65,7 @@ pub(crate) fn run(
         Command::Trust(command) => command.run(environment, output),
         Command::Publisher(command) => command.run(environment, output),
         Command::Policy(command) => command.run(environment, output),
-        Command::Completions(arguments) => arguments.run(help::complete(Cli::command())),
+        Command::Completions(arguments) => arguments.run(&Cli::command()),
         Command::InternalNames(names) => names.run(environment),
         Command::InternalManPages(pages) => pages.run(help::complete(Cli::command())),
     };

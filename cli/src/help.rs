@@ -211,7 +211,7 @@ mod tests {
     }
 
     /// Lines of a screen.
-    const SCREEN: usize = 45;
+    const SCREEN: usize = 40;
 
     #[test]
     fn the_short_help_of_each_command_fits_on_a_screen() {

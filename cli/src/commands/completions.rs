@@ -61,21 +61,37 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
-    pub(crate) fn run(&self, mut command: Command) -> Result {
-        // Into memory first: the generator panics when its output is gone.
-        let mut script = Vec::new();
-        if self.shell == Shell::Zsh {
-            command = zsh_marked(command);
-        }
-        clap_complete::generate(self.shell, &mut command, "toolward", &mut script);
-        match self.shell {
-            Shell::Bash => script.extend(bash_names(&command).into_bytes()),
-            Shell::Fish => script.extend(fish_names().into_bytes()),
-            Shell::Zsh => script = zsh_names(&String::from_utf8_lossy(&script)).into_bytes(),
-            _ => {}
-        }
-        raw(&script)
+    pub(crate) fn run(&self, command: &Command) -> Result {
+        raw(script(self.shell, command).as_bytes())
     }
+}
+
+fn script(shell: Shell, command: &Command) -> String {
+    let mut command = shown(command);
+    // Into memory first: the generator panics when its output is gone.
+    let mut script = Vec::new();
+    if shell == Shell::Zsh {
+        command = zsh_marked(command);
+    }
+    clap_complete::generate(shell, &mut command, "toolward", &mut script);
+    let script = String::from_utf8_lossy(&script);
+    match shell {
+        Shell::Bash => script.into_owned() + &bash_names(&command),
+        Shell::Fish => script.into_owned() + &fish_names(),
+        Shell::Zsh => zsh_names(&script),
+        _ => script.into_owned(),
+    }
+}
+
+/// The command line without hidden commands, which the generators would offer.
+fn shown(command: &Command) -> Command {
+    let commands = command.get_subcommands();
+    Command::new("toolward")
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .args(command.get_arguments())
+        .subcommands(commands.filter(|one| !one.is_hide_set()))
 }
 
 #[derive(Debug, Args)]
@@ -295,14 +311,20 @@ mod tests {
 
     #[test]
     fn each_completed_command_asks_for_its_names() {
-        let mut script = Vec::new();
-        let mut command = zsh_marked(Cli::command());
-        clap_complete::generate(Shell::Zsh, &mut command, "toolward", &mut script);
-        let script = zsh_names(std::str::from_utf8(&script).unwrap());
+        let script = script(Shell::Zsh, &Cli::command());
         assert!(!script.contains("toolward-internal-"));
         let asked = script.matches(":_toolward_names ").count();
         assert_eq!(asked, COMPLETED.len());
         let (function, first) = (script.find(ZSH).unwrap(), script.find(ZSH_LAST).unwrap());
         assert!(function < first);
+    }
+
+    #[test]
+    fn hidden_commands_are_offered_in_no_shell() {
+        for shell in Shell::value_variants() {
+            let script = script(*shell, &Cli::command());
+            assert!(script.contains("trust-key"), "{shell}");
+            assert!(!script.contains("internal-man-pages"), "{shell}");
+        }
     }
 }
