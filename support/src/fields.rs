@@ -22,12 +22,12 @@
 //! }
 //! ```
 
-mod fields;
+mod mapping;
 mod nearest;
 mod node;
 mod position;
 
-pub use fields::{Field, FieldProblem, Fields, Spelling};
+pub use mapping::{Field, FieldProblem, Fields, Spelling};
 pub use nearest::{NearNames, nearest};
 pub use node::{Content, Kind, MappingEntry, Node, Span, parse_toml};
 pub use position::{Position, without_mark, without_mark_bytes};

@@ -23,7 +23,6 @@ mod schemas;
 // How bundles and corpora are written is one for all crates.
 #[expect(dead_code, reason = "bundles of other crates' tests need more of it")]
 #[path = "../../../bundle/tests/suite/demo.rs"]
-#[expect(dead_code, reason = "the tests of bundles use more of it")]
 mod demo;
 #[path = "../../../author/tests/suite/form_corpus.rs"]
 mod form_corpus;

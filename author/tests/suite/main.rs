@@ -1,7 +1,6 @@
 //! Bundles as an author makes them: written, checked, packed, signed.
 #![expect(
     clippy::unwrap_used,
-    clippy::expect_used,
     clippy::indexing_slicing,
     clippy::panic,
     reason = "helpers of tests fail the test"

@@ -1,7 +1,8 @@
 //! Hostile schemas and texts.
 #![expect(
-    clippy::unwrap_used,
+    clippy::expect_used,
     clippy::indexing_slicing,
+    clippy::panic,
     reason = "helpers of tests fail the test"
 )]
 

@@ -151,6 +151,7 @@ mod tests {
         Instant::now() + TIMEOUT
     }
 
+    #[expect(clippy::unwrap_used, reason = "helpers of tests fail the test")]
     fn sealed(keys: &LocalKeys, principal: &'static str) -> String {
         let binding = binding([principal, "call", "notes.append"]);
         keys.seal(binding, b"the text".to_vec(), later()).unwrap()
