@@ -60,7 +60,7 @@ pub trait Scope: SchemaScope {
         None
     }
 
-    /// Whether [`Scope::schema`] gave nothing because the file exists and is not JSON. The file has an error
+    /// Whether [`SchemaScope::schema`] gave nothing because the file exists and is not JSON. The file has an error
     /// then, and a reference to it has none.
     fn is_schema_unread(&self, _id: &str) -> bool {
         false
@@ -83,7 +83,7 @@ pub trait Scope: SchemaScope {
         false
     }
 
-    /// The ids that [`Scope::schema`] knows, for hints.
+    /// The ids that [`SchemaScope::schema`] knows, for hints.
     fn schemas(&self) -> Vec<String> {
         Vec::new()
     }

@@ -127,7 +127,7 @@ impl fmt::Display for FilePattern {
     }
 }
 
-/// What a policy shows of the documents of one bundle. Made by [`Policy::documents_of`].
+/// What a policy shows of the documents of one bundle. Made by [`Policy::documents_of`](crate::Policy::documents_of).
 #[derive(Debug, Clone)]
 pub struct DocumentAccess<'p> {
     pub(crate) rules: Vec<&'p DocumentRule>,

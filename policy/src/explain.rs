@@ -33,7 +33,7 @@ pub enum ExplainedOutcome {
     Deny,
 }
 
-/// Why a decision is what it is. Its [`Display`](fmt::Display) form has several
+/// Why a decision is what it is. Its [`Display`](std::fmt::Display) form has several
 /// lines. Names come from bundles: show them as you show a bundle's text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use toolward_host::{CallError, ErrorClass, ErrorCode, Origin, Reply};
 
-/// The states in which an invocation can end. Those on the way are [`Transition`](crate::records::Transition)s.
+/// The states in which an invocation can end; the events of a call have the states before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

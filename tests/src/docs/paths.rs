@@ -83,7 +83,7 @@ const ALLOWED: &[(&str, &str, &str)] = &[
     ),
     ("contract/", "/", PARSED),
     ("examples/notes-append/", "/etc/x", PARSED),
-    ("files/tests/suite/edited.rs", "/etc/hosts", PARSED),
+    ("support/tests/suite/edited.rs", "/etc/hosts", PARSED),
     ("operator/src/client_file/", "/bin/toolward", PARSED),
     ("operator/src/ledger.rs", "/", PARSED),
     ("operator/src/registries/", "/etc/tools/", PARSED),
