@@ -48,11 +48,18 @@ pub(crate) async fn dispatch(
         let state = (&mut admitted, &mut imports);
         let failure = match admit::ready((&mut call, &covered), &host, state, record).await {
             Err(failure) => failure,
-            Ok(ready) => match serve(ready, &mut call, &host, record).await {
-                CallEnd::Done(output) => break CallEnd::Done(output),
-                CallEnd::Asks(questions) => break CallEnd::Asks(questions),
-                CallEnd::Failed(failure) => failure,
-            },
+            Ok((mut attempts, admitted)) => {
+                let end = serve((&mut attempts, &*admitted), &call, &host, record).await;
+                let remains = attempts.end(&mut call);
+                match end {
+                    CallEnd::Done(output) => {
+                        admitted.remains = Mutex::new(remains);
+                        break CallEnd::Done(output);
+                    }
+                    CallEnd::Asks(questions) => break CallEnd::Asks(questions),
+                    CallEnd::Failed(failure) => failure,
+                }
+            }
         };
         let is_late = admitted.as_ref().is_some_and(Admitted::is_late);
         let spent = |admitted: &Admitted| record.facts.fuel >= admitted.fuel;
@@ -90,13 +97,13 @@ pub(crate) async fn dispatch(
 /// Makes attempts until one ends the call or the driver's part in it. The deadline covers everything, retries and
 /// pauses included; waiting for the first slot comes before it.
 async fn serve(
-    (mut attempts, admitted): (Attempts, &mut Admitted),
-    call: &mut RoutedCall,
+    (attempts, admitted): (&mut Attempts, &Admitted),
+    call: &RoutedCall,
     host: &DispatchContext<'_>,
     record: &mut CallRecord<'_>,
 ) -> CallEnd<Output, CheckedQuestions, DriverFailure> {
     let earlier = record.earlier_attempts();
-    let end = loop {
+    loop {
         record.starts(!attempts.executor.features().replays);
         let health = &call.route.driver.health;
         let report = attempts.attempt(health, &record.facts, earlier).await;
@@ -106,22 +113,17 @@ async fn serve(
             end => match attempts.accept(end, host).await {
                 CallEnd::Done(Mapped(output, memory)) => {
                     record.accepted(memory, origin);
-                    break CallEnd::Done(output);
+                    return CallEnd::Done(output);
                 }
-                CallEnd::Asks(questions) => break CallEnd::Asks(questions),
+                CallEnd::Asks(questions) => return CallEnd::Asks(questions),
                 CallEnd::Failed(error) => {
                     record.attempt_failed(&error);
-                    break CallEnd::Failed(attempts.failure(error));
+                    return CallEnd::Failed(attempts.failure(error));
                 }
             },
         };
         if let Err(failure) = attempts.retry(call, admitted, error).await {
-            break CallEnd::Failed(failure);
+            return CallEnd::Failed(failure);
         }
-    };
-    let remains = attempts.end(call);
-    if let CallEnd::Done(_) = end {
-        admitted.remains = Mutex::new(remains);
     }
-    end
 }

@@ -252,7 +252,7 @@ async fn enter(call: &RoutedCall, gates: &Path) -> Result<Slot, CallError> {
     };
     let clock = Clock::start(call.timeout, Some(caller.deadline));
     let ends = caller.deadline;
-    let entering = pin!(gates.enter(limit.min(caller.memory_bytes), Some(ends)));
+    let entering = Box::pin(gates.enter(limit.min(caller.memory_bytes), Some(ends)));
     match deadline::before(ends, entering).await {
         Ok(slot) => slot,
         Err(deadline::Elapsed) => Err(clock.late()),

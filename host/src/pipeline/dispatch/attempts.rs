@@ -190,7 +190,7 @@ impl Attempts {
             return Err(self.failure(error));
         }
         drop(context.slot.take());
-        let next = pin!(async {
+        let next = Box::pin(async {
             tokio::time::sleep(pause).await;
             let ends = Some(clock.deadline);
             let limit = context.limits.memory_bytes;

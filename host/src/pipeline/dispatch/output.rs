@@ -33,10 +33,11 @@ pub(super) async fn accept(
     let (limits, contract) = (limits.clone(), contract.clone());
     let (dropped, clock) = (dropped.clone(), context.clock);
     let late = || clock.late();
-    pool.run(context.principal(), clock.deadline, late, move || {
+    // Most outputs are short: their calls don't carry this future.
+    let checked = pool.run(context.principal(), clock.deadline, late, move || {
         check(output, &limits, &contract, &dropped, &memory)
-    })
-    .await
+    });
+    Box::pin(checked).await
 }
 
 fn check(
